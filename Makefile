@@ -39,7 +39,7 @@ help:
 	@echo 'make book        the pages of docs as a book, in $(TARGET)/book'
 	@echo 'make reference   docs/REFERENCE.md, from the JSON Schema'
 	@echo 'make bench       packet-hops per second on one core; the scheduler of Zeropod'
-	@echo 'make repro       every experiment, and docs/REPRODUCTION.md from its results'
+	@echo 'make repro       every experiment, and docs/REPRODUCTION.md and docs/reproduction/ from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
 	@echo 'make soak        the properties on new random cases: $(SOAK_CASES) (SOAK_CASES) for each 256 of make test'
 	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
@@ -171,6 +171,8 @@ repro:
 	$(CARGO) run --locked --release --quiet --bin xoff -- repro $(if $(PAPER),$(PAPER) --beside experiments/results.json) $(RESUME) --out $(TARGET)/repro || [ $$? -eq 3 ]
 	cp $(TARGET)/repro/results.json experiments/results.json
 	cp $(TARGET)/repro/REPRODUCTION.md docs/REPRODUCTION.md
+	rm -rf docs/reproduction
+	cp -R $(TARGET)/repro/reproduction docs/reproduction
 
 # What takes long and belongs to no claim: pages and pictures stay in target.
 repro-sweep:

@@ -31,8 +31,6 @@ use crate::{FAILED, file, interrupt, output, pool};
 const RESULT: &str = "result.json";
 /// The file of all results.
 const RESULTS: &str = "results.json";
-/// The page that is generated from it.
-const PAGE: &str = "REPRODUCTION.md";
 /// The directory of the runs of `--sensitivity`, in that of an experiment.
 const SENSITIVITY: &str = "sensitivity";
 
@@ -141,7 +139,12 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     make_directories(&out).map_err(crate::run::report)?;
     output::sweep(&out);
     store(&out.join(RESULTS), &results)?;
-    write(&out.join(PAGE), &page::render(&results))?;
+    let details = out.join(page::DETAILS);
+    make_directories(&details).map_err(crate::run::report)?;
+    output::sweep(&details);
+    for page in page::render(&results) {
+        write(&out.join(&page.path), &page.text)?;
+    }
     let text = if args.json { output::json(&results)? } else { answer::sum(&results) };
     output::print(&text)?;
     if !args.quiet {

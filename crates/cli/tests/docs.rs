@@ -232,12 +232,24 @@ fn the_page_of_experiments_has_every_key_and_no_other() {
 }
 
 #[test]
-fn the_page_of_reproductions_is_that_of_the_results() {
+fn the_pages_of_reproductions_are_those_of_the_results() {
     let text = page("experiments/results.json");
     let results: xoff_repro::report::Results = serde_json::from_str(&text).unwrap();
     assert!(!results.quick && results.complete);
-    let page = page("docs/REPRODUCTION.md");
-    assert!(page == xoff_repro::page::render(&results), "make repro generates it");
+    let (mut names, mut scoreboard) = (BTreeSet::new(), 0);
+    for made in xoff_repro::page::render(&results) {
+        let committed = page(&format!("docs/{}", made.path));
+        assert!(committed == made.text, "make repro generates docs/{}", made.path);
+        match made.path.strip_prefix("reproduction/") {
+            Some(name) => drop(names.insert(name.to_string())),
+            None => scoreboard = made.text.len(),
+        }
+    }
+    assert!(scoreboard <= 25_000, "the scoreboard has {scoreboard} bytes");
+    let present = fs::read_dir(root().join("docs/reproduction")).unwrap();
+    let present: BTreeSet<String> =
+        present.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names, present, "every paper has its page, and no other is left");
     // Every key of the file is described.
     let experiments = self::page("docs/EXPERIMENTS.md");
     let (mut all, said) = (BTreeSet::new(), words(&experiments));

@@ -342,8 +342,17 @@ fn one_goes_beside_those_of_before() {
     let before: Value = serde_json::from_slice(&fs::read(stored).unwrap()).unwrap();
     // Nothing depends on the clock: made again, it is the same.
     assert_eq!(made, before);
-    let page = fs::read_to_string(out.join("REPRODUCTION.md")).unwrap();
-    assert!(page.contains("fig5.own-found") && page.contains("headline.buffer"));
+    // So are the scoreboard and the pages of all papers.
+    let mut pages = vec!["REPRODUCTION.md".to_string()];
+    for entry in fs::read_dir(out.join("reproduction")).unwrap() {
+        pages.push(format!("reproduction/{}", entry.unwrap().file_name().to_str().unwrap()));
+    }
+    assert_eq!(pages.len(), 6);
+    for page in pages {
+        let [written, committed] = [out.join(&page), root().join("docs").join(&page)]
+            .map(|path| fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())));
+        assert!(written == committed, "docs/{page} is not {}", out.join(&page).display());
+    }
 
     fs::create_dir_all(&quick).unwrap();
     let file = quick.join("quick.json");

@@ -7,14 +7,19 @@ use serde_json::{Map, Value};
 
 use crate::schema::schema;
 
-/// Quantities: their definition in the schema, and how the page calls them.
-const QUANTITIES: [(&str, &str); 5] = [
-    ("Bandwidth", "rate"),
-    ("Span", "time"),
-    ("Length", "length"),
-    ("Bytes", "size"),
-    ("Threshold", "threshold"),
+/// Quantities: their definition in the schema, how the page calls them, and their unit.
+const QUANTITIES: [(&str, &str, &str); 5] = [
+    ("Bandwidth", "rate", "bit/s"),
+    ("Span", "time", "s"),
+    ("Length", "length", "m"),
+    ("Bytes", "size", "bytes"),
+    ("Threshold", "threshold", "bytes or BDP"),
 ];
+/// What a key is without its line, in words: an annotation of its schema beside `default`, for
+/// values that are derived or stand elsewhere.
+const DEFAULT: &str = "x-default";
+/// The unit of a number, or what it counts: another annotation.
+const UNIT: &str = "x-unit";
 
 /// Every table and key of a scenario with type, range, default and meaning.
 pub fn reference() -> String {
@@ -33,16 +38,24 @@ impl<'a> Page<'a> {
     fn write(mut self, schema: &'a Value) -> String {
         self.text.push_str(
             "# Scenario reference\n\n\
-             Every table and key of a scenario file, generated from the JSON Schema by \
-             `xoff schema --markdown`. [The scenario file](SCENARIO.md) explains them.\n\n\
-             ## Values\n\n| kind | written as | for example |\n|---|---|---|\n",
+             Every table and key of a scenario file. `xoff schema --markdown` generates this page from the JSON \
+             Schema. [The scenario file](SCENARIO.md) explains how the tables work together.\n\n\
+             ## Values\n\n| kind | unit | written as | for example |\n|---|---|---|---|\n",
         );
-        for (definition, name) in QUANTITIES {
+        for (definition, name, unit) in QUANTITIES {
             let of = &self.definitions[definition];
             let examples: Vec<String> = list(&of["examples"]).iter().map(|e| format!("`{e}`")).collect();
-            let _ = writeln!(self.text, "| {name} | {} | {} |", told(of), examples.join(", "));
+            let _ = writeln!(self.text, "| {name} | {unit} | {} | {} |", told(of), examples.join(", "));
         }
-        self.text.push_str("\nNumbers are written without quotes. A key without default may be left out unless it is *required*.\n");
+        self.text.push_str(
+            "\nWrite these values in quotes, and numbers without quotes. After the type of a number, parentheses \
+             contain its unit or the things that it counts.\n\n\
+             The column *default* contains the value that applies if the key is absent:\n\n\
+             - *required*: the key must be present. Of several names, exactly one must be present.\n\
+             - *derived*: xoff computes the value.\n\
+             - *none*: there is no such limit, time or feature.\n\
+             - A name is another key, whose value applies.\n",
+        );
         let required = list(&schema["required"]);
         for (key, table) in object(&schema["properties"]) {
             let (header, definition) = match table["items"]["$ref"].as_str() {
@@ -103,8 +116,8 @@ impl<'a> Page<'a> {
             self.keys(&whole, &skipped);
             if let Some((base, _)) = base {
                 let heading = format!("{key}.{tag} = \"{base}\"");
-                let also = if skipped.len() < all.len() { "And all" } else { "All" };
-                let _ = writeln!(self.text, "\n{also} keys of [`{base}`](#{}).", anchor(&heading));
+                let also = if skipped.len() < all.len() { " also" } else { "" };
+                let _ = writeln!(self.text, "\nIt{also} has all keys of [`{base}`](#{}).", anchor(&heading));
             }
             before.push((name, all));
         }
@@ -118,23 +131,39 @@ impl<'a> Page<'a> {
             if skipped.contains(&key.as_str()) {
                 continue;
             }
-            let default = match &property["default"] {
-                Value::Null if required.contains(&Value::from(key.as_str())) => "required".into(),
-                Value::Null => String::new(),
-                value => format!("`{}`", toml(value)),
-            };
-            let (value, meanings) = self.value(property);
-            let _ = writeln!(rows, "| `{key}` | {value} | {default} | {}{meanings} |", told(property));
+            let default = self.default(property, required.contains(&Value::from(key.as_str())));
+            let (value, meanings) = self.value(property, property[UNIT].as_str());
+            let meaning = without_default(&told(property), &default);
+            let _ = writeln!(rows, "| `{key}` | {value} | {default} | {meaning}{meanings} |");
         }
         if !rows.is_empty() {
             let _ = write!(self.text, "\n| key | value | default | meaning |\n|---|---|---|---|\n{rows}");
         }
     }
 
+    /// The value of a key that is absent.
+    fn default(&self, property: &Value, required: bool) -> String {
+        if let Some(words) = property[DEFAULT].as_str() {
+            return words.into();
+        }
+        match &property["default"] {
+            Value::Null if required => "required".into(),
+            Value::Null if property["type"] == "array" => "`[]`".into(),
+            Value::Null if self.is_table(property) => "its own defaults".into(),
+            Value::Null => String::new(),
+            value => format!("`{}`", toml(value)),
+        }
+    }
+
+    /// Whether a key must be a table if it is present.
+    fn is_table(&self, property: &Value) -> bool {
+        property["$ref"].as_str().is_some_and(|of| self.resolve(of).get("properties").is_some())
+    }
+
     /// What a value may be, and what each of its names means.
-    fn value(&mut self, of: &Value) -> (String, String) {
+    fn value(&mut self, of: &Value, unit: Option<&str>) -> (String, String) {
         if let Some(reference) = of["$ref"].as_str() {
-            return self.named(definition(reference));
+            return self.named(definition(reference), unit);
         }
         if let Some(value) = of.get("const") {
             return (format!("`{}`", toml(value)), String::new());
@@ -150,7 +179,7 @@ impl<'a> Page<'a> {
         if !choices.is_empty() {
             let (mut values, mut meanings) = (Vec::new(), String::new());
             for choice in choices.iter().filter(|c| c["type"] != "null") {
-                let (value, meaning) = self.value(choice);
+                let (value, meaning) = self.value(choice, unit);
                 values.push(value);
                 meanings.push_str(&meaning);
             }
@@ -162,26 +191,26 @@ impl<'a> Page<'a> {
         };
         match types {
             Some("array") => {
-                let (value, meanings) = self.value(&of["items"]);
+                let (value, meanings) = self.value(&of["items"], unit);
                 match of["maxItems"].as_u64() {
                     Some(n) => (format!("list of {n}: {value}"), meanings),
                     None => (format!("list of {value}"), meanings),
                 }
             }
             Some("object") => {
-                let (value, meanings) = self.value(&of["additionalProperties"]);
+                let (value, meanings) = self.value(&of["additionalProperties"], unit);
                 (format!("table of names, each with {value}"), meanings)
             }
             Some("string") => ("text".into(), String::new()),
-            Some(number) => (range(number, of), String::new()),
+            Some(number) => (range(number, unit, of), String::new()),
             None => unreachable!("a value without a type: {of}"),
         }
     }
 
     /// A value of a type that has a name.
-    fn named(&mut self, name: &str) -> (String, String) {
-        if let Some((_, quantity)) = QUANTITIES.iter().find(|(definition, _)| *definition == name) {
-            return (format!("[{quantity}](#values)"), String::new());
+    fn named(&mut self, name: &str, unit: Option<&str>) -> (String, String) {
+        if let Some((_, quantity, unit)) = QUANTITIES.iter().find(|(definition, ..)| *definition == name) {
+            return (format!("[{quantity}](#values) ({unit})"), String::new());
         }
         let (name, of) =
             self.definitions.as_object().and_then(|d| d.get_key_value(name)).expect("a definition");
@@ -201,20 +230,26 @@ impl<'a> Page<'a> {
             let title = title(name);
             return (format!("[{}](#{})", title.to_lowercase(), anchor(&title)), String::new());
         }
-        self.value(of)
+        self.value(of, unit)
     }
 }
 
-/// A number with its bounds; those of its machine type say nothing.
-fn range(number: &str, of: &Value) -> String {
-    let least = of["minimum"].as_f64().filter(|m| *m != 0.0 || number == "number");
-    let most =
-        of["maximum"].as_f64().filter(|m| ![255.0, 65535.0, 4294967295.0].contains(m) || least.is_some());
-    match (least, most) {
-        (Some(a), Some(b)) => format!("{number}, {a} to {b}"),
-        (Some(a), None) => format!("{number}, at least {a}"),
-        (None, Some(b)) => format!("{number}, up to {b}"),
-        (None, None) => number.into(),
+/// A number with its unit and its bounds; those of its machine type say nothing.
+fn range(number: &str, unit: Option<&str>, of: &Value) -> String {
+    let number = match unit {
+        Some(unit) => format!("{number} ({unit})"),
+        None => number.into(),
+    };
+    let (least, above) = (of["minimum"].as_f64(), of["exclusiveMinimum"].as_f64());
+    let given = least.is_some_and(|least| least != 0.0);
+    let most = of["maximum"].as_f64().filter(|m| ![255.0, 65535.0, 4294967295.0].contains(m) || given);
+    match (above, least, most) {
+        (Some(above), _, Some(most)) => format!("{number}, above {above}, at most {most}"),
+        (Some(above), ..) => format!("{number}, above {above}"),
+        (_, Some(least), Some(most)) => format!("{number}, {least} to {most}"),
+        (_, Some(least), None) if given => format!("{number}, at least {least}"),
+        (_, None, Some(most)) => format!("{number}, at most {most}"),
+        _ => number,
     }
 }
 
@@ -240,6 +275,19 @@ fn definition(reference: &str) -> &str {
 fn told(of: &Value) -> String {
     let text = of["description"].as_str().unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+/// A description without the sentence that only repeats the default.
+fn without_default(meaning: &str, default: &str) -> String {
+    let plain = |text: &str| text.replace(['`', '"', ' '], "").to_lowercase();
+    for marker in ["Default: ", "Default "] {
+        let Some((before, after)) = meaning.split_once(marker) else { continue };
+        let (said, rest) = after.split_once(". ").unwrap_or((after.trim_end_matches('.'), ""));
+        if plain(said) == plain(default) {
+            return format!("{before}{rest}").trim_end().to_string();
+        }
+    }
+    meaning.into()
 }
 
 /// The name of a definition in words: `SomeName` is "Some name".
@@ -299,7 +347,8 @@ mod tests {
             let shown = if property.get("const").is_some() {
                 page.contains(&format!(".{name} = {}", property["const"]))
             } else {
-                page.contains(&row) && page.contains(&told(property))
+                // A default may stand in its own column only.
+                page.contains(&row) && page.contains(told(property).split(" Default").next().unwrap())
                     || page.contains(&format!("[{name}]")) && table
                     || page.contains(&format!("## `[{name}]`"))
             };
@@ -313,24 +362,54 @@ mod tests {
         );
     }
 
+    /// The cells of each row of the tables of keys: key, value, default, meaning.
+    fn rows(page: &str) -> Vec<[&str; 4]> {
+        let rows = page.lines().filter(|line| line.starts_with("| `"));
+        // Within a cell `|` is escaped.
+        rows.map(|row| {
+            let cells: Vec<&str> = row[2..].trim_end_matches(" |").splitn(4, " | ").collect();
+            cells.try_into().unwrap_or_else(|_| panic!("{row}"))
+        })
+        .collect()
+    }
+
     #[test]
-    fn what_may_be_left_out_says_what_it_is_then() {
+    fn every_row_has_a_default_and_every_number_its_unit() {
+        let page = reference();
+        let rows = rows(&page);
+        assert!(rows.len() > 400, "{} rows", rows.len());
+        for [key, value, default, meaning] in rows {
+            assert!(!default.trim().is_empty(), "{key} of {meaning:?} has no default: add `{DEFAULT}`");
+            for number in ["integer", "number"] {
+                let bare =
+                    value.split(" or ").any(|v| v.ends_with(number) || v.contains(&format!("{number},")));
+                assert!(!bare, "{key} of {meaning:?} has no unit: add `{UNIT}`");
+            }
+        }
+    }
+
+    #[test]
+    fn what_must_be_written_has_no_default() {
         let schema = serde_json::to_value(schema()).unwrap();
         keys(&schema, &mut |required, name, property| {
-            let list = property["type"] == "array" || property["$ref"] == "#/$defs/IrnInter";
-            let known = property.get("default").or(property.get("const")).is_some();
-            // What is absent otherwise says so in words.
-            let absent = property.to_string().contains("\"null\"");
-            assert!(known || absent || list || required.contains(&name.into()), "`{name}`: {property}");
+            let default = property.get("default").or(property.get(DEFAULT)).is_some();
+            assert!(!(default && required.contains(&name.into())), "`{name}`: {property}");
         });
     }
 
     #[test]
-    fn values_are_told_with_their_ranges() {
-        let told = |of: Value| range("integer", &of);
-        assert_eq!(told(serde_json::json!({"minimum": 1, "maximum": 7})), "integer, 1 to 7");
-        assert_eq!(told(serde_json::json!({"minimum": 0, "maximum": 255})), "integer");
-        assert_eq!(told(serde_json::json!({"minimum": 2})), "integer, at least 2");
+    fn values_are_told_with_their_units_and_ranges() {
+        let told = |of: Value| range("integer", Some("hosts"), &of);
+        assert_eq!(told(serde_json::json!({"minimum": 1, "maximum": 7})), "integer (hosts), 1 to 7");
+        assert_eq!(told(serde_json::json!({"minimum": 0, "maximum": 7})), "integer (hosts), 0 to 7");
+        assert_eq!(told(serde_json::json!({"minimum": 0, "maximum": 255})), "integer (hosts)");
+        assert_eq!(told(serde_json::json!({"minimum": 2})), "integer (hosts), at least 2");
+        let share = serde_json::json!({"exclusiveMinimum": 0, "maximum": 1});
+        assert_eq!(range("number", None, &share), "number, above 0, at most 1");
+        assert_eq!(without_default("A size. Default 3 kB.", "`\"3kB\"`"), "A size.");
+        assert_eq!(without_default("A share. Default: 0.125. Above 0.", "`0.125`"), "A share. Above 0.");
+        let sourced = "A share. Default: 0.125 (its paper).";
+        assert_eq!(without_default(sourced, "`0.125`"), sourced);
         assert_eq!((title("SomeName"), anchor("`a.b = \"c\"`")), ("Some name".into(), "ab--c".into()));
     }
 }

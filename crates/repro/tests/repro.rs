@@ -437,7 +437,10 @@ fn partial_and_short_results_say_so_everywhere() {
     let mut results = unmeasured(&experiment(RATIO));
     for (quick, complete) in [(false, true), (true, true), (false, false)] {
         (results.quick, results.complete) = (quick, complete);
-        for text in [answer::sum(&results), page::render(&results)] {
+        let pages = page::render(&results).into_iter().map(|page| page.text);
+        let texts: Vec<String> = pages.chain([answer::sum(&results)]).collect();
+        assert_eq!(texts.len(), 3);
+        for text in texts {
             assert_eq!(text.contains("quick version"), quick);
             assert_eq!(text.to_lowercase().contains("partial"), !complete);
         }
@@ -456,8 +459,9 @@ fn choices_in_words_are_named_where_sensitivity_was_asked_for() {
         results.experiments[0].sensitivity = sensitivity;
         let answer = answer::experiment(&results.experiments[0], false);
         assert_eq!(answer.contains("not varied, chosen in words: the moon"), says, "{answer}");
-        let page = page::render(&results);
-        assert_eq!(page.contains("Not varied, since no key stands for them: `the moon`."), says, "{page}");
+        let page = &page::render(&results)[0].text;
+        let not_varied = "Not varied, because no scenario key sets them: `the moon`.";
+        assert_eq!(page.contains(not_varied), says, "{page}");
         assert_eq!(page.contains("No other choice was tried."), says);
     }
 }
@@ -470,10 +474,31 @@ fn words_are_on_the_page() {
     let paper =
         PaperResult { name: words("p"), title: words("On tides"), summary: words("Half of it came.\n") };
     results.papers.push(paper);
-    let page = page::render(&results);
-    assert!(page.contains("\n**`e.c`, undecided.** as the moon is full\n"), "{page}");
-    let summary = "\n## p\n\n*On tides*\n\nHalf of it came.\n\nOf 1 claim: 1 undecided.\n";
-    assert!(page.contains(summary), "{page}");
+    let pages = page::render(&results);
+    let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(paths, ["reproduction/p.md", "REPRODUCTION.md"]);
+    let (details, scoreboard) = (&pages[0].text, &pages[1].text);
+    assert!(details.contains("\n**`e.c`, undecided.** as the moon is full\n"), "{details}");
+    assert!(details.starts_with("# p: claims and measurements\n\n*On tides*\n"), "{details}");
+    assert!(details.contains("(../REPRODUCTION.md#p)") && details.contains("\n1 claim: 1 undecided.\n"));
+    let summary = "\n## p\n\n*On tides*\n\nHalf of it came.\n\n[All claims, measurements and choices of p](reproduction/p.md).\n";
+    assert!(scoreboard.contains(summary), "{scoreboard}");
+    let row = "\n| [e](reproduction/p.md#e) |  |  | 1 undecided |\n";
+    assert!(scoreboard.contains(row), "{scoreboard}");
+}
+
+/// What keeps a verdict from being final stands beside it, on both pages.
+#[test]
+fn failed_and_missing_runs_are_on_the_pages() {
+    let mut results = unmeasured(&experiment(RATIO));
+    results.complete = false;
+    let e = &mut results.experiments[0];
+    (e.runs, e.done, e.lost, e.failed) = (4, 2, 1, vec!["seed 3: no memory".into()]);
+    let pages = page::render(&results);
+    let details = "Section . 4 runs, one seed. **Partial: 2 runs done.** **1 run lost packets of a lossless priority.** **Failed: seed 3: no memory.**";
+    assert!(pages[0].text.contains(details), "{}", pages[0].text);
+    let row = "1 undecided. **Partial: 2 of 4 runs done.** **1 run lost packets of a lossless priority.** **1 run failed.** |";
+    assert!(pages[1].text.contains(row), "{}", pages[1].text);
 }
 
 /// `experiments/results.json` is made by `make repro`. If this fails, run it.

@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 pub struct Dumbbell {
     /// Hosts at the left switch, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "hosts"))]
     pub left: u32,
     /// Hosts at the right switch, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "hosts"))]
     pub right: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -57,14 +59,17 @@ impl Dumbbell {
 pub struct Line {
     /// Switches, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "switches"))]
     pub switches: u32,
     /// Hosts at each switch, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
     /// Links between switches. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`link`"))]
     pub fabric_link: Option<LinkSpec>,
 }
 
@@ -88,14 +93,17 @@ impl Line {
 pub struct Ring {
     /// Switches, at least 3.
     #[schemars(range(min = 3))]
+    #[schemars(extend("x-unit" = "switches"))]
     pub switches: u32,
     /// Hosts at each switch, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
     /// Links between switches. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`link`"))]
     pub fabric_link: Option<LinkSpec>,
 }
 

@@ -19,12 +19,15 @@ pub(super) fn one() -> u32 {
 pub struct LeafSpine {
     /// Leaf switches, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "switches"))]
     pub leaves: u32,
     /// Spine switches, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "switches"))]
     pub spines: u32,
     /// Hosts at each leaf, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "hosts"))]
     pub hosts_per_leaf: u32,
     /// Links between hosts and leaves.
     pub host_link: LinkSpec,
@@ -33,6 +36,7 @@ pub struct LeafSpine {
     /// Parallel links between a leaf and a spine, at least 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "links"))]
     pub links_per_pair: u32,
 }
 
@@ -81,19 +85,23 @@ impl LeafSpine {
 pub struct FatTree {
     /// Ports of a switch (only towards the fabric, if oversubscribed): even, at least 2.
     #[schemars(range(min = 2))]
+    #[schemars(extend("x-unit" = "ports"))]
     pub k: u32,
     /// Tiers of switches, 2 or 3.
     #[serde(default = "three")]
     #[schemars(range(min = 2, max = 3))]
+    #[schemars(extend("x-unit" = "tiers"))]
     pub tiers: u32,
     /// Hosts per uplink of an edge switch, at least 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "ratio"))]
     pub oversubscription: u32,
     /// Links of hosts.
     pub link: LinkSpec,
     /// Links between switches. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`link`"))]
     pub fabric_link: Option<LinkSpec>,
 }
 

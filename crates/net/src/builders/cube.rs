@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 pub struct Ndc {
     /// Ports of a switch, at least 2.
     #[schemars(range(min = 2))]
+    #[schemars(extend("x-unit" = "ports"))]
     pub n: u32,
     /// Highest layer: a host has k + 1 ports.
+    #[schemars(extend("x-unit" = "layers"))]
     pub k: u32,
     /// Every link.
     pub link: LinkSpec,

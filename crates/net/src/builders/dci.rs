@@ -19,28 +19,34 @@ use serde::{Deserialize, Serialize};
 pub struct Dci {
     /// Ports of a fat-tree's switch: even, at least 2.
     #[schemars(range(min = 2))]
+    #[schemars(extend("x-unit" = "ports"))]
     pub k: u32,
     /// Tiers of switches in a datacenter, 2 or 3, without its DCI switch.
     #[serde(default = "three")]
     #[schemars(range(min = 2, max = 3))]
+    #[schemars(extend("x-unit" = "tiers"))]
     pub tiers: u32,
     /// Hosts per uplink of an edge switch, at least 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "ratio"))]
     pub oversubscription: u32,
     /// Links of hosts.
     pub link: LinkSpec,
     /// Links between the switches of a fat-tree. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`link`"))]
     pub fabric_link: Option<LinkSpec>,
     /// Links between the top tier and the DCI switch. Default: `fabric_link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`fabric_link`"))]
     pub dci_link: Option<LinkSpec>,
     /// Each long link between the DCI switches.
     pub long_link: LongLink,
     /// Parallel long links, at least 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "links"))]
     pub long_links: u32,
 }
 
@@ -52,9 +58,11 @@ pub struct LongLink {
     pub rate: Bandwidth,
     /// Length of the cable, at 5 us per km. Write either this or `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "required: `length` or `delay`"))]
     pub length: Option<Length>,
     /// One-way propagation delay. Write either this or `length`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "required: `length` or `delay`"))]
     pub delay: Option<Span>,
 }
 

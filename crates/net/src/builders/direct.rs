@@ -14,14 +14,17 @@ use serde::{Deserialize, Serialize};
 pub struct FullMesh {
     /// Switches, at least 2.
     #[schemars(range(min = 2))]
+    #[schemars(extend("x-unit" = "switches"))]
     pub switches: u32,
     /// Hosts at each switch, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
     /// Links between switches. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`link`"))]
     pub fabric_link: Option<LinkSpec>,
 }
 
@@ -64,17 +67,21 @@ impl FullMesh {
 pub struct Torus2d {
     /// Switches of a row, at least 3.
     #[schemars(range(min = 3))]
+    #[schemars(extend("x-unit" = "switches"))]
     pub width: u32,
     /// Rows, at least 3.
     #[schemars(range(min = 3))]
+    #[schemars(extend("x-unit" = "rows"))]
     pub height: u32,
     /// Hosts at each switch, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
     /// Links between switches. Default: `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`link`"))]
     pub fabric_link: Option<LinkSpec>,
 }
 

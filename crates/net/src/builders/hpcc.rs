@@ -25,6 +25,7 @@ pub struct Hpcc {
     /// Links with this one-way delay or more are long links between sites. Default: no link is
     /// long, because the format has no such field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: no link is long"))]
     pub long_delay: Option<Span>,
 }
 

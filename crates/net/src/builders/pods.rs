@@ -25,19 +25,24 @@ pub struct Pods {
     /// Pods, at least 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "pods"))]
     pub pods: u32,
     /// Racks of a pod, at least 1, each with a ToR.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "racks"))]
     pub racks: u32,
     /// Hosts of a rack, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "hosts"))]
     pub hosts_per_rack: u32,
     /// Aggregation switches of a pod, 1 to 64.
     #[schemars(range(min = 1, max = 64))]
+    #[schemars(extend("x-unit" = "switches"))]
     pub aggs: u32,
     /// Cores, up to 64 for each aggregation switch of a pod: at least 1 with several pods, 0 with
     /// one pod.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "cores"))]
     pub cores: u32,
     /// Every link.
     pub link: LinkSpec,

@@ -19,10 +19,13 @@ use serde::{Deserialize, Serialize};
 pub struct RailOnly {
     /// Hosts of a domain, which is the number of rails; at least 2.
     #[schemars(range(min = 2))]
+    #[schemars(extend("x-unit" = "hosts"))]
     pub n: u32,
     /// High-bandwidth domains, at least 2. Default: `n`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2))]
+    #[schemars(extend("x-unit" = "domains"))]
+    #[schemars(extend("x-default" = "`n`"))]
     pub domains: Option<u32>,
     /// Links between hosts and the switch of their domain (scale-up).
     pub domain_link: LinkSpec,

@@ -10,11 +10,11 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
-pub(super) const GBPS: u64 = 1_000_000_000;
-pub(super) const MBPS: u64 = 1_000_000;
+const GBPS: u64 = 1_000_000_000;
+const MBPS: u64 = 1_000_000;
 
 /// The values of a preset.
-fn preset(preset: DcqcnPreset) -> DcqcnParams {
+pub(crate) fn preset(preset: DcqcnPreset) -> DcqcnParams {
     let field = DcqcnParams {
         reaction: Reaction::Periodic,
         cnp_interval: 0,

@@ -88,7 +88,8 @@ pub(super) fn build(
             Some(limit) => Limit::Static(limit.0),
             None if unlimited && alpha.is_none() => Limit::Unlimited,
             None => {
-                let alpha_q16 = alpha_q16(&path, alpha.unwrap_or(1.0)).map_err(|c| cx.located(c))?;
+                let alpha_q16 =
+                    alpha_q16(&path, alpha.unwrap_or(Priority::ALPHA)).map_err(|c| cx.located(c))?;
                 Limit::Dynamic { alpha_q16, cap: u64::MAX }
             }
         };

@@ -3,7 +3,7 @@
 
 mod ate;
 mod balancing;
-mod congestion;
+pub(crate) mod congestion;
 mod detours;
 mod effects;
 mod faults;

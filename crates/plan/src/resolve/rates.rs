@@ -2,15 +2,15 @@
 //! of the evaluation of HPCC (SIGCOMM 2019) and of its authors' public simulator,
 //! unless another source stands beside them.
 
-use super::congestion::{GBPS, Lines, MBPS, check_minimum, share, step, timer};
+use super::congestion::{Lines, check_minimum, share, step, timer};
 use super::routes::Routes;
 use super::{Context, LONGEST, transport};
 use crate::balancing::{self, is_choice};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, Faults, Flow};
-use crate::scenario::{CongestionControl, HpccPreset, LoadBalancing};
+use crate::scenario::{CongestionControl, Dctcp, Hpcc, HpccPreset, LoadBalancing, MINIMUM_RATE, Timely};
 use std::cmp::Reverse;
-use xoff_kernel::time::{MICROSECOND, SECOND};
+use xoff_kernel::time::SECOND;
 use xoff_net::topology::Topology;
 use xoff_net::units::{Bytes, Span};
 use xoff_schemes::congestion_control::dctcp::DctcpParams;
@@ -19,24 +19,16 @@ use xoff_schemes::congestion_control::timely::TimelyParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
 /// Lowest rate of a flow.
-const MINIMUM: Step = Step::Rate(GBPS);
-/// Hops that HPCC's header has room for.
-const HOPS: u8 = 5;
+const MINIMUM: Step = Step::Rate(MINIMUM_RATE.0);
 /// Links of the longest route, which packets expire behind, less the sender's own.
 const MOST_HOPS: u8 = 63;
-/// HPCC's header without its hops, and each of them, in bytes (Li et al.): the number
-/// of hops and that of the path, and 64 bits per hop.
-const HEAD: u64 = 2;
-const EACH_HOP: u64 = 8;
 /// Most bytes that telemetry may take; as `transport.header`.
 const MOST_TELEMETRY: u64 = 10_000;
-/// W_AI in the evaluation of HPCC's paper, in bytes.
-const PAPER_STEP: u64 = 80;
 
 pub(super) fn timely(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.timely.unwrap_or_default();
-    let (t_low, t_high) = (given.t_low.unwrap_or(Span(50 * MICROSECOND)), given.t_high);
-    let t_high = t_high.unwrap_or(Span(500 * MICROSECOND));
+    let (t_low, t_high) = (given.t_low.unwrap_or(Timely::T_LOW), given.t_high);
+    let t_high = t_high.unwrap_or(Timely::T_HIGH);
     for (key, span) in [("timely.t_low", t_low), ("timely.t_high", t_high)] {
         if span.0 > LONGEST {
             let message = format!("{span} is out of range");
@@ -55,15 +47,14 @@ pub(super) fn timely(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congesti
     let minimum_rate = step(given.minimum_rate, MINIMUM);
     check_minimum(cx, "timely.minimum_rate", lines, minimum_rate)?;
     Ok(CongestionControlParams::Timely(TimelyParams {
-        ewma: share(cx, "timely.ewma", "alpha", given.ewma.unwrap_or(0.875), "0.875")?,
-        beta: share(cx, "timely.beta", "beta", given.beta.unwrap_or(0.8), "0.8")?,
+        ewma: share(cx, "timely.ewma", "alpha", given.ewma.unwrap_or(Timely::EWMA), "0.875")?,
+        beta: share(cx, "timely.beta", "beta", given.beta.unwrap_or(Timely::BETA), "0.8")?,
         t_low: t_low.0,
         t_high: t_high.0,
-        min_rtt: timer(cx, "timely", "min_rtt", given.min_rtt, 20 * MICROSECOND)?,
-        // 100 and 500 Mbit/s at 100 Gbit/s.
-        additive_increase: step(given.additive_increase, Step::LineShare(1_000)),
-        hyper_increase: step(given.hyper_increase, Step::LineShare(200)),
-        hyper_after: given.hyper_after.unwrap_or(5),
+        min_rtt: timer(cx, "timely", "min_rtt", given.min_rtt, Timely::MIN_RTT.0)?,
+        additive_increase: step(given.additive_increase, Step::LineShare(Timely::ADDITIVE_SHARE)),
+        hyper_increase: step(given.hyper_increase, Step::LineShare(Timely::HYPER_SHARE)),
+        hyper_after: given.hyper_after.unwrap_or(Timely::HYPER_AFTER),
         minimum_rate,
     }))
 }
@@ -73,8 +64,8 @@ pub(super) fn dctcp(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congestio
     let minimum_rate = step(given.minimum_rate, MINIMUM);
     check_minimum(cx, "dctcp.minimum_rate", lines, minimum_rate)?;
     Ok(CongestionControlParams::Dctcp(DctcpParams {
-        gain: share(cx, "dctcp.gain", "g", given.gain.unwrap_or(1.0 / 16.0), "0.0625 (1/16)")?,
-        additive_increase: step(given.additive_increase, Step::Rate(615 * MBPS)),
+        gain: share(cx, "dctcp.gain", "g", given.gain.unwrap_or(Dctcp::GAIN), "0.0625 (1/16)")?,
+        additive_increase: step(given.additive_increase, Step::Rate(Dctcp::ADDITIVE_INCREASE.0)),
         minimum_rate,
     }))
 }
@@ -90,24 +81,23 @@ pub(super) fn hpcc(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congestion
         );
         cx.warn("transport.congestion_control", message);
     }
-    let (max_stage, additive_increase) = match given.preset {
-        // 40 Mbit/s at 100 Gbit/s.
-        HpccPreset::Field => (0, Step::LineShare(2_500)),
+    let additive_increase = match given.preset {
+        HpccPreset::Field => Step::LineShare(Hpcc::FIELD_SHARE),
         HpccPreset::Paper => {
-            let bits = u128::from(8 * PAPER_STEP) * u128::from(SECOND) / u128::from(base_rtt);
-            (5, Step::Rate(u64::try_from(bits).unwrap_or(u64::MAX)))
+            let bits = u128::from(8 * Hpcc::PAPER_STEP) * u128::from(SECOND) / u128::from(base_rtt);
+            Step::Rate(u64::try_from(bits).unwrap_or(u64::MAX))
         }
     };
     let minimum_rate = step(given.minimum_rate, MINIMUM);
     check_minimum(cx, "hpcc.minimum_rate", lines, minimum_rate)?;
     Ok(CongestionControlParams::Hpcc(HpccParams {
-        eta: share(cx, "hpcc.eta", "eta", given.eta.unwrap_or(0.95), "0.95")?,
-        max_stage: given.max_stage.unwrap_or(max_stage),
+        eta: share(cx, "hpcc.eta", "eta", given.eta.unwrap_or(Hpcc::ETA), "0.95")?,
+        max_stage: given.max_stage.unwrap_or(given.preset.max_stage()),
         additive_increase: step(given.additive_increase, additive_increase),
         minimum_rate,
         fast_reaction: given.fast_reaction.unwrap_or(true),
         base_rtt,
-        hops: given.hops.unwrap_or(HOPS),
+        hops: given.hops.unwrap_or(Hpcc::HOPS),
         telemetry: telemetry(cx)?,
     }))
 }
@@ -118,7 +108,7 @@ pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
         return Ok(0);
     }
     let given = cx.scenario.hpcc.unwrap_or_default();
-    let hops = given.hops.unwrap_or(HOPS);
+    let hops = given.hops.unwrap_or(Hpcc::HOPS);
     if !(1..=MOST_HOPS).contains(&hops) {
         let message = format!("hops = {hops} is out of range");
         return Err(cx.doc.error(
@@ -127,7 +117,7 @@ pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
             format!("write a whole number from 1 to {MOST_HOPS}"),
         ));
     }
-    let bytes = given.telemetry.unwrap_or(Bytes(HEAD + EACH_HOP * u64::from(hops)));
+    let bytes = given.telemetry.unwrap_or(Bytes(Hpcc::HEAD + Hpcc::EACH_HOP * u64::from(hops)));
     if bytes.0 > MOST_TELEMETRY {
         let message = format!("telemetry = {bytes} is out of range");
         return Err(cx.doc.error("hpcc.telemetry", message, format!("write 0B to {MOST_TELEMETRY}B")));
@@ -185,7 +175,7 @@ pub(super) fn check_hops(
     );
     let key = if cx.doc.get("hpcc.hops").is_some() { "hpcc.hops" } else { "transport.congestion_control" };
     let help = match most <= usize::from(MOST_HOPS) {
-        true => format!("set hpcc.hops to {most}: each hop adds {EACH_HOP} B to every packet"),
+        true => format!("set hpcc.hops to {most}: each hop adds {} B to every packet", Hpcc::EACH_HOP),
         false => "choose another congestion control".to_string(),
     };
     Err(cx.doc.error(key, message, help))

@@ -6,19 +6,15 @@ use super::{Context, LONGEST, SHORTEST_TIMER, bytes, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{Arbiter, ENDS, Flow, IrnFlow, PacketFormat};
-use crate::scenario::{self, CongestionControl, LoadBalancing, Traffic, TransportKind as Kind};
-use xoff_kernel::time::{MICROSECOND, Time};
+use crate::scenario::{
+    self, CongestionControl, Irn, IrnInter, LoadBalancing, Traffic, TransportKind as Kind,
+};
+use xoff_kernel::time::Time;
 use xoff_net::topology::Topology;
 use xoff_net::units::{Span, Threshold};
 use xoff_schemes::transport::irn::Timeouts;
 use xoff_schemes::transport::{TransportKind, TransportParams};
 
-/// IRN's defaults (Mittal et al., SIGCOMM 2018, §4.1).
-const RTO_LOW: Time = 100 * MICROSECOND;
-const RTO_HIGH: Time = 320 * MICROSECOND;
-const FEW: u32 = 3;
-/// A link with more delay than this lies between datacenters: 4 km.
-const LINK_DELAY: Time = 20 * MICROSECOND;
 /// IRN's NACKs tell two packet numbers that are less than this apart.
 const LARGEST_WINDOW: u64 = 1 << 24;
 
@@ -142,7 +138,7 @@ fn irn(
     packet: &PacketFormat,
 ) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
     let given = cx.scenario.irn.unwrap_or_default();
-    let link_delay = given.inter.link_delay.map_or(LINK_DELAY, |d| d.0);
+    let link_delay = given.inter.link_delay.unwrap_or(IrnInter::LINK_DELAY).0;
     // Longest unloaded round trip of a full packet and its ACK, within and between datacenters.
     let mut longest: [Time; 2] = [0; 2];
     let mut facts = Vec::with_capacity(flows.len());
@@ -161,9 +157,9 @@ fn irn(
         }
         facts.push(Facts { slowest: data.iter().map(|h| h.rate).min().unwrap_or(1), inter });
     }
-    let few = given.few.unwrap_or(FEW);
-    let low = timeout(cx, "irn.rto_low", given.rto_low, RTO_LOW)?;
-    let high = timeout(cx, "irn.rto_high", given.rto_high, RTO_HIGH)?;
+    let few = given.few.unwrap_or(Irn::FEW);
+    let low = timeout(cx, "irn.rto_low", given.rto_low, Irn::RTO_LOW.0)?;
+    let high = timeout(cx, "irn.rto_high", given.rto_high, Irn::RTO_HIGH.0)?;
     let trip = longest[1];
     let inter_low =
         timeout(cx, "irn.inter.rto_low", given.inter.rto_low, low.saturating_add(trip).min(LONGEST))?;
@@ -198,7 +194,7 @@ fn irn(
         let packets = match given {
             Some(Threshold::Bytes(window)) => window.0 / mtu,
             bdp => {
-                let bdp = bdp.unwrap_or(Threshold::Bdp(1_000));
+                let bdp = bdp.unwrap_or(IrnInter::WINDOW);
                 bdp.resolve(f.slowest, longest[usize::from(f.inter)]).div_ceil(mtu).max(1)
             }
         };

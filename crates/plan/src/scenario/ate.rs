@@ -15,6 +15,8 @@ pub struct Ate {
     /// up to 1. The default is the paper's.
     #[serde(default = "p")]
     #[schemars(range(max = 1.0))]
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub p: f64,
     /// Length of the windows in which traffic is measured. The paper gives no value.
     #[serde(default = "window")]
@@ -26,6 +28,7 @@ pub struct Ate {
     /// again. The paper has no such bound.
     #[serde(default = "least")]
     #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(extend("x-unit" = "probability"))]
     pub least: f64,
 }
 

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 pub struct Drill {
     /// Next hops drawn at random for each packet, 1 to 16.
     #[schemars(range(min = 1, max = 16))]
+    #[schemars(extend("x-unit" = "next hops"))]
     pub d: u32,
     /// Least loaded next hops remembered from packet to packet, 0 to 16.
     #[schemars(range(max = 16))]
+    #[schemars(extend("x-unit" = "next hops"))]
     pub m: u32,
 }
 
@@ -27,17 +29,22 @@ impl Default for Drill {
 pub struct Plb {
     /// Share of marked packets at which a round trip counts as congested, above 0, up to 1.
     #[schemars(range(max = 1.0))]
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub threshold: f64,
     /// Congested round trips in a row after which a flow with nothing in flight
     /// changes its path, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "round trips"))]
     pub idle_rounds: u32,
     /// Congested round trips in a row after which a flow with packets in flight changes its path;
     /// at least `idle_rounds`.
+    #[schemars(extend("x-unit" = "round trips"))]
     pub forced_rounds: u32,
     /// Labels of a flow, 2 to 256. The hash maps each label to a path, and several labels can have
     /// the same path. A change draws one of the other labels.
     #[schemars(range(min = 2, max = 256))]
+    #[schemars(extend("x-unit" = "labels"))]
     pub labels: u32,
 }
 

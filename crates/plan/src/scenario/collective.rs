@@ -12,12 +12,16 @@ use xoff_net::units::{Bytes, Span};
 #[serde(deny_unknown_fields)]
 pub struct AllToAll {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Payload of each flow. Write either this or `sizes`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload. Write either this or `size`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub sizes: Option<Sizes>,
     /// Hosts or groups of hosts that take part. Default: all.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub hosts: Option<Vec<String>>,
     /// When all flows start.
     #[serde(default = "defaults::zero_time")]
@@ -25,8 +29,11 @@ pub struct AllToAll {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -37,14 +44,17 @@ pub struct AllToAll {
 #[serde(deny_unknown_fields)]
 pub struct RingAllReduce {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Bytes of each host that are reduced; at least 1 B for each host of the ring.
     pub size: Bytes,
     /// Hosts or groups of hosts, in the order of the ring. Default: all.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub hosts: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first step begins.
     #[serde(default = "defaults::zero_time")]
@@ -58,6 +68,7 @@ pub struct RingAllReduce {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -67,16 +78,19 @@ pub struct RingAllReduce {
 #[serde(deny_unknown_fields)]
 pub struct ParameterServer {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Bytes that a worker pushes and receives in a round, in one shard for each server.
     pub size: Bytes,
     /// The servers: hosts or groups of hosts.
     pub servers: Vec<String>,
     /// The workers: hosts or groups of hosts. Default: all hosts except the servers.
+    #[schemars(extend("x-default" = "all hosts except the servers"))]
     pub workers: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first push begins.
     #[serde(default = "defaults::zero_time")]
@@ -90,6 +104,7 @@ pub struct ParameterServer {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -100,34 +115,43 @@ pub struct ParameterServer {
 #[serde(deny_unknown_fields)]
 pub struct Moe {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Hosts or groups of hosts that hold the tokens. Default: all.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub hosts: Option<Vec<String>>,
     /// Number of groups, at least 1. The hosts are divided in order into groups of equal size, each
     /// with its own experts.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "groups"))]
     pub groups: u32,
     /// Delay between the starts of two consecutive groups.
     #[serde(default = "defaults::zero_time")]
     pub phase: Span,
     /// Experts of a group: the first hosts of the group have one each.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "experts"))]
     pub experts: u32,
     /// Relative probability of each expert. Default: all equal.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "equal weights"))]
     pub weights: Option<Vec<f64>>,
     /// Tokens of a host in each round, at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "tokens"))]
     pub tokens: u32,
     /// Bytes of a token.
     pub token_size: Bytes,
     /// Different experts for each token, drawn by weight; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "experts"))]
     pub experts_per_token: u32,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first group's first dispatch begins.
     #[serde(default = "defaults::zero_time")]
@@ -141,6 +165,7 @@ pub struct Moe {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -150,6 +175,7 @@ pub struct Moe {
 #[serde(deny_unknown_fields)]
 pub struct Probe {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Payload of a probe.
     #[serde(default = "defaults::probe")]
@@ -157,16 +183,20 @@ pub struct Probe {
     /// Time between the probes of a sender.
     pub period: Span,
     /// The senders: hosts or groups of hosts. Default: all hosts.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub from: Option<Vec<String>>,
     /// The receivers: hosts or groups of hosts. Default: all hosts.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub to: Option<Vec<String>>,
     /// When the first probe starts.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// No probe starts from this time on. Default: the run's duration.
+    #[schemars(extend("x-default" = "`run.duration`"))]
     pub stop: Option<Span>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }

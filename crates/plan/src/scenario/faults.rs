@@ -13,18 +13,24 @@ pub struct Failure {
     /// The link between two nodes, `"S0.0-S1.2"` (all of them if there are
     /// several), or the link at a port, `"S0.0:5"`.
     #[serde(default, deserialize_with = "link_or_none")]
+    #[schemars(extend("x-default" = "required: `link` or `switch`"))]
     pub link: Option<String>,
     /// A switch: all of its links fail. Write either this or `link`.
+    #[schemars(extend("x-default" = "required: `link` or `switch`"))]
     pub switch: Option<String>,
     /// Time of the failure. At 0 routes avoid it from the beginning.
     pub at: Span,
     /// Time of the recovery. Default: never.
+    #[schemars(extend("x-default" = "none: it stays down"))]
     pub until: Option<Span>,
     /// Time from one failure to the next.
+    #[schemars(extend("x-default" = "none: it fails once"))]
     pub every: Option<Span>,
     /// Number of failures in total, with `every`. Default: as many as fit into `run.duration` and
     /// `run.drain`.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "failures"))]
+    #[schemars(extend("x-default" = "derived: until the end of `run.duration` and `run.drain`"))]
     pub times: Option<u32>,
 }
 
@@ -36,16 +42,23 @@ pub struct Loss {
     #[serde(deserialize_with = "link")]
     pub link: String,
     /// The end whose frames are hit. Default: both ends.
+    #[schemars(extend("x-default" = "both ends"))]
     pub from: Option<String>,
     /// Probability that a frame is hit.
     #[schemars(range(max = 1.0))]
+    #[schemars(extend("x-unit" = "probability"))]
+    #[schemars(extend("x-default" = "required: `rate`, `ber` or `control_frame`"))]
     pub rate: Option<f64>,
     /// Probability that a bit is hit. A hit bit destroys its frame.
     #[schemars(range(max = 1.0))]
+    #[schemars(extend("x-unit" = "probability"))]
+    #[schemars(extend("x-default" = "required: `rate`, `ber` or `control_frame`"))]
     pub ber: Option<f64>,
     /// Number of the flow-control frame that is hit, counted from 1; no other frame is. Write one
     /// of this, `rate` and `ber`.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "number of a frame"))]
+    #[schemars(extend("x-default" = "required: `rate`, `ber` or `control_frame`"))]
     pub control_frame: Option<u64>,
     /// What happens to a frame that is hit.
     #[serde(default)]

@@ -13,6 +13,7 @@ mod transport;
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Drill, Plb};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
+pub(crate) use congestion::MINIMUM_RATE;
 pub use congestion::{Dctcp, Hpcc, HpccPreset, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use traffic::{
@@ -144,25 +145,32 @@ impl Scenario {
 pub struct Routing {
     /// How routes are chosen. Default: without `overrides`, `bcube` in an `ndc` topology, and in a
     /// `rail-only` topology with as many domains as hosts in a domain; otherwise `shortest-path`.
+    #[schemars(extend("x-default" = "derived: `\"bcube\"` in BCube topologies without `overrides`, else `\"shortest-path\"`"))]
     pub kind: Option<RoutingKind>,
     /// The function that spreads flows over equal paths.
     pub hash: HashKind,
     /// Seed of the switches' hashes. Default: the run's seed.
+    #[schemars(extend("x-unit" = "seed"))]
+    #[schemars(extend("x-default" = "`run.seed`"))]
     pub seed: Option<u64>,
     /// Static routes, each for one switch and one destination.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
     /// Time from a failure or a recovery until routes change. Default: 0.
+    #[schemars(extend("default" = Span(0)))]
     pub reconvergence: Option<Span>,
     /// The source of a flow chooses the first hop by its own traffic, instead of by the hash.
+    #[schemars(extend("x-default" = "none"))]
     pub ate: Option<Ate>,
     /// How flows spread over equal paths.
     #[serde(skip_serializing_if = "LoadBalancing::is_ecmp")]
     #[schemars(extend("default" = LoadBalancing::default()))]
     pub load_balancing: LoadBalancing,
     /// The load balancing `drill`.
+    #[schemars(extend("x-default" = "its own defaults"))]
     pub drill: Option<Drill>,
     /// The load balancing `plb`.
+    #[schemars(extend("x-default" = "its own defaults"))]
     pub plb: Option<Plb>,
 }
 
@@ -185,6 +193,7 @@ pub struct Switch {
     /// Buffer of a switch, shared by its ports. Default: proportional to the switch's fastest port,
     /// 32 MB at 100 Gbit/s (the size in published simulations of such switches), 128 MB at 400
     /// Gbit/s.
+    #[schemars(extend("x-default" = "derived: 32 MB per 100 Gbit/s of the fastest port"))]
     pub buffer: Option<Bytes>,
 }
 
@@ -205,10 +214,13 @@ pub struct SlowReceiver {
     /// Name of the host.
     pub host: String,
     /// Rate at which the host reads. Default: the rate of its links.
+    #[schemars(extend("x-default" = "derived: the sum of the rates of its links"))]
     pub rate: Option<Bandwidth>,
     /// Beginning of a stall: the host reads nothing from this time.
+    #[schemars(extend("x-default" = "none: no stall"))]
     pub stall_from: Option<Span>,
     /// End of the stall.
+    #[schemars(extend("x-default" = "none: no stall"))]
     pub stall_until: Option<Span>,
 }
 
@@ -218,25 +230,38 @@ pub struct SlowReceiver {
 pub struct Priority {
     /// 802.1p priority, 0 to 7.
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub id: u8,
     /// Tiers are served strictly, the lowest number first. Priorities of one tier share by deficit
     /// round robin. Default: 7 − id: each priority has its own tier, and the highest priority is
     /// served first.
+    #[schemars(extend("x-unit" = "number of a tier"))]
+    #[schemars(extend("x-default" = "derived: 7 − `id`"))]
     pub tier: Option<u8>,
     /// Share within the tier, in largest packets per turn, 1 to 1000.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(extend("x-unit" = "packets"))]
     pub weight: u32,
     /// Whether packets are paused instead of dropped. Default: true if the flow control covers the
     /// priority.
+    #[schemars(extend("x-default" = "derived: whether the flow control covers the priority"))]
     pub lossless: Option<bool>,
     /// Most bytes in one egress queue of a lossy priority.
+    #[schemars(extend("x-default" = "none: `alpha` sets the limit"))]
     pub egress_limit: Option<Bytes>,
     /// For a lossy priority without `egress_limit`: a queue holds at most this multiple of the free
     /// buffer. Default: 1.
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("default" = Priority::ALPHA))]
     pub alpha: Option<f64>,
     /// ECN marking of this priority, instead of `[ecn]`.
+    #[schemars(extend("x-default" = "`[ecn]`"))]
     pub ecn: Option<Ecn>,
+}
+
+impl Priority {
+    pub(crate) const ALPHA: f64 = 1.0;
 }
 
 /// ECN marking by RED on the length of an egress queue.
@@ -249,9 +274,11 @@ pub struct Ecn {
     pub k_max: Bytes,
     /// Marking probability at `k_max`; it increases linearly from 0 at `k_min`.
     #[schemars(range(min = 0.0, max = 1.0))]
+    #[schemars(extend("x-unit" = "probability"))]
     pub p_max: f64,
     /// The lengths apply to a port of this rate, and in proportion to ports of other rates. Without
     /// this key they apply to every port.
+    #[schemars(extend("x-default" = "none: the lengths hold for every port"))]
     pub per: Option<Bandwidth>,
     /// When the length of the queue is measured.
     #[serde(default)]
@@ -288,6 +315,7 @@ pub struct Transport {
     /// Packets for each ACK; the last packet is always acknowledged. Must be 1 with TCP, because
     /// delayed ACKs are not simulated.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "packets"))]
     pub ack_every: u32,
     /// Time without progress after which a go-back-N sender retransmits; `irn` and TCP have their
     /// own tables. The default is longer than the 2.6 ms that a buffer of 32 MB takes to drain at
@@ -299,16 +327,21 @@ pub struct Transport {
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
     /// packets, and the default is `"1bdp"`. With TCP it is the receive window.
+    #[schemars(extend("x-default" = "none: no limit; with `irn` `\"1bdp\"`"))]
     pub window: Option<Threshold>,
     /// Limits the payload in flight to the flow's rate times `base_rtt`. If there are other
     /// windows, the smallest applies. Default: true with `hpcc` and `dctcp`, false with other
     /// congestion controls.
+    #[schemars(extend("x-default" = "derived: `true` with `hpcc` and `dctcp`, else `false`"))]
     pub variable_window: Option<bool>,
     /// T, the base round-trip time of `variable_window` and `hpcc`, 100 ns or longer. Default: the
     /// longest unloaded round trip among the flows.
+    #[schemars(extend("x-default" = "derived: the longest unloaded round trip of all flows"))]
     pub base_rtt: Option<Span>,
     /// Priority of ACKs. Default: the priority of the data.
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(extend("x-default" = "the priority of the data"))]
     pub ack_priority: Option<u8>,
     /// Central arbiter that decides which flows send. It is an ideal upper bound: it knows all
     /// flows and takes no time.
@@ -345,10 +378,12 @@ impl Arbiter {
 pub struct Run {
     /// Flows start before this time, and the run ends at it (see `drain`).
     /// Without it the run ends when every flow has completed.
+    #[schemars(extend("x-default" = "none: the run ends when every flow has completed"))]
     pub duration: Option<Span>,
     /// Time that the run continues after `duration`: flows can complete, and no flow starts.
     pub drain: Span,
     /// Seed of every random stream.
+    #[schemars(extend("x-unit" = "seed"))]
     pub seed: u64,
 }
 
@@ -357,6 +392,7 @@ pub struct Run {
 #[serde(deny_unknown_fields, default)]
 pub struct Measure {
     /// Time between samples. Default: 1/200 of `run.duration`.
+    #[schemars(extend("x-default" = "derived: `run.duration` / 200"))]
     pub interval: Option<Span>,
     /// Ports whose queue and throughput are sampled: `["S0.0:1"]`, `"all"`,
     /// `"switches"` (their ports) or `"none"`.
@@ -371,6 +407,7 @@ pub struct Measure {
     /// Flows that are sampled, by their `id` in results: bytes received, throughput, and the rate
     /// set by a congestion control.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-unit" = "number of a flow"))]
     pub flows: Vec<u64>,
 }
 

@@ -109,11 +109,14 @@ impl Traffic {
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Flow sizes (payload).
     pub sizes: Sizes,
     /// Offered load as a fraction of `load_of`, above 0. It counts the wire bytes of data packets
     /// with headers, and no ACKs.
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 10))]
     pub load: f64,
     /// The meaning of a load of 1.
     #[serde(default)]
@@ -121,27 +124,38 @@ pub struct Poisson {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
     /// The senders: hosts or groups of hosts. Default: all hosts.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub from: Option<Vec<String>>,
     /// The receivers: hosts or groups of hosts. Default: all hosts.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub to: Option<Vec<String>>,
     /// A traffic matrix instead of `from` and `to`: each entry has a share of the flows.
+    #[schemars(extend("x-default" = "none: `from` and `to` choose the hosts"))]
     pub matrix: Option<Vec<MatrixShare>>,
     /// Path of a CSV file with the traffic matrix, relative to the scenario.
+    #[schemars(extend("x-default" = "none: `from` and `to` choose the hosts"))]
     pub matrix_file: Option<String>,
     /// How near a receiver is to its sender. Default: uniform.
+    #[schemars(extend("x-default" = "none: all receivers are equally likely"))]
     pub locality: Option<Locality>,
     /// Largest number of flows, at least 1. No flow starts after `stop` or the run's duration, even
     /// if there are fewer.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "flows"))]
+    #[schemars(extend("x-default" = "none: no limit"))]
     pub flows: Option<u64>,
     /// No flow starts before this time.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// No flow starts from this time on. Default: the run's duration.
+    #[schemars(extend("x-default" = "`run.duration`"))]
     pub stop: Option<Span>,
 }
 
@@ -157,6 +171,7 @@ pub struct MatrixShare {
     /// The receivers: a host or a group of hosts.
     pub to: String,
     /// Share of the flows, 0 or more, relative to the sum of all entries.
+    #[schemars(extend("x-unit" = "weight"))]
     pub share: f64,
 }
 
@@ -166,12 +181,20 @@ pub struct MatrixShare {
 #[serde(deny_unknown_fields)]
 pub struct Locality {
     /// Receivers in the sender's rack.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("default" = 0.0))]
     pub rack: Option<f64>,
     /// Receivers in the sender's pod, but not in its rack.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("default" = 0.0))]
     pub pod: Option<f64>,
     /// Receivers in the sender's datacenter, but not in its rack or pod.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("default" = 0.0))]
     pub dc: Option<f64>,
     /// All other receivers.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("default" = 0.0))]
     pub other: Option<f64>,
 }
 
@@ -194,43 +217,60 @@ pub enum LoadOf {
 #[serde(deny_unknown_fields)]
 pub struct Incast {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Senders of one event, at least 1. They are different hosts, drawn again for each event.
+    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1))]
     pub fan_in: u32,
     /// Flows that each sender sends at once, at least 1. With values above 1 a receiver can get
     /// more flows than there are hosts.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "flows"))]
     pub flows_per_sender: u32,
     /// Payload of each flow. Write either this or `sizes`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload. Write either this or `size`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub sizes: Option<Sizes>,
     /// Name of the receiver, or `"random"` (drawn again for each event), or `"rotate"` (the
     /// receivers take turns).
     #[serde(default = "defaults::random")]
     pub to: String,
     /// Hosts or groups of hosts that receive at random or in turn. Default: all.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub receivers: Option<Vec<String>>,
     /// Hosts or groups of hosts from which senders are drawn. Default: all.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub from: Option<Vec<String>>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
     /// Time of the first event.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// Time between events. Default: without this and `load` there is only one event.
+    #[schemars(extend("x-default" = "from `load`; one event only without `load`"))]
     pub period: Option<Span>,
     /// Instead of `period`: offered load as a fraction of `load_of`, above 0. It counts the wire
     /// bytes of data packets with headers.
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("x-default" = "none: `period` sets the times"))]
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 10))]
     pub load: Option<f64>,
     /// The meaning of a load of 1.
+    #[schemars(extend("default" = IncastLoadOf::default()))]
     pub load_of: Option<IncastLoadOf>,
     /// No event starts from this time on. Default: the run's duration.
+    #[schemars(extend("x-default" = "`run.duration`"))]
     pub stop: Option<Span>,
 }
 
@@ -250,12 +290,16 @@ pub enum IncastLoadOf {
 #[serde(deny_unknown_fields)]
 pub struct Permutation {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Payload of each flow. Write either this or `sizes`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload. Write either this or `size`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub sizes: Option<Sizes>,
     /// Hosts or groups of hosts that take part. Default: all.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub hosts: Option<Vec<String>>,
     /// When all flows start.
     #[serde(default = "defaults::zero_time")]
@@ -263,8 +307,11 @@ pub struct Permutation {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -273,18 +320,24 @@ pub struct Permutation {
 #[serde(deny_unknown_fields)]
 pub struct Burst {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Flows of each sender; at least 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "flows"))]
     pub flows: u32,
     /// Payload of each flow. Write either this or `sizes`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub size: Option<Bytes>,
     /// Distribution of the flows' payload. Write either this or `size`.
+    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
     pub sizes: Option<Sizes>,
     /// The senders: hosts or groups of hosts. Default: all hosts.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub from: Option<Vec<String>>,
     /// The receivers: hosts or groups of hosts. Default: all hosts. Each flow draws a receiver
     /// other than its sender.
+    #[schemars(extend("x-default" = "all hosts"))]
     pub to: Option<Vec<String>>,
     /// When the first flow of each sender starts.
     #[serde(default = "defaults::zero_time")]
@@ -295,8 +348,11 @@ pub struct Burst {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -307,17 +363,20 @@ pub struct Burst {
 #[serde(deny_unknown_fields)]
 pub struct Loop {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// The switches, at least three, in the direction of the flows. Each must have a link to the
     /// next, and the last to the first.
     pub switches: Vec<String>,
     /// Links of the loop that each flow crosses: from 1 to one less than there are switches.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "links"))]
     pub hops: u32,
     /// Flows that enter the loop at each switch, at least 1. The hosts of that switch send in turn,
     /// to the hosts of the exit switch in turn.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "flows"))]
     pub flows: u32,
     /// Payload of each flow.
     pub size: Bytes,
@@ -325,10 +384,12 @@ pub struct Loop {
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// For each switch: the start delay of the flows that enter there. Default: all start together.
+    #[schemars(extend("x-default" = "`\"0ps\"` for each switch"))]
     pub offsets: Option<Vec<Span>>,
     /// How often all flows are sent, at least 1.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "bursts"))]
     pub bursts: u32,
     /// Time from one burst to the next.
     #[serde(default = "defaults::zero_time")]
@@ -336,8 +397,11 @@ pub struct Loop {
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -346,6 +410,7 @@ pub struct Loop {
 #[serde(deny_unknown_fields)]
 pub struct SingleFlow {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Name of the sender.
     pub src: String,
@@ -358,12 +423,15 @@ pub struct SingleFlow {
     pub start: Span,
     /// Names of all nodes of the path, including sender and receiver. ACKs return over the same
     /// nodes. Default: routed like other flows.
+    #[schemars(extend("x-default" = "the path of `[routing]`"))]
     pub path: Option<Vec<String>>,
     /// Sending rate in wire bits. Default: line rate.
+    #[schemars(extend("x-default" = "the line rate of the sender's link"))]
     pub rate: Option<Bandwidth>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -372,6 +440,7 @@ pub struct SingleFlow {
 #[serde(deny_unknown_fields)]
 pub struct FlowFile {
     /// Name of the class in results. Default: the kind, numbered if repeated.
+    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Path of the file, relative to the scenario.
     pub file: String,
@@ -381,8 +450,11 @@ pub struct FlowFile {
     /// 802.1p priority. A file in the format `hpcc` has a priority for each flow instead.
     #[serde(default = "defaults::priority")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
+    #[schemars(extend("x-unit" = "weight"))]
+    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -415,10 +487,13 @@ pub enum Sizes {
 #[serde(deny_unknown_fields)]
 pub struct SizesTable {
     /// Every whole number of bytes from the first to the second, equally likely.
+    #[schemars(extend("x-default" = "required: `uniform` or `file`"))]
     pub uniform: Option<[Bytes; 2]>,
     /// Distance of the possible sizes in the range `uniform`, which must be a multiple of it. With
     /// the payload of a packet, flows are whole packets. Default: 1 B.
+    #[schemars(extend("x-default" = "`\"1B\"`"))]
     pub step: Option<Bytes>,
     /// Path of a CDF file (lines of bytes and percent), relative to the scenario.
+    #[schemars(extend("x-default" = "required: `uniform` or `file`"))]
     pub file: Option<String>,
 }

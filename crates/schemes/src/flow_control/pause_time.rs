@@ -9,7 +9,7 @@ use xoff_wire::queue_pause::QueuePauseFrame;
 
 /// A pause lasts so long, unless the scenario says otherwise, where frames can be
 /// lost: many times as long as most pauses, and much less than a timeout.
-const PAUSE_TIME: Time = 100 * MICROSECOND;
+pub(super) const PAUSE_TIME: Span = Span(100 * MICROSECOND);
 const SHORTEST_PAUSE: Time = MICROSECOND;
 
 pub(super) fn check_pause_time(given: Option<Span>) -> Result<(), Complaint> {
@@ -19,7 +19,7 @@ pub(super) fn check_pause_time(given: Option<Span>) -> Result<(), Complaint> {
         let help = format!(
             "write {} or more; the default is {} where frames can be lost",
             Span(SHORTEST_PAUSE),
-            Span(PAUSE_TIME)
+            PAUSE_TIME
         );
         return Err(Complaint::of_key("pause_time", message, help));
     }
@@ -66,7 +66,7 @@ pub(super) fn pause_time(
     let least = slowest(topology, packet).map_or(0, |(_, least)| least);
     match given {
         Some(given) => given.0,
-        None if faulty => PAUSE_TIME.max(least),
+        None if faulty => PAUSE_TIME.0.max(least),
         None => 0,
     }
 }

@@ -4,21 +4,12 @@ use super::{check_timeout, timeout, variable_window, warn_of_timeout, window};
 use crate::error::Error;
 use crate::plan::PacketFormat;
 use crate::resolve::{Context, congestion::share, routes::Routes};
-use crate::scenario::{CongestionControl, TcpNewReno, TransportKind as Kind};
-use xoff_kernel::time::{SECOND, Time};
+use crate::scenario::{CongestionControl, TcpDctcp, TcpNewReno, TransportKind as Kind};
+use xoff_kernel::time::Time;
 use xoff_net::units::Span;
 use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
 use xoff_schemes::transport::newreno::NewRenoParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
-
-/// RFC 6928 §2.
-const INITIAL_WINDOW: u32 = 10;
-/// RFC 6298 §2: before a measurement (2.1), and at least (2.4).
-const RTO: Time = SECOND;
-/// RFC 6298 §2.5: the least that an upper bound may be.
-const MAX_RTO: Time = 60 * SECOND;
-/// g of DCTCP's paper (§4).
-const GAIN: f64 = 1.0 / 16.0;
 
 pub(super) fn params(
     cx: &mut Context<'_>,
@@ -43,15 +34,15 @@ pub(super) fn params(
         }
         _ => (cx.scenario.tcp_newreno.unwrap_or_default(), None),
     };
-    let initial_window = given.initial_window.unwrap_or(INITIAL_WINDOW);
+    let initial_window = given.initial_window.unwrap_or(TcpNewReno::INITIAL_WINDOW);
     if initial_window == 0 {
         let help = "write a whole number of packets, 1 or more";
         let key = format!("{table}.initial_window");
         return Err(cx.doc.error(&key, "initial_window = 0 is out of range: no flow could begin", help));
     }
-    let max_rto = timeout(cx, &format!("{table}.max_rto"), given.max_rto, MAX_RTO)?;
+    let max_rto = timeout(cx, &format!("{table}.max_rto"), given.max_rto, TcpNewReno::MAX_RTO.0)?;
     let bounded = |key: &str, span: Option<Span>| -> Result<Time, Error> {
-        let Some(span) = span else { return Ok(RTO.min(max_rto)) };
+        let Some(span) = span else { return Ok(TcpNewReno::RTO.0.min(max_rto)) };
         let path = format!("{table}.{key}");
         check_timeout(cx, &path, span)?;
         if span.0 <= max_rto {
@@ -88,7 +79,7 @@ pub(super) fn params(
 /// DCTCP's table: what is NewReno's of it, and the rest.
 fn dctcp(cx: &mut Context<'_>) -> Result<(TcpNewReno, DctcpParams), Error> {
     let given = cx.scenario.tcp_dctcp.unwrap_or_default();
-    let gain = share(cx, "tcp-dctcp.gain", "g", given.gain.unwrap_or(GAIN), "0.0625 (1/16)")?;
+    let gain = share(cx, "tcp-dctcp.gain", "g", given.gain.unwrap_or(TcpDctcp::GAIN), "0.0625 (1/16)")?;
     if cx.scenario.ecn.is_none() && cx.scenario.priority.iter().all(|p| p.ecn.is_none()) {
         let message = "no packet is marked without [ecn]: `tcp-dctcp` then behaves like `tcp-newreno`";
         cx.warn("transport.kind", message);

@@ -2,7 +2,7 @@
 
 use super::super::fabric::{Fabric, Lane};
 use super::super::keys::{Complaint, Keys, Setting, Whole, default_keys, defaults, time};
-use super::super::pause_time::{check_pause_time, check_pauses, pause_time};
+use super::super::pause_time::{PAUSE_TIME, check_pause_time, check_pauses, pause_time};
 use super::super::registry::FlowControlParams;
 use super::BfcParams;
 use schemars::JsonSchema;
@@ -18,20 +18,24 @@ pub struct BfcKeys {
     /// others. The papers use 32 and 128.
     #[serde(default = "bfc_queues")]
     #[schemars(range(min = 2, max = 1024))]
+    #[schemars(extend("x-unit" = "queues"))]
     pub queues: u32,
     /// Number of hash values for flows, 1 to 16777216. BFC treats flows with the same value as one
     /// flow.
     #[serde(default = "virtual_flows")]
     #[schemars(range(min = 1, max = 16_777_216))]
+    #[schemars(extend("x-unit" = "hash values"))]
     pub virtual_flows: u32,
     /// Round trip of one hop. A packet pauses its upstream queue if its own queue is longer than
     /// the egress rate times this, divided by the port's active queues. Default: twice the delay of
     /// the ingress link.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: 2 × the delay of the packet's ingress link"))]
     pub hop_rtt: Option<Span>,
     /// Hop round trips for which a flow keeps its queue after its last packet has left, 0 to 1000.
     #[serde(default = "keep")]
     #[schemars(range(max = 1000))]
+    #[schemars(extend("x-unit" = "hop round trips"))]
     pub keep: u32,
     /// Whether an empty queue that a flow still keeps may be given to another flow.
     #[serde(default)]
@@ -49,6 +53,7 @@ pub struct BfcKeys {
     /// cannot pause a queue permanently. Default: unlimited in a run without failures and losses,
     /// otherwise 100 us.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = format!("none, or `\"{}\"` if links fail or lose frames", PAUSE_TIME)))]
     pub pause_time: Option<Span>,
 }
 

@@ -36,19 +36,23 @@ pub struct BifrostKeys {
     /// paper's BDP is `"2bdp"`). Default: the smallest H without loss of throughput, Δ + 2·R·T plus
     /// packets and late frames.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: the least with full throughput, Δ + 2·R·T + room for packets and late frames"))]
     pub buffer: Option<Threshold>,
     /// k: slots between two checks for leaks, 1 to 1000. The port has room for k largest packets
     /// beyond H.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(extend("x-unit" = "slots"))]
     pub repair_every: u32,
     /// How much longer a pause lasts than its grant requires: it covers packets just begun and late
     /// frames. Default: the time of two largest packets plus `jitter`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: the time of two largest packets + `jitter`"))]
     pub margin: Option<Span>,
     /// Room beyond H for packets beyond the grant. Default: k largest packets, and the bytes that
     /// arrive while a frame is late.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `repair_every` largest packets + what arrives within `jitter`"))]
     pub spare: Option<Bytes>,
     /// Time from the end of a slot until its frame is sent.
     #[serde(default = "processing")]

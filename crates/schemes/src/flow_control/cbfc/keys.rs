@@ -26,11 +26,13 @@ pub struct CbfcKeys {
     /// times one-way delay) of its link. Default: enough to keep the link busy; without `unlimited`
     /// at most 131,072 B, which 12 bits can grant.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: the least that keeps the link busy; without `unlimited` at most 131,072 B"))]
     pub buffer: Option<Threshold>,
     /// Time between two flow-control packets of a priority on a link. Default: the longest of
     /// InfiniBand, 65,536 symbol times: the time of 262,144 B at the link's rate, 20.97 us at 100
     /// Gbit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: the time of 262,144 B at the rate of the link"))]
     pub update: Option<Span>,
     /// Uses 64-bit counters instead of 12-bit counters, which can grant only 2,048 blocks:
     /// CBFC-ideal.
@@ -38,9 +40,11 @@ pub struct CbfcKeys {
     pub unlimited: bool,
     /// Buffer of the ports of long links. Default: `buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`buffer`"))]
     pub long_buffer: Option<Threshold>,
     /// Buffer of the other ports of switches with long links. Default: `buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`buffer`"))]
     pub gateway_buffer: Option<Threshold>,
     /// Time from the arrival of a flow-control packet until it takes effect.
     #[serde(default = "defaults::zero_time")]

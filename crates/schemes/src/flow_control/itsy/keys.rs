@@ -21,6 +21,7 @@ pub struct ItsyKeys {
     /// least one largest packet. In bytes, or in BDP (rate times *one-way* delay) of the network's
     /// longest link. Default: `"2bdp"`, or one largest packet if that is more.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`\"2bdp\"`, at least a largest packet"))]
     pub room: Option<Threshold>,
 }
 

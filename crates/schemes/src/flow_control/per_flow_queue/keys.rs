@@ -2,7 +2,7 @@
 
 use super::super::fabric::{Fabric, Lane};
 use super::super::keys::{Complaint, Keys, Setting, Whole, default_keys, defaults, link, shown, time};
-use super::super::pause_time::{check_pause_time, check_pauses, pause_time};
+use super::super::pause_time::{PAUSE_TIME, check_pause_time, check_pauses, pause_time};
 use super::super::registry::FlowControlParams;
 use super::PerFlowQueueParams;
 use schemars::JsonSchema;
@@ -20,6 +20,7 @@ pub struct PerFlowQueueKeys {
     pub xoff: Threshold,
     /// A flow is resumed when its queue holds no more than this. Default: half of `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `xoff` / 2"))]
     pub xon: Option<Threshold>,
     /// Time from the arrival of a pause or resume frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
@@ -28,6 +29,7 @@ pub struct PerFlowQueueKeys {
     /// cannot pause a queue permanently. Default: unlimited in a run without failures and losses,
     /// otherwise 100 us.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = format!("none, or `\"{}\"` if links fail or lose frames", PAUSE_TIME)))]
     pub pause_time: Option<Span>,
 }
 

@@ -20,7 +20,7 @@ const XON_OFFSET: u64 = 3_000;
 /// Reserve under a dynamic threshold, if not given.
 const RESERVE: u64 = 4_000;
 /// Dynamic threshold's share of what is free, if not given.
-const ALPHA: f64 = 0.125;
+pub(in super::super) const ALPHA: f64 = 0.125;
 
 /// PFC. The threshold is static (`xoff`) or dynamic (`alpha`, `cap`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,25 +30,32 @@ pub struct PfcKeys {
     /// buffer, beyond its reserve. In bytes, or in the link's BDP (rate times one-way delay):
     /// `"6bdp"`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: the threshold is dynamic"))]
     pub xoff: Option<Threshold>,
     /// Static XON threshold: the ingress resumes its peer when it holds no more than this. Default:
     /// `xon_offset` below `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `xoff` − `xon_offset`"))]
     pub xon: Option<Threshold>,
     /// Dynamic threshold: an ingress pauses at this multiple of the free shared buffer. Default:
     /// 0.125.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("default" = ALPHA))]
     pub alpha: Option<f64>,
     /// The ingress resumes its peer this many bytes below the XOFF threshold (the current one, if
     /// dynamic). Default: 3 kB.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = Bytes(XON_OFFSET)))]
     pub xon_offset: Option<Bytes>,
     /// Dynamic threshold: its maximum.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: no limit"))]
     pub cap: Option<Bytes>,
     /// Bytes guaranteed to each ingress account before it uses the shared buffer. Default: 4 kB
     /// with a dynamic threshold, 0 with a static one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = format!("`\"{}\"` if dynamic, `\"0B\"` if static", Bytes(RESERVE))))]
     pub reserve: Option<Bytes>,
     /// Headroom of each ingress account: room for packets that arrive after the pause. `"auto"`
     /// (from the link's rate and delay, the largest packet and the response time), or bytes.
@@ -61,9 +68,12 @@ pub struct PfcKeys {
     /// expires.
     #[serde(default = "defaults::quanta")]
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "quanta"))]
     pub quanta: u16,
     /// The lossless priorities. Default: all priorities in use.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(extend("x-default" = "all priorities in use"))]
     pub priorities: Option<Vec<u8>>,
     /// When hosts that relay pause their neighbours.
     #[serde(default, skip_serializing_if = "Relay::is_accounts")]
@@ -72,9 +82,11 @@ pub struct PfcKeys {
     /// Thresholds on long links, at both ends. With this table or `gateway`, a device with a long
     /// link shares no buffer: each of its ingress accounts has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: the keys of `[flow_control]`"))]
     pub long: Option<LinkThresholds>,
     /// Thresholds on the other links of devices with a long link, at that end.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: the keys of `[flow_control]`"))]
     pub gateway: Option<LinkThresholds>,
 }
 
@@ -97,13 +109,16 @@ pub struct LinkThresholds {
     /// XOFF threshold on these links. Default: `flow_control.xoff`, or `flow_control.reserve`, or
     /// `"2bdp"`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`flow_control.xoff`, else `flow_control.reserve`, else `\"2bdp\"`"))]
     pub xoff: Option<Threshold>,
     /// XON threshold on these links. Default: `flow_control.xon` if `xoff` is not written here,
     /// otherwise `xon_offset` below `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`flow_control.xon` if this table has no `xoff`, else derived: `xoff` − `xon_offset`"))]
     pub xon: Option<Threshold>,
     /// Headroom on these links. Default: `flow_control.headroom`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`flow_control.headroom`"))]
     pub headroom: Option<HeadroomRule>,
 }
 

@@ -37,13 +37,16 @@ pub struct PortFcKeys {
     /// XON threshold: the paused queues are resumed when the forwarding queues hold no more than
     /// this. Default: two thirds of `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `xoff` × 2/3"))]
     pub xon: Option<Threshold>,
     /// XOFF threshold of the destination-direct queue. Default: `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "`xoff`"))]
     pub ddq_xoff: Option<Threshold>,
     /// XON threshold of the destination-direct queue. Default: two thirds of `ddq_xoff`, or `xon`
     /// if neither is written.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `ddq_xoff` × 2/3; `xon` if `ddq_xoff` is absent"))]
     pub ddq_xon: Option<Threshold>,
     /// When a host serves relayed packets, compared with its own traffic.
     #[serde(default)]

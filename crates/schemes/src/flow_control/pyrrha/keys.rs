@@ -25,6 +25,7 @@ pub struct PyrrhaKeys {
     /// queues.
     #[serde(default = "pyrrha_queues")]
     #[schemars(range(min = 1, max = 1024))]
+    #[schemars(extend("x-unit" = "queues"))]
     pub queues: u32,
     /// K_pause: a queue that holds more than this pauses its senders. In bytes, or in BDP (rate
     /// times one-way delay) of its port's link. The paper's value is two BDPs of a hop's round
@@ -34,6 +35,7 @@ pub struct PyrrhaKeys {
     /// K_resume: the senders are resumed when the queue holds no more than this. Default: half of
     /// `k_pause`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `k_pause` / 2"))]
     pub k_resume: Option<Threshold>,
     /// What happens to the tree of a port that is not a root after all.
     #[serde(default)]
@@ -49,6 +51,7 @@ pub struct PyrrhaKeys {
     pub variants: Vec<PyrrhaVariant>,
     /// Switches without Pyrrha: all of their links run PFC.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: every switch runs Pyrrha"))]
     pub legacy: Option<PyrrhaLegacy>,
     /// Time from the arrival of a frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
@@ -80,6 +83,8 @@ pub struct PyrrhaLegacy {
     /// PFC on their links: an ingress pauses its peer at this multiple of the free shared buffer.
     /// Default: 0.125.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(extend("default" = super::super::pfc::keys::ALPHA))]
     pub alpha: Option<f64>,
 }
 

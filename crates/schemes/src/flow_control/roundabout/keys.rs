@@ -29,10 +29,12 @@ pub struct RoundaboutKeys {
     /// or in BDP (rate times *one-way* delay). Default: `"2bdp"`, the paper's BDP, or one largest
     /// packet if that is more.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = format!("`\"{SPARE}\"`, at least a largest packet")))]
     pub spare: Option<Threshold>,
     /// Time without progress after which a switch in a loop gives up. Default: the time of a frame
     /// for four turns around 30 of the network's longest links.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = format!("derived: the time of a frame for {TURNS} turns around {LONGEST_LOOP} of the longest links")))]
     pub patience: Option<Span>,
     /// Whether packets of other ingress queues make room in the loop when they leave its queue.
     /// With `false` the loop can stall.

@@ -21,19 +21,23 @@ pub struct SwingKeys {
     /// headroom of the long link (a round trip, the response time, packets) plus two largest
     /// packets; twice that headroom if several lossless priorities carry data.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: PFC's headroom of the long link, twice if several lossless priorities have data, + two largest packets"))]
     pub relay_buffer: Option<Bytes>,
     /// A relay pauses its peer by itself while it holds this much from its long link. Default:
     /// `relay_buffer`, which forwarded pauses keep it below; if several lossless priorities carry
     /// data, PFC's headroom of the long link below it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `relay_buffer`, less PFC's headroom of the long link if several lossless priorities have data"))]
     pub relay_limit: Option<Bytes>,
     /// XOFF threshold between a relay and its switch: each of the two pauses the other when it
     /// holds this much from it. Default: 198 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = Bytes(THRESHOLD)))]
     pub relay_xoff: Option<Bytes>,
     /// XON threshold between a relay and its switch. Default: 16 largest packets below
     /// `relay_xoff`, or half of it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: `relay_xoff` − 16 largest packets, at least `relay_xoff` / 2"))]
     pub relay_xon: Option<Bytes>,
     /// Thresholds at the switch's end of the cable to its relay.
     #[serde(default, skip_serializing_if = "SwitchSide::is_default")]

@@ -29,11 +29,15 @@ pub struct TaggerKeys {
     /// routes need.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 7))]
+    #[schemars(extend("x-unit" = "tags"))]
+    #[schemars(extend("x-default" = "derived: as many as the routes need"))]
     pub lossless: Option<u8>,
     /// Priority of packets above the last lossless tag. Default: the lowest priority that is not a
     /// tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 7))]
+    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(extend("x-default" = "derived: the lowest priority that is no tag"))]
     pub lossy: Option<u8>,
 }
 

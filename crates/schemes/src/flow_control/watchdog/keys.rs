@@ -32,6 +32,7 @@ pub struct WatchdogKeys {
     /// and `restoration_time`. Default: 200 ms as in SONiC, or the shorter of the two if that is
     /// less.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = format!("`\"{}\"`, at most `detection_time` and `restoration_time`", watchdog_time())))]
     pub poll: Option<Span>,
 }
 

@@ -17,6 +17,7 @@ pub struct ZeropodKeys {
     /// one. The paper has 16 in one pod, 32 in eight.
     #[serde(default = "defaults::cells")]
     #[schemars(range(min = 1, max = 4096))]
+    #[schemars(extend("x-unit" = "cells"))]
     pub cells: u32,
     /// Payload of a data cell, 1 to 65535 B.
     #[serde(default = "defaults::payload")]
@@ -34,10 +35,12 @@ pub struct ZeropodKeys {
     /// I: iterations of the scheduling algorithm, 1 to 1000.
     #[serde(default = "defaults::iterations")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(extend("x-unit" = "iterations"))]
     pub iterations: u32,
     /// Paths that a demand requests in an iteration, 1 to 1000.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(extend("x-unit" = "paths"))]
     pub requests: u32,
     /// Which demand without mice is served first.
     #[serde(default)]
@@ -47,9 +50,11 @@ pub struct ZeropodKeys {
     pub delay: Span,
     /// k: destinations in an RTS whose waiting mice it lists, those with the fewest bytes first.
     #[serde(default = "defaults::top_k")]
+    #[schemars(extend("x-unit" = "destinations"))]
     pub top_k: u16,
     /// Number of cores that carry only mice: the last cores.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "cores"))]
     pub mice_cores: u32,
     /// Bytes after which a flow moves to the next level of its queue, in ascending order; 1 to 15
     /// values. Data of the first level are mice. Default: 100 kB, the paper's mice, then the
@@ -60,11 +65,13 @@ pub struct ZeropodKeys {
     /// disable it.
     #[serde(default = "defaults::optimistic")]
     #[schemars(range(max = 1000))]
+    #[schemars(extend("x-unit" = "cells"))]
     pub optimistic: u32,
     /// How often each of these cells is sent optimistically, 1 to 1000, in rounds over all cells,
     /// until the flow gets a grant. The paper gives no value.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
+    #[schemars(extend("x-unit" = "rounds"))]
     pub optimistic_rounds: u32,
     /// Which cell is lost when two cells without a grant collide.
     #[serde(default)]
@@ -78,6 +85,7 @@ pub struct ZeropodKeys {
     pub core_buffer: Bytes,
     /// Cells for one pod above which a core requests no more cells for that pod.
     #[serde(default = "defaults::backpressure")]
+    #[schemars(extend("x-unit" = "cells"))]
     pub backpressure: u32,
     /// Whether the clocks of all pods begin together, instead of at random times within an epoch.
     #[serde(default)]
@@ -107,6 +115,7 @@ pub struct ZeropodKeys {
 #[serde(deny_unknown_fields)]
 pub struct SchedulerFailure {
     /// The pod, from 0.
+    #[schemars(extend("x-unit" = "number of a pod"))]
     pub pod: u32,
     /// Time of the failure.
     pub at: Span,
@@ -124,6 +133,7 @@ pub struct SchedulerLink {
     pub from: Span,
     /// Time of the recovery. Default: never.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: it stays down"))]
     pub until: Option<Span>,
 }
 
