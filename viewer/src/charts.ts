@@ -118,7 +118,7 @@ export function figure(title: string, about: string, ...children: Node[]): HTMLE
 /** Lines over a common axis, or points over names. */
 export function chart(c: Chart): HTMLElement {
   const curves = c.curves.filter((curve) => curve.points.length > 0);
-  if (curves.length === 0) return figure(c.title, c.about, h("p", { class: "none" }, "Nothing to be shown."));
+  if (curves.length === 0) return figure(c.title, c.about, h("p", { class: "none" }, "No data."));
   const marks: Plot.Markish[] = [];
   for (const rule of c.rules ?? []) {
     marks.push(
@@ -163,7 +163,7 @@ export function chart(c: Chart): HTMLElement {
   picture.setAttribute("role", "img");
   const legend = h("ul", { class: "legend" }, ...curves.map((curve, i) => h("li", {}, swatch(i, c.x.names !== undefined), " ", curve.name)));
   const numbers = c.table ?? pointsTable(c, curves);
-  return figure(c.title, c.about, legend, picture, more("The numbers", table(c.title, numbers.heads, numbers.rows)));
+  return figure(c.title, c.about, legend, picture, more("Data table", table(c.title, numbers.heads, numbers.rows)));
 }
 
 const SYMBOLS = ["circle", "square", "triangle", "diamond", "cross", "star", "wye", "asterisk"] as const;
@@ -198,7 +198,7 @@ export interface Bar {
 
 /** Shares of a whole as bars, by group. */
 export function bars(title: string, about: string, all: Bar[], numbers: { heads: string[]; rows: Cell[][] }): HTMLElement {
-  if (all.length === 0) return figure(title, about, h("p", { class: "none" }, "Nothing was ever held."));
+  if (all.length === 0) return figure(title, about, h("p", { class: "none" }, "All buffers stayed empty."));
   const groups = [...new Set(all.map((bar) => bar.group))];
   const picture = Plot.plot({
     width: 620,
@@ -207,7 +207,7 @@ export function bars(title: string, about: string, all: Bar[], numbers: { heads:
     marginRight: 110,
     marginBottom: 40,
     style: { background: "none", fontSize: "12px" },
-    x: { domain: [0, 1], tickFormat: (x: number) => `${Math.round(x * 100)}%`, label: "most that was held, of what there is", grid: true },
+    x: { domain: [0, 1], tickFormat: (x: number) => `${Math.round(x * 100)}%`, label: "peak occupancy, share of the size", grid: true },
     y: { label: null, domain: [...new Set(all.map((bar) => bar.name))] },
     fy: { label: null, domain: groups },
     marks: [
@@ -219,7 +219,7 @@ export function bars(title: string, about: string, all: Bar[], numbers: { heads:
     ariaLabel: `${title}. ${about}`,
   });
   picture.setAttribute("role", "img");
-  return figure(title, about, picture, more("The numbers", table(title, numbers.heads, numbers.rows, [1])));
+  return figure(title, about, picture, more("Data table", table(title, numbers.heads, numbers.rows, [1])));
 }
 
 /** Steps of the heat scale: colours of the style sheet (viridis), darker for more on a light
@@ -277,7 +277,7 @@ export function heatMap(
     ariaLabel: `${title}. ${about}`,
   });
   picture.setAttribute("role", "img");
-  return figure(title, about, heatLegend(), picture, more("The numbers", table(title, numbers.heads, numbers.rows)));
+  return figure(title, about, heatLegend(), picture, more("Data table", table(title, numbers.heads, numbers.rows)));
 }
 
 export function heatLegend(): HTMLElement {

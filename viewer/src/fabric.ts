@@ -23,7 +23,7 @@ export interface Picked {
 export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) => void): HTMLElement {
   const { nodes, ports } = run.fabric;
   if (nodes.length > DRAWN) {
-    return h("p", {}, `${format.count(nodes.length)} devices are too many to be drawn; tables and charts have them.`);
+    return h("p", {}, `${format.count(nodes.length)} devices are too many for a drawing. The tables and charts include them.`);
   }
   const { width, height, places, names, step, scale } = layout(run.fabric, (run.scenario as { topology?: unknown }).topology ?? {});
   const at = (node: number): Place => places[node] ?? { x: 0, y: 0 };
@@ -112,7 +112,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
       viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`,
       tabindex: 0,
       role: "listbox",
-      "aria-label": "The fabric. Arrow keys go from port to port, Enter tells a port's story.",
+      "aria-label": "The fabric. Arrow keys select a port; Enter shows its details.",
       // Wide fabrics scroll rather than shrink beyond recognition.
       style: `min-width:${Math.ceil(width * 0.42)}px;max-width:${Math.ceil(width * 1.4)}px`,
     },
@@ -132,7 +132,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
   const play = h("button", { id: "play", type: "button", "aria-pressed": "false" }, "Play");
   const status = h("p", { id: "now", role: "status" });
   const roots = replay.roots();
-  const highlight = h("select", { id: "tree" }, h("option", { value: "-1" }, "everything"), ...roots.slice(0, 40).map((root) => h("option", { value: String(root) }, `tree of ${portName(root)}`)));
+  const highlight = h("select", { id: "tree" }, h("option", { value: "-1" }, "all pauses"), ...roots.slice(0, 40).map((root) => h("option", { value: String(root) }, `pauses caused by ${portName(root)}`)));
   const bySelect = h("select", { id: "pick-port" }, h("option", { value: "" }, "choose…"), ...ports.map((port, i) => h("option", { value: String(i) }, port.name)));
 
   let bin = -1;
@@ -172,12 +172,12 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
 
   const words = (from: number, to: number, paused: number, congested: Map<number, number>, dead: boolean): string => {
     const parts = [`${format.time(from)} to ${format.time(to)}:`];
-    parts.push(paused === 0 ? "nothing is paused." : `${paused} of ${ports.length} ports are paused.`);
+    parts.push(paused === 0 ? "no port is paused." : `${paused} of ${ports.length} ports are paused.`);
     if (congested.size > 0) {
       const most = [...congested].sort((a, b) => b[1] - a[1]).slice(0, 3);
       parts.push(`Congested: ${most.map(([root, n]) => `${portName(root)} (${n})`).join(", ")}${congested.size > 3 ? ` and ${congested.size - 3} more` : ""}.`);
     }
-    if (dead) parts.push("The deadlock stands: follow the numbers.");
+    if (dead) parts.push("The fabric is in deadlock: the numbers show the cycle.");
     return parts.join(" ");
   };
 
@@ -256,7 +256,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
     });
     return button;
   };
-  const jumps = [jump("Begin", 0)];
+  const jumps = [jump("Start", 0)];
   if (run.pauses.count > 0) jumps.push(jump("First pause", replay.first()));
   if (run.deadlock) jumps.push(jump("Deadlock", replay.bin(run.deadlock.closed_ps)));
   jumps.push(jump("End", replay.bins - 1));
@@ -300,19 +300,19 @@ function legend(run: RunDocument): HTMLElement {
   const sample = (style: string, text: string) =>
     h("li", {}, s("svg", { width: 34, height: 10, "aria-hidden": "true" }, s("line", { x1: 0, x2: 34, y1: 5, y2: 5, style })), ` ${text}`);
   const items = [
-    sample("stroke:var(--line-strong);stroke-width:1.2", "a port that may send: the half of its link next to it"),
-    sample("stroke:var(--h5);stroke-width:6;stroke-dasharray:5 2", "paused all of the time shown"),
-    sample("stroke:var(--h2);stroke-width:4.2", "paused some of it"),
+    sample("stroke:var(--line-strong);stroke-width:1.2", "each half-link is one port; thin: free to send"),
+    sample("stroke:var(--h5);stroke-width:6;stroke-dasharray:5 2", "paused during the whole time slice"),
+    sample("stroke:var(--h2);stroke-width:4.2", "paused during a part of the time slice"),
   ];
   if (run.pauses.roots_known) {
-    items.push(h("li", {}, s("svg", { width: 16, height: 16, "aria-hidden": "true" }, s("path", { class: "root", d: "M8 1l7 7l-7 7l-7 -7z" })), " a congested port: the root of pauses"));
+    items.push(h("li", {}, s("svg", { width: 16, height: 16, "aria-hidden": "true" }, s("path", { class: "root", d: "M8 1l7 7l-7 7l-7 -7z" })), " congestion root: the congested port that causes pauses"));
   }
   if (run.deadlock) {
-    items.push(sample("stroke:var(--alarm);stroke-width:9;opacity:.45", "a port of the deadlock: each waits for the one with the next number"));
+    items.push(sample("stroke:var(--alarm);stroke-width:9;opacity:.45", "a port of the deadlock; each waits for the next number"));
   }
   if (run.series.nodes.most > 0) {
-    items.push(h("li", {}, h("span", { class: "swatch level" }), ` how full a device is; the whole height is ${format.bytes(run.series.nodes.most)}`));
+    items.push(h("li", {}, h("span", { class: "swatch level" }), ` buffer occupancy of a device; full height: ${format.bytes(run.series.nodes.most)}`));
   }
-  const shares = run.pauses.count > 0 ? h("p", { class: "legend-title" }, "Share of the time shown in which a port was paused") : null;
+  const shares = run.pauses.count > 0 ? h("p", { class: "legend-title" }, "Share of the time slice during which a port was paused") : null;
   return h("div", { class: "legends" }, h("ul", { class: "legend" }, ...items), shares ?? "", run.pauses.count > 0 ? heatLegend() : "");
 }

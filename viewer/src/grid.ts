@@ -12,31 +12,31 @@ const DRAWN: [string, string][] = [
   ["slowdown_mean", "Mean slowdown"],
   ["slowdown_p99", "p99 slowdown"],
   ["goodput_bps", "Goodput"],
-  ["drops", "Packets lost"],
+  ["drops", "Dropped packets"],
   ["pauses", "Pauses"],
   ["paused_ps", "Paused time of all queues"],
-  ["victim_ps", "Waiting of victims"],
-  ["buffer_peak", "Fullest buffer"],
+  ["victim_ps", "Time that victims waited"],
+  ["buffer_peak", "Peak buffer occupancy"],
 ];
 /** Metrics of the table. */
 const LISTED: [string, string][] = [
   ["flows", "flows"],
-  ["finished", "done"],
-  ["slowdown_mean", "mean"],
-  ["slowdown_p50", "p50"],
-  ["slowdown_p99", "p99"],
+  ["finished", "finished"],
+  ["slowdown_mean", "mean slowdown"],
+  ["slowdown_p50", "p50 slowdown"],
+  ["slowdown_p99", "p99 slowdown"],
   ["goodput_bps", "goodput"],
-  ["drops", "lost"],
+  ["drops", "dropped"],
   ["pauses", "pauses"],
   ["victim_ps", "victim"],
-  ["buffer_peak", "buffer"],
+  ["buffer_peak", "peak buffer"],
 ];
 
 export function grid(doc: GridDocument): Node[] {
   const sections = [
-    section("points", "The points", pointTable(doc)),
-    section("measures", "What varies, and with what", ...measures(doc)),
-    section("runs", "The runs", runTable(doc), ...warnings(doc)),
+    section("points", "Points of the grid", pointTable(doc)),
+    section("measures", "Results by parameter", ...measures(doc)),
+    section("runs", "Runs", runTable(doc), ...warnings(doc)),
     section("about", "About this grid", scenario(doc.scenario)),
   ];
   return [contents(sections), ...sections];
@@ -67,7 +67,7 @@ function pointTable(doc: GridDocument): HTMLElement {
     ...some.map(([name]) => value(point, name)),
   ]);
   const heads = ["point", ...doc.axes.map((axis) => axis.head), "runs", "deadlock", ...some.map(([, head]) => head)];
-  const caption = seeded ? `Mean over ${doc.seeds.length} seeds, with the least and the greatest beneath` : "The points";
+  const caption = seeded ? `Mean over ${doc.seeds.length} seeds, with minimum and maximum below` : "Results of each point";
   return table(caption, heads, rows, doc.axes.map((_, i) => i + 1));
 }
 
@@ -82,9 +82,9 @@ function measures(doc: GridDocument): HTMLElement[] {
   const choice = h("select", { id: "along" }, ...doc.axes.map((axis, i) => h("option", { value: String(i), ...(i === along ? { selected: "" } : {}) }, axis.key)));
   const draw = () => place.replaceChildren(...DRAWN.flatMap(([name, title]) => measure(doc, Number(choice.value), name, title)));
   choice.addEventListener("change", draw);
-  if (doc.axes.length === 0) return [h("p", { class: "none" }, "Nothing was varied but the seed.")];
+  if (doc.axes.length === 0) return [h("p", { class: "none" }, "Only the seed varies.")];
   draw();
-  return [h("div", { class: "controls" }, h("label", {}, "Along ", choice)), place];
+  return [h("div", { class: "controls" }, h("label", {}, "Parameter on the x axis ", choice)), place];
 }
 
 function measure(doc: GridDocument, along: number, name: string, title: string): HTMLElement[] {
@@ -104,7 +104,7 @@ function measure(doc: GridDocument, along: number, name: string, title: string):
     if (value) curves.get(key)?.push({ x: x(point), y: value.mean, ...(value.range ? { low: value.range[0], high: value.range[1] } : {}) });
   }
   const shown = format.inUnit(doc.metrics[at]?.unit ?? "count");
-  const about = doc.seeds.length > 1 ? "Mean over the seeds; bars from the least to the greatest." : "";
+  const about = doc.seeds.length > 1 ? "Mean over seeds; bars from minimum to maximum." : "";
   const sorted = [...curves].map(([key, points]) => ({ name: key, points: points.sort((a, b) => a.x - b.x) }));
   const rows = doc.points.map((point): Cell[] => {
     const value = point.metrics[at];
@@ -122,14 +122,14 @@ function measure(doc: GridDocument, along: number, name: string, title: string):
       y: { label: title.toLowerCase(), format: shown },
       curves: sorted,
       dots: true,
-      table: { heads: ["point", "mean", "least to greatest"], rows },
+      table: { heads: ["point", "mean", "minimum to maximum"], rows },
     }),
   ];
 }
 
 function runTable(doc: GridDocument): HTMLElement {
   const rows = doc.runs.map((run): Cell[] => [`runs/${run.name}`, String(run.point + 1), String(run.seed), run.status, run.error ?? ""]);
-  return table("The runs; xoff report makes a page of each", ["directory", "point", "seed", "status", "error"], rows, [3, 4]);
+  return table("For a page of one run: xoff report DIRECTORY", ["directory", "point", "seed", "status", "error"], rows, [3, 4]);
 }
 
 function warnings(doc: GridDocument): HTMLElement[] {

@@ -21,8 +21,8 @@ export function run(doc: RunDocument): Node[] {
     section("what", "What happened", figures(doc.figures), verdicts(doc), ...notes(doc)),
     section("fabric", "The fabric over time", h("div", { class: "beside" }, fabric(doc, replay, (what) => tell(what)), panel)),
     ...(doc.pauses.count > 0 ? [section("pauses", "Pauses", pauseMap(doc, replay, rules, link))] : []),
-    ...(doc.rankings.length > 0 ? [section("worst", "The worst", h("div", { class: "rankings" }, ...doc.rankings.map((ranking) => rankingTable(ranking, link))))] : []),
-    section("slowdown", "Slowdown and completion time", h("div", { class: "charts" }, ...slowdowns(doc)), groups(doc)),
+    ...(doc.rankings.length > 0 ? [section("worst", "Rankings", h("div", { class: "rankings" }, ...doc.rankings.map((ranking) => rankingTable(ranking, link))))] : []),
+    section("slowdown", "Slowdown and flow completion time (FCT)", h("div", { class: "charts" }, ...slowdowns(doc)), groups(doc)),
     section("over-time", "Over time", h("div", { class: "charts" }, ...overTime(doc, rules))),
     section("buffers", "Buffers", buffers(doc, link)),
     section("flows", "Flows", flowTable(doc, link)),
@@ -51,7 +51,7 @@ function verdicts(doc: RunDocument): HTMLElement {
     h("span", { class: `verdict ${verdict.state}` }, words[verdict.state]),
     verdict.text,
   ]);
-  return table("What the fabric promises", ["property", "", "seen"], rows, [1, 2]);
+  return table("Properties of the fabric", ["property", "verdict", "evidence"], rows, [1, 2]);
 }
 
 function notes(doc: RunDocument): HTMLElement[] {
@@ -70,7 +70,7 @@ function pauseMap(doc: RunDocument, replay: Replay, rules: { x: number; name: st
   const ports = doc.pauses.ports.slice(0, HEATED);
   const name = (port: number) => doc.fabric.ports[port]?.name ?? "";
   const rows = ports.map((one) => ({ name: name(one.port), shares: levels(one.levels), text: format.time(one.paused_ps) }));
-  const some = ports.length < doc.pauses.paused_ports ? ` The ${ports.length} of ${doc.pauses.paused_ports} paused ports that were paused longest.` : "";
+  const some = ports.length < doc.pauses.paused_ports ? ` Shown: the ${ports.length} of ${doc.pauses.paused_ports} paused ports that were paused longest.` : "";
   const numbers: Cell[][] = ports.map((one) => [
     link({ port: one.port }, name(one.port)),
     format.time(one.paused_ps),
@@ -78,12 +78,12 @@ function pauseMap(doc: RunDocument, replay: Replay, rules: { x: number; name: st
     format.count(one.count),
   ]);
   return heatMap(
-    "Which ports were paused, and when",
-    `Of each moment the share in which at least one queue of the port was paused.${some}`,
+    "Paused ports over time",
+    `Colour: share of each time slice during which at least one queue of the port was paused.${some}`,
     rows,
     { begin: (bin) => replay.begin(bin), end: doc.clock.end_ps },
     rules,
-    { heads: ["port", "paused", "of the run", "pauses"], rows: numbers },
+    { heads: ["port", "paused", "share of the run", "pauses"], rows: numbers },
   );
 }
 
@@ -103,7 +103,7 @@ function slowdowns(doc: RunDocument): HTMLElement[] {
   const quantile = (name: string, of: "p50" | "p95" | "p99"): Curve => ({ name, points: sizes.map((group) => ({ x: middle(group), y: group[of] })) });
   const bySize = chart({
     title: "Slowdown by flow size",
-    about: "Completion time over the ideal one, of finished flows in groups of equally many.",
+    about: "FCT over ideal FCT. Finished flows are sorted by size into groups of equal count.",
     x: { label: "flow size", format: format.bytes, log: true },
     y: { label: "slowdown", format: format.ratio, log: true },
     curves: [quantile("p99", "p99"), quantile("p95", "p95"), quantile("median", "p50")],
@@ -123,11 +123,11 @@ function slowdowns(doc: RunDocument): HTMLElement[] {
       points: one[of].map((x, i, all) => ({ x: Math.max(x, 1), y: (i + 1) / all.length })),
     }));
   const common = {
-    y: { label: "share of the finished flows", format: format.percent },
+    y: { label: "share of finished flows", format: format.percent },
     steps: true,
   };
   const quantiles = (of: "fct_ps" | "slowdown", shown: (x: number) => string) => ({
-    heads: ["class", "flows", "finished", "p1", "p25", "p50", "p75", "p95", "p99", "longest"],
+    heads: ["class", "flows", "finished", "p1", "p25", "p50", "p75", "p95", "p99", "max"],
     rows: cdfs.map((one) => [
       one.class,
       format.count(one.flows),
@@ -141,16 +141,16 @@ function slowdowns(doc: RunDocument): HTMLElement[] {
   return [
     bySize,
     chart({
-      title: "Completion times",
-      about: "Which share of the finished flows of a class took no longer.",
-      x: { label: "completion time", format: format.time, log: true },
+      title: "Distribution of the FCT",
+      about: "Share of the finished flows of a class with at most this FCT.",
+      x: { label: "FCT", format: format.time, log: true },
       ...common,
       curves: cdf("fct_ps"),
       table: quantiles("fct_ps", format.time),
     }),
     chart({
-      title: "Slowdowns",
-      about: "Which share of the finished flows of a class was slowed down no more.",
+      title: "Distribution of the slowdown",
+      about: "Share of the finished flows of a class with at most this slowdown.",
       x: { label: "slowdown", format: format.ratio, log: true },
       ...common,
       curves: cdf("slowdown"),
@@ -160,7 +160,7 @@ function slowdowns(doc: RunDocument): HTMLElement[] {
 }
 
 function groups(doc: RunDocument): HTMLElement {
-  const heads = ["flows", "done", "mean", "p50", "p95", "p99", "p99.9", "goodput", "resent", "dropped"];
+  const heads = ["flows", "finished", "mean", "p50", "p95", "p99", "p99.9", "goodput", "retransmitted", "dropped"];
   const row = (group: Group): Cell[] => {
     const q = group.slowdown;
     return [
@@ -182,18 +182,18 @@ function groups(doc: RunDocument): HTMLElement {
 }
 
 const QUANTITIES: Record<string, [string, string]> = {
-  goodput: ["Goodput", "Payload delivered in order to receivers, by class."],
-  paused_queues: ["Paused queues", "Queues of the whole network that are paused."],
-  buffered: ["Buffers", "What devices hold."],
-  throughput: ["Throughput of ports", "What left them, all packets."],
-  queue: ["Queues of ports", "What their egress queues hold."],
-  paused_priorities: ["Paused priorities of ports", "As a whole; pauses of single queues are not among them."],
-  rate: ["Rates of flows", "What the congestion control grants them."],
-  sequence: ["Progress of flows", "Payload that the receiver has in order."],
+  goodput: ["Goodput", "Payload delivered in order, by traffic class."],
+  paused_queues: ["Paused queues", "Number of paused queues in the network."],
+  buffered: ["Buffer occupancy", "Bytes in the buffer of each device."],
+  throughput: ["Throughput of ports", "All packets that the port sent."],
+  queue: ["Egress queues of ports", "Bytes in the egress queues of the port."],
+  paused_priorities: ["Paused priorities of ports", "Number of priorities that are paused as a whole; pauses of single queues are not included."],
+  rate: ["Rates of flows", "Rate that the congestion control allows."],
+  sequence: ["Progress of flows", "Payload that the receiver has received in order."],
   flow_goodput: ["Goodput of flows", "Payload delivered in order."],
-  ate_high: ["First hop by port 0", "Own data that hosts sent by it."],
-  ate_other: ["First hop by port 1", "Own data that hosts sent by it."],
-  ate_weight: ["Weight of port 0", "Probability with which hosts send flows over it first."],
+  ate_high: ["First hop over port 0", "Own data that hosts sent over port 0."],
+  ate_other: ["First hop over port 1", "Own data that hosts sent over port 1."],
+  ate_weight: ["Weight of port 0", "Probability that a host sends a flow over port 0 first."],
 };
 
 function overTime(doc: RunDocument, rules: { x: number; name: string }[]): HTMLElement[] {
@@ -204,7 +204,7 @@ function overTime(doc: RunDocument, rules: { x: number; name: string }[]): HTMLE
   const charts = quantities.map((quantity) => {
     const its = lines.filter((line) => line.quantity === quantity);
     const [title, about] = QUANTITIES[quantity] ?? [quantity, ""];
-    const some = its.length < (counts[quantity] ?? 0) ? ` The ${its.length} of ${counts[quantity] ?? 0} that rose highest.` : "";
+    const some = its.length < (counts[quantity] ?? 0) ? ` Shown: the ${its.length} of ${counts[quantity] ?? 0} with the highest maximum.` : "";
     return chart({
       title,
       about: about + some,
@@ -217,7 +217,7 @@ function overTime(doc: RunDocument, rules: { x: number; name: string }[]): HTMLE
       })),
     });
   });
-  return charts.length > 0 ? charts : [h("p", { class: "none" }, "Nothing was sampled over time.")];
+  return charts.length > 0 ? charts : [h("p", { class: "none" }, "There are no samples over time, because measure.interval is not set.")];
 }
 
 function buffers(doc: RunDocument, link: Link): HTMLElement {
@@ -240,8 +240,8 @@ function buffers(doc: RunDocument, link: Link): HTMLElement {
       if (share !== null) all.push({ name: what, group: layer.name, share, text: `${format.percent(share)} of ${format.bytes(mark.of ?? 0)}, ${mark.place}` });
     }
   }
-  return bars("High-water marks by layer", "Of each layer the device that was ever fullest, and the ingress queue whose headroom was.", all, {
-    heads: ["layer (devices)", "what", "where", "most", "of", "share"],
+  return bars("Peak occupancy by layer", "For each layer: the fullest buffer of a device, and the fullest headroom of an ingress queue.", all, {
+    heads: ["layer (devices)", "memory", "place", "peak", "size", "share"],
     rows,
   });
 }
@@ -254,7 +254,7 @@ function flowTable(doc: RunDocument, link: Link): HTMLElement {
   const order = h(
     "select",
     { id: "flow-order" },
-    ...[["slow", "slowest first"], ["unfinished", "unfinished first"], ["id", "by start"], ["size", "largest first"]].map(([value, text]) => h("option", { value: value ?? "" }, text ?? "")),
+    ...[["slow", "highest slowdown first"], ["unfinished", "unfinished first"], ["id", "by start time"], ["size", "largest first"]].map(([value, text]) => h("option", { value: value ?? "" }, text ?? "")),
   );
   const place = h("div", {});
   const told = h("p", { role: "status" });
@@ -274,7 +274,7 @@ function flowTable(doc: RunDocument, link: Link): HTMLElement {
     place.replaceChildren(
       table(
         "Flows",
-        ["flow", "size", "began", "took", "slowdown", "lost"],
+        ["flow", "size", "start", "FCT", "slowdown", "dropped"],
         found.slice(0, SHOWN).map((row) => [
           link({ flow: row.id }, said(row)),
           format.bytes(row.size),
@@ -289,11 +289,11 @@ function flowTable(doc: RunDocument, link: Link): HTMLElement {
   filter.addEventListener("input", fill);
   order.addEventListener("change", fill);
   fill();
-  const controls = h("div", { class: "controls" }, h("label", {}, "Find ", filter), h("label", {}, "Order ", order));
+  const controls = h("div", { class: "controls" }, h("label", {}, "Filter ", filter), h("label", {}, "Sort ", order));
   return h("div", {}, controls, told, place);
 }
 
 function leftOut(doc: RunDocument): HTMLElement {
-  if (doc.left_out.length === 0) return h("p", {}, "Nothing is left out here.");
-  return h("div", {}, h("h3", {}, "What is not shown here"), h("ul", {}, ...doc.left_out.map((text) => h("li", {}, text))));
+  if (doc.left_out.length === 0) return h("p", {}, "This page shows all data.");
+  return h("div", {}, h("h3", {}, "Not shown on this page"), h("ul", {}, ...doc.left_out.map((text) => h("li", {}, text))));
 }

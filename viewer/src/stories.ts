@@ -19,8 +19,8 @@ export type Link = (asked: Asked, text: string) => HTMLElement;
 /** The panel that tells stories, and what makes links to them. */
 export function storyteller(run: RunDocument, replay: Replay): { panel: HTMLElement; link: Link; tell: (asked: Asked, from?: HTMLElement) => void } {
   const body = h("div", { class: "story-body" });
-  const back = h("button", { type: "button", hidden: "" }, "Back to where you were");
-  const panel = h("aside", { id: "story", tabindex: "-1", "aria-label": "story", "aria-live": "polite" }, body, back);
+  const back = h("button", { type: "button", hidden: "" }, "Back to the previous place");
+  const panel = h("aside", { id: "story", tabindex: "-1", "aria-label": "details", "aria-live": "polite" }, body, back);
   let opener: HTMLElement | undefined;
   back.addEventListener("click", () => {
     opener?.scrollIntoView({ block: "center" });
@@ -49,7 +49,7 @@ export function storyteller(run: RunDocument, replay: Replay): { panel: HTMLElem
       back.hidden = true;
     }
   };
-  const hint = "Click a port, a device, or a row of a table, and its story is told here.";
+  const hint = "Click a port, a device or a table row to show its details here.";
   body.append(h("h3", {}, "The whole run"), h("p", { class: "hint" }, hint));
   if (run.stories) body.append(prose(run.stories.overview));
   return { panel, link, tell };
@@ -87,8 +87,8 @@ function prose(text: string): HTMLElement {
 function words(run: RunDocument, story: string | undefined, what: string): HTMLElement {
   if (story) return prose(story);
   const why = run.stories
-    ? `No more is told of this ${what} here: xoff explain has the story of each.`
-    : "The run has kept no more: with --set measure.explain=true it tells where the time of each flow went.";
+    ? `This page has no explanation of this ${what}. For an explanation: xoff explain.`
+    : "Not recorded; rerun with measure.explain = true to see the parts of the time of each flow.";
   return h("p", { class: "none" }, why);
 }
 
@@ -99,7 +99,7 @@ function portStory(run: RunDocument, replay: Replay, index: number, link: Link):
   const peer = ports[port.peer];
   const end = run.end_ps;
   const rows: [string, string | Node][] = [
-    ["leads to", link({ port: port.peer }, peer?.name ?? "")],
+    ["peer port", link({ port: port.peer }, peer?.name ?? "")],
     ["device", link({ node: port.node }, nodes[port.node]?.name ?? "")],
     ["rate", format.rate(port.rate_bps)],
     ["sent", `${format.bytes(port.bytes)}, ${format.percent(end > 0 ? (port.bytes * 8) / ((port.rate_bps * end) / 1e12) : 0)} of its rate`],
@@ -108,14 +108,14 @@ function portStory(run: RunDocument, replay: Replay, index: number, link: Link):
   ];
   const paused = run.pauses.ports.find((one) => one.port === index);
   if (paused) {
-    rows.push(["paused", `${format.counted(paused.count, "time")}, ${format.time(paused.paused_ps)} in all, ${format.percent(paused.paused_ps / end)} of the run`]);
+    rows.push(["paused", `${format.counted(paused.count, "time")}, ${format.time(paused.paused_ps)} in total, ${format.percent(paused.paused_ps / end)} of the run`]);
     const roots = new Map<number, number>();
     replay.shares(index)?.forEach((share, bin) => {
       const root = paused.reasons.find(([from, count]) => from <= bin && bin < from + count)?.[3] ?? -1;
       if (root >= 0) roots.set(root, (roots.get(root) ?? 0) + share);
     });
     const most = [...roots].sort((a, b) => b[1] - a[1]).slice(0, 5);
-    if (most.length > 0) rows.push(["most of it for", h("span", {}, ...most.flatMap(([root], i) => [i > 0 ? ", " : "", link({ port: root }, ports[root]?.name ?? "")]))]);
+    if (most.length > 0) rows.push(["mostly because of", h("span", {}, ...most.flatMap(([root], i) => [i > 0 ? ", " : "", link({ port: root }, ports[root]?.name ?? "")]))]);
   } else if (run.pauses.paused_ports === run.pauses.ports.length) {
     rows.push(["paused", "never"]);
   }
@@ -142,10 +142,10 @@ function nodeStory(run: RunDocument, index: number, link: Link): Node[] {
   return [
     h("h3", {}, `${node.kind === "host" ? "Host" : node.kind === "relay" ? "Relay" : "Switch"} ${node.name}`),
     pairs([
-      ["memory", format.bytes(node.buffer)],
-      ["most that it held", `${format.bytes(node.buffer_peak)}${node.buffer > 0 ? `, ${format.percent(node.buffer_peak / node.buffer)}` : ""}`],
+      ["buffer", format.bytes(node.buffer)],
+      ["peak occupancy", `${format.bytes(node.buffer_peak)}${node.buffer > 0 ? `, ${format.percent(node.buffer_peak / node.buffer)}` : ""}`],
     ]),
-    h("h4", {}, "Its ports"),
+    h("h4", {}, "Ports"),
     h("ul", { class: "ports" }, ...its.map(item)),
   ];
 }
@@ -154,21 +154,21 @@ function flowStory(run: RunDocument, id: number, link: Link): Node[] {
   const { nodes } = run.fabric;
   const flow = run.flows.rows.find((row) => row.id === id);
   const title = h("h3", {}, `Flow ${id}`);
-  if (!flow) return [title, h("p", {}, "It is not listed here: flows.parquet has every flow.")];
+  if (!flow) return [title, h("p", {}, "This page does not include this flow; flows.parquet has all flows.")];
   const node = (index: number) => link({ node: index }, nodes[index]?.name ?? "");
   const rows: [string, string | Node][] = [
-    ["way", h("span", {}, node(flow.src), " to ", node(flow.dst))],
+    ["path", h("span", {}, node(flow.src), " to ", node(flow.dst))],
     ["class", run.flows.classes[flow.class] ?? ""],
     ["size", format.bytes(flow.size)],
-    ["began", format.time(flow.start_ps)],
-    ["took", flow.fct_ps === null ? `unfinished: ${format.bytes(flow.delivered)} arrived` : format.time(flow.fct_ps)],
+    ["start", format.time(flow.start_ps)],
+    ["FCT", flow.fct_ps === null ? `unfinished: ${format.bytes(flow.delivered)} delivered` : format.time(flow.fct_ps)],
   ];
-  if (flow.slowdown !== null) rows.push(["slowdown", `${format.ratio(flow.slowdown)} times its ideal time`]);
-  if (flow.dropped > 0) rows.push(["lost", format.counted(flow.dropped, "packet")]);
+  if (flow.slowdown !== null) rows.push(["slowdown", `${format.ratio(flow.slowdown)} (FCT over ideal FCT)`]);
+  if (flow.dropped > 0) rows.push(["dropped", format.counted(flow.dropped, "packet")]);
   return [title, pairs(rows), words(run, run.stories?.flows[id], "flow")];
 }
 
 /** The scenario, for those who want it. */
 export function scenario(value: unknown): HTMLElement {
-  return more("The scenario, with all its defaults", h("pre", { tabindex: "0" }, JSON.stringify(value, null, 2)));
+  return more("The scenario with all defaults", h("pre", { tabindex: "0" }, JSON.stringify(value, null, 2)));
 }

@@ -102,13 +102,13 @@ test("the slider moves, and the picture with it", async () => {
     await page.getByRole("button", { name: "Deadlock" }).click();
     assert.equal(await cycle.first().isVisible(), true);
     assert.equal(await cycle.count(), 8);
-    assert.match(await page.locator("#now").innerText(), /The deadlock stands/);
+    assert.match(await page.locator("#now").innerText(), /The fabric is in deadlock/);
   });
 });
 
 test("it plays to the end, and stops when one says so", async () => {
   await open("victims", {}, async (page) => {
-    await page.getByRole("button", { name: "Begin" }).click();
+    await page.getByRole("button", { name: "Start" }).click();
     const time = () => page.locator("#time").inputValue().then(Number);
     await page.locator("#play").click();
     await page.waitForFunction(() => Number(document.getElementById("time").value) > 5);
@@ -128,7 +128,7 @@ test("a click on a port, a device or a flow opens its story", async () => {
     const port = page.locator("#fabric-drawing [aria-label='S0.0:3 -> H3']");
     await port.dispatchEvent("click");
     assert.equal(await page.locator("#story h3").innerText(), "Port S0.0:3 -> H3");
-    assert.match(await page.locator("#story").innerText(), /held up 712 flows whose way did not go on through it/);
+    assert.match(await page.locator("#story").innerText(), /blocked 712 victims/);
     assert.match(await page.locator("#story").innerText(), /number 8 of 8: it holds 235 kB and waits for H3:1/);
     // Where one sees it, not only by its name in the document.
     await page.locator("#fabric-drawing .host circle").first().click();
@@ -141,7 +141,7 @@ test("a click on a port, a device or a flow opens its story", async () => {
     assert.equal(await page.locator("#story h3").innerText(), "Port S0.0:3 -> H3");
     await page.locator("#worst").getByRole("button", { name: /^27 H0 -> H4/ }).first().click();
     assert.equal(await page.locator("#story h3").innerText(), "Flow 27");
-    assert.match(await page.locator("#story").innerText(), /it waited in queues that were paused for/);
+    assert.match(await page.locator("#story").innerText(), /in queues that were paused because of/);
   });
   // Without measure.explain the row alone is told, and how to know more.
   await open("plain", {}, async (page) => {
@@ -153,7 +153,7 @@ test("a click on a port, a device or a flow opens its story", async () => {
 test("the tree of one congested port stands out", async () => {
   await open("deadlock", {}, async (page) => {
     const all = await page.locator("#fabric-drawing .root").count();
-    await page.locator("#tree").selectOption({ label: "tree of S0.0:3 -> H3" });
+    await page.locator("#tree").selectOption({ label: "pauses caused by S0.0:3 -> H3" });
     assert.ok(all > 1);
     assert.equal(await page.locator("#fabric-drawing .root").count(), 1);
     const dimmed = await page.locator("#fabric-drawing .port").evaluateAll((ports) => ports.filter((port) => port.style.opacity !== "").length);
@@ -187,7 +187,7 @@ test("the keyboard alone does all of it", async () => {
     await page.keyboard.press("Enter");
     assert.equal(await focused(), "story");
     assert.match(await page.locator("#story h3").innerText(), /^Flow 27/);
-    await page.getByRole("button", { name: "Back to where you were" }).focus();
+    await page.getByRole("button", { name: "Back to the previous place" }).focus();
     await page.keyboard.press("Enter");
     assert.ok(await isRow());
   });
@@ -232,7 +232,7 @@ test("on paper there are no controls, and all of the drawing", async () => {
 
 test("without scripts the first sentences are there", async () => {
   await open("deadlock", { javaScriptEnabled: false }, async (page) => {
-    assert.match(await page.locator("#page").innerText(), /It DEADLOCKED at 2\.151 ms/);
+    assert.match(await page.locator("#page").innerText(), /DEADLOCK: at 2\.151 ms/);
     assert.match(await page.locator("#page").innerText(), /need JavaScript/);
   });
 });

@@ -21,12 +21,16 @@ pub(crate) fn check_memory(what: &str, bytes: u64) -> Result<(), String> {
     if bytes <= MEMORY {
         return Ok(());
     }
-    Err(format!("{what} of this network would need {} GiB; {} are the most", bytes >> 30, MEMORY >> 30))
+    Err(format!(
+        "{what} of this network need {} GiB of memory; the maximum is {} GiB",
+        bytes >> 30,
+        MEMORY >> 30
+    ))
 }
 
 /// How far packets have been spread.
 pub(crate) fn spreading(done: usize, places: &[Place]) -> Progress {
-    Progress { what: "spreading over all routes", done, of: places.len() }
+    Progress { what: "following all routes", done, of: places.len() }
 }
 
 /// Hosts that packets reach by the same ports everywhere but at their switch.

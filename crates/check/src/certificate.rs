@@ -77,9 +77,9 @@ impl Certificate {
     /// # Errors
     /// What is wrong with the text.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
-        let read: Self = serde_json::from_slice(text).map_err(|e| format!("it is no certificate: {e}"))?;
+        let read: Self = serde_json::from_slice(text).map_err(|e| format!("it is not a certificate: {e}"))?;
         if read.format != FORMAT {
-            return Err(format!("its format is `{}`, not `{FORMAT}`", read.format));
+            return Err(format!("its format is `{}`, expected `{FORMAT}`", read.format));
         }
         Ok(read)
     }

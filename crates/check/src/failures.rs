@@ -177,7 +177,7 @@ pub fn examine_each(
     let links = links(plan, router);
     let mut found = Failures::none_yet(links.len(), order);
     for (done, &link) in links.iter().enumerate() {
-        if !watch(Progress { what: "failing links", done, of: links.len() }) {
+        if !watch(Progress { what: "examining failed links", done, of: links.len() }) {
             return Ok(None);
         }
         let Some((touches, others)) = reach.of(link) else { continue };

@@ -227,7 +227,7 @@ pub fn check(
     let apart = all::apart(&loaded.scenario, &plan.topology);
     let places = all::places(&plan.topology, &router, &apart);
     let explicit = all::explicit(&loaded.scenario, plan);
-    if !watch(Progress { what: "looking for who can block whom", done: 0, of: plan.flows.len() }) {
+    if !watch(Progress { what: "searching for victims", done: 0, of: plan.flows.len() }) {
         return Ok(None);
     }
     let mut ahead = None;
@@ -299,8 +299,8 @@ pub fn check(
             graph
         }
         _ if scope == PauseScope::Flow => {
-            return Err("each flow is paused by itself here, so that no flow waits for another, and all \
-                        routes together say nothing: check the routes of the scenario's flows, without --failures"
+            return Err("--failures does not apply: this flow control pauses single flows, so no flow waits for another. Remove \
+                        --failures to check the routes of the flows"
                 .to_string());
         }
         _ => {
@@ -356,15 +356,13 @@ pub fn check(
             routes == Routes::AllUnderSingleFailures || routes == Routes::All && scope == PauseScope::Root;
         let compared = if long && work > WORK {
             report.notes.push(
-                "The network is so large that the certificate has not been checked anew: `--verify` does."
+                "The certificate was not verified, because the network is large. To verify it, use --verify."
                     .to_string(),
             );
             None
         } else {
             let compared = verify::verify(loaded, &mut router, &certificate);
-            Some(compared.map_err(|e| {
-                format!("the certificate does not hold, which is a fault of this program: {e}")
-            })?)
+            Some(compared.map_err(|e| format!("the certificate is not valid, which is a bug in xoff: {e}"))?)
         };
         report.verdict = Verdict::Safe { compared };
         return Ok(Some(Analysis {
@@ -425,18 +423,18 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
     let mut notes = Vec::new();
     match plan.flow_control.traits().pause_scope {
         PauseScope::Nothing if plan.pods.is_some() => notes.push(
-            "Cores keep cells until a scheduler calls for them, and schedulers wait for nobody. Routes count for \
-             nothing: schedulers choose the paths."
+            "Cores keep cells until a scheduler requests them, and schedulers never wait. Routes have no effect, \
+             because schedulers choose the paths."
                 .to_string(),
         ),
         PauseScope::Nothing => {
-            notes.push("Without flow control nothing ever waits: what does not fit is dropped.".to_string());
+            notes.push("Without flow control there are no pauses: packets that do not fit are dropped.".to_string());
         }
         PauseScope::Lane | PauseScope::Link if !plan.lanes.iter().any(|l| l.lossless) => {
-            notes.push("No priority in use is lossless: nothing is ever paused.".to_string());
+            notes.push("No priority in use is lossless, so there are no pauses.".to_string());
         }
         PauseScope::Link if !plan.lanes.iter().all(|l| l.lossless) => notes.push(
-            "A pause stops lossy priorities with the others, but they cause none: what does not fit is dropped."
+            "A pause also stops lossy priorities, but they cause no pauses: their packets are dropped if they do not fit."
                 .to_string(),
         ),
         PauseScope::Link => {}
@@ -445,19 +443,19 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
                 plan.lanes.iter().filter(|l| !l.lossless).map(|l| l.priority.to_string()).collect();
             if !lossy.is_empty() {
                 let list = lossy.join(", ");
-                notes.push(format!("Lossy priorities are never paused and wait for nothing: {list}."));
+                notes.push(format!("Lossy priorities are never paused: {list}."));
             }
         }
         PauseScope::Queue { queues } => notes.push(format!(
-            "Which flows share one of the {queues} queues of a port is settled while they run: the worst \
-             case is taken, that any two may."
+            "Flows are assigned to the {queues} queues of a port during a run. This check assumes the worst \
+             case: any two flows may share a queue."
         )),
         PauseScope::Root => {}
         PauseScope::Onward => {
             if plan.flow_control.onward_queues().is_some_and(|queues| queues.loses_resumes()) {
                 notes.push(
-                    "With one flag for both sets of queues of a port, a queue may stay paused for good though \
-                     nothing waits in a circle: its resume is never sent. That is not looked for here."
+                    "With one flag for both sets of queues of a port, a resume may never be sent, and then a queue \
+                     stays paused permanently without a cycle. This check does not cover that case."
                         .to_string(),
                 );
             }
@@ -466,25 +464,24 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
     }
     if routes == Routes::Scenario && plan.ate.is_some() {
         notes.push(
-            "Sources choose between two routes of a flow (routing.ate): both count, as if all of it took each."
+            "With routing.ate, a source chooses between two routes of a flow. This check counts both in full."
                 .to_string(),
         );
     }
     if routes == Routes::Scenario && !plan.faults.reroutes.is_empty() {
         notes.push(format!(
-            "Routes change {} times: what waits before, during and after a change is taken together.",
+            "Routes change {} times. This check combines the waits before, during and after each change.",
             plan.faults.reroutes.len()
         ));
     }
     if routes != Routes::Scenario && !all::explicit(&loaded.scenario, plan).is_empty() {
         notes.push(
-            "The scenario's flows with explicit paths count as they are, beside all routes of the routing."
-                .to_string(),
+            "Flows with explicit paths are checked in addition to all routes of the routing.".to_string(),
         );
     }
     if routes == Routes::AllUnderSingleFailures {
         notes.push(
-            "A link that fails stays down: packets that are under way when it comes back are not considered."
+            "A failed link stays down: this check does not cover packets in flight when it recovers."
                 .to_string(),
         );
     }
@@ -492,8 +489,8 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
         let later = plan.faults.down.iter().any(|d| d.spans.iter().any(|s| s.0 > 0 || s.1 < u64::MAX));
         if later {
             notes.push(
-                "Of the scenario's failures those at time 0 hold throughout; later ones and recoveries are \
-                 not considered among all routes."
+                "Failures of the scenario at time 0 apply permanently. This check does not cover later failures \
+                 and recoveries."
                     .to_string(),
             );
         }
@@ -504,8 +501,8 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
 /// Where packets come over a second relay under pauses by onward port.
 fn second_relay(queues: &dyn OnwardQueues) -> String {
     format!(
-        "Some of these routes lead over a second relay, and {} cannot pause what comes there: it does not \
-         deadlock, but packets may be dropped. A scenario with such flows is refused.",
+        "Some of these routes cross a second relay, where {} cannot pause. They cannot deadlock, but packets \
+         may be dropped. Scenarios with such flows are rejected.",
         queues.scheme()
     )
 }
@@ -536,7 +533,7 @@ fn route_report(plan: &Plan, route: &Through) -> RouteReport {
         }
         None => match &path[..] {
             [first, .., last] => format!("{first} -> {last}"),
-            _ => "under way".to_string(),
+            _ => "in flight".to_string(),
         },
     };
     RouteReport { flow: route.flow, name: called, packets: route.kind, path }

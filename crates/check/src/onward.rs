@@ -151,7 +151,7 @@ pub fn of_all(
 
 /// That a circle of waits was found, which these queues do not allow.
 pub fn fault(of: &dyn OnwardQueues) -> String {
-    format!("{}'s waits form a circle, which is a fault of this program", of.scheme())
+    format!("the waits of {} form a cycle, which is a bug in xoff", of.scheme())
 }
 
 /// Examines every single failure on top of an intact network whose packets fill `known`, like

@@ -254,7 +254,7 @@ pub fn of_all(
         if bytes > MEMORY {
             let most = MEMORY >> 30;
             return Err(format!(
-                "all routes of this network would need more than {most} GiB, which is the most"
+                "all routes of this network need more than the maximum of {most} GiB of memory"
             ));
         }
     }
@@ -338,30 +338,27 @@ pub fn notes(plan: &Plan, queues: RootQueues, ahead: &Ahead, all: bool) -> Vec<S
         };
         notes.push(match (single, all) {
             _ if queues.also_by_lane => {
-                "Switches that know PFC alone pause whole priorities: so any two roots may wait for each \
-                 other, throughout."
+                "Switches that support only PFC pause whole priorities, so any two roots may wait for each other."
                     .to_string()
             }
             (true, true) => {
-                "Which sets of roots have a queue of their own is settled while flows run: along all \
-                 routes the worst case is taken, that any two roots share one. Without --failures the \
-                 sets of the scenario's own routes are counted."
+                "Sets of roots get their own queues only during a run. Along all routes, this check assumes the worst \
+                 case: any two roots share a queue. Without --failures, it uses the sets of the flows' routes."
                     .to_string()
             }
             _ => {
                 let of = if single { "sets of roots" } else { "roots" };
                 let needed = ahead.needed.map_or_else(
-                    || format!("more than {} {of} may be ahead", 1 << SETS),
+                    || format!("more than {} {of} may be on the paths ahead of a port", 1 << SETS),
                     |n| {
-                        let enough = if n <= 1_024 { format!(", and queues = {n} would do") } else { String::new() };
-                        format!("up to {n} {of} may be ahead of a port{enough}")
+                        let enough = if n <= 1_024 { format!(", and queues = {n} suffices") } else { String::new() };
+                        format!("up to {n} {of} may be on the paths ahead of a port{enough}")
                     },
                 );
                 format!(
-                    "{ports} ({} first) may need more isolation queues than the {} that they have: {needed}. \
-                     If they run out, roots share one, and the worst case is taken there, that any two do. \
-                     While they do not (in a run's answer no queue is one for several roots), nothing waits for \
-                     a port that a frame names and that is off its way.",
+                    "{ports} (the first is {}) may need more than the {} isolation queues of each port: {needed}. \
+                     Without a free queue, roots share one, and this check assumes that any two roots share. \
+                     If no roots share a queue (a run reports this), no flow waits for a named port off its path.",
                     plan.topology.port_name(port),
                     queues.queues,
                 )
@@ -370,15 +367,15 @@ pub fn notes(plan: &Plan, queues: RootQueues, ahead: &Ahead, all: bool) -> Vec<S
     }
     if !queues.merges {
         notes.push(
-            "With merging = \"off\" a port that turns out to be no root stays one, and holds what goes \
-             through it and not through the root behind it: for who can block whom the worst case is \
-             taken, that every port on the way to a congested one does so."
+            "With merging = \"off\", a false root is never merged, and it also stops packets that do not cross the \
+             true root. For victims, this check assumes the worst case: every port on the path to a congested \
+             port is a false root."
                 .to_string(),
         );
     } else if ahead.short().is_empty() {
         notes.push(
-            "Who blocks whom is told by the root that frames name. A run also charges waits to the root \
-             that survives: until a MERGE has come, flows wait for a port on their way that was none."
+            "Victims are counted by the root that frames name. A run also counts them by the root that survives a \
+             MERGE: until the MERGE arrives, flows wait for a false root on their path."
                 .to_string(),
         );
     }
@@ -397,18 +394,19 @@ pub fn unproved(
     all: bool,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<String>, String> {
-    let mut text = "Not proved, and not refuted: queues are for sets of roots here, and one waits for each \
-                    root of its set. The circle needs sets that might stand at the same time; whether they \
-                    ever do is settled while flows run."
-        .to_string();
+    let mut text =
+        "Neither proved nor refuted: a queue holds a set of roots, and it waits for each root of its set. \
+                    The cycle needs certain sets at the same time, and only a run determines whether they \
+                    occur."
+            .to_string();
     if !all {
         let hiq = RootQueues { by_set: false, ..queues };
         let Some(ahead) = of_flows(plan, hiq, watch) else { return Ok(None) };
         text += match ahead.graph()?.order() {
             Some(_) => {
-                " With organisation = \"hiq\", a queue for each root, the same routes are proved safe."
+                " With organisation = \"hiq\" (one queue for each root), the same routes are proved deadlock-free."
             }
-            None => " With organisation = \"hiq\", a queue for each root, a circle remains.",
+            None => " With organisation = \"hiq\" (one queue for each root), a cycle remains.",
         };
     }
     Ok(Some(text))

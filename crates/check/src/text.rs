@@ -24,26 +24,23 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
     let name = &report.scenario;
     match &report.verdict {
         Verdict::Safe { .. } if report.flow_control == PodsKeys::NAME => {
-            writeln!(out, "{name} cannot deadlock: nothing waits in pods without buffers.")?;
+            writeln!(out, "{name} cannot deadlock: pods have no buffers in which packets wait.")?;
         }
         Verdict::Safe { .. } if report.pause_stops == "nothing" => {
-            writeln!(out, "{name} cannot deadlock: its flow control never pauses anything.")?;
+            writeln!(out, "{name} cannot deadlock: its flow control never pauses.")?;
         }
         Verdict::Safe { .. } if report.waits == 0 => {
-            writeln!(
-                out,
-                "{name} cannot deadlock: nothing here is paused while it waits for another device."
-            )?;
+            writeln!(out, "{name} cannot deadlock: no paused queue waits for another device.")?;
         }
         Verdict::Safe { compared } => {
-            writeln!(out, "{name} cannot deadlock: no circle of waits is possible.")?;
+            writeln!(out, "{name} cannot deadlock: no cycle of waits is possible.")?;
             writeln!(
                 out,
-                "\nThe certificate is an order of all {} in which each waits only for later ones{}.",
+                "\nProof: in an order of {}, each waits only for later ones{}.",
                 counted(report.waits as u64, "wait"),
                 match compared {
                     Some(n) =>
-                        format!("; checked anew along {}, at {}", along(report.routes), counted(*n, "step")),
+                        format!("; verified along {}, at {}", along(report.routes), counted(*n, "step")),
                     None => String::new(),
                 }
             )?;
@@ -51,13 +48,13 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         Verdict::CanDeadlock { cycle, witness } => {
             writeln!(
                 out,
-                "{name} can deadlock: {} can wait for each other in a circle, and a run has shown it.",
+                "{name} can deadlock: {} can block each other in a cycle, and a simulation confirms it.",
                 counted(cycle.edges.len() as u64, "queue")
             )?;
             write_cycle(out, cycle)?;
             writeln!(
                 out,
-                "\nThe run ({}) deadlocked at {}: {}.",
+                "\nThe simulation ({}) deadlocked at {}: {}.",
                 witness.about,
                 microseconds(witness.closed_ps),
                 witness.ports.join(" -> ")
@@ -68,13 +65,13 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             if report.pause_stops == "root" {
                 writeln!(
                     out,
-                    "{name} is not proved free of deadlock: {queues} might wait for each other in a circle, \
-                     and no run has shown one."
+                    "{name} is not proved deadlock-free: {queues} might block each other in a cycle, but no \
+                     simulation deadlocked."
                 )?;
             } else {
                 writeln!(
                     out,
-                    "{name} may deadlock: {queues} can wait for each other in a circle, but no run has shown it."
+                    "{name} may deadlock: {queues} can block each other in a cycle, but no simulation deadlocked."
                 )?;
             }
             write_cycle(out, cycle)?;
@@ -83,12 +80,12 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             if unsteady {
                 writeln!(
                     out,
-                    "\nPackets close this cycle only while routes change, which no generated scenario can hold."
+                    "\nThis cycle is possible only while routes change, and generated scenarios cannot test that."
                 )?;
             } else {
                 writeln!(
                     out,
-                    "\n{} generated and run without a deadlock; that proves nothing:",
+                    "\n{} generated and simulated without a deadlock, which is not a proof:",
                     match tried.len() {
                         1 => "One scenario was".to_string(),
                         n => format!("{n} scenarios were"),
@@ -100,9 +97,9 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
                 if *cut > 0 {
                     writeln!(
                         out,
-                        "The search was cut: {cut} of {} ended before its time, because a search has at most {} \
-                         million events. A longer run may still deadlock.",
-                        counted(tried.len() as u64, "run"),
+                        "The search is limited to {1} million events, so it stopped {cut} of {0} early. A longer \
+                         simulation may still deadlock.",
+                        counted(tried.len() as u64, "simulation"),
                         EVENTS / 1_000_000
                     )?;
                 }
@@ -111,15 +108,15 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "\nflow control {}, whose pauses stop {}; {} and {} between them, along {}",
+        "\nflow control {} (a pause stops {}); {} with {}, along {}",
         report.flow_control,
         match report.pause_stops {
             "lane" => "a priority on a link",
             "link" => "a whole link",
             "queue" => "a queue of a link",
             "flow" => "a flow on a link",
-            "onward" => "what is going to leave by one port",
-            "root" => "what goes through one congested port",
+            "onward" => "the packets for one egress port of the next device",
+            "root" => "the packets that cross one congested port",
             _ => "nothing",
         },
         counted(report.waits as u64, "wait"),
@@ -130,19 +127,19 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         },
     )?;
     if report.failures.is_none() && report.routes == Routes::AllUnderSingleFailures && report.waits > 0 {
-        writeln!(out, "no failure was examined: there is a circle in the intact network already")?;
+        writeln!(out, "no failure was examined, because the intact network already has a cycle")?;
     }
     if let Some(failures) = &report.failures {
         writeln!(
             out,
-            "single failures: {} examined, {} change routes, {} make a circle possible",
+            "single failures: {} examined, {} change routes, {} make a cycle possible",
             failures.examined,
             failures.changing,
             failures.cyclic.len()
         )?;
         if let Some(shown) = &failures.shown {
             let when = if failures.lasting { "" } else { ", while routes change" };
-            writeln!(out, "the circle above is possible if {shown} fails{when}")?;
+            writeln!(out, "the cycle above is possible if {shown} fails{when}")?;
         }
         for link in failures.cyclic.iter().take(16) {
             writeln!(out, "  {link}")?;
@@ -161,16 +158,16 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
 fn along(routes: Routes) -> &'static str {
     match routes {
         Routes::Scenario => "the flows' routes",
-        Routes::All => "all routes between any two hosts",
-        Routes::AllUnderSingleFailures => "all routes between any two hosts under any single failure",
+        Routes::All => "all routes between all hosts",
+        Routes::AllUnderSingleFailures => "all routes between all hosts with each single failure",
     }
 }
 
 fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {
     let mut ports: Vec<String> = cycle.edges.iter().map(|e| wait(&e.from)).collect();
     ports.extend(cycle.edges.first().map(|e| wait(&e.from)));
-    let kind = if cycle.shortest { "No circle is shorter" } else { "A shorter one may exist" };
-    writeln!(out, "\n{}\n{kind}. Each waits for the next because of", ports.join(" -> "))?;
+    let kind = if cycle.shortest { "This is a shortest cycle" } else { "A shorter cycle may exist" };
+    writeln!(out, "\n{}\n{kind}. Each queue waits for the next because of these flows:", ports.join(" -> "))?;
     for edge in &cycle.edges {
         write_edge(out, edge)?;
     }
@@ -180,13 +177,13 @@ fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {
 fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {
     writeln!(out, "  {} -> {}", wait(&edge.from), wait(&edge.to))?;
     if edge.passed_on {
-        writeln!(out, "    the device between passes pauses on")?;
+        writeln!(out, "    the device between them passes pauses on")?;
     }
     for route in edge.closed_by.iter().take(LISTED) {
         let what = match (route.packets, route.path.is_empty()) {
             (_, true) => ", while routes change".to_string(),
             (Kind::Data, _) => format!(", {}", route.path.join(" ")),
-            (Kind::Answers, _) => format!(", its acknowledgements, {}", route.path.join(" ")),
+            (Kind::Answers, _) => format!(", its ACKs, {}", route.path.join(" ")),
         };
         writeln!(out, "    {}{what}", route.name)?;
     }

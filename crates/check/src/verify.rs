@@ -160,7 +160,7 @@ fn under(plan: &Plan, certificate: &Certificate) -> impl Iterator<Item = Result<
     let names = plan.topology.names();
     certificate.under.iter().map(move |failure| {
         let link = port(&plan.topology, &names, &failure.link);
-        let link = link.ok_or_else(|| format!("there is no port {}", failure.link))?;
+        let link = link.ok_or_else(|| format!("unknown port {}", failure.link))?;
         Ok((link, listed(plan, &failure.order)?))
     })
 }
@@ -171,17 +171,17 @@ fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
     let mut places = Places { shared: vec![0; plan.topology.ports.len() * 8], ..Places::default() };
     for (place, entry) in (1..).zip(order) {
         let out = port(&plan.topology, &names, &entry.port);
-        let out = out.ok_or_else(|| format!("there is no port {}", entry.port))?;
+        let out = out.ok_or_else(|| format!("unknown port {}", entry.port))?;
         let lane = plan.lanes.iter().position(|l| l.priority == entry.priority);
         let lane = lane.ok_or_else(|| format!("priority {} is not in use", entry.priority))? as u8;
         let before = match (entry.flow, &entry.queue, plan.flow_control.onward_queues()) {
             (None, None, _) if entry.root.is_some() && scope == PauseScope::Root => {
                 let root = entry.root.as_deref().unwrap_or_default();
                 let root =
-                    port(&plan.topology, &names, root).ok_or_else(|| format!("there is no port {root}"))?;
+                    port(&plan.topology, &names, root).ok_or_else(|| format!("unknown port {root}"))?;
                 places.by_root.insert((out, lane, root), place).unwrap_or(0)
             }
-            _ if entry.root.is_some() => return Err(format!("{} does not wait by root", entry.port)),
+            _ if entry.root.is_some() => return Err(format!("{} does not wait for a root", entry.port)),
             (None, None, _) => {
                 std::mem::replace(&mut places.shared[out as usize * 8 + usize::from(lane)], place)
             }
@@ -191,7 +191,7 @@ fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
                 let number = number.ok_or_else(|| format!("{} has no queue `{queue}`", entry.port))?;
                 places.by_queue.insert((out, number), place).unwrap_or(0)
             }
-            _ => return Err(format!("{} does not wait by queue and flow", entry.port)),
+            _ => return Err(format!("{} does not wait for a queue and a flow", entry.port)),
         };
         if before > 0 {
             return Err(format!("{} is listed twice", entry.port));
@@ -233,9 +233,9 @@ pub fn compare(
     }
     let [x, y] = [from, to].map(|(port, _)| plan.topology.port_name(port));
     Err(match (a, b) {
-        (0, _) => format!("{x} may wait for {y}, and is not listed"),
-        (_, 0) => format!("{x} may wait for {y}, which is not listed"),
-        _ => format!("{x} may wait for {y}, which is not listed behind it"),
+        (0, _) => format!("{x} may wait for {y}, but {x} is not listed"),
+        (_, 0) => format!("{x} may wait for {y}, but {y} is not listed"),
+        _ => format!("{x} may wait for {y}, which is listed before it"),
     })
 }
 

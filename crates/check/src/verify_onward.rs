@@ -202,8 +202,8 @@ fn before(ndc: &Ndc<'_>, places: &Places, paused: (PortId, u16), by: (PortId, u1
     let [x, y] =
         [paused, by].map(|(port, queue)| format!("{} queue {queue}", ndc.plan.topology.port_name(port)));
     Err(match (a, b) {
-        (0, _) => format!("{x} may wait for {y}, and is not listed"),
-        (_, 0) => format!("{x} may wait for {y}, which is not listed"),
-        _ => format!("{x} may wait for {y}, which is not listed behind it"),
+        (0, _) => format!("{x} may wait for {y}, but {x} is not listed"),
+        (_, 0) => format!("{x} may wait for {y}, but {y} is not listed"),
+        _ => format!("{x} may wait for {y}, which is listed before it"),
     })
 }

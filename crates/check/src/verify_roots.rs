@@ -173,9 +173,9 @@ pub fn compare(plan: &Plan, isolation: RootQueues, places: &Places, seen: &Seen)
             }
             let [x, y, r, s] = [from.0, to.0, root, other].map(|port| plan.topology.port_name(port));
             return Err(match (a, b) {
-                (0, _) => format!("{x} for {r} may wait for {y} for {s}, and is not listed"),
-                (_, 0) => format!("{x} for {r} may wait for {y} for {s}, which is not listed"),
-                _ => format!("{x} for {r} may wait for {y} for {s}, which is not listed behind it"),
+                (0, _) => format!("{x} for {r} may wait for {y} for {s}, but {x} is not listed"),
+                (_, 0) => format!("{x} for {r} may wait for {y} for {s}, but {y} is not listed"),
+                _ => format!("{x} for {r} may wait for {y} for {s}, which is listed before it"),
             });
         }
     }

@@ -141,7 +141,7 @@ pub fn check_ways(plan: &Plan) -> Result<(), String> {
         });
         if !fits {
             return Err(format!(
-                "packets choose their ways one by one here, and the {} flows have more than {MOST_WAYS} ways: \
+                "packets of a flow take different paths, and the {} flows have more than the maximum of {MOST_WAYS} paths: \
                  check the scenario with fewer flows",
                 plan.flows.len()
             ));

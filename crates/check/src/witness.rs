@@ -133,15 +133,14 @@ pub fn candidates(loaded: &Loaded, edges: &[Edge], failed: Option<PortId>) -> Re
 }
 
 fn about(routes: usize, effort: Effort) -> String {
-    let copies =
-        if effort.copies > 1 { format!("{} flows on each of ", effort.copies) } else { String::new() };
-    let cross = if effort.cross { ", cross traffic included" } else { "" };
+    let copies = if effort.copies > 1 { format!("{} flows", effort.copies) } else { "one flow".into() };
+    let cross = if effort.cross { " with cross traffic" } else { "" };
     let stall = match effort.stall {
         Stall::None => "",
-        Stall::One(_) => ", while one receiver does not read for a while",
-        Stall::All => ", while the receivers do not read for a while",
+        Stall::One(_) => ", while one receiver stalls",
+        Stall::All => ", while the receivers stall",
     };
-    format!("{copies}{routes} routes at once{cross}{stall}")
+    format!("{copies} on each of {routes} routes at once{cross}{stall}")
 }
 
 /// The flows of a candidate, in order and each route once.
@@ -304,7 +303,7 @@ fn scenario(
     }
     let ports: Vec<String> = edges.iter().map(|e| topology.port_name(e.from.port)).collect();
     let head = format!(
-        "# Made by `xoff check`: flows around the cycle of waits\n#   {}\n# on the fabric of the scenario that was checked.\n\n",
+        "# Written by `xoff check`: flows around the cycle of waits\n#   {}\n# on the fabric of the checked scenario.\n\n",
         ports.join(" -> ")
     );
     Ok(head + &toml::to_string(&table).map_err(|e| e.to_string())?)

@@ -25,14 +25,14 @@ fn pictures(text: &str) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn a_ring_shows_its_circle() {
+fn a_ring_shows_its_cycle() {
     let found = pictures(
         "[topology]\nkind = \"ring\"\nswitches = 5\nhosts_per_switch = 2\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
          [[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n[run]\nseed = 3\n",
     );
-    let (_, cycle) = found.iter().find(|p| p.0 == "cycle.svg").expect("there is a circle");
+    let (_, cycle) = found.iter().find(|p| p.0 == "cycle.svg").expect("there is a cycle");
     (0..5).for_each(|s| assert!(cycle.contains(&format!(">S0.{s}</text>")), "{s}"));
-    assert!(cycle.contains("5 queues that can wait for each other in a circle"));
+    assert!(cycle.contains("A cycle of 5 queues that can block each other"));
 }
 
 #[test]
@@ -46,5 +46,5 @@ fn a_large_incast_is_cut_and_says_so() {
     assert!(found.iter().all(|p| p.0 != "cycle.svg"));
     let (_, tree) = found.iter().find(|p| p.0 == "blocking.svg").expect("a port is congested");
     assert!(tree.contains("S0.0:2 congested") || tree.contains("S0.0:0 congested"), "{tree}");
-    assert!(tree.contains("more queues</text>") && tree.contains("Left out: "));
+    assert!(tree.contains("more queues</text>") && tree.contains("Not drawn: "));
 }

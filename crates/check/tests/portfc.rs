@@ -196,7 +196,7 @@ fn waits_by_hand() {
     assert!(safe(&kept, Routes::Scenario) && safe(&kept, Routes::All));
     let one = by_hand("", &[("flow_control.flags", "one")]);
     let told = text::render(&check(&one, Routes::Scenario).report);
-    assert!(told.contains("its resume is never sent"), "{told}");
+    assert!(told.contains("a resume may never be sent"), "{told}");
 }
 
 /// H4's port of S1.1 is offered 20 Gbit/s. Its DDQ pauses H7, and the IHFQ of S0.0
@@ -381,14 +381,14 @@ fn a_certificate_that_is_wrong_in_any_way_is_refused() {
             change(&mut bad);
             holds(&bad).expect_err("it is refused")
         };
-        assert!(spoil(&|c| c.order.reverse()).contains("not listed behind"));
+        assert!(spoil(&|c| c.order.reverse()).contains("is listed before it"));
         assert!(spoil(&|c| c.order.push(c.order[0].clone())).contains("twice"));
         let rename = |name: &str| spoil(&|c| c.order[0].queue = Some(name.into()));
         for name in ["ihfq 9", "four-hop 2", "two-hop 1", "rq", "four-hop", "ddq 0"] {
             assert!(rename(name).contains("has no queue"), "{name}");
         }
         assert!(spoil(&|c| c.order[0].queue = None).contains("not listed"));
-        assert!(spoil(&|c| c.order[0].flow = Some(0)).contains("by queue and flow"));
+        assert!(spoil(&|c| c.order[0].flow = Some(0)).contains("for a queue and a flow"));
         // Every wait is needed.
         for i in 0..good.order.len() {
             assert!(spoil(&|c| drop(c.order.remove(i))).contains("not listed"));

@@ -203,7 +203,7 @@ fn single_failures_are_examined_root_by_root() {
     verify(&loaded, &mut router(&loaded), &good).expect("it holds");
     let said = refused(&|c| c.under.clear());
     assert!(said.starts_with("if the link of ") && said.contains("not listed"), "{said}");
-    assert!(refused(&|c| c.under[3].order.reverse()).contains("not listed behind it"));
+    assert!(refused(&|c| c.under[3].order.reverse()).contains("is listed before it"));
     assert!(refused(&|c| c.under[0].order.truncate(900)).contains("not listed"));
     let other = good.under[1].order.clone();
     assert!(refused(&|c| c.under[0].order.clone_from(&other)).contains("not listed"));
@@ -216,15 +216,15 @@ fn what_is_not_proved_is_said() {
     let single = [("flow_control.organisation", "single-tier")];
     let analysis = check(&experiment("fig12", "pyrrha", &single), Routes::Scenario);
     let text = render(&analysis.report);
-    assert!(text.starts_with("test is not proved free of deadlock: 3 queues might wait"), "{text}");
-    assert!(text.contains("Not proved, and not refuted"), "{text}");
+    assert!(text.starts_with("test is not proved deadlock-free: 3 queues might block"), "{text}");
+    assert!(text.contains("Neither proved nor refuted"), "{text}");
     // The other organisation is proved, on the same routes, as is said.
-    assert!(text.contains("the same routes are proved safe"), "{text}");
+    assert!(text.contains("the same routes are proved deadlock-free"), "{text}");
     assert!(safe(&experiment("fig12", "pyrrha", &[]), Routes::Scenario));
     // Not of routes on which it is not.
     let ring = load(&one_root(), &single);
     let text = render(&check(&ring, Routes::Scenario).report);
-    assert!(text.contains("a circle remains") && !text.contains("are proved safe"), "{text}");
+    assert!(text.contains("a cycle remains") && !text.contains("are proved deadlock-free"), "{text}");
 
     let victims = |key: &str, value: &str| {
         let keys = [("flow_control.scheme", "pyrrha"), (key, value)];
@@ -232,16 +232,16 @@ fn what_is_not_proved_is_said() {
         (render(&report), report)
     };
     let (text, soft) = victims("flow_control.merging", "soft");
-    assert!(text.contains("Blocking: none by the roots that frames name."), "{text}");
-    assert!(text.contains("A run also charges waits to the root that survives"), "{text}");
+    assert!(text.contains("Blocking: none (by the roots that frames name)."), "{text}");
+    assert!(text.contains("A run also counts them by the root that survives a MERGE"), "{text}");
     assert_eq!((soft.blocking.by_named_root, soft.blocking.victim_flows), (Some(true), 0));
     let (text, off) = victims("flow_control.merging", "off");
-    assert!(text.contains("Blocking, in the worst case: "), "{text}");
-    assert!(text.contains("a port that turns out to be no root stays one"), "{text}");
+    assert!(text.contains("Blocking (worst case): "), "{text}");
+    assert!(text.contains("a false root is never merged"), "{text}");
     assert_eq!(off.blocking.by_named_root, Some(false));
     assert!(off.blocking.victim_flows > 0 && off.verdict == soft.verdict);
     let (text, few) = victims("flow_control.organisation", "single-tier");
-    assert!(text.contains("sets of roots may be ahead of a port, and queues = "), "{text}");
+    assert!(text.contains("sets of roots may be on the paths ahead of a port, and queues = "), "{text}");
     assert!(few.blocking.victim_flows > 0);
     // With as many as it says nobody is a victim.
     let enough = text.split("queues = ").nth(1).and_then(|t| t.split(' ').next()).expect("a number");
@@ -264,15 +264,15 @@ fn a_certificate_that_was_tampered_with_is_refused() {
         verify(&loaded, &mut router(&loaded), &bad).expect_err("it does not hold")
     };
     verify(&loaded, &mut router(&loaded), &good).expect("it holds");
-    assert!(refused(&|c| c.order.reverse()).contains("which is not listed behind it"));
+    assert!(refused(&|c| c.order.reverse()).contains("which is listed before it"));
     assert!(refused(&|c| c.order.clear()).contains("is not listed"));
     assert!(refused(&|c| c.order[0].root = None).contains("listed"));
-    assert!(refused(&|c| c.order[0].root = Some("X:9".into())).contains("there is no port X:9"));
+    assert!(refused(&|c| c.order[0].root = Some("X:9".into())).contains("unknown port X:9"));
     assert!(refused(&|c| c.order.push(c.order[0].clone())).contains("listed twice"));
     // Under another flow control nobody waits by root.
     let pfc = load(&one_root(), &[("flow_control.scheme", "pfc")]);
     let refused = verify(&pfc, &mut router(&pfc), &good).expect_err("it is not PFC's");
-    assert!(refused.contains("does not wait by root"), "{refused}");
+    assert!(refused.contains("does not wait for a root"), "{refused}");
 }
 
 /// A random fabric of three to six switches with a host each: mostly a ring, with some

@@ -50,14 +50,16 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     let mut watch = |p: Progress| say(&|| format!("{}: {} of {}", p.what, p.done, p.of));
     let analysis = xoff_check::check(&loaded, &name, routes, &mut watch).map_err(|e| miette!("{e}"))?;
     let Some(Analysis { mut report, certificate, candidates, pictures }) = analysis else {
-        output::complain("interrupted: nothing is said about this scenario");
+        output::complain("interrupted: no result for this scenario");
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     };
     let mut witness: Option<Candidate> = None;
     if let Verdict::CycleWithoutWitness { cycle, .. } = &report.verdict {
         match search(candidates, EVENTS, &mut say)? {
             Search::Interrupted => {
-                output::complain("interrupted: a cycle was found, and its run was cut short");
+                output::complain(
+                    "interrupted: a cycle was found, but the search for a deadlock was not finished",
+                );
                 return Ok(ExitCode::from(interrupt::INTERRUPTED));
             }
             Search::Found(found, candidate) => {
@@ -86,7 +88,7 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
         for (file, _) in &files {
             output::complain(&match &args.out {
                 Some(dir) => format!("written to {}", dir.join(file).display()),
-                None => format!("--out DIR writes {file}"),
+                None => format!("to write {file}: --out DIR"),
             });
         }
     }
@@ -152,11 +154,11 @@ fn attempt(
 ) -> miette::Result<Attempt> {
     let files = |path: &Path| Err(std::io::Error::other(format!("{} is not there", path.display())));
     let loaded = xoff_plan::load("witness.toml", candidate.text.as_bytes(), &[], &files)
-        .wrap_err("a generated scenario is wrong, which is a fault of this program")?;
+        .wrap_err("xoff generated an invalid scenario (bug in xoff)")?;
     let plan = &loaded.plan;
     let (mut cut, mut interrupted) = (false, false);
     let outcome = xoff_sim::run(plan, &mut |progress| {
-        interrupted = !say(&|| format!("running {}: {} us", candidate.about, progress.now / 1_000_000));
+        interrupted = !say(&|| format!("simulating {}: {} us", candidate.about, progress.now / 1_000_000));
         cut = progress.counters.events >= most;
         !(interrupted || cut || progress.deadlocked)
     });
@@ -172,12 +174,12 @@ fn attempt(
 fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
     let text =
         file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", path.display()))?;
-    let refused = |e: String| miette!("{} proves nothing for this scenario: {e}", path.display());
+    let refused = |e: String| miette!("{} is not a proof for this scenario: {e}", path.display());
     let certificate = Certificate::parse(&text).map_err(refused)?;
     let mut router = xoff_check::router(loaded);
     let compared = xoff_check::verify::verify(loaded, &mut router, &certificate).map_err(refused)?;
     output::print(&format!(
-        "The certificate holds: {} waits in order, compared at {compared} steps of routes.\n",
+        "The certificate is valid: {} waits in order, verified at {compared} steps of routes.\n",
         certificate.order.len()
     ))?;
     Ok(ExitCode::SUCCESS)
@@ -195,14 +197,14 @@ fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
             text => text.unwrap_or_default(),
         };
         if same(&path, scenario) {
-            let help = "name another directory for what is found";
-            return Err(miette!(help = help, "{} is the scenario, and would be replaced", path.display()));
+            let help = "choose another directory with --out DIR";
+            return Err(miette!(help = help, "--out would replace the scenario {}", path.display()));
         }
         if !MARKS.iter().any(|mark| text.windows(mark.len()).any(|w| w == mark.as_bytes())) {
-            let help = "move it away, or name another directory";
+            let help = "move the file, or choose another directory with --out DIR";
             return Err(miette!(
                 help = help,
-                "{} is not from a check, and would be replaced",
+                "--out would replace {}, which xoff check did not write",
                 path.display()
             ));
         }

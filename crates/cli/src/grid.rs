@@ -75,7 +75,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
         broken: AtomicBool::new(false),
     };
     let Some(about) = work.check()? else {
-        output::complain("interrupted before anything ran");
+        output::complain("interrupted before the first run");
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     };
 
@@ -99,7 +99,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     stored?;
     if let Some(directory) = directory.filter(|_| !args.quiet) {
         let at = directory.path().display();
-        output::complain(&format!("written to {at}; xoff report {at} makes a page of it"));
+        output::complain(&format!("written to {at}; for an HTML page: xoff report {at}"));
     }
     let any = |status| entries.iter().any(|e| e.status == status);
     Ok(if interrupted.load(Ordering::Relaxed) && any(Status::Pending) {
@@ -145,7 +145,10 @@ impl Work<'_> {
                 Found::Whole(entry) => entry,
                 Found::Nothing => Entry::default(),
                 Found::Damaged(why) => {
-                    output::complain(&format!("warning: run {} is made again: {why}", self.grid.name(i)));
+                    output::complain(&format!(
+                        "warning: run {} is repeated, because its stored result is unusable: {why}",
+                        self.grid.name(i)
+                    ));
                     Entry::default()
                 }
             };
@@ -153,7 +156,7 @@ impl Work<'_> {
         let there = entries.iter().filter(|e| e.row.is_some()).count();
         if !self.quiet {
             let runs = human::counted(entries.len() as u64, "run");
-            output::complain(&format!("{there} of {runs} are there already"));
+            output::complain(&format!("{there} of {runs} are already stored"));
         }
         Ok(directory)
     }
@@ -197,7 +200,8 @@ impl Work<'_> {
         let mut abouts: Vec<RunAbout> = Vec::new();
         for (run, result) in checked.into_iter().enumerate() {
             let Some(result) = result else { return Ok(None) };
-            let (first, about) = result.wrap_err_with(|| format!("{} is wrong", self.label(run)))?;
+            let (first, about) =
+                result.wrap_err_with(|| format!("{} has an invalid scenario", self.label(run)))?;
             scenario = scenario.or(first);
             abouts.push(about);
         }
@@ -221,8 +225,8 @@ impl Work<'_> {
         match order.windows(2).filter(same).min() {
             None => Ok(()),
             Some(pair) => Err(miette!(
-                help = "leave out a value that says the same as another",
-                "{} and {} are the same",
+                help = "remove the value that equals another one",
+                "{} and {} have the same scenario",
                 self.label(pair[0]),
                 self.label(pair[1])
             )),
@@ -244,7 +248,7 @@ impl Work<'_> {
                 let made = catch_unwind(AssertUnwindSafe(|| {
                     self.make_one(worker, run, &about.runs[run], directory, &meter, &held)
                 }));
-                made.unwrap_or_else(|panic| Entry::failed(format!("a fault of xoff: {}", reason(&*panic))))
+                made.unwrap_or_else(|panic| Entry::failed(format!("bug in xoff: {}", reason(&*panic))))
             },
         );
         let (wall, hops) = meter.finish();
@@ -256,7 +260,7 @@ impl Work<'_> {
         if !self.quiet && !todo.is_empty() {
             let speed = human::short(hops as f64 / wall.max(1e-9));
             let runs = human::counted(done, "run");
-            output::complain(&format!("{runs} in {wall:.2} s, {speed} packet-hops/s in all"));
+            output::complain(&format!("{runs} in {wall:.2} s: {speed} packet-hops/s in total"));
         }
     }
 
@@ -276,7 +280,11 @@ impl Work<'_> {
     ) -> Entry {
         let loaded = match self.load(run) {
             Ok((loaded, _, about)) if about == *expected => loaded,
-            Ok(_) => return Entry::failed("a file that the scenario names has changed meanwhile".into()),
+            Ok(_) => {
+                return Entry::failed(
+                    "a file that the scenario names has changed since the grid began".into(),
+                );
+            }
             Err(e) => return Entry::failed(format!("a file that the scenario names has changed: {e}")),
         };
         let plan = &loaded.plan;
@@ -313,19 +321,17 @@ impl Work<'_> {
             })
         });
         if outcome.stop == Stop::Memory && entry.is_ok() {
-            meter.finish(None, wall_seconds, ", OUT OF MEMORY");
+            meter.finish(None, wall_seconds, ", MEMORY BUDGET EXHAUSTED");
             let largest = outcome.memory.first();
             let what =
-                largest.map_or(String::new(), |u| format!(": {} took {}", u.what, human::bytes(u.bytes)));
+                largest.map_or(String::new(), |u| format!(": {} uses {}", u.what, human::bytes(u.bytes)));
             let at = human::time(outcome.end);
-            return Entry::failed(format!(
-                "the memory budget ended it at {at}{what}; allow more with --memory"
-            ));
+            return Entry::failed(format!("memory budget exhausted at {at}{what}; allow more with --memory"));
         }
         let entry = entry.unwrap_or_else(Entry::failed);
         let what = match (&entry.status, summary.deadlock.is_some()) {
             (Status::Failed, _) => ", FAILED",
-            (Status::Lost, _) => ", LOST PACKETS",
+            (Status::Lost, _) => ", LOSSLESS DROPS",
             (_, true) => ", DEADLOCK",
             _ => "",
         };

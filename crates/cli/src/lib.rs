@@ -38,18 +38,18 @@ use xoff_schemes::flow_control::own::{self, OwnScheme};
 #[global_allocator]
 static ALLOCATOR: memory::Counted = memory::Counted;
 
-/// Exit status: wrong input, output that cannot be written, or too little memory.
+/// Exit status: invalid input, unwritable output, or too little memory.
 const FAILED: u8 = 1;
 
 const EXIT_STATUS: &str = "\
 Exit status:
-  0    done (a deadlock is a finding, not a failure)
-  1    wrong input, output that cannot be written, or too little memory for the scenario
-  2    wrong usage
-  3    the run lost packets in a lossless priority; a link is too small not to (size --scenario)
-  4    the memory budget ended the run; the results up to then are written
-  130  interrupted by Ctrl-C or a signal to end; the results up to then are written
-Of a grid: 1 if a run failed, else 3 if one lost packets in a lossless priority.";
+  0    success (a deadlock is a finding, not a failure)
+  1    invalid input, unwritable output, or too little memory for the scenario
+  2    invalid usage
+  3    the run dropped packets of a lossless priority, or `size` found a link whose buffer can overflow
+  4    the memory budget is exhausted; the results until then are written
+  130  interrupted by Ctrl-C or a termination signal; the results until then are written
+A grid returns 1 if a run failed, otherwise 3 if a run dropped packets of a lossless priority.";
 
 /// Simulates lossless datacenter fabrics packet by packet.
 #[derive(Parser)]
@@ -57,42 +57,42 @@ Of a grid: 1 if a run failed, else 3 if one lost packets in a lossless priority.
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
-    /// Memory that xoff may use, such as 8GB; a run that needs more ends with the results up to then
-    /// [default: three quarters of what is available]
+    /// Memory budget, such as 8GB; a run that exceeds it stops and keeps the results until then
+    /// [default: three quarters of the available memory]
     #[arg(long, value_name = "SIZE", global = true)]
     memory: Option<Bytes>,
 }
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run a scenario, or a grid of variants of it, and say what happened
+    /// Simulate a scenario, or a grid of its variants, and report the results
     #[command(after_help = EXIT_STATUS)]
     Run(RunArgs),
-    /// Show what a scenario builds: devices, links, buffers and headroom
+    /// Show the network of a scenario: devices, links, buffers and headroom
     Topo(TopoArgs),
-    /// Show what a scenario sends: flows, sizes, and the load of each link
+    /// Show the traffic of a scenario: flows, sizes, and the load of each link
     Traffic(TrafficArgs),
-    /// Say where the time of a run's flows went, and which congested port held them up
+    /// Explain the delays of a run: the time of its flows, and the congested ports that blocked them
     #[command(after_help = EXIT_STATUS)]
     Explain(ExplainArgs),
-    /// Write a page of HTML for a run or a grid: charts, tables, and the fabric over time
+    /// Write an HTML page for a run or a grid: charts, tables, and the fabric over time
     #[command(after_help = EXIT_STATUS)]
     Report(ReportArgs),
-    /// Run a paper's experiments and hold them against what it claims
+    /// Reproduce papers: run their experiments and compare the results with the claims
     #[command(after_help = EXIT_STATUS)]
     Repro(repro::ReproArgs),
-    /// Say, without running it, whether a scenario can deadlock, with a proof or an example
+    /// Decide without a simulation whether a scenario can deadlock, with a proof or an example
     #[command(after_help = EXIT_STATUS)]
     Check(CheckArgs),
-    /// List every scheme with its parameters, or show the queues that one makes at a port
+    /// List all schemes and their parameters, or the queues of a scheme at a port
     Schemes(SchemesArgs),
-    /// Say what buffer, headroom and thresholds a link needs under each scheme, or which links of
-    /// a scenario have too little
+    /// Compute the buffer, headroom and thresholds that a link needs, or find the links of a scenario
+    /// whose buffers can overflow
     #[command(after_help = EXIT_STATUS)]
     Size(size::SizeArgs),
-    /// Print the JSON Schema of scenario files, or its keys as a page
+    /// Print the JSON Schema of scenario files
     Schema {
-        /// Print every table and key in Markdown instead
+        /// Print a Markdown page of all tables and keys instead
         #[arg(long)]
         markdown: bool,
     },
@@ -103,47 +103,47 @@ enum Verb {
 struct RunArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Directory of the results [default: xoff-runs/ and the scenario's name, of a grid with -grid]
+    /// Directory for the results [default: xoff-runs/NAME, for a grid xoff-runs/NAME-grid]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write no results, only print them
+    /// Print the results and write no files
     #[arg(long, conflicts_with = "out")]
     no_out: bool,
-    /// Print the summary as JSON instead of tables
+    /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
-    /// No progress and no timing
+    /// Print no progress and no timing
     #[arg(long, short)]
     quiet: bool,
-    /// The run's seed, short for --set run.seed=N
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=vary::LARGEST_SEED))]
+    /// Seed of the run; the same as --set run.seed=N
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(0, vary::LARGEST_SEED))]
     seed: Option<u64>,
-    /// Threads of the run; the results are the same for any number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// Threads of one run; the results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u16>(1, 1024))]
     threads: u16,
-    /// Capture what crosses these ports, in capture.pcapng: S0.0:3, a node for all of its ports,
+    /// Capture the packets of these ports in capture.pcapng: a port (S0.0:3), a device (S0.0),
     /// `switches` or `all`
     #[arg(long, value_name = "PORT,...", value_delimiter = ',', conflicts_with_all = ["no_out", "grid"],
         help_heading = "Captures")]
     pcap: Vec<String>,
-    /// Store no more than so many bytes of each packet
+    /// Store at most this many bytes of each packet, 14 to 65,535 [default: all]
     #[arg(long, value_name = "BYTES", requires = "pcap", help_heading = "Captures",
-        value_parser = clap::value_parser!(u32).range(14..=65_535))]
+        value_parser = whole::<u32>(14, 65_535))]
     pcap_snaplen: Option<u32>,
-    /// Run a grid: this key with each of the values; repeated, every combination
+    /// Run a grid: one run for each value of the key; repeat the option for all combinations
     #[arg(long, value_name = "KEY=A,B,...", value_parser = vary::axis, help_heading = "Grids of runs")]
     vary: Vec<Axis>,
-    /// Run each point of the grid under these seeds, such as 1..5 or 1,3,9
+    /// Run each point of the grid with these seeds, such as 1..5 or 1,3,9
     #[arg(long, value_name = "SEEDS", value_parser = vary::seeds, conflicts_with = "seed",
         help_heading = "Grids of runs")]
     seeds: Option<Seeds>,
-    /// Runs made at a time, each with its plan in memory [default: the number of cores over --threads]
-    #[arg(long, value_name = "N", requires = "grid", help_heading = "Grids of runs")]
+    /// Runs in parallel; each needs its own memory [default: the number of cores divided by --threads]
+    #[arg(long, value_name = "N", requires = "grid", value_parser = jobs, help_heading = "Grids of runs")]
     jobs: Option<NonZeroUsize>,
-    /// What stands beside a mean over seeds [default: range]
+    /// Spread to print with each mean over seeds [default: range]
     #[arg(long, value_enum, requires = "grid", help_heading = "Grids of runs")]
     interval: Option<IntervalArg>,
-    /// Go on with an interrupted grid: same arguments, same directory
+    /// Continue an interrupted grid, given the same arguments and directory
     #[arg(long, requires = "grid", conflicts_with = "no_out", help_heading = "Grids of runs")]
     resume: bool,
 }
@@ -159,7 +159,7 @@ impl RunArgs {
 /// A choice of [`Interval`].
 #[derive(Clone, Copy, ValueEnum)]
 enum IntervalArg {
-    /// The least and the greatest value
+    /// Minimum and maximum
     Range,
     /// The 95% confidence interval of the mean (Student's t)
     Ci95,
@@ -196,39 +196,39 @@ struct TrafficArgs {
 struct CheckArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Check all routes between any two hosts instead of the flows' own: intact (0), and under any
-    /// single failed link as well (1)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=1))]
+    /// Check all routes between all hosts instead of only those of the flows: 0 without failures,
+    /// 1 also with each single link failed
+    #[arg(long, value_name = "N", value_parser = whole::<u8>(0, 1))]
     failures: Option<u8>,
-    /// Write the proof (certificate.json) or the example (witness.toml) into this directory
+    /// Directory for the proof (certificate.json) or the example (witness.toml) and the pictures
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Check this certificate against the scenario, and nothing else
+    /// Only verify this certificate for the scenario
     #[arg(long, value_name = "FILE", conflicts_with_all = ["failures", "out", "json"])]
     verify: Option<PathBuf>,
-    /// Print the report as JSON
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Print no progress
     #[arg(long, short)]
     quiet: bool,
 }
 
 #[derive(clap::Args)]
 struct ExplainArgs {
-    /// Directory of a run that was made with measure.explain = true, such as xoff-runs/NAME
+    /// Directory of a run with measure.explain = true, such as xoff-runs/NAME
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// Explain this flow: its id in flows.parquet
-    #[arg(long, value_name = "ID", conflicts_with = "port")]
+    /// Explain one flow, by its id in flows.parquet
+    #[arg(long, value_name = "ID", conflicts_with = "port", value_parser = whole::<usize>(0, u32::MAX.into()))]
     flow: Option<usize>,
-    /// Explain who waited for this congested port, such as S0.1:3
+    /// Explain one congested port, such as S0.1:3, and the flows that waited for it
     #[arg(long, value_name = "PORT")]
     port: Option<String>,
-    /// Look only at flows of this class, the name of a [[traffic]] table
+    /// Explain only the flows of this class (the name of a [[traffic]] table)
     #[arg(long, value_name = "CLASS", conflicts_with = "flow")]
     class: Option<String>,
-    /// Print the answer as JSON
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -238,20 +238,20 @@ struct ReportArgs {
     /// Directory of a run or a grid, such as xoff-runs/NAME
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// Where the page goes [default: report.html in that directory]
+    /// File for the page [default: report.html in that directory]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
 struct SchemesArgs {
-    /// List this scheme only, such as pfc, irn or dcqcn
+    /// List only this scheme, such as pfc, irn or dcqcn
     scheme: Option<String>,
-    /// The scheme's queues in this network: ndc(4,1), or a scenario file, whose flows are then
-    /// named as well
+    /// Show the queues of the scheme in this network: ndc(4,1), or a scenario file, which also gives
+    /// the flows
     #[arg(long, value_name = "NETWORK", requires = "scheme")]
     topology: Option<String>,
-    /// Those of this port, such as H0:1 or S1.3:2
+    /// Show only the queues of this port, such as H0:1 or S1.3:2
     #[arg(long, value_name = "PORT", requires = "topology")]
     port: Option<String>,
 }
@@ -261,19 +261,33 @@ struct ScenarioArgs {
     /// The scenario file (TOML)
     #[arg(value_name = "SCENARIO")]
     path: PathBuf,
-    /// Set a key of the scenario, such as traffic.0.load=0.8; may be repeated
+    /// Override a key of the scenario, such as traffic.0.load=0.8; repeat the option for more keys
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     set: Vec<(String, String)>,
-    /// Take every warning about the scenario for an error
+    /// Treat warnings about the scenario as errors
     #[arg(long)]
     strict: bool,
+}
+
+/// Reads whole numbers from `least` to `most`.
+fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let number = text.trim().parse().ok().filter(|n| (least..=most).contains(n));
+        let value = number.and_then(|n: u64| T::try_from(n).ok());
+        value.ok_or_else(|| format!("expected a whole number from {least} to {most}"))
+    }
+}
+
+/// Reads a number of runs in parallel.
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.trim().parse().map_err(|_| "expected a whole number of at least 1".into())
 }
 
 /// Splits `key=value` at the first `=`.
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().into(), value.into())),
-        _ => Err("write KEY=VALUE, such as run.seed=7".into()),
+        _ => Err("expected KEY=VALUE, such as run.seed=7".into()),
     }
 }
 

@@ -57,8 +57,8 @@ impl Source {
         if self.strict && !loaded.warnings.is_empty() {
             let warnings: Vec<String> = loaded.warnings.iter().map(|w| w.to_string()).collect();
             return Err(miette!(
-                help = "mend the scenario, or leave out --strict",
-                "{name} has warnings, and --strict takes them for errors\n{}",
+                help = "correct the scenario, or remove --strict",
+                "{name} has warnings, and --strict treats warnings as errors\n{}",
                 warnings.join("\n")
             ));
         }
@@ -74,6 +74,7 @@ impl Source {
 /// warnings, where `strict`.
 pub fn load(path: &Path, overrides: &[(String, String)], strict: bool) -> miette::Result<Loaded> {
     let given: Vec<(&str, &str)> = overrides.iter().map(|(key, _)| ("--set", key.as_str())).collect();
+    vary::complete(&given)?;
     vary::given_once(&given)?;
     Source::read(path, strict)?.load(overrides, &mut |_, _| {})
 }
@@ -98,9 +99,9 @@ fn unreadable(path: &Path, error: &io::Error) -> Report {
             found.sort_unstable();
             found.truncate(8);
             let help = if found.is_empty() {
-                "name a scenario file, such as examples/hello.toml".to_string()
+                "type a scenario file, such as examples/hello.toml".to_string()
             } else {
-                format!("name one of its files: {}", found.join(", "))
+                format!("type one of its files: {}", found.join(", "))
             };
             miette!(help = help, "{shown} is a directory, not a scenario file")
         }
@@ -109,17 +110,17 @@ fn unreadable(path: &Path, error: &io::Error) -> Report {
             let help = if with_ending != path && with_ending.is_file() {
                 format!("did you mean {}?", with_ending.display())
             } else {
-                "name a scenario file (TOML); the path counts from the current directory".to_string()
+                "type the path of a scenario file (TOML), relative to the current directory".to_string()
             };
             miette!(help = help, "there is no file {shown}")
         }
         io::ErrorKind::FileTooLarge => miette!(
-            help = "a scenario is a short text; large lists of flows belong into a CSV file that it names",
-            "{shown} is larger than {} MiB",
+            help = "put large lists of flows into a CSV file and name that file in the scenario",
+            "{shown} is larger than the maximum of {} MiB",
             LARGEST >> 20
         ),
         io::ErrorKind::InvalidInput => miette!(
-            help = "name a regular file, or a pipe that a program writes, such as <(command)",
+            help = "type a regular file, or a pipe such as <(command)",
             "{shown} cannot be read: {error}"
         ),
         _ => miette!("{shown} cannot be read: {error}"),

@@ -105,9 +105,9 @@ fn own(bytes: i64) {
 fn refuse(size: u64) -> ! {
     let doing = match PHASE.try_with(Cell::get).unwrap_or(Phase::Other) {
         Phase::Command => "this command",
-        Phase::Plan => "making the plan of the scenario",
+        Phase::Plan => "planning the scenario",
         Phase::SetUp => "setting up the run",
-        Phase::Other => "the run, or writing its results,",
+        Phase::Other => "running or writing the results",
     };
     let budget = BUDGET.load(Ordering::Relaxed);
     let used = USED.load(Ordering::Relaxed).saturating_sub(size);
@@ -115,15 +115,15 @@ fn refuse(size: u64) -> ! {
     let mut rest = &mut text[..];
     let _ = write!(
         rest,
-        "\n  × out of memory: {doing} needs {} more than the {} in use",
+        "\n  × out of memory: {doing} needs {} in addition to the {} in use",
         Amount(size),
         Amount(used)
     );
     let _ = match used.saturating_add(size) > budget {
-        true => write!(rest, "; the budget is {}", Amount(budget)),
-        false => write!(rest, ", and the system has none left"),
+        true => write!(rest, "; the memory budget is {}", Amount(budget)),
+        false => write!(rest, ", and the system has no memory left"),
     };
-    let help = "make the network, its traffic or the run smaller, or allow more with --memory";
+    let help = "allow more with --memory, or make the network, the traffic or the run smaller";
     let _ = writeln!(rest, "\n  help: {help}");
     let left = rest.len();
     exit(&text[..text.len() - left])

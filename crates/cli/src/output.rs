@@ -20,11 +20,11 @@ pub fn print(text: &str) -> miette::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(visible(text).as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() == io::ErrorKind::FileTooLarge => Err(miette!(
-            help = "raise the limit of this shell on the size of files with ulimit -f, or print to a pipe",
-            "the answer cannot be printed: {e}"
+            help = "raise the file size limit of this shell with ulimit -f, or print to a pipe",
+            "the output cannot be printed: {e}"
         )),
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(e).into_diagnostic().wrap_err("the answer cannot be printed")
+            Err(e).into_diagnostic().wrap_err("the output cannot be printed")
         }
         _ => Ok(()),
     }

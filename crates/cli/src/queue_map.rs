@@ -51,8 +51,8 @@ pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> mie
     let Some(map) = QUEUE_MAPS.iter().find(|map| Some(map.name) == scheme) else {
         let [QueueMap { name, .. }] = QUEUE_MAPS;
         return Err(miette!(
-            help = format!("write xoff schemes {name} --topology ..."),
-            "only `{name}` has queues that depend on the topology"
+            help = format!("type xoff schemes {name} --topology ..."),
+            "--topology requires the scheme `{name}`: only its queues depend on the topology"
         ));
     };
     let kind = network(topology);
@@ -66,15 +66,15 @@ pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> mie
     let queues = plan.flow_control.onward_queues().filter(|_| plan.flow_control.name() == map.name);
     let Some(queues) = queues else {
         return Err(miette!(
-            help = format!("{} is meant: add scheme = \"{}\" to its [flow_control]", map.title, map.name),
-            "{topology} has another flow control than {}",
+            help = format!("for {}, set scheme = \"{}\" in [flow_control]", map.title, map.name),
+            "the flow control of {topology} is not {}",
             map.name
         ));
     };
     let Some(name) = port else {
         let rows: Vec<Vec<String>> = queues.counts(&plan.topology).into_iter().map(Vec::from).collect();
         return Ok(format!(
-            "{}'s queues in {}: switches with up to {} ports\n{}Those of a port: --port {}\n",
+            "Queues of {} in {}: switches with up to {} ports\n{}For the queues of one port: --port {}\n",
             queues.scheme(),
             names::network(&plan),
             queues.of_switch(),
@@ -115,8 +115,8 @@ fn no_port(topology: &Topology, name: &str) -> Report {
         node.map(|n| topology.port_name(n.ports[0])).unwrap_or_default()
     };
     miette!(
-        help = format!("write one such as {} or {}", some(NodeKind::Host), some(NodeKind::Switch)),
-        "there is no port called `{name}`"
+        help = format!("type a port such as {} or {}", some(NodeKind::Host), some(NodeKind::Switch)),
+        "unknown port `{name}`"
     )
 }
 
@@ -147,8 +147,7 @@ fn flows(plan: &Plan, queues: &dyn OnwardQueues, port: PortId) -> BTreeMap<u16, 
 fn of_port(plan: &Plan, port: PortId, words: PortQueues, flows: &BTreeMap<u16, Vec<String>>) -> String {
     let topology = &plan.topology;
     let p = &topology.ports[port as usize];
-    let mut rows =
-        vec![["queue", "kind", "what waits there", "paused by", "flows"].map(String::from).to_vec()];
+    let mut rows = vec![["queue", "kind", "packets", "paused by", "flows"].map(String::from).to_vec()];
     let numbers = words.numbered.len();
     for (queue, words) in (0..).zip(words.numbered) {
         let names = flows.get(&queue).map_or(&[][..], Vec::as_slice);

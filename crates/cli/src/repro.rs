@@ -37,28 +37,28 @@ const SENSITIVITY: &str = "sensitivity";
 /// Arguments of `xoff repro`.
 #[derive(clap::Args)]
 pub struct ReproArgs {
-    /// A paper, or one of its experiments; all without it
+    /// A paper, or one experiment of a paper [default: all papers]
     #[arg(value_name = "PAPER[/FIGURE]")]
     what: Option<String>,
-    /// List papers and experiments, and what is missing; run nothing
+    /// List papers, experiments and missing parts; run nothing
     #[arg(long, conflicts_with_all = ["quick", "sensitivity", "json", "resume", "out", "jobs"])]
     list: bool,
     /// Run the shorter version of each experiment
     #[arg(long)]
     quick: bool,
-    /// Change each chosen value by itself, and say which verdicts become others
+    /// Change each assumed value separately, and list the verdicts that change
     #[arg(long)]
     sensitivity: bool,
-    /// Runs made at a time, each with its plan in memory [default: the number of cores]
-    #[arg(long, value_name = "N")]
+    /// Runs in parallel; each needs its own memory [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = crate::jobs)]
     jobs: Option<NonZeroUsize>,
-    /// Go on with what was interrupted: same experiments, same directory
+    /// Continue an interrupted command, given the same experiments and directory
     #[arg(long)]
     resume: bool,
-    /// Directory of the results [default: xoff-repro, with --quick xoff-repro-quick]
+    /// Directory for the results [default: xoff-repro, with --quick xoff-repro-quick]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Results of before: those of experiments that are not run now go beside the new ones
+    /// Earlier results.json; its experiments that are not run now are added to the new results
     #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "quick"])]
     beside: Option<PathBuf>,
     /// Directory of the experiments
@@ -67,7 +67,7 @@ pub struct ReproArgs {
     /// Print results.json instead of tables
     #[arg(long)]
     json: bool,
-    /// No progress and no timing
+    /// Print no progress and no timing
     #[arg(long, short)]
     quiet: bool,
 }
@@ -101,7 +101,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
             Some(task) => task.shown.push((i, e)),
             None => {
                 let Some(mut task) = cx.tasks(owner)? else {
-                    output::complain("interrupted before anything ran");
+                    output::complain("interrupted before the first run");
                     return Ok(ExitCode::from(interrupt::INTERRUPTED));
                 };
                 task.shown.push((i, e));
@@ -167,11 +167,11 @@ fn stored(path: &Path) -> miette::Result<Results> {
     let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", said()))?;
     let results: Results = serde_json::from_slice(&text)
         .into_diagnostic()
-        .wrap_err_with(|| format!("{} holds no results of `xoff repro`", said()))?;
+        .wrap_err_with(|| format!("{} is not a results.json of `xoff repro`", said()))?;
     if results.quick {
         return Err(miette!(
-            help = "name the results of full runs",
-            "{} is of --quick: its numbers do not go beside these",
+            help = "give the results of a command without --quick",
+            "--beside: {} has results of --quick, which cannot be combined with full results",
             said()
         ));
     }
@@ -366,7 +366,7 @@ impl Context<'_> {
         let measured = measured.into_iter().map(|m| m.flatten().transpose());
         measured
             .collect::<Result<_, String>>()
-            .map_err(|e| miette!(help = "Remove that run, and give --resume.", "{e}"))
+            .map_err(|e| miette!(help = "Remove that run, then repeat the command with --resume.", "{e}"))
     }
 }
 

@@ -53,8 +53,8 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let threads = xoff_sim::worthwhile_threads(plan, args.threads.into());
     if threads < args.threads.into() && !args.quiet {
         output::complain(&format!(
-            "{threads} of {} threads used: more would be slower, as too little happens in the delay of the \
-             shortest link between them",
+            "using {threads} of {} threads: the delay of the shortest link between threads is too short for more \
+             to help",
             args.threads
         ));
     }
@@ -97,12 +97,12 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     if !args.quiet {
         let c = outcome.counters;
         output::complain(&format!(
-            "{wall_seconds:.2} s, {} packet-hops/s, {:.2} events per packet-hop",
+            "run time {wall_seconds:.2} s: {} packet-hops/s, {:.2} events per packet-hop",
             human::short(c.packet_hops as f64 / wall_seconds.max(1e-9)),
             c.events as f64 / c.packet_hops.max(1) as f64,
         ));
         if let Some(path) = written {
-            output::complain(&format!("written to {0}; xoff report {0} makes a page of it", path.display()));
+            output::complain(&format!("written to {0}; for an HTML page: xoff report {0}", path.display()));
             let captured = path.join(capture::CAPTURE);
             if let (false, Ok(file)) = (ports.is_empty(), captured.metadata()) {
                 let size = human::bytes(file.len());
@@ -131,27 +131,27 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
 fn captured(plan: &Plan, names: &[String]) -> miette::Result<Vec<PortId>> {
     if !names.is_empty() && plan.packet.mtu > capture::LARGEST_PAYLOAD {
         return Err(miette!(
-            help = format!("write {}B or less", capture::LARGEST_PAYLOAD),
-            "--pcap: a packet of IPv4 has no room for transport.mtu = {}B",
+            help = format!("lower transport.mtu to {}B or less", capture::LARGEST_PAYLOAD),
+            "--pcap: transport.mtu = {}B does not fit into an IPv4 packet",
             plan.packet.mtu
         ));
     }
     names::ports(&plan.topology, names).map_err(|e| miette!(help = e.help, "--pcap: {}", e.message))
 }
 
-/// How to find out more, where flows waited for congestion off their way.
+/// The command that explains victims, if there are any.
 fn hint(plan: &Plan, summary: &Summary, path: &Path) -> Option<String> {
     let found = summary.blocking.as_ref().is_some_and(|b| b.waits.victim() > 0);
     let run = path.display();
     found.then(|| match plan.measure.explain {
-        true => format!("xoff explain {run} says which congested ports held up whom"),
+        true => format!("victims waited; for their congested ports: xoff explain {run}"),
         false => {
-            "with --set measure.explain=true, xoff explain says which congested ports held up whom".into()
+            "victims waited; for their congested ports: rerun with --set measure.explain=true, then xoff explain".into()
         }
     })
 }
 
-/// Sums a run up, with what its scenario was warned of.
+/// Summarises a run, with the warnings of its scenario.
 pub fn summarise(name: &str, loaded: &Loaded, outcome: &Outcome) -> Summary {
     let mut summary = summary::summarise(name, &loaded.plan, outcome);
     summary.add_notes(loaded.warnings.iter().map(|w| Note::new(Level::Warning, format!("{w}."))));

@@ -27,8 +27,8 @@ pub fn schemes(args: &SchemesArgs) -> miette::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let schema = serde_json::to_value(xoff_plan::schema::schema()).into_diagnostic()?;
-    let text =
-        render(&schema).ok_or_else(|| miette!("the scenario's schema has another shape than expected"))?;
+    let text = render(&schema)
+        .ok_or_else(|| miette!("the schema of scenarios has an unexpected structure (bug in xoff)"))?;
     let text = match &args.scheme {
         Some(scheme) => one(&text, scheme)?,
         None => text,
@@ -56,8 +56,8 @@ fn one(list: &str, scheme: &str) -> miette::Result<String> {
     }
     if text.is_empty() {
         return Err(miette!(
-            help = format!("there are {}", names.join(", ")),
-            "there is no scheme called `{scheme}`"
+            help = format!("the schemes are {}", names.join(", ")),
+            "unknown scheme `{scheme}`"
         ));
     }
     Ok(text)
@@ -120,7 +120,7 @@ fn describe(value: &Value) -> &str {
 }
 
 /// What a `$ref` in `value` names, or `value` itself. An optional type is its only other choice.
-fn resolve<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
+pub fn resolve<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
     let value =
         value["anyOf"].as_array().and_then(|any| any.iter().find(|v| v["$ref"].is_string())).unwrap_or(value);
     if let Some(name) = value["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {

@@ -12,7 +12,7 @@ use xoff_results::size as answer;
 use xoff_results::temporary::put;
 use xoff_schemes::flow_control::registry::size_help;
 
-use crate::{file, key_value, load, output};
+use crate::{file, key_value, load, output, whole};
 
 /// Exit status: a link of the scenario is too small.
 const TOO_SMALL: u8 = 3;
@@ -23,54 +23,64 @@ pub struct SizeArgs {
     /// Rate of the link, such as 400Gbps
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, required_unless_present = "scenario")]
     rate: Option<Bandwidth>,
-    /// Length of the link, such as 600km, at 5 us per km
+    /// Length of the link, such as 600km; the delay is 5 us per km
     #[arg(long, value_name = "LENGTH", allow_hyphen_values = true, required_unless_present_any = ["scenario", "curve"])]
     distance: Option<Length>,
-    /// Say as well how far this buffer of one end reaches, such as 64MiB
+    /// Also compute the distance that this buffer at one end supports, such as 64MiB
     #[arg(long, value_name = "SIZE", requires = "distance", conflicts_with = "scenario")]
     buffer: Option<Bytes>,
-    /// Draw buffer against distance, 10 km to 2,000 km, into this SVG file; - is standard output
+    /// Write an SVG chart of buffer over distance, 10 km to 2,000 km, to this file (- for standard output)
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
     curve: Option<PathBuf>,
-    /// Mark measured buffers beside the curve: a CSV file with the columns distance_km,
-    /// scheme and measured_B; the lines are those of its column formula_B, if it has one
+    /// Add measured buffers to the chart: a CSV file with the columns distance_km, scheme and
+    /// measured_B; the optional column formula_B replaces the lines
     #[arg(long, value_name = "FILE", requires = "curve")]
     points: Option<PathBuf>,
-    /// Print the answer as JSON
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
     /// Largest packet, headers included [default: 1500B]
-    #[arg(long, value_name = "SIZE", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        conflicts_with = "scenario",
+        help_heading = "Parameters of the schemes"
+    )]
     mtu: Option<Bytes>,
     /// Lossless priorities, 1 to 8 [default: 1]
-    #[arg(long, value_name = "N", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, value_name = "N", value_parser = whole::<u8>(1, 8), conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     priorities: Option<u8>,
-    /// From the arrival of a control frame until it takes effect [default: 0ps]
-    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    /// Time from the arrival of a control frame until it takes effect [default: 0ps]
+    #[arg(
+        long,
+        value_name = "TIME",
+        conflicts_with = "scenario",
+        help_heading = "Parameters of the schemes"
+    )]
     response_time: Option<Span>,
-    #[arg(long, help = size_help::SLOT, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::SLOT, value_name = "TIME", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     slot: Option<Span>,
-    #[arg(long, help = size_help::PROCESSING, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::PROCESSING, value_name = "TIME", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     processing: Option<Span>,
-    #[arg(long, help = size_help::JITTER, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::JITTER, value_name = "TIME", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     jitter: Option<Span>,
-    #[arg(long, help = size_help::REPAIR_EVERY, value_name = "K", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::REPAIR_EVERY, value_name = "K", value_parser = whole::<u16>(1, 1000), conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     repair_every: Option<u16>,
-    #[arg(long, help = size_help::XOFF, value_name = "SIZE", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::XOFF, value_name = "SIZE", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     xoff: Option<Bytes>,
-    #[arg(long, help = size_help::UPDATE, value_name = "TIME", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::UPDATE, value_name = "TIME", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     update: Option<Span>,
-    #[arg(long, help = size_help::FAN_IN, value_name = "M", conflicts_with = "scenario", help_heading = "How schemes are set")]
+    #[arg(long, help = size_help::FAN_IN, value_name = "M", value_parser = whole::<u16>(1, 256), conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     fan_in: Option<u16>,
-    /// Look at the links of this scenario, under its own scheme
+    /// Check the links of this scenario, with its own scheme
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "distance"],
         help_heading = "Links of a scenario")]
     scenario: Option<PathBuf>,
-    /// Set a key of the scenario, such as flow_control.headroom=1MB; may be repeated
+    /// Override a key of the scenario, such as flow_control.headroom=1MB; repeat the option for more keys
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, requires = "scenario",
         conflicts_with_all = ["rate", "distance"], help_heading = "Links of a scenario")]
     set: Vec<(String, String)>,
-    /// Take every warning about the scenario for an error
+    /// Treat warnings about the scenario as errors
     #[arg(long, requires = "scenario", conflicts_with_all = ["rate", "distance"],
         help_heading = "Links of a scenario")]
     strict: bool,
@@ -81,7 +91,7 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     if args.scenario.is_some() {
         return links(args);
     }
-    let Some(rate) = args.rate else { return Err(miette!("no --rate is given")) };
+    let Some(rate) = args.rate else { return Err(miette!("--rate is missing")) };
     let mut question = Question::new(rate);
     set(&mut question.mtu, args.mtu);
     set(&mut question.priorities, args.priorities);
@@ -99,11 +109,11 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     }
     if args.json && args.distance.is_none() {
         let help = "add --distance, or remove --json";
-        return Err(miette!(help = help, "--json: without a distance there is a picture and no answer"));
+        return Err(miette!(help = help, "--json requires --distance"));
     }
     if args.distance.is_some() && args.curve.as_ref().is_some_and(|path| path.as_os_str() == "-") {
-        let help = "name a file, or remove --distance";
-        return Err(miette!(help = help, "--curve -: standard output has the answer for --distance"));
+        let help = "write the chart to a file, or remove --distance";
+        return Err(miette!(help = help, "--curve - and --distance both use standard output"));
     }
     if let Some(path) = &args.curve {
         let svg = match &args.points {
@@ -113,7 +123,7 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
                     .and_then(|text| String::from_utf8(text).map_err(io::Error::other))
                     .into_diagnostic()
                     .wrap_err_with(|| format!("{} cannot be read", points.display()))?;
-                let help = "write a row of names, distance_km, scheme and measured_B among them, and one for each point";
+                let help = "expected a header row with distance_km, scheme and measured_B, and one row for each point";
                 let refused = |why: String| miette!(help = help, "--points: {}: {why}", points.display());
                 let (figure, marks) = answer::curve::measured(&question, &table).map_err(refused)?;
                 figure.svg_with(&marks)
@@ -151,12 +161,12 @@ fn refused(refusal: Refusal) -> miette::Report {
 
 /// The links of a scenario.
 fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
-    let Some(path) = &args.scenario else { return Err(miette!("no --scenario is given")) };
+    let Some(path) = &args.scenario else { return Err(miette!("--scenario is missing")) };
     let loaded = load::load(path, &args.set, args.strict)?;
     let report = size::links::links(&loaded.plan).map_err(|scheme| {
         miette!(
-            help = format!("these have one: {}", size::links::SCHEMES.join(", ")),
-            "under `{scheme}` no memory is known to suffice, so none can be too small"
+            help = format!("size --scenario supports {}", size::links::SCHEMES.join(", ")),
+            "there is no formula for the buffers of `{scheme}`"
         )
     })?;
     output::print(&match args.json {

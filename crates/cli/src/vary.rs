@@ -1,7 +1,10 @@
 //! What `--vary` and `--seeds` say, and what they may not.
 
-use miette::miette;
+use miette::{IntoDiagnostic, miette};
+use serde_json::Value;
 use xoff_results::grid::{Axis, Grid};
+
+use crate::schemes::resolve;
 
 /// Most runs of a grid.
 pub const LARGEST: usize = 100_000;
@@ -15,18 +18,18 @@ pub struct Seeds(pub Vec<u64>);
 
 /// Reads `key=a,b,c`. Commas in quotes and brackets belong to a value.
 pub fn axis(text: &str) -> Result<Axis, String> {
-    let example = "write KEY=VALUE,VALUE,..., such as traffic.0.load=0.4,0.8";
+    let example = "expected KEY=VALUE,VALUE,..., such as traffic.0.load=0.4,0.8";
     let (key, values) = text.split_once('=').ok_or(example)?;
     if key.trim().is_empty() {
         return Err(example.into());
     }
     let values = split(values)?;
     if let Some(i) = values.iter().position(String::is_empty) {
-        return Err(format!("value {} is empty; write \"\" for an empty text", i + 1));
+        return Err(format!("value {} is empty; for an empty text write \"\"", i + 1));
     }
     for (i, value) in values.iter().enumerate() {
         if values[..i].contains(value) {
-            return Err(format!("{value} is there twice"));
+            return Err(format!("the value {value} is given twice"));
         }
     }
     Ok(Axis { key: plain(key), values, named: false })
@@ -61,15 +64,15 @@ fn split(text: &str) -> Result<Vec<String>, String> {
             (None, '[') => open.push(']'),
             (None, '{') => open.push('}'),
             (None, ']' | '}') if open.pop() != Some(c) => {
-                return Err(format!("nothing is open that {c} closes"));
+                return Err(format!("{c} has no opening bracket"));
             }
             (None, _) => {}
         }
         value.push(c);
     }
     match (quote, open.pop()) {
-        (Some(q), _) => Err(format!("a quote {q} is not closed")),
-        (None, Some(c)) => Err(format!("a bracket is not closed: no {c}")),
+        (Some(q), _) => Err(format!("the quote {q} is not closed")),
+        (None, Some(c)) => Err(format!("a bracket is not closed: {c} is missing")),
         (None, None) => Ok(values.into_iter().map(|v| v.trim().to_string()).collect()),
     }
 }
@@ -78,9 +81,11 @@ fn split(text: &str) -> Result<Vec<String>, String> {
 pub fn seeds(text: &str) -> Result<Seeds, String> {
     let number = |text: &str| {
         let seed = text.trim().parse::<u64>();
-        let seed = seed.map_err(|_| format!("`{}` is no seed: write 1..5 or 1,3,9", text.trim()))?;
+        let seed = seed.map_err(|_| {
+            format!("`{}` is not a seed; expected whole numbers such as 1..5 or 1,3,9", text.trim())
+        })?;
         if seed > LARGEST_SEED {
-            return Err(format!("seed {seed} is too large: write whole numbers from 0 to {LARGEST_SEED}"));
+            return Err(format!("seed {seed} is too large: the maximum is {LARGEST_SEED}"));
         }
         Ok(seed)
     };
@@ -92,17 +97,17 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
             None => (number(part)?, number(part)?),
         };
         if from > to {
-            return Err(format!("{from}..{to} is empty: the first is above the last"));
+            return Err(format!("{from}..{to} is empty: the first seed is greater than the last"));
         }
         if (to - from) as usize >= LARGEST - all.len().min(LARGEST) {
-            return Err(format!("more than {LARGEST} seeds"));
+            return Err(format!("more than the maximum of {LARGEST} seeds"));
         }
         all.extend(from..=to);
     }
     let mut sorted = all.clone();
     sorted.sort_unstable();
     if let Some(twice) = sorted.windows(2).find(|w| w[0] == w[1]) {
-        return Err(format!("seed {} is there twice", twice[0]));
+        return Err(format!("seed {} is given twice", twice[0]));
     }
     Ok(Seeds(all))
 }
@@ -117,11 +122,55 @@ pub fn grid(set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>) -> m
     let mut given: Vec<(&str, &str)> = set.iter().map(|(key, _)| ("--set", key.as_str())).collect();
     given.extend(axes.iter().map(|axis| ("--vary", axis.key.as_str())));
     given.extend(seeds.map(|_| ("--seeds", "run.seed")));
+    complete(&given)?;
     given_once(&given)?;
     if grid.runs().is_none_or(|n| n > LARGEST) {
-        return Err(miette!(help = "vary less at a time", "the grid has more than {LARGEST} runs"));
+        return Err(miette!(
+            help = "vary fewer keys, or give fewer values or seeds",
+            "the grid has more than the maximum of {LARGEST} runs"
+        ));
     }
     Ok(grid)
+}
+
+/// Checks that each key has its table: a bare `load` means `traffic.0.load`.
+///
+/// # Errors
+/// A key has no table, and tables of a scenario have a key of this name.
+pub fn complete(given: &[(&str, &str)]) -> miette::Result<()> {
+    for &(by, key) in given.iter().filter(|(_, key)| !key.contains(['.', '['])) {
+        let schema = serde_json::to_value(xoff_plan::schema::schema()).into_diagnostic()?;
+        let paths = paths(&schema, key);
+        if !paths.is_empty() {
+            return Err(miette!(
+                help = format!("type {}", paths.join(" or ")),
+                "`{key}` of {} is not a complete key",
+                option(by, key)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The full names of a key that stands in tables of a scenario; none for a table's name.
+fn paths(schema: &Value, key: &str) -> Vec<String> {
+    let tables = schema["properties"].as_object().into_iter().flatten();
+    let mut paths = Vec::new();
+    for (name, table) in tables {
+        if name == key {
+            return Vec::new();
+        }
+        // A table may be absent, and a list of tables is named by the number of one.
+        let present = table["anyOf"].as_array().and_then(|any| any.iter().find(|v| v["type"] != "null"));
+        let table = resolve(schema, present.unwrap_or(table));
+        let list = table["items"].is_object();
+        let table = if list { resolve(schema, &table["items"]) } else { table };
+        let kinds = table["oneOf"].as_array().into_iter().flatten();
+        if kinds.chain([table]).any(|kind| kind["properties"][key].is_object()) {
+            paths.push(format!("{name}{}.{key}", if list { ".0" } else { "" }));
+        }
+    }
+    paths
 }
 
 /// Checks that each key is given once, of keys each with the option that gives
@@ -139,10 +188,10 @@ pub fn given_once(given: &[(&str, &str)]) -> miette::Result<()> {
         let mut before = given[..i].iter().map(|&(other, below)| (other, plain(below)));
         if let Some((other, below)) = before.find(|(_, below)| replaced(below)) {
             return Err(miette!(
-                help = "leave out one of them",
-                "`{key}` of {} replaces `{below}` of {}, which would be without effect",
-                option(by, &key),
-                option(other, &below)
+                help = "remove one of the two",
+                "`{below}` of {} has no effect, because `{key}` of {} replaces it",
+                option(other, &below),
+                option(by, &key)
             ));
         }
     }
@@ -184,16 +233,16 @@ mod tests {
     #[test]
     fn what_is_no_list_of_values_is_refused() {
         for (text, why) in [
-            ("k", "write KEY="),
-            ("=1", "write KEY="),
+            ("k", "expected KEY="),
+            ("=1", "expected KEY="),
             ("k=", "value 1 is empty"),
             ("k=1,,2", "value 2 is empty"),
             ("k=1,", "value 2 is empty"),
-            ("k=1,2, 1", "1 is there twice"),
-            ("k=\"a,b", "a quote \" is not closed"),
-            ("k=[1,2", "not closed: no ]"),
-            ("k=1],2", "nothing is open that ] closes"),
-            ("k={1]", "nothing is open that ] closes"),
+            ("k=1,2, 1", "the value 1 is given twice"),
+            ("k=\"a,b", "the quote \" is not closed"),
+            ("k=[1,2", "not closed: ] is missing"),
+            ("k=1],2", "] has no opening bracket"),
+            ("k={1]", "] has no opening bracket"),
         ] {
             let error = axis(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
@@ -207,16 +256,16 @@ mod tests {
         assert_eq!(seeds("9, 1,3").unwrap().0, [9, 1, 3]);
         assert_eq!(seeds("7..7,1..2").unwrap().0, [7, 1, 2]);
         for (text, why) in [
-            ("", "no seed"),
-            ("1..", "no seed"),
-            ("-1", "no seed"),
-            ("1.5", "no seed"),
+            ("", "is not a seed"),
+            ("1..", "is not a seed"),
+            ("-1", "is not a seed"),
+            ("1.5", "is not a seed"),
             ("5..1", "5..1 is empty"),
-            ("1..3,2", "seed 2 is there twice"),
-            ("0..18446744073709551615", "write whole numbers from 0 to 9223372036854775807"),
+            ("1..3,2", "seed 2 is given twice"),
+            ("0..18446744073709551615", "the maximum is 9223372036854775807"),
             ("1,9223372036854775808", "seed 9223372036854775808 is too large"),
-            ("0..9223372036854775807", "more than 100000 seeds"),
-            ("1..99999,200000..200001", "more than 100000 seeds"),
+            ("0..9223372036854775807", "more than the maximum of 100000 seeds"),
+            ("1..99999,200000..200001", "more than the maximum of 100000 seeds"),
         ] {
             let error = seeds(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
@@ -232,7 +281,7 @@ mod tests {
         let one = Seeds(vec![1]);
         let fine = |s: &[&str], a: &[&str], seeds: Option<&Seeds>| {
             let made = grid(&set(s), &axes(a), seeds);
-            made.is_ok() || !made.unwrap_err().to_string().contains("without effect")
+            made.is_ok() || !made.unwrap_err().to_string().contains("has no effect")
         };
         assert!(fine(&["a.b", "a.d"], &["a.c=1,2"], Some(&one)));
         assert!(!fine(&["a.b", "a.b"], &["a.c=1,2"], Some(&one)));
@@ -247,10 +296,15 @@ mod tests {
         assert!(given_once(&[("--set", "a"), ("--set", "a.b"), ("--set", "a.bc")]).is_ok());
         for (first, second) in [("a[0].b", "a.0.b"), ("a.b", "a"), ("run.seed", "run.seed")] {
             let error = given_once(&[("--set", first), ("--set", "c"), ("--set", second)]).unwrap_err();
-            assert!(error.to_string().contains("without effect"), "{error}");
+            assert!(error.to_string().contains("has no effect"), "{error}");
         }
         let wide = Axis { key: "a".into(), values: (0..1000).map(|i| i.to_string()).collect(), named: false };
         let more = Axis { key: "b".into(), values: (0..101).map(|i| i.to_string()).collect(), named: false };
-        assert!(grid(&[], &[wide, more], None).unwrap_err().to_string().contains("more than 100000 runs"));
+        assert!(
+            grid(&[], &[wide, more], None)
+                .unwrap_err()
+                .to_string()
+                .contains("more than the maximum of 100000 runs")
+        );
     }
 }

@@ -214,7 +214,7 @@ fn what_cannot_be_captured_is_refused() {
         (
             "--pcap all --set transport.mtu=65535B",
             1,
-            "no room for transport.mtu = 65535B help: write 65472B or less",
+            "transport.mtu = 65535B does not fit into an IPv4 packet help: lower transport.mtu to 65472B or less",
         ),
         ("--pcap all --no-out", 2, "cannot be used with"),
         ("--pcap all --seeds 1..2", 2, "cannot be used with"),
@@ -321,6 +321,6 @@ fn a_full_disk_ends_the_run_and_leaves_nothing() {
     let script = format!("trap '' XFSZ; ulimit -f 1000; exec {run}");
     let done = Command::new("sh").current_dir(&dir).args(["-c", &script]).output().unwrap();
     assert_eq!(done.status.code(), Some(1), "{}", err(&done));
-    assert!(err(&done).contains("capture.pcapng: cannot be written"), "{}", err(&done));
+    assert!(err(&done).contains("capture.pcapng cannot be written"), "{}", err(&done));
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "nothing is left");
 }

@@ -110,16 +110,16 @@ fn a_key_that_is_given_twice_is_refused() {
     for verb in ["run", "topo", "traffic"] {
         refused(
             &[&[verb, "hello.toml"], &twice[..]].concat(),
-            "`traffic.0.size` of --set replaces `traffic.0.size` of --set, which would be without effect",
+            "`traffic.0.size` of --set has no effect, because `traffic.0.size` of --set replaces it",
         );
     }
     refused(
         &["run", "hello.toml", "--set", "run.seed=2", "--seed", "3"],
-        "`run.seed` of --set or --seed replaces",
+        "because `run.seed` of --set or --seed replaces it",
     );
     refused(
         &["run", "hello.toml", "--set", "run.seed=2", "--set", "run={}"],
-        "replaces `run.seed` of --set or --seed",
+        "`run.seed` of --set or --seed has no effect, because `run` of --set replaces it",
     );
     // A table first, and then a key of it.
     let part = ["run", "hello.toml", "--no-out", "--set", "run={ seed = 2 }", "--set", "run.duration=1ms"];
@@ -219,7 +219,7 @@ fn flows_that_waited_to_the_end_are_said_to() {
     // Two hosts, four steps in all: at 4 us the second has begun, and no third.
     let short = run(&[]);
     assert!(
-        short.contains("4 of 6 flows of \"ring-all-reduce\" that wait for others never started"),
+        short.contains("4 of the 6 flows of \"ring-all-reduce\" that depend on other flows never started"),
         "{short}"
     );
     assert!(!run(&["--set", "run.duration=1ms"]).contains("never started"));
@@ -327,9 +327,9 @@ fn no_more_threads_than_help() {
         let run = ["run", "hello.toml", "--no-out", "--threads", "2", "--set", &delay];
         err(&xoff(&dir, &[&run[..], &size[..]].concat()))
     };
-    assert!(!on("1us").contains("threads used"));
+    assert!(!on("1us").contains("threads:"));
     let few = on("1ns");
-    assert!(few.contains("1 of 2 threads used: more would be slower"), "{few}");
+    assert!(few.contains("using 1 of 2 threads: "), "{few}");
 }
 
 /// PortFC's Figure 6, read off the program: node 15 is H15, switch 23 is S1.3.
@@ -370,10 +370,10 @@ fn schemes_shows_the_queues_of_portfc() {
     assert!(bare.contains("8 queues") && !bare.contains(" flow\n"), "{bare}");
     for (args, why) in [
         (&["pfc", "--topology", "ndc(4,1)"][..], "only `portfc` has queues"),
-        (&["portfc", "--topology", "ndc(4,1)", "--port", "H16:0"], "there is no port called `H16:0`"),
+        (&["portfc", "--topology", "ndc(4,1)", "--port", "H16:0"], "unknown port `H16:0`"),
         (&["portfc", "--topology", "ndc(4,2)", "--port", "H0:0"], "no map of queues"),
         (&["portfc", "--topology", "hello.toml"], "another flow control than portfc"),
-        (&["sdn"], "there is no scheme called `sdn`"),
+        (&["sdn"], "unknown scheme `sdn`"),
     ] {
         let failed = xoff(&dir, &[&["schemes"], args].concat());
         assert_eq!(failed.status.code(), Some(1), "{args:?}");
@@ -394,7 +394,7 @@ fn strict_takes_warnings_for_errors() {
         let strict = xoff(&dir, &[&[verb, "hello.toml", "--strict"][..], &set].concat());
         assert_eq!(strict.status.code(), Some(1), "{verb}");
         assert!(
-            err(&strict).contains("has warnings, and --strict takes them for errors"),
+            err(&strict).contains("has warnings, and --strict treats warnings as errors"),
             "{}",
             err(&strict)
         );

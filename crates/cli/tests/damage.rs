@@ -301,7 +301,7 @@ fn a_damaged_run_of_a_grid_is_made_again_and_report_sees_it() {
             }
             let done = good(&dir, &resume);
             let text = err(&done);
-            let said = text.contains("warning:run2_size=50kB_seed=2ismadeagain") && text.contains("damaged")
+            let said = text.contains("warning:run2_size=50kB_seed=2isrepeated") && text.contains("damaged")
                 || text.contains("missing");
             assert!(said && !text.contains("panicked"), "{case}: {text}");
             assert_eq!(done.stdout, answer, "{case}");

@@ -70,16 +70,16 @@ fn a_run_says_how_to_ask_and_is_explained() {
     assert!(err(&refused).contains("--set measure.explain=true"), "{}", err(&refused));
 
     let run = xoff(&dir, &["run", "victim.toml", "--set", "measure.explain=true"]);
-    assert!(err(&run).contains("xoff-runs/victim says which congested ports"), "{}", err(&run));
+    assert!(err(&run).contains("for their congested ports: xoff explain xoff-runs/victim"), "{}", err(&run));
     let overview = out(&xoff(&dir, &["explain", "xoff-runs/victim"]));
     assert!(overview.contains("Worst victims") && overview.contains("2 H2 -> H4 (mouse)"), "{overview}");
     let flow = out(&xoff(&dir, &["explain", "xoff-runs/victim", "--flow", "2"]));
     // Sentences are broken into lines.
     let flow = flow.split_whitespace().collect::<Vec<_>>().join(" ");
     // The port of the second switch to H3, which the mouse never comes to.
-    assert!(flow.contains("paused for S0.1:0 -> H3, a port that it never crosses"), "{flow}");
+    assert!(flow.contains("paused because of S0.1:0 -> H3, which it never crosses"), "{flow}");
     let port = out(&xoff(&dir, &["explain", "xoff-runs/victim", "--port", "S0.1:0"]));
-    assert!(port.starts_with("S0.1:0 -> H3 held up 1 flow whose way did not go on through it, by"), "{port}");
+    assert!(port.starts_with("S0.1:0 -> H3 blocked 1 victim, for "), "{port}");
 
     let json = |args: &[&str]| -> Value {
         let args = [&["explain", "xoff-runs/victim", "--json"], args].concat();
@@ -123,5 +123,5 @@ fn what_cannot_be_explained_fails() {
         xoff(&dir, &["run", "victim.toml", "--quiet", "--seeds", "1..2", "--set", "measure.explain=true"]);
     out(&grid);
     let failed = xoff(&dir, &["explain", "xoff-runs/victim-grid"]);
-    assert!(err(&failed).contains("is a grid of runs"), "{}", err(&failed));
+    assert!(err(&failed).contains("is a grid, not a single run"), "{}", err(&failed));
 }

@@ -231,7 +231,7 @@ fn a_killed_grid_goes_on_and_ends_as_if_it_had_never_been_killed() {
     let resumed = [&args[..], &["--resume".to_string()]].concat();
     let done = start(&dir, &resumed).wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
-    assert!(err(&done).contains("1 of 3 runs are there already"), "{}", err(&done));
+    assert!(err(&done).contains("1 of 3 runs are already stored"), "{}", err(&done));
     assert!(err(&done).contains("[2/2] 3_size=20kB"), "{}", err(&done));
     assert_eq!(fs::read(first.join("manifest.json")).unwrap(), before, "not made again");
     for theirs in ["g/.notes.old-2024", "g/runs/.notes.xoff-0123456789abcdef"] {
@@ -247,7 +247,7 @@ fn a_killed_grid_goes_on_and_ends_as_if_it_had_never_been_killed() {
     // A run that lost a file is made again, the others are not.
     fs::remove_file(dir.join("g/runs/3_size=20kB/ports.parquet")).unwrap();
     let again = start(&dir, &resumed).wait_with_output().unwrap();
-    assert!(err(&again).contains("2 of 3 runs are there already"), "{}", err(&again));
+    assert!(err(&again).contains("2 of 3 runs are already stored"), "{}", err(&again));
     assert_eq!((out(&again), files(&dir.join("g"))), (out(&straight), files(&dir.join("whole"))));
 }
 
@@ -340,7 +340,7 @@ fn another_grid_is_not_resumed_and_a_grid_is_not_replaced() {
         assert!(output.stdout.is_empty());
         assert_eq!(files(&dir.join("g")), before);
     };
-    refused(&base, "holds a grid already");
+    refused(&base, "already contains a grid");
     let resumed = [&base[..], &["--resume"]].concat();
     let mut other = resumed.clone();
     other[6] = "flow_control.xoff=20kB,40kB";
@@ -348,10 +348,10 @@ fn another_grid_is_not_resumed_and_a_grid_is_not_replaced() {
     refused(&[&resumed[..], &["--seeds", "1..2"]].concat(), "its seeds (--seeds): [] there, [1,2] here");
     refused(&[&resumed[..], &["--set", "flow_control.xon=9kB"]].concat(), "overrides (--set, --seed)");
     csv(2000);
-    refused(&resumed, "a file that it names has changed since, for run 1_xoff=20kB");
+    refused(&resumed, "a file that it names has changed, for run 1_xoff=20kB");
     csv(1000);
     fs::write(dir.join("s.toml"), scenario.replace("10kB", "11kB")).unwrap();
-    refused(&resumed, "the scenario has changed since at `flow_control.xon`");
+    refused(&resumed, "the scenario has changed at `flow_control.xon`");
     fs::write(dir.join("s.toml"), &scenario).unwrap();
     let mut nowhere = resumed.clone();
     nowhere[4] = "nowhere";
@@ -382,7 +382,7 @@ fn wrong_grids_are_refused_before_anything_runs() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{args:?}");
     }
-    let wrong: [(&[&str], &[&str]); 7] = [
+    let wrong: [(&[&str], &[&str]); 8] = [
         // The second value of the second axis is the first wrong run: 3 of 8.
         (
             &[
@@ -393,16 +393,23 @@ fn wrong_grids_are_refused_before_anything_runs() {
                 "--seeds",
                 "1..2",
             ],
-            &["run 3 of 8 (flow_control.scheme=pfc, traffic.0.load=1e9, seed 1) is wrong", "load"],
+            &[
+                "run 3 of 8 (flow_control.scheme=pfc, traffic.0.load=1e9, seed 1) has an invalid scenario",
+                "load",
+            ],
         ),
-        (&["--vary", "run.sead=1,2"], &["run 1 of 2 (run.sead=1) is wrong", "sead", "did you mean `seed`"]),
-        (&["--vary", "traffic.0.load=0.5,0.50"], &["run 1 of 2", "and run 2 of 2", "are the same"]),
-        (&["--vary", "a=1,2", "--vary", "a=3,4"], &["`a` of --vary", "without effect"]),
+        (
+            &["--vary", "run.sead=1,2"],
+            &["run 1 of 2 (run.sead=1) has an invalid scenario", "sead", "did you mean `seed`"],
+        ),
+        (&["--vary", "load=0.3,0.5"], &["`load` of --vary is not a complete key", "type traffic.0.load"]),
+        (&["--vary", "traffic.0.load=0.5,0.50"], &["run 1 of 2", "and run 2 of 2", "have the same scenario"]),
+        (&["--vary", "a=1,2", "--vary", "a=3,4"], &["`a` of --vary", "has no effect"]),
         (&["--vary", "run.seed=1,2", "--seeds", "1..2"], &["`run.seed` of --seeds"]),
         (&["--vary", "run.seed=1,2", "--seed", "1"], &["`run.seed` of --vary", "--set or --seed"]),
         (
             &["--seeds", "1..1000", "--vary", "a=0,1,2,3,4,5,6,7,8,9", "--vary", "b=0,1,2,3,4,5,6,7,8,9,10"],
-            &["more than 100000 runs"],
+            &["more than the maximum of 100000 runs"],
         ),
     ];
     for (args, parts) in wrong {
@@ -449,7 +456,7 @@ fn a_run_that_loses_packets_does_not_stop_the_others() {
     assert!(err(&done).contains("[1/2] 1_headroom=3kB: "), "{}", err(&done));
     assert!(err(&done).contains("LOST PACKETS [2/2] 2_headroom=auto"), "{}", err(&done));
     assert!(
-        out(&done).contains("error: packets were lost in a lossless priority by 1_headroom=3kB"),
+        out(&done).contains("error: packets of a lossless priority were dropped in 1_headroom=3kB"),
         "{}",
         out(&done)
     );

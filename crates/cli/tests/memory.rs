@@ -72,7 +72,7 @@ fn a_run_beyond_the_budget_ends_with_its_results() {
     let output = command(&dir).args(["run", "pauses.toml", "--memory", "1500kB"]).output().unwrap();
     status(&output, 4);
     let answer = text(&output.stdout);
-    assert!(answer.contains("OUT OF MEMORY BUDGET"), "{answer}");
+    assert!(answer.contains("MEMORY BUDGET EXHAUSTED"), "{answer}");
     assert!(answer.contains("recorded pauses took"), "{answer}");
     let read =
         |name| serde_json::from_slice::<Value>(&fs::read(dir.join("xoff-runs/pauses").join(name)).unwrap());
@@ -93,7 +93,7 @@ fn a_plan_beyond_the_budget_is_an_error() {
         let output = command(&dir).args(verb).args(["wide.toml", "--memory", "20MB"]).output().unwrap();
         status(&output, 1);
         let said = text(&output.stderr);
-        assert!(said.contains("× out of memory: making the plan"), "{said}");
+        assert!(said.contains("× out of memory: planning the scenario"), "{said}");
         assert!(said.contains("the budget is 20.00 MB") && said.contains("--memory"), "{said}");
         assert!(output.stdout.is_empty());
     }
@@ -111,7 +111,7 @@ fn in_a_grid_a_run_beyond_the_budget_fails_alone() {
     status(&output, 1);
     let answer = text(&output.stdout);
     assert!(answer.contains("INCOMPLETE, 1 of 2 runs"), "{answer}");
-    assert!(answer.contains("the memory budget ended it at"), "{answer}");
+    assert!(answer.contains("memory budget exhausted at"), "{answer}");
     // With enough memory the same grid goes on.
     let output = command(&dir)
         .args(["run", "pauses.toml", "--resume", "--vary", "traffic.0.size=10MB,1GB"])
@@ -135,5 +135,5 @@ fn memory_that_the_system_refuses_is_an_error() {
         .unwrap();
     status(&output, 1);
     let said = text(&output.stderr);
-    assert!(said.contains("× out of memory") && said.contains("the system has none left"), "{said}");
+    assert!(said.contains("× out of memory") && said.contains("the system has no memory left"), "{said}");
 }

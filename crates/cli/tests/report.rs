@@ -99,9 +99,13 @@ fn a_deadlock_is_told_drawn_and_explained() {
     let summary = summary(&dir, "run");
     agrees(&document, &summary);
     let headline = document["headline"].as_str().unwrap();
-    for words in
-        ["149 of 952 flows", "under pfc", "load 0.6", "No packet was lost", "DEADLOCKED at 2.151 ms: 8 ports"]
-    {
+    for words in [
+        "149 of 952 flows",
+        "with pfc",
+        "load 0.6",
+        "No packet was dropped",
+        "DEADLOCK: at 2.151 ms, 8 ports",
+    ] {
         assert!(headline.contains(words), "{headline}");
     }
     assert!(page.contains(&format!("<p class=\"headline\">{headline}</p>")));
@@ -213,7 +217,7 @@ fn a_grid_is_compared_as_the_terminal_compares_it() {
     assert_eq!((&document["kind"], &document["complete"]), (&"grid".into(), &true.into()));
     let headline = document["headline"].as_str().unwrap();
     assert!(
-        headline.starts_with("8 runs of 4 points, 2 seeds each. The p99 slowdown is least with scheme "),
+        headline.starts_with("8 runs of 4 points, 2 seeds each. The p99 slowdown is lowest ("),
         "{headline}"
     );
     let (shown, wanted) = (list(&document, "/points"), list(&compared, "/points"));
@@ -237,7 +241,7 @@ fn a_grid_is_compared_as_the_terminal_compares_it() {
     fs::remove_dir_all(dir.join(&run)).unwrap();
     let (_, document) = page(&dir, "grid");
     assert_eq!(document["complete"], false);
-    assert!(document["headline"].as_str().unwrap().starts_with("INCOMPLETE: 7 of 8 runs are done."));
+    assert!(document["headline"].as_str().unwrap().starts_with("INCOMPLETE: 7 of 8 runs are finished."));
     assert_eq!(document["runs"][0]["status"], "pending");
 }
 
@@ -277,9 +281,9 @@ fn what_is_no_run_is_refused_and_nothing_is_left_behind() {
     let dir = scratch("refused");
     example(&dir, "hello", &["--out", "run"]);
     let cases: [(&[&str], &str); 4] = [
-        (&["report", "nothing"], "nothing: is not there"),
-        (&["report", "."], ".: is not a run directory of xoff"),
-        (&["report", "run", "--out", "run"], "run: is a directory"),
+        (&["report", "nothing"], "nothing does not exist"),
+        (&["report", "."], ". is not a run directory of xoff"),
+        (&["report", "run", "--out", "run"], "run is a directory"),
         (&["report", "run", "--out", "no/such/page.html"], "cannot be written"),
     ];
     for (args, words) in cases {

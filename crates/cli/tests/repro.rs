@@ -222,7 +222,7 @@ fn every_plan_is_worked_out_before_anything_runs() {
         "{text}"
     );
     assert!(!out.exists());
-    for (what, said) in [("q", "there is no paper `q`"), ("p/fig1", "did you mean `fig13`?")] {
+    for (what, said) in [("q", "unknown paper `q`"), ("p/fig1", "did you mean `fig13`?")] {
         let done = xoff(&out, &[what, "--experiments", dir]);
         let text = String::from_utf8(done.stderr).unwrap();
         assert!(done.status.code() == Some(1) && text.contains(said), "{text}");

@@ -80,7 +80,9 @@ fn a_link_is_answered_as_text_as_data_and_as_a_picture() {
     fs::write(dir.join("points.csv"), "distance_km,scheme\n80,pfc\n").unwrap();
     let refused = xoff(&dir, &points);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("points.csv: there is no column `measured_B`"));
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("points.csv: the column `measured_B` is missing")
+    );
     let piped = xoff(&dir, &["--rate", "400Gbps", "--curve", "-"]);
     assert!(out(&piped).starts_with("<svg") && !dir.join("-").exists(), "{}", err(&piped));
     let nowhere = xoff(&dir, &["--rate", "400Gbps", "--curve", "no/such/curve.svg"]);
@@ -138,7 +140,7 @@ fn links_of_a_scenario_that_are_too_small_are_named_and_exit_with_3() {
     let enough = xoff(&dir, &auto);
     assert_eq!(enough.status.code(), Some(0), "{}", err(&enough));
     assert!(
-        out(&enough).contains("none is too small") && out(&enough).contains("may idle"),
+        out(&enough).contains("no buffer can overflow") && out(&enough).contains("may idle"),
         "{}",
         out(&enough)
     );

@@ -5,7 +5,7 @@ use crate::report::{ClaimResult, ExperimentResult, Results, counts};
 use xoff_results::human;
 
 /// Said of everything that the shorter version gives.
-pub const QUICK: &str = "quick version: shorter than the experiment, no reproduction";
+pub const QUICK: &str = "quick version: shorter than the experiment, not a reproduction";
 
 /// An experiment in text.
 pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
@@ -18,11 +18,11 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
     if let Some(owner) = &e.runs_of {
         runs.push_str(&format!(" of {owner}"));
     }
-    let done = if e.done == e.runs { runs } else { format!("PARTIAL: {} of {runs} done", e.done) };
+    let done = if e.done == e.runs { runs } else { format!("PARTIAL: {} of {runs} finished", e.done) };
     out.push_str(&format!("  {done}, {seeds}{}\n", if quick { format!("; {QUICK}") } else { String::new() }));
     if e.lost > 0 {
         out.push_str(&format!(
-            "  packets of a lossless priority were LOST in {}\n",
+            "  packets of a lossless priority were DROPPED in {}\n",
             human::counted(e.lost as u64, "run")
         ));
     }
@@ -30,7 +30,7 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
         out.push_str(&format!("  FAILED: {failed}\n"));
     }
     let rows: Vec<[String; 4]> = e.claims.iter().flat_map(rows).collect();
-    out.push_str(&table(["claim", "paper", "ours", "verdict"], &rows));
+    out.push_str(&table(["claim", "paper", "xoff", "verdict"], &rows));
     let mut notes: Vec<String> = Vec::new();
     for claim in &e.claims {
         for note in claim.measures.iter().flat_map(|m| &m.notes) {
@@ -47,14 +47,17 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
             flips => {
                 for f in flips {
                     let (from, to) = (f.from.name(), f.to.name());
-                    out.push_str(&format!("  {}: {} was {from}, becomes {to}\n", change.change, f.claim));
+                    out.push_str(&format!(
+                        "  {}: the verdict of {} changes from {from} to {to}\n",
+                        change.change, f.claim
+                    ));
                 }
             }
         }
     }
     if e.sensitivity.is_some() {
         for c in e.chosen.iter().filter(|c| c.in_words) {
-            out.push_str(&format!("  not varied, chosen in words: {}\n", c.what));
+            out.push_str(&format!("  not varied, because no key represents it: {}\n", c.what));
         }
     }
     out
@@ -98,7 +101,7 @@ fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
 pub fn sum(results: &Results) -> String {
     let mut out = format!("{}\n", counts(results.claims()));
     if !results.complete {
-        out.push_str("PARTIAL: not every run is done; --resume goes on\n");
+        out.push_str("PARTIAL: some runs are missing; continue with --resume\n");
     }
     if results.quick {
         out.push_str(&format!("{QUICK}\n"));
@@ -117,14 +120,14 @@ pub fn list(papers: &[Paper]) -> String {
             let e = &item.read.experiment;
             let measured = e.claim.iter().filter(|c| !c.measure.is_empty()).count();
             let runs = match &e.runs_of {
-                Some(owner) => format!("those of {owner}"),
+                Some(owner) => format!("same as {owner}"),
                 None => human::counted(e.grid(false, &[]).runs().unwrap_or(0) as u64, "run"),
             };
             let claims = format!("{measured} of {} measured", human::counted(e.claim.len() as u64, "claim"));
             rows.push([format!("{}/{}", e.paper, e.id), e.title.clone(), runs, claims]);
         }
         if !rows.is_empty() {
-            out.push_str(&table(["experiment", "shows", "runs", "claims"], &rows));
+            out.push_str(&table(["experiment", "title", "runs", "claims"], &rows));
         }
         let mut missing: Vec<(String, usize)> = Vec::new();
         for claim in paper.claims.iter().flat_map(|c| &c.claim) {
@@ -136,7 +139,7 @@ pub fn list(papers: &[Paper]) -> String {
             }
         }
         for (text, n) in missing {
-            out.push_str(&format!("  {} without an experiment, {text}\n", human::counted(n as u64, "claim")));
+            out.push_str(&format!("  {} without an experiment: {text}\n", human::counted(n as u64, "claim")));
         }
     }
     out

@@ -38,25 +38,28 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
         for (i, v) in quick.vary.iter().enumerate() {
             if !e.vary.iter().any(|other| other.key == v.key) {
                 let at = format!("quick.vary[{i}].key");
-                return Err(doc.error(&at, format!("`{}` is not varied", v.key), "name a key of [[vary]]"));
+                return Err(doc.error(&at, format!("`{}` is not varied", v.key), "write a key of [[vary]]"));
             }
         }
         if quick.set.is_empty() && quick.seeds.is_empty() && quick.vary.is_empty() {
-            let help =
-                "write seeds, set or vary, or leave out [quick]: without it --quick takes the first seed";
-            return Err(doc.error("quick", "nothing is shorter", help));
+            let help = "write seeds, set or vary, or remove [quick]; then --quick uses the first seed";
+            return Err(doc.error("quick", "`quick` has no effect", help));
         }
         for key in quick.set.keys() {
-            free(doc, "quick.set", key, e, "`quick.vary` shortens a varied key")?;
+            free(doc, "quick.set", key, e, "use `quick.vary` for a varied key")?;
         }
     }
     for (i, run) in e.run.iter().enumerate() {
         for key in run.set.keys() {
-            free(doc, &format!("run[{i}].set"), key, e, "leave out one of the two")?;
+            free(doc, &format!("run[{i}].set"), key, e, "remove one of the two")?;
         }
     }
     if e.grid(false, &[]).runs().is_none_or(|n| n > LARGEST) {
-        return Err(doc.error("vary", format!("more than {LARGEST} runs"), "vary less at a time"));
+        return Err(doc.error(
+            "vary",
+            format!("more than the maximum of {LARGEST} runs"),
+            "vary fewer keys or values",
+        ));
     }
     for i in 0..e.chosen.len() {
         chosen(doc, e, i)?;
@@ -84,8 +87,8 @@ pub(super) fn without_runs(doc: &Document<'_>, e: &Experiment, owner: &str) -> C
         (format!("chosen[{}].key", keyed.unwrap_or(0)), keyed.is_some()),
     ] {
         if given {
-            let message = format!("its runs are those of `{owner}`, so that this has no effect");
-            return Err(doc.error(&at, message, "write it there, or leave out `runs_of`"));
+            let message = format!("this has no effect, because the runs are those of `{owner}`");
+            return Err(doc.error(&at, message, "move it to that experiment, or remove `runs_of`"));
         }
     }
     Ok(())
@@ -94,8 +97,8 @@ pub(super) fn without_runs(doc: &Document<'_>, e: &Experiment, owner: &str) -> C
 pub(super) fn name(doc: &Document<'_>, at: &str, name: &str) -> Checked {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
-        let help = "a name has letters, digits, `.`, `_` and `-`: it becomes that of a directory or file";
-        return Err(doc.error(at, format!("`{name}` is no name"), help));
+        let help = "use only letters, digits, `.`, `_` and `-`, because the name becomes a file name";
+        return Err(doc.error(at, format!("`{name}` is not a valid name"), help));
     }
     Ok(())
 }
@@ -106,7 +109,11 @@ fn unique<'a>(doc: &Document<'_>, list: &str, names: impl Iterator<Item = &'a st
         let at = format!("{list}[{i}].name");
         name(doc, &at, n)?;
         if names[..i].contains(n) {
-            return Err(doc.error(&at, format!("`{n}` is there twice"), "give each a name of its own"));
+            return Err(doc.error(
+                &at,
+                format!("the name `{n}` is given twice"),
+                "give each a different name",
+            ));
         }
     }
     Ok(())
@@ -117,7 +124,7 @@ fn seeds(doc: &Document<'_>, at: &str, seeds: &[u64]) -> Checked {
         if seeds[..i].contains(seed) {
             return Err(doc.error(
                 &format!("{at}[{i}]"),
-                format!("seed {seed} is there twice"),
+                format!("seed {seed} is given twice"),
                 "remove one",
             ));
         }
@@ -129,18 +136,18 @@ fn vary(doc: &Document<'_>, at: &str, vary: &[Vary]) -> Checked {
     for (i, v) in vary.iter().enumerate() {
         let at = format!("{at}[{i}]");
         if v.key.is_empty() || v.key.contains('[') || v.key == "run.seed" {
-            let help = "write it as traffic.0.load; seeds are varied by `seeds`";
+            let help = "write a key such as traffic.0.load; for seeds use `seeds`";
             return Err(doc.error(&format!("{at}.key"), format!("`{}` cannot be varied", v.key), help));
         }
         if vary[..i].iter().any(|other| other.key == v.key) {
-            return Err(doc.error(&format!("{at}.key"), format!("`{}` is there twice", v.key), "remove one"));
+            return Err(doc.error(&format!("{at}.key"), format!("`{}` is given twice", v.key), "remove one"));
         }
         if v.values.is_empty() {
-            return Err(doc.error(&format!("{at}.values"), "there is no value", "write values = [0.4, 0.8]"));
+            return Err(doc.error(&format!("{at}.values"), "`values` is empty", "write values = [0.4, 0.8]"));
         }
         for (j, value) in v.values.iter().enumerate() {
             if v.values[..j].contains(value) {
-                let message = format!("{value} is there twice");
+                let message = format!("the value {value} is given twice");
                 return Err(doc.error(&format!("{at}.values[{j}]"), message, "remove one of the two"));
             }
         }
@@ -152,10 +159,10 @@ fn vary(doc: &Document<'_>, at: &str, vary: &[Vary]) -> Checked {
 fn free(doc: &Document<'_>, at: &str, key: &str, e: &Experiment, help: &str) -> Checked {
     let plain = key.replace('[', ".").replace(']', "");
     if plain == "run.seed" {
-        return Err(doc.error(at, "`run.seed` is set by `seeds`", "write it there"));
+        return Err(doc.error(at, "`run.seed` cannot be set here", "use `seeds`"));
     }
     if e.vary.iter().any(|v| v.key == plain) {
-        return Err(doc.error(at, format!("`{key}` is varied, too"), help));
+        return Err(doc.error(at, format!("`{key}` is also varied"), help));
     }
     Ok(())
 }
@@ -166,37 +173,37 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
     let sensitive = c.low.is_some() || c.high.is_some() || !c.alternatives.is_empty();
     match (&c.key, &c.what, &c.value) {
         (None, None, _) => {
-            let help = "write `key` and `value`, or `what` was chosen in words";
-            return Err(doc.error(&at, "it says not what was chosen", help));
+            let help = "write `key` and `value`, or describe the choice in `what`";
+            return Err(doc.error(&at, "the choice is missing", help));
         }
         (None, Some(_), value) => {
             if value.is_some() || sensitive {
-                let help = "write `key`, which says what they are values of";
-                return Err(doc.error(&at, "values without a key have no effect", help));
+                let help = "write the `key` of these values";
+                return Err(doc.error(&at, "values have no effect without `key`", help));
             }
         }
         (Some(_), _, None) => {
             return Err(doc.error(
                 &format!("{at}.value"),
                 "`value` is missing",
-                "write what the key is set to",
+                "write the value of the key",
             ));
         }
         (Some(key), ..) => {
-            free(doc, &format!("{at}.key"), key, e, "leave out one of the two")?;
+            free(doc, &format!("{at}.key"), key, e, "remove one of the two")?;
             let runs = |c: &Chosen, name: &String| c.runs.is_empty() || c.runs.contains(name);
             for run in e.run.iter().filter(|r| runs(c, &r.name)) {
                 if run.set.contains_key(key) {
-                    let message = format!("the run `{}` sets it, too", run.name);
-                    let help = "leave out one of the two, or restrict it by `runs`";
+                    let message = format!("the run `{}` also sets it", run.name);
+                    let help = "remove one of the two, or restrict this one with `runs`";
                     return Err(doc.error(&format!("{at}.key"), message, help));
                 }
                 let twice = e.chosen[..index]
                     .iter()
                     .any(|other| other.key.as_ref() == Some(key) && runs(other, &run.name));
                 if twice {
-                    let message = format!("it is chosen twice for the run `{}`", run.name);
-                    return Err(doc.error(&format!("{at}.key"), message, "restrict each by `runs`"));
+                    let message = format!("it is given twice for the run `{}`", run.name);
+                    return Err(doc.error(&format!("{at}.key"), message, "restrict each with `runs`"));
                 }
             }
         }
@@ -205,8 +212,8 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
         known_run(doc, &format!("{at}.runs[{i}]"), e, run)?;
     }
     if !c.alternatives.is_empty() && (c.low.is_some() || c.high.is_some()) {
-        let message = "`alternatives` stand in the place of `low` and `high`";
-        return Err(doc.error(&format!("{at}.alternatives"), message, "write one or the other"));
+        let message = "`alternatives` excludes `low` and `high`";
+        return Err(doc.error(&format!("{at}.alternatives"), message, "remove one of the two"));
     }
     Ok(())
 }
@@ -214,7 +221,7 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
 pub(super) fn known_run(doc: &Document<'_>, at: &str, e: &Experiment, run: &str) -> Checked {
     if e.run_index(run).is_none() {
         let names: Vec<&str> = e.run.iter().map(|r| r.name.as_str()).collect();
-        return Err(doc.error(at, format!("there is no run `{run}`"), suggest(run, "the runs", &names)));
+        return Err(doc.error(at, format!("unknown run `{run}`"), suggest(run, "the runs", &names)));
     }
     Ok(())
 }
@@ -227,7 +234,7 @@ pub(super) fn known_metric(
 ) -> Result<usize, Error> {
     e.metric_index(metric).ok_or_else(|| {
         let names: Vec<&str> = e.metric.iter().map(|m| m.name.as_str()).collect();
-        doc.error(at, format!("there is no metric `{metric}`"), suggest(metric, "the metrics", &names))
+        doc.error(at, format!("unknown metric `{metric}`"), suggest(metric, "the metrics", &names))
     })
 }
 
@@ -236,7 +243,7 @@ fn known_quantity(doc: &Document<'_>, at: &str, given: Option<&str>) -> Result<D
         let names: Vec<&str> = QUANTITIES.iter().map(|(n, _)| *n).collect();
         let (message, help) = match given {
             None => ("`quantity` is missing".into(), suggest("", "one of", &names)),
-            Some(q) => (format!("there is no quantity `{q}`"), suggest(q, "the quantities", &names)),
+            Some(q) => (format!("unknown quantity `{q}`"), suggest(q, "the quantities", &names)),
         };
         doc.error(&format!("{at}.quantity"), message, help)
     })
@@ -246,10 +253,10 @@ fn known_unit(doc: &Document<'_>, at: &str, given: Option<&str>, of: Dimension) 
     let units: Vec<&str> = of.units().iter().map(|u| u.0).collect();
     let Some(unit) = given.filter(|u| !units.contains(u)) else { return Ok(()) };
     let help = match units[..] {
-        [""] => "leave it out: it has none".into(),
-        _ => suggest(unit, "its units", &units),
+        [""] => "remove it: this metric has no unit".into(),
+        _ => suggest(unit, "the units", &units),
     };
-    Err(doc.error(&format!("{at}.unit"), format!("it cannot be in `{unit}`"), help))
+    Err(doc.error(&format!("{at}.unit"), format!("`{unit}` is not a unit of this metric"), help))
 }
 
 /// The values of a varied key.
@@ -318,20 +325,20 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
         let facts = facts.iter().map(String::as_str);
         let names: Vec<&str> = MEASURABLE.iter().map(|m| m.name).chain(facts).collect();
         let message = format!("`{}` cannot be measured", m.of);
-        return Err(doc.error(&format!("{at}.of"), message, suggest(&m.of, "what can", &names)));
+        return Err(doc.error(&format!("{at}.of"), message, suggest(&m.of, "the metrics", &names)));
     };
     let allowed = keys(&what);
     if let Some((key, _)) = given(m).iter().find(|(key, there)| *there && !allowed.contains(key)) {
         let help = match allowed {
-            [] => format!("`{}` is of the whole run", m.of),
-            _ => format!("allowed for it: {}", allowed.join(", ")),
+            [] => format!("`{}` applies to the whole run", m.of),
+            _ => format!("allowed: {}", allowed.join(", ")),
         };
         return Err(doc.error(&format!("{at}.{key}"), format!("`{key}` has no effect on `{}`", m.of), help));
     }
     if what.place == Place::Series {
         known_quantity(doc, at, m.quantity.as_deref())?;
         if m.element.is_none() {
-            let help = "write the traffic class, port, node or flow that it is of, as in series.parquet";
+            let help = "write the traffic class, port, node or flow, as in series.parquet";
             return Err(doc.error(&format!("{at}.element"), "`element` is missing", help));
         }
     }
@@ -344,8 +351,8 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
         match m.statistic.as_deref() {
             None => return Err(doc.error(&at, "`statistic` is missing", suggest("", "one of", &known))),
             Some(s) if !known.contains(&s) => {
-                let message = format!("there is no statistic `{s}` of it");
-                return Err(doc.error(&at, message, suggest(s, "those that are", &known)));
+                let message = format!("unknown statistic `{s}`");
+                return Err(doc.error(&at, message, suggest(s, "the statistics", &known)));
             }
             Some(_) => {}
         }
@@ -354,24 +361,24 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
     if timed != m.threshold.is_some() {
         let at = format!("{at}.threshold");
         let message = if timed { "`threshold` is missing" } else { "`threshold` has no effect" };
-        let help = "it belongs to the statistics of time, such as `time-below`, and they to it";
+        let help = "use `threshold` only with statistics of time, such as `time-below`, which require it";
         return Err(doc.error(&at, message, help));
     }
     known_unit(doc, at, m.unit.as_deref(), m.dimension())?;
     if let Some([from, to]) = m.arrivals {
         let at = format!("{at}.arrivals");
         if !(0.0..=1.0).contains(&from) || !(0.0..=1.0).contains(&to) || from >= to {
-            let message = format!("[{from}, {to}] are no two parts of a time");
+            let message = format!("[{from}, {to}] is not a valid range");
             return Err(doc.error(&at, message, "write two numbers from 0 to 1, such as [0.2, 1.0]"));
         }
         if m.from.is_some() || m.to.is_some() {
-            return Err(doc.error(&at, "it takes the place of `from` and `to`", "remove one or the other"));
+            return Err(doc.error(&at, "`arrivals` excludes `from` and `to`", "remove one of the two"));
         }
     }
     if let (Some(from), Some(to)) = (m.from, m.to)
         && from >= to
     {
-        return Err(doc.error(&format!("{at}.to"), "it ends before it begins", "`to` comes after `from`"));
+        return Err(doc.error(&format!("{at}.to"), "`to` is not after `from`", "write a later time"));
     }
     Ok(())
 }
@@ -386,8 +393,8 @@ pub(super) fn points(
         let axis = varied(doc, at, e, key)?;
         if !axis.values.contains(value) {
             let values: Vec<String> = axis.values.iter().map(written).collect();
-            let message = format!("`{key}` does not become {value}");
-            return Err(doc.error(at, message, format!("its values: {}", values.join(", "))));
+            let message = format!("`{key}` does not have the value {value}");
+            return Err(doc.error(at, message, format!("the values are {}", values.join(", "))));
         }
     }
     Ok(())
@@ -409,24 +416,20 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
     ] {
         let at = format!("{at}.{key}");
         if there && !belongs {
-            return Err(doc.error(
-                &at,
-                format!("`{key}` has no effect on this kind of plot"),
-                "leave it out",
-            ));
+            return Err(doc.error(&at, format!("`{key}` has no effect on this kind of plot"), "remove it"));
         }
         if !there && belongs {
             return Err(doc.error(
                 &at,
                 format!("`{key}` is missing"),
-                "docs/EXPERIMENTS.md tells what each kind needs",
+                "docs/EXPERIMENTS.md lists the keys of each kind",
             ));
         }
     }
     for (key, there) in [("unit", p.unit.is_some() && !lines), ("log_x", p.log_x && !cdf)] {
         if there {
             let message = format!("`{key}` has no effect on this kind of plot");
-            return Err(doc.error(&format!("{at}.{key}"), message, "leave it out"));
+            return Err(doc.error(&format!("{at}.{key}"), message, "remove it"));
         }
     }
     for (i, metric) in p.metrics.iter().enumerate() {
@@ -434,15 +437,15 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
         let metric = known_metric(doc, &at, e, metric)?;
         let place = measurable(&e.metric[metric].of).map(|m| m.place);
         if cdf && place != Some(Place::Flows) {
-            let help = "name a metric of fct, slowdown, flow-rate, completion or size";
-            return Err(doc.error(&at, "it is not one of each flow", help));
+            let help = "write a metric of fct, slowdown, flow-rate, completion or size";
+            return Err(doc.error(&at, "the metric does not apply to single flows", help));
         }
     }
     if (cdf || curves) && p.metrics.len() != 1 {
         return Err(doc.error(
             &format!("{at}.metrics"),
-            "it draws one metric",
-            "make another [[plot]] of the other",
+            "this plot draws only one metric",
+            "add another [[plot]] for the other metric",
         ));
     }
     if let Some(q) = &p.quantity {
@@ -452,16 +455,12 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
     if let Some(key) = &p.along {
         let axis = varied(doc, &format!("{at}.along"), e, key)?;
         if p.at.contains_key(key) {
-            return Err(doc.error(
-                &format!("{at}.at"),
-                format!("`{key}` is drawn along"),
-                "leave it out here",
-            ));
+            return Err(doc.error(&format!("{at}.at"), format!("`{key}` is the x axis"), "remove it here"));
         }
         let numbers: Option<Vec<(f64, String)>> = axis.values.iter().map(number).collect();
         if numbers.is_none_or(|n| n.windows(2).any(|pair| pair[0].1 != pair[1].1)) {
-            let message = "its values are not all numbers of one unit";
-            return Err(doc.error(&format!("{at}.along"), message, "write them so, or draw bars instead"));
+            let message = "the values are not all numbers of one unit";
+            return Err(doc.error(&format!("{at}.along"), message, "use one unit, or draw bars"));
         }
     }
     Ok(())

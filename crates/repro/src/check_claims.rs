@@ -11,8 +11,8 @@ pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     for (i, claim) in e.claim.iter().enumerate() {
         let at = format!("claim[{i}]");
         if !of(&claim.id, &e.id) {
-            let help = format!("write {0}.NAME, or {0}a.NAME for its panel a", e.id);
-            return Err(doc.error(&format!("{at}.id"), "it is no claim of this experiment", help));
+            let help = format!("write {0}.NAME, or {0}a.NAME for panel a", e.id);
+            return Err(doc.error(&format!("{at}.id"), "the claim does not belong to this experiment", help));
         }
         claim_itself(doc, &at, claim)?;
         for (j, measure) in claim.measure.iter().enumerate() {
@@ -22,7 +22,7 @@ pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     }
     duplicate_claims(doc, &e.claim)?;
     if e.claim.is_empty() {
-        return Err(doc.error("", "nothing is claimed", "add a [[claim]] table"));
+        return Err(doc.error("", "the experiment has no claim", "add a [[claim]] table"));
     }
     Ok(())
 }
@@ -45,8 +45,8 @@ pub(super) fn claims(doc: &Document<'_>, c: &Claims) -> Checked {
         let at = format!("claim[{i}]");
         claim_itself(doc, &at, claim)?;
         if !claim.measure.is_empty() {
-            let help = "put the claim into the file of an experiment, or leave out `measure`";
-            return Err(doc.error(&format!("{at}.measure"), "nothing is measured here", help));
+            let help = "move the claim to the file of an experiment, or remove `measure`";
+            return Err(doc.error(&format!("{at}.measure"), "`measure` is not allowed in this file", help));
         }
     }
     duplicate_claims(doc, &c.claim)
@@ -55,7 +55,7 @@ pub(super) fn claims(doc: &Document<'_>, c: &Claims) -> Checked {
 fn duplicate_claims(doc: &Document<'_>, claims: &[Claim]) -> Checked {
     for (i, claim) in claims.iter().enumerate() {
         if claims[..i].iter().any(|c| c.id == claim.id) {
-            let message = format!("{} is there twice", claim.id);
+            let message = format!("the claim {} is given twice", claim.id);
             return Err(doc.error(&format!("claim[{i}].id"), message, "remove one of the two"));
         }
     }
@@ -74,7 +74,7 @@ fn claim_itself(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
     match given[..] {
         [] => return Err(doc.error(at, format!("{} has neither a measurement nor a reason", c.id), help)),
         [_] => {}
-        [a, b, ..] => return Err(doc.error(&format!("{at}.{b}"), format!("it has `{a}`, too"), help)),
+        [a, b, ..] => return Err(doc.error(&format!("{at}.{b}"), format!("`{b}` excludes `{a}`"), help)),
     }
     let texts = [
         ("not_simulated", &c.not_simulated),
@@ -84,28 +84,28 @@ fn claim_itself(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
     ];
     for (key, text) in texts {
         if text.as_ref().is_some_and(|t| t.trim().is_empty()) {
-            return Err(doc.error(&format!("{at}.{key}"), "it is empty", "write it out"));
+            return Err(doc.error(&format!("{at}.{key}"), "it is empty", "write the text"));
         }
     }
     if let Some(within) = c.within {
         let key = format!("{at}.within");
         if !(0.0..=1.0).contains(&within) {
-            let help = "write a part of the claimed value, 0 to 1, such as 0.15";
+            let help = "write a fraction of the claimed value from 0 to 1, such as 0.15";
             return Err(doc.error(&key, format!("{within} is out of range"), help));
         }
         if !c.id.split('.').nth(1).is_some_and(|name| name.starts_with("own-")) {
-            let help = "what a paper claims is widened by a fifth; remove the key, or call the claim own-…";
-            return Err(doc.error(&key, "it is no claim of our own", help));
+            let help = "the range of a claim of a paper is always 20% wider; remove the key, or name the claim own-…";
+            return Err(doc.error(&key, "`within` is allowed only for claims named own-…", help));
         }
         if c.relation == Relation::Ordering {
-            let help = "remove it: an ordering has no range";
+            let help = "remove it, because an ordering has no range";
             return Err(doc.error(&key, "it has no effect", help));
         }
     }
     if let (Some(low), Some(high)) = (c.low, c.high)
         && low > high
     {
-        return Err(doc.error(&format!("{at}.high"), "`high` lies below `low`", "exchange them"));
+        return Err(doc.error(&format!("{at}.high"), "`high` is less than `low`", "swap the two values"));
     }
     Ok(())
 }
@@ -163,36 +163,39 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
         largest_over(doc, at, e, m, key)?;
     }
     if m.deviation && e.seeds.len() < 2 {
-        return err("deviation", "one seed differs from nothing".into(), "give `seeds` two at least");
+        return err("deviation", "a deviation requires at least two seeds".into(), "add seeds to `seeds`");
     }
     let combine = combine(c, m);
     let two = combine != Combine::Value;
     if two != compares(m) {
-        let help = "`ratio`, `reduction`, `gain` and `difference` compare two values (`against`, \
-                    `against_metric` or `against_at` say with what); `value` takes one";
-        let message =
-            if two { "it says not what it is compared with" } else { "it is compared, but not combined" };
+        let help = "`ratio`, `reduction`, `gain` and `difference` compare two values, so they require `against`, \
+                    `against_metric` or `against_at`; `value` uses one value";
+        let message = if two {
+            "the second value of the comparison is missing"
+        } else {
+            "`value` cannot compare two values"
+        };
         return err("combine", message.into(), help);
     }
     if let Some(case) = &m.case {
         let known: Vec<&str> = c.per_case.keys().map(String::as_str).collect();
         if !c.per_case.contains_key(case) {
-            return err("case", format!("there is no case `{case}`"), &suggest(case, "its cases", &known));
+            return err("case", format!("unknown case `{case}`"), &suggest(case, "the cases", &known));
         }
     }
     let bounds = m.low.is_some() || m.high.is_some();
     match c.relation {
         Relation::Shape => {
             if m.says.is_none() {
-                return err("says", "`says` is missing".into(), "write what is tested, in words");
+                return err("says", "`says` is missing".into(), "describe the test");
             }
             if bounds == m.expect.is_some() {
-                let help = "of a shape each measure has `low` or `high` or both, or else `expect`";
-                return Err(doc.error(at, "it says not what is expected", help));
+                let help = "each measure of a shape requires `low`, `high` or both, or `expect`";
+                return Err(doc.error(at, "the expected value is missing", help));
             }
         }
         _ if bounds => {
-            let help = "its range is that of the claim; only a shape has bounds of its own";
+            let help = "write the range in the claim; only a measure of a shape has bounds";
             return err(if m.low.is_some() { "low" } else { "high" }, "it has no effect".into(), help);
         }
         Relation::Ordering => {
@@ -202,10 +205,10 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
         }
         _ => {
             if m.expect.is_some() {
-                return err("expect", "it has no effect".into(), "it belongs to an ordering or a shape");
+                return err("expect", "it has no effect".into(), "use it only for an ordering or a shape");
             }
             if !c.per_case.is_empty() && m.case.is_none() {
-                let help = "name one of its cases, whose value is claimed";
+                let help = "write the case whose value is claimed";
                 return err("case", "`case` is missing".into(), help);
             }
             if c.per_case.is_empty() && c.low.is_none() && c.high.is_none() {
@@ -214,7 +217,7 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
         }
     }
     if m.expect.is_some() && !two {
-        return err("expect", "nothing is compared".into(), "say with what, by `against`");
+        return err("expect", "the second value of the comparison is missing".into(), "add `against`");
     }
     Ok(())
 }
@@ -227,11 +230,11 @@ fn largest_over(doc: &Document<'_>, at: &str, e: &Experiment, m: &Measure, key: 
         return Err(doc.error(&here, format!("`{key}` is not varied"), help));
     }
     if m.at.contains_key(key) || m.against_at.contains_key(key) {
-        let help = "leave it out of `at` and `against_at`, or leave out `largest_over`";
-        return Err(doc.error(&here, format!("`{key}` has one value here"), help));
+        let help = "remove it from `at` and `against_at`, or remove `largest_over`";
+        return Err(doc.error(&here, format!("`{key}` has only one value here"), help));
     }
     if m.expect.is_some() {
-        let help = "an order is tested at every value of a key; leave out `largest_over`";
+        let help = "remove `largest_over`: an ordering is tested at every value of a key";
         return Err(doc.error(&here, "it has no effect with `expect`", help));
     }
     Ok(())

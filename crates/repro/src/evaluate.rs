@@ -97,7 +97,7 @@ impl Context<'_> {
         let runs = point * per_point..(point + 1) * per_point;
         runs.map(|run| {
             let Some(values) = &self.measured[run] else {
-                note(notes, "not every run is there");
+                note(notes, "some runs are missing");
                 return None;
             };
             if let Some(text) = &values[metric].note {
@@ -140,7 +140,7 @@ impl Context<'_> {
             && combine.of(1.0, Some(0.0)).is_none()
             && b.contains(&Some(0.0))
         {
-            note(&mut notes, "nothing can be divided by 0");
+            note(&mut notes, "division by 0");
         }
         let (low, high) = range(claim, m);
         let test = match m.expect {

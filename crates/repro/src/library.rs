@@ -56,8 +56,8 @@ pub fn load(dir: &Path) -> Result<Vec<Paper>, Error> {
     }
     papers.retain(|p| !p.experiments.is_empty() || p.claims.is_some());
     if papers.is_empty() {
-        let help = "write PAPER/FIGURE.toml below it, or name another directory with --experiments DIR";
-        return Err(about(dir, "there is no experiment").with_help(help));
+        let help = "add files PAPER/FIGURE.toml to it, or choose another directory with --experiments DIR";
+        return Err(about(dir, "the directory has no experiments").with_help(help));
     }
     Ok(papers)
 }
@@ -94,7 +94,7 @@ fn paper(dir: &Path, name: &str) -> Result<Paper, Error> {
         }
         for id in ids {
             if let Some((_, other)) = known.iter().find(|(k, _)| *k == id) {
-                let message = format!("the claim {id} is in {}, too", other.display());
+                let message = format!("the claim {id} is also in {}", other.display());
                 return Err(about(&path, &message).with_help("remove it from one of the two"));
             }
             known.push((id, path.clone()));
@@ -118,7 +118,7 @@ fn beside(dir: &Path, id: &str) -> Result<Option<Read>, Error> {
     let text = fs::read(&path).map_err(|e| unreadable(&path, &e))?;
     let shown = path.display().to_string();
     read::read_beside(&shown, &text, &|third| {
-        let message = format!("`{id}` has no runs of its own, but those of `{third}`");
+        let message = format!("`{id}` has no runs: it uses the runs of `{third}`");
         Err(Error::new(&shown, "runs_of", None, message).with_help(format!("write runs_of = \"{third}\"")))
     })
     .map(Some)
@@ -138,14 +138,14 @@ pub fn choose(papers: Vec<Paper>, what: Option<&str>) -> Result<Vec<Paper>, Erro
     let names: Vec<&str> = papers.iter().map(|p| p.name.as_str()).collect();
     let Some(at) = names.iter().position(|n| *n == name) else {
         let help = suggest(name, "the papers", &names);
-        return Err(Error::new(what, "", None, format!("there is no paper `{name}`")).with_help(help));
+        return Err(Error::new(what, "", None, format!("unknown paper `{name}`")).with_help(help));
     };
     let mut paper = papers[at].clone();
     if let Some(figure) = figure {
         let ids: Vec<&str> = paper.experiments.iter().map(|e| e.read.experiment.id.as_str()).collect();
         let Some(at) = ids.iter().position(|id| *id == figure) else {
-            let help = suggest(figure, "its experiments", &ids);
-            let message = format!("{name} has no experiment `{figure}`");
+            let help = suggest(figure, "the experiments", &ids);
+            let message = format!("unknown experiment `{figure}` of {name}");
             return Err(Error::new(what, "", None, message).with_help(help));
         };
         paper.experiments = vec![paper.experiments[at].clone()];
@@ -173,7 +173,7 @@ fn about(path: &Path, message: &str) -> Error {
 
 fn unreadable(path: &Path, e: &io::Error) -> Error {
     let help = if e.kind() == io::ErrorKind::NotFound {
-        "experiments are sought in `experiments`, counted from the current directory; --experiments DIR names another"
+        "xoff reads `experiments` in the current directory; for another directory: --experiments DIR"
     } else {
         ""
     };

@@ -262,7 +262,7 @@ fn number(found: Option<&Json>) -> Value {
     match found {
         Some(Json::Array(list)) => Value::of(list.len() as f64),
         Some(v) if v.is_number() => Value::of(v.as_f64().expect("a number")),
-        _ => Value::none("the run has no such thing"),
+        _ => Value::none("the run has no such value"),
     }
 }
 
@@ -325,7 +325,7 @@ impl Run {
             Place::Peak(file, name, column) => {
                 let all = self.column(metric, file, name, column)?;
                 let most = all.into_iter().max();
-                most.map_or_else(|| Value::none("nothing of that name"), |v| Value::of(v as f64))
+                most.map_or_else(|| Value::none("no element with that name"), |v| Value::of(v as f64))
             }
             Place::MeanInUse(file, name, column) => {
                 let mut all = self.column(metric, file, name, column)?;
@@ -336,7 +336,7 @@ impl Run {
                 }
             }
             Place::Nodes(kind) => {
-                let t = Table::read(&self.path.join(DataFile::Nodes.name()), &["kind"])?;
+                let t = self.table(DataFile::Nodes, &["kind"])?;
                 Value::of((0..t.rows()).filter(|&i| t.texts("kind").get(i) == Some(kind)).count() as f64)
             }
         };
@@ -431,8 +431,8 @@ impl Run {
         let value = of_flow_sample(sample, missing, statistic, metric.of == "flow-rate");
         let note = (missing > 0).then(|| {
             let what = match (statistic, value) {
-                ("mean" | "sum" | "stddev", _) => format!(", the {statistic} is of the others"),
-                (_, None) => format!(", and {statistic} is one of theirs"),
+                ("mean" | "sum" | "stddev", _) => format!("; {statistic} covers the finished flows"),
+                (_, None) => format!("; {statistic} is that of an unfinished flow"),
                 _ => String::new(),
             };
             format!("{missing} of {all} flows unfinished{what}")
@@ -579,9 +579,14 @@ impl Run {
         Ok(Value::of(time_beyond(&samples, span.0, statistic, threshold) as f64))
     }
 
-    /// What a column of a file has for the nodes or ports that a metric is about.
+    fn table(&self, file: DataFile, columns: &[&str]) -> Result<Table, String> {
+        let path = self.path.join(file.name());
+        Table::read(&path, columns).map_err(|e| format!("{} {e}", path.display()))
+    }
+
+    /// The values of a column for the nodes or ports of a metric.
     fn column(&self, metric: &Metric, file: DataFile, name: &str, column: &str) -> Result<Vec<i64>, String> {
-        let t = Table::read(&self.path.join(file.name()), &[name, column])?;
+        let t = self.table(file, &[name, column])?;
         let names = if file == DataFile::Nodes { &metric.node } else { &metric.port };
         let fits = named(t.texts(name), names.as_ref());
         Ok((0..t.rows()).filter(|&i| fits(i)).filter_map(|i| t.ints(column)[i]).collect())

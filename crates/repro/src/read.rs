@@ -53,8 +53,8 @@ pub fn read_beside(
     if let Some(owner) = experiment.runs_of.clone() {
         check::without_runs(&doc, &experiment, &owner)?;
         let Some(read) = other(&owner)? else {
-            let help = "name an experiment of the same paper, that is a file in the same directory";
-            return Err(doc.error("runs_of", format!("there is no experiment `{owner}`"), help));
+            let help = "write an experiment of the same paper (a file in the same directory)";
+            return Err(doc.error("runs_of", format!("unknown experiment `{owner}`"), help));
         };
         let Read { experiment: other, bases } = read;
         experiment.run = other.run;
@@ -69,14 +69,15 @@ pub fn read_beside(
     }
     let inline = doc.get(SCENARIO);
     if inline.is_some_and(|v| !v.get_ref().is_table()) {
-        let help = "write [scenario.topology] and so on, or name a file by `scenario` of a [[run]]";
-        return Err(doc.error(SCENARIO, "`scenario` is a table", help));
+        let help =
+            "write the tables [scenario.topology] and so on, or give a file with `scenario` in a [[run]]";
+        return Err(doc.error(SCENARIO, "`scenario` must be a table", help));
     }
     let bases = experiment.run.iter().map(|run| run.scenario.clone().map_or(Base::Inline, Base::File));
     let bases: Vec<Base> = bases.collect();
     if inline.is_none() && bases.contains(&Base::Inline) {
-        let help = "write [scenario.topology], [[scenario.traffic]] and so on, or name a file by `scenario` \
-                    of each [[run]]";
+        let help = "write the tables [scenario.topology], [[scenario.traffic]] and so on, or give a file with \
+                    `scenario` in each [[run]]";
         return Err(doc.error("", "the table [scenario] is missing", help).with_key(SCENARIO));
     }
     checked(&doc, &experiment)?;
@@ -103,7 +104,7 @@ pub fn read_claims(file: &str, text: &[u8]) -> Result<Claims, Error> {
 fn source(file: &str, text: &[u8]) -> Result<Source, Error> {
     let blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
     if std::str::from_utf8(text).is_ok_and(|t| t.lines().all(blank)) {
-        let help = "docs/EXPERIMENTS.md tells what belongs into it";
+        let help = "docs/EXPERIMENTS.md lists its tables";
         return Err(Error::new(file, "", None, "the file is empty").with_help(help));
     }
     Source::new(file, text, &[])

@@ -14,7 +14,7 @@ pub fn changes(e: &Experiment) -> Result<Vec<Change>, String> {
     for (chosen, c) in e.chosen.iter().enumerate() {
         let (Some(key), Some(value)) = (&c.key, &c.value) else { continue };
         for value in others(c, value).ok_or_else(|| {
-            format!("`{key}` = {value} is chosen, and has no value 30% below and above it: write `low` and `high`, or `alternatives`")
+            format!("{value} of `{key}` cannot be changed by 30%: write `low` and `high`, or `alternatives`")
         })? {
             all.push(Change { chosen, value });
         }

@@ -132,7 +132,7 @@ fn seeds_are_paired_and_what_is_missing_decides_nothing() {
     let e = experiment(RATIO);
     let found = evaluate::claims(&e, false, &e.grid(false, &[]), &vec![None; 8], 0);
     assert_eq!(found[0].verdict, Verdict::Undecided);
-    assert!(found[0].measures[0].notes.contains(&"not every run is there".to_string()));
+    assert!(found[0].measures[0].notes.contains(&"some runs are missing".to_string()));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn what_differs_from_the_mean_over_seeds_is_compared() {
     assert_eq!(judge(claim, fct).0, Verdict::Reproduced);
     let one = text(claim).replace("seeds = [1, 2]", "seeds = [1]");
     let error = read::read("e.toml", one.as_bytes()).unwrap_err();
-    assert!(error.message().contains("differs from nothing"), "{}", error.one_line());
+    assert!(error.message().contains("requires at least two seeds"), "{}", error.one_line());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_claim_of_our_own_may_be_within_less_than_a_fifth() {
     assert_eq!(judged(&claim("e.own-c", "")), Verdict::Reproduced);
     assert_eq!(judged(&claim("e.own-c", "\nwithin = 0.1")), Verdict::SameDirection);
     for (id, within, message) in [
-        ("e.c", "\nwithin = 0.1", "no claim of our own"),
+        ("e.c", "\nwithin = 0.1", "only for claims named own-"),
         ("e.own-c", "\nwithin = 1.5", "out of range"),
         ("e.own-c", "\nwithin = -0.1", "out of range"),
     ] {
@@ -274,7 +274,7 @@ fn an_experiment_can_look_at_the_runs_of_another() {
     let chosen = "runs_of = \"e\"\n\n[[chosen]]\nwhat = \"w\"\nreason = \"r\"\n";
     read(&LOOKS.replace("runs_of = \"e\"\n", chosen)).unwrap();
     for (from, to, key, message) in [
-        ("runs_of = \"e\"", "runs_of = \"x\"", "runs_of", "no experiment `x`"),
+        ("runs_of = \"e\"", "runs_of = \"x\"", "runs_of", "unknown experiment `x`"),
         ("runs_of = \"e\"", "runs_of = \"e\"\nseeds = [1]", "seeds", "those of `e`"),
         ("[[metric]]", "[[run]]\nname = \"a\"\n[[metric]]", "run", "those of `e`"),
         ("[[metric]]", "[[vary]]\nkey = \"a\"\nvalues = [1]\n[[metric]]", "vary", "those of `e`"),
@@ -286,7 +286,7 @@ fn an_experiment_can_look_at_the_runs_of_another() {
             "chosen[0].key",
             "those of `e`",
         ),
-        ("run = \"ours\"", "run = \"our\"", "claim[0].measure[0].run", "no run `our`"),
+        ("run = \"ours\"", "run = \"our\"", "claim[0].measure[0].run", "unknown run `our`"),
     ] {
         let error = read(&LOOKS.replacen(from, to, 1)).unwrap_err();
         assert!(error.message().contains(message), "{to}: {}", error.one_line());
@@ -310,10 +310,10 @@ fn whose_runs_they_are_is_found_in_the_directory() {
     // Alone it still has them.
     let chosen = library::choose(papers.clone(), Some("p/f")).unwrap();
     assert_eq!(chosen[0].experiments[0].owner().path, dir.join("p/e.toml"));
-    assert!(answer::list(&papers).contains("those of e"));
+    assert!(answer::list(&papers).contains("same as e"));
     put("g", &LOOKS.replace("id = \"f", "id = \"g").replace("runs_of = \"e\"", "runs_of = \"f\""));
     let error = library::load(&dir).unwrap_err();
-    assert!(error.message().contains("`f` has no runs of its own, but those of `e`"), "{}", error.one_line());
+    assert!(error.message().contains("`f` has no runs: it uses the runs of `e`"), "{}", error.one_line());
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ("kind = \"simulation\"", "kind = \"sim\"", 5, "kind", "unknown value"),
         ("seeds = [1, 2]", "seeds = [1, 1]", 6, "seeds[1]", "twice"),
         ("name = \"theirs\"", "name = \"ours\"", 15, "run[1].name", "twice"),
-        ("values = [0.4, 0.8]", "values = []", 19, "vary[0].values", "no value"),
+        ("values = [0.4, 0.8]", "values = []", 19, "vary[0].values", "is empty"),
         ("of = \"fct\"", "of = \"ftc\"", 23, "metric[0].of", "cannot be measured"),
         ("statistic = \"mean\"", "", 21, "metric[0].statistic", "missing"),
         (
@@ -379,12 +379,12 @@ fn what_is_wrong_is_named_with_its_place() {
             "metric[1].class",
             "no effect",
         ),
-        ("statistic = \"mean\"", "statistic = \"mean\"\nunit = \"kB\"", 25, "metric[0].unit", "cannot be"),
-        ("run = \"ours\"", "run = \"our\"", 39, "claim[0].measure[0].run", "no run `our`"),
-        ("metric = \"fct\" }", "metric = \"x\" }", 39, "claim[0].measure[0].metric", "no metric"),
-        ("against = \"theirs\", ", "", 39, "claim[0].measure[0].combine", "compared with"),
-        ("id = \"e.c\"", "id = \"f.c\"", 31, "claim[0].id", "no claim of this"),
-        ("low = 2", "low = 3", 38, "claim[0].high", "below"),
+        ("statistic = \"mean\"", "statistic = \"mean\"\nunit = \"kB\"", 25, "metric[0].unit", "not a unit"),
+        ("run = \"ours\"", "run = \"our\"", 39, "claim[0].measure[0].run", "unknown run `our`"),
+        ("metric = \"fct\" }", "metric = \"x\" }", 39, "claim[0].measure[0].metric", "unknown metric"),
+        ("against = \"theirs\", ", "", 39, "claim[0].measure[0].combine", "second value of the comparison"),
+        ("id = \"e.c\"", "id = \"f.c\"", 31, "claim[0].id", "does not belong to this"),
+        ("low = 2", "low = 3", 38, "claim[0].high", "less than `low`"),
         ("low = 2", "low = 2\ndiscussion = \" \"", 39, "claim[0].discussion", "empty"),
     ] {
         let text = text(RATIO);
@@ -458,7 +458,7 @@ fn choices_in_words_are_named_where_sensitivity_was_asked_for() {
     for (sensitivity, says) in [(None, false), (Some(Vec::new()), true)] {
         results.experiments[0].sensitivity = sensitivity;
         let answer = answer::experiment(&results.experiments[0], false);
-        assert_eq!(answer.contains("not varied, chosen in words: the moon"), says, "{answer}");
+        assert_eq!(answer.contains("not varied, because no key represents it: the moon"), says, "{answer}");
         let page = &page::render(&results)[0].text;
         let not_varied = "Not varied, because no scenario key sets them: `the moon`.";
         assert_eq!(page.contains(not_varied), says, "{page}");

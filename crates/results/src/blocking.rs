@@ -208,7 +208,7 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
 }
 
 pub(crate) fn victim_times(packets: Time, sources: Time) -> String {
-    format!("{} in packets, {} at sources", human::time(packets), human::time(sources))
+    format!("{} in packets and {} at sources", human::time(packets), human::time(sources))
 }
 
 /// Victim waiting in words; `named`: pauses name ports, so that there are two of it.
@@ -217,55 +217,51 @@ fn victim(waits: &Waits, named: bool) -> String {
     match named {
         false => format!("victims waited {by_root}"),
         true => format!(
-            "victims of the port that pauses named waited {}; of the port where packets stood {by_root}",
+            "by the port that the pause named, victims waited {}; by the packets' position, {by_root}",
             victim_times(waits.named_victim_ps, waits.source_named_victim_ps)
         ),
     }
 }
 
-/// The rows of the answer's totals that speak of it: name and text.
+/// The rows on blocking in the totals of the answer: name and text.
 pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
     let b = blocking;
-    let mut text = format!(
-        "{}, behind {} of {} for {}",
-        victim(&b.waits, b.named_waits > 0),
+    let named = b.named_waits > 0;
+    let mut rows = vec![("blocking", victim(&b.waits, named) + " (sums)")];
+    let mut row = |text: String| rows.push(("", text));
+    for class in b.classes.iter().filter(|c| c.waits.victim() > 0 && b.classes.len() > 1) {
+        let flows = human::counted(class.victim_flows, "flow");
+        row(format!("{} ({flows}): {}", class.name, victim(&class.waits, named)));
+    }
+    if let (Some(root), Some(victim)) = (b.roots.first(), b.victims.first()) {
+        row(format!("worst root: {} (victims waited {})", root.port, human::time(root.waits.victim())));
+        row(format!("worst victim: {} (waited {})", victim.flow, human::time(victim.waits.victim())));
+    }
+    row(format!(
+        "flows waited {} for ports on their own path",
+        victim_times(b.waits.own_ps, b.waits.source_own_ps)
+    ));
+    row(format!(
+        "{} on {}, traced to {}",
         human::counted(b.pauses, "pause"),
         human::counted(b.paused_ports, "port"),
         human::counted(b.congested_ports, "congested port"),
-    );
-    text.push_str(&format!(
-        "; for ports on their own way {} in packets, {} at sources",
-        human::time(b.waits.own_ps),
-        human::time(b.waits.source_own_ps)
     ));
-    if b.named_waits > 0 {
-        text.push_str(&format!(
-            "; {} in queues whose pause named a port, {} of them for one off their way",
+    if named {
+        row(format!(
+            "{} in queues whose pause named a port; {} of them for a port off their path",
             human::counted(b.named_waits, "wait"),
             human::count(b.named_victims)
         ));
     }
     if b.merged_pauses > 0 {
-        text.push_str(&format!(
-            "; {} for roots that were merged into others, where {} were waited for none that was left (a merge took {} at most)",
+        row(format!(
+            "{} for roots that merged into others; during merges, flows off the remaining root's path waited {} \
+             (longest merge {})",
             human::counted(b.merged_pauses, "pause"),
             human::time(b.merged_victim_ps),
             human::time(b.merged_longest_ps)
         ));
-    }
-    if let (Some(root), Some(victim)) = (b.roots.first(), b.victims.first()) {
-        text.push_str(&format!(
-            "; worst root {} ({} of it), worst victim {} ({})",
-            root.port,
-            human::time(root.waits.victim()),
-            victim.flow,
-            human::time(victim.waits.victim())
-        ));
-    }
-    let mut rows = vec![("blocking", text)];
-    for class in b.classes.iter().filter(|c| c.waits.victim() > 0 && b.classes.len() > 1) {
-        let flows = human::counted(class.victim_flows, "flow");
-        rows.push(("", format!("{}: {} of {flows}", class.name, victim(&class.waits, b.named_waits > 0))));
     }
     rows
 }

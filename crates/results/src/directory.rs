@@ -129,7 +129,7 @@ impl Writer {
     fn begin(&self) -> Result<Temporary, Error> {
         let temporary = Temporary::beside(&self.target)?;
         let new = temporary.place();
-        fs::create_dir(&new).map_err(|e| failed(&new, "cannot be made a directory", &e))?;
+        fs::create_dir(&new).map_err(|e| failed(&new, "cannot be created as a directory", &e))?;
         Ok(temporary)
     }
 
@@ -225,12 +225,12 @@ fn replaceable(target: &Path, older: Older) -> Result<(), Error> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         // A file where a parent directory should be: `create_dir_all` says it better.
         Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Ok(()),
-        Err(e) => return Err(failed(target, "cannot be looked at", &e)),
+        Err(e) => return Err(failed(target, "cannot be read", &e)),
         Ok(metadata) => metadata,
     };
     let refuse = |message: &str, help: &str| Err(Error::new(target, message, help));
     if !metadata.is_dir() {
-        return refuse("is a file, not a directory", "Choose another place with --out DIR.");
+        return refuse("is a file, not a directory", "Choose another directory with --out DIR.");
     }
     let mut names = Vec::new();
     for entry in fs::read_dir(target).map_err(|e| failed(target, "cannot be read", &e))? {
@@ -251,14 +251,16 @@ fn replaceable(target: &Path, older: Older) -> Result<(), Error> {
     let remains = foreign.is_none() && (was_run || older == Older::Remains);
     if !is_run && !remains {
         return refuse(
-            "exists and is not a run directory of xoff",
-            "It is left as it is. Choose another place with --out DIR, or remove it yourself.",
+            "exists, but is not a run directory of xoff",
+            "It was not changed. Choose another directory with --out DIR, or remove it.",
         );
     }
     if let Some(foreign) = foreign {
         return refuse(
-            &format!("is an older run, but holds `{foreign}` too, which replacing the run would delete"),
-            "Move that elsewhere, or choose another place with --out DIR.",
+            &format!(
+                "is an older run that also contains `{foreign}`; replacing the run would delete that file"
+            ),
+            "Move that file, or choose another directory with --out DIR.",
         );
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! What was configured and had no effect: a mechanism that never acted is said
-//! to be so, with how near it came.
+//! Notes on options without effect and mechanisms that never acted, with how near
+//! they came to acting.
 
 use crate::human;
 use crate::names;
@@ -47,34 +47,35 @@ fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         _ => "PFC",
     };
     if !plan.lanes.iter().any(|l| l.lossless) {
-        notes.push(note(format!("{name} had nothing to protect: no priority in use is lossless.")));
+        notes.push(note(format!("{name} had no effect: no priority in use is lossless.")));
         return;
     }
     if outcome.ports.iter().any(|p| p.pause_frames > 0) {
         return;
     }
     let text = match fullest(plan, outcome) {
-        None => format!("{name} never fired: no ingress of a lossless priority has a threshold."),
+        None => format!("{name} never paused: no ingress of a lossless priority has a threshold."),
         Some(f) if f.peak == 0 => {
-            format!("{name} never fired: no packet of a lossless priority reached a buffer.")
+            format!("{name} never paused: no packet of a lossless priority was buffered.")
         }
         Some(f) => {
             let reached = human::bytes(f.peak);
             let threshold = human::bytes(f.threshold);
             format!(
-                "{name} never fired: the fullest ingress, {}, reached {reached} {}.",
+                "{name} never paused: the fullest ingress, {}, reached {reached} {}.",
                 names::queue(plan, f.port, f.lane),
                 if f.dynamic {
-                    format!("and its dynamic threshold never fell below {threshold}")
+                    format!("and its dynamic XOFF threshold stayed at or above {threshold}")
                 } else {
-                    format!("of the {threshold} at which it pauses")
+                    format!("of its XOFF threshold of {threshold}")
                 }
             )
         }
     };
     notes.push(
-        note(text)
-            .help("To see it act: more load, a larger fan-in or a lower threshold (flow_control.xoff)."),
+        note(text).help(
+            "To cause pauses, raise the load or the fan-in, or lower the threshold (flow_control.xoff).",
+        ),
     );
 }
 
@@ -84,8 +85,7 @@ fn blocking(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let measured = plan.measure.blocking && !plan.measure.explain;
     if measured && plan.flow_control.traits().pause_scope == PauseScope::Nothing && outcome.pauses.is_empty()
     {
-        let text =
-            "measure.blocking had nothing to look at: flow_control.scheme is \"none\", and nothing pauses.";
+        let text = "measure.blocking had no effect: with flow_control.scheme = \"none\" there are no pauses.";
         notes.push(note(text));
     }
 }
@@ -139,8 +139,8 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     if marks > 0 {
         if !plan.hears_marks() {
             notes.push(note(format!(
-                "{} set, and nothing reacts to them: transport.congestion_control is \"{}\".",
-                human::counted(marks, "ECN mark"),
+                "ECN marks had no effect: {}, and transport.congestion_control = \"{}\" ignores them.",
+                human::counted(marks, "mark") + if marks == 1 { " was set" } else { " were set" },
                 plan.congestion_control.name()
             )));
         }
@@ -151,7 +151,7 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         let rate = plan.topology.ports[port].rate;
         let k_min = plan.lanes.iter().filter_map(|l| l.ecn).map(|e| e.at(rate).k_min).min().unwrap_or(0);
         format!(
-            ": the longest queues, of {}, reached {}, and marking begins above {} there",
+            ": the longest queue, at {}, reached {}, and marking begins above {}",
             names::port(plan, port as PortId),
             human::bytes(p.queue_peak),
             human::bytes(k_min)
@@ -159,7 +159,7 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     });
     let idle = match plan.hears_marks() {
         true if plan.congestion_control == CongestionControlParams::None => {
-            format!(" So {} reduced no window for one.", names::transport(plan))
+            format!(" So {} reduced no window because of a mark.", names::transport(plan))
         }
         true => format!(" So {} changed no rate.", plan.congestion_control.name()),
         false => String::new(),
@@ -172,10 +172,12 @@ fn receivers(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         let host = names::node(plan, receiver.host);
         let mut flows = plan.flows.iter().zip(&outcome.flows);
         if !flows.any(|(f, o)| f.dst == receiver.host && started(o)) {
-            notes.push(note(format!("The slow receiver {host} had no effect: no flow goes to it.")));
+            notes.push(note(format!(
+                "The slow receiver {host} had no effect: no flow has it as its destination."
+            )));
         } else if let Some(&(from, _)) = receiver.stalls.iter().find(|&&(from, _)| from >= outcome.end) {
             notes.push(note(format!(
-                "The stall of {host} from {} on had no effect: the run ended at {}.",
+                "The stall of {host} at {} had no effect: the run ended at {}.",
                 human::time(from),
                 human::time(outcome.end)
             )));
@@ -190,7 +192,7 @@ fn window(plan: &Plan, notes: &mut Vec<Note>) {
     };
     if largest <= window {
         notes.push(note(format!(
-            "transport.window ({}) had no effect: the largest flow has {}.",
+            "transport.window = {} had no effect: the largest flow has {}.",
             human::bytes(window),
             human::bytes(largest)
         )));
@@ -207,22 +209,22 @@ fn pacing(plan: &Plan, notes: &mut Vec<Note>) {
     });
     if let Some((index, flow)) = first {
         notes.push(note(format!(
-            "The rate of {} had no effect: its host's port is not faster than {}.",
+            "The rate of {} had no effect: its host's port is not faster than that rate, {}.",
             names::flow(plan, index),
             human::rate(flow.pace as f64)
         )));
     }
 }
 
-/// Packets that were sent again though they had arrived.
+/// Packets that were retransmitted although they had arrived.
 fn repeats(outcome: &Outcome, notes: &mut Vec<Note>) {
     let sum = |get: &dyn Fn(&xoff_outcome::FlowOutcome) -> u64| outcome.flows.iter().map(get).sum();
     let (spurious, all): (u64, u64) = (sum(&|f| f.spurious), sum(&|f| f.retransmitted));
     if spurious > 0 {
         notes.push(note(format!(
-            "{} sent again for nothing, of {} in all: they had arrived.",
-            human::counted(spurious, "packet"),
-            human::counted(all, "repeat")
+            "{} of {} were unnecessary: the packets had already arrived.",
+            human::count(spurious),
+            human::counted(all, "retransmission")
         )));
     }
 }
@@ -231,8 +233,8 @@ fn repeats(outcome: &Outcome, notes: &mut Vec<Note>) {
 fn traffic(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     if plan.flows.is_empty() {
         notes.push(
-            Note::new(Level::Warning, "No flow ran: the traffic makes none before the run ends.")
-                .help("A longer run.duration, a higher load or another run.seed."),
+            Note::new(Level::Warning, "No flow ran: the traffic starts none before the run ends.")
+                .help("Lengthen run.duration, raise the load or change run.seed."),
         );
         return;
     }
@@ -242,7 +244,7 @@ fn traffic(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         let mut flows = all.filter(|(f, _)| usize::from(f.class) == class).peekable();
         if flows.peek().is_some() && !flows.any(|(_, o)| started(o)) {
             notes.push(note(format!(
-                "The traffic \"{name}\" had no effect: no flow of it began before the end."
+                "The traffic \"{name}\" had no effect: none of its flows started before the end."
             )));
         }
     }

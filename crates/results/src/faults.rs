@@ -20,7 +20,7 @@ pub fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     isolated(plan, outcome, notes);
 }
 
-/// What the faults cost, by reason.
+/// Packets lost to faults, by reason.
 fn lost(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let mut by_reason: BTreeMap<DropReason, u64> = BTreeMap::new();
     let faults = || outcome.drops.iter().filter(|d| d.reason.by_fault());
@@ -36,7 +36,7 @@ fn lost(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         })
         .collect();
     let text = format!(
-        "The faults of the scenario cost {}: {}. Most at {}: {}.",
+        "The faults of the scenario dropped {}: {}. The most at {}: {}.",
         human::counted(by_reason.values().sum(), "packet"),
         human::listed(&parts),
         names::port(plan, worst.ingress),
@@ -72,7 +72,7 @@ pub fn cut_off(plan: &Plan, outcome: &Outcome, flow: u32) -> bool {
     let open = |start: u32| {
         let tail = &plan.hops[start as usize..];
         let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
-        // Behind a choice all ways lead on, over links that routes know to be up.
+        // After a choice every path leads on, over links that routes know to be up.
         (tail[end] == DELIVER || is_choice(tail[end]))
             && !tail[..end].iter().any(|&p| down(plan, p, outcome.end))
     };
@@ -91,11 +91,11 @@ fn isolated(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let mut note = Note::new(
         Level::Warning,
         format!(
-            "{} did not finish and had no working path at the end: a link on it was down, and no route led around.",
+            "{} did not finish and had no working path at the end: a link was down and no other route was in use.",
             human::counted(cut.len() as u64, "flow"),
         ),
     )
-    .help("See failure: let the link recover (until), or give routing.reconvergence less time.");
+    .help("Let the link recover (failure.until) or shorten routing.reconvergence.");
     note.details = cut.iter().take(NAMED).map(|&i| names::flow(plan, i)).collect();
     if cut.len() > NAMED {
         note.details.push(format!("and {} more", human::count((cut.len() - NAMED) as u64)));

@@ -15,9 +15,9 @@ use crate::checksum::{self, Unsealed};
 use crate::layout::{FORMAT, FORMAT_VERSION, MANIFEST, SUMMARY};
 use crate::storage::Error;
 
-/// What helps against a damaged run.
-const AGAIN: &str = "Run the scenario again: `xoff run` replaces the run. One of a grid is made again by the \
-                     command of the grid with --resume.";
+/// Advice for a damaged run.
+const AGAIN: &str = "Run the scenario again: `xoff run` replaces the run. For a run of a grid, repeat the command \
+                     of the grid with --resume.";
 
 /// The manifest of the run at `path`, all of whose files are as they were written.
 ///
@@ -57,21 +57,25 @@ pub(crate) fn manifest(file: &Path, format: &str, version: u32, help: &str) -> R
         Ok(manifest) => manifest,
         // Formats before the second had no checksums.
         Err(Unsealed::Without(older)) if older["format"] == format && older["format_version"] == 1 => {
-            return refuse(format!(
-                "is of an older {format}, without checksums, which this version does not read"
-            ));
+            return refuse(other_format(&older, format, version));
         }
-        Err(Unsealed::Without(_)) => return refuse(format!("is damaged, or not of an {format}")),
+        Err(Unsealed::Without(_)) => return refuse(format!("is damaged, or not a manifest of `{format}`")),
         Err(Unsealed::Damaged) => return refuse("is damaged: it does not match its checksum".into()),
     };
     if manifest["format"] != format || manifest["format_version"] != version {
-        let is = (&manifest["format"], &manifest["format_version"]);
-        return refuse(format!(
-            "has the format {} {}, and this version reads \"{format}\" {version}",
-            is.0, is.1
-        ));
+        return refuse(other_format(&manifest, format, version));
     }
     Ok(manifest)
+}
+
+/// The message on a manifest of another format, or of another version of it.
+fn other_format(manifest: &Json, format: &str, version: u32) -> String {
+    let its = manifest["format"].as_str().unwrap_or("an unknown program");
+    let reads = if its == format { String::new() } else { format!(" of `{format}`") };
+    format!(
+        "is in format {} of `{its}`, and this version of xoff reads format {version}{reads}",
+        manifest["format_version"]
+    )
 }
 
 /// Compares the files in `dir` with what the manifest of this name lists.
@@ -93,7 +97,7 @@ fn compare(path: &Path, entry: &Json, name: &str) -> Result<(), String> {
         return Ok(());
     }
     if Some(size) != entry["bytes"].as_u64() {
-        return Err(format!("is damaged: it has {size} bytes, and {} in {name}", entry["bytes"]));
+        return Err(format!("is damaged: it has {size} bytes instead of the {} in {name}", entry["bytes"]));
     }
     let stored = checksum::of_file(path).map_err(|e| unreadable(&e))?;
     match entry["xxh128"] == stored.checksum.as_str() {
@@ -130,7 +134,7 @@ thread_local! {
 /// Those of `read`, or it panicked.
 pub fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     caught(read).unwrap_or_else(|why| {
-        let message = format!("is damaged: its checksums are right, and its contents are not ({why})");
+        let message = format!("is damaged: its checksum is right, but its contents are invalid ({why})");
         Err(Error::new(path, message, AGAIN))
     })
 }
@@ -155,5 +159,5 @@ pub(crate) fn caught<T>(read: impl FnOnce() -> T) -> Result<T, String> {
 /// What a panic said.
 pub fn reason(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }

@@ -44,7 +44,7 @@ pub struct BacklogSummary {
     /// 802.1p priority.
     pub priority: u8,
     pub data_packets: u64,
-    /// ACKs, NACKs and congestion notifications.
+    /// Control packets: ACKs, NACKs and CNPs.
     pub answer_packets: u64,
     /// The priority that the port serves strictly before this one, if packets of it were ready.
     pub behind_priority: Option<u8>,
@@ -81,13 +81,13 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     );
     note.details.extend(livelock.flows.iter().take(LISTED).map(|flow| waits(plan, flow)));
     if livelock.flows.len() > LISTED {
-        note.details.push(format!("{} more flows, in summary.json", livelock.flows.len() - LISTED));
+        note.details.push(format!("and {} more flows: see summary.json", livelock.flows.len() - LISTED));
     }
     let mut drops: Vec<_> = outcome.drops.iter().collect();
     drops.sort_by_key(|d| std::cmp::Reverse(d.packets));
     note.details.extend(drops.iter().take(LISTED / 2).map(|d| {
         format!(
-            "{} dropped at {}: {}",
+            "{} dropped at {} because {}",
             human::counted(d.packets, "packet"),
             names::queue(plan, d.ingress, d.lane),
             reason(d.reason)
@@ -99,27 +99,27 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     });
 }
 
-/// What a flow waits for, and where its packets are.
+/// A flow that made no progress, with the place of its packets.
 fn waits(plan: &Plan, flow: &StalledFlow) -> String {
     let place = |b: &Backlog| {
         let waiting = match (b.data, b.answers) {
             (data, 0) => human::counted(data, "data packet"),
-            (0, answers) => human::counted(answers, "ACK"),
-            (data, answers) => {
-                format!("{} and {}", human::counted(data, "data packet"), human::counted(answers, "ACK"))
+            (0, controls) => human::counted(controls, "ACK"),
+            (data, controls) => {
+                format!("{} and {}", human::counted(data, "data packet"), human::counted(controls, "ACK"))
             }
         };
         let behind = match b.behind {
-            Some(lane) => format!(" behind priority {}, which is served first", names::priority(plan, lane)),
+            Some(lane) => format!(" (priority {} is served first)", names::priority(plan, lane)),
             None => String::new(),
         };
         format!("{waiting} at {}{behind}", names::queue(plan, b.port, b.lane))
     };
     let mut places: Vec<String> = flow.places.iter().take(LISTED / 2).map(place).collect();
     if flow.places.len() > LISTED / 2 {
-        places.push(format!("{} more queues", flow.places.len() - LISTED / 2));
+        places.push(format!("{} other queues", flow.places.len() - LISTED / 2));
     }
-    let at = if places.is_empty() { String::new() } else { format!("; in queues: {}", places.join(", ")) };
+    let at = if places.is_empty() { String::new() } else { format!("; queued: {}", places.join(", ")) };
     let name = names::flow(plan, flow.flow);
     if flow.delivered > flow.acknowledged {
         format!(
@@ -143,13 +143,11 @@ fn remedy(plan: &Plan, flows: &[StalledFlow], outcome: &Outcome) -> Option<Strin
     let starved = flows.iter().flat_map(|f| &f.places).find(|b| b.answers > 0 && b.behind.is_some());
     if let Some(lane) = starved.and_then(|b| b.behind) {
         let priority = names::priority(plan, lane);
-        return Some(format!(
-            "Let ACKs share the priority of data: --set transport.ack_priority={priority}."
-        ));
+        return Some(format!("Give ACKs the priority of data: --set transport.ack_priority={priority}."));
     }
     let room = outcome.drops.iter().filter(|d| d.reason.for_want_of_room()).max_by_key(|d| d.packets)?;
     Some(format!(
-        "Give {} room for a packet of {}: see its buffer and thresholds with xoff topo.",
+        "Give {} room for a packet of {}: xoff topo shows its buffer and thresholds.",
         names::queue(plan, room.ingress, room.lane),
         human::bytes(u64::from(plan.packet.largest())),
     ))

@@ -20,7 +20,7 @@ const LISTED_LOSSES: usize = 8;
 /// Uses of memory that are listed where the memory budget ended a run.
 const LARGEST: usize = 4;
 
-/// Everything that is to be said about a run, the gravest first.
+/// All notes on a run, the gravest first.
 pub fn notes(plan: &Plan, outcome: &Outcome, sections: &[Section]) -> Vec<Note> {
     let mut notes = Vec::new();
     let priorities = priorities(plan);
@@ -49,13 +49,15 @@ fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         Some(end) => format!(" of {}", human::time(end)),
         None => String::new(),
     };
-    let text =
-        format!("{why} at {}{planned}. Every figure covers the time until then.", human::time(outcome.end));
+    let text = format!(
+        "{why} at {}{planned}. All results cover only the time until then.",
+        human::time(outcome.end)
+    );
     let mut note = Note::new(Level::Warning, text);
     if outcome.stop == Stop::Memory {
         let largest = outcome.memory.iter().take(LARGEST);
-        note.details.extend(largest.map(|u| format!("{} took {}", u.what, human::bytes(u.bytes))));
-        note = note.help("Give it more with --memory, or make the run smaller: a shorter run.duration, a longer measure.interval.");
+        note.details.extend(largest.map(|u| format!("{}: {}", u.what, human::bytes(u.bytes))));
+        note = note.help("Allow more with --memory, or make the run smaller: shorten run.duration or lengthen measure.interval.");
     }
     notes.push(note);
 }
@@ -74,7 +76,7 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                 let account = d.ingress as usize * plan.lanes.len() + usize::from(d.lane);
                 let size = plan.accounts[account].headroom.as_ref().map_or(0, |h| h.total);
                 (
-                    format!("its headroom of {} fell short, by up to {short} at once", human::bytes(size)),
+                    format!("its headroom of {} was too small by up to {short}", human::bytes(size)),
                     headroom_help(plan, d.ingress, size),
                 )
             }
@@ -103,17 +105,17 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
                         "Raise {table}.buffer by {short} or more, or lower the threshold at which the priority pauses."
                     )
                 };
-                (format!("its buffer of {} was full, {short} short", human::bytes(total)), help)
+                (format!("its buffer of {} was full, too small by {short}", human::bytes(total)), help)
             }
             DropReason::QueueLimit => (
-                format!("an egress queue was at its limit, {short} short"),
+                format!("an egress queue was at its limit, too small by {short}"),
                 format!(
                     "Remove egress_limit from priority {priority}: a limit on a lossless queue loses packets."
                 ),
             ),
             DropReason::LoopGivenUp => (
-                "they went round a deadlocked loop that was given up".to_string(),
-                "Raise flow_control.patience: loops that overlap wait for each other.".to_string(),
+                "the scheme gave up the deadlocked loop that they were in".to_string(),
+                "Raise flow_control.patience: overlapping loops wait for each other.".to_string(),
             ),
             _ => unreachable!("filtered by breaks_losslessness"),
         };
@@ -121,7 +123,7 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             Note::new(
                 Level::Error,
                 format!(
-                    "{ingress} dropped {} ({}) of the lossless priority {priority} from {} on: {room}.",
+                    "{ingress} dropped {} ({}) of the lossless priority {priority}, the first at {}: {room}.",
                     human::counted(d.packets, "packet"),
                     human::bytes(d.bytes),
                     human::time(d.first),
@@ -135,7 +137,7 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         notes.push(Note::new(
             Level::Error,
             format!(
-                "{} of lossless priorities were dropped later at {}: see drops.places in summary.json.",
+                "Later, {} of lossless priorities were dropped at {}: see drops.places in summary.json.",
                 human::counted(packets, "more packet"),
                 human::counted(more.len() as u64, "other place"),
             ),
@@ -154,20 +156,20 @@ fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
     };
     let port = &plan.topology.ports[ingress as usize];
     if port.long && plan.topology.is_relay(port.node) {
-        return "Raise flow_control.relay_buffer, or choose flow_control.relay_limit further below it (xoff \
-                topo warns where a relay is not lossless)."
+        return "Raise flow_control.relay_buffer or lower flow_control.relay_limit. xoff topo warns if a relay is \
+                not lossless."
             .into();
     }
     let link = LinkFacts { rate: port.rate, delay: port.delay, largest: plan.packet.largest() };
     let needed = headroom(&link, pfc.response_time).total;
     if size < needed {
-        format!("Leave flow_control.headroom out, or set it to \"auto\": this link needs {needed} B.")
+        format!("This link needs {needed} B: remove flow_control.headroom or set it to \"auto\".")
     } else if plan.faults.losses.iter().any(|l| l.port == ingress) {
         // The pause frames leave by this port.
-        "This link loses pause frames as well ([[loss]]): a pause that is lost comes too late.".into()
+        "[[loss]] also loses pause frames on this link, and a retransmitted pause is too late.".into()
     } else {
         format!(
-            "The formula asks for {needed} B here, so this drop is a fault of the simulator: please report it."
+            "The headroom is at least the {needed} B of the formula: this is a bug of xoff; please report it."
         )
     }
 }
@@ -176,10 +178,10 @@ fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
 fn slots_help(plan: &Plan, ingress: PortId) -> String {
     let peer = plan.topology.ports[ingress as usize].peer;
     if plan.faults.losses.iter().any(|l| l.port == ingress || l.port == peer) {
-        return "This link loses pause frames as well ([[loss]]): a slot whose pause is lost is sent whole."
+        return "[[loss]] also loses pause frames on this link: after such a loss, the whole slot is sent."
             .into();
     }
-    "Leave flow_control.margin, spare and history out: by themselves they lose nothing.".into()
+    "Remove flow_control.margin, spare and history: the defaults lose no packet.".into()
 }
 
 fn lossy_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
@@ -194,7 +196,7 @@ fn lossy_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     notes.push(Note::new(
         Level::Note,
         format!(
-            "{} ({}) dropped in lossy priorities, most at {}: {}, because {}.",
+            "{} ({}) dropped in lossy priorities. The most at {}: {}, because {}.",
             human::counted(packets, "packet"),
             human::bytes(bytes),
             names::queue(plan, worst.ingress, worst.lane),
@@ -219,7 +221,7 @@ fn expired(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let mut note = Note::new(
         Level::Warning,
         format!(
-            "{} in a routing loop and can never finish; {} expired in it.",
+            "{} in a routing loop and can never finish; {} expired there.",
             match looping.len() as u64 {
                 1 => "1 flow runs".into(),
                 n => format!("{} flows run", human::count(n)),
@@ -227,7 +229,7 @@ fn expired(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             human::counted(packets, "packet")
         ),
     )
-    .help("See routing.overrides: each one must lead nearer to the destination.");
+    .help("Change routing.overrides: each one must lead nearer to the destination.");
     note.details.push(format!("{}: {}", names::flow(plan, first), loop_of(plan, first)));
     notes.push(note);
 }
@@ -244,5 +246,5 @@ fn loop_of(plan: &Plan, flow: u32) -> String {
             return names.join(" -> ");
         }
     }
-    "its time to live ends on the way".into()
+    "its time to live ends on the path".into()
 }

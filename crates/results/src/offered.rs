@@ -369,13 +369,15 @@ pub fn render(offered: &Offered) -> String {
     text.push('\n');
     text.push_str(&classes(&rows));
     if rows.iter().any(|c| c.expected_flows.is_some()) {
-        text.push_str("In brackets: what the distributions let expect.\n");
+        text.push_str("In brackets: the expected values of the distributions.\n");
     }
-    text.push_str("\nSizes of flows, that so many per cent do not exceed:\n");
+    text.push_str("\nPercentiles of the flow size:\n");
     text.push_str(&sizes(&rows));
     text.push_str(&match offered.duration_ps {
-        Some(d) => format!("\nBusiest of {}, of {}:\n", directions(offered), human::time(d)),
-        None => format!("\nBusiest of {} (no run.duration, hence no load):\n", directions(offered)),
+        Some(d) => format!("\nThe busiest links ({}), during {}:\n", directions(offered), human::time(d)),
+        None => {
+            format!("\nThe busiest links ({}; without run.duration there is no load):\n", directions(offered))
+        }
     });
     text.push_str(&busiest(offered));
     if offered.chosen_routes {
@@ -383,8 +385,8 @@ pub fn render(offered: &Offered) -> String {
         text.push_str(&wrapped(
             "",
             "",
-            "Where a source chooses between two routes of a flow (routing.ate), the flow counts on both, by the \
-             rates of their first links; in a run that follows what is sent.",
+            "With routing.ate, a source chooses between two routes of a flow. This table divides the flow between \
+             both, in proportion to the rates of their first links; in a run, the source decides while it sends.",
         ));
     }
     if offered.all.waiting_flows > 0 {
@@ -394,8 +396,8 @@ pub fn render(offered: &Offered) -> String {
             "",
             "",
             &format!(
-                "{} of {} begin when what they wait for has been delivered, at {}; all are counted, \
-                 whether or not a run gets that far.",
+                "{} of {} start only after the flows that they depend on are delivered, at {}. The tables count \
+                 all of them, even if a run ends before they start.",
                 human::count(all.waiting_flows),
                 human::counted(all.flows, "flow"),
                 human::counted(all.gates, "gate"),
@@ -408,8 +410,8 @@ pub fn render(offered: &Offered) -> String {
             "",
             "",
             &format!(
-                "{} of {} have no way when they begin, because links are down, and are not counted \
-                 on any link (where only ACKs have none, these): {}{}.",
+                "{} of {} have no path at their start, because links are down: {}{}. No link counts them. If \
+                 only the ACKs have no path, no link counts the ACKs.",
                 human::count(offered.unreachable.len() as u64),
                 human::counted(offered.all.flows, "flow"),
                 first.name,
@@ -450,7 +452,7 @@ fn classes(rows: &[&OfferedClass]) -> String {
 
 fn sizes(rows: &[&OfferedClass]) -> String {
     use Align::{Left, Right};
-    let heads = ["traffic", "min", "10", "25", "50", "75", "90", "99", "max"];
+    let heads = ["traffic", "min", "p10", "p25", "p50", "p75", "p90", "p99", "max"];
     let mut table = vec![heads.map(String::from).to_vec()];
     for c in rows {
         let mut row = vec![c.name.clone()];

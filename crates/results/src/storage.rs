@@ -21,7 +21,7 @@ pub struct Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.message)
+        write!(f, "{} {}", self.path.display(), self.message)
     }
 }
 
@@ -36,17 +36,17 @@ impl Error {
 pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
     let help = match error.kind() {
         io::ErrorKind::StorageFull => {
-            "The disk is full. Nothing half written was left; free some room, or choose \
-                                       another disk with --out DIR."
+            "The disk is full, and no partial result was left. Free space, or choose another disk with \
+             --out DIR."
         }
         io::ErrorKind::FileTooLarge => {
-            "The file would exceed the limit of this shell on the size of files. Raise it with ulimit -f (ulimit -f \
-             shows it), or measure less."
+            "The file would exceed the file size limit of this shell. Raise the limit with ulimit -f, or measure \
+             less."
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "Choose a place where you may write with --out DIR."
+            "Choose a directory with write permission with --out DIR."
         }
-        _ => "Choose another place with --out DIR.",
+        _ => "Choose another directory with --out DIR.",
     };
     Error::new(path, format!("{what}: {error}"), help)
 }
@@ -65,7 +65,7 @@ pub(crate) fn resolved(out: &Path) -> Result<PathBuf, Error> {
     if target.file_name().is_none() {
         return Err(Error::new(
             out,
-            "names no directory of its own",
+            "is not a name for a new directory",
             "Choose a new directory with --out DIR.",
         ));
     }

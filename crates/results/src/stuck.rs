@@ -1,4 +1,4 @@
-//! Why flows did not finish: deadlock, waits, or too little time.
+//! Why flows did not finish: deadlock, waits, or the end of the run.
 
 use std::collections::BTreeMap;
 
@@ -44,19 +44,22 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
     let mut note = Note::new(
         Level::Finding,
         format!(
-            "A deadlock closed at {} (seen at {}): {}.",
+            "A deadlock formed at {} (xoff detected it at {}): {}.",
             human::time(deadlock.closed),
             human::time(deadlock.seen),
             cycle(plan, deadlock)
         ),
     );
     if let Some(ended) = deadlock.ended {
-        note.details.push(format!("it stood until {}, when the first of these went on", human::time(ended)));
+        note.details.push(format!(
+            "it lasted until {}, when the first of these queues sent again",
+            human::time(ended)
+        ));
     }
     for held in &deadlock.cycle {
         if held.bytes == 0 {
             let queue = names::queue(plan, held.port, held.lane);
-            note.details.push(format!("{queue} holds nothing that came from there: its pause is passed on"));
+            note.details.push(format!("{queue} holds no packets of the cycle: it passes the pause on"));
             continue;
         }
         let shown: Vec<String> = held.flows.iter().take(LISTED / 2).map(|&f| names::flow(plan, f)).collect();
@@ -73,8 +76,8 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
     }
     let behind = deadlock.stuck.len().saturating_sub(deadlock.cycle.len());
     if behind > 0 {
-        let can = if deadlock.ended.is_some() { "could not" } else { "can never" };
-        note.details.push(format!("{} behind the cycle {can} drain either", ingresses(behind)));
+        let can = if deadlock.ended.is_some() { "could not drain" } else { "can never drain" };
+        note.details.push(format!("{} upstream of the cycle {can}", ingresses(behind)));
     }
     note.details.extend(collapse(outcome, deadlock));
     let lossless = match plan.flow_control {
@@ -82,12 +85,12 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
         _ => "flow control",
     };
     note.help(format!(
-        "Without {lossless} packets are dropped instead: --set flow_control.scheme=none. To keep it lossless, \
-         change the routes so that no cycle of queues can form."
+        "Change the routes until no cycle of queues can form: xoff check finds such cycles. Without {lossless} \
+         (--set flow_control.scheme=none), packets are dropped instead."
     ))
 }
 
-/// What the deadlock did to the goodput, if that was sampled before and after it.
+/// The goodput before and after the deadlock, if it was sampled.
 fn collapse(outcome: &Outcome, deadlock: &Deadlock) -> Option<String> {
     // Total of all classes by time of sample.
     let mut goodput: BTreeMap<Time, u64> = BTreeMap::new();
@@ -103,7 +106,7 @@ fn collapse(outcome: &Outcome, deadlock: &Deadlock) -> Option<String> {
     }
     let mean = before.iter().map(|&v| v as f64).sum::<f64>() / before.len() as f64;
     Some(format!(
-        "goodput was {} on average before, and {} in the last sample, at {}",
+        "goodput was {} on average before the deadlock and {} in the last sample (at {})",
         human::rate(mean),
         human::rate(rate as f64),
         human::time(last),
@@ -114,7 +117,7 @@ fn ingresses(n: usize) -> String {
     if n == 1 { "1 ingress queue".into() } else { format!("{n} ingress queues") }
 }
 
-/// Waits that end at a host which does not consume, or that no deadlock explains.
+/// Waits for a host that accepts no packets, and waits without a deadlock.
 fn waits(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let mut roots: Vec<NodeId> = outcome.waiting.iter().filter_map(|w| w.root).collect();
     roots.sort_unstable();
@@ -125,7 +128,7 @@ fn waits(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         notes.push(listed_waits(
             plan,
             &waits,
-            format!("{} at the end because {host} does not consume:", queues_wait(waits.len())),
+            format!("{} at the end because {host} does not accept packets:", queues_wait(waits.len())),
         ));
     }
     if outcome.deadlock.as_ref().is_none_or(|d| d.ended.is_some()) {
@@ -134,31 +137,34 @@ fn waits(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             notes.push(listed_waits(
                 plan,
                 &waits,
-                format!("{} at the end, paused by the next hop:", queues_wait(waits.len())),
+                format!("{} at the end by pauses of the next hop:", queues_wait(waits.len())),
             ));
         }
     }
 }
 
 fn queues_wait(n: usize) -> String {
-    if n == 1 { "1 queue waited".into() } else { format!("{n} queues waited") }
+    if n == 1 { "1 queue was blocked".into() } else { format!("{n} queues were blocked") }
 }
 
 fn listed_waits(plan: &Plan, waits: &[&Wait], text: String) -> Note {
     let mut note = Note::new(Level::Warning, text);
     for w in waits.iter().take(LISTED) {
         // A host's unsent flows are in no queue.
-        let held =
-            if w.bytes > 0 { format!("has {} and waits", human::bytes(w.bytes)) } else { "waits".into() };
+        let held = if w.bytes > 0 {
+            format!("holds {} and has waited", human::bytes(w.bytes))
+        } else {
+            "has waited".into()
+        };
         note.details.push(format!(
-            "{} {held} since {} for {}",
+            "{} {held} for {} since {}",
             names::queue(plan, w.port, w.lane),
-            human::time(w.since),
             names::port(plan, w.waits_for),
+            human::time(w.since),
         ));
     }
     if waits.len() > LISTED {
-        note.details.push(format!("and {} more, in summary.json", waits.len() - LISTED));
+        note.details.push(format!("and {} more: see summary.json", waits.len() - LISTED));
     }
     note
 }
@@ -219,7 +225,7 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let other = left - locked - looping - cut;
     let mut reasons = Vec::new();
     if locked > 0 {
-        reasons.push(format!("{} through the deadlock", verb(locked, "leads", "lead")));
+        reasons.push(format!("{} the deadlock", verb(locked, "crosses", "cross")));
     }
     if looping > 0 {
         reasons.push(format!("{} in a routing loop", verb(looping, "runs", "run")));
@@ -232,20 +238,21 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             "{} {}",
             human::count(other),
             match outcome.stop {
-                Stop::Interrupted if other == 1 => "was cut short by the interruption",
-                Stop::Interrupted => "were cut short by the interruption",
-                Stop::Memory if other == 1 => "was cut short by the memory budget",
-                Stop::Memory => "were cut short by the memory budget",
+                Stop::Interrupted if other == 1 => "was still running when the run was interrupted",
+                Stop::Interrupted => "were still running when the run was interrupted",
+                Stop::Memory if other == 1 => "was still running when the memory budget was exhausted",
+                Stop::Memory => "were still running when the memory budget was exhausted",
                 Stop::Livelock => "made no progress: livelock",
-                Stop::Starved => "waited for something that will never happen",
-                _ => "had too little time",
+                Stop::Starved => "can never continue, because no event is left",
+                _ if other == 1 => "was still running when the simulation ended",
+                _ => "were still running when the simulation ended",
             }
         ));
     }
     let mut note = Note::new(
         Level::Warning,
         format!(
-            "{} of {} unfinished at {}: {}. Slowdowns cover finished flows only.",
+            "{} of {} unfinished at {}: {}. Slowdowns cover only finished flows.",
             human::count(left),
             human::counted(all, "flow"),
             human::time(outcome.end),
@@ -270,8 +277,8 @@ fn never_started(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         notes.push(Note::new(
             Level::Warning,
             format!(
-                "{} of {} of \"{name}\" that wait for others never started: at {} what they wait for had \
-                 not been delivered, or the host was still computing.",
+                "{} of the {} of \"{name}\" that depend on other flows never started: at {} those flows were not \
+                 yet delivered, or the host was still computing.",
                 human::count(never),
                 human::counted(all, "flow"),
                 human::time(outcome.end),

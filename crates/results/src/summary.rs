@@ -172,11 +172,11 @@ pub fn stop_name(stop: Stop) -> &'static str {
 pub fn stop_words(stop: &str) -> &'static str {
     match stop {
         "all-done" => "every flow finished",
-        "end-time" => "to the end of the scenario",
+        "end-time" => "end time reached",
         "interrupted" => "INTERRUPTED",
         "livelock" => "LIVELOCK",
-        "memory" => "OUT OF MEMORY BUDGET",
-        _ => "nothing left to happen",
+        "memory" => "MEMORY BUDGET EXHAUSTED",
+        _ => "no event left, flows unfinished",
     }
 }
 

@@ -90,7 +90,7 @@ fn header(s: &Summary) -> String {
     let stop = stop_words(s.stop);
     let protocols = format!("flow control {}, transport {}, seed {}", s.flow_control, s.transport, s.seed);
     let amount = format!(
-        "{} simulated ({stop}), {} packet-hops, {} of data",
+        "{} simulated ({stop}), {} packet-hops, {} by data packets",
         human::time(s.simulated_ps),
         human::count(s.counters.packet_hops),
         human::count(s.counters.data_hops),
@@ -103,7 +103,8 @@ fn header(s: &Summary) -> String {
 fn groups(s: &Summary) -> String {
     use Align::{Left, Right};
     let align = [Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right];
-    let heads = ["flows", "done", "mean", "p50", "p95", "p99", "p99.9", "goodput", "resent", "dropped"];
+    let heads =
+        ["flows", "finished", "mean", "p50", "p95", "p99", "p99.9", "goodput", "retransmitted", "dropped"];
     let head = |title: &str| {
         let mut row = vec![title.to_string()];
         row.extend(heads.map(String::from));
@@ -159,7 +160,7 @@ fn totals(s: &Summary) -> String {
             format!("none in {}", human::counted(s.counters.sent, "data packet"))
         } else {
             format!(
-                "{} lossless, {} lossy, {} expired packets{faults}{schemes}, ACKs included",
+                "{} lossless, {} lossy, {} expired packets{faults}{schemes} (including ACKs)",
                 human::count(d.lossless_packets),
                 human::count(d.lossy_packets),
                 human::count(d.expired_packets)
@@ -173,10 +174,10 @@ fn totals(s: &Summary) -> String {
             Some(mean) => {
                 let standing = match p.standing {
                     0 => String::new(),
-                    n => format!(", {} standing at the end", human::count(n)),
+                    n => format!("; {} still active at the end", human::count(n)),
                 };
                 format!(
-                    "{} of {}, {} in all, {} on average, longest {}{standing}",
+                    "{} on {}; total {}, mean {}, longest {}{standing}",
                     human::count(p.count),
                     human::counted(p.queues, "queue"),
                     human::time(p.total_ps),
@@ -217,7 +218,7 @@ fn totals(s: &Summary) -> String {
                 let ports: Vec<&str> =
                     d.cycle.iter().chain(d.cycle.first()).map(|h| h.port.as_str()).collect();
                 let ended = d.ended_ps.map_or(String::new(), |at| format!(", ended at {}", human::time(at)));
-                format!("closed at {}{ended}: {}", human::time(d.closed_ps), ports.join(" -> "))
+                format!("formed at {}{ended}: {}", human::time(d.closed_ps), ports.join(" -> "))
             }
         },
     );
@@ -227,8 +228,8 @@ fn totals(s: &Summary) -> String {
 
 fn peak_text(p: &Peak) -> String {
     match p.of {
-        Some(of) => format!("fullest {}: {} of {}", p.place, human::bytes(p.bytes), human::bytes(of)),
-        None => format!("longest {}: {}", p.place, human::bytes(p.bytes)),
+        Some(of) => format!("fullest: {} of {} at {}", human::bytes(p.bytes), human::bytes(of), p.place),
+        None => format!("longest: {} at {}", human::bytes(p.bytes), p.place),
     }
 }
 

@@ -75,7 +75,7 @@ impl Temporary {
     /// The file system refuses.
     pub(crate) fn put_file(self) -> Result<(), Error> {
         fs::rename(self.place(), &self.target)
-            .map_err(|e| failed(&self.target, "cannot be put in place", &e))?;
+            .map_err(|e| failed(&self.target, "cannot be renamed to its final name", &e))?;
         sync_parent(&self.target)
     }
 
@@ -86,7 +86,7 @@ impl Temporary {
     pub(crate) fn put_new_directory(self) -> Result<(), Error> {
         sync(&self.place())?;
         fs::rename(self.place(), &self.target)
-            .map_err(|e| failed(&self.target, "cannot be put in place", &e))?;
+            .map_err(|e| failed(&self.target, "cannot be renamed to its final name", &e))?;
         sync_parent(&self.target)
     }
 
@@ -103,7 +103,7 @@ impl Temporary {
     ) -> Result<(), Error> {
         let (new, target) = (self.place(), self.target.clone());
         sync(&new)?;
-        let refused = |e: &io::Error| failed(&target, "cannot be put in place", e);
+        let refused = |e: &io::Error| failed(&target, "cannot be renamed to its final name", e);
         match fs::rename(&new, &target) {
             Err(e) if occupied(&e) => match exchange(&new, &target) {
                 Ok(()) => {
@@ -124,14 +124,14 @@ impl Temporary {
     fn put_by_two_renames(&mut self) -> Result<(), Error> {
         let target = &self.target;
         let older = self.path.join(OLDER);
-        fs::create_dir(&older).map_err(|e| failed(&older, "cannot be made a directory", &e))?;
+        fs::create_dir(&older).map_err(|e| failed(&older, "cannot be created as a directory", &e))?;
         let older = older.join(target.file_name().unwrap_or_default());
         fs::rename(target, &older).map_err(|e| failed(target, "cannot be moved aside", &e))?;
         let Err(e) = fs::rename(self.place(), target) else { return Ok(()) };
-        let mut error = failed(target, "cannot be put in place", &e);
+        let mut error = failed(target, "cannot be renamed to its final name", &e);
         if let Err(e) = fs::rename(&older, target) {
             self.keep = true;
-            error.help = format!("The older run is now {} ({e}).", older.display());
+            error.help = format!("The older run was moved to {} ({e}).", older.display());
         }
         Err(error)
     }
@@ -206,10 +206,8 @@ pub fn sweep(dir: &Path) -> Vec<String> {
         .collect();
     paths.sort_unstable();
     let left = paths.iter().filter_map(|path| Some((path, sweep_one(path).err()?)));
-    left.map(|(path, e)| {
-        format!("{} was left by a run that was killed, and cannot be removed: {e}", path.display())
-    })
-    .collect()
+    left.map(|(path, e)| format!("{} remains from a killed run and cannot be removed: {e}", path.display()))
+        .collect()
 }
 
 /// As [`sweep`], of the directory in which a result at `out` is.
@@ -237,7 +235,7 @@ fn sweep_one(path: &Path) -> io::Result<()> {
         let name = entry?.file_name();
         if ![MARKER, NEW, OLDER].iter().any(|ours| name == *ours) {
             return Err(io::Error::other(format!(
-                "it holds `{}`, which is not xoff's",
+                "it contains `{}`, which xoff did not write",
                 name.to_string_lossy()
             )));
         }
@@ -307,7 +305,7 @@ pub fn make_directories(path: &Path) -> Result<(), Error> {
     match fs::create_dir(path) {
         // Made by somebody else meanwhile.
         Err(_) if path.is_dir() => Ok(()),
-        Err(e) => Err(failed(path, "cannot be made a directory", &e)),
+        Err(e) => Err(failed(path, "cannot be created as a directory", &e)),
         Ok(()) => sync_parent(path),
     }
 }

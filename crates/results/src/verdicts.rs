@@ -58,29 +58,29 @@ pub fn verdicts(
         let promised = plan.flow_control.promises_no_loss(&ran(plan, outcome, &priorities(plan)));
         let state = if promised { State::Broken } else { State::NotPromised };
         let lost = human::counted(drops.lossless_packets, "lossless packet");
-        let why = if promised { "" } else { ", and no memory is known to suffice" };
+        let why = if promised { "" } else { ", and no buffer size is known to prevent it" };
         (state, format!("{lost} lost{why} ({activity})"))
     } else if let Some((by, packets)) = drops.by_scheme.first() {
         let lost = human::counted(*packets, "packet");
-        (State::NotPromised, format!("{lost} dropped {by}, no other in a lossless priority"))
+        (State::NotPromised, format!("{lost} dropped {by}; no other lossless drop"))
     } else {
         (State::Held, format!("no lossless packet lost ({activity})"))
     };
     let deadlock = match &outcome.deadlock {
         Some(d) => {
             let ended = d.ended.map_or(String::new(), |at| format!(" and ended at {}", human::time(at)));
-            // Who ends deadlocks lets them form.
+            // A scheme that ends deadlocks lets them form.
             let state = match d.ended {
                 Some(_) if plan.flow_control.traits().ends_deadlocks => State::NotPromised,
                 _ => State::Broken,
             };
-            (state, format!("a cycle of {} closed at {}{ended}", d.cycle.len(), human::time(d.closed)))
+            (state, format!("a cycle of {} queues formed at {}{ended}", d.cycle.len(), human::time(d.closed)))
         }
-        None => (State::Held, format!("no cycle closed ({activity})")),
+        None => (State::Held, format!("no deadlock ({activity})")),
     };
     let accounted = c.delivered + c.dropped + c.in_flight;
     let sum = format!(
-        "{} sent, {} delivered, {} dropped, {} under way",
+        "{} sent, {} delivered, {} dropped, {} in flight",
         human::count(c.sent),
         human::count(c.delivered),
         human::count(c.dropped),
@@ -89,7 +89,7 @@ pub fn verdicts(
     let conservation = (if accounted == c.sent { State::Held } else { State::Broken }, sum);
     let begun = outcome.flows.iter().filter(|o| statistics::started(o));
     let (all, done) = begun.fold((0, 0), |(all, done), o| (all + 1, done + u64::from(o.completed.is_some())));
-    // A run that ends at a set time promises nothing of the flows under way then.
+    // A run that ends at a set time does not promise that the flows in flight finish.
     let completion = (
         match outcome.stop {
             _ if all == done => State::Held,
@@ -119,25 +119,25 @@ pub fn verdicts(
     .collect()
 }
 
-/// Whether nobody waited for a port that is none of their business. Pauses of single
+/// Whether no flow waited for a port off its path. Pauses of single
 /// flows promise it; others do not.
 fn no_victims(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
     let waits = &blocking.waits;
-    let behind = format!("behind {}", human::counted(blocking.pauses, "pause"));
+    let pauses = human::counted(blocking.pauses, "pause");
     if waits.victim() == 0 {
-        return (State::Held, format!("no victim waiting {behind}"));
+        return (State::Held, format!("no victim waited ({pauses})"));
     }
     if blocking.named_waits > 0 && waits.named_victim() == 0 {
         let waited = victim_times(waits.victim_ps, waits.source_victim_ps);
         return (
             State::Held,
             format!(
-                "nobody waited for a port off its way that a pause named, {behind}; by where packets stood: {waited}"
+                "no flow waited for a port off its path that a pause named ({pauses}); by the packets' position: {waited}"
             ),
         );
     }
     let promised = plan.flow_control.traits().pause_scope == PauseScope::Flow;
     let state = if promised { State::Broken } else { State::NotPromised };
     let waited = victim_times(waits.victim_ps, waits.source_victim_ps);
-    (state, format!("{waited}, {behind}"))
+    (state, format!("victims: {waited} ({pauses})"))
 }

@@ -98,8 +98,8 @@ fn who_promises_that_nobody_waits_for_others() {
     let found = none.blocking.as_mut().unwrap();
     found.flows.iter_mut().for_each(|f| (f.victim, f.source_victim) = (0, 0));
     found.places.iter_mut().for_each(|(_, b)| (b.victim, b.source_victim) = (0, 0));
-    let zero = Some((State::Held, "no victim waiting behind 6 pauses".to_string()));
-    let text = "25 us in packets, 8 us at sources, behind 6 pauses".to_string();
+    let zero = Some((State::Held, "no victim waited (6 pauses)".to_string()));
+    let text = "victims: 25 us in packets and 8 us at sources (6 pauses)".to_string();
     assert_eq!(verdict(&plan, &deadlocked(&plan)), None);
     assert_eq!(verdict(&plan, &none), zero);
     assert_eq!(verdict(&plan, &some), Some((State::NotPromised, text.clone())));
@@ -149,9 +149,9 @@ fn an_interrupted_run_leaves_out_what_had_not_begun() {
     let mut early = outcome.clone();
     early.end = 45 * US; // the other class begins with flow 5, at 50 us
     begins(&mut early);
-    let silent = "The traffic \"an incast with a long name\" had no effect: no flow of it began";
+    let silent = "The traffic \"an incast with a long name\" had no effect: none of its flows started";
     assert!(says(&plan, &early, silent));
-    assert!(says(&plan, &outcome, "5 of 10 flows unfinished at 95 us: 5 were cut short"));
+    assert!(says(&plan, &outcome, "5 of 10 flows unfinished at 95 us: 5 were still running"));
 }
 
 #[test]
@@ -213,18 +213,18 @@ fn pfc_that_never_fired_says_how_near_it_came() {
     assert!(says(
         &plan,
         &outcome,
-        "PFC never fired: the fullest ingress, S0.1:1 (priority 3), reached 34 kB of the 75 kB at which it pauses."
+        "PFC never paused: the fullest ingress, S0.1:1 (priority 3), reached 34 kB of its XOFF threshold of 75 kB."
     ));
     // α = 1/8 of 4.5 MB less the 120 kB that S0.1 held at most, and the reserve.
     for account in plan.accounts.iter_mut().step_by(LANES) {
         account.limit = Limit::Dynamic { alpha_q16: 8_192, cap: u64::MAX };
     }
-    assert!(says(&plan, &outcome, "reached 34 kB and its dynamic threshold never fell below 552 kB"));
+    assert!(says(&plan, &outcome, "reached 34 kB and its dynamic XOFF threshold stayed at or above 552 kB"));
     outcome.ports[3].pause_frames = 1;
-    assert!(!says(&plan, &outcome, "never fired"));
+    assert!(!says(&plan, &outcome, "PFC never paused"));
     outcome.ports[3].pause_frames = 0;
     plan.flow_control = FlowControlParams::None(NoParams);
-    assert!(!says(&plan, &outcome, "never fired"));
+    assert!(!says(&plan, &outcome, "PFC never paused"));
 }
 
 #[test]
@@ -243,23 +243,23 @@ fn options_without_effect_are_named() {
         &|p| {
             p.lanes[0].ecn = Some(Red { k_min: 40_000, k_max: 80_000, p_max: 0.1, per: 0, at_dequeue: false })
         },
-        "ECN never marked a packet: the longest queues, of S0.0:1, reached 34 kB, and marking begins above 40 kB",
+        "ECN never marked a packet: the longest queue, at S0.0:1, reached 34 kB, and marking begins above 40 kB",
     );
-    check(&|p| p.transport.window = Some(2_000_000), "transport.window (2 MB) had no effect");
+    check(&|p| p.transport.window = Some(2_000_000), "transport.window = 2 MB had no effect");
     check(&|p| p.flows[4].pace = 100_000_000_000, "The rate of flow 4: H1 -> H0 (websearch) had no effect");
     check(
         &|p| p.receivers.push(Receiver { host: 5, rx: 0, stalls: Vec::new() }),
-        "The slow receiver S0.2 had no effect: no flow goes to it.",
+        "The slow receiver S0.2 had no effect: no flow has it as its destination.",
     );
     check(
         &|p| p.receivers.push(Receiver { host: 1, rx: 0, stalls: vec![(2_000 * US, 3_000 * US)] }),
-        "The stall of H1 from 2 ms on had no effect: the run ended at 1 ms.",
+        "The stall of H1 at 2 ms had no effect: the run ended at 1 ms.",
     );
     let mut marked = outcome.clone();
     marked.ports[6].marks = 5;
     let mut plan = base.clone();
     plan.lanes[0].ecn = Some(Red { k_min: 1, k_max: 2, p_max: 1.0, per: 0, at_dequeue: false });
-    assert!(says(&plan, &marked, "5 ECN marks set, and nothing reacts to them"));
+    assert!(says(&plan, &marked, "ECN marks had no effect: 5 marks were set"));
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn pauses_that_never_came_are_named() {
     outcome.pauses.clear();
     assert!(!says(&plan, &outcome, "measure.blocking"));
     plan.measure.blocking = true;
-    assert!(says(&plan, &outcome, "measure.blocking had nothing to look at"));
+    assert!(says(&plan, &outcome, "measure.blocking had no effect"));
 }
 
 #[test]
@@ -292,20 +292,24 @@ fn unfinished_flows_have_a_reason() {
     let plan = plan();
     let mut outcome = healthy(&plan);
     outcome.flows[59].completed = None;
-    assert!(says(&plan, &outcome, "1 of 60 flows unfinished at 1 ms: 1 had too little time"));
+    assert!(says(
+        &plan,
+        &outcome,
+        "1 of 60 flows unfinished at 1 ms: 1 was still running when the simulation ended"
+    ));
     outcome.stop = Stop::Starved;
-    assert!(says(&plan, &outcome, "1 waited for something that will never happen"));
+    assert!(says(&plan, &outcome, "1 can never continue, because no event is left"));
 
     // Of the thirty flows left, three use the lossy lane (39, 49, 59). H0 sends the
     // ACKs of 49 through an ingress that is stuck; nothing holds the other two.
     let outcome = deadlocked(&plan);
-    let split = "30 of 60 flows unfinished at 1 ms: 28 lead through the deadlock and 2 had too little time";
+    let split = "30 of 60 flows unfinished at 1 ms: 28 cross the deadlock and 2 were still running when";
     assert!(says(&plan, &outcome, split));
     // If only what enters H0 is held: data to it, and ACKs to it.
     let mut partly = outcome.clone();
     partly.deadlock.as_mut().unwrap().stuck = vec![(0, LOSSLESS)];
     let held = plan.flows[30..].iter().filter(|f| f.src == 0 || (f.dst == 0 && f.lane == LOSSLESS)).count();
-    assert!(says(&plan, &partly, &format!("{held} lead through the deadlock and {} had", 30 - held)));
+    assert!(says(&plan, &partly, &format!("{held} cross the deadlock and {} were", 30 - held)));
 }
 
 #[test]
@@ -314,7 +318,7 @@ fn a_deadlock_tells_what_became_of_the_goodput() {
     let mut outcome = deadlocked(&plan);
     let told = |o: &Outcome| notes(&plan, o)[0].details.iter().any(|d| d.contains("goodput"));
     // 12 Gbps at 1 us and 5 + 3 Gbps at 301 us, then nothing.
-    let line = "goodput was 10 Gbps on average before, and 0 bps in the last sample, at 601 us";
+    let line = "goodput was 10 Gbps on average before the deadlock and 0 bps in the last sample (at 601 us)";
     assert!(notes(&plan, &outcome)[0].details.contains(&line.to_string()));
     outcome.series.retain(|s| s.at < 400 * US); // nothing sampled after it
     assert!(!told(&outcome));
@@ -331,16 +335,16 @@ fn waits_are_told_by_their_root() {
     outcome.waiting = (0..12).map(|p| wait(p, Some(2))).collect();
     outcome.waiting.push(wait(6, None));
     let notes = notes(&plan, &outcome);
-    let note = notes.iter().find(|n| n.text.contains("because H2 does not consume")).unwrap();
+    let note = notes.iter().find(|n| n.text.contains("because H2 does not accept packets")).unwrap();
     assert_eq!(note.level, Level::Warning);
     assert_eq!(note.details.len(), 9);
-    assert_eq!(note.details[7], "S0.1:1 (priority 3) has 12 kB and waits since 120 us for S0.0:1");
-    assert_eq!(note.details[8], "and 4 more, in summary.json");
-    assert!(notes.iter().any(|n| n.text == "1 queue waited at the end, paused by the next hop:"));
+    assert_eq!(note.details[7], "S0.1:1 (priority 3) holds 12 kB and has waited for S0.0:1 since 120 us");
+    assert_eq!(note.details[8], "and 4 more: see summary.json");
+    assert!(notes.iter().any(|n| n.text == "1 queue was blocked at the end by pauses of the next hop:"));
     // A host that may not send has nothing in a queue.
     outcome.waiting = vec![Wait { bytes: 0, ..wait(0, Some(2)) }];
     let notes = summarise("ring", &plan, &outcome).notes;
-    let details = |n: &Note| n.details == ["H0:0 (priority 3) waits since 120 us for S0.0:0"];
+    let details = |n: &Note| n.details == ["H0:0 (priority 3) has waited for S0.0:0 since 120 us"];
     assert!(notes.iter().any(details), "{notes:?}");
 }
 
@@ -358,7 +362,7 @@ fn many_places_of_loss_are_told_by_the_first_ones() {
     // The last entries lost first.
     assert_eq!(texts.len(), 9, "{texts:?}");
     assert!(texts[0].starts_with("S0.2:2 dropped 12 packets"), "{texts:?}");
-    let rest = "36 more packets of lossless priorities were dropped later at 3 other places: \
+    let rest = "Later, 36 more packets of lossless priorities were dropped at 3 other places: \
                 see drops.places in summary.json.";
     assert_eq!(texts[8], rest);
     outcome.drops.truncate(8);
@@ -406,7 +410,7 @@ fn faults_are_counted_and_break_no_promise() {
     let summary = summarise("ring", &plan, &outcome);
     assert_eq!((summary.drops.fault_packets, summary.drops.lossless_packets), (48, 0));
     assert!(rendered(&summary).contains("48 by faults"));
-    assert!(says(&plan, &outcome, "The faults of the scenario cost 48 packets"));
+    assert!(says(&plan, &outcome, "The faults of the scenario dropped 48 packets"));
     assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
     // Flow 0 has lost its last link for good.
     let route: Vec<u32> =
@@ -457,7 +461,7 @@ fn storms_are_told_with_what_they_cost() {
     assert!(says(&plan, &outcome, "The watchdog found 1 storm, the first at 800 us"));
     assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
     // What the deadlock held is under way again.
-    assert!(!says(&plan, &outcome, "through the deadlock"));
+    assert!(!says(&plan, &outcome, "the deadlock and"));
 }
 
 /// So does what ITSY drops; what it misses, and room that no pool has, is said.

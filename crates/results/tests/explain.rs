@@ -95,7 +95,7 @@ fn what_did_not_end_is_said_not_to_have() {
     let overview = explain::overview(&path, &run, None).unwrap();
     assert_eq!((overview.flows, overview.unfinished, run.flows.len()), (3, 3, 12));
     let later = explain::flow(&path, &run, 11).unwrap();
-    assert!(text::flow(&later).ends_with("had not begun when the run ended.\n") && later.parts.is_empty());
+    assert!(text::flow(&later).ends_with("had not started when the run ended.\n") && later.parts.is_empty());
 }
 
 fn example() -> String {
@@ -117,9 +117,9 @@ fn the_named_root_and_where_packets_stood_are_both_told() {
     assert_eq!(overview.own_roots[0].port, "S0.3:3", "the receiver of the incasts");
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = words(text::overview(&overview));
-    assert!(text.contains("by the port that each pause named: 0 s. By the port where"), "{text}");
+    assert!(text.contains("(by the port that each pause named): 0 s. By the port where"), "{text}");
     assert!(
-        text.contains("Worst congested ports on the way") && !text.contains("Worst victims flow"),
+        text.contains("Worst congested ports on the paths") && !text.contains("Worst victims flow"),
         "{text}"
     );
     // By flow: the sums are those of the parts.
@@ -197,7 +197,7 @@ fn what_cannot_be_explained_is_said() {
     let run = read::read(&path).unwrap();
     assert_eq!(
         wrong(explain::flow(&path, &run, 2).unwrap_err()),
-        "has no flow 2. Its flows are 0 to 1, as `id` in flows.parquet."
+        "has no flow 2. The flows are 0 to 1: column `id` of flows.parquet."
     );
     assert_eq!(
         wrong(explain::port(&path, &run, "S0:9", None).unwrap_err()),
@@ -207,15 +207,15 @@ fn what_cannot_be_explained_is_said() {
     assert!(nowhere.contains("NODE:NUMBER"), "{nowhere}");
     assert_eq!(
         wrong(explain::overview(&path, &run, Some("cat")).unwrap_err()),
-        "has no flow of a class `cat`. Its classes are elephant, mouse."
+        "has no flow of the class `cat`. The classes are elephant, mouse."
     );
     let blind = left("blind", &[("measure.explain", "false"), ("measure.blocking", "true")]);
     let text = wrong(read::read(&blind).unwrap_err());
     assert!(
-        text.contains("without measure.explain") && text.contains("--set measure.explain=true"),
+        text.contains("measure.explain was not set") && text.contains("--set measure.explain=true"),
         "{text}"
     );
-    assert!(wrong(read::read(&path.join("gone")).unwrap_err()).starts_with("is not there"));
+    assert!(wrong(read::read(&path.join("gone")).unwrap_err()).starts_with("does not exist"));
     assert!(wrong(read::read(&path.join("flows.parquet")).unwrap_err()).starts_with("is a file"));
     // A directory that is not what it was when the run was written.
     fs::copy(

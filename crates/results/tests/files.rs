@@ -180,7 +180,7 @@ fn unwritable_places_are_refused_before_the_run() {
     assert!(prepare(&file).unwrap_err().message.contains("is a file"));
     let below = prepare(&file.join("run")).unwrap_err();
     assert_eq!(below.path, file);
-    assert!(below.message.contains("cannot be made a directory"), "{below}");
+    assert!(below.message.contains("cannot be created as a directory"), "{below}");
     assert!(prepare(Path::new("/")).is_err());
     assert_eq!(names(&dir).len(), 1, "trying leaves nothing");
 }

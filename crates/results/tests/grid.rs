@@ -116,7 +116,7 @@ fn a_point_is_the_mean_over_its_seeds() {
     assert!(text.contains("INCOMPLETE, 4 of 6 runs"), "{text}");
     assert!(text.contains("10..70"), "{text}");
     assert!(text.contains("error: 4_k=b_seed=1 failed: why"), "{text}");
-    assert!(text.contains("not made: 6_k=b_seed=3. --resume goes on with them"), "{text}");
+    assert!(text.contains("not run: 6_k=b_seed=3; continue with --resume"), "{text}");
     // Student's t for two degrees of freedom, 4.3027, times 30 / sqrt(3).
     let c = compare("ring", &grid, &entries, Interval::Ci95);
     assert!(table::render(&grid, &c).contains("±74.5"), "{}", table::render(&grid, &c));
@@ -149,7 +149,7 @@ fn warnings_that_differ_in_figures_only_are_one_line() {
     let c = compare("ring", &grid, &entries, Interval::Range);
     assert_eq!(c.warnings.len(), 3);
     let text = table::render(&grid, &c);
-    assert!(text.contains("warning: 3 of 7 late (1_k=a and 2_k=b, with other figures)"), "{text}");
+    assert!(text.contains("warning: 3 of 7 late (1_k=a and 2_k=b, with different numbers)"), "{text}");
     assert!(text.contains("warning: another (3_k=c)"), "{text}");
 }
 
@@ -163,7 +163,7 @@ fn a_directory_takes_back_its_own_grid_and_no_other() {
     let made = create(&out, &grid, &mine).unwrap();
     assert!(resume(&out, &grid, &mine).unwrap_err().to_string().contains("another process"), "locked");
     drop(made);
-    assert!(create(&out, &grid, &mine).unwrap_err().to_string().contains("holds a grid already"));
+    assert!(create(&out, &grid, &mine).unwrap_err().to_string().contains("already contains a grid"));
     drop(resume(&out, &grid, &mine).unwrap());
 
     let mut cases = Vec::new();
@@ -175,9 +175,9 @@ fn a_directory_takes_back_its_own_grid_and_no_other() {
     cases.push((grid.clone(), About { overrides: vec!["a=1".into()], ..mine.clone() }, "overrides"));
     let mut changed = mine.clone();
     changed.runs[2].fingerprint = "0".repeat(16);
-    cases.push((grid.clone(), changed.clone(), "changed since, for run 3_k=2_seed=1"));
+    cases.push((grid.clone(), changed.clone(), "has changed, for run 3_k=2_seed=1"));
     changed.scenario = json!({ "run": 0, "traffic": [{ "load": 1 }] });
-    cases.push((grid.clone(), changed, "changed since at `traffic`"));
+    cases.push((grid.clone(), changed, "has changed at `traffic`"));
     let before = fs::read(out.join(MANIFEST)).unwrap();
     for (grid, about, why) in cases {
         let error = resume(&out, &grid, &about).unwrap_err().to_string();
@@ -233,7 +233,7 @@ fn a_run_counts_as_done_only_if_it_is_whole_and_its_own() {
     assert!(error.to_string().contains("another scenario"), "{error}");
     mine.version = "9.9.9".into();
     let error = made.finished(&name, &mine, &mine.runs[0]).unwrap_err();
-    assert!(error.to_string().contains("made by xoff \"0.1.0\", this is 9.9.9"), "{error}");
+    assert!(error.to_string().contains("written by xoff \"0.1.0\", but this is xoff 9.9.9"), "{error}");
 }
 
 #[test]

@@ -80,8 +80,8 @@ fn what_waits_is_counted_and_said() {
     // Every host sends six chunks of ten packets, and as many ACKs.
     assert_eq!(link(&offered, "H3:0"), (60 * 1062, 60 * 66, 60 * 1128 * 80));
     let text = render(&offered);
-    assert!(text.contains("20 of 24 flows begin when what they wait for"), "{text}");
-    assert!(text.contains("no run.duration"), "{text}");
+    assert!(text.contains("20 of 24 flows start only after"), "{text}");
+    assert!(text.contains("without run.duration"), "{text}");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn flows_without_a_way_are_named_and_not_counted() {
     assert_eq!((link(&offered, "H3:0").0, link(&offered, "H3:0").1), (1_062, 0));
     assert!(offered.links.iter().all(|l| l.port != "H2:0"), "it gets nothing to answer");
     let text = render(&offered);
-    assert!(text.contains("2 of 4 flows have no way"), "{text}");
+    assert!(text.contains("2 of 4 flows have no path"), "{text}");
     assert!(text.contains("flow 0: H0 -> H2 (flow-1) and 1 more"), "{text}");
     // Written routes stay as they are: over a link that stays down nothing comes.
     let written = "path = [\"H0\", \"S0.0\", \"S1.0\", \"S0.1\", \"H2\"]\n";

@@ -73,19 +73,22 @@ fn measured_buffers_are_marked_beside_the_curve() {
     let line: Vec<_> = figure.panels[0].lines[0].points.iter().map(|p| (p.x, p.y)).collect();
     assert_eq!((figure.panels[0].lines.len(), &line[..]), (1, &[(10.0, 1.0), (20.0, 2.0)][..]));
     for (table, why) in [
-        ("km,measured_B\n", "there is no column `distance_km`"),
-        ("distance_km,measured_B\n", "there is no column `scheme`"),
-        ("distance_km,scheme\n", "there is no column `measured_B`"),
-        ("distance_km,scheme,measured_B\n", "there is no point"),
-        ("distance_km,scheme,measured_B,measured_B\n", "the column `measured_B` is there more than once"),
-        ("distance_km,scheme,measured_B\n10,pyrrha,1\n", "row 1: scheme = `pyrrha` is none of pfc,"),
+        ("km,measured_B\n", "the column `distance_km` is missing"),
+        ("distance_km,measured_B\n", "the column `scheme` is missing"),
+        ("distance_km,scheme\n", "the column `measured_B` is missing"),
+        ("distance_km,scheme,measured_B\n", "the file has no points"),
+        ("distance_km,scheme,measured_B,measured_B\n", "the column `measured_B` is given more than once"),
+        (
+            "distance_km,scheme,measured_B\n10,pyrrha,1\n",
+            "row 1: unknown scheme `pyrrha`; the schemes are pfc,",
+        ),
         (
             "distance_km,scheme,measured_B\n5,pfc,1\n",
-            "row 1: distance_km = `5` is no whole number from 10 to 2000",
+            "row 1: distance_km = `5` is not a whole number from 10 to 2000",
         ),
         (
             "distance_km,scheme,measured_B\n10,pfc,1\n10,pfc,x\n",
-            "row 2: measured_B = `x` is no whole number from 0",
+            "row 2: measured_B = `x` is not a whole number from 0",
         ),
     ] {
         let error = size::curve::measured(&question(), table).unwrap_err();

@@ -217,32 +217,33 @@ pub fn render(report: &BlockingReport, pauses: bool) -> String {
     let r = report;
     match () {
         () if !pauses => {
-            return "Blocking: none. Nothing is ever paused, and no flow waits for the congestion of a port that it does not cross.\n".into();
+            return "Blocking: none. There are no pauses, so no flow waits for a port that it does not cross.\n".into();
         }
         () if r.congested_ports == 0 => {
-            return "Blocking: none. No port that could pause another can stay congested: its flows never offer it more than it sends.\n".into();
+            return "Blocking: none. No port that can pause others stays congested: its flows never offer more than its rate.\n".into();
         }
         () => {}
     }
     let mut text = String::new();
     let how = match r.by_named_root {
-        Some(true) => " by the roots that frames name",
-        Some(false) => ", in the worst case",
+        Some(true) => " (by the roots that frames name)",
+        Some(false) => " (worst case)",
         None => "",
     };
-    let (are, all) = if r.victim_flows == 1 { ("waits", "its") } else { ("wait", "their") };
+    let (can, path) =
+        if r.victim_flows == 1 { ("can be a victim", "its") } else { ("can be victims", "their") };
     if r.victim_flows == 0 {
         let _ = write!(
             text,
-            "Blocking: none{how}. {} can stay congested and pause {}, and no flow waits for one that it does not cross",
+            "Blocking: none{how}. {} can stay congested and pause {}, but every flow in these queues crosses that port",
             counted(r.congested_ports, "port"),
             counted(r.queues, "queue"),
         );
     } else {
         let _ = write!(
             text,
-            "Blocking{how}: {} of {} {are} for congestion that is not on {all} way, as far as pauses can spread. \
-             {} can stay congested, {} of them at the cost of victims; {} of {} can be paused",
+            "Blocking{how}: {} of {} {can} of congestion off {path} path. {} can stay congested, {} of them with \
+             victims. {} of {} can be paused",
             r.victim_flows,
             counted(r.flows, "flow"),
             counted(r.congested_ports, "port"),
@@ -253,15 +254,15 @@ pub fn render(report: &BlockingReport, pauses: bool) -> String {
     }
     let mut more = Vec::new();
     if r.tight_ports > 0 {
-        more.push(format!("{} together with acknowledgements", r.tight_ports));
+        more.push(format!("{} only together with ACKs", r.tight_ports));
     }
     if r.bursty_ports > 0 {
-        more.push(format!("{} for a moment, when what was held back comes at once", r.bursty_ports));
+        more.push(format!("{} only briefly, after a pause ends", r.bursty_ports));
     }
     let more = if more.is_empty() {
         String::new()
     } else {
-        format!(" (Further ports can be congested: {}.)", more.join("; "))
+        format!(" (More ports can be congested: {}.)", more.join("; "))
     };
     let _ = writeln!(text, ".{more}");
     let shown = r.worst.iter().filter(|p| p.victims + p.victim_answers > 0 || r.victim_flows == 0);
@@ -269,55 +270,59 @@ pub fn render(report: &BlockingReport, pauses: bool) -> String {
         port_text(&mut text, p, SHOWN[i.min(1)]);
     }
     if r.ports_left_out > 0 {
-        let _ = writeln!(text, "\n… and {}, none of them worse.", counted(r.ports_left_out, "more port"));
+        let _ = writeln!(
+            text,
+            "\n… and {} with at most as many victims.",
+            counted(r.ports_left_out, "more port")
+        );
     }
     text
 }
 
 fn port_text(text: &mut String, p: &PortReport, shown: usize) {
     let why = match (p.stalls, p.offered_bps > p.rate_bps) {
-        (true, false) => "its host stops reading".to_string(),
+        (true, false) => "its host stops accepting packets".to_string(),
         (stalls, _) => {
-            let and = if stalls { ", and its host stops reading" } else { "" };
-            format!("{} offered, {} sent{and}", rate(p.offered_bps), rate(p.rate_bps))
+            let and = if stalls { ", and its host stops accepting packets" } else { "" };
+            format!("offered {}, rate {}{and}", rate(p.offered_bps), rate(p.rate_bps))
         }
     };
     let _ = write!(
         text,
-        "\n{} congested by {} ({why}) can pause {}, {} deep",
+        "\n{}, congested by {} ({why}), can pause {} up to {} away",
         p.port,
         counted(p.culprits, "flow"),
         counted(p.queues, "queue"),
-        p.levels
+        counted(p.levels.into(), "hop")
     );
     if p.victims == 0 {
-        let _ = write!(text, "; every flow in them crosses it");
+        let _ = write!(text, "; every flow in them crosses this port");
     } else {
         let _ = write!(
             text,
-            "; {} that never cross{} it can wait behind them",
+            "; {} that never cross{} this port can be blocked",
             counted(p.victims, "flow"),
             if p.victims == 1 { "es" } else { "" }
         );
-        let _ = write!(text, ", {} of these in a queue with flows that do", p.beside_culprits);
+        let _ = write!(text, ", {} of them in a queue shared with culprits", p.beside_culprits);
         if let Some(expected) = p.expected_beside_culprits {
-            let _ = write!(text, " ({expected:.1} on average if queues were chosen by chance)");
+            let _ = write!(text, " ({expected:.1} expected with random queues)");
         }
     }
     let _ = match p.victim_answers {
         0 => writeln!(text, "."),
-        n => writeln!(text, "; and so can the answers of {}.", counted(n, "flow")),
+        n => writeln!(text, "; also the control packets of {}.", counted(n, "flow")),
     };
     for i in p.listed.iter().take(shown) {
-        let answers = if i.culprit_answers { "the answers of " } else { "" };
+        let controls = if i.culprit_answers { "the control packets of " } else { "" };
         let (waits, culprit) = (if i.culprit_answers { "wait" } else { "waits" }, &i.culprit_name);
         let _ = match (i.beside, &i.chain[1..]) {
-            (true, _) => writeln!(text, "  {} in {}, beside {answers}{culprit}", i.name, i.queue),
+            (true, _) => writeln!(text, "  {} in {}, shared with {controls}{culprit}", i.name, i.queue),
             (false, between) => {
-                let behind = between.join(", ");
+                let chain = between.join(", ");
                 writeln!(
                     text,
-                    "  {} in {}, behind {behind}, where {answers}{culprit} {waits}",
+                    "  {} in {}, blocked by {chain}, where {controls}{culprit} {waits}",
                     i.name, i.queue
                 )
             }

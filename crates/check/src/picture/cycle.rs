@@ -43,10 +43,12 @@ pub fn cycle(plan: &Plan, edges: &[Edge]) -> String {
     let (arcs, uncovered) = arcs(edges);
     let radius = (46.0 * n as f64).max(150.0);
     let reach = radius + 164.0;
-    let title = format!("{n} queues that can wait for each other in a circle");
-    let mut feet = vec!["Arrows: links that can be paused, each until the next one can send. Coloured: flows whose routes close the circle.".to_string()];
+    let title = format!("A cycle of {n} queues that can block each other");
+    let mut feet = vec!["Arrows: links that can be paused until the next link sends. Colours: flows whose routes form the cycle.".to_string()];
     if uncovered > 0 {
-        feet.push(format!("{uncovered} of the {n} waits are closed by further routes, not drawn, or only while routes change."));
+        feet.push(format!(
+            "{uncovered} of the {n} waits are not drawn: they come from other routes or from route changes."
+        ));
     }
     let listed: Vec<String> = arcs.iter().map(|arc| flow(plan, arc.route)).collect();
     let wide = feet.iter().chain(&listed).map(|t| width(t, 13.0) + 90.0).fold(2.0 * reach, f64::max);
@@ -102,7 +104,7 @@ fn flow(plan: &Plan, route: &Through) -> String {
         Some(flow) => flow_name(plan, flow),
         None => format!("{from} -> {to}"),
     };
-    let answers = if route.kind == Kind::Answers { ", its answers" } else { "" };
+    let answers = if route.kind == Kind::Answers { ", its control packets" } else { "" };
     format!("{what}{answers}, over {}", over(plan, route))
 }
 

@@ -35,10 +35,10 @@ pub fn blocking(plan: &Plan, walks: &Walks, congested: &Congested, tree: &Tree) 
     let (columns, left_out) = columns(tree, levels);
     let rows = columns.iter().map(Vec::len).max().unwrap_or(1).max(1) as f64;
     let name = plan.topology.port_name(tree.port);
-    let title = format!("What congestion of {} can pause", name);
-    let why = if congested.stalls { ", whose host stops reading" } else { "" };
+    let title = format!("Queues that congestion of {} can pause", name);
+    let why = if congested.stalls { ", and its host stops accepting packets" } else { "" };
     let about = format!(
-        "{} ({} offered, {} sent{why}) can pause {}; {} that never cross it can wait in them, {} beside flows that do",
+        "{} (offered {}, rate {}{why}) can pause {}; {} that never cross the port can wait there, {} of them with culprits",
         counted(tree.culprits, "flow"),
         rate(congested.offered),
         rate(congested.rate),
@@ -47,31 +47,28 @@ pub fn blocking(plan: &Plan, walks: &Walks, congested: &Congested, tree: &Tree) 
         congested.beside,
     );
     let mut feet = vec![
-        "Packets go from left to right, pauses spread from right to left. Numbers are flows with data."
+        "Packets move from left to right; pauses spread from right to left. Numbers count flows with data."
             .to_string(),
     ];
     if left_out > 0 || deepest > levels {
         let below: usize = tree.queues.iter().filter(|q| q.level > levels).count();
-        let mut foot = format!("Left out: {}", counted(left_out as u64, "queue"));
+        let mut foot = format!("Not drawn: {}", counted(left_out as u64, "queue"));
         if below > 0 {
             foot.push_str(&format!(
-                " of the levels drawn, and all {below} farther up (levels {} to {deepest})",
+                " of these levels, and all {below} of the levels {} to {deepest}",
                 levels + 1
             ));
         }
-        feet.push(foot + "; numbers in the other boxes and above count all flows.");
+        feet.push(foot + "; the numbers count all flows.");
     }
     let places = places(&columns);
     let drawn = lines(tree, levels, &places);
     let back = tree.links.keys().filter(|(from, to)| !next_to(tree, *from, *to)).count();
     if back > 0 {
-        feet.push(format!(
-            "Not drawn: {} between queues that are not on neighbouring levels.",
-            counted(back as u64, "step")
-        ));
+        feet.push(format!("Not drawn: {} between queues of distant levels.", counted(back as u64, "step")));
     }
     if drawn.values().any(|line| line.1.is_none()) {
-        feet.push("Lines are without numbers where there are too many of them.".to_string());
+        feet.push("Numbers on lines are omitted because there are too many lines.".to_string());
     }
 
     let wide = LEFT * 2.0 + BOX.0 * (levels + 1) as f64 + GAP.0 * levels as f64;
@@ -256,7 +253,8 @@ fn spot_box(
 fn legend(svg: &mut Svg, port: &str, y: f64) {
     let mut x = LEFT + 6.0;
     svg.disc((x, y));
-    let texts = [format!("on their way to {port} (culprits)"), format!("never cross {port} (victims)")];
+    let texts =
+        [format!("culprits: flows that cross {port}"), format!("victims: flows that never cross {port}")];
     svg.text((x + 10.0, y + 4.5), 12.0, "", &texts[0]);
     x += width(&texts[0], 12.0) + 34.0;
     svg.diamond((x, y));
@@ -270,5 +268,5 @@ fn legend(svg: &mut Svg, port: &str, y: f64) {
             ink::VICTIM
         ),
     );
-    svg.text((x + 34.0, y + 4.5), 12.0, "", "queue that no culprit comes through");
+    svg.text((x + 34.0, y + 4.5), 12.0, "", "queue without culprits");
 }

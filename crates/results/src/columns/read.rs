@@ -102,7 +102,7 @@ impl Table {
     /// # Errors
     /// The file is not there, is damaged, or lacks a column.
     pub fn read(path: &Path, columns: &[&str]) -> std::result::Result<Self, String> {
-        let cannot = |why: &dyn fmt::Display| format!("{} cannot be read: {why}", path.display());
+        let cannot = |why: &dyn fmt::Display| format!("cannot be read: {why}");
         // The Parquet library panics on some damaged files.
         integrity::caught(|| read(path, columns)).map_err(|e| cannot(&e))?.map_err(|e| cannot(&e))
     }

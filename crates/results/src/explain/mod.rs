@@ -319,8 +319,8 @@ fn chosen<'r>(
         let mut classes: Vec<&str> = run.flows.iter().map(|flow| flow.class.as_str()).collect();
         classes.sort_unstable();
         classes.dedup();
-        let help = format!("Its classes are {}.", classes.join(", "));
-        return Err(Error::new(path, format!("has no flow of a class `{class}`"), help));
+        let help = format!("The classes are {}.", classes.join(", "));
+        return Err(Error::new(path, format!("has no flow of the class `{class}`"), help));
     }
     let flows = run.flows.iter().enumerate();
     Ok(flows.filter(move |(_, flow)| class.is_none_or(|class| flow.class == class)))
@@ -333,8 +333,8 @@ fn chosen<'r>(
 pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
     let flow = run.flows.get(id).ok_or_else(|| {
         let help = match run.flows.len() {
-            0 => "It has no flows at all.".into(),
-            n => format!("Its flows are 0 to {}, as `id` in flows.parquet.", n - 1),
+            0 => "The run has no flows.".into(),
+            n => format!("The flows are 0 to {}: column `id` of flows.parquet.", n - 1),
         };
         Error::new(path, format!("has no flow {id}"), help)
     })?;
@@ -451,7 +451,7 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
         let help = match (its.first(), its.last()) {
             (Some(_), _) if its.len() <= 16 => format!("The ports of {node} are {}.", its.join(", ")),
             (Some(_), _) => format!("{node} has the ports {node}:0 to {node}:{}.", its.len() - 1),
-            _ => "Ports are NODE:NUMBER, such as S0.0:1, as `xoff topo` and ports.parquet name them.".into(),
+            _ => "Type NODE:NUMBER, such as S0.0:1; `xoff topo` and ports.parquet list the ports.".into(),
         };
         return Err(Error::new(path, format!("has no port `{name}`"), help));
     }

@@ -141,7 +141,8 @@ impl Run {
 /// # Errors
 /// The file is not there, or damaged.
 pub(crate) fn table(path: &Path, file: DataFile, columns: &[&str]) -> Result<Table, Error> {
-    Table::read(&path.join(file.name()), columns).map_err(|message| damaged(path, message))
+    let file = path.join(file.name());
+    Table::read(&file, columns).map_err(|message| damaged(&file, message))
 }
 
 /// What is to be said of a run whose files do not fit together.
@@ -163,7 +164,7 @@ pub fn read(path: &Path) -> Result<Run, Error> {
 pub(crate) fn with(path: &Path, manifest: &Json) -> Result<Run, Error> {
     if manifest["scenario"]["measure"]["explain"] != true {
         let help = "Run the scenario again with --set measure.explain=true.";
-        let message = "was run without measure.explain, so that nothing is known of its flows";
+        let message = "has no per-flow timing, because measure.explain was not set";
         return Err(Error::new(path, message, help));
     }
     let table = |file, columns| table(path, file, columns);
@@ -191,16 +192,16 @@ pub(crate) fn with(path: &Path, manifest: &Json) -> Result<Run, Error> {
 /// # Errors
 /// There is no run, or it is damaged.
 pub(crate) fn manifest(path: &Path) -> Result<Json, Error> {
-    let example = "Name a run directory, such as xoff-runs/NAME: what `xoff run NAME.toml` leaves.";
+    let example = "Type the directory of a run, such as xoff-runs/NAME: `xoff run NAME.toml` writes it.";
     if !path.exists() {
-        return Err(Error::new(path, "is not there", example));
+        return Err(Error::new(path, "does not exist", example));
     }
     if !path.is_dir() {
         return Err(Error::new(path, "is a file, not a run directory", example));
     }
     if path.join(grid::directory::MANIFEST).exists() {
-        let help = format!("Name one of its runs, a directory in {}.", path.join("runs").display());
-        return Err(Error::new(path, "is a grid of runs", help));
+        let help = format!("Type one of its runs, a directory in {}.", path.join("runs").display());
+        return Err(Error::new(path, "is a grid, not a single run", help));
     }
     if !path.join(MANIFEST).exists() {
         let message = format!("is not a run directory of xoff: it has no {MANIFEST}");

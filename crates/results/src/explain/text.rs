@@ -13,22 +13,23 @@ const LISTED: usize = 20;
 /// Parts of the time at a port in one line.
 const IN_LINE: usize = 4;
 /// How to ask further, at the end of an overview.
-pub(crate) const FURTHER: &str = "\n--flow ID explains a flow, --port PORT a congested port.\n";
+pub(crate) const FURTHER: &str =
+    "\nTo explain one flow: --flow ID. To explain one congested port: --port PORT.\n";
 /// Columns of the longest bar.
 const BAR: u64 = 40;
 
-/// What a part is, in words.
+/// A part of the time, in words.
 fn meaning(part: &str) -> &'static str {
     match part {
-        "sending" => "on a wire",
-        "propagation" => "in a cable",
-        "queueing" => "behind others, in queues that might send",
-        "own" => "in paused queues, for a congested port ahead",
-        "victim" => "in paused queues, for a port off its way",
-        "pacing" => "held by its pace or congestion control",
-        "receiver" => "for a receiver that does not read",
-        "down" => "for a link that was down",
-        "recovery" => "for repeats after loss, or a timeout",
+        "sending" => "transmission onto links",
+        "propagation" => "propagation along links",
+        "queueing" => "in queues that were not paused, behind other packets",
+        "own" => "in paused queues, because of a congested port on its path",
+        "victim" => "in paused queues, because of a port off its path",
+        "pacing" => "limited by its rate or by congestion control",
+        "receiver" => "because the receiver did not accept packets",
+        "down" => "because a link was down",
+        "recovery" => "for retransmissions and timeouts",
         _ => "",
     }
 }
@@ -37,7 +38,7 @@ fn share(part: u64, of: u64) -> String {
     format!("{:.1}%", part as f64 * 100.0 / of.max(1) as f64)
 }
 
-/// What is to be known of a run before anything else: a deadlock, an interruption.
+/// How the run ended, if by a deadlock or early.
 fn ending(run: &Ending) -> String {
     let mut text = String::new();
     if let Some(deadlock) = &run.deadlock {
@@ -50,8 +51,8 @@ fn ending(run: &Ending) -> String {
                 "The run deadlocked at {}: {cycle}. {}; the run ended at {}.",
                 human::time(deadlock.closed_ps),
                 match deadlock.ended_ps {
-                    None => "What waits there or behind it waits for ever".into(),
-                    Some(at) => format!("That ended at {}", human::time(at)),
+                    None => "Packets in the cycle or upstream of it are blocked permanently".into(),
+                    Some(at) => format!("The deadlock ended at {}", human::time(at)),
                 },
                 human::time(run.end_ps)
             ),
@@ -59,8 +60,12 @@ fn ending(run: &Ending) -> String {
     }
     let end = human::time(run.end_ps);
     let ended = match run.stop.as_str() {
-        "interrupted" => format!("The run was interrupted at {end}: all of this is until then."),
-        "memory" => format!("The memory budget ended the run at {end}: all of this is until then."),
+        "interrupted" => {
+            format!("The run was interrupted at {end}. All results cover only the time until then.")
+        }
+        "memory" => {
+            format!("The memory budget ended the run at {end}. All results cover only the time until then.")
+        }
         "livelock" => format!("Livelock: packets moved, but no flow made progress. The run ended at {end}."),
         _ => return text,
     };
@@ -72,12 +77,12 @@ fn ending(run: &Ending) -> String {
 fn two_roots(merged_longest_ps: u64) -> String {
     let merges = match merged_longest_ps {
         0 => String::new(),
-        longest => format!(" (here within {})", human::time(longest)),
+        longest => format!(" (in this run after at most {})", human::time(longest)),
     };
     format!(
-        "The two differ since a pause holds all that goes through the port that it names, wherever \
-         packets piled up before it: ways to one port may fork first, and the tree of a port that was \
-         no root stands until it is merged{merges}."
+        "The two values differ because a pause stops all packets for the port that it names, even if they \
+         queue at another port. Paths may split before the named port, and a false root's tree persists \
+         until it is merged{merges}."
     )
 }
 
@@ -101,23 +106,23 @@ fn name(head: &Head) -> String {
     format!("{} {} -> {} ({})", head.flow, head.src, head.dst, head.class)
 }
 
-/// `34 times its ideal 24 us`.
+/// `34x the ideal 24 us`.
 fn times(head: &Head) -> String {
     if head.ideal_ps == 0 {
-        return "its route loops".into();
+        return "its route has a loop".into();
     }
     let times = head.took_ps as f64 / head.ideal_ps as f64;
-    format!("{} times its ideal {}", human::ratio(times), human::time(head.ideal_ps))
+    format!("{}x the ideal {}", human::ratio(times), human::time(head.ideal_ps))
 }
 
 fn opening(head: &Head) -> String {
     let Head { flow, src, dst, class, size, .. } = head;
     let text = format!("flow {flow} ({class}), {} from {src} to {dst}, ", human::bytes(*size));
     text + &match (head.start_ps, head.finished) {
-        (None, _) => "had not begun when the run ended.".to_string(),
+        (None, _) => "had not started when the run ended.".to_string(),
         (_, true) => format!("took {}, {}.", human::time(head.took_ps), times(head)),
         (_, false) => format!(
-            "is not finished: {} passed from its beginning to the end of the run; alone it takes {}.",
+            "is unfinished: the run ended {} after its start; the ideal is {}.",
             human::time(head.took_ps),
             human::time(head.ideal_ps)
         ),
@@ -128,8 +133,8 @@ fn opening(head: &Head) -> String {
 fn blamed(roots: &[&RootTime], time: impl Fn(&RootTime) -> u64) -> String {
     let one = |root: &RootTime| {
         let crossed = match (root.own_ps, root.crossed) {
-            (0, false) => ", a port that it never crosses",
-            (0, true) => ", a port that is behind it on its way",
+            (0, false) => ", which it never crosses",
+            (0, true) => ", which it crosses elsewhere on its path",
             _ => "",
         };
         format!("{}{crossed}", way(&root.port, &root.peer))
@@ -138,12 +143,7 @@ fn blamed(roots: &[&RootTime], time: impl Fn(&RootTime) -> u64) -> String {
         [] => String::new(),
         [root] => one(root),
         [root, ..] => {
-            format!(
-                "{} congested ports, most of it ({}) for {}",
-                roots.len(),
-                human::time(time(root)),
-                one(root)
-            )
+            format!("{} congested ports, mostly {2} ({1})", roots.len(), human::time(time(root)), one(root))
         }
     }
 }
@@ -159,40 +159,37 @@ fn reason(answer: &FlowAnswer) -> String {
     let Some(PartTime { part, time_ps }) = worst(answer) else {
         return match answer.parts.is_empty() {
             true => String::new(),
-            false => "Nobody was in its way: all of it is sending and propagation.".into(),
+            false => "Nothing delayed it: all of its time is sending and propagation.".into(),
         };
     };
-    let time = format!("{} of it ({})", human::time(*time_ps), share(*time_ps, took));
+    let time = format!("It spent {} ({})", human::time(*time_ps), share(*time_ps, took));
     let most = || {
         let at = |step: &&Step| {
             step.shares.iter().filter(|share| share.part == *part).map(|share| share.time_ps).sum::<u64>()
         };
         let step = answer.steps.iter().max_by_key(at);
         step.map_or(String::new(), |step| {
-            format!(", {} of that at {}", human::time(at(&step)), way(&step.port, &step.peer))
+            format!(", of which {} at {}", human::time(at(&step)), way(&step.port, &step.peer))
         })
     };
     match part.as_str() {
         "victim" => {
             let roots: Vec<_> = answer.roots.iter().filter(|root| root.victim_ps > 0).collect();
-            format!(
-                "{time} it waited in queues that were paused for {}.",
-                blamed(&roots, |root| root.victim_ps)
-            )
+            format!("{time} in queues that were paused because of {}.", blamed(&roots, |root| root.victim_ps))
         }
         "own" => {
             let mut roots: Vec<_> = answer.roots.iter().filter(|root| root.own_ps > 0).collect();
             roots.sort_by_key(|root| std::cmp::Reverse(root.own_ps));
             format!(
-                "{time} it waited in queues that were paused for congestion on its way: {}.",
+                "{time} in queues that were paused because of congestion on its path: {}.",
                 blamed(&roots, |root| root.own_ps)
             )
         }
-        "queueing" => format!("{time} it waited behind others in queues that might send{}.", most()),
-        "pacing" => format!("{time} its pace or congestion control held it."),
-        "receiver" => format!("{time} it waited for a receiver that did not read."),
-        "down" => format!("{time} it waited for a link that was down, or had just recovered{}.", most()),
-        _ => format!("{time} it repeated what had been lost, or waited until it might."),
+        "queueing" => format!("{time} behind other packets in queues that were not paused{}.", most()),
+        "pacing" => format!("{time} at the limit of its rate or of congestion control."),
+        "receiver" => format!("{time} waiting for a receiver that did not accept packets."),
+        "down" => format!("{time} waiting for a link that was down or had just recovered{}.", most()),
+        _ => format!("{time} on retransmissions, including the wait for timeouts."),
     }
 }
 
@@ -222,15 +219,14 @@ fn waited_for(answer: &FlowAnswer) -> String {
             return String::new();
         }
         for root in victim.into_iter().take(LISTED) {
-            let crossed = if root.crossed { "on its path elsewhere" } else { "never crossed" };
+            let crossed = if root.crossed { "crossed elsewhere on its path" } else { "never crossed" };
             rows.push(vec![
                 format!("  {}", way(&root.port, &root.peer)),
                 human::time(root.victim_ps),
                 crossed.into(),
             ]);
         }
-        return "As a victim it waited for\n".to_string()
-            + &aligned(&rows, &[Align::Left, Align::Right, Align::Left]);
+        return "Blocked by:\n".to_string() + &aligned(&rows, &[Align::Left, Align::Right, Align::Left]);
     }
     let mut own: Vec<_> = answer.roots.iter().filter(|root| root.own_ps > 0).collect();
     if own.is_empty() || (own.len() == 1 && told("own")) {
@@ -240,23 +236,22 @@ fn waited_for(answer: &FlowAnswer) -> String {
     for root in own.into_iter().take(LISTED) {
         rows.push(vec![format!("  {}", way(&root.port, &root.peer)), human::time(root.own_ps)]);
     }
-    "It waited in paused queues for, on its own way,\n".to_string()
-        + &aligned(&rows, &[Align::Left, Align::Right])
+    "Paused because of, on its own path:\n".to_string() + &aligned(&rows, &[Align::Left, Align::Right])
 }
 
 /// The same time by the surviving roots, where pauses name ports.
 fn stood(answer: &FlowAnswer) -> String {
     let Some(surviving) = &answer.surviving else { return String::new() };
     let mut text = format!(
-        "Victim of the port that the pauses named: {}; of the port where the packets stood: {}.",
+        "Time as a victim: {} by the port that the pauses named, {} by the port where the packets queued.",
         human::time(answer.victim_ps),
         human::time(surviving.victim_ps)
     );
-    let is = |off: bool| if off { "off its way" } else { "on its way" };
+    let is = |off: bool| if off { "off its path" } else { "on its path" };
     let differ = |stood: &&Stood| stood.named_off != stood.surviving_off;
     for stood in surviving.stood.iter().filter(differ).take(IN_LINE) {
         text += &format!(
-            " For {} the frames named {}, which is {}; the packets stood at {}, which is {}.",
+            " For {} the frames named {}, which is {}, and the packets queued at {}, which is {}.",
             human::time(stood.time_ps),
             way(&stood.named_root, &stood.named_peer),
             is(stood.named_off),
@@ -273,7 +268,7 @@ fn stood(answer: &FlowAnswer) -> String {
 
 /// A line for each port of a path, or more where much happened.
 fn steps(steps: &[Step]) -> String {
-    let mut rows = vec![["leg", "port", "time", "spent"].map(String::from).to_vec()];
+    let mut rows = vec![["leg", "port", "time", "parts of the time"].map(String::from).to_vec()];
     for step in steps {
         // What is told apart by the surviving root alone is one.
         let mut sums: BTreeMap<(&str, Option<&str>), u64> = BTreeMap::new();
@@ -311,7 +306,7 @@ fn most(places: &[Place]) -> String {
 
 fn victims(victims: &[Victim], whom: &str) -> String {
     let mut rows =
-        vec![["flow", "size", "took", "ideal", "x", "victim", "", whom].map(String::from).to_vec()];
+        vec![["flow", "size", "FCT", "ideal", "slowdown", "victim", "", whom].map(String::from).to_vec()];
     for victim in victims {
         let head = &victim.head;
         let times = match (head.finished, head.ideal_ps) {
@@ -340,7 +335,7 @@ pub fn port(answer: &PortAnswer) -> String {
     let own = match answer.own_flows {
         0 => String::new(),
         n => format!(
-            " {} that did go through it waited {} for it.",
+            " {} crossing it waited {} for it.",
             human::counted(n as u64, "flow"),
             human::time(answer.own_ps)
         ),
@@ -351,8 +346,8 @@ pub fn port(answer: &PortAnswer) -> String {
             false => format!(" {}", two_roots(answer.merged_longest_ps)),
         };
         format!(
-            " That is by the port that the pauses named. As the port where the packets stood it held up {} \
-             whose way did not go on through it, by {}; {} that did go through it waited {}.{why}",
+            " These values count the port that the pauses named. Counted by the port where the packets queued, \
+             it blocked {} off its path for {} in total, and {} crossing it waited {}.{why}",
             human::counted(surviving.victims as u64, "flow"),
             human::time(surviving.victim_ps),
             human::counted(surviving.own_flows as u64, "flow"),
@@ -361,7 +356,7 @@ pub fn port(answer: &PortAnswer) -> String {
     });
     let ending = ending(&answer.run);
     if answer.victims.is_empty() {
-        let text = format!("{port} held up nobody whose way did not go on through it.{own}{surviving}");
+        let text = format!("{port} blocked no victim.{own}{surviving}");
         return ending + &wrapped("", "", &text);
     }
     let mut text = ending
@@ -369,12 +364,12 @@ pub fn port(answer: &PortAnswer) -> String {
             "",
             "",
             &format!(
-                "{port} held up {} whose way did not go on through it, by {} in all.{own}{surviving}",
-                human::counted(answer.victims.len() as u64, "flow"),
+                "{port} blocked {}, for {} in total.{own}{surviving}",
+                human::counted(answer.victims.len() as u64, "victim"),
                 human::time(answer.victim_ps),
             ),
         );
-    let mut rows = vec![["where they waited", "time", "flows"].map(String::from).to_vec()];
+    let mut rows = vec![["victims waited at", "time", "flows"].map(String::from).to_vec()];
     for place in answer.places.iter().take(LISTED) {
         rows.push(vec![
             way(&place.port, &place.peer),
@@ -385,12 +380,10 @@ pub fn port(answer: &PortAnswer) -> String {
     text += "\n";
     text += &aligned(&rows, &[Align::Left, Align::Right, Align::Right]);
     text += "\n";
-    text += &victims(&answer.victims[..answer.victims.len().min(LISTED)], "most of it at");
+    text += &victims(&answer.victims[..answer.victims.len().min(LISTED)], "mostly at");
     if answer.victims.len() > LISTED {
-        text += &format!(
-            "and {} more (--json has all of them)\n",
-            human::count((answer.victims.len() - LISTED) as u64)
-        );
+        text +=
+            &format!("and {} more; --json lists all\n", human::count((answer.victims.len() - LISTED) as u64));
     }
     text
 }
@@ -400,25 +393,25 @@ pub fn overview(answer: &Overview) -> String {
     let class = answer.class.as_ref().map_or(String::new(), |class| format!(" of class {class}"));
     let unfinished = match answer.unfinished {
         0 => String::new(),
-        n => format!(", {} of them not to their end", human::count(n as u64)),
+        n => format!(", {} of them unfinished", human::count(n as u64)),
     };
-    let by = if answer.surviving.is_some() { ", by the port that each pause named" } else { "" };
+    let by = if answer.surviving.is_some() { " (by the port that each pause named)" } else { "" };
     let victim = match answer.victim_ps {
-        0 if by.is_empty() => "None of them waited for congestion off its path.".to_string(),
-        0 => format!("None of them waited for congestion off its path{by}: 0 s."),
+        0 if by.is_empty() => "None of them was a victim.".to_string(),
+        0 => format!("None of them was a victim{by}: 0 s."),
         time => format!(
-            "{} waited for congestion off the path{by}, {} of all flows' time.",
-            human::counted(answer.victim_flows as u64, "flow"),
+            "{} waited for congestion off their path{by}: {} of the time of all flows.",
+            human::counted(answer.victim_flows as u64, "victim"),
             share(time, answer.took_ps)
         ),
     };
     let surviving = answer.surviving.as_ref().map_or(String::new(), |surviving| {
         if surviving.victim_ps == answer.victim_ps {
-            return " It is the same by the port where the packets stood.".into();
+            return " By the port where the packets queued, the result is the same.".into();
         }
         format!(
-            " By the port where the packets stood {} did: {}, {} of all flows' time. {}",
-            human::counted(surviving.victim_flows as u64, "flow"),
+            " By the port where the packets queued, {} waited {}: {} of the time of all flows. {}",
+            human::counted(surviving.victim_flows as u64, "victim"),
             human::time(surviving.victim_ps),
             share(surviving.victim_ps, answer.took_ps),
             two_roots(answer.merged_longest_ps)
@@ -429,7 +422,7 @@ pub fn overview(answer: &Overview) -> String {
             "",
             "",
             &format!(
-                "{}: {}{class} followed{unfinished}. {victim}{surviving}",
+                "{}: {}{class} explained{unfinished}. {victim}{surviving}",
                 answer.scenario,
                 human::counted(answer.flows as u64, "flow"),
             ),
@@ -446,7 +439,7 @@ pub fn overview(answer: &Overview) -> String {
     }
     let both = answer.surviving.as_ref().filter(|surviving| !surviving.victims.is_empty());
     if let Some(surviving) = both {
-        text += &worst_of(" by the port where the packets stood", &surviving.victims, &surviving.roots);
+        text += &worst_of(" (by the port where the packets queued)", &surviving.victims, &surviving.roots);
     }
     if !answer.victims.is_empty() || !answer.own_roots.is_empty() || both.is_some() {
         text += FURTHER;
@@ -457,10 +450,10 @@ pub fn overview(answer: &Overview) -> String {
 /// Who waited longest as a victim, and for whom.
 fn worst_of(by: &str, worst: &[Victim], roots: &[Root]) -> String {
     let mut text = format!("\nWorst victims{by}\n");
-    text += &victims(worst, "most of it for");
+    text += &victims(worst, "mostly blocked by");
     text += &format!("\nWorst roots{by}\n");
     let mut rows =
-        vec![["congested port", "victim", "flows", "they waited most at"].map(String::from).to_vec()];
+        vec![["congested port", "victim", "flows", "victims waited mostly at"].map(String::from).to_vec()];
     for root in roots {
         rows.push(vec![
             way(&root.port, &root.peer),
@@ -472,7 +465,7 @@ fn worst_of(by: &str, worst: &[Victim], roots: &[Root]) -> String {
     text + &aligned(&rows, &[Align::Left, Align::Right, Align::Right, Align::Left])
 }
 
-/// Congested ports that flows waited for which go through them.
+/// Congested ports that flows on them waited for.
 fn own_roots(roots: &[Place]) -> String {
     if roots.is_empty() {
         return String::new();
@@ -485,6 +478,6 @@ fn own_roots(roots: &[Place]) -> String {
             human::count(root.flows as u64),
         ]);
     }
-    "\nWorst congested ports on the way of those who waited\n".to_string()
+    "\nWorst congested ports on the paths of the flows\n".to_string()
         + &aligned(&rows, &[Align::Left, Align::Right, Align::Right])
 }

@@ -122,24 +122,24 @@ pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
     if let Ok(mut entries) = fs::read_dir(&target) {
         if target.join(MANIFEST).exists() {
             return occupied(
-                "holds a grid already",
-                "Go on with it by --resume, choose another place with --out DIR, or remove it yourself.",
+                "already contains a grid",
+                "Continue it with --resume, choose another directory with --out DIR, or remove it.",
             );
         }
         if entries.next().is_some() {
             return occupied(
                 "exists and is not empty",
-                "It is left as it is. Choose another place with --out DIR, or remove it yourself.",
+                "It was not changed. Choose another directory with --out DIR, or remove it.",
             );
         }
     } else if target.exists() {
-        return occupied("is a file, not a directory", "Choose another place with --out DIR.");
+        return occupied("is a file, not a directory", "Choose another directory with --out DIR.");
     }
     make_directories(target.parent().unwrap_or(Path::new("")))?;
     let temporary = Temporary::beside(&target)?;
     let new = temporary.place();
     for path in [new.clone(), new.join(RUNS)] {
-        fs::create_dir(&path).map_err(|e| failed(&path, "cannot be made a directory", &e))?;
+        fs::create_dir(&path).map_err(|e| failed(&path, "cannot be created as a directory", &e))?;
     }
     let nothing = vec![Entry::default(); about.runs.len()];
     let text = || Ok(checksum::sealed(&manifest(grid, about, &nothing, Vec::new()))?);
@@ -161,20 +161,20 @@ pub fn resume(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
     let file = target.join(MANIFEST);
     let refuse = |message: String, help: &str| Err(Error::new(&target, message, help));
     if !file.is_file() {
-        let help = "Leave out --resume to begin it, or name the grid's directory with --out DIR.";
-        return refuse(format!("there is no grid to resume: no {MANIFEST}"), help);
+        let help = "Remove --resume to start a new grid, or give the directory of the grid with --out DIR.";
+        return refuse(format!("has no grid to resume: {MANIFEST} is missing"), help);
     }
-    let help = "Remove the grid, or choose another place with --out DIR; leave out --resume.";
+    let help = "Remove --resume, and either remove the grid or choose another directory with --out DIR.";
     let before = read_manifest(&target, help)?;
     if let Some(difference) = difference(&before, grid, about) {
-        return refuse(format!("belongs to another grid: {difference}"), OTHER);
+        return refuse(format!("contains a different grid: {difference}"), OTHER);
     }
     let lock = lock(&target)?;
     Ok(Directory { path: target, _lock: lock })
 }
 
-const OTHER: &str = "It is left as it is. Give the arguments with which it was begun, or choose another place \
-                     with --out DIR and leave out --resume.";
+const OTHER: &str = "It was not changed. Give the original arguments, or remove --resume and choose another \
+                     directory with --out DIR.";
 
 /// The `grid.json` of the grid at `path`, if it is as it was written.
 ///
@@ -197,7 +197,11 @@ fn difference(before: &Value, grid: &Grid, about: &About) -> Option<String> {
         ("seeds", "seeds (--seeds)"),
     ] {
         if before[key] != now[key] {
-            return Some(format!("its {what}: {} there, {} here", brief(&before[key]), brief(&now[key])));
+            return Some(format!(
+                "{what}: {} in the directory, {} in this command",
+                brief(&before[key]),
+                brief(&now[key])
+            ));
         }
     }
     let prints = |m: &Value| -> Vec<Value> {
@@ -206,9 +210,9 @@ fn difference(before: &Value, grid: &Grid, about: &About) -> Option<String> {
     let (old, new) = (prints(before), prints(&now));
     let changed = (0..new.len()).find(|&i| old.get(i) != new.get(i))?;
     Some(match first_difference("", &before["scenario"], &now["scenario"]) {
-        Some(key) => format!("the scenario has changed since at `{key}`"),
+        Some(key) => format!("the scenario has changed at `{key}`"),
         None => {
-            format!("the scenario or a file that it names has changed since, for run {}", grid.name(changed))
+            format!("the scenario or a file that it names has changed, for run {}", grid.name(changed))
         }
     })
 }
@@ -257,15 +261,19 @@ impl Directory {
             Err(error) => return Ok(Found::Damaged(error.to_string())),
         };
         let differs = if manifest["xoff_version"] != about.version.as_str() {
-            format!("was made by xoff {}, this is {}", brief(&manifest["xoff_version"]), about.version)
+            format!(
+                "was written by xoff {}, but this is xoff {}",
+                brief(&manifest["xoff_version"]),
+                about.version
+            )
         } else if fingerprint::of_run(&manifest["scenario"], &run.files) != run.fingerprint {
-            "was made from another scenario".to_string()
+            "was written for another scenario".to_string()
         } else if manifest["complete"] != true {
             return Ok(Found::Damaged(format!("{} was interrupted", at.display())));
         } else {
             return Ok(stored_entry(&at, &manifest).map_or_else(Found::Damaged, Found::Whole));
         };
-        let help = "Remove that run, or choose another place with --out DIR and leave out --resume.";
+        let help = "Remove that run, or remove --resume and choose another directory with --out DIR.";
         Err(Error::new(at, differs, help))
     }
 
@@ -308,7 +316,7 @@ pub enum Found {
 /// Its summary is not one.
 pub(crate) fn stored_entry(at: &Path, manifest: &Value) -> Result<Entry, String> {
     let path = at.join(SUMMARY);
-    let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let wrong = |e: &dyn std::fmt::Display| format!("{} {e}", path.display());
     let summary: Value =
         serde_json::from_slice(&fs::read(&path).map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
     let row = Row::read(&summary).map_err(|e| wrong(&e))?;
@@ -334,7 +342,7 @@ fn lock(target: &Path) -> Result<Option<File>, Error> {
             Ok(()) if !is_at(&file, &path) => {}
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) => {
-                let help = "Wait until it is done, or choose another place with --out DIR.";
+                let help = "Wait until that process ends, or choose another directory with --out DIR.";
                 return Err(Error::new(target, "is being written by another process", help));
             }
             Err(TryLockError::Error(_)) => return Ok(None),

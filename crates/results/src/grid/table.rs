@@ -31,11 +31,12 @@ pub fn render(grid: &Grid, c: &Comparison) -> String {
     if grid.seeds.len() > 1 {
         title.push_str(&format!(", {} seeds each", grid.seeds.len()));
         title.push_str(match c.interval {
-            Interval::Range => ": mean over seeds, least and greatest beneath",
-            Interval::Ci95 => ": mean over seeds, half the 95% confidence interval beneath",
+            Interval::Range => ": mean over seeds, with minimum and maximum below",
+            Interval::Ci95 => ": mean over seeds, with half the 95% confidence interval below",
         });
     }
     let mut text = wrapped("", "  ", &title);
+    text += "Columns mean, p50 and p99: slowdown (FCT over ideal FCT). Column buffer: peak occupancy.\n";
     for block in blocks(&axes(grid), metrics(grid, c)) {
         text.push('\n');
         text.push_str(&block);
@@ -76,7 +77,7 @@ fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
     }
     for (head, name) in [
         ("flows", "flows"),
-        ("done", "finished"),
+        ("finished", "finished"),
         ("mean", "slowdown_mean"),
         ("p50", "slowdown_p50"),
         ("p99", "slowdown_p99"),
@@ -184,24 +185,24 @@ fn remarks(c: &Comparison, all: usize) -> String {
         remark("error", &format!("{} failed: {}", failure.run, failure.error));
     }
     if c.failed.len() > LISTED {
-        remark("error", &format!("{} runs failed in all", c.failed.len()));
+        remark("error", &format!("{} runs failed in total", c.failed.len()));
     }
     if !c.lost.is_empty() {
         let who = some(&c.lost, all);
-        remark("error", &format!("packets were lost in a lossless priority by {who}"));
+        remark("error", &format!("packets of a lossless priority were dropped in {who}"));
     }
     if !c.pending.is_empty() {
         let who = some(&c.pending, all);
-        remark("warning", &format!("not made: {who}. --resume goes on with them"));
+        remark("warning", &format!("not run: {who}; continue with --resume"));
     }
     let warnings = alike(c);
     for (first, runs, alike) in warnings.iter().take(LISTED) {
-        let figures = if *alike { "" } else { ", with other figures" };
+        let figures = if *alike { "" } else { ", with different numbers" };
         remark("warning", &format!("{first} ({}{figures})", some(runs, all)));
     }
     if warnings.len() > LISTED {
         let more = human::counted((warnings.len() - LISTED) as u64, "more warning");
-        remark("warning", &format!("{more} in the summaries of the runs"));
+        remark("warning", &format!("{more}: see the summaries of the runs"));
     }
     text
 }

@@ -130,7 +130,7 @@ fn ports(path: &Path, nodes: &[Node]) -> Result<Vec<Port>, Error> {
     };
     let ports: Result<Vec<Port>, &str> = (0..t.rows()).map(port).collect();
     ports.map_err(|name| {
-        damaged(path, format!("is damaged: ports.parquet names `{name}`, which is not there"))
+        damaged(path, format!("is damaged: ports.parquet names `{name}`, which does not exist"))
     })
 }
 
@@ -168,7 +168,7 @@ fn tier(node: &Node, distance: usize) -> (usize, String) {
         },
         _ => (
             distance,
-            if distance <= 1 { "switches".into() } else { format!("switches, {distance} links up") },
+            if distance <= 1 { "switches".into() } else { format!("switches, {distance} links from hosts") },
         ),
     }
 }

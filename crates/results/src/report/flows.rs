@@ -109,7 +109,10 @@ pub fn read(path: &Path, fabric: &Fabric, told: &[usize]) -> Result<Flows, Error
         let Some(start_ps) = t.maybe_int("start_ps", i) else { continue };
         let node = |column: &str| by_name.get(t.text(column, i)).copied();
         let (Some(src), Some(dst)) = (node("src"), node("dst")) else {
-            return Err(damaged(path, format!("is damaged: flow {i} has an end that is not there")));
+            return Err(damaged(
+                path,
+                format!("is damaged: the source or destination of flow {i} does not exist"),
+            ));
         };
         rows.push(Row {
             id: i,

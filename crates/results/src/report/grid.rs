@@ -110,7 +110,7 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
     };
     let runs = list("runs");
     if plan.runs() != Some(runs.len()) {
-        return Err(broken("grid.json lists other runs than its axes and seeds make"));
+        return Err(broken("the runs in grid.json do not match its axes and seeds"));
     }
     let mut entries = Vec::new();
     for run in &runs {
@@ -144,7 +144,7 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
 }
 
 /// What helps against a damaged grid.
-const RESUME: &str = "Give the command of the grid again, with --resume: it makes again what is damaged.";
+const RESUME: &str = "Repeat the command of the grid with --resume; it reruns damaged runs.";
 
 /// A run, as `grid.json` lists it and as its directory has it.
 fn entry(path: &Path, run: &Json) -> Result<Entry, Error> {
@@ -163,10 +163,10 @@ fn entry(path: &Path, run: &Json) -> Result<Entry, Error> {
     let refuse = |file: &str, message: &str| Err(Error::new(at.join(file), message, RESUME));
     match &entry.summary {
         _ if manifest["seed"] != run["seed"] => {
-            refuse(RUN_MANIFEST, "is of another run: its seed differs from that in grid.json")
+            refuse(RUN_MANIFEST, "belongs to another run: its seed differs from the seed in grid.json")
         }
         found if !listed.is_null() && listed.as_str() != found.as_deref() => {
-            refuse(SUMMARY, "is of another run: it does not match its checksum in grid.json")
+            refuse(SUMMARY, "belongs to another run: it does not match its checksum in grid.json")
         }
         _ => Ok(entry),
     }
@@ -210,7 +210,8 @@ fn headline(axes: &[Varied], plan: &Plan, points: &[Point], entries: &[Entry]) -
     let done: usize = points.iter().map(|p| p.runs).sum();
     let mut text = String::new();
     if done < entries.len() {
-        text += &format!("INCOMPLETE: {done} of {} are done. ", human::counted(entries.len() as u64, "run"));
+        text +=
+            &format!("INCOMPLETE: {done} of {} are finished. ", human::counted(entries.len() as u64, "run"));
     } else {
         text += &human::counted(entries.len() as u64, "run");
         let each =
@@ -228,7 +229,7 @@ fn headline(axes: &[Varied], plan: &Plan, points: &[Point], entries: &[Entry]) -
     ranked.sort_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
     if let [best, .., worst] = ranked[..] {
         text += &format!(
-            "The p99 slowdown is least with {} ({}) and greatest with {} ({}). ",
+            "The p99 slowdown is lowest ({1}) with {0} and highest ({3}) with {2}. ",
             named(best.0),
             best.1.text,
             named(worst.0),
@@ -242,7 +243,7 @@ fn headline(axes: &[Varied], plan: &Plan, points: &[Point], entries: &[Entry]) -
     };
     let lost = entries.iter().filter(|e| e.row.as_ref().is_some_and(Row::lost_lossless)).count();
     if lost > 0 {
-        text += &format!(" {} lost packets of a lossless priority.", human::counted(lost as u64, "run"));
+        text += &format!(" {} dropped packets of a lossless priority.", human::counted(lost as u64, "run"));
     }
     text
 }

@@ -47,8 +47,8 @@ pub fn page(document: &Document) -> String {
          <main id=\"page\">\n\
          <h1>{title}</h1>\n\
          <p class=\"headline\">{headline}</p>\n\
-         <noscript><p>Charts, tables and the drawing need JavaScript, which is switched off. Nothing is \
-         fetched from anywhere: all of it is in this file.</p></noscript>\n\
+         <noscript><p>Charts, tables and the drawing need JavaScript, which is disabled. This file contains all data \
+         and loads nothing from the network.</p></noscript>\n\
          </main>\n\
          <script type=\"application/json\" id=\"document\">{json}</script>\n\
          <!--\n{notice}-->\n\

@@ -58,12 +58,12 @@ pub fn write(path: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
     let page = html::page(&document(path)?);
     let target = out.map_or_else(|| path.join(PAGE), Path::to_path_buf);
     let refused =
-        |message| Err(Error::new(&target, message, "Name the page's file, such as --out report.html."));
+        |message| Err(Error::new(&target, message, "Type the file of the page, such as --out report.html."));
     if target.is_dir() {
         return refused("is a directory");
     }
     if target.file_name().is_none() {
-        return refused("names no file");
+        return refused("is not the name of a file");
     }
     temporary::put(&target, &page)?;
     Ok(target)

@@ -65,7 +65,7 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock, end_ps: u64) -> Result<P
     let mut roots_known = false;
     for i in 0..t.rows() {
         let (Some(Some(port)), Some(Some(cause))) = (place("port", i), place("cause", i)) else {
-            return Err(damaged(path, "is damaged: pauses.parquet names a port that is not there".into()));
+            return Err(damaged(path, "is damaged: pauses.parquet names a port that does not exist".into()));
         };
         // As `xoff explain` judges: by the port that the frame named, if it named one.
         let root = place("named_root", i).or_else(|| place("root", i)).flatten();

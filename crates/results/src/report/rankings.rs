@@ -84,8 +84,8 @@ fn victims(overview: &Overview) -> Option<Ranking> {
     };
     table(
         "Worst victims",
-        "Flows that waited longest in paused queues for a congested port that is not on their way",
-        &["flow", "size", "took", "ideal", "victim", "most of it for"],
+        "Flows that waited longest in paused queues because of a congested port off their path",
+        &["flow", "size", "FCT", "ideal", "victim", "mostly blocked by"],
         overview.victims.iter().map(row).collect(),
     )
 }
@@ -103,8 +103,8 @@ fn roots(overview: &Overview) -> Option<Ranking> {
     });
     let victim = table(
         "Worst roots",
-        "Congested ports that held up flows which do not go through them",
-        &["congested port", "victim", "flows", "they waited most at"],
+        "Congested ports that blocked flows which do not cross them",
+        &["congested port", "victim", "flows", "victims waited mostly at"],
         rows.collect(),
     );
     victim.or_else(|| {
@@ -118,7 +118,7 @@ fn roots(overview: &Overview) -> Option<Ranking> {
         };
         table(
             "Worst congested ports",
-            "Nobody waited for a port off its way; these held up flows that go through them",
+            "No flow was a victim; these ports blocked flows that cross them",
             &["congested port", "waiting", "flows"],
             overview.own_roots.iter().map(row).collect(),
         )
@@ -143,7 +143,7 @@ fn blocked_flows(summary: &Json) -> Option<Ranking> {
     };
     table(
         "Worst victims",
-        "Flows whose packets waited longest, summed over packets, for a congested port that is not on their way",
+        "Flows whose packets waited longest because of a congested port off their path (sums over packets)",
         &["flow", "packets", "at its source"],
         listed(summary, "/blocking/victims").filter_map(row).collect(),
     )
@@ -161,7 +161,7 @@ fn blocking_ports(summary: &Json) -> Option<Ranking> {
     };
     table(
         "Worst roots",
-        "Congested ports that packets waited for, summed over packets: off their way, and on it",
+        "Congested ports that packets waited for, off their path (victim) or on it (own); sums over packets",
         &["congested port", "pauses", "victim", "own"],
         listed(summary, "/blocking/roots").map(row).collect(),
     )
@@ -179,8 +179,8 @@ fn slowest(fabric: &Fabric, flows: &Flows) -> Option<Ranking> {
     });
     table(
         "Slowest flows",
-        "Finished flows by their completion time over the ideal one",
-        &["flow", "size", "took", "slowdown"],
+        "Finished flows by slowdown (FCT over ideal FCT)",
+        &["flow", "size", "FCT", "slowdown"],
         rows.collect(),
     )
 }
@@ -192,7 +192,7 @@ fn longest(fabric: &Fabric, pauses: &Pauses) -> Option<Ranking> {
     };
     table(
         "Ports paused longest",
-        "Time in which at least one of a port's queues was paused",
+        "Time during which at least one queue of the port was paused",
         &["paused port", "time", "pauses"],
         pauses.ports.iter().take(LISTED).map(row).collect(),
     )
@@ -210,8 +210,8 @@ fn lossy(summary: &Json) -> Option<Ranking> {
         port(text(place, "/ingress"), cells)
     };
     table(
-        "Where packets were lost",
-        "By the ingress port at which they came in",
+        "Where packets were dropped",
+        "By the ingress port of the packets",
         &["ingress port", "reason", "packets", "bytes", "first at"],
         listed(summary, "/drops/places").map(row).collect(),
     )

@@ -175,7 +175,7 @@ fn facts(manifest: &Json, summary: &Json) -> Vec<(String, String)> {
     if !overrides.is_empty() {
         fact("set", overrides.join(", "));
     }
-    fact("made by", format!("xoff {}", text(manifest, "/xoff_version")));
+    fact("written by", format!("xoff {}", text(manifest, "/xoff_version")));
     facts
 }
 
@@ -193,7 +193,7 @@ fn figures(summary: &Json) -> Vec<(String, String)> {
     figure("slowdown, p99", slowdown("p99"));
     figure("goodput", human::rate(all["goodput_bps"].as_f64().unwrap_or(0.0)));
     let sent = human::count(int(summary, "/counters/sent"));
-    figure("packets lost", format!("{} of {sent} sent", human::count(sentence::lost(summary))));
+    figure("packets dropped", format!("{} of {sent} sent", human::count(sentence::lost(summary))));
     figure("pauses", human::count(int(summary, "/pauses/count")));
     figure(
         "deadlock",
@@ -219,37 +219,37 @@ fn left_out(run: &Run) -> Vec<String> {
     let listed = run.flows.rows.len() as u64;
     if listed < run.flows.began {
         all.push(format!(
-            "{} of {} are listed: the slowest of each class, and the first that did not finish. The charts are \
-             of all flows.",
+            "The list has {} of {}: the slowest of each class, and the first unfinished flows. The charts \
+             include all flows.",
             human::count(listed),
             human::counted(run.flows.began, "flow")
         ));
     }
     if run.pauses.ports.len() < run.pauses.paused_ports {
         all.push(format!(
-            "{} of {} paused ports are replayed: those that were paused longest.",
+            "The replay has {} of {} paused ports: those that were paused longest.",
             human::count(run.pauses.ports.len() as u64),
             human::count(run.pauses.paused_ports as u64)
         ));
     }
     if run.clock.end_ps < run.end_ps {
         all.push(format!(
-            "The fabric and the map of pauses are shown up to {}: nothing changes from then until the end at {}.",
+            "The fabric and the map of pauses end at {}: nothing changes from then until the end of the run at {}.",
             human::time(run.clock.end_ps),
             human::time(run.end_ps)
         ));
     }
     if run.pauses.count > 0 && !run.pauses.roots_known {
         all.push(
-            "Congested ports behind pauses are unknown. Run again with --set measure.blocking=true to see them, \
-             and who waited for whom."
+            "The congested ports that caused the pauses were not recorded. To see them and their victims, rerun \
+             with --set measure.blocking=true."
                 .into(),
         );
     }
     if run.stories.is_none() {
         all.push(
-            "Stories of flows and ports are missing. Run again with --set measure.explain=true to read where \
-             the time of each flow went."
+            "Explanations of flows and ports were not recorded. To see the parts of the time of each flow, rerun \
+             with --set measure.explain=true."
                 .into(),
         );
     }
@@ -257,15 +257,15 @@ fn left_out(run: &Run) -> Vec<String> {
         let shown = run.series.lines.iter().filter(|line| line.quantity == *quantity).count();
         if shown < count {
             all.push(format!(
-                "Of the series \"{quantity}\" {shown} of {count} are drawn: those that rose highest."
+                "The chart of \"{quantity}\" has {shown} of {count} lines: those with the highest maximum."
             ));
         }
     }
     if run.series.times_ps.is_empty() {
-        all.push("Nothing was sampled over time: [measure] has no interval.".into());
+        all.push("There are no samples over time, because measure.interval is not set.".into());
     } else if run.series.samples > 1 {
         let samples = run.series.samples;
-        all.push(format!("A point of a line over time stands for {samples} samples."));
+        all.push(format!("Each point of a line over time combines {samples} samples."));
     }
     all
 }

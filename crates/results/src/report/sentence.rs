@@ -16,14 +16,14 @@ pub fn of_run(manifest: &Json, summary: &Json) -> String {
     let end = human::time(int(summary, "/simulated_ps"));
     if summary["complete"] == false {
         let why = stop_words(text(summary, "/stop"));
-        sentences.push(format!("{why} at {end}: all of this is until then."));
+        sentences.push(format!("{why} at {end}: all results cover only the time until then."));
     }
     sentences.push(flows(manifest, summary));
     sentences.push(losses(summary));
     sentences.push(match (int(summary, "/pauses/count"), int(summary, "/pauses/queues")) {
-        (0, _) => "Nothing was paused.".into(),
+        (0, _) => "There were no pauses.".into(),
         (count, queues) => format!(
-            "{} of {} took {} in all.",
+            "{} of {} lasted {} in total.",
             human::counted(count, "pause"),
             human::counted(queues, "queue"),
             human::time(int(summary, "/pauses/total_ps"))
@@ -49,25 +49,21 @@ fn flows(manifest: &Json, summary: &Json) -> String {
     let scheme = text(summary, "/flow_control");
     let traffic = traffic(manifest);
     if began == 0 {
-        return format!("No flow began under {scheme}{traffic}.");
+        return format!("No flow started with {scheme}{traffic}.");
     }
     let many = match finished {
-        n if n == began && n == 1 => format!("The one flow{traffic} finished under {scheme}"),
-        n if n == began => format!("All {}{traffic} finished under {scheme}", human::counted(n, "flow")),
-        0 => format!("None of {}{traffic} finished under {scheme}", human::counted(began, "flow")),
+        n if n == began && n == 1 => format!("The one flow{traffic} finished with {scheme}"),
+        n if n == began => format!("All {}{traffic} finished with {scheme}", human::counted(n, "flow")),
+        0 => format!("None of {}{traffic} finished with {scheme}", human::counted(began, "flow")),
         n => format!(
-            "{} of {}{traffic} finished under {scheme}",
+            "{} of {}{traffic} finished with {scheme}",
             human::count(n),
             human::counted(began, "flow")
         ),
     };
     match (all["slowdown"]["mean"].as_f64(), all["slowdown"]["p99"].as_f64()) {
         (Some(mean), Some(p99)) => {
-            format!(
-                "{many}, in {} times the ideal time on average (p99 {}).",
-                human::ratio(mean),
-                human::ratio(p99)
-            )
+            format!("{many}: mean slowdown {}, p99 {}.", human::ratio(mean), human::ratio(p99))
         }
         _ => format!("{many}."),
     }
@@ -100,10 +96,10 @@ pub fn lost(summary: &Json) -> u64 {
 fn losses(summary: &Json) -> String {
     let lossless = int(summary, "/drops/lossless_packets");
     match (lost(summary), lossless) {
-        (0, _) => "No packet was lost.".into(),
-        (n, 0) => format!("{} lost.", were(n)),
+        (0, _) => "No packet was dropped.".into(),
+        (n, 0) => format!("{} dropped.", were(n)),
         (n, lossless) => {
-            format!("{} lost, {} of them in lossless priorities.", were(n), human::count(lossless))
+            format!("{} dropped, {} of them in lossless priorities.", were(n), human::count(lossless))
         }
     }
 }
@@ -115,16 +111,16 @@ fn were(packets: u64) -> String {
 fn deadlock(summary: &Json, end: &str) -> String {
     let deadlock = &summary["deadlock"];
     if deadlock.is_null() {
-        return "Nothing deadlocked.".into();
+        return "There was no deadlock.".into();
     }
     let ports = deadlock["cycle"].as_array().map_or(0, Vec::len);
     let closed = human::time(int(deadlock, "/closed_ps"));
     let ended = match deadlock["ended_ps"].as_u64() {
         Some(at) => format!("until {}", human::time(at)),
-        None => format!("and still stood at the end, at {end}"),
+        None => format!("and the deadlock persisted until the end of the run at {end}"),
     };
     format!(
-        "It DEADLOCKED at {closed}: {} waited for each other in a circle, {ended}.",
+        "DEADLOCK: at {closed}, {} blocked each other in a cycle, {ended}.",
         human::counted(ports as u64, "port")
     )
 }

@@ -41,7 +41,7 @@ fn figure(question: &Question, said: &str, lines: Vec<Line>) -> Figure {
         n => format!(", {n} priorities"),
     };
     Figure {
-        title: format!("Buffer against distance at {}{priorities}", question.rate),
+        title: format!("Buffer over distance at {}{priorities}", question.rate),
         x: "length of the link (km)".into(),
         y: "buffer at one end (MiB)".into(),
         categories: Vec::new(),
@@ -53,15 +53,15 @@ fn figure(question: &Question, said: &str, lines: Vec<Line>) -> Figure {
 /// What the curves depend on besides, in a line.
 fn settings(question: &Question) -> String {
     let mut said = format!(
-        "formulas: packets {}, slots {}, processing {}, XOFF {}",
+        "formulas: packets up to {}, slot {}, processing time {}, XOFF {}",
         question.mtu, question.slot, question.processing, question.xoff
     );
-    for (name, time) in [("jitter", question.jitter), ("response", question.response_time)] {
+    for (name, time) in [("jitter", question.jitter), ("response time", question.response_time)] {
         if time.0 > 0 {
             said += &format!(", {name} {time}");
         }
     }
-    said + &question.update.map_or(", updates InfiniBand's".into(), |t| format!(", updates each {t}"))
+    said + &question.update.map_or(", updates as in InfiniBand".into(), |t| format!(", updates every {t}"))
 }
 
 fn point(km: f64, bytes: u64) -> Point {
@@ -87,9 +87,9 @@ pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>),
     let column = |name: &str| match names.iter().filter(|n| *n == name).count() {
         0 => Ok(None),
         1 => Ok(names.iter().position(|n| n == name)),
-        _ => Err(format!("the column `{name}` is there more than once")),
+        _ => Err(format!("the column `{name}` is given more than once")),
     };
-    let needed = |name: &str| column(name)?.ok_or_else(|| format!("there is no column `{name}`"));
+    let needed = |name: &str| column(name)?.ok_or_else(|| format!("the column `{name}` is missing"));
     let (distance, of, bytes) = (needed("distance_km")?, needed("scheme")?, needed("measured_B")?);
     let formula = column("formula_B")?;
     let (mut marks, mut lines): (Vec<Line>, Vec<Line>) = (Vec::new(), Vec::new());
@@ -99,12 +99,12 @@ pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>),
             let number = text(column).parse().ok().filter(|n| (from..=to).contains(n));
             number.ok_or_else(|| {
                 let (name, text) = (&names[column], text(column));
-                format!("row {}: {name} = `{text}` is no whole number from {from} to {to}", i + 1)
+                format!("row {}: {name} = `{text}` is not a whole number from {from} to {to}", i + 1)
             })
         };
         let km = value(distance, ENDS.0, ENDS.1)? as f64;
         let name = line(text(of)).ok_or_else(|| {
-            format!("row {}: scheme = `{}` is none of {}", i + 1, text(of), drawn().join(", "))
+            format!("row {}: unknown scheme `{}`; the schemes are {}", i + 1, text(of), drawn().join(", "))
         })?;
         put(&mut marks, name, point(km, value(bytes, 0, MOST)?));
         if let Some(formula) = formula {
@@ -112,14 +112,16 @@ pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>),
         }
     }
     if marks.is_empty() {
-        return Err("there is no point in it".into());
+        return Err("the file has no points".into());
     }
     for line in &mut lines {
         line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     let figure = match formula {
         None => curve(question),
-        Some(_) => figure(question, "marks: measured; lines: formulas with the settings of each", lines),
+        Some(_) => {
+            figure(question, "marks: measured; lines: formulas with the settings of each point", lines)
+        }
     };
     Ok((figure, marks))
 }

@@ -12,14 +12,18 @@ const SAMPLE: usize = 12;
 
 /// The report of a scenario called `name`.
 pub fn render(name: &str, report: &Report) -> String {
-    let compared = human::counted(report.compared, "amount");
+    let compared = human::counted(report.compared, "buffer size");
     let mut text = String::new();
     let verdict = match report.too_small.len() as u64 {
-        0 => format!("{name}, {}: {compared} of memory compared, and none is too small.", report.scheme),
+        0 => format!("{name} ({}): no buffer can overflow; {compared} compared.", report.scheme),
         n => format!(
-            "{name}, {}: {compared} of memory compared, and {} too small: packets can be lost.",
+            "{name} ({}): {} too small, so packets can be dropped; {compared} compared.",
             report.scheme,
-            if n == 1 { "1 is".to_string() } else { format!("{} are", human::count(n)) }
+            if n == 1 {
+                "1 buffer size is".to_string()
+            } else {
+                format!("{} buffer sizes are", human::count(n))
+            }
         ),
     };
     text += &wrapped("", "  ", &verdict);
@@ -27,7 +31,7 @@ pub fn render(name: &str, report: &Report) -> String {
         text += &described("TOO SMALL", &group);
     }
     if !report.may_idle.is_empty() {
-        text += "\nNothing is lost, but an egress may run dry while a sender that was stopped has more:\n";
+        text += "\nNo packet is dropped, but a link may idle while a paused sender has packets for it:\n";
         for group in groups(&report.may_idle) {
             text += &described("may idle", &group);
         }
@@ -71,7 +75,7 @@ fn described(label: &str, group: &[&Need]) -> String {
     };
     let mut text = wrapped(&format!("  {label:<10}"), "            ", &places.join(", "));
     let have = format!(
-        "{}{link}: {} configured, {} needed, {} short",
+        "{}{link}: {} configured, {} needed, {} missing",
         first.what,
         size(first.configured),
         size(first.needed),

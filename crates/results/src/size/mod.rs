@@ -152,8 +152,8 @@ fn distance(metres: u64) -> String {
 
 fn reached(reach: Reach) -> String {
     match reach {
-        Reach::Nowhere => "nowhere".into(),
+        Reach::Nowhere => "0 km".into(),
         Reach::UpTo(metres) => distance(metres),
-        Reach::Anywhere => "anywhere".into(),
+        Reach::Anywhere => "any distance".into(),
     }
 }

@@ -7,10 +7,10 @@ use xoff_net::units::{Bytes, Length};
 use xoff_plan::size::Question;
 use xoff_schemes::flow_control::size::{Unit, grouped};
 
-/// What a link of length `length` needs under every scheme, and how far `buffer` reaches.
+/// The needs of a link of length `length` under every scheme, and the distance that `buffer` supports.
 pub fn render(question: &Question, length: Length, buffer: Option<Bytes>) -> String {
     let rows = rows(question, length, buffer);
-    let mut text = head(question, length);
+    let mut text = head(question, length, buffer);
     text.push('\n');
     text += &table(question, &rows, buffer);
     for row in &rows {
@@ -20,12 +20,14 @@ pub fn render(question: &Question, length: Length, buffer: Option<Bytes>) -> Str
     text
 }
 
-fn head(question: &Question, length: Length) -> String {
+fn head(question: &Question, length: Length, buffer: Option<Bytes>) -> String {
     let link = question.link(length);
     let product = bdp(question, length);
+    let reach = buffer
+        .map_or(String::new(), |b| format!(" Column \"{b}:\": longest link that this buffer supports."));
     let said = format!(
-        "{} over {length}, {} one way: one BDP, rate times round trip, is {}. Packets of up to {}, {}. Each number \
-         is for one end of the link and all of that.",
+        "{} over {length}, delay {} one way. BDP (rate x round-trip delay): {}. Packets up to {}, {}. Numbers are \
+         totals for one end of the link. Column \"/ deep\": buffer over the buffer of pfc-deep.{reach}",
         question.rate,
         human::time(link.delay),
         size(product),
@@ -46,7 +48,7 @@ fn yes(it: bool) -> String {
 /// note says.
 fn percent(share: f64) -> String {
     match 100.0 * share {
-        p if p >= 100.0 => "100% and more".into(),
+        p if p >= 100.0 => ">= 100%".into(),
         p if p >= 0.001 => format!("{p:.4}%"),
         p if p >= 0.000_001 => format!("{p:.6}%"),
         p => format!("{p:.1e}%"),
@@ -91,8 +93,8 @@ fn details(question: &Question, row: &Row) -> String {
         terms.push(vec![String::from("         "), format!("{} B", grouped(*bytes)), name.to_string()]);
     }
     let sum = match s.shares {
-        1 => "in all".to_string(),
-        n => format!("in all, for each of {n} priorities: {} B", grouped(s.buffer())),
+        1 => "total".to_string(),
+        n => format!("total per priority; for all {n} priorities: {} B", grouped(s.buffer())),
     };
     terms.push(vec![String::new(), format!("{} B", grouped(s.share())), sum]);
     text += &aligned(&terms, &[Align::Left, Align::Right, Align::Left]);
@@ -107,7 +109,7 @@ fn details(question: &Question, row: &Row) -> String {
         })
         .collect();
     let indent = "           ";
-    text += &wrapped(indent, indent, &format!("acts by: {}", figures.join(", ")));
+    text += &wrapped(indent, indent, &format!("thresholds: {}", figures.join(", ")));
     let c = &s.control;
     let frames = match c.frames {
         1 => format!("a frame of {} B", c.frame),
@@ -121,9 +123,9 @@ fn details(question: &Question, row: &Row) -> String {
     );
     text += &wrapped(indent, indent, &control);
     if let (Some(most), Some(reach)) = (s.expressible, row.format_reach) {
-        let limit = format!("its frames speak of {} at most, which reaches {}", size(most), reached(reach));
+        let limit = format!("its frames can express at most {}, enough for {}", size(most), reached(reach));
         let bare = bare_reach(question, most).map_or(String::new(), |metres| {
-            format!("; of the cable alone, as the paper counts, {}", distance(metres))
+            format!(" ({} if only the cable counts, as in the paper)", distance(metres))
         });
         text += &wrapped(indent, indent, &format!("{limit}{bare}"));
     }
