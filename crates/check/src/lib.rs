@@ -241,7 +241,7 @@ pub fn check(
     let by_root = plan.flow_control.root_queues().zip(ahead.as_ref());
     let own_queues = by_root.filter(|(queues, ahead)| roots::apart(*queues, ahead)).map(|both| both.1);
     let found = blocking::blocking(plan, &walks, own_queues);
-    let (blocking, worst) = blocking::told(plan, &walks, &found);
+    let (blocking, worst) = blocking::report(plan, &walks, &found);
     let worst = worst.map(|(port, tree)| {
         let walks = blocking::view(&walks, &found, port.port);
         ("blocking.svg", picture::blocking(plan, &walks, &port, &tree))

@@ -22,17 +22,17 @@ fn answer(args: &ExplainArgs, run: &read::Run) -> miette::Result<String> {
     let path = &args.run;
     if let Some(id) = args.flow {
         let answer = explain::flow(path, run, id).map_err(report)?;
-        told(args, &answer, text::flow)
+        render(args, &answer, text::flow)
     } else if let Some(port) = &args.port {
         let answer = explain::port(path, run, port, args.class.as_deref()).map_err(report)?;
-        told(args, &answer, text::port)
+        render(args, &answer, text::port)
     } else {
         let answer = explain::overview(path, run, args.class.as_deref()).map_err(report)?;
-        told(args, &answer, text::overview)
+        render(args, &answer, text::overview)
     }
 }
 
-fn told<A: Serialize>(args: &ExplainArgs, answer: &A, text: fn(&A) -> String) -> miette::Result<String> {
+fn render<A: Serialize>(args: &ExplainArgs, answer: &A, text: fn(&A) -> String) -> miette::Result<String> {
     match args.json {
         true => Ok(output::json(answer)?),
         false => Ok(text(answer)),

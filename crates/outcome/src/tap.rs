@@ -86,7 +86,7 @@ impl<'s> Handover<'s> {
     }
 
     /// Hands on what has happened before `until`, of which every part has told.
-    pub fn hand_on(&mut self, until: Time) {
+    pub fn flush(&mut self, until: Time) {
         // No two packets cross a port in one direction at one time.
         self.pending.sort_by_key(|crossing| (crossing.at, crossing.port, crossing.sent));
         let happened = self.pending.partition_point(|crossing| crossing.at < until);

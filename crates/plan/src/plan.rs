@@ -100,7 +100,7 @@ impl Plan {
     }
 
     /// Whether senders slow down for ECN marks, which ACKs or CNPs tell them of.
-    pub fn hears_marks(&self) -> bool {
+    pub fn reacts_to_marks(&self) -> bool {
         match self.congestion_control {
             CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_) => true,
             CongestionControlParams::None

@@ -45,7 +45,8 @@ impl<'a> Page<'a> {
         for (definition, name, unit) in QUANTITIES {
             let of = &self.definitions[definition];
             let examples: Vec<String> = list(&of["examples"]).iter().map(|e| format!("`{e}`")).collect();
-            let _ = writeln!(self.text, "| {name} | {unit} | {} | {} |", told(of), examples.join(", "));
+            let _ =
+                writeln!(self.text, "| {name} | {unit} | {} | {} |", description(of), examples.join(", "));
         }
         self.text.push_str(
             "\nWrite these values in quotes, and numbers without quotes. After the type of a number, parentheses \
@@ -63,7 +64,7 @@ impl<'a> Page<'a> {
                 None => (format!("[{key}]"), reference_of(table).expect("a table")),
             };
             let must = if required.contains(&Value::from(key.as_str())) { " *Required.*" } else { "" };
-            let _ = write!(self.text, "\n## `{header}`\n\n{}{must}\n", told(table));
+            let _ = write!(self.text, "\n## `{header}`\n\n{}{must}\n", description(table));
             let of = self.resolve(definition);
             match list(&of["oneOf"]) {
                 [] => self.keys(of, &[]),
@@ -75,7 +76,7 @@ impl<'a> Page<'a> {
         while done < self.nested.len() {
             let name = self.nested[done];
             let of = &self.definitions[name];
-            let _ = write!(self.text, "\n### {}\n\n{}\n", title(name), told(of));
+            let _ = write!(self.text, "\n### {}\n\n{}\n", title(name), description(of));
             self.keys(of, &[]);
             done += 1;
         }
@@ -105,7 +106,7 @@ impl<'a> Page<'a> {
                     list(&kind["required"]).iter().chain(list(&of["required"])).cloned().collect();
             }
             whole["properties"] = Value::Object(all.clone());
-            let _ = write!(self.text, "\n### `{key}.{tag} = \"{name}\"`\n\n{}\n", told(kind));
+            let _ = write!(self.text, "\n### `{key}.{tag} = \"{name}\"`\n\n{}\n", description(kind));
             // Of another one, all of whose keys it has, they are not repeated.
             let base = before
                 .iter()
@@ -133,7 +134,7 @@ impl<'a> Page<'a> {
             }
             let default = self.default(property, required.contains(&Value::from(key.as_str())));
             let (value, meanings) = self.value(property, property[UNIT].as_str());
-            let meaning = without_default(&told(property), &default);
+            let meaning = without_default(&description(property), &default);
             let _ = writeln!(rows, "| `{key}` | {value} | {default} | {meaning}{meanings} |");
         }
         if !rows.is_empty() {
@@ -219,7 +220,7 @@ impl<'a> Page<'a> {
             let values: Vec<String> = names.iter().map(|n| format!("`{}`", toml(&n["const"]))).collect();
             let mut meanings = String::new();
             for (value, name) in values.iter().zip(names) {
-                let _ = write!(meanings, "<br>{value}: {}", told(name));
+                let _ = write!(meanings, "<br>{value}: {}", description(name));
             }
             return (values.join(", "), meanings);
         }
@@ -272,7 +273,7 @@ fn definition(reference: &str) -> &str {
 }
 
 /// A description in one line of a table.
-fn told(of: &Value) -> String {
+fn description(of: &Value) -> String {
     let text = of["description"].as_str().unwrap_or_default();
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
@@ -348,7 +349,7 @@ mod tests {
                 page.contains(&format!(".{name} = {}", property["const"]))
             } else {
                 // A default may stand in its own column only.
-                page.contains(&row) && page.contains(told(property).split(" Default").next().unwrap())
+                page.contains(&row) && page.contains(description(property).split(" Default").next().unwrap())
                     || page.contains(&format!("[{name}]")) && table
                     || page.contains(&format!("## `[{name}]`"))
             };
@@ -399,11 +400,11 @@ mod tests {
 
     #[test]
     fn values_are_told_with_their_units_and_ranges() {
-        let told = |of: Value| range("integer", Some("hosts"), &of);
-        assert_eq!(told(serde_json::json!({"minimum": 1, "maximum": 7})), "integer (hosts), 1 to 7");
-        assert_eq!(told(serde_json::json!({"minimum": 0, "maximum": 7})), "integer (hosts), 0 to 7");
-        assert_eq!(told(serde_json::json!({"minimum": 0, "maximum": 255})), "integer (hosts)");
-        assert_eq!(told(serde_json::json!({"minimum": 2})), "integer (hosts), at least 2");
+        let description = |of: Value| range("integer", Some("hosts"), &of);
+        assert_eq!(description(serde_json::json!({"minimum": 1, "maximum": 7})), "integer (hosts), 1 to 7");
+        assert_eq!(description(serde_json::json!({"minimum": 0, "maximum": 7})), "integer (hosts), 0 to 7");
+        assert_eq!(description(serde_json::json!({"minimum": 0, "maximum": 255})), "integer (hosts)");
+        assert_eq!(description(serde_json::json!({"minimum": 2})), "integer (hosts), at least 2");
         let share = serde_json::json!({"exclusiveMinimum": 0, "maximum": 1});
         assert_eq!(range("number", None, &share), "number, above 0, at most 1");
         assert_eq!(without_default("A size. Default 3 kB.", "`\"3kB\"`"), "A size.");

@@ -48,8 +48,8 @@ mod tests {
                     for (name, property) in properties {
                         *keys += 1;
                         let tag = property.get("const").is_some();
-                        let told = property.get("description").is_some();
-                        assert!(tag || told, "`{name}` has no description: {property}");
+                        let described = property.get("description").is_some();
+                        assert!(tag || described, "`{name}` has no description: {property}");
                     }
                 }
                 map.values().for_each(|v| visit(v, keys));

@@ -742,7 +742,7 @@ fn dctcp_with_a_window_is_tcp_with_a_gain() {
     newreno.push(("tcp-newreno.min_rto", "1ms"));
     assert_eq!(keys(&newreno), ["tcp-newreno.min_rto"]);
     let loaded = load(&ecn);
-    assert!(loaded.plan.hears_marks());
+    assert!(loaded.plan.reacts_to_marks());
     let said = describe(&loaded);
     assert!(said.contains("transport: tcp-dctcp (initial window 10 packets"), "{said}");
     assert!(said.contains("each ACK carries the mark of its packet; g = 0.0625"), "{said}");

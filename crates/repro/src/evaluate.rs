@@ -200,16 +200,16 @@ fn largest(all: impl Iterator<Item = MeasureResult>, key: &str) -> Vec<MeasureRe
         let whole = !m.values.contains(&None);
         m.mean.filter(|_| whole).unwrap_or(f64::INFINITY)
     };
-    let mut kept: Vec<MeasureResult> = Vec::new();
+    let mut distinct: Vec<MeasureResult> = Vec::new();
     for found in all {
         let alike = |k: &MeasureResult| k.at.iter().all(|(at, v)| at == key || found.at.get(at) == Some(v));
-        match kept.iter_mut().find(|k| alike(k)) {
+        match distinct.iter_mut().find(|k| alike(k)) {
             Some(k) if size(&found) > size(k) => *k = found,
             Some(_) => {}
-            None => kept.push(found),
+            None => distinct.push(found),
         }
     }
-    kept
+    distinct
 }
 
 /// By how much each value differs from their mean; a single one from nothing.

@@ -286,7 +286,7 @@ fn ports(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
         ("marks", int(&|o| o.marks)),
     ];
     let counts = outcome.records.by_port(plan.topology.ports.len());
-    let of = |name: &str| counts.iter().find(|(told, _)| *told == name).map(|(_, counts)| counts);
+    let of = |name: &str| counts.iter().find(|(known, _)| *known == name).map(|(_, counts)| counts);
     let known = xoff_schemes::facts().into_iter().flat_map(|facts| facts.facts);
     columns.extend(known.filter(|fact| fact.unit == Unit::ByPort).map(|fact| {
         let counts = of(fact.name);

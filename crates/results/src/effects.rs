@@ -137,7 +137,7 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     }
     let marks: u64 = outcome.ports.iter().map(|p| p.marks).sum();
     if marks > 0 {
-        if !plan.hears_marks() {
+        if !plan.reacts_to_marks() {
             notes.push(note(format!(
                 "ECN marks had no effect: {}, and transport.congestion_control = \"{}\" ignores them.",
                 human::counted(marks, "mark") + if marks == 1 { " was set" } else { " were set" },
@@ -157,7 +157,7 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             human::bytes(k_min)
         )
     });
-    let idle = match plan.hears_marks() {
+    let idle = match plan.reacts_to_marks() {
         true if plan.congestion_control == CongestionControlParams::None => {
             format!(" So {} reduced no window because of a mark.", names::transport(plan))
         }

@@ -9,7 +9,7 @@ use crate::observe::Observed;
 use crate::oracle::blocking::{NO_ROOT, Oracle};
 use crate::outcome::Pause;
 use crate::packet::{Arena, Kind, NONE};
-use crate::parallel::letters::Letters;
+use crate::parallel::outbox::Outbox;
 use crate::parallel::partition::Partition;
 use crate::switch::balancing::Chooser;
 use crate::switch::egress::Egress;
@@ -36,7 +36,7 @@ pub struct Core<'a> {
     /// Which part of the run this is.
     pub part: usize,
     /// What leaves for each other part.
-    pub outbox: Vec<Letters>,
+    pub outbox: Vec<Outbox>,
     pub now: Time,
     pub wheel: Wheel,
     pub packets: Arena,
@@ -91,7 +91,7 @@ impl<'a> Core<'a> {
             plan,
             partition,
             part,
-            outbox: (0..partition.parts).map(|_| Letters::default()).collect(),
+            outbox: (0..partition.parts).map(|_| Outbox::default()).collect(),
             now: 0,
             wheel: Wheel::new(bucket_bits(plan)),
             packets: Arena::new(),

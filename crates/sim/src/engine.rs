@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
             let effect = frame.effect();
             core.observed.named = core.named_by(port, effect);
             if let Some(oracle) = &mut core.blocking {
-                oracle.hears(&core.plan.topology, port, effect, core.observed.named, core.now);
+                oracle.on_effect(&core.plan.topology, port, effect, core.observed.named, core.now);
             }
             self.flow_control.received(core, port, &frame);
             core.observed.named = NONE;

@@ -109,11 +109,11 @@ impl Packet {
 
     /// [`Packet::ahead`] as a number.
     pub fn sacked(&self) -> u32 {
-        self.number + self.told()
+        self.number + self.echoed()
     }
 
     /// [`Packet::ahead`] as a number by itself.
-    pub fn told(&self) -> u32 {
+    pub fn echoed(&self) -> u32 {
         let [low, middle, high] = self.ahead;
         u32::from_le_bytes([low, middle, high, 0])
     }

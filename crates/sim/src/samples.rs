@@ -79,14 +79,14 @@ impl Series {
         }
         for (host, last) in (0u32..).zip(&mut self.last_ate) {
             let source = &world.home(host).hosts.sources[host as usize];
-            let told = source.told(plan, now);
+            let report = source.report(plan, now);
             // A host that never sent anything has nothing to show.
-            if told.offered_bytes > 0 {
-                note(Quantity::Told(host, &HIGH), rate(told.high_bytes - last[0]));
-                note(Quantity::Told(host, &OTHER), rate(told.other_bytes - last[1]));
-                note(Quantity::Told(host, &WEIGHT), (told.weight * 1e6) as u64);
+            if report.offered_bytes > 0 {
+                note(Quantity::Told(host, &HIGH), rate(report.high_bytes - last[0]));
+                note(Quantity::Told(host, &OTHER), rate(report.other_bytes - last[1]));
+                note(Quantity::Told(host, &WEIGHT), (report.weight * 1e6) as u64);
             }
-            *last = [told.high_bytes, told.other_bytes];
+            *last = [report.high_bytes, report.other_bytes];
         }
         for node in 0..plan.topology.nodes.len() as u32 {
             let memory = world.memory(node);
@@ -122,8 +122,8 @@ pub fn of_senders(world: &World, now: Time) -> Records {
     let plan = world.plan;
     let mut records = Records::default();
     if let Some(ate) = &plan.ate {
-        let told = |host: NodeId| world.home(host).hosts.sources[host as usize].told(plan, now);
-        let sources = plan.topology.hosts().map(told).collect();
+        let report = |host: NodeId| world.home(host).hosts.sources[host as usize].report(plan, now);
+        let sources = plan.topology.hosts().map(report).collect();
         records.add(Records::of(ate::report::Report { p: ate.params.p, sources }));
     }
     if let LoadBalancing::Plb(plb) = &plan.load_balancing {

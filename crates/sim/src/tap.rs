@@ -1,7 +1,7 @@
 //! What crosses tapped ports.
 //!
 //! A port that is tapped, and the one at the other end of its link, send by the way of those whose
-//! wires are not simply links (`Wire::Odd`), so that nobody else is asked. What a
+//! wires are not simply links (`Wire::Special`), so that nobody else is asked. What a
 //! port will receive is known when its peer begins to send it. The parts of a run keep what they
 //! have seen until they stand still; then all that has happened is put in order and handed on.
 

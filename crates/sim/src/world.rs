@@ -83,24 +83,24 @@ impl<'w, 'a> World<'w, 'a> {
     }
 
     /// Under credit-based flow control, whether the upstream of `account` waits for more
-    /// than there is room for beside `kept` bytes.
-    fn short_of_room(&self, account: u32, kept: u64) -> Option<bool> {
+    /// than there is room for beside `reserved` bytes.
+    fn short_of_room(&self, account: u32, reserved: u64) -> Option<bool> {
         let (port, lane) = (account / self.lanes(), (account % self.lanes()) as u8);
         let here = self.flow_control(port).credits()?;
         let peer = self.peer(port);
         let upstream = self.flow_control(peer).credits()?;
-        Some(upstream.wanted(peer, lane) > here.room(port, kept))
+        Some(upstream.wanted(peer, lane) > here.room(port, reserved))
     }
 
-    /// Whether releases that leave `account` with `kept` bytes could bring it under.
-    pub fn could_resume(&self, account: u32, kept: u64) -> bool {
-        if let Some(short) = self.short_of_room(account, kept) {
+    /// Whether releases that leave `account` with `reserved` bytes could bring it under.
+    pub fn could_resume(&self, account: u32, reserved: u64) -> bool {
+        if let Some(short) = self.short_of_room(account, reserved) {
             return !short;
         }
         let core = self.home_of_port(account / self.lanes());
         let a = &core.ingress.accounts[account as usize];
         a.could_resume(
-            kept,
+            reserved,
             &core.ingress.memories[a.memory as usize],
             &core.ingress.profiles[usize::from(a.profile)],
         )

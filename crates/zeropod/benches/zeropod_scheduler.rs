@@ -41,7 +41,7 @@ struct Load {
     next: f64,
     /// What each host advertises.
     mice: Vec<Vec<(Target, u64)>>,
-    news: Vec<(u16, u16, u64)>,
+    pending: Vec<(u16, u16, u64)>,
     stale: Vec<u16>,
 }
 
@@ -59,20 +59,20 @@ impl Load {
             gap,
             next: 0.0,
             mice: vec![Vec::new(); hosts],
-            news: Vec::new(),
+            pending: Vec::new(),
             stale: Vec::new(),
         }
     }
 
     /// One epoch: how long the scheduler took, and how many it served.
     fn epoch(&mut self) -> (Duration, usize) {
-        self.news.clear();
+        self.pending.clear();
         while self.next < EPOCH {
             self.next += self.arrivals.exponential(self.gap);
             let bytes = self.sizes.sample(&mut self.arrivals);
             let from = self.arrivals.below(self.hosts) as u16;
             let to = (u64::from(from) + 1 + self.arrivals.below(self.hosts - 1)) % self.hosts;
-            self.news.push((from, to as u16, bytes));
+            self.pending.push((from, to as u16, bytes));
             let list = &mut self.mice[usize::from(from)];
             let target = Target::Host(to as u16);
             if bytes <= MICE && list.len() < TOP && list.iter().all(|(t, _)| *t != target) {
@@ -82,7 +82,7 @@ impl Load {
         }
         self.next -= EPOCH;
         let begin = Instant::now();
-        for &(from, to, bytes) in &self.news {
+        for &(from, to, bytes) in &self.pending {
             self.scheduler.add(host_to_host(from, to), bytes);
         }
         for &from in &self.stale {

@@ -26,12 +26,18 @@ pub struct Acks {
     /// When a sender last received an acknowledgement of new bytes.
     pub progressed: Time,
     /// Of items behind those of flows: the flow, and how much of it is there.
-    pub told: Vec<(u32, u64)>,
+    pub acks_sent: Vec<(u32, u64)>,
 }
 
 impl Acks {
     pub fn new(timeout: Time, flows: usize) -> Self {
-        Self { timeout, acked: vec![0; flows], gap: vec![u64::MAX; flows], progressed: 0, told: Vec::new() }
+        Self {
+            timeout,
+            acked: vec![0; flows],
+            gap: vec![u64::MAX; flows],
+            progressed: 0,
+            acks_sent: Vec::new(),
+        }
     }
 }
 
@@ -49,7 +55,7 @@ impl World<'_> {
         if prefix < f.size && new && !gap {
             return;
         }
-        acks.told.push((flow, prefix));
+        acks.acks_sent.push((flow, prefix));
         let item = self.items.list.len() as u32;
         self.items.list.push(Item::new(ACK));
         self.hosts[f.dst as usize].begun.push_back((self.now, item));
@@ -58,7 +64,7 @@ impl World<'_> {
     /// An acknowledgement has arrived.
     pub(crate) fn acknowledged(&mut self, item: u32) {
         let Some(acks) = &mut self.acks else { return };
-        let (flow, prefix) = acks.told[item as usize - self.plan.flows.len()];
+        let (flow, prefix) = acks.acks_sent[item as usize - self.plan.flows.len()];
         let acked = &mut acks.acked[flow as usize];
         if prefix > *acked {
             acks.progressed = self.now;

@@ -158,7 +158,7 @@ impl World<'_> {
             port.bytes -= bytes / u64::from(cells);
             self.counters.data_hops -= 1;
         }
-        self.told.scheduled += u64::from(cells);
+        self.report.scheduled += u64::from(cells);
     }
 
     pub(crate) fn drop_cell(&mut self, ingress: u32, reason: DropReason, at: Time) {

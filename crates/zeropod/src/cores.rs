@@ -38,13 +38,13 @@ pub struct Core {
     pub asked: Vec<u32>,
     pub served: Vec<u32>,
     /// By pod: hosts for which cells have come, one entry for each, since the last RTS.
-    pub news: Vec<Vec<u32>>,
+    pub pending: Vec<Vec<u32>>,
     /// By pod: cells that wait for it.
     pub cells: Vec<u32>,
     /// By pod: cells that leave for it in this epoch.
     pub leaving: Vec<u32>,
     /// By pod: what its scheduler was told last of backpressure, by pod.
-    pub told: Vec<Vec<bool>>,
+    pub report: Vec<Vec<bool>>,
     /// Cells in memory, now and at most.
     pub stored: u64,
     pub peak: u64,
@@ -59,10 +59,10 @@ impl Core {
             queues: vec![VecDeque::new(); hosts],
             asked: vec![0; hosts],
             served: vec![0; hosts],
-            news: vec![Vec::new(); pods],
+            pending: vec![Vec::new(); pods],
             cells: vec![0; pods],
             leaving: vec![0; pods],
-            told: vec![vec![false; pods]; pods],
+            report: vec![vec![false; pods]; pods],
             stored: 0,
             peak: 0,
             dropping: false,
@@ -108,7 +108,7 @@ impl Core {
         self.stored += 1;
         self.peak = self.peak.max(self.stored);
         self.cells[pod] += 1;
-        self.news[pod].push(host);
+        self.pending[pod].push(host);
     }
 
     /// What left for a pod is gone.
@@ -190,13 +190,13 @@ impl World<'_> {
         self.take_in(usize::from(core), self.now);
         let threshold = self.zeropod.backpressure;
         let c = &self.cores[usize::from(core)];
-        let same = c.told[at].iter().zip(&c.cells).all(|(&told, &cells)| told == (cells > threshold));
-        if !same || !c.news[at].is_empty() || self.watches {
+        let same = c.report[at].iter().zip(&c.cells).all(|(&report, &cells)| report == (cells > threshold));
+        if !same || !c.pending[at].is_empty() || self.watches {
             let mut rts = self.pods[at].blank();
             rts.arrives = self.now + slots.control + 2 * self.hop;
             rts.row = self.per_pod as u16 + core;
             let c = &mut self.cores[usize::from(core)];
-            for host in c.news[at].drain(..) {
+            for host in c.pending[at].drain(..) {
                 let asked = &mut c.asked[host as usize];
                 *asked = asked.wrapping_add(1);
                 let target = (host as usize % self.per_pod) as u16;
@@ -205,10 +205,10 @@ impl World<'_> {
                     None => rts.asks.push((target, *asked)),
                 }
             }
-            for (told, &cells) in c.told[at].iter_mut().zip(&c.cells) {
+            for (report, &cells) in c.report[at].iter_mut().zip(&c.cells) {
                 let full = cells > threshold;
-                self.told.backpressure += u64::from(full && !*told);
-                *told = full;
+                self.report.backpressure += u64::from(full && !*report);
+                *report = full;
                 rts.full.push(full);
             }
             let epoch = self.epoch_at(pod, self.hop);
@@ -222,7 +222,7 @@ impl World<'_> {
                     (core.asked[host], core.served[host])
                 });
             }
-            self.told.most_in_rts = self.told.most_in_rts.max(rts.asks.len() as u64);
+            self.report.most_in_rts = self.report.most_in_rts.max(rts.asks.len() as u64);
             if self.taps.is_some() {
                 self.tap_rts(pod, epoch, self.now, &rts);
             }
@@ -276,7 +276,7 @@ impl World<'_> {
         self.pieces = pieces;
         let c = &mut self.cores[usize::from(core)];
         c.served[dst as usize] = c.served[dst as usize].wrapping_add(planned.grant.cells);
-        self.told.unused += u64::from(cells - sent);
+        self.report.unused += u64::from(cells - sent);
         self.use_links(pod, path, sent);
         if self.watches && sent > 0 {
             self.saw(pod, planned.row, epoch, true);

@@ -87,7 +87,7 @@ impl World<'_> {
         };
         if let Some(taps) = &mut self.taps {
             // What is due at the end itself has not come, unless that is the time of the last event.
-            taps.hand_on(if matches!(stop, Stop::AllDone | Stop::EndTime) { end } else { end + 1 });
+            taps.flush(if matches!(stop, Stop::AllDone | Stop::EndTime) { end } else { end + 1 });
         }
         let z = self.zeropod;
         // What is under way, or stands in cores.
@@ -105,14 +105,14 @@ impl World<'_> {
         }
         for pod in &self.pods {
             let tally = pod.scheduler.tally();
-            self.told.tally.iterations += tally.iterations;
-            self.told.tally.requests += tally.requests;
-            self.told.tally.granted += tally.granted;
-            self.told.tally.approved += tally.approved;
-            self.told.tally.accepted += tally.accepted;
+            self.report.tally.iterations += tally.iterations;
+            self.report.tally.requests += tally.requests;
+            self.report.tally.granted += tally.granted;
+            self.report.tally.approved += tally.approved;
+            self.report.tally.accepted += tally.accepted;
         }
-        self.told.unscheduled = self.unscheduled.tally;
-        self.told.most_held = self.receivers.most_held;
+        self.report.unscheduled = self.unscheduled.tally;
+        self.report.most_held = self.receivers.most_held;
         let mut series = std::mem::take(&mut self.series);
         series.extend(self.receivers.series(end));
         series.sort_by_key(|sample| sample.at);
@@ -135,7 +135,7 @@ impl World<'_> {
             paths: None,
             routes: None,
             roots: Vec::new(),
-            records: Records::of(self.told),
+            records: Records::of(self.report),
             counters: self.counters,
         }
     }

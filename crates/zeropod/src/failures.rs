@@ -47,7 +47,7 @@ pub struct Watch {
     silent: Vec<bool>,
     deaf: Vec<bool>,
     /// By row and epoch modulo the length of the ring: what was told, and what will be.
-    told: Vec<Said>,
+    report: Vec<Said>,
     seen: Vec<Said>,
     /// By link: how often it was suspected since it last carried something.
     suspected: Vec<u8>,
@@ -63,7 +63,7 @@ impl Watch {
             heard: vec![0; rows],
             silent: vec![false; rows],
             deaf: vec![false; rows],
-            told: vec![Said::default(); rows * ring],
+            report: vec![Said::default(); rows * ring],
             seen: vec![Said::default(); rows * ring],
             suspected: vec![0; links],
             left_alone: Vec::new(),
@@ -129,7 +129,7 @@ impl World<'_> {
         }
         let off = usize::from(row) < self.per_pod
             && is_out_of_sync(self.zeropod, usize::from(pod) * self.per_pod + usize::from(row));
-        self.told.off_time += u64::from(off);
+        self.report.off_time += u64::from(off);
         off
     }
 
@@ -232,8 +232,9 @@ impl World<'_> {
         let grants = std::mem::take(&mut self.pods[at].plans[slot].1);
         for planned in &grants {
             let state = &mut self.pods[at];
-            let of =
-                |row: usize| Some(state.watch.told[row * ring + slot]).filter(|said| said.epoch == epoch + 1);
+            let of = |row: usize| {
+                Some(state.watch.report[row * ring + slot]).filter(|said| said.epoch == epoch + 1)
+            };
             let receiver = match planned.grant.demand.to {
                 Target::Host(host) => usize::from(host),
                 Target::Pod(_) => self.per_pod + usize::from(planned.grant.core.expect("it goes to a core")),
@@ -281,7 +282,7 @@ impl World<'_> {
     fn found(&mut self, pod: u16, link: Link, down: bool) {
         self.pods[usize::from(pod)].scheduler.set_down(link, down);
         let port = self.links.port(pod, link);
-        self.told.found.push(LinkFound { at: self.now, port, down });
+        self.report.found.push(LinkFound { at: self.now, port, down });
     }
 
     /// What an RTS of an epoch says of failures. `pending` tells how many cells a row has been granted for a target
@@ -293,7 +294,7 @@ impl World<'_> {
         let watch = &mut state.watch;
         watch.heard[usize::from(row)] = watch.heard[usize::from(row)].max(epoch + 1);
         if said.epoch > 0 {
-            watch.told[usize::from(row) * ring + (said.epoch - 1) as usize % ring] = said;
+            watch.report[usize::from(row) * ring + (said.epoch - 1) as usize % ring] = said;
         }
         // What the scheduler did not send cannot have come.
         let blames = no_schd && said.epoch > watch.forgiven;

@@ -28,7 +28,7 @@ pub struct Host {
     /// Flows that have begun and are in no queue yet.
     pub begun: VecDeque<(Time, u32)>,
     /// Targets for which more cells are needed than were asked for.
-    pub news: Vec<u16>,
+    pub pending: Vec<u16>,
     /// Targets for which mice wait, or did.
     pub mice: Vec<u16>,
     /// Whether its mice have changed since the last RTS.
@@ -67,7 +67,8 @@ impl World<'_> {
                 Some(flow) => (flow.src, flow.dst),
                 None => {
                     let acks = self.acks.as_ref().expect("all other items are acknowledgements");
-                    let flow = &self.plan.flows[acks.told[item as usize - self.plan.flows.len()].0 as usize];
+                    let flow =
+                        &self.plan.flows[acks.acks_sent[item as usize - self.plan.flows.len()].0 as usize];
                     (flow.dst, flow.src)
                 }
             };
@@ -89,7 +90,7 @@ impl World<'_> {
         let wanted = &mut self.wanted[src as usize * self.targets + usize::from(target)];
         wanted.cells += (after - before) as u32;
         if !std::mem::replace(&mut wanted.is_news, true) {
-            host.news.push(target);
+            host.pending.push(target);
         }
         if mice > 0 {
             host.mice_changed = true;
@@ -144,7 +145,7 @@ impl World<'_> {
         for host in 0..self.per_pod as u16 {
             let index = usize::from(pod) * self.per_pod + usize::from(host);
             let h = &self.hosts[index];
-            if h.begun.is_empty() && h.news.is_empty() && !h.mice_changed && !self.watches {
+            if h.begun.is_empty() && h.pending.is_empty() && !h.mice_changed && !self.watches {
                 continue;
             }
             let position = u32::from(host % self.zeropod.pod.hosts_per_rack);
@@ -152,13 +153,13 @@ impl World<'_> {
             let at = base + slots.rts_at(position, to);
             self.enqueue_begun(index, at);
             let h = &mut self.hosts[index];
-            if h.news.is_empty() && !h.mice_changed && !self.watches {
+            if h.pending.is_empty() && !h.mice_changed && !self.watches {
                 continue;
             }
             let mut rts = self.pods[usize::from(pod)].blank();
             rts.arrives = at + slots.control + 2 * self.hop;
             rts.row = host;
-            for target in h.news.drain(..) {
+            for target in h.pending.drain(..) {
                 let wanted = &mut self.wanted[index * self.targets + usize::from(target)];
                 wanted.is_news = false;
                 let promised = wanted.asked.wrapping_sub(wanted.served);
@@ -188,7 +189,7 @@ impl World<'_> {
                 self.pods[usize::from(pod)].spare.push(rts);
                 continue;
             }
-            self.told.most_in_rts = self.told.most_in_rts.max((rts.asks.len() + rts.mice.len()) as u64);
+            self.report.most_in_rts = self.report.most_in_rts.max((rts.asks.len() + rts.mice.len()) as u64);
             self.pods[usize::from(pod)].from_hosts.push_back(rts);
         }
         self.pods[usize::from(pod)].from_hosts.make_contiguous()[first..]
@@ -333,12 +334,12 @@ impl World<'_> {
         if self.watches && filled > 0 {
             self.saw(pod, host, epoch, true);
         }
-        self.told.unused += u64::from(cells - filled);
+        self.report.unused += u64::from(cells - filled);
         // What was asked for has been served, used or not; what is still needed is asked for again.
         let w = &mut self.wanted[wanted];
         w.served = w.served.wrapping_add(cells);
         if w.cells > w.asked.wrapping_sub(w.served) && !std::mem::replace(&mut w.is_news, true) {
-            self.hosts[src].news.push(planned.column);
+            self.hosts[src].pending.push(planned.column);
         }
         self.pieces = pieces;
     }

@@ -140,7 +140,7 @@ struct World<'a> {
     counters: Counters,
     ports: Vec<PortOutcome>,
     drops: BTreeMap<(u32, DropReason), Drops>,
-    told: Report,
+    report: Report,
     series: Vec<Sample>,
     /// When something was sent last.
     moved: Time,
@@ -256,7 +256,7 @@ impl<'a> World<'a> {
             counters: Counters::default(),
             ports: vec![PortOutcome::default(); plan.topology.ports.len()],
             drops: BTreeMap::new(),
-            told: Report {
+            report: Report {
                 epoch: zeropod.slots.epoch(),
                 pipeline: zeropod.slots.pipeline(zeropod.delay, zeropod.pod.cores > 0).data,
                 cell: zeropod.slots.data,
@@ -292,7 +292,7 @@ impl<'a> World<'a> {
             }
             self.now = event.time;
             if self.now >= self.next_tap {
-                self.hand_on();
+                self.flush();
             }
             self.counters.events += 1;
             self.work += 1;

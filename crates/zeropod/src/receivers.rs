@@ -51,13 +51,13 @@ impl<'a> Receivers<'a> {
             return false;
         }
         let flow = &self.plan.flows[index as usize];
-        let told = &mut self.flows[index as usize];
+        let report = &mut self.flows[index as usize];
         let received = &mut self.received[index as usize];
         let waited = received.waiting();
-        told.out_of_order += u64::from(from > received.prefix);
+        report.out_of_order += u64::from(from > received.prefix);
         let prefix = received.prefix;
         let new = received.insert(from, to);
-        told.spurious += u64::from(new == 0);
+        report.spurious += u64::from(new == 0);
         if new > 0 {
             self.progressed = self.progressed.max(at);
         }
@@ -65,7 +65,7 @@ impl<'a> Receivers<'a> {
         let held = &mut self.held[flow.dst as usize];
         *held = *held + received.waiting() - waited;
         self.most_held = self.most_held.max(*held);
-        told.delivered_bytes = received.prefix;
+        report.delivered_bytes = received.prefix;
         if let Some(bin) = at.checked_div(self.interval) {
             let bins = &mut self.goodput[usize::from(flow.class)];
             let bin = bin as usize;
@@ -74,9 +74,9 @@ impl<'a> Receivers<'a> {
             }
             bins[bin] += received.prefix - prefix;
         }
-        if received.prefix == flow.size && told.completed.is_none() && new > 0 {
-            told.delivered = Some(received.last);
-            told.completed = Some(received.last);
+        if received.prefix == flow.size && report.completed.is_none() && new > 0 {
+            report.delivered = Some(received.last);
+            report.completed = Some(received.last);
             self.done += 1;
             self.last_done = self.last_done.max(received.last);
             if let Some(gate) = flow.opens {

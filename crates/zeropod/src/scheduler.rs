@@ -159,7 +159,7 @@ impl World<'_> {
         for rts in due.drain(..) {
             if self.watches {
                 self.hear_of_failures(pod, rts.row, rts.epoch, rts.said, rts.no_schd);
-                self.take_back(pod, epoch + self.pipeline.data, &rts);
+                self.revoke(pod, epoch + self.pipeline.data, &rts);
             }
             let state = &mut self.pods[usize::from(pod)];
             state.hear(&rts, (per_pod, targets), payload);
@@ -169,7 +169,7 @@ impl World<'_> {
         if self.watches {
             self.look_for_failures(pod, epoch);
         }
-        self.told.epochs += 1;
+        self.report.epochs += 1;
         let works = !self.watches || self.works(pod, self.now);
         let state = &mut self.pods[usize::from(pod)];
         if state.waiting > 0 && works {
@@ -203,7 +203,7 @@ impl World<'_> {
                     lost: false,
                 });
             }
-            self.told.grants += plan.len() as u64;
+            self.report.grants += plan.len() as u64;
             self.work += plan.len() as u64;
             for planned in &mut plan {
                 self.lay(pod, data, planned);
@@ -232,7 +232,7 @@ impl World<'_> {
     }
 
     /// Grants that came to nothing, as what an RTS says was served shows, are demands again.
-    fn take_back(&mut self, pod: u16, last: u64, rts: &Rts) {
+    fn revoke(&mut self, pod: u16, last: u64, rts: &Rts) {
         let payload = u64::from(self.zeropod.scheduler.payload);
         for &(column, served) in &rts.served {
             let behind = self.granted_behind(pod, rts.row, column, rts.epoch, last);
@@ -245,7 +245,7 @@ impl World<'_> {
             }
             *granted = granted.wrapping_sub(lost);
             state.waiting += u64::from(lost);
-            self.told.taken_back += u64::from(lost);
+            self.report.taken_back += u64::from(lost);
             let demand = state.demand(rts.row, column, self.per_pod);
             state.scheduler.add(demand, u64::from(lost) * payload);
         }

@@ -33,19 +33,19 @@ impl<'s> Taps<'s> {
     }
 
     /// Hands on what has happened before `until`.
-    pub fn hand_on(&mut self, until: Time) {
+    pub fn flush(&mut self, until: Time) {
         self.handover.take(&mut self.seen);
-        self.handover.hand_on(until);
+        self.handover.flush(until);
     }
 }
 
 impl World<'_> {
     /// Hands on what is known to be all.
     #[cold]
-    pub(crate) fn hand_on(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let until = self.now.saturating_sub(self.epoch);
         if let Some(taps) = &mut self.taps {
-            taps.hand_on(until);
+            taps.flush(until);
         }
         self.next_tap = self.now.saturating_add(INTERVAL);
     }
@@ -105,8 +105,8 @@ impl World<'_> {
             None => Part { flow: item, holds: Holds::Data(from), bytes },
             Some(ack) => {
                 let acks = self.acks.as_ref().expect("all other items are acknowledgements");
-                let (flow, told) = acks.told[ack];
-                Part { flow, holds: Holds::Ack(told), bytes }
+                let (flow, report) = acks.acks_sent[ack];
+                Part { flow, holds: Holds::Ack(report), bytes }
             }
         }
     }

@@ -148,8 +148,8 @@ fn between_pods_there_are_two_rounds() {
     let (slots, pipeline) = (zeropod.slots, zeropod.slots.pipeline(zeropod.delay, true));
     let epoch = slots.epoch();
     // When a cell is at its core, if it is sent in an epoch by position 0; and when what it asks for is granted.
-    let told = outcome.records.get::<Report>().expect("Zeropod");
-    assert_eq!((told.grants, told.scheduled, told.unused), (2, 2, 0));
+    let report = outcome.records.get::<Report>().expect("Zeropod");
+    assert_eq!((report.grants, report.scheduled, report.unused), (2, 2, 0));
     assert_eq!(outcome.counters.data_hops, 6);
     // The first round: the RTS of epoch 0 arrives two hops and its length later.
     let heard = |sent: u64| (sent + slots.control + 2 * slots.hop).saturating_sub(slots.hop).div_ceil(epoch);
@@ -177,8 +177,8 @@ fn an_optimistic_flow_alone_takes_the_way_and_its_rts() {
     let outcome = run_all(&plan);
     // The RTS of position 0, a cell, the slots of position 2, and two cells.
     assert_eq!(fct(&outcome, 0), 2 * 44_160 + 2 * 3_200 + 2 * 44_160 + 4_000_000);
-    let told = outcome.records.get::<Report>().expect("Zeropod").unscheduled;
-    assert_eq!((told.sent, told.delivered), (3, 3));
+    let report = outcome.records.get::<Report>().expect("Zeropod").unscheduled;
+    assert_eq!((report.sent, report.delivered), (3, 3));
 }
 
 /// Optimistic cells take only what is idle: all that is scheduled happens when it would without them.
@@ -192,11 +192,14 @@ fn optimistic_cells_leave_all_else_as_it_is() {
         (run_all(&plan), plan)
     };
     let ((some, plan), (none, _)) = (with(5), with(0));
-    let told = |o: &Outcome| o.records.get::<Report>().expect("Zeropod").clone();
-    assert!(told(&some).unscheduled.met_scheduled > 10 && told(&some).unscheduled.delivered > 10);
-    assert_eq!(told(&none).unscheduled.sent, 0);
-    assert_eq!(told(&some).tally, told(&none).tally);
-    assert_eq!((told(&some).grants, told(&some).scheduled), (told(&none).grants, told(&none).scheduled));
+    let report = |o: &Outcome| o.records.get::<Report>().expect("Zeropod").clone();
+    assert!(report(&some).unscheduled.met_scheduled > 10 && report(&some).unscheduled.delivered > 10);
+    assert_eq!(report(&none).unscheduled.sent, 0);
+    assert_eq!(report(&some).tally, report(&none).tally);
+    assert_eq!(
+        (report(&some).grants, report(&some).scheduled),
+        (report(&none).grants, report(&none).scheduled)
+    );
     let mut earlier = 0;
     for (flow, (a, b)) in plan.flows.iter().zip(some.flows.iter().zip(&none.flows)) {
         if flow.size > 4 * 512 {
@@ -225,9 +228,9 @@ fn unscheduled_cells_arrive_as_often_as_the_model_says() {
             ),
         );
         let outcome = run(&plan(&text));
-        let told = outcome.records.get::<Report>().cloned().expect("Zeropod").unscheduled;
-        assert!(told.sent > 50_000, "{}", told.sent);
-        told.delivered as f64 / told.sent as f64
+        let report = outcome.records.get::<Report>().cloned().expect("Zeropod").unscheduled;
+        assert!(report.sent > 50_000, "{}", report.sent);
+        report.delivered as f64 / report.sent as f64
     };
     for (k, g) in [(8u32, 0.1f64), (32, 0.1), (32, 0.1739)] {
         let expected = model::success(g, k / 2);
@@ -310,12 +313,12 @@ fn one_failed_link_of_each_kind() {
         let plan = plan(&scenario(PODS, keys, &rest));
         let outcome = run(&plan);
         assert_eq!(outcome.stop, Stop::AllDone, "{link:?}");
-        let told = outcome.records.get::<Report>().expect("Zeropod");
+        let report = outcome.records.get::<Report>().expect("Zeropod");
         let lost =
             outcome.drops.iter().filter(|d| d.reason == DropReason::LinkDown).map(|d| d.packets).sum::<u64>();
         assert!(lost > 0, "{link:?}");
         // It was found, and nothing else; and it was tried again.
-        let ends: Vec<String> = told
+        let ends: Vec<String> = report
             .found
             .iter()
             .map(|f| {
@@ -331,9 +334,9 @@ fn one_failed_link_of_each_kind() {
         let mut names = link;
         names.sort_unstable();
         assert!(!ends.is_empty() && ends.iter().all(|e| *e == names.join("-")), "{at} {link:?}: {ends:?}");
-        let first = told.found.first().expect("some");
+        let first = report.found.first().expect("some");
         assert!(first.down && first.at < 200_000_000, "{first:?}");
-        assert!(!told.found.last().expect("some").down);
+        assert!(!report.found.last().expect("some").down);
     }
 }
 
@@ -373,16 +376,16 @@ fn clocks_that_are_off_are_found() {
         let rest = poisson(0.3, 0.5) + &format!("[run]\nduration = \"1ms\"\ndrain = \"{ms}ms\"\n");
         let plan = plan(&scenario(POD, &keys, &rest));
         let outcome = run(&plan);
-        let told = outcome.records.get::<Report>().cloned().expect("Zeropod");
+        let report = outcome.records.get::<Report>().cloned().expect("Zeropod");
         let off = plan.pods.as_ref().expect("Zeropod").clock_errors.iter().filter(|e| e.abs() > 500).count();
         let unfinished = plan.flows.iter().zip(&outcome.flows).filter(|(_, o)| o.completed.is_none());
         let who: std::collections::BTreeSet<u32> = unfinished.map(|(f, _)| f.src).collect();
-        (off, told, who)
+        (off, report, who)
     };
-    let (off, told, who) = with("500ps", 5);
-    assert_eq!((off, told.off_time, who.len(), told.found.len()), (0, 0, 0, 0));
-    let (off, told, who) = with("800ps", 5);
-    assert!(off > 0 && told.off_time > 0);
-    assert_eq!(told.found.len(), off);
+    let (off, report, who) = with("500ps", 5);
+    assert_eq!((off, report.off_time, who.len(), report.found.len()), (0, 0, 0, 0));
+    let (off, report, who) = with("800ps", 5);
+    assert!(off > 0 && report.off_time > 0);
+    assert_eq!(report.found.len(), off);
     assert!(who.len() <= off && !who.is_empty());
 }

@@ -38,7 +38,7 @@ pub struct PortPauseParams {
 
 impl Parameters for PortPauseParams {
     fn traits(&self) -> Traits {
-        Traits { pause_scope: PauseScope::Link, hears_storage: true, ..Traits::NONE }
+        Traits { pause_scope: PauseScope::Link, reports_storage: true, ..Traits::NONE }
     }
 
     fn describe(&self, _: &Seen<'_>) -> String {

@@ -28,7 +28,7 @@ mod spread;
 pub mod text;
 mod worst;
 
-pub use text::{BlockingReport, flow_name, queue_name, render, told};
+pub use text::{BlockingReport, flow_name, queue_name, render, report};
 pub use worst::{Culprit, Link, Tree, TreeQueue, Victim, tree};
 
 use crate::roots::Ahead;

@@ -124,7 +124,11 @@ pub fn queue_name(plan: &Plan, queue: Queue) -> String {
 }
 
 /// What was found by names, and the tree of the worst port.
-pub fn told(plan: &Plan, walks: &Walks, blocking: &Blocking) -> (BlockingReport, Option<(Congested, Tree)>) {
+pub fn report(
+    plan: &Plan,
+    walks: &Walks,
+    blocking: &Blocking,
+) -> (BlockingReport, Option<(Congested, Tree)>) {
     let lasting = blocking.lasting();
     let blocks = |c: &&Congested| c.victims + c.answers > 0;
     let blocking_ports = lasting.iter().filter(blocks).count();

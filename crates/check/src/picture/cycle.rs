@@ -41,10 +41,15 @@ impl Layout {
 pub fn cycle(plan: &Plan, edges: &[Edge]) -> String {
     let n = edges.len();
     let (arcs, uncovered) = arcs(edges);
-    let radius = (46.0 * n as f64).max(150.0);
-    let reach = radius + 164.0;
+    let radius = (24.0 * n as f64).max(150.0);
+    // Boxes of hosts beside the cycle need room around the names of ports.
+    let hosts = arcs.iter().any(|arc| outside(plan, arc, edges).contains(&true));
+    let reach = radius + if hosts { 164.0 } else { 70.0 };
     let title = format!("A cycle of {n} queues that can block each other");
-    let mut feet = vec!["Arrows: links that can be paused until the next link sends. Colours: flows whose routes form the cycle.".to_string()];
+    let mut feet = vec![
+        "Arrows: links that can be paused until the next link sends.".to_string(),
+        "Colours: flows whose routes form the cycle.".to_string(),
+    ];
     if uncovered > 0 {
         feet.push(format!(
             "{uncovered} of the {n} waits are not drawn: they come from other routes or from route changes."
@@ -162,36 +167,43 @@ fn stroke(i: usize) -> String {
     )
 }
 
+/// Where a flow begins and ends.
+fn ends(plan: &Plan, arc: &Arc<'_>) -> [NodeId; 2] {
+    let (first, last) = (arc.route.ports[0], *arc.route.ports.last().expect("it has ports"));
+    [node(plan, first), plan.topology.neighbour(last)]
+}
+
+/// Whether a flow begins, and whether it ends, at a device beside the cycle.
+fn outside(plan: &Plan, arc: &Arc<'_>, edges: &[Edge]) -> [bool; 2] {
+    let device = |i: usize| node(plan, edges[i % edges.len()].from.port);
+    let [from, to] = ends(plan, arc);
+    [from != device(arc.enters), to != device(arc.enters + arc.links)]
+}
+
 /// The flows, inside the circle, and their hosts outside.
 fn flows(svg: &mut Svg, plan: &Plan, layout: &Layout, arcs: &[Arc<'_>], edges: &[Edge]) {
     let n = layout.devices;
     // Which hosts stand outside of which device: flow, and whether it begins there.
     let mut beside: Vec<Vec<(usize, bool)>> = vec![Vec::new(); n];
-    let ends = |arc: &Arc<'_>| {
-        let (first, last) = (arc.route.ports[0], *arc.route.ports.last().expect("it has ports"));
-        (node(plan, first), plan.topology.neighbour(last))
-    };
-    let device = |i: usize| node(plan, edges[i % n].from.port);
     for (i, arc) in arcs.iter().enumerate() {
-        let (from, to) = ends(arc);
-        let (enters, leaves) = (arc.enters, (arc.enters + arc.links) % n);
-        if from != device(enters) {
-            beside[enters].push((i, true));
+        let [begins, finishes] = outside(plan, arc, edges);
+        if begins {
+            beside[arc.enters].push((i, true));
         }
-        if to != device(leaves) {
-            beside[leaves].push((i, false));
+        if finishes {
+            beside[(arc.enters + arc.links) % n].push((i, false));
         }
     }
-    let outside = layout.radius + 108.0;
+    let distance = layout.radius + 108.0;
     let mut hosts: Vec<((f64, f64), NodeId)> = Vec::new();
     let mut places = vec![[None; 2]; arcs.len()];
     for (at, list) in beside.iter().enumerate() {
-        let step = (n as f64 * 84.0 / (TURN * outside)).min(0.9 / list.len().max(1) as f64);
+        let step = (n as f64 * 84.0 / (TURN * distance)).min(0.9 / list.len().max(1) as f64);
         for (k, &(i, begins)) in list.iter().enumerate() {
             let turn = at as f64 + (k as f64 - (list.len() as f64 - 1.0) / 2.0) * step;
             // Those that stand close together stand at two distances.
-            let place = layout.at(turn, outside + if step < 0.5 && k % 2 == 1 { 30.0 } else { 0.0 });
-            let (from, to) = ends(&arcs[i]);
+            let place = layout.at(turn, distance + if step < 0.5 && k % 2 == 1 { 30.0 } else { 0.0 });
+            let [from, to] = ends(plan, &arcs[i]);
             places[i][usize::from(!begins)] = Some(place);
             hosts.push((place, if begins { from } else { to }));
         }

@@ -73,7 +73,7 @@ pub fn groups(topology: &Topology, level: Level) -> Option<Vec<u32>> {
 }
 
 /// By node: one node of its component over the links that are kept.
-fn components(topology: &Topology, kept: impl Fn(NodeId, NodeId) -> bool) -> Vec<NodeId> {
+fn components(topology: &Topology, keep_edge: impl Fn(NodeId, NodeId) -> bool) -> Vec<NodeId> {
     const UNSEEN: NodeId = NodeId::MAX;
     let mut component = vec![UNSEEN; topology.nodes.len()];
     let mut waiting = Vec::new();
@@ -86,7 +86,7 @@ fn components(topology: &Topology, kept: impl Fn(NodeId, NodeId) -> bool) -> Vec
         while let Some(node) = waiting.pop() {
             for &port in &topology.nodes[node as usize].ports {
                 let next = topology.neighbour(port);
-                if component[next as usize] == UNSEEN && kept(node, next) {
+                if component[next as usize] == UNSEEN && keep_edge(node, next) {
                     component[next as usize] = root;
                     waiting.push(next);
                 }

@@ -118,10 +118,10 @@ impl Pairs {
             }
         }
         law.chances.sort_by_key(|&(pair, _)| pair);
-        law.chances.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
+        law.chances.dedup_by(|next, keep_edge| {
+            let same = next.0 == keep_edge.0;
             if same {
-                kept.1 += next.1;
+                keep_edge.1 += next.1;
             }
             same
         });

@@ -139,7 +139,7 @@ pub(super) fn check_hops(
 ) -> Result<(), Error> {
     let CongestionControlParams::Hpcc(hpcc) = control else { return Ok(()) };
     // Every device behind the sender tells of the link by which it forwards.
-    let told = |start: u32| {
+    let rate_of = |start: u32| {
         let (mut at, mut links) = (start as usize, 0);
         let end = loop {
             let entry = routes.hops[at];
@@ -160,7 +160,7 @@ pub(super) fn check_hops(
     let choices = routes.choices.as_ref().map_or(&[][..], |c| &c.routes);
     let chosen = (0u32..).zip(choices).flat_map(|(id, starts)| starts.map(|start| (id, start)));
     let later = faults.tables.iter().flat_map(|table| table.flows.iter().map(|r| (r.flow, r.path)));
-    let all = own.chain(chosen).chain(later).map(|(id, start)| (told(start), Reverse(id)));
+    let all = own.chain(chosen).chain(later).map(|(id, start)| (rate_of(start), Reverse(id)));
     let Some((most, Reverse(flow))) = all.max() else { return Ok(()) };
     if most <= usize::from(hpcc.hops) {
         return Ok(());

@@ -212,10 +212,10 @@ pub fn flow(answer: &FlowAnswer) -> String {
 /// those on it. The sentence above names a single one.
 fn waited_for(answer: &FlowAnswer) -> String {
     let victim: Vec<_> = answer.roots.iter().filter(|root| root.victim_ps > 0).collect();
-    let told = |part: &str| worst(answer).is_some_and(|p| p.part == part);
+    let is_worst = |part: &str| worst(answer).is_some_and(|p| p.part == part);
     let mut rows = Vec::new();
     if !victim.is_empty() {
-        if victim.len() == 1 && told("victim") {
+        if victim.len() == 1 && is_worst("victim") {
             return String::new();
         }
         for root in victim.into_iter().take(LISTED) {
@@ -229,7 +229,7 @@ fn waited_for(answer: &FlowAnswer) -> String {
         return "Blocked by:\n".to_string() + &aligned(&rows, &[Align::Left, Align::Right, Align::Left]);
     }
     let mut own: Vec<_> = answer.roots.iter().filter(|root| root.own_ps > 0).collect();
-    if own.is_empty() || (own.len() == 1 && told("own")) {
+    if own.is_empty() || (own.len() == 1 && is_worst("own")) {
         return String::new();
     }
     own.sort_by_key(|root| std::cmp::Reverse(root.own_ps));

@@ -87,11 +87,11 @@ pub struct SizeGroup {
     pub p99: f64,
 }
 
-/// Reads the flows of a run; those in `told` are listed in any case.
+/// Reads the flows of a run; those in `explained_flows` are listed in any case.
 ///
 /// # Errors
 /// Its files are damaged.
-pub fn read(path: &Path, fabric: &Fabric, told: &[usize]) -> Result<Flows, Error> {
+pub fn read(path: &Path, fabric: &Fabric, explained_flows: &[usize]) -> Result<Flows, Error> {
     const TEXTS: [&str; 3] = ["src", "dst", "class"];
     const INTS: [&str; 5] = ["size", "start_ps", "fct_ps", "delivered_bytes", "dropped"];
     let t = table(path, DataFile::Flows, &[&TEXTS[..], &INTS[..], &["slowdown"]].concat())?;
@@ -134,7 +134,7 @@ pub fn read(path: &Path, fabric: &Fabric, told: &[usize]) -> Result<Flows, Error
         flows.cdfs.extend(flows.classes.iter().enumerate().map(of));
     }
     flows.by_size = by_size(&rows);
-    flows.rows = listed(rows, flows.classes.len(), told);
+    flows.rows = listed(rows, flows.classes.len(), explained_flows);
     Ok(flows)
 }
 
@@ -186,8 +186,8 @@ fn by_size(rows: &[Row]) -> Vec<SizeGroup> {
     groups
 }
 
-/// Of each class the slowest flows and the first unfinished ones, and those in `told`.
-fn listed(rows: Vec<Row>, classes: usize, told: &[usize]) -> Vec<Row> {
+/// Of each class the slowest flows and the first unfinished ones, and those in `explained_flows`.
+fn listed(rows: Vec<Row>, classes: usize, explained_flows: &[usize]) -> Vec<Row> {
     let mut order: Vec<usize> = (0..rows.len()).collect();
     let slowness = |at: &usize| rows[*at].slowdown.unwrap_or(f64::INFINITY);
     order.sort_by(|a, b| slowness(b).total_cmp(&slowness(a)));
@@ -200,6 +200,10 @@ fn listed(rows: Vec<Row>, classes: usize, told: &[usize]) -> Vec<Row> {
             keep[at] = true;
         }
     }
-    let told = |row: &Row| told.binary_search(&row.id).is_ok();
-    rows.into_iter().zip(keep).filter(|(row, keep)| *keep || told(row)).map(|(row, _)| row).collect()
+    let explained_flows = |row: &Row| explained_flows.binary_search(&row.id).is_ok();
+    rows.into_iter()
+        .zip(keep)
+        .filter(|(row, keep)| *keep || explained_flows(row))
+        .map(|(row, _)| row)
+        .collect()
 }

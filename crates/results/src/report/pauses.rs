@@ -96,7 +96,7 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock, end_ps: u64) -> Result<P
     let mut ports: Vec<_> = found.into_iter().collect();
     ports.sort_by_key(|(_, one)| std::cmp::Reverse(one.paused_ps));
     ports.truncate(REPLAYED);
-    let told = |(port, one): (usize, Found)| PortPauses {
+    let port_pauses = |(port, one): (usize, Found)| PortPauses {
         port,
         count: one.count,
         paused_ps: one.paused_ps,
@@ -107,7 +107,7 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock, end_ps: u64) -> Result<P
         count: t.rows() as u64,
         roots_known,
         paused_ports,
-        ports: ports.into_iter().map(told).collect(),
+        ports: ports.into_iter().map(port_pauses).collect(),
     })
 }
 

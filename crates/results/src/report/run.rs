@@ -96,8 +96,9 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
         }
         false => None,
     };
-    let told: Vec<usize> = explained.iter().flat_map(|(stories, _)| stories.flows.keys().copied()).collect();
-    let flows = flows::read(path, &fabric, &told)?;
+    let explained_flows: Vec<usize> =
+        explained.iter().flat_map(|(stories, _)| stories.flows.keys().copied()).collect();
+    let flows = flows::read(path, &fabric, &explained_flows)?;
     let rankings = rankings::of_run(&fabric, &flows, &pauses, explained.as_ref().map(|e| &e.1), &summary);
     let mut run = Run {
         name: text(manifest, "/name").into(),

@@ -31,9 +31,9 @@ pub struct Stories {
 /// As `xoff explain` has them.
 pub fn tell(path: &Path, run: &Run, ports: &[String]) -> Result<(Stories, Overview), Error> {
     let overview = explain::overview(path, run, None)?;
-    let told = text::overview(&overview);
-    let told = told.trim_end_matches(text::FURTHER).trim_end();
-    let mut stories = Stories { overview: told.into(), ..Stories::default() };
+    let text = text::overview(&overview);
+    let text = text.trim_end_matches(text::FURTHER).trim_end();
+    let mut stories = Stories { overview: text.into(), ..Stories::default() };
     let mut left = BYTES;
     for id in asked_first(run, &overview) {
         let story = text::flow(&explain::flow(path, run, id)?);

@@ -84,11 +84,11 @@ impl Sender {
 
     /// An answer has come.
     pub fn on_answer(&mut self, params: &DctcpParams, answer: Answer) {
-        let news = answer.acknowledged.saturating_sub(self.acknowledged);
-        self.acknowledged += news;
-        self.packets += news;
+        let newly_acknowledged = answer.acknowledged.saturating_sub(self.acknowledged);
+        self.acknowledged += newly_acknowledged;
+        self.packets += newly_acknowledged;
         if answer.marked {
-            self.marked += news;
+            self.marked += newly_acknowledged;
         }
         let ends = self.acknowledged > self.round;
         if ends {

@@ -64,7 +64,7 @@ pub trait Queues: Device {
     /// Bytes of packets in queue `queue` of `lane` on `port`.
     fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64;
     /// The `distance`-th port behind the one that a packet stands at, or a queue pair's
-    /// packets begin at, on its way from there; `hop` is that of its [`Passing`](super::Passing).
+    /// packets begin at, on its way from there; `hop` is that of its [`QueueEntry`](super::QueueEntry).
     fn onward(&self, hop: u32, distance: u32) -> Onward;
     /// Whether queue `queue` of `lane` on `port` is stopped.
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool;
@@ -135,16 +135,16 @@ pub trait Loops: Causes {
     /// behind them.
     fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool);
     /// Whether [`Scheme::charged`](super::Scheme::charged) and
-    /// [`Scheme::gives_back`](super::Scheme::gives_back) are asked of packets from now on.
+    /// [`Scheme::on_release`](super::Scheme::on_release) are asked of packets from now on.
     fn follow_charges(&mut self, follow: bool);
     /// Gives back `bytes` of what the account is charged, headroom first. Answers which threshold it
     /// crossed, unless its link is down.
-    fn give_back(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing>;
+    fn release_charge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing>;
     /// Charges the account of `to` instead of that of `from`, whatever its threshold: `bytes` at most of
     /// what that one has of the shared pool. Answers how many.
-    fn hand_over(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64;
+    fn transfer_charge(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64;
     /// Charges the account `bytes` at most: in headroom, if it is over, else of what is free of the shared
-    /// pool. Answers how many, and the threshold as [`Loops::give_back`] does.
+    /// pool. Answers how many, and the threshold as [`Loops::release_charge`] does.
     fn charge(&mut self, port: u32, lane: u8, bytes: u64) -> (u64, Option<Crossing>);
     /// [`Scheme::settles`](super::Scheme::settles) is told behind everything else that happens now.
     fn settle(&mut self, port: u32, lane: u8);

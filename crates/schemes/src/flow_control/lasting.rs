@@ -39,13 +39,13 @@ pub(super) struct Lasting {
 impl Lasting {
     /// For `ports` ports; `first` is the number of its first timer.
     pub(super) fn new(time: Time, ports: usize, priorities: &[u8], first: usize) -> Self {
-        let kept = if time > 0 { ports } else { 0 };
+        let tracked = if time > 0 { ports } else { 0 };
         Self {
             time,
             priorities: priorities.to_vec(),
             first: first as u32,
-            sent: vec![BTreeSet::new(); kept],
-            obeyed: vec![BTreeMap::new(); kept],
+            sent: vec![BTreeSet::new(); tracked],
+            obeyed: vec![BTreeMap::new(); tracked],
         }
     }
 

@@ -41,7 +41,7 @@ pub use frame::{ControlFrame, Effect};
 pub use mac_control::MacControlFrame;
 pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
 pub use seam::{
-    Crossing, Headroom, LaneRules, LinkFacts, Machine, Mode, Numbers, Onward, Parameters, Passage, Passenger,
-    Passing, PauseScope, Pulled, Queueing, RelayOrder, Scheme, Seen, Traits,
+    Crossing, Headroom, LaneRules, LinkFacts, LoopDecision, LoopPacket, Machine, Mode, Numbers, Onward,
+    Parameters, PauseScope, Pulled, QueueEntry, Queueing, RelayOrder, Scheme, Seen, Traits,
 };
 pub use xoff_wire::queue_pause::Target;

@@ -164,11 +164,11 @@ impl Loops for Notes {
         self.log.push(format!("insert {port}/{lane} {ahead}"));
     }
     fn follow_charges(&mut self, _: bool) {}
-    fn give_back(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing> {
+    fn release_charge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing> {
         self.log.push(format!("give back {port}/{lane} {bytes}"));
         None
     }
-    fn hand_over(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64 {
+    fn transfer_charge(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64 {
         self.log.push(format!("hand over {from} {to}/{lane} {bytes}"));
         bytes
     }

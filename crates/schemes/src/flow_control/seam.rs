@@ -94,7 +94,7 @@ pub trait Scheme<D: Device + ?Sized> {
     /// Egress half: the number of the queue that a packet (or queue pair) joins
     /// next. Of `packet`, its queue and bytes are not known yet. Asked only under
     /// [`Queueing::Numbered`]; [`Scheme::enqueued`] follows at once.
-    fn classify(&mut self, device: &mut D, packet: &mut Passing) -> u16 {
+    fn classify(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         0
     }
 
@@ -102,25 +102,25 @@ pub trait Scheme<D: Device + ?Sized> {
     /// number of the queue that it goes on to. Of a queue pair: it is its queue's turn
     /// and its own; the number of the queue that it belongs to now, which sends it if
     /// it is the same. Asked only where queues are pulled.
-    fn onward(&mut self, device: &mut D, packet: &mut Passing) -> u16 {
+    fn onward(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         0
     }
 
     /// Egress half: a packet (or queue pair) joined its queue. Not told under
     /// [`Queueing::PerLane`].
-    fn enqueued(&mut self, device: &mut D, packet: &mut Passing) {}
+    fn enqueued(&mut self, device: &mut D, packet: &mut QueueEntry) {}
 
     /// Egress half: a packet left its queue for the wire, or a queue pair has
     /// nothing to send for now. Not told under [`Queueing::PerLane`].
-    fn left(&mut self, device: &mut D, packet: &mut Passing) {}
+    fn left(&mut self, device: &mut D, packet: &mut QueueEntry) {}
 
     /// Both halves: the first packet from `ingress` waits in `lane` of `egress`. Told only where
     /// [`Traits::knows_causes`] says so.
     fn waits(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8) {}
 
     /// Ingress half: a packet arrived, as [`Loops::enter_loop`] says; what becomes of it.
-    fn passes(&mut self, device: &mut D, packet: &Passenger) -> Passage {
-        Passage::On
+    fn passes(&mut self, device: &mut D, packet: &LoopPacket) -> LoopDecision {
+        LoopDecision::Continue
     }
 
     /// Ingress half: a packet of `size` bytes came in `lane` through `ingress` and is charged to that
@@ -135,7 +135,7 @@ pub trait Scheme<D: Device + ?Sized> {
 
     /// Ingress half, likewise: a packet of the account (`ingress`, `lane`) that takes `bytes` leaves
     /// `egress`. The scheme gives back what it is charged.
-    fn gives_back(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, bytes: u64) {}
+    fn on_release(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, bytes: u64) {}
 
     /// Ingress half: what [`Loops::settle`] has put off.
     fn settles(&mut self, device: &mut D, port: u32, lane: u8) {}
@@ -197,7 +197,7 @@ pub struct Traits {
     pub asks_to_leave: bool,
     /// Whether [`Scheme::stored`] and [`Scheme::freed`] are told of every packet, and not of those
     /// of devices with a place in a loop only.
-    pub hears_storage: bool,
+    pub reports_storage: bool,
     /// Whether [`Device::received`] is counted.
     pub counts_arrivals: bool,
     /// Whether [`Causes::waits`](super::device::Causes::waits) is kept, and [`Scheme::waits`] told.
@@ -224,7 +224,7 @@ impl Traits {
         patience: 0,
         ends_deadlocks: false,
         asks_to_leave: false,
-        hears_storage: false,
+        reports_storage: false,
         counts_arrivals: false,
         knows_causes: false,
         overrun: None,
@@ -470,7 +470,7 @@ pub struct Numbers {
 /// A packet that entered or left one of the queues of a lane (or one of the
 /// host's own queue pairs, which has something to send, or no longer).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passing {
+pub struct QueueEntry {
     pub port: u32,
     pub lane: u8,
     /// The queue's number, as [`Queueing`] counts them; 0 where each flow has one.
@@ -504,22 +504,22 @@ pub struct Passing {
 
 /// What becomes of a packet that arrives at a device with a place in a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
+pub enum LoopDecision {
     /// It goes its way.
-    On,
+    Continue,
     /// It is (or stays) marked and waits at this egress port; its place on its way stays.
-    Round(u32),
+    Circulate(u32),
     /// It is back where it began: the mark is cleared, and its place is that of this egress port.
-    Home(u32),
+    Exit(u32),
     /// It waits beside the queue of its egress port until the loop is dissolved.
-    Aside,
+    SetAside,
     /// It is marked, and nobody here knows of a loop: it goes on by its way from here.
-    Stray,
+    NoLoop,
 }
 
 /// A packet that arrived at a device with a place in a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passenger {
+pub struct LoopPacket {
     /// The port that it came through.
     pub ingress: u32,
     /// The port that its way leads through.

@@ -8,7 +8,7 @@ impl Core<'_> {
     /// Looks up which answers matter, and bounds the flows' first windows.
     pub fn begin_control(&mut self) {
         let variable = self.plan.transport.variable_window.is_some();
-        self.hosts.hears_answers = self.hosts.controls.hears_answers() || variable;
+        self.hosts.wants_acks = self.hosts.controls.wants_acks() || variable;
         if variable {
             self.hosts.windows.full = self.hosts.senders.iter().map(|s| s.transport.window).collect();
         }

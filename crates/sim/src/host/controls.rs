@@ -42,7 +42,7 @@ pub fn line_rate(plan: &Plan, nic: u32, pace: u64) -> u64 {
 }
 
 pub fn notification_points(plan: &Plan) -> Vec<NotificationPoint> {
-    let marks = plan.hears_marks();
+    let marks = plan.reacts_to_marks();
     vec![NotificationPoint::default(); if marks { plan.flows.len() } else { 0 }]
 }
 
@@ -73,7 +73,7 @@ impl Controls {
     }
 
     /// Whether answers without marks change anything.
-    pub fn hears_answers(&self) -> bool {
+    pub fn wants_acks(&self) -> bool {
         matches!(self, Self::Timely(..) | Self::Hpcc(..) | Self::Dctcp(..))
     }
 

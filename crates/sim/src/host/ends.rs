@@ -21,7 +21,7 @@ pub struct Hosts {
     /// What sets the rates of flows.
     pub controls: Controls,
     /// Every answer is told to it.
-    pub hears_answers: bool,
+    pub wants_acks: bool,
     /// Windows that follow rates, if they do.
     pub windows: Windows,
     /// By flow; empty unless receivers tell of marks.
@@ -47,7 +47,7 @@ impl Hosts {
             selective_senders: selective::senders(plan),
             selective_receivers: selective::receivers(plan),
             controls: Controls::new(plan),
-            hears_answers: false,
+            wants_acks: false,
             windows: Windows::default(),
             notifications: notification_points(plan),
             sources: sources(plan),

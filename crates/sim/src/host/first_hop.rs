@@ -11,9 +11,9 @@ impl Core<'_> {
         let source = &mut self.hosts.sources[self.egress.ports[port as usize].node as usize];
         if port == source.high {
             source.weight.sent(&ate.params, self.now, size);
-            source.told.high_bytes += u64::from(size);
+            source.report.high_bytes += u64::from(size);
         } else {
-            source.told.other_bytes += u64::from(size);
+            source.report.other_bytes += u64::from(size);
         }
     }
 
@@ -25,14 +25,14 @@ impl Core<'_> {
         let f = &self.plan.flows[flow as usize];
         let source = &mut self.hosts.sources[f.src as usize];
         let headers = self.plan.packet.packets(f.size) * u64::from(self.plan.packet.header);
-        source.told.offered_bytes += f.size + headers;
+        source.report.offered_bytes += f.size + headers;
         let [high, other] = ate.routes[flow as usize];
         if high == other {
             return;
         }
         let random = source.choices.unit();
         let goes_high = source.weight.choose(&ate.params, self.now, random);
-        source.told.chosen[usize::from(!goes_high)] += 1;
+        source.report.chosen[usize::from(!goes_high)] += 1;
         let path = if goes_high { high } else { other };
         self.set_data_route(flow, path);
         self.restart_control(flow, line_rate(self.plan, self.hops[path as usize], f.pace));

@@ -50,11 +50,11 @@ impl IrnSender {
 
     /// An ACK or NACK has come. Answers whether `una` advanced.
     pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
-        let news = match packet.kind {
+        let progress = match packet.kind {
             Kind::Nack => self.recovery.on_nack(numbers, packet.number, packet.sacked()),
             _ => self.recovery.on_ack(numbers, packet.number),
         };
-        if news {
+        if progress {
             self.progress = now;
             if numbers.complete() {
                 self.recovery.release();
@@ -62,7 +62,7 @@ impl IrnSender {
                 self.arm(numbers, wheel, packet.flow);
             }
         }
-        news
+        progress
     }
 
     /// A timer event goes off. Answers whether it is a timeout.

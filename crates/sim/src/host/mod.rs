@@ -22,7 +22,7 @@ use crate::host::controls::{Departure, on_marked};
 use crate::host::flow::CONTROLLED;
 use crate::kind;
 use crate::packet::{Kind, NONE, Packet};
-use crate::switch::leaves::Newcomer;
+use crate::switch::leaves::HostEvent;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{FlowRoute, Plan};
@@ -55,7 +55,7 @@ impl Core<'_> {
         }
         let sender = &mut self.hosts.senders[flow as usize];
         if self.egress.leaves.used() {
-            self.egress.newcomer = Newcomer::Flow(flow);
+            self.egress.host_event = HostEvent::Flow(flow);
             return;
         }
         let (port, queue) = (sender.port, 1 + self.lanes + usize::from(sender.lane));
@@ -126,7 +126,7 @@ impl Core<'_> {
         if !self.egress.leaves.used() {
             return None;
         }
-        self.egress.newcomer = Newcomer::Gone(flow);
+        self.egress.host_event = HostEvent::Gone(flow);
         Some(port)
     }
 
@@ -291,7 +291,7 @@ impl Core<'_> {
         }
         let port = self.hops[path as usize];
         if self.egress.leaves.used() {
-            self.egress.newcomer = Newcomer::Answer(id);
+            self.egress.host_event = HostEvent::Answer(id);
         } else {
             self.enqueue_own(port, lane, id);
         }
@@ -321,21 +321,21 @@ impl Core<'_> {
         if packet.kind == Kind::Nack {
             self.observed.flows[flow as usize].nacks += 1;
         }
-        if self.hosts.hears_answers {
+        if self.hosts.wants_acks {
             self.hosts.windows.widen(flow, sender);
         }
-        let news = if let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
+        let progress = if let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
             own.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
         } else if packet.kind == Kind::Nack {
             sender.transport.on_nack(packet.number)
         } else {
             sender.transport.on_ack(packet.number)
         };
-        if self.hosts.hears_answers {
+        if self.hosts.wants_acks {
             self.hosts.controls.on_answer(self.now, sender, &packet, &self.telemetry, id);
             self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, sender);
         }
-        if news {
+        if progress {
             sender.deadline = self.now + self.plan.transport.rto;
             if sender.complete() {
                 self.observed.completed(flow, self.now);

@@ -17,7 +17,7 @@ pub struct Source {
     /// Its port to the high-bandwidth domain.
     pub high: u32,
     /// What a run tells of it.
-    pub told: report::Source,
+    pub report: report::Source,
 }
 
 /// By host; empty where hosts do not choose.
@@ -31,7 +31,7 @@ pub fn sources(plan: &Plan) -> Vec<Source> {
             weight: Weight::new(&ate.params, rate(0), rate(1)),
             choices: Stream::new(plan.seed, "ATE", host.into()),
             high: ports[0],
-            told: report::Source { node: host, ..report::Source::default() },
+            report: report::Source { node: host, ..report::Source::default() },
         }
     };
     topology.hosts().map(source).collect()
@@ -45,7 +45,7 @@ impl Source {
     }
 
     /// What it has done so far.
-    pub fn told(&self, plan: &Plan, now: Time) -> report::Source {
-        report::Source { weight: self.weight(plan, now), ..self.told }
+    pub fn report(&self, plan: &Plan, now: Time) -> report::Source {
+        report::Source { weight: self.weight(plan, now), ..self.report }
     }
 }

@@ -40,9 +40,9 @@ impl TcpSender {
 
     /// An ACK has come. Answers whether `una` advanced.
     pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
-        let news = self.congestion.on_ack(&self.params, numbers, now, packet.number, packet.marked);
+        let progress = self.congestion.on_ack(&self.params, numbers, now, packet.number, packet.marked);
         self.arm(wheel, packet.flow);
-        news
+        progress
     }
 
     /// A timer event goes off. Answers whether it is a timeout.

@@ -4,12 +4,12 @@
 //! a link between parts (the lookahead `L`). So, with `n` the time of the first
 //! event of all parts, every part may take its events in `[n, n + L)` without
 //! hearing from the others: whatever they send arrives later. At the end of a
-//! window each part posts its letters and says when its next event comes; one
+//! window each part posts its events and says when its next event comes; one
 //! barrier later everyone knows the same, and computes the same next window.
 //!
 //! ```text
-//!   part 0   [ events ] post │barrier│ take letters [ events ] post │barrier│ …
-//!   part 1   [ events ] post │       │ take letters [ events ] post │       │
+//!   part 0   [ events ] post │barrier│ take events  [ events ] post │barrier│ …
+//!   part 1   [ events ] post │       │ take events  [ events ] post │       │
 //! ```
 //!
 //! Events are totally ordered by what they are, no two devices share state, and
@@ -25,7 +25,7 @@ use crate::oracle::{critical, deadlock, livelock};
 use crate::outcome::tap::{self, Handover, Tap};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Progress, Stop};
 use crate::packet::Kind;
-use crate::parallel::letters::Letters;
+use crate::parallel::outbox::Outbox;
 use crate::parallel::partition::Partition;
 use crate::samples::{self, Series};
 use crate::tap::Taps;
@@ -61,7 +61,7 @@ const YIELDS: u32 = 1_000;
 /// What a part says at the end of a window.
 #[derive(Clone, Copy, Default)]
 struct Report {
-    /// When its next event comes, or the first of its letters does.
+    /// When its next event comes, or the first of those it posted does.
     next: Time,
     flows_done: usize,
     last_done: Time,
@@ -83,8 +83,8 @@ enum Reached {
 /// What the threads share.
 struct Shared<'a> {
     engines: Vec<Mutex<Engine<'a>>>,
-    /// Letters by parity of the window, receiver and sender.
-    mail: [Vec<Vec<Mutex<Letters>>>; 2],
+    /// Posted events by parity of the window, receiver and sender.
+    mail: [Vec<Vec<Mutex<Outbox>>>; 2],
     /// Reports by parity of the window and part.
     reports: [Vec<Mutex<Report>>; 2],
     barrier: Barrier,
@@ -195,8 +195,8 @@ impl Shared<'_> {
         let mut goes_on = true;
         loop {
             let now = *parity % 2;
-            for letters in &self.mail[now][me] {
-                engine.core.receive(&mut lock(letters));
+            for events in &self.mail[now][me] {
+                engine.core.receive(&mut lock(events));
             }
             for (known, report) in reports.iter_mut().zip(&self.reports[now]) {
                 *known = *lock(report);
@@ -216,7 +216,7 @@ impl Shared<'_> {
             if next >= halt {
                 return Reached::Halt(next);
             }
-            // Letters under way must not miss a change of routes.
+            // Posted events must not miss a change of routes.
             let changes = &plan.faults.reroutes;
             let change = changes.get(changes.partition_point(|c| c.at <= next)).map_or(Time::MAX, |c| c.at);
             let until = ((next / TICK + 1) * TICK).min(next.saturating_add(lookahead)).min(change).min(halt);
@@ -225,9 +225,9 @@ impl Shared<'_> {
             let after = *parity % 2;
             let mut next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
             for (part, post) in engine.core.outbox.iter_mut().enumerate() {
-                if !post.letters.is_empty() {
-                    next = post.letters.iter().map(|l| l.time).fold(next, Time::min);
-                    // The other box is empty: its letters were taken two windows ago.
+                if !post.events.is_empty() {
+                    next = post.events.iter().map(|l| l.time).fold(next, Time::min);
+                    // The other box is empty: its events were taken two windows ago.
                     std::mem::swap(post, &mut lock(&self.mail[after][part][me]));
                 }
             }
@@ -386,7 +386,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
                 Reached::Halt(Time::MAX) if end == Time::MAX => break (Stop::Starved, self.latest()),
                 Reached::Halt(next) => {
                     if halt == self.next_tap {
-                        self.hand_on(halt);
+                        self.flush(halt);
                         self.next_tap =
                             (next / tap::INTERVAL).saturating_add(1).saturating_mul(tap::INTERVAL);
                     }
@@ -399,17 +399,17 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         *lock(&self.shared.halt) = None;
         self.shared.barrier.wait();
         // What is due at the end itself has not come, unless that is the time of the last event.
-        self.hand_on(if matches!(stop, Stop::AllDone | Stop::EndTime) { at } else { at + 1 });
+        self.flush(if matches!(stop, Stop::AllDone | Stop::EndTime) { at } else { at + 1 });
         self.finish(stop, at)
     }
 
     /// Hands on what taps have seen before `until`.
-    fn hand_on(&mut self, until: Time) {
+    fn flush(&mut self, until: Time) {
         let Some(tap) = &mut self.tap else { return };
         for engine in &self.shared.engines {
             tap.take(&mut lock(engine).core.taps.seen);
         }
-        tap.hand_on(until);
+        tap.flush(until);
     }
 
     /// Looks at all parts, which stand still.

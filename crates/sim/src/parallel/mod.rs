@@ -1,6 +1,6 @@
 //! Runs on several threads.
 
 pub mod executor;
-pub mod letters;
+pub mod outbox;
 pub mod partition;
 pub mod post;

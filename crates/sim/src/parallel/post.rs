@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::packet::Kind;
-use crate::parallel::letters::{Letter, Letters};
+use crate::parallel::outbox::{Outbox, RemoteEvent};
 use xoff_kernel::time::Time;
 
 impl Core<'_> {
@@ -28,13 +28,13 @@ impl Core<'_> {
             }
             self.packets.remove(id);
         }
-        self.outbox[part].letters.push(Letter { time, kind, port, packet });
+        self.outbox[part].events.push(RemoteEvent { time, kind, port, packet });
     }
 
     /// Takes in what another part has sent.
-    pub fn receive(&mut self, post: &mut Letters) {
+    pub fn receive(&mut self, post: &mut Outbox) {
         let mut records = post.records.drain(..);
-        for letter in post.letters.drain(..) {
+        for letter in post.events.drain(..) {
             let mut packet = letter.packet;
             if packet.kind == Kind::Control {
                 let (frame, roots) = post.frames[packet.number as usize];

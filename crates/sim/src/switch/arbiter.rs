@@ -148,7 +148,7 @@ mod tests {
         /// Source, destination and what is left; by flow.
         flows: Vec<(u32, u32, u32)>,
         /// Flows that may send, by what was told of each change.
-        told: Vec<u32>,
+        notified: Vec<u32>,
         /// Ends of flows whose last packets are leaving.
         leaving: Vec<(u32, u32)>,
     }
@@ -156,7 +156,7 @@ mod tests {
     impl Bench {
         fn new(rule: Rule) -> Self {
             let arbiter = Arbiter::of(rule, NODES as usize);
-            Self { arbiter, flows: Vec::new(), told: Vec::new(), leaving: Vec::new() }
+            Self { arbiter, flows: Vec::new(), notified: Vec::new(), leaving: Vec::new() }
         }
 
         fn ends(&self, flow: u32) -> (u32, u32) {
@@ -178,7 +178,7 @@ mod tests {
                 return;
             }
             self.arbiter.sent(flow, self.ends(flow));
-            self.told.retain(|&f| f != flow);
+            self.notified.retain(|&f| f != flow);
             if self.arbiter.rule == Rule::SrptStrict {
                 self.leaving.push(self.ends(flow));
             }
@@ -189,8 +189,8 @@ mod tests {
             self.arbiter.grant(|flow| self.flows[flow as usize].2);
             for (flow, sends) in std::mem::take(&mut self.arbiter.changes) {
                 match sends {
-                    true => self.told.push(flow),
-                    false => self.told.retain(|&f| f != flow),
+                    true => self.notified.push(flow),
+                    false => self.notified.retain(|&f| f != flow),
                 }
             }
         }
@@ -198,8 +198,8 @@ mod tests {
         fn step(&mut self, step: &Step) {
             match *step {
                 Step::Begins { src, by, left } => self.begins(src, (src + by) % NODES, left),
-                Step::Sends { which, packets } if !self.told.is_empty() => {
-                    self.sends(self.told[which % self.told.len()], packets);
+                Step::Sends { which, packets } if !self.notified.is_empty() => {
+                    self.sends(self.notified[which % self.notified.len()], packets);
                 }
                 Step::Left { which } if !self.leaving.is_empty() => {
                     let ends = self.leaving.swap_remove(which % self.leaving.len());
@@ -247,11 +247,11 @@ mod tests {
             let mut bench = Bench::new(Rule::SrptStrict);
             for step in &steps {
                 bench.step(step);
-                prop_assert!(!bench.share(&bench.told, |ends| ends.0), "{:?}", bench.told);
-                prop_assert!(!bench.share(&bench.told, |ends| ends.1), "{:?}", bench.told);
+                prop_assert!(!bench.share(&bench.notified, |ends| ends.0), "{:?}", bench.notified);
+                prop_assert!(!bench.share(&bench.notified, |ends| ends.1), "{:?}", bench.notified);
                 // Between two walks the order may change; who may send does not.
                 bench.grant();
-                prop_assert_eq!(sorted(bench.told.clone()), sorted(bench.greedy()));
+                prop_assert_eq!(sorted(bench.notified.clone()), sorted(bench.greedy()));
             }
         }
 
@@ -262,10 +262,10 @@ mod tests {
             for step in &steps {
                 bench.step(step);
                 bench.grant();
-                prop_assert!(!bench.share(&bench.told, |ends| ends.0));
+                prop_assert!(!bench.share(&bench.notified, |ends| ends.0));
                 let granted = bench.greedy();
-                prop_assert!(granted.iter().all(|flow| bench.told.contains(flow)));
-                for &flow in bench.told.iter().filter(|flow| !granted.contains(flow)) {
+                prop_assert!(granted.iter().all(|flow| bench.notified.contains(flow)));
+                for &flow in bench.notified.iter().filter(|flow| !granted.contains(flow)) {
                     let (src, dst) = bench.ends(flow);
                     prop_assert!(granted.iter().all(|&g| bench.ends(g).0 != src));
                     prop_assert!(granted.iter().any(|&g| bench.ends(g).1 == dst));
@@ -281,10 +281,10 @@ mod tests {
             let mut bench = Bench::new(rule);
             bench.begins(0, 2, 10);
             bench.begins(1, 2, 5);
-            assert_eq!(sorted(bench.told.clone()), senders);
+            assert_eq!(sorted(bench.notified.clone()), senders);
             // One by its own source is heeded under both.
             bench.begins(0, 3, 4);
-            assert_eq!(sorted(bench.told.clone()), [1, 2]);
+            assert_eq!(sorted(bench.notified.clone()), [1, 2]);
         }
     }
 }

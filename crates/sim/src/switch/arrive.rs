@@ -13,7 +13,7 @@ use crate::switch::release::crossed;
 use crate::switch::transmit::kick;
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS};
-use xoff_schemes::flow_control::{FlowControl, Passage, Passenger, Scheme};
+use xoff_schemes::flow_control::{FlowControl, LoopDecision, LoopPacket, Scheme};
 
 /// A packet's last bit arrived at `port`.
 #[inline]
@@ -36,7 +36,7 @@ pub fn arrive(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u3
         }
         next = core.choose(core.egress.ports[port as usize].node, id, next);
     }
-    if core.ingress.tells_storage {
+    if core.ingress.reports_storage {
         let Packet { lane, size, .. } = core.packets[id];
         flow_control.stored(core, port, lane, size);
     }
@@ -59,23 +59,23 @@ fn detour(
 ) -> Option<(u32, bool)> {
     let packet = core.packets[id];
     let (lane, flow, size) = (packet.lane, packet.flow, packet.size);
-    let passenger = Passenger { ingress: port, egress, lane, flow, size, marked: packet.counted() };
-    Some(match flow_control.passes(core, &passenger) {
-        Passage::On => (egress, false),
-        Passage::Aside => (egress, true),
-        Passage::Round(on) => {
+    let loop_packet = LoopPacket { ingress: port, egress, lane, flow, size, marked: packet.counted() };
+    Some(match flow_control.passes(core, &loop_packet) {
+        LoopDecision::Continue => (egress, false),
+        LoopDecision::SetAside => (egress, true),
+        LoopDecision::Circulate(on) => {
             // Its place stays in front of the port that it has missed.
             let packet = &mut core.packets[id];
             packet.set_counted(true);
             packet.hop -= 1;
             (on, false)
         }
-        Passage::Home(at) => {
+        LoopDecision::Exit(at) => {
             core.packets[id].set_counted(false);
             core.packets[id].hop = core.place_before(id, |port| port == at)?;
             (at, false)
         }
-        Passage::Stray => {
+        LoopDecision::NoLoop => {
             core.packets[id].set_counted(false);
             let own = core.egress.ports[port as usize].node;
             let ports = &core.egress.ports;
@@ -158,7 +158,7 @@ fn forward(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, 
     } else {
         core.enqueue(egress, 1 + lane, id);
     }
-    if core.ingress.tells_storage {
+    if core.ingress.reports_storage {
         flow_control.stored(core, port, arrived, size as u32);
     }
     if core.ingress.causes.used() {

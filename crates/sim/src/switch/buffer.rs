@@ -207,7 +207,7 @@ impl Account {
     /// Gives back the charge of a packet of `size` bytes.
     #[inline]
     pub fn release(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> Option<Crossing> {
-        self.give_back(size, size.min(u64::from(self.headroom)), memory, profile)
+        self.release_charge(size, size.min(u64::from(self.headroom)), memory, profile)
     }
 
     /// Gives back `size` bytes at most of what it has of the shared pool; answers how many.
@@ -229,7 +229,7 @@ impl Account {
 
     /// Is charged what others were charged for it, `bytes` at most: in headroom, if it is over, else
     /// of what is free of the shared pool. Answers how many.
-    pub fn take_back(
+    pub fn recharge(
         &mut self,
         bytes: u64,
         memory: &mut Memory,
@@ -286,7 +286,7 @@ impl Account {
     }
 
     #[inline(always)]
-    fn give_back(
+    fn release_charge(
         &mut self,
         size: u64,
         from_headroom: u64,
@@ -320,11 +320,11 @@ impl Account {
         u64::from(self.headroom_peak)
     }
 
-    /// Whether releases that leave it with `kept` bytes could bring it under,
+    /// Whether releases that leave it with `reserved` bytes could bring it under,
     /// with the whole pool free. (An account is only looked at when it releases.)
-    pub fn could_resume(&self, kept: u64, memory: &Memory, profile: &Profile) -> bool {
-        kept < self.held()
-            && profile.resumes_at(kept.min(self.main), kept.saturating_sub(self.main), memory.shared)
+    pub fn could_resume(&self, reserved: u64, memory: &Memory, profile: &Profile) -> bool {
+        reserved < self.held()
+            && profile.resumes_at(reserved.min(self.main), reserved.saturating_sub(self.main), memory.shared)
     }
 }
 

@@ -6,17 +6,17 @@
 
 use crate::core::Core;
 use crate::packet::{Kind, NONE};
-use crate::switch::leaves::Newcomer;
+use crate::switch::leaves::HostEvent;
 use crate::switch::lists::{own_left, waits};
 use crate::switch::pull;
-use xoff_schemes::flow_control::{FlowControl, Passing, Queueing, Scheme};
+use xoff_schemes::flow_control::{FlowControl, QueueEntry, Queueing, Scheme};
 
 impl Core<'_> {
     /// What the scheme is told of a packet at `port`.
-    pub fn passing(&self, port: u32, id: u32) -> Passing {
+    pub fn entry(&self, port: u32, id: u32) -> QueueEntry {
         let packet = &self.packets[id];
         let ingress = (packet.account != NONE).then(|| packet.account / self.lanes as u32);
-        Passing {
+        QueueEntry {
             port,
             lane: packet.lane,
             queue: 0,
@@ -35,8 +35,8 @@ impl Core<'_> {
     }
 
     /// What the scheme is told of a queue pair.
-    pub fn passing_flow(&self, flow: u32) -> Passing {
-        Passing {
+    pub fn passing_flow(&self, flow: u32) -> QueueEntry {
+        QueueEntry {
             port: self.hosts.senders[flow as usize].port(),
             lane: self.plan.flows[flow as usize].lane,
             queue: 0,
@@ -67,28 +67,26 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
         let lane = usize::from(packet.lane);
         return core.enqueue(port, 1 + lane, id);
     }
-    let mut passing = core.passing(port, id);
+    let mut entry = core.entry(port, id);
     let leaf = match core.egress.leaves.queueing {
         Queueing::Numbered { .. } => {
-            passing.queue = flow_control.classify(core, &mut passing);
-            core.egress.leaves.numbered(port, passing.lane, passing.queue)
+            entry.queue = flow_control.classify(core, &mut entry);
+            core.egress.leaves.numbered(port, entry.lane, entry.queue)
         }
-        Queueing::PerFlow | Queueing::PerLane => {
-            core.egress.leaves.of_packet(passing.flow, port, passing.hop)
-        }
+        Queueing::PerFlow | Queueing::PerLane => core.egress.leaves.of_packet(entry.flow, port, entry.hop),
     };
     core.leaf_append(leaf, id);
-    passing.queued = core.egress.queues[core.egress.leaves.list(leaf)].bytes;
-    passing.pausing = core.egress.leaves.get(leaf).pausing;
+    entry.queued = core.egress.queues[core.egress.leaves.list(leaf)].bytes;
+    entry.pausing = core.egress.leaves.get(leaf).pausing;
     if let Some(oracle) = &mut core.blocking {
         oracle.grows(leaf);
     }
-    flow_control.enqueued(core, &mut passing);
+    flow_control.enqueued(core, &mut entry);
     if let Some(oracle) = &mut core.blocking {
         oracle.grows(NONE);
     }
-    core.packets[id].set_counted(passing.counted);
-    core.egress.leaves.get_mut(leaf).pausing = passing.pausing;
+    core.packets[id].set_counted(entry.counted);
+    core.egress.leaves.get_mut(leaf).pausing = entry.pausing;
 }
 
 /// Takes the packet to send from a group that is ready; [`NONE`] if there is none
@@ -129,13 +127,13 @@ pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
 fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
     let port = core.egress.leaves.get(leaf).port;
     let id = core.leaf_take(leaf);
-    let mut passing = core.passing(port, id);
-    passing.queue = core.egress.leaves.number(leaf, passing.lane);
-    passing.queued = core.egress.queues[core.egress.leaves.list(leaf)].bytes;
-    passing.pausing = core.egress.leaves.get(leaf).pausing;
-    flow_control.left(core, &mut passing);
-    core.egress.leaves.get_mut(leaf).pausing = passing.pausing;
-    core.packets[id].set_upstream(passing.queue);
+    let mut entry = core.entry(port, id);
+    entry.queue = core.egress.leaves.number(leaf, entry.lane);
+    entry.queued = core.egress.queues[core.egress.leaves.list(leaf)].bytes;
+    entry.pausing = core.egress.leaves.get(leaf).pausing;
+    flow_control.left(core, &mut entry);
+    core.egress.leaves.get_mut(leaf).pausing = entry.pausing;
+    core.packets[id].set_upstream(entry.queue);
     id
 }
 
@@ -157,29 +155,29 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     id
 }
 
-/// Tells the scheme of a newcomer, which goes into its leaf. The caller then kicks the port.
+/// Reports a host event to the scheme; its flow or packet goes into its leaf. The caller then kicks the port.
 #[cold]
 #[inline(never)]
-pub fn settle_newcomer(core: &mut Core, flow_control: &mut FlowControl) {
-    match std::mem::replace(&mut core.egress.newcomer, Newcomer::None) {
-        Newcomer::None => {}
-        Newcomer::Gone(flow) => own_left(core, flow_control, flow),
-        Newcomer::Answer(id) => {
+pub fn report_host_event(core: &mut Core, flow_control: &mut FlowControl) {
+    match std::mem::replace(&mut core.egress.host_event, HostEvent::None) {
+        HostEvent::None => {}
+        HostEvent::Gone(flow) => own_left(core, flow_control, flow),
+        HostEvent::Answer(id) => {
             let port = core.hops[core.packets[id].hop as usize];
             match core.egress.leaves.pulls {
                 true => pull::enqueue(core, flow_control, port, id),
                 false => enqueue(core, flow_control, port, id),
             }
         }
-        Newcomer::Flow(flow) => {
-            let mut passing = core.passing_flow(flow);
+        HostEvent::Flow(flow) => {
+            let mut entry = core.passing_flow(flow);
             if let Queueing::Numbered { .. } = core.egress.leaves.queueing {
-                passing.queue = flow_control.classify(core, &mut passing);
-                let leaf = core.egress.leaves.numbered(passing.port, passing.lane, passing.queue);
+                entry.queue = flow_control.classify(core, &mut entry);
+                let leaf = core.egress.leaves.numbered(entry.port, entry.lane, entry.queue);
                 core.egress.leaves.assign(flow, leaf);
             }
             core.leaf_join(core.egress.leaves.of_flow(flow), flow);
-            flow_control.enqueued(core, &mut passing);
+            flow_control.enqueued(core, &mut entry);
         }
     }
 }

@@ -43,9 +43,9 @@ impl Core<'_> {
             return;
         }
         let echo = &mut self.hosts.echoes[packet.flow as usize];
-        let told = (*echo).min(0x00ff_ffff);
-        *echo -= told;
-        packet.ahead = Packet::three_bytes(told);
+        let echoed = (*echo).min(0x00ff_ffff);
+        *echo -= echoed;
+        packet.ahead = Packet::three_bytes(echoed);
     }
 
     /// An answer has come to the sender of such a flow, which is not complete yet.
@@ -57,8 +57,8 @@ impl Core<'_> {
         let labelled = &mut self.hosts.labelled[flow as usize];
         let known = packet.kind != Kind::Nack || self.hosts.selective_senders.is_empty();
         let answer = Answer {
-            news: sender.una - labelled.acknowledged,
-            marked: if known { packet.told() } else { 0 },
+            newly_acknowledged: sender.una - labelled.acknowledged,
+            marked: if known { packet.echoed() } else { 0 },
             acknowledged: sender.una,
             sent: sender.highest,
         };

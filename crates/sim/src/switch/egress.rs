@@ -3,7 +3,7 @@
 use crate::faults::Faults;
 use crate::packet::{Arena, Kind, NONE};
 use crate::parallel::partition::Partition;
-use crate::switch::leaves::{Leaves, Newcomer};
+use crate::switch::leaves::{HostEvent, Leaves};
 use crate::switch::port::{Discipline, Port, Queue, Rounds, Wire};
 use std::collections::BTreeMap;
 use xoff_kernel::random::Stream;
@@ -19,7 +19,7 @@ pub struct Egress {
     pub discipline: Discipline,
     /// Queues by flow, if the flow control wants them.
     pub leaves: Leaves,
-    pub newcomer: Newcomer,
+    pub host_event: HostEvent,
     /// By lane.
     pub rules: Vec<Rule>,
     /// By port; empty without ECN.
@@ -52,7 +52,13 @@ pub struct Rule {
 
 impl Egress {
     /// Empty queues, of which `part` will serve those of its devices.
-    pub fn new(plan: &Plan, partition: &Partition, part: usize, faults: &Faults, told: bool) -> Self {
+    pub fn new(
+        plan: &Plan,
+        partition: &Partition,
+        part: usize,
+        faults: &Faults,
+        reports_storage: bool,
+    ) -> Self {
         let topology = &plan.topology;
         let lanes = plan.lanes.len();
         let queues_per_port = 1 + 2 * lanes;
@@ -80,7 +86,7 @@ impl Egress {
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);
         let ecn = || plan.lanes.iter().filter_map(|lane| lane.ecn);
         let marks_at_dequeue = ecn().any(|red| red.at_dequeue);
-        let plain = !told && !leaves.used() && !marks_at_dequeue && !traits.asks_to_leave;
+        let plain = !reports_storage && !leaves.used() && !marks_at_dequeue && !traits.asks_to_leave;
         let red_at = |rate: u64| plan.lanes.iter().map(move |lane| lane.ecn.map(|red| red.at(rate)));
         let reds: Vec<Option<Red>> = match ecn().any(|red| red.per > 0) {
             true => topology.ports.iter().flat_map(|p| red_at(p.rate)).collect(),
@@ -97,7 +103,7 @@ impl Egress {
             rounds: discipline.rounds(ports.len()),
             discipline,
             leaves,
-            newcomer: Newcomer::None,
+            host_event: HostEvent::None,
             rules: plan.lanes.iter().enumerate().map(rule).collect(),
             marking: match ecn().next() {
                 Some(_) => (0..ports.len() as u64).map(|p| Stream::new(plan.seed, "ECN", p)).collect(),

@@ -178,10 +178,10 @@ fn reroute(core: &mut Core, flow_control: &mut FlowControl, change: usize) {
             continue;
         }
         rings.leave(core, flow);
-        by_flow::settle_newcomer(core, flow_control);
+        by_flow::report_host_event(core, flow_control);
         core.set_route(route);
         core.join_ring(flow);
-        by_flow::settle_newcomer(core, flow_control);
+        by_flow::report_host_event(core, flow_control);
         core.post_decision(port);
     }
 }

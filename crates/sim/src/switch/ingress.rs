@@ -19,7 +19,7 @@ pub struct Ingress {
     pub causes: Causes,
     /// The flow control is told what is stored and freed: of every packet, or while a device of this part
     /// is in a loop.
-    pub tells_storage: bool,
+    pub reports_storage: bool,
     /// It is asked about charges; then it is told of storage, too.
     pub follows_charges: bool,
 }
@@ -47,7 +47,7 @@ impl Ingress {
             memories: plan.buffers.iter().map(Memory::new).collect(),
             cell_mask: traits.cell - 1,
             causes: if traits.knows_causes { Causes::new(plan) } else { Causes::default() },
-            tells_storage: traits.hears_storage,
+            reports_storage: traits.reports_storage,
             follows_charges: false,
         }
     }
@@ -71,8 +71,8 @@ impl Ingress {
     }
 
     /// Charges account `to` instead of `from`: see
-    /// [`Loops::hand_over`](xoff_schemes::flow_control::device::Loops::hand_over).
-    pub fn hand_over(&mut self, from: usize, to: usize, bytes: u64) -> u64 {
+    /// [`Loops::transfer_charge`](xoff_schemes::flow_control::device::Loops::transfer_charge).
+    pub fn transfer_charge(&mut self, from: usize, to: usize, bytes: u64) -> u64 {
         let own = &mut self.accounts[from];
         let at = own.memory;
         let memory = &mut self.memories[at as usize];
@@ -83,11 +83,11 @@ impl Ingress {
         shared
     }
 
-    /// Charges an account what others were charged for it, `bytes` at most: see [`Account::take_back`].
-    pub fn take_back(&mut self, account: usize, bytes: u64) -> (u64, Option<Crossing>) {
+    /// Charges an account what others were charged for it, `bytes` at most: see [`Account::recharge`].
+    pub fn recharge(&mut self, account: usize, bytes: u64) -> (u64, Option<Crossing>) {
         let a = &mut self.accounts[account];
         let profile = &self.profiles[usize::from(a.profile)];
-        a.take_back(bytes, &mut self.memories[a.memory as usize], profile)
+        a.recharge(bytes, &mut self.memories[a.memory as usize], profile)
     }
 
     /// Whether an account is over, and would be if it gave back `bytes` that it has outside headroom.

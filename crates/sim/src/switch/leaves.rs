@@ -87,7 +87,7 @@ pub struct Leaves {
 
 /// What has just happened at a host and the scheme has not been told yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Newcomer {
+pub enum HostEvent {
     None,
     Flow(u32),
     /// A packet that answers another.

@@ -234,7 +234,7 @@ pub fn waits(core: &Core, id: u32) -> bool {
 
 /// A queue pair has nothing to send for now, and has left its leaf.
 pub fn own_left(core: &mut Core, flow_control: &mut FlowControl, flow: u32) {
-    let mut passing = core.passing_flow(flow);
-    passing.queue = core.egress.leaves.number(core.egress.leaves.of_flow(flow), passing.lane);
-    flow_control.left(core, &mut passing);
+    let mut entry = core.passing_flow(flow);
+    entry.queue = core.egress.leaves.number(core.egress.leaves.of_flow(flow), entry.lane);
+    flow_control.left(core, &mut entry);
 }

@@ -20,7 +20,7 @@ impl device::Loops for Core<'_> {
     fn enter_loop(&mut self, port: u32, lane: u8) {
         self.resume(port, lane);
         self.egress.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
-        self.ingress.tells_storage = true;
+        self.ingress.reports_storage = true;
         // A host's own answers have no room in the loop that they leave and could come back to.
         let queue = 1 + usize::from(lane);
         let list = &mut self.egress.queues[self.egress.ports[port as usize].first_queue as usize + queue];
@@ -87,23 +87,23 @@ impl device::Loops for Core<'_> {
     }
 
     fn follow_charges(&mut self, follow: bool) {
-        let told = self.egress.loops > 0 || self.plan.flow_control.traits().hears_storage;
-        (self.ingress.follows_charges, self.ingress.tells_storage) = (follow, follow || told);
+        let reports = self.egress.loops > 0 || self.plan.flow_control.traits().reports_storage;
+        (self.ingress.follows_charges, self.ingress.reports_storage) = (follow, follow || reports);
     }
 
-    fn give_back(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing> {
+    fn release_charge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing> {
         let account = self.account(port, lane);
         let crossing = self.ingress.release(self.plan, port, account as u32, bytes)?;
         self.crosses(account as u32, crossing)
     }
 
-    fn hand_over(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64 {
-        self.ingress.hand_over(self.account(from, lane), self.account(to, lane), bytes)
+    fn transfer_charge(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64 {
+        self.ingress.transfer_charge(self.account(from, lane), self.account(to, lane), bytes)
     }
 
     fn charge(&mut self, port: u32, lane: u8, bytes: u64) -> (u64, Option<Crossing>) {
         let account = self.account(port, lane);
-        let (taken, crossing) = self.ingress.take_back(account, bytes);
+        let (taken, crossing) = self.ingress.recharge(account, bytes);
         (taken, crossing.and_then(|crossing| self.crosses(account as u32, crossing)))
     }
 

@@ -30,7 +30,7 @@ impl Core<'_> {
     /// What `port` sends over, whatever its queues do.
     pub fn wire_of(&self, port: u32) -> Wire {
         match self.egress.ports[port as usize].wire {
-            Wire::Odd => self.repairs.modes.wires[&port],
+            Wire::Special => self.repairs.modes.wires[&port],
             wire => wire,
         }
     }
@@ -59,8 +59,8 @@ impl Core<'_> {
     /// From now on there is more to look up where `port` sends.
     pub fn make_odd(&mut self, port: u32) {
         let wire = &mut self.egress.ports[port as usize].wire;
-        if *wire != Wire::Odd {
-            self.repairs.modes.wires.insert(port, std::mem::replace(wire, Wire::Odd));
+        if *wire != Wire::Special {
+            self.repairs.modes.wires.insert(port, std::mem::replace(wire, Wire::Special));
         }
     }
 

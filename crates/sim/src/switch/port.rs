@@ -52,7 +52,7 @@ pub enum Wire {
     Faulty,
     /// Whatever it is: a queue of the port does not simply obey, or it is tapped. See
     /// [`crate::switch::modes`] and [`crate::tap`].
-    Odd,
+    Special,
 }
 
 impl Port {

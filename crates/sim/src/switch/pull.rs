@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::packet::{Kind, NONE};
 use crate::switch::leaves::{Leaf, Turn};
 use crate::switch::lists::{own_left, waits};
-use xoff_schemes::flow_control::{FlowControl, Passing, Pulled, Scheme};
+use xoff_schemes::flow_control::{FlowControl, Pulled, QueueEntry, Scheme};
 
 /// Puts a packet into its queue of `port`; it is charged to its ingress already. The
 /// caller then kicks the port.
@@ -30,12 +30,12 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
         if all <= quiet || core.pulled_bytes(port, lane, 0) <= quiet {
             return;
         }
-        let mut passing = core.passing(port, id);
-        return told(core, flow_control, &mut passing);
+        let mut entry = core.entry(port, id);
+        return notify(core, flow_control, &mut entry);
     }
-    let mut passing = core.passing(port, id);
-    passing.queue = flow_control.classify(core, &mut passing);
-    join(core, flow_control, id, &mut passing);
+    let mut entry = core.entry(port, id);
+    entry.queue = flow_control.classify(core, &mut entry);
+    join(core, flow_control, id, &mut entry);
 }
 
 fn pulled(flow_control: &FlowControl) -> &Pulled {
@@ -43,22 +43,22 @@ fn pulled(flow_control: &FlowControl) -> &Pulled {
 }
 
 /// A packet joins the queue that the scheme has chosen.
-fn join(core: &mut Core, flow_control: &mut FlowControl, id: u32, passing: &mut Passing) {
-    core.packets[id].set_upstream(passing.passed);
-    match passing.queue {
-        0 => core.enqueue(passing.port, 1 + usize::from(passing.lane), id),
-        number => core.leaf_append(core.egress.leaves.numbered(passing.port, passing.lane, number), id),
+fn join(core: &mut Core, flow_control: &mut FlowControl, id: u32, entry: &mut QueueEntry) {
+    core.packets[id].set_upstream(entry.passed);
+    match entry.queue {
+        0 => core.enqueue(entry.port, 1 + usize::from(entry.lane), id),
+        number => core.leaf_append(core.egress.leaves.numbered(entry.port, entry.lane, number), id),
     }
-    told(core, flow_control, passing);
+    notify(core, flow_control, entry);
 }
 
 /// Tells the scheme that a packet has joined its queue.
-fn told(core: &mut Core, flow_control: &mut FlowControl, passing: &mut Passing) {
-    passing.queued = core.pulled_bytes(passing.port, passing.lane, passing.queue);
+fn notify(core: &mut Core, flow_control: &mut FlowControl, entry: &mut QueueEntry) {
+    entry.queued = core.pulled_bytes(entry.port, entry.lane, entry.queue);
     if let Some(oracle) = &mut core.blocking {
-        oracle.grows(core.egress.leaves.numbered(passing.port, passing.lane, passing.queue));
+        oracle.grows(core.egress.leaves.numbered(entry.port, entry.lane, entry.queue));
     }
-    flow_control.enqueued(core, passing);
+    flow_control.enqueued(core, entry);
     if let Some(oracle) = &mut core.blocking {
         oracle.grows(NONE);
     }
@@ -90,10 +90,10 @@ fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
 
 /// Tells the scheme that a packet has left a queue.
 fn left(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, number: u16) {
-    let mut passing = core.passing(port, id);
-    passing.queue = number;
-    passing.queued = core.pulled_bytes(port, passing.lane, number);
-    flow_control.left(core, &mut passing);
+    let mut entry = core.entry(port, id);
+    entry.queue = number;
+    entry.queued = core.pulled_bytes(port, entry.lane, number);
+    flow_control.left(core, &mut entry);
 }
 
 /// Takes the first packet that waits in a group, in whatever order of its queues.
@@ -168,13 +168,13 @@ fn push(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize
             continue;
         }
         let id = take(core, flow_control, leaf);
-        let mut passing = core.passing(port, id);
-        passing.queue = core.egress.leaves.number(leaf, lane);
-        passing.passed = core.packets[id].upstream();
-        passing.queue = flow_control.onward(core, &mut passing);
+        let mut entry = core.entry(port, id);
+        entry.queue = core.egress.leaves.number(leaf, lane);
+        entry.passed = core.packets[id].upstream();
+        entry.queue = flow_control.onward(core, &mut entry);
         core.moved(leaf, id);
         // To the output queue like what arrives: it may be congested by this.
-        join(core, flow_control, id, &mut passing);
+        join(core, flow_control, id, &mut entry);
     }
 }
 
@@ -185,10 +185,10 @@ fn pull(core: &mut Core, flow_control: &mut FlowControl, mut leaf: u32, lane: u8
     let queue = usize::from(queue);
     loop {
         let id = take(core, flow_control, leaf);
-        let mut passing = core.passing(port, id);
-        passing.queue = core.egress.leaves.number(leaf, lane);
-        passing.passed = core.packets[id].upstream();
-        let next = flow_control.onward(core, &mut passing);
+        let mut entry = core.entry(port, id);
+        entry.queue = core.egress.leaves.number(leaf, lane);
+        entry.passed = core.packets[id].upstream();
+        let next = flow_control.onward(core, &mut entry);
         if next == 0 {
             if core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head == NONE
             {
@@ -199,8 +199,8 @@ fn pull(core: &mut Core, flow_control: &mut FlowControl, mut leaf: u32, lane: u8
             return take_first(core, flow_control, port, queue);
         }
         core.moved(leaf, id);
-        passing.queue = next;
-        join(core, flow_control, id, &mut passing);
+        entry.queue = next;
+        join(core, flow_control, id, &mut entry);
         leaf = core.egress.leaves.numbered(port, lane, next);
         if core.egress.leaves.get(leaf).paused {
             return NONE;
@@ -223,17 +223,17 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
         if pulled.quiet_up_to(port, lane) > 0 && leaf == free {
             return make(core, flow_control, leaf, size);
         }
-        let mut passing = core.passing_flow(flow);
-        passing.queue = core.egress.leaves.number(leaf, lane);
-        let now = flow_control.onward(core, &mut passing);
-        let to = core.egress.leaves.numbered(port, passing.lane, now);
+        let mut entry = core.passing_flow(flow);
+        entry.queue = core.egress.leaves.number(leaf, lane);
+        let now = flow_control.onward(core, &mut entry);
+        let to = core.egress.leaves.numbered(port, entry.lane, now);
         if to != leaf {
             core.leaf_shift(leaf);
-            flow_control.left(core, &mut passing);
+            flow_control.left(core, &mut entry);
             core.egress.leaves.assign(flow, to);
             core.leaf_join(to, flow);
-            passing.queue = now;
-            flow_control.enqueued(core, &mut passing);
+            entry.queue = now;
+            flow_control.enqueued(core, &mut entry);
             continue;
         }
         if core.egress.leaves.get(leaf).paused {

@@ -13,7 +13,7 @@ pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, eg
         core.ingress.causes.leaves(account, core.plan.topology.ports[egress as usize].index);
     }
     let charge = core.ingress.in_cells(size);
-    if core.ingress.tells_storage {
+    if core.ingress.reports_storage {
         return frees(core, flow_control, account, egress, charge);
     }
     if let Some(crossing) = core.ingress.release(core.plan, account / core.lanes as u32, account, charge) {
@@ -27,7 +27,7 @@ fn frees(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: 
     let lanes = core.lanes as u32;
     let (ingress, lane) = (account / lanes, (account % lanes) as u8);
     if core.ingress.follows_charges {
-        flow_control.gives_back(core, ingress, egress, lane, charge);
+        flow_control.on_release(core, ingress, egress, lane, charge);
     } else if let Some(crossing) =
         core.ingress.release(core.plan, account / core.lanes as u32, account, charge)
     {

@@ -5,7 +5,7 @@ use crate::kind;
 use crate::packet::{Kind, NONE};
 use crate::switch::by_flow;
 use crate::switch::failures::purge;
-use crate::switch::leaves::Newcomer;
+use crate::switch::leaves::HostEvent;
 use crate::switch::port::{Port, Queue, Wire};
 use crate::switch::pull;
 use crate::switch::release::release;
@@ -15,8 +15,8 @@ use xoff_schemes::flow_control::{FlowControl, Mode, Scheme};
 /// Something was given to `port`: it starts if it can.
 #[inline(always)]
 pub fn kick(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
-    if core.egress.newcomer != Newcomer::None {
-        by_flow::settle_newcomer(core, flow_control);
+    if core.egress.host_event != HostEvent::None {
+        by_flow::report_host_event(core, flow_control);
     }
     let p = &mut core.egress.ports[port as usize];
     if p.pending || p.eligible() == 0 {
@@ -192,14 +192,14 @@ fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, qu
 fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
     let Port { peer, wire: seen, .. } = core.egress.ports[port as usize];
     let (wire, is_control) = (core.wire_of(port), core.packets[id].kind == Kind::Control);
-    if seen == Wire::Odd && !is_control && core.mode(port, core.packets[id].lane) == Mode::Forward {
+    if seen == Wire::Special && !is_control && core.mode(port, core.packets[id].lane) == Mode::Forward {
         core.packets[id].set_against(peer);
     }
     if is_control {
         core.note_control(port, id);
     }
     let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
-    if seen == Wire::Odd {
+    if seen == Wire::Special {
         core.tap(port, id, arrival, lost);
     }
     let (at, what) = match is_control && !lost {
@@ -209,6 +209,6 @@ fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
     };
     match wire {
         Wire::Inner | Wire::Link => core.post(at, what, peer, id),
-        Wire::Away | Wire::Faulty | Wire::Odd => core.send_over(at, what, peer, id),
+        Wire::Away | Wire::Faulty | Wire::Special => core.send_over(at, what, peer, id),
     }
 }

@@ -49,7 +49,7 @@ use super::registry::FlowControl;
 use super::remarks::never_paused;
 use super::seam::range;
 use super::{
-    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits,
+    ControlFrame, Machine, Numbers, Parameters, PauseScope, QueueEntry, Queueing, Scheme, Seen, Traits,
 };
 use table::Table;
 use xoff_kernel::random::mix;
@@ -175,18 +175,18 @@ impl Bfc {
     }
 
     /// A side of a port and lane: what is forwarded, or the host's own flows.
-    fn side(&self, packet: &Passing) -> usize {
+    fn side(&self, packet: &QueueEntry) -> usize {
         (packet.port as usize * self.lanes + usize::from(packet.lane)) * 2 + usize::from(packet.own)
     }
 
-    fn virtual_flow(&self, packet: &Passing) -> u32 {
+    fn virtual_flow(&self, packet: &QueueEntry) -> u32 {
         let tuple = u64::from(packet.flow) << 1 | u64::from(packet.answer);
         // A salt, so that this hash is not that of the routing.
         (mix(tuple ^ 0x6266_6300_0000_0000) % u64::from(self.params.virtual_flows)) as u32
     }
 
     /// How long a flow keeps its queue after its last packet.
-    fn keep(&self, packet: &Passing) -> Time {
+    fn keep(&self, packet: &QueueEntry) -> Time {
         let hop = self.params.hop_rtt[packet.ingress.unwrap_or(packet.port) as usize];
         hop.saturating_mul(u64::from(self.params.keep))
     }
@@ -197,7 +197,7 @@ impl Bfc {
     }
 
     /// Index of the counter against the queue that the packet came from.
-    fn counter(&self, ingress: u32, packet: &Passing) -> usize {
+    fn counter(&self, ingress: u32, packet: &QueueEntry) -> usize {
         let lane = ingress as usize * self.lanes + usize::from(packet.lane);
         lane * 2 * usize::from(self.params.queues) + usize::from(packet.upstream)
     }
@@ -216,7 +216,7 @@ impl Bfc {
     }
 
     /// The last counted packet of counter `at` has left: resume, now or in its turn.
-    fn resume(&mut self, device: &mut impl Queues, at: usize, side: usize, packet: &Passing) {
+    fn resume(&mut self, device: &mut impl Queues, at: usize, side: usize, packet: &QueueEntry) {
         let interval = self.params.resume_interval;
         if interval > 0 {
             let number = packet.queue % self.params.queues;
@@ -244,7 +244,7 @@ impl Machine for Bfc {
 }
 
 impl<D: Queues> Scheme<D> for Bfc {
-    fn classify(&mut self, device: &mut D, packet: &mut Passing) -> u16 {
+    fn classify(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         let (side, flow, now) = (self.side(packet), self.virtual_flow(packet), device.now());
         let first = if packet.own { self.params.queues } else { 0 };
         let keep = self.keep(packet);
@@ -267,7 +267,7 @@ impl<D: Queues> Scheme<D> for Bfc {
         first + entry.queue
     }
 
-    fn enqueued(&mut self, device: &mut D, packet: &mut Passing) {
+    fn enqueued(&mut self, device: &mut D, packet: &mut QueueEntry) {
         let (side, flow) = (self.side(packet), self.virtual_flow(packet));
         let entry = self.tables[side].entry(flow);
         entry.packets += 1;
@@ -295,7 +295,7 @@ impl<D: Queues> Scheme<D> for Bfc {
         }
     }
 
-    fn left(&mut self, device: &mut D, packet: &mut Passing) {
+    fn left(&mut self, device: &mut D, packet: &mut QueueEntry) {
         let (side, flow, now) = (self.side(packet), self.virtual_flow(packet), device.now());
         let kept_until = now.saturating_add(self.keep(packet));
         let entry = self.tables[side].entry(flow);

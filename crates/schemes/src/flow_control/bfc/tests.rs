@@ -20,8 +20,8 @@ fn bfc(queues: u16, change: impl Fn(&mut BfcParams)) -> (Bfc, Notes) {
 }
 
 /// A packet of `flow` from queue `upstream` of the neighbour at port 1, for port 0.
-fn packet(flow: u32, upstream: u16) -> Passing {
-    Passing {
+fn packet(flow: u32, upstream: u16) -> QueueEntry {
+    QueueEntry {
         port: 0,
         lane: 0,
         queue: 0,
@@ -40,7 +40,7 @@ fn packet(flow: u32, upstream: u16) -> Passing {
 }
 
 /// A packet comes in, with so many bytes in its queue then.
-fn enter(bfc: &mut Bfc, device: &mut Notes, flow: u32, upstream: u16, queued: u64) -> Passing {
+fn enter(bfc: &mut Bfc, device: &mut Notes, flow: u32, upstream: u16, queued: u64) -> QueueEntry {
     let mut p = packet(flow, upstream);
     p.queue = bfc.classify(device, &mut p);
     p.queued = queued;
@@ -146,7 +146,7 @@ fn resumes_of_one_queue_keep_their_distance() {
 #[test]
 fn own_flows_have_queues_of_their_own_numbers() {
     let (mut bfc, mut device) = bfc(8, |_| {});
-    let mut p = Passing { own: true, ingress: None, ..packet(0, 0) };
+    let mut p = QueueEntry { own: true, ingress: None, ..packet(0, 0) };
     p.queue = bfc.classify(&mut device, &mut p);
     assert_eq!(p.queue, 8 + 1);
     bfc.enqueued(&mut device, &mut p);

@@ -367,7 +367,7 @@ impl Bifrost {
     }
 
     /// Algorithm 3.
-    pub(super) fn fed_back(&mut self, device: &mut impl Device, port: u32, frame: &FeedbackFrame) {
+    pub(super) fn on_feedback(&mut self, device: &mut impl Device, port: u32, frame: &FeedbackFrame) {
         let Some(i) = self.granted(port) else { return };
         let (priorities, leftover) = (&self.priorities, self.leftover);
         let Granted { params, tokens: Some(tokens) } = &mut self.granted[i] else { return };
@@ -418,7 +418,7 @@ impl<D: Device> Scheme<D> for Bifrost {
 
     fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
         match frame {
-            ControlFrame::Feedback(feedback) => self.fed_back(device, port, feedback),
+            ControlFrame::Feedback(feedback) => self.on_feedback(device, port, feedback),
             _ => self.pfc.received(device, port, frame),
         }
     }
@@ -516,7 +516,7 @@ mod tests {
             let mut bifrost = Bifrost::new(&params, 2, &[3]);
             let mut device = Notes { now: 500, ..Notes::default() };
             let frame = FeedbackFrame { enabled: 8, whole: false, total: 9_000, each: [9_000; 8] };
-            bifrost.fed_back(&mut device, 0, &frame);
+            bifrost.on_feedback(&mut device, 0, &frame);
             device.now += at;
             assert_eq!(bifrost.may_leave(&mut device, 0, 0, 1_000), may, "after {at} ps");
         }

@@ -299,7 +299,7 @@ impl Breaker {
     }
 
     /// A message has come: the control plane takes its time.
-    pub(super) fn hears(&mut self, device: &mut (impl Causes + Repair), port: u32, frame: &ProbeFrame) {
+    pub(super) fn on_probe(&mut self, device: &mut (impl Causes + Repair), port: u32, frame: &ProbeFrame) {
         if self.params.first[port as usize].is_none() {
             return;
         }
@@ -508,7 +508,7 @@ impl<D: Causes + Repair> Scheme<D> for Breaker {
     fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
         let pfc = match frame {
             ControlFrame::Pfc(pfc) => pfc,
-            ControlFrame::Probe(probe) => return self.hears(device, port, probe),
+            ControlFrame::Probe(probe) => return self.on_probe(device, port, probe),
             _ => return,
         };
         for (priority, quanta) in pfc.entries() {

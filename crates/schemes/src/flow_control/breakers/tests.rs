@@ -44,7 +44,7 @@ fn poll(b: &mut Breaker, d: &mut Notes) {
 
 /// A probe comes in by a port at `us`; what has become of it 2 us later, and not before.
 fn probe(b: &mut Breaker, d: &mut Notes, us: Time, port: u32, frame: ProbeFrame) -> Vec<String> {
-    assert!(at(b, d, us, |b, d| b.hears(d, port, &frame)).is_empty());
+    assert!(at(b, d, us, |b, d| b.on_probe(d, port, &frame)).is_empty());
     at(b, d, us + 2, |b, d| b.timer(d, b.inbox_of(port)))
 }
 
@@ -146,18 +146,18 @@ fn a_device_that_is_told_makes_room_and_tells_the_next() {
     let (mut b, mut d) = breaker(Cure::Room(5_000));
     d.enlarged = Some(7_000);
     d.over.insert((0, 0));
-    let told = |ports: &[u32]| ProbeFrame { word: Word::Room, ..frame(0, 99, ports) };
+    let room_frame = |ports: &[u32]| ProbeFrame { word: Word::Room, ..frame(0, 99, ports) };
     let done = ["enlarge 0/0 5000", "send 0 [(3, 0)]"];
-    assert_eq!(probe(&mut b, &mut d, 5, 0, told(&[1, 60]))[..2], done);
-    assert_eq!(probe(&mut b, &mut d, 9, 0, told(&[1, 60]))[2], "Room 1 0:99 [60]");
+    assert_eq!(probe(&mut b, &mut d, 5, 0, room_frame(&[1, 60]))[..2], done);
+    assert_eq!(probe(&mut b, &mut d, 9, 0, room_frame(&[1, 60]))[2], "Room 1 0:99 [60]");
     // Behind the last one lies the master; another device's port is not for this one.
-    assert_eq!(probe(&mut b, &mut d, 15, 0, told(&[1])), done);
-    assert_eq!(probe(&mut b, &mut d, 19, 0, told(&[70, 60])), done);
+    assert_eq!(probe(&mut b, &mut d, 15, 0, room_frame(&[1])), done);
+    assert_eq!(probe(&mut b, &mut d, 19, 0, room_frame(&[70, 60])), done);
     // What does not pause gets nothing; nor does anyone where the pool has nothing.
     d.over.clear();
-    assert_eq!(probe(&mut b, &mut d, 25, 0, told(&[1, 60])), ["Room 1 0:99 [60]"]);
+    assert_eq!(probe(&mut b, &mut d, 25, 0, room_frame(&[1, 60])), ["Room 1 0:99 [60]"]);
     (d.enlarged, d.over) = (None, [(0, 0)].into());
-    assert_eq!(probe(&mut b, &mut d, 29, 0, told(&[1])), ["enlarge 0/0 5000"]);
+    assert_eq!(probe(&mut b, &mut d, 29, 0, room_frame(&[1])), ["enlarge 0/0 5000"]);
     assert_eq!(b.tally().failed, 1);
 }
 

@@ -121,11 +121,11 @@ impl CreditPacket {
 
     /// A packet that says these numbers, as far as its form can.
     pub fn new(form: Form, lane: u8, sent: u64, limit: u64) -> Self {
-        let told = |blocks: u64| match form {
+        let encoded = |blocks: u64| match form {
             Form::Narrow => blocks % MODULUS,
             Form::Wide => blocks,
         };
-        Self { form, lane, sent: told(sent), limit: told(limit) }
+        Self { form, lane, sent: encoded(sent), limit: encoded(limit) }
     }
 
     /// Bytes on the wire, delimiters included.

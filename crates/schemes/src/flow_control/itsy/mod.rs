@@ -173,7 +173,7 @@ pub struct Itsy {
     /// By port and lane, of the ingress queue.
     queues: Vec<Queue>,
     /// By port and lane: the checks that a paused egress queue was told.
-    told: Vec<Vec<Check>>,
+    reported: Vec<Vec<Check>>,
     triggers: Vec<Trigger>,
     detections: Vec<Detection>,
     /// Checks that triggers dropped which were not their own.
@@ -188,7 +188,7 @@ impl Itsy {
             params: params.clone(),
             priorities: priorities.to_vec(),
             queues: vec![Queue::default(); queues],
-            told: vec![Vec::new(); queues],
+            reported: vec![Vec::new(); queues],
             triggers: Vec::new(),
             detections: Vec::new(),
             discarded: 0,
@@ -248,9 +248,9 @@ impl Itsy {
             return Self::send(device, port, check);
         }
         for egress in paused {
-            for i in 0..self.told[self.at(egress, lane)].len() {
-                let check = self.told[self.at(egress, lane)][i];
-                self.hears(device, port, lane, egress, check);
+            for i in 0..self.reported[self.at(egress, lane)].len() {
+                let check = self.reported[self.at(egress, lane)][i];
+                self.on_check(device, port, lane, egress, check);
             }
         }
     }
@@ -266,7 +266,7 @@ impl Itsy {
         }
     }
 
-    fn hears_pfc(&mut self, device: &mut (impl Causes + Repair), port: u32, frame: &PfcFrame) {
+    fn on_pfc(&mut self, device: &mut (impl Causes + Repair), port: u32, frame: &PfcFrame) {
         for (priority, quanta) in frame.entries() {
             if let Some(lane) = self.priorities.iter().position(|&p| p == priority)
                 && quanta == 0
@@ -278,7 +278,14 @@ impl Itsy {
     }
 
     /// A check has come to `egress`, where packets of the ingress queue wait.
-    fn hears(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8, egress: u32, check: Check) {
+    fn on_check(
+        &mut self,
+        device: &mut (impl Causes + Repair),
+        port: u32,
+        lane: u8,
+        egress: u32,
+        check: Check,
+    ) {
         let at = self.at(port, lane);
         let own = self.own(device, port, lane);
         let queue = &mut self.queues[at];
@@ -310,7 +317,7 @@ impl Itsy {
     /// The egress queue goes on.
     fn goes(&mut self, device: &mut (impl Causes + Repair), egress: u32, lane: u8) {
         let at = self.at(egress, lane);
-        self.told[at].clear();
+        self.reported[at].clear();
         let ports: Vec<u32> = Self::ports(device, egress).collect();
         for port in ports {
             let queue = self.at(port, lane);
@@ -394,7 +401,7 @@ impl<D: Causes + Repair> Scheme<D> for Itsy {
             ControlFrame::Itsy(frame) => (&frame.pfc, Some(frame.check)),
             _ => return,
         };
-        self.hears_pfc(device, port, pfc);
+        self.on_pfc(device, port, pfc);
         let Some(check) = check else { return };
         // A priority that this device does not use has no queue to pause.
         let Some(lane) = self.priorities.iter().position(|&p| p == check.priority) else { return };
@@ -404,22 +411,22 @@ impl<D: Causes + Repair> Scheme<D> for Itsy {
             return;
         }
         let at = self.at(port, lane);
-        match self.told[at].iter_mut().find(|known| known.same_source(&check)) {
+        match self.reported[at].iter_mut().find(|known| known.same_source(&check)) {
             Some(known) => *known = check,
-            None => self.told[at].push(check),
+            None => self.reported[at].push(check),
         }
         let causes: Vec<u32> =
             Self::ports(device, port).filter(|&cause| device.waits(cause, port, lane)).collect();
         for cause in causes {
-            self.hears(device, cause, lane, port, check);
+            self.on_check(device, cause, lane, port, check);
         }
     }
 
     /// The first packet of `ingress` waits in `lane` of `egress`: it has a cause more.
     fn waits(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8) {
-        for i in 0..self.told[self.at(egress, lane)].len() {
-            let check = self.told[self.at(egress, lane)][i];
-            self.hears(device, ingress, lane, egress, check);
+        for i in 0..self.reported[self.at(egress, lane)].len() {
+            let check = self.reported[self.at(egress, lane)][i];
+            self.on_check(device, ingress, lane, egress, check);
         }
     }
 

@@ -25,7 +25,7 @@ use super::pause_time;
 use super::registry::FlowControl;
 use super::remarks::never_paused;
 use super::seam::range;
-use super::{ControlFrame, Machine, Parameters, Passing, PauseScope, Queueing, Scheme, Seen, Traits};
+use super::{ControlFrame, Machine, Parameters, PauseScope, QueueEntry, Queueing, Scheme, Seen, Traits};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_net::human;
@@ -81,7 +81,7 @@ impl Parameters for PerFlowQueueParams {
 }
 
 /// Per-flow queues on every port of a run. Whether a queue has paused its flow
-/// is the device's to keep ([`Passing::pausing`]).
+/// is the device's to keep ([`QueueEntry::pausing`]).
 #[derive(Clone, Debug)]
 pub struct PerFlowQueue {
     params: PerFlowQueueParams,
@@ -105,7 +105,7 @@ impl Machine for PerFlowQueue {
 }
 
 impl<D: Queues> Scheme<D> for PerFlowQueue {
-    fn enqueued(&mut self, device: &mut D, packet: &mut Passing) {
+    fn enqueued(&mut self, device: &mut D, packet: &mut QueueEntry) {
         let Some(ingress) = packet.ingress else { return };
         if packet.queued < self.params.pause[ingress as usize] {
             return;
@@ -119,7 +119,7 @@ impl<D: Queues> Scheme<D> for PerFlowQueue {
         self.lasting.pause(device, ingress, packet.lane, Target::Flow(packet.flow), packet.port);
     }
 
-    fn left(&mut self, device: &mut D, packet: &mut Passing) {
+    fn left(&mut self, device: &mut D, packet: &mut QueueEntry) {
         if !packet.pausing {
             return;
         }
@@ -166,8 +166,8 @@ mod tests {
         PerFlowQueue::new(&PerFlowQueueParams { pause, resume, response_time: 0, pause_time }, 3, &[3])
     }
 
-    fn packet() -> Passing {
-        Passing {
+    fn packet() -> QueueEntry {
+        QueueEntry {
             port: 0,
             lane: 0,
             queue: 0,
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn two_queues_of_one_flow_hold_one_pause() {
         let (mut pfq, mut device) = (pfq(1_000_000), Notes::default());
-        let mut ways = [packet(), Passing { port: 2, ..packet() }];
+        let mut ways = [packet(), QueueEntry { port: 2, ..packet() }];
         for way in &mut ways {
             way.queued = 3_000;
             pfq.enqueued(&mut device, way);

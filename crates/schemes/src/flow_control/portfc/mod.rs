@@ -72,7 +72,7 @@ use super::seam::range;
 use super::seen::{OnwardQueues, Pausers, PortQueues};
 use super::size::links::{Links, Report};
 use super::{
-    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Queueing, RelayOrder, Scheme, Seen,
+    ControlFrame, Machine, Numbers, Parameters, PauseScope, QueueEntry, Queueing, RelayOrder, Scheme, Seen,
     Traits,
 };
 use bound::Bound;
@@ -367,7 +367,7 @@ impl PortFc {
     }
 
     /// The set of a packet's queue, of a packet at a switch.
-    fn set_of(&self, packet: &Passing) -> Option<usize> {
+    fn set_of(&self, packet: &QueueEntry) -> Option<usize> {
         let map = &self.params.map;
         let node = map.place(packet.port).node;
         (!node).then(|| if packet.queue < map.n - 1 { IHFQ } else { DDQ })
@@ -413,7 +413,7 @@ impl PortFc {
 impl Machine for PortFc {}
 
 impl<D: Queues> Scheme<D> for PortFc {
-    fn classify(&mut self, _: &mut D, packet: &mut Passing) -> u16 {
+    fn classify(&mut self, _: &mut D, packet: &mut QueueEntry) -> u16 {
         let map = &self.params.map;
         if !packet.own && map.place(packet.port).node {
             return map.relay();
@@ -422,7 +422,7 @@ impl<D: Queues> Scheme<D> for PortFc {
     }
 
     /// Algorithm 1, behind its admission.
-    fn enqueued(&mut self, device: &mut D, packet: &mut Passing) {
+    fn enqueued(&mut self, device: &mut D, packet: &mut QueueEntry) {
         let Some(set) = self.set_of(packet) else { return };
         let port = packet.port as usize;
         let xoff = if set == IHFQ { self.params.xoff[port] } else { self.params.ddq_xoff[port] };
@@ -436,7 +436,7 @@ impl<D: Queues> Scheme<D> for PortFc {
     }
 
     /// Algorithm 2.
-    fn left(&mut self, device: &mut D, packet: &mut Passing) {
+    fn left(&mut self, device: &mut D, packet: &mut QueueEntry) {
         let Some(set) = self.set_of(packet) else { return };
         let port = packet.port as usize;
         let xon = if set == IHFQ { self.params.xon[port] } else { self.params.ddq_xon[port] };

@@ -182,8 +182,8 @@ fn portfc(variant: Variant) -> PortFc {
     PortFc::new(&params(variant), ndc().len())
 }
 
-fn packet(port: u32, queue: u16) -> Passing {
-    Passing {
+fn packet(port: u32, queue: u16) -> QueueEntry {
+    QueueEntry {
         port,
         lane: 0,
         queue,
@@ -231,7 +231,7 @@ fn the_sum_of_the_forwarding_queues_pauses_all_other_ports() {
 #[test]
 fn two_flags_keep_the_sets_apart_and_one_does_not() {
     let port = switch(17, 1);
-    let told = |variant| {
+    let frames_with = |variant| {
         let mut fc = portfc(variant);
         let mut device = Notes { ports: vec![port, switch(17, 0)], ..Notes::default() };
         for queue in [3, 3, 0, 1, 2] {
@@ -243,12 +243,12 @@ fn two_flags_keep_the_sets_apart_and_one_does_not() {
         drain(&mut device)
     };
     let other = switch(17, 0);
-    let both = told(Variant::default());
+    let both = frames_with(Variant::default());
     assert_eq!(
         both,
         ["stop q3", "stop q2", "go q1", "go q3"].map(|w| w.replace(' ', &format!(" {other} ")) + " p1")
     );
-    let one = told(Variant { one_flag: true, ..Variant::default() });
+    let one = frames_with(Variant { one_flag: true, ..Variant::default() });
     // The DDQ's pause was sent; what is resumed are the IHFQs, and never the DDQ.
     assert_eq!(one, ["stop q3", "go q1"].map(|w| w.replace(' ', &format!(" {other} ")) + " p1"));
 }

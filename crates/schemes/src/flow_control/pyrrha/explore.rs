@@ -76,9 +76,9 @@ impl Net {
         self.queues.get(&(port, queue)).map_or(0, |q| q.len() as u64 * SIZE)
     }
 
-    fn passing(&self, packet: &Packet, queue: u16) -> Passing {
+    fn entry(&self, packet: &Packet, queue: u16) -> QueueEntry {
         let port = WAYS[usize::from(packet.flow)][usize::from(packet.at)];
-        Passing {
+        QueueEntry {
             port,
             lane: 0,
             queue,
@@ -299,19 +299,19 @@ impl World {
     }
 
     fn comes(&mut self, mut packet: Packet) {
-        let mut passing = self.net.passing(&packet, 0);
-        passing.queue = self.pyrrha.classify(&mut self.net, &mut passing);
-        packet.passed = passing.passed;
-        if passing.queue == 0 {
+        let mut entry = self.net.entry(&packet, 0);
+        entry.queue = self.pyrrha.classify(&mut self.net, &mut entry);
+        packet.passed = entry.passed;
+        if entry.queue == 0 {
             self.may_go(&packet);
         }
-        self.joins(packet, passing);
+        self.joins(packet, entry);
     }
 
-    fn joins(&mut self, packet: Packet, mut passing: Passing) {
-        self.net.queues.entry((passing.port, passing.queue)).or_default().push_back(packet);
-        passing.queued = self.net.bytes(passing.port, passing.queue);
-        self.pyrrha.enqueued(&mut self.net, &passing);
+    fn joins(&mut self, packet: Packet, mut entry: QueueEntry) {
+        self.net.queues.entry((entry.port, entry.queue)).or_default().push_back(packet);
+        entry.queued = self.net.bytes(entry.port, entry.queue);
+        self.pyrrha.enqueued(&mut self.net, &entry);
     }
 
     /// A packet goes into the OQ: none of the roots that it has not come by is paused.
@@ -335,8 +335,8 @@ impl World {
         if packets.is_empty() {
             self.net.queues.remove(&(port, queue));
         }
-        let passing = self.net.passing(&packet, queue);
-        self.pyrrha.left(&mut self.net, &passing);
+        let entry = self.net.entry(&packet, queue);
+        self.pyrrha.left(&mut self.net, &entry);
         packet
     }
 
@@ -347,9 +347,9 @@ impl World {
         }
         loop {
             let mut packet = self.first(port, queue);
-            let mut passing = self.net.passing(&packet, queue);
-            let next = self.pyrrha.onward(&mut self.net, &mut passing);
-            packet.passed = passing.passed;
+            let mut entry = self.net.entry(&packet, queue);
+            let next = self.pyrrha.onward(&mut self.net, &mut entry);
+            packet.passed = entry.passed;
             if next == 0 {
                 self.may_go(&packet);
                 if !self.net.queues.contains_key(&(port, 0)) {
@@ -358,8 +358,8 @@ impl World {
                 self.net.queues.entry((port, 0)).or_default().push_back(packet);
                 return Some(self.first(port, 0));
             }
-            passing.queue = next;
-            self.joins(packet, passing);
+            entry.queue = next;
+            self.joins(packet, entry);
             if self.net.paused.contains(&(port, next)) {
                 return None;
             }
@@ -441,7 +441,7 @@ struct Seen {
 type Ways = HashMap<u64, Option<(u64, Step)>>;
 
 /// The steps that have led to `world`, and the `last` one.
-fn told(from: &Ways, mut at: u64, last: Option<Step>, world: &World) -> String {
+fn trace(from: &Ways, mut at: u64, last: Option<Step>, world: &World) -> String {
     let mut way: Vec<Step> = last.into_iter().collect();
     while let Some((before, step)) = from[&at] {
         way.push(step);
@@ -472,13 +472,13 @@ fn explore(params: &PyrrhaParams, packets: [u8; WAYS.len()], most: usize) -> See
         seen.reordered += usize::from(world.net.reordered);
         let steps = world.steps();
         if steps.iter().all(|step| matches!(step, Step::Comes(_))) {
-            assert!(world.is_at_rest(), "stuck after {}", told(&from, key, None, &world));
+            assert!(world.is_at_rest(), "stuck after {}", trace(&from, key, None, &world));
             seen.at_rest += 1;
         }
         for step in steps {
             let mut after = world.clone();
             let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| after.take(step)));
-            assert!(taken.is_ok(), "after {}", told(&from, key, Some(step), &world));
+            assert!(taken.is_ok(), "after {}", trace(&from, key, Some(step), &world));
             let reclaims = |&&root: &&u32| {
                 let [before, after] = [&world, &after].map(|w| &w.pyrrha.ports[root as usize]);
                 before.unarmed.is_some() && after.claimed
@@ -493,7 +493,7 @@ fn explore(params: &PyrrhaParams, packets: [u8; WAYS.len()], most: usize) -> See
         assert!(
             from.len() <= most,
             "more than {most} states; the last after {}",
-            told(&from, key, None, &world)
+            trace(&from, key, None, &world)
         );
     }
     seen

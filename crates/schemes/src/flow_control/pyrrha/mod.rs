@@ -112,7 +112,8 @@ use super::seam::range;
 use super::seen::{RootQueues, Roots};
 use super::size::links::{self, Links};
 use super::{
-    ControlFrame, Machine, Numbers, Parameters, Passing, PauseScope, Pulled, Queueing, Scheme, Seen, Traits,
+    ControlFrame, Machine, Numbers, Parameters, PauseScope, Pulled, QueueEntry, Queueing, Scheme, Seen,
+    Traits,
 };
 use frame::RootId;
 pub use keys::{Merging, Organisation};
@@ -379,7 +380,7 @@ impl<D: Queues> Scheme<D> for Pyrrha {
 
     /// The queue that a packet joins next: one that arrives (`packet.passed` is 0), or
     /// one whose turn has come in an IQ. 0 is the OQ.
-    fn classify(&mut self, device: &mut D, packet: &mut Passing) -> u16 {
+    fn classify(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         let at = self.at(packet.port, packet.lane);
         if self.ports[at.index].entries.is_empty() {
             return if packet.own { self.own() } else { 0 };
@@ -393,7 +394,7 @@ impl<D: Queues> Scheme<D> for Pyrrha {
 
     /// A packet's turn has come in `packet.queue`; the queue that it goes on to, 0 being
     /// the OQ. Of a queue pair: the queue that it belongs to now.
-    fn onward(&mut self, device: &mut D, packet: &mut Passing) -> u16 {
+    fn onward(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         let at = self.at(packet.port, packet.lane);
         if packet.own {
             return self.classify(device, packet);
@@ -406,11 +407,11 @@ impl<D: Queues> Scheme<D> for Pyrrha {
         next
     }
 
-    fn enqueued(&mut self, device: &mut D, packet: &mut Passing) {
+    fn enqueued(&mut self, device: &mut D, packet: &mut QueueEntry) {
         self.enqueued(device, packet);
     }
 
-    fn left(&mut self, device: &mut D, packet: &mut Passing) {
+    fn left(&mut self, device: &mut D, packet: &mut QueueEntry) {
         self.left(device, packet);
     }
 

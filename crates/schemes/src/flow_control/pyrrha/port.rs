@@ -1,6 +1,6 @@
 //! What a port knows of the roots ahead, and its isolation queues.
 
-use super::super::Passing;
+use super::super::QueueEntry;
 use std::collections::BTreeMap;
 
 /// States of an isolation queue: Figure 6.
@@ -191,9 +191,9 @@ impl PortState {
         let hash = roots.iter().fold(0xcbf2_9ce4_8422_2325, mix);
         let at = ((hash >> 16) % self.queues.len() as u64) as usize;
         let known = &mut self.queues[at].roots;
-        let news = roots.iter().filter(|root| !known.contains(root)).copied().collect::<Vec<_>>();
-        let shares = !news.is_empty();
-        known.extend(news);
+        let added = roots.iter().filter(|root| !known.contains(root)).copied().collect::<Vec<_>>();
+        let shares = !added.is_empty();
+        known.extend(added);
         known.sort_unstable();
         (at as u16 + 1, shares)
     }
@@ -231,30 +231,30 @@ pub struct FlowPlaces {
     ahead: usize,
 }
 
-fn chain_of(packet: &Passing) -> (u32, u32, bool) {
+fn chain_of(packet: &QueueEntry) -> (u32, u32, bool) {
     (packet.port, packet.flow, packet.answer)
 }
 
 impl FlowPlaces {
     /// The queue in which the last packet of the flow waits.
-    pub fn last(&self, packet: &Passing) -> Option<u16> {
+    pub fn last(&self, packet: &QueueEntry) -> Option<u16> {
         self.chains.get(&chain_of(packet)).and_then(|chain| chain.last()).map(|&(queue, _)| queue)
     }
 
     /// The queue before that which the packet has just left, if any of its flow is there.
-    pub fn before(&self, packet: &Passing) -> Option<u16> {
+    pub fn before(&self, packet: &QueueEntry) -> Option<u16> {
         let chain = self.chains.get(&chain_of(packet))?;
         chain.get(self.ahead.checked_sub(1)?).map(|&(queue, _)| queue)
     }
 
     /// Whether a packet that has just left a queue finds later ones of its flow in `queue`.
-    pub fn is_behind(&self, packet: &Passing, queue: u16) -> bool {
+    pub fn is_behind(&self, packet: &QueueEntry, queue: u16) -> bool {
         let chain = self.chains.get(&chain_of(packet)).map_or(&[][..], Vec::as_slice);
         chain.iter().skip(self.ahead).any(|&(other, _)| other == queue)
     }
 
     /// A packet joined a queue: it has arrived, or it has just `moved` from another one.
-    pub fn joined(&mut self, packet: &Passing, moved: bool) {
+    pub fn joined(&mut self, packet: &QueueEntry, moved: bool) {
         let chain = self.chains.entry(chain_of(packet)).or_default();
         let at = match moved {
             true => self.ahead.checked_sub(1),
@@ -273,7 +273,7 @@ impl FlowPlaces {
     }
 
     /// A packet left a queue: the first of its flow there.
-    pub fn left(&mut self, packet: &Passing) {
+    pub fn left(&mut self, packet: &QueueEntry) {
         let key = chain_of(packet);
         let chain = self.chains.get_mut(&key).expect("it joined");
         let at = chain.iter().position(|&(queue, _)| queue == packet.queue).expect("it joined");
@@ -314,8 +314,8 @@ mod tests {
         );
     }
 
-    fn packet(queue: u16) -> Passing {
-        Passing {
+    fn packet(queue: u16) -> QueueEntry {
+        QueueEntry {
             port: 1,
             lane: 0,
             queue,
@@ -359,9 +359,9 @@ mod tests {
         // Another flow, direction or port has a chain of its own.
         places.joined(&packet(2), false);
         for other in [
-            Passing { flow: 8, ..packet(2) },
-            Passing { answer: true, ..packet(2) },
-            Passing { port: 2, ..packet(2) },
+            QueueEntry { flow: 8, ..packet(2) },
+            QueueEntry { answer: true, ..packet(2) },
+            QueueEntry { port: 2, ..packet(2) },
         ] {
             assert_eq!(places.last(&other), None);
         }

@@ -3,12 +3,12 @@
 use super::port::{PortState, State};
 use super::{At, Merging, Organisation, Pyrrha, is_deaf};
 use crate::flow_control::device::Queues;
-use crate::flow_control::{Onward, Passing};
+use crate::flow_control::{Onward, QueueEntry};
 use xoff_wire::queue_pause::Target;
 
 impl Pyrrha {
     /// Single tier: the queue that a packet whose turn has come goes on to.
-    pub(super) fn next_set(&mut self, device: &mut impl Queues, at: At, packet: &mut Passing) -> u16 {
+    pub(super) fn next_set(&mut self, device: &mut impl Queues, at: At, packet: &mut QueueEntry) -> u16 {
         packet.passed = 1;
         if let Some(queue) = self.flows.before(packet) {
             return queue;
@@ -31,7 +31,7 @@ impl Pyrrha {
     }
 
     /// Hierarchical: the IQ of the next root on the packet's way.
-    pub(super) fn next_level(&mut self, device: &mut impl Queues, at: At, packet: &mut Passing) -> u16 {
+    pub(super) fn next_level(&mut self, device: &mut impl Queues, at: At, packet: &mut QueueEntry) -> u16 {
         let mut distance = u32::from(packet.passed);
         loop {
             distance += 1;
@@ -51,7 +51,7 @@ impl Pyrrha {
     }
 
     /// Single tier: the queue of an arriving packet.
-    pub(super) fn set_queue(&mut self, device: &mut impl Queues, at: At, packet: &Passing) -> u16 {
+    pub(super) fn set_queue(&mut self, device: &mut impl Queues, at: At, packet: &QueueEntry) -> u16 {
         let state = &self.ports[at.index];
         let merges = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::SoftMerging);
         let hard = self.params.merging == Merging::Hard;
@@ -84,7 +84,7 @@ impl Pyrrha {
     }
 
     /// A host's queue pair waits in the IQ of the nearest root on its way that is paused.
-    pub(super) fn gate(&mut self, device: &mut impl Queues, at: At, pair: &Passing) -> u16 {
+    pub(super) fn gate(&mut self, device: &mut impl Queues, at: At, pair: &QueueEntry) -> u16 {
         for distance in 1.. {
             let root = match device.onward(pair.hop, distance) {
                 Onward::Port(root) => root,
@@ -156,7 +156,7 @@ impl Pyrrha {
     }
 
     /// A packet (or queue pair) joined a queue; it arrived, or moved to an IQ.
-    pub(super) fn enqueued(&mut self, device: &mut impl Queues, packet: &Passing) {
+    pub(super) fn enqueued(&mut self, device: &mut impl Queues, packet: &QueueEntry) {
         let at = self.at(packet.port, packet.lane);
         if packet.own {
             let queue = packet.queue - self.own();
@@ -204,7 +204,7 @@ impl Pyrrha {
     }
 
     /// A packet arrived at the OQ.
-    fn joined_oq(&mut self, device: &mut impl Queues, at: At, packet: &Passing) {
+    fn joined_oq(&mut self, device: &mut impl Queues, at: At, packet: &QueueEntry) {
         let k_pause = self.params.k_pause[at.port as usize];
         let state = &mut self.ports[at.index];
         if let Some(since) = &mut state.unarmed {
@@ -230,7 +230,7 @@ impl Pyrrha {
     }
 
     /// A packet (or queue pair) left a queue: for the wire, or for another queue.
-    pub(super) fn left(&mut self, device: &mut impl Queues, packet: &Passing) {
+    pub(super) fn left(&mut self, device: &mut impl Queues, packet: &QueueEntry) {
         let at = self.at(packet.port, packet.lane);
         let k_resume = self.params.k_resume[at.port as usize];
         let queue = if packet.own { packet.queue - self.own() } else { packet.queue };

@@ -39,7 +39,7 @@ fn params(organisation: Organisation) -> PyrrhaParams {
 struct Bench {
     pyrrha: Pyrrha,
     device: Notes,
-    queues: BTreeMap<(u32, u16), Vec<Passing>>,
+    queues: BTreeMap<(u32, u16), Vec<QueueEntry>>,
 }
 
 impl Bench {
@@ -58,7 +58,7 @@ impl Bench {
 
     /// A packet of 1000 bytes comes from `ingress` and leaves through `port`. Answers its queue.
     fn arrive(&mut self, ingress: u32, port: u32, way: u32) -> u16 {
-        let mut packet = Passing {
+        let mut packet = QueueEntry {
             port,
             lane: 0,
             queue: 0,
@@ -78,7 +78,7 @@ impl Bench {
         self.join(packet)
     }
 
-    fn join(&mut self, mut packet: Passing) -> u16 {
+    fn join(&mut self, mut packet: QueueEntry) -> u16 {
         let key = (packet.port, packet.queue);
         packet.queued = self.bytes(key.0, key.1) + 1_000;
         self.queues.entry(key).or_default().push(packet);
@@ -302,8 +302,8 @@ fn a_merge_is_told_to_none_that_another_port_holds() {
         let stops = bench.log().iter().filter(|line| line.starts_with("stop 0")).count();
         assert_eq!(stops, 1);
         bench.hear_merge(5, 6);
-        let told = bench.log().iter().any(|line| line.starts_with("merge into 7:1#1 of 0 7:0#1"));
-        assert_eq!(told, !other);
+        let merged = bench.log().iter().any(|line| line.starts_with("merge into 7:1#1 of 0 7:0#1"));
+        assert_eq!(merged, !other);
     }
 }
 

@@ -107,8 +107,8 @@ impl Trees {
     /// The neighbour at `ingress` is gone. Answers the roots that it was told of.
     pub fn remove_child(&mut self, device: u32, lane: u8, ingress: u32) -> Vec<u32> {
         let range = (device, lane, 0)..=(device, lane, u32::MAX);
-        let told = |(_, children): &(&Key, &Vec<Child>)| children.iter().any(|c| c.ingress == ingress);
-        let keys: Vec<Key> = self.0.range(range).filter(told).map(|(&key, _)| key).collect();
+        let has_child = |(_, children): &(&Key, &Vec<Child>)| children.iter().any(|c| c.ingress == ingress);
+        let keys: Vec<Key> = self.0.range(range).filter(has_child).map(|(&key, _)| key).collect();
         for &key in &keys {
             self.remove(key, ingress);
         }

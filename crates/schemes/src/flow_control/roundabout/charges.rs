@@ -18,35 +18,35 @@ type Account = (u32, u8);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Charges {
     /// Bytes that an account is charged for packets that have left: room for those that come.
-    kept: BTreeMap<Account, u64>,
+    reserved: BTreeMap<Account, u64>,
     /// Bytes of its packets that other accounts are charged, in their order.
     owed: BTreeMap<Account, VecDeque<(Account, u64)>>,
 }
 
 impl Charges {
     /// Bytes that an account keeps.
-    pub(super) fn kept(&self, port: u32, lane: u8) -> u64 {
-        self.kept.get(&(port, lane)).copied().unwrap_or(0)
+    pub(super) fn reserved(&self, port: u32, lane: u8) -> u64 {
+        self.reserved.get(&(port, lane)).copied().unwrap_or(0)
     }
 }
 
 impl Roundabout {
     /// The device asks about charges as long as any account keeps or owes something, or may.
     pub(super) fn follows_charges(&self, device: &mut impl Loops) {
-        let Charges { kept, owed } = &self.charges;
-        device.follow_charges(!self.seats.is_empty() || !kept.is_empty() || !owed.is_empty());
+        let Charges { reserved, owed } = &self.charges;
+        device.follow_charges(!self.seats.is_empty() || !reserved.is_empty() || !owed.is_empty());
     }
 
     /// What the account is charged for a packet of `bytes`: less what it has kept.
     pub(super) fn charged(&mut self, port: u32, lane: u8, bytes: u64) -> u64 {
-        let Some(kept) = self.charges.kept.get_mut(&(port, lane)) else { return bytes };
-        let used = bytes.min(*kept);
-        *kept -= used;
+        let Some(reserved) = self.charges.reserved.get_mut(&(port, lane)) else { return bytes };
+        let used = bytes.min(*reserved);
+        *reserved -= used;
         bytes - used
     }
 
     /// A packet of the account (`ingress`, `lane`), charged `bytes`, leaves by `egress`.
-    pub(super) fn gives_back(
+    pub(super) fn on_release(
         &mut self,
         device: &mut impl Loops,
         ingress: u32,
@@ -55,29 +55,29 @@ impl Roundabout {
         bytes: u64,
     ) {
         let Some(port) = self.makes_room(ingress, egress, lane) else {
-            return self.repays(device, ingress, lane, bytes);
+            return self.repay(device, ingress, lane, bytes);
         };
         if port != ingress {
-            let shared = device.hand_over(ingress, port, lane, bytes);
+            let shared = device.transfer_charge(ingress, port, lane, bytes);
             if bytes > shared {
                 let owed = self.charges.owed.entry((port, lane)).or_default();
                 owed.push_back(((ingress, lane), bytes - shared));
             }
             // It may be under its threshold now.
-            self.pays(device, ingress, lane, 0);
+            self.release_charge(device, ingress, lane, 0);
         }
         let freed = bytes.min(device.headroom(port, lane).1);
         if bytes > freed {
-            *self.charges.kept.entry((port, lane)).or_default() += bytes - freed;
+            *self.charges.reserved.entry((port, lane)).or_default() += bytes - freed;
         }
-        self.pays(device, port, lane, freed);
+        self.release_charge(device, port, lane, freed);
     }
 
     /// Gives back `bytes` of what an account is charged, or others for it: first its own headroom, for
     /// which upstream waits.
-    fn repays(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
+    fn repay(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
         let own = bytes.min(device.headroom(port, lane).1);
-        self.pays(device, port, lane, own);
+        self.release_charge(device, port, lane, own);
         let mut rest = bytes - own;
         while rest > 0
             && let Some(debts) = self.charges.owed.get_mut(&(port, lane))
@@ -92,17 +92,17 @@ impl Roundabout {
                 self.charges.owed.remove(&(port, lane));
             }
             // The lender may owe others in its turn.
-            self.repays(device, lender.0, lender.1, paid);
+            self.repay(device, lender.0, lender.1, paid);
             rest -= paid;
         }
-        self.pays(device, port, lane, rest);
+        self.release_charge(device, port, lane, rest);
     }
 
     /// An account has left its loop: behind everything else that happens now it settles, for that may
     /// resume upstream.
     pub(super) fn settles_later(&self, device: &mut impl Loops, port: u32, lane: u8) {
-        let Charges { kept, owed } = &self.charges;
-        if kept.contains_key(&(port, lane)) || owed.contains_key(&(port, lane)) {
+        let Charges { reserved, owed } = &self.charges;
+        if reserved.contains_key(&(port, lane)) || owed.contains_key(&(port, lane)) {
             device.settle(port, lane);
         }
     }
@@ -110,28 +110,28 @@ impl Roundabout {
     /// It gives back what it kept, and is charged itself what others are still charged for it. They would
     /// wait for packets that no frame of theirs tells of.
     pub(super) fn settles(&mut self, device: &mut impl Loops, port: u32, lane: u8) {
-        let kept = self.charges.kept.remove(&(port, lane)).unwrap_or(0);
-        self.repays(device, port, lane, kept);
+        let reserved = self.charges.reserved.remove(&(port, lane)).unwrap_or(0);
+        self.repay(device, port, lane, reserved);
         for (lender, owed) in self.charges.owed.remove(&(port, lane)).unwrap_or_default() {
             let (taken, crossing) = device.charge(port, lane, owed);
             if taken < owed {
                 let debts = self.charges.owed.entry((port, lane)).or_default();
                 debts.push_back((lender, owed - taken));
             }
-            self.tells(device, port, lane, crossing);
-            self.repays(device, lender.0, lender.1, taken);
+            self.report(device, port, lane, crossing);
+            self.repay(device, lender.0, lender.1, taken);
             self.freed(device, lender.0, lender.0, lender.1, 0);
         }
         self.follows_charges(device);
     }
 
     /// Gives back `bytes` of what an account is charged.
-    fn pays(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
-        let crossing = device.give_back(port, lane, bytes);
-        self.tells(device, port, lane, crossing);
+    fn release_charge(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
+        let crossing = device.release_charge(port, lane, bytes);
+        self.report(device, port, lane, crossing);
     }
 
-    fn tells(&mut self, device: &mut impl Loops, port: u32, lane: u8, crossing: Option<Crossing>) {
+    fn report(&mut self, device: &mut impl Loops, port: u32, lane: u8, crossing: Option<Crossing>) {
         if let Some(crossing) = crossing {
             self.crossed(device, port, lane, crossing);
         }

@@ -77,7 +77,7 @@ use super::Roundabout;
 use super::frame::{Opcode, RoundaboutFrame};
 use super::registers::Triplet;
 use crate::flow_control::device::Loops;
-use crate::flow_control::{ControlFrame, Machine, Passage, Passenger};
+use crate::flow_control::{ControlFrame, LoopDecision, LoopPacket, Machine};
 use xoff_kernel::time::Time;
 use xoff_wire::nodes::{MOST_NODES, Nodes};
 
@@ -406,7 +406,7 @@ impl Roundabout {
     /// What is free of the headroom, with what the account keeps.
     fn room(&self, device: &impl Loops, seat: &Seat) -> u64 {
         let (total, used) = device.headroom(seat.ingress, seat.lane);
-        (total + self.charges.kept(seat.ingress, seat.lane)).saturating_sub(used)
+        (total + self.charges.reserved(seat.ingress, seat.lane)).saturating_sub(used)
     }
 
     fn grant(&mut self, device: &mut impl Loops, at: usize, bytes: u64) {
@@ -513,8 +513,8 @@ impl Roundabout {
 
     fn state(&self, device: &impl Loops, seat: &Seat) -> u32 {
         let out = if seat.back { 0 } else { OUT };
-        let kept = self.charges.kept(seat.ingress, seat.lane);
-        let long = if device.is_over(seat.ingress, seat.lane, kept) { LONG } else { 0 };
+        let reserved = self.charges.reserved(seat.ingress, seat.lane);
+        let long = if device.is_over(seat.ingress, seat.lane, reserved) { LONG } else { 0 };
         let moved = if seat.left > 0 { MOVED } else { 0 };
         // What may go and does not waits for others on the wire.
         let may_go = !device.stands(seat.egress, seat.lane) && device.backlog(seat.egress, seat.lane) > 0;
@@ -618,13 +618,7 @@ impl Roundabout {
 
     /// A word of the neighbour downstream about the egress queue of a seat: it counts later; but if
     /// it resumes before all have agreed, the loop was none.
-    pub(super) fn hears_pause(
-        &mut self,
-        device: &mut impl Loops,
-        egress: u32,
-        lane: u8,
-        quanta: u16,
-    ) -> bool {
+    pub(super) fn on_pause(&mut self, device: &mut impl Loops, egress: u32, lane: u8, quanta: u16) -> bool {
         let Some(at) = self.seat_out(egress, lane) else { return false };
         self.seats[at].paused = (quanta > 0).then_some(quanta);
         if quanta == 0 && !self.seats[at].agreed {
@@ -656,15 +650,15 @@ impl Roundabout {
         }
     }
 
-    pub(super) fn passes(&mut self, device: &mut impl Loops, packet: &Passenger) -> Passage {
-        let Passenger { ingress, egress, lane, flow, size, marked } = *packet;
+    pub(super) fn passes(&mut self, device: &mut impl Loops, packet: &LoopPacket) -> LoopDecision {
+        let LoopPacket { ingress, egress, lane, flow, size, marked } = *packet;
         // What comes before it has granted anything is not of a round.
         let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].grants) else {
             return match (marked, self.seat_out(egress, lane).filter(|&at| self.seats[at].ingress != ingress))
             {
-                (true, _) => Passage::Stray,
-                (false, Some(_)) => Passage::Aside,
-                (false, None) => Passage::On,
+                (true, _) => LoopDecision::NoLoop,
+                (false, Some(_)) => LoopDecision::SetAside,
+                (false, None) => LoopDecision::Continue,
             };
         };
         let seat = &mut self.seats[at];
@@ -673,9 +667,9 @@ impl Roundabout {
             seat.left -= i64::from(size);
         }
         match (marked, seat.behind) {
-            (true, true) => return Passage::Home(seat.egress),
-            (true, false) => return Passage::Round(seat.egress),
-            (false, behind) if behind || stays => return Passage::On,
+            (true, true) => return LoopDecision::Exit(seat.egress),
+            (true, false) => return LoopDecision::Circulate(seat.egress),
+            (false, behind) if behind || stays => return LoopDecision::Continue,
             (false, _) => {}
         }
         let missed = seat.missed.contains(&flow) && !self.resolves.exit;
@@ -689,10 +683,10 @@ impl Roundabout {
             if !missed {
                 seat.missed.push(flow);
             }
-            return Passage::Round(seat.egress);
+            return LoopDecision::Circulate(seat.egress);
         }
         self.seats[at].outside = outside;
-        Passage::On
+        LoopDecision::Continue
     }
 
     /// A packet of `size` bytes from the loop was stored at `ingress`: it was granted.

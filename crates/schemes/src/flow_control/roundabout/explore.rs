@@ -207,7 +207,7 @@ impl Loops for Net {
     fn follow_charges(&mut self, follow: bool) {
         self.data.follows_charges = follow;
     }
-    fn give_back(&mut self, port: u32, _: u8, bytes: u64) -> Option<Crossing> {
+    fn release_charge(&mut self, port: u32, _: u8, bytes: u64) -> Option<Crossing> {
         let link = port as usize / 2;
         let account = self.data.accounts.get_mut(link)?;
         let headroom = account.headroom.min(bytes);
@@ -217,7 +217,7 @@ impl Loops for Net {
         self.over &= !(u8::from(under) << link);
         under.then_some(Crossing::Under)
     }
-    fn hand_over(&mut self, from: u32, to: u32, _: u8, bytes: u64) -> u64 {
+    fn transfer_charge(&mut self, from: u32, to: u32, _: u8, bytes: u64) -> u64 {
         assert!(from >= 2 * self.shape.links() as u32, "into each switch leads one link: it is a host's");
         self.data.accounts[to as usize / 2].main += bytes;
         bytes
@@ -395,14 +395,14 @@ impl Side {
         let early = !roundabout.detections[found..].iter().all(stands);
         // What makes no difference any more: what was found of pauses that are over, and, where
         // registers are worked out anew each time, what they held.
-        let kept = roundabout.printed.below;
-        for r in roundabout.registers.iter_mut().filter(|r| !r.pauses() && !kept) {
+        let reserved = roundabout.printed.below;
+        for r in roundabout.registers.iter_mut().filter(|r| !r.pauses() && !reserved) {
             *r = Registers::default();
         }
         let registers = &roundabout.registers;
         roundabout.detections.retain(|d| registers[d.port as usize].init.get() == Some(d.triplet));
         roundabout.detections.sort_unstable_by_key(|d| d.port);
-        if kept {
+        if reserved {
             // The paper counts no links.
             net.frames.iter_mut().flatten().for_each(|f| f.triplet.hops = 0);
         }

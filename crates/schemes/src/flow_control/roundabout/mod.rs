@@ -35,7 +35,7 @@ mod tests;
 use super::device::Loops;
 use super::pfc::{Pfc, PfcParams};
 use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Machine, Parameters, Passage, Passenger, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, LoopDecision, LoopPacket, Machine, Parameters, Scheme, Seen, Traits};
 use charges::Charges;
 use dissolve::{Attempted, LONGEST_LOOP, Seat};
 pub use frame::Opcode;
@@ -258,7 +258,7 @@ impl Roundabout {
     /// The egress half of PFC, unless the queue is part of a loop.
     fn obeys(&mut self, device: &mut impl Loops, port: u32, lane: u8, frame: &RoundaboutFrame) {
         if let Some(quanta) = frame.quanta
-            && !self.hears_pause(device, port, lane, quanta)
+            && !self.on_pause(device, port, lane, quanta)
         {
             self.pfc.obey(device, port, &frame.pfc());
         }
@@ -385,7 +385,7 @@ impl<D: Loops> Scheme<D> for Roundabout {
         }
     }
 
-    fn passes(&mut self, device: &mut D, packet: &Passenger) -> Passage {
+    fn passes(&mut self, device: &mut D, packet: &LoopPacket) -> LoopDecision {
         self.passes(device, packet)
     }
 
@@ -397,8 +397,8 @@ impl<D: Loops> Scheme<D> for Roundabout {
         self.charged(ingress, lane, bytes)
     }
 
-    fn gives_back(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, bytes: u64) {
-        self.gives_back(device, ingress, egress, lane, bytes);
+    fn on_release(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, bytes: u64) {
+        self.on_release(device, ingress, egress, lane, bytes);
     }
 
     fn settles(&mut self, device: &mut D, port: u32, lane: u8) {

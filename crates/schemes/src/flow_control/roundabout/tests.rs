@@ -143,11 +143,11 @@ fn what_waits_outside_a_loop_leaves_room_for_a_packet() {
     let credit = Triplet { rand: 5_000, ..own };
     roundabout.received(&mut device, 2, &frame(Opcode::Credit, None, credit).into());
     let mut passes = |roundabout: &mut Roundabout, flow| {
-        let packet = Passenger { ingress: 1, egress: 3, lane: 0, flow, size: 1_000, marked: false };
+        let packet = LoopPacket { ingress: 1, egress: 3, lane: 0, flow, size: 1_000, marked: false };
         roundabout.passes(&mut device, &packet)
     };
-    let first: Vec<Passage> = (0..5).map(|flow| passes(&mut roundabout, flow)).collect();
-    let (on, round) = (Passage::On, Passage::Round(2));
+    let first: Vec<LoopDecision> = (0..5).map(|flow| passes(&mut roundabout, flow)).collect();
+    let (on, round) = (LoopDecision::Continue, LoopDecision::Circulate(2));
     assert_eq!(first, [on, on, on, round, round]);
     roundabout.freed(&mut Notes { headroom: (4_000, 0), ..Notes::default() }, 1, 3, 0, 1_000);
     assert_eq!([4, 5, 6].map(|flow| passes(&mut roundabout, flow)), [round, on, round]);

@@ -47,7 +47,7 @@ pub struct Plb {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Packets that it acknowledges for the first time.
-    pub news: u32,
+    pub newly_acknowledged: u32,
     /// Marked packets that it tells of.
     pub marked: u32,
     /// All packets below this number are acknowledged now.
@@ -59,7 +59,7 @@ pub struct Answer {
 impl Plb {
     /// An answer has come. Answers whether the flow gets another label.
     pub fn answered(&mut self, params: &PlbParams, answer: &Answer) -> bool {
-        self.answered = self.answered.saturating_add(answer.news);
+        self.answered = self.answered.saturating_add(answer.newly_acknowledged);
         self.marked = self.marked.saturating_add(answer.marked);
         if answer.acknowledged >= self.round_end && self.answered > 0 {
             let share = f64::from(self.marked) / f64::from(self.answered);
@@ -94,14 +94,20 @@ mod tests {
     fn changes(marks: &[u32]) -> Vec<usize> {
         let mut plb = Plb::default();
         // The first answer of a flow ends a round of its own: it comes unmarked here.
-        assert!(!plb.answered(&PARAMS, &Answer { news: 1, marked: 0, acknowledged: 1, sent: 11 }));
+        assert!(
+            !plb.answered(&PARAMS, &Answer { newly_acknowledged: 1, marked: 0, acknowledged: 1, sent: 11 })
+        );
         let mut at = 1;
         let mut changed = Vec::new();
         for (round, &marked) in (1..).zip(marks) {
             for i in 1..=10 {
                 at += 1;
-                let answer =
-                    Answer { news: 1, marked: u32::from(i <= marked), acknowledged: at, sent: at + 10 };
+                let answer = Answer {
+                    newly_acknowledged: 1,
+                    marked: u32::from(i <= marked),
+                    acknowledged: at,
+                    sent: at + 10,
+                };
                 if plb.answered(&PARAMS, &answer) {
                     assert_eq!(i, 10, "only where a round ends");
                     changed.push(round);
@@ -123,8 +129,9 @@ mod tests {
     #[test]
     fn an_idle_flow_changes_it_sooner() {
         let mut plb = Plb::default();
-        let mut lone =
-            |marked, at| plb.answered(&PARAMS, &Answer { news: 1, marked, acknowledged: at, sent: at });
+        let mut lone = |marked, at| {
+            plb.answered(&PARAMS, &Answer { newly_acknowledged: 1, marked, acknowledged: at, sent: at })
+        };
         assert_eq!(
             [lone(1, 1), lone(1, 2), lone(1, 3), lone(0, 4), lone(1, 5), lone(1, 6)],
             [false, true, false, false, false, true]
@@ -134,7 +141,7 @@ mod tests {
     #[test]
     fn a_timeout_begins_anew() {
         let mut plb = Plb::default();
-        let full = |at| Answer { news: 1, marked: 1, acknowledged: at, sent: at + 1 };
+        let full = |at| Answer { newly_acknowledged: 1, marked: 1, acknowledged: at, sent: at + 1 };
         assert!((1..=3).all(|at| !plb.answered(&PARAMS, &full(at))));
         plb.timed_out();
         assert!((4..=6).all(|at| !plb.answered(&PARAMS, &full(at))));

@@ -402,7 +402,7 @@ impl Oracle {
     }
 
     /// A frame takes effect at `port` that names `named`, or none.
-    pub fn hears(&mut self, topology: &Topology, port: u32, effect: Effect, named: u32, now: Time) {
+    pub fn on_effect(&mut self, topology: &Topology, port: u32, effect: Effect, named: u32, now: Time) {
         match effect {
             Effect::Root { priority, pause: Some(true), .. } => self.told(port, priority, named),
             Effect::Merge { priority, old, .. } => {

@@ -25,7 +25,7 @@
 //!
 //! *At what cost.* A record has a source's parts (one for each port, part and root)
 //! and some three for each hop; so some hundred bytes. Records lie beside the packets'
-//! slots, and travel in letters. Where packets stay in order and no window closes
+//! slots, and travel with posted events. Where packets stay in order and no window closes
 //! (go-back-N without one), a flow's last packet and repeats alone are followed: what
 //! completes a flow then is the answer to one of these.
 

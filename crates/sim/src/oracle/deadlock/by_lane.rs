@@ -87,8 +87,8 @@ pub fn members(world: &World, now: Time, last: &Snapshot) -> Set {
 
 /// Whether an account is over, and what it has in these queues keeps it from its resume level.
 pub fn full(world: &World, account: u32, holds: &[Hold]) -> bool {
-    let kept = holds.iter().filter(|h| !h.whole).map(|h| h.bytes).sum();
-    world.is_over(account) && kept > 0 && !world.could_resume(account, kept)
+    let reserved = holds.iter().filter(|h| !h.whole).map(|h| h.bytes).sum();
+    world.is_over(account) && reserved > 0 && !world.could_resume(account, reserved)
 }
 
 /// Adds what holds the accounts of a set.

@@ -8,7 +8,7 @@
 
 use super::super::dissolve;
 use super::*;
-use crate::flow_control::{Passage, Passenger};
+use crate::flow_control::{LoopDecision, LoopPacket};
 
 /// Bytes at which an account is over.
 const XOFF: u64 = 2;
@@ -201,24 +201,24 @@ impl Fabric {
         packet.hop += 1;
         let (ingress, mut egress) = (Self::ingress(link), self.way(&packet, packet.hop));
         if self.net.data.loops > 0 || packet.marked {
-            let passenger =
-                Passenger { ingress, egress, lane: 0, flow: packet.flow(), size: 1, marked: packet.marked };
-            match self.roundabout.passes(&mut self.net, &passenger) {
-                Passage::On => {}
-                Passage::Aside => unreachable!("nothing comes from elsewhere"),
-                Passage::Round(on) => {
+            let loop_packet =
+                LoopPacket { ingress, egress, lane: 0, flow: packet.flow(), size: 1, marked: packet.marked };
+            match self.roundabout.passes(&mut self.net, &loop_packet) {
+                LoopDecision::Continue => {}
+                LoopDecision::SetAside => unreachable!("nothing comes from elsewhere"),
+                LoopDecision::Circulate(on) => {
                     packet.marked = true;
                     packet.hop -= 1;
                     egress = on;
                 }
-                Passage::Home(at) => {
+                LoopDecision::Exit(at) => {
                     packet.marked = false;
                     let Some(hop) = self.place_before(&packet, |port| port == at) else {
                         return self.lost = true;
                     };
                     (packet.hop, egress) = (hop, at);
                 }
-                Passage::Stray => {
+                LoopDecision::NoLoop => {
                     packet.marked = false;
                     let own = self.net.device_of(ingress);
                     let at = self.place_before(&packet, |port| self.net.device_of(port) == own);
@@ -290,8 +290,8 @@ impl Fabric {
         }
         let ingress = if packet.from_host { self.port(self.links() + switch) } else { Self::ingress(link) };
         if self.net.data.follows_charges {
-            self.roundabout.gives_back(&mut self.net, ingress, port, 0, 1);
-        } else if let Some(crossing) = self.net.give_back(ingress, 0, 1) {
+            self.roundabout.on_release(&mut self.net, ingress, port, 0, 1);
+        } else if let Some(crossing) = self.net.release_charge(ingress, 0, 1) {
             self.roundabout.crossed(&mut self.net, ingress, 0, crossing);
         }
         if loops {
@@ -655,8 +655,8 @@ fn what_comes_before_anything_is_granted_goes_its_way() {
     let ingress = fabric.roundabout.seats[0].ingress;
     let exit = fabric.port(fabric.links() + fabric.net.device_of(ingress) as usize);
     assert!(fabric.net.stands(exit, 0));
-    let packet = Passenger { ingress, egress: exit, lane: 0, flow: 0, size: 1, marked: false };
-    assert_eq!(fabric.roundabout.passes(&mut fabric.net, &packet), Passage::On);
+    let packet = LoopPacket { ingress, egress: exit, lane: 0, flow: 0, size: 1, marked: false };
+    assert_eq!(fabric.roundabout.passes(&mut fabric.net, &packet), LoopDecision::Continue);
 }
 
 /// Others take themselves for coordinators, too: one of them gets all seats, or none does.

@@ -9,7 +9,7 @@ use xoff_schemes::flow_control::ControlFrame;
 
 /// What leaves for a device that another thread runs: an event to come there.
 #[derive(Clone, Copy, Debug)]
-pub struct Letter {
+pub struct RemoteEvent {
     /// When its event comes, as [`kind::ARRIVAL`] or [`kind::CONTROL`] …
     pub time: Time,
     pub kind: u8,
@@ -20,8 +20,8 @@ pub struct Letter {
 
 /// What leaves for one other part.
 #[derive(Debug, Default)]
-pub struct Letters {
-    pub letters: Vec<Letter>,
+pub struct Outbox {
+    pub events: Vec<RemoteEvent>,
     /// What the control packets among them say, in their order; by
     /// [`Packet::number`]. With what they carry for the blocking oracle.
     pub frames: Vec<(ControlFrame, Option<Roots>)>,
