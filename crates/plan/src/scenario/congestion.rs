@@ -26,7 +26,8 @@ pub struct Timely {
     pub hyper_increase: Option<Bandwidth>,
     /// Number of increases of δ in a row, before increases of N·δ. Default: 5.
     pub hyper_after: Option<u32>,
-    /// The lowest rate of a flow. Default: 1 Gbit/s.
+    /// The lowest rate of a flow. It must be below the line rate of at least one flow. Default: 1
+    /// Gbit/s.
     pub minimum_rate: Option<Bandwidth>,
 }
 
@@ -42,7 +43,8 @@ pub struct Hpcc {
     pub max_stage: Option<u32>,
     /// R_AI = W_AI/T, the step of additive increase.
     pub additive_increase: Option<Bandwidth>,
-    /// The lowest rate of a flow. Default: 1 Gbit/s.
+    /// The lowest rate of a flow. It must be below the line rate of at least one flow. Default: 1
+    /// Gbit/s.
     pub minimum_rate: Option<Bandwidth>,
     /// Whether every ACK changes the rate, instead of one ACK per round trip. Default: true.
     pub fast_reaction: Option<bool>,
@@ -51,7 +53,8 @@ pub struct Hpcc {
     #[schemars(range(min = 1, max = 63))]
     pub hops: Option<u8>,
     /// Bytes of telemetry in each data packet and ACK, added to `transport.header` and
-    /// `transport.ack`. Default: 2 B plus 8 B per hop, as in the paper: 42 B.
+    /// `transport.ack`. Default: 2 B plus 8 B per hop, as in the paper: 42 B. `load` does not count
+    /// them.
     pub telemetry: Option<Bytes>,
 }
 
@@ -72,11 +75,14 @@ pub enum HpccPreset {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dctcp {
-    /// g, the weight of the newest sample in α; above 0, up to 1. Default: 1/16.
+    /// g, the weight of the newest sample in α; above 0, up to 1. Once per round trip
+    /// α ← (1 − g)·α + g·F, where F is the share of marked packets. Default: 1/16.
     pub gain: Option<f64>,
-    /// R_AI, the step of additive increase, once per round trip. Default: 615 Mbit/s (1 kB per
-    /// round trip of 13 us).
+    /// R_AI, the step of additive increase. The first mark of a round trip sets R ← R·(1 − α/2); a
+    /// round trip without a reduction adds R_AI. Default: 615 Mbit/s (1 kB per round trip of 13
+    /// us).
     pub additive_increase: Option<Bandwidth>,
-    /// R_min, the lowest rate of a flow. Default: 1 Gbit/s.
+    /// R_min, the lowest rate of a flow. It must be below the line rate of at least one flow.
+    /// Default: 1 Gbit/s.
     pub minimum_rate: Option<Bandwidth>,
 }

@@ -10,8 +10,8 @@ use xoff_net::units::Span;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// The link between two nodes, `"S0.0-S1.2"` (all of them if there are
-    /// several), or the link at a port, `"S0.0:5"`.
+    /// The link between two nodes, `"S0.0-S1.2"` (all of them if there are several), or the link at
+    /// a port, `"S0.0:5"`. Under `swing` a long link may be named by its two switches.
     #[serde(default, deserialize_with = "link_or_none")]
     pub link: Option<String>,
     /// A switch: all of its links fail. Write either this or `link`.
@@ -40,7 +40,8 @@ pub struct Loss {
     /// Probability that a frame is hit.
     #[schemars(range(max = 1.0))]
     pub rate: Option<f64>,
-    /// Probability that a bit is hit. A hit bit destroys its frame.
+    /// Probability that a bit is hit. A hit bit destroys its frame. All bytes of a frame count:
+    /// `mtu`, `header`, `ack` and pause frames.
     #[schemars(range(max = 1.0))]
     pub ber: Option<f64>,
     /// Number of the flow-control frame that is hit, counted from 1; no other frame is. Write one

@@ -112,8 +112,8 @@ pub struct Poisson {
     pub name: Option<String>,
     /// Flow sizes (payload).
     pub sizes: Sizes,
-    /// Offered load as a fraction of `load_of`, above 0. It counts the wire bytes of data packets
-    /// with headers, and no ACKs.
+    /// Offered load as a fraction of `load_of`, above 0, at most 10. It counts the wire bytes of
+    /// data packets with headers, and no ACKs.
     pub load: f64,
     /// The meaning of a load of 1.
     #[serde(default)]
@@ -225,8 +225,8 @@ pub struct Incast {
     pub start: Span,
     /// Time between events. Default: without this and `load` there is only one event.
     pub period: Option<Span>,
-    /// Instead of `period`: offered load as a fraction of `load_of`, above 0. It counts the wire
-    /// bytes of data packets with headers.
+    /// Instead of `period`: offered load as a fraction of `load_of`, above 0, at most 10. It counts
+    /// the wire bytes of data packets with headers.
     pub load: Option<f64>,
     /// The meaning of a load of 1.
     pub load_of: Option<IncastLoadOf>,
@@ -357,7 +357,8 @@ pub struct SingleFlow {
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// Names of all nodes of the path, including sender and receiver. ACKs return over the same
-    /// nodes. Default: routed like other flows.
+    /// nodes. Default: routed like other flows. Under `swing` the relays of a long link may be left
+    /// out.
     pub path: Option<Vec<String>>,
     /// Sending rate in wire bits. Default: line rate.
     pub rate: Option<Bandwidth>,
@@ -395,7 +396,7 @@ pub enum FlowFormat {
     Csv,
     /// The format of the HPCC simulator and its descendants: the number of flows, then lines `src
     /// dst pg dport size start`, with `start` in seconds. Id `i` is the host `H<i>`, and the
-    /// priority group `pg` is the 802.1p priority.
+    /// priority group `pg` is the 802.1p priority. A wrong number of flows is an error.
     Hpcc,
 }
 

@@ -45,7 +45,8 @@ pub struct PortFcKeys {
     /// if neither is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ddq_xon: Option<Threshold>,
-    /// When a host serves relayed packets, compared with its own traffic.
+    /// When a host serves relayed packets, compared with its own traffic. A path that returns over
+    /// a relay to the same switch is refused.
     #[serde(default)]
     pub relay_queue: RelayOrder,
     /// How many flags a switch port has.
