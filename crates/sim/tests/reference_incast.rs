@@ -1,4 +1,4 @@
-//! A reference case: the simulator of the Pyrrha paper (NSDI 2024, ns-3) ran the
+//! A reference case: the simulator of the Pyrrha paper (NSDI 2025, ns-3) ran the
 //! flows of `reference/fattree128-incast720.csv` under PFC and BFC.
 //!
 //! Fat-tree of 128 hosts (k = 8), all links 100 Gbit/s and 600 ns, packets of

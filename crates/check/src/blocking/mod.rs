@@ -8,7 +8,7 @@
 //! pause in turn ([`crate::onward`]). *Victims*: flows that do not
 //! cross the port and have packets in one of these queues.
 //!
-//! Definition 7 of Liu et al. (NSDI 2024) speaks of the queues that culprits lie in
+//! Definition 7 of Liu et al. (NSDI 2025) speaks of the queues that culprits lie in
 //! on their way to the port. These are a part: what waits in them can fill the
 //! memory of their device, whoever it belongs to, and pause queues that no culprit
 //! ever comes through. Both are counted: the *victims*, and those among them

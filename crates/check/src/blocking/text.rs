@@ -64,7 +64,7 @@ pub struct PortReport {
     pub levels: u32,
     /// Flows whose data never crosses it and can wait in one of these queues.
     pub victims: u64,
-    /// Those of them that share a queue with a culprit: what Definition 7 of Liu et al. (NSDI 2024) counts.
+    /// Those of them that share a queue with a culprit: what Definition 7 of Liu et al. (NSDI 2025) counts.
     pub beside_culprits: u64,
     /// How many these are on average if flows are spread over the queues by chance.
     #[serde(skip_serializing_if = "Option::is_none")]

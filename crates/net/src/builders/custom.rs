@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Custom {
-    /// Names of the hosts, in order.
+    /// Names of the hosts, in order. A name consists of letters, digits, `.`, `_` and `-`, and not
+    /// only of digits.
     pub hosts: Vec<String>,
-    /// Names of the switches.
+    /// Names of the switches, under the same rule as `hosts`.
     #[serde(default)]
     pub switches: Vec<String>,
     /// The links; two links between the same nodes are parallel.

@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Drill {
-    /// Next hops drawn at random for each packet, 1 to 16.
+    /// Next hops drawn at random for each packet, 1 to 16. Draws are with replacement. The packet
+    /// goes to the port with the fewest bytes in the egress queues of all priorities, without the
+    /// packet on the wire. Of equal queues the first drawn wins.
     #[schemars(range(min = 1, max = 16))]
     #[schemars(extend("x-unit" = "next hops"))]
     pub d: u32,
-    /// Least loaded next hops remembered from packet to packet, 0 to 16.
+    /// Least loaded next hops remembered from packet to packet, 0 to 16. Of equal queues a drawn
+    /// one wins over a remembered one.
     #[schemars(range(max = 16))]
     #[schemars(extend("x-unit" = "next hops"))]
     pub m: u32,
@@ -27,7 +30,8 @@ impl Default for Drill {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plb {
-    /// Share of marked packets at which a round trip counts as congested, above 0, up to 1.
+    /// Share of marked packets at which a round trip counts as congested, above 0, up to 1. A round
+    /// trip ends when all data sent before its start is acknowledged.
     #[schemars(range(max = 1.0))]
     #[schemars(extend("x-unit" = "ratio"))]
     #[schemars(extend("exclusiveMinimum" = 0))]
@@ -42,7 +46,8 @@ pub struct Plb {
     #[schemars(extend("x-unit" = "round trips"))]
     pub forced_rounds: u32,
     /// Labels of a flow, 2 to 256. The hash maps each label to a path, and several labels can have
-    /// the same path. A change draws one of the other labels.
+    /// the same path. A change draws one of the other labels. Packets in flight keep the old path.
+    /// Label 0 has the path of `ecmp`. Each path takes about 30 B of memory.
     #[schemars(range(min = 2, max = 256))]
     #[schemars(extend("x-unit" = "labels"))]
     pub labels: u32,

@@ -43,7 +43,8 @@ pub struct Timely {
     #[schemars(extend("x-unit" = "increases"))]
     #[schemars(extend("default" = Timely::HYPER_AFTER))]
     pub hyper_after: Option<u32>,
-    /// The lowest rate of a flow. Default: 1 Gbit/s.
+    /// The lowest rate of a flow. It must be below the line rate of at least one flow. Default: 1
+    /// Gbit/s.
     #[schemars(extend("default" = MINIMUM_RATE))]
     pub minimum_rate: Option<Bandwidth>,
 }
@@ -79,7 +80,8 @@ pub struct Hpcc {
     /// R_AI = W_AI/T, the step of additive increase.
     #[schemars(extend("x-default" = additive_increases()))]
     pub additive_increase: Option<Bandwidth>,
-    /// The lowest rate of a flow. Default: 1 Gbit/s.
+    /// The lowest rate of a flow. It must be below the line rate of at least one flow. Default: 1
+    /// Gbit/s.
     #[schemars(extend("default" = MINIMUM_RATE))]
     pub minimum_rate: Option<Bandwidth>,
     /// Whether every ACK changes the rate, instead of one ACK per round trip. Default: true.
@@ -92,7 +94,8 @@ pub struct Hpcc {
     #[schemars(extend("default" = Hpcc::HOPS))]
     pub hops: Option<u8>,
     /// Bytes of telemetry in each data packet and ACK, added to `transport.header` and
-    /// `transport.ack`. Default: 2 B plus 8 B per hop, as in the paper: 42 B.
+    /// `transport.ack`. Default: 2 B plus 8 B per hop, as in the paper: 42 B. `load` does not count
+    /// them.
     #[schemars(extend("x-default" = format!("derived: {} B + {} B × `hops`", Hpcc::HEAD, Hpcc::EACH_HOP)))]
     pub telemetry: Option<Bytes>,
 }
@@ -151,16 +154,19 @@ impl HpccPreset {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dctcp {
-    /// g, the weight of the newest sample in α; above 0, up to 1. Default: 1/16.
+    /// g, the weight of the newest sample in α; above 0, up to 1. Once per round trip
+    /// α ← (1 − g)·α + g·F, where F is the share of marked packets. Default: 1/16.
     #[schemars(extend("x-unit" = "ratio"))]
     #[schemars(extend("default" = Dctcp::GAIN))]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub gain: Option<f64>,
-    /// R_AI, the step of additive increase, once per round trip. Default: 615 Mbit/s (1 kB per
-    /// round trip of 13 us).
+    /// R_AI, the step of additive increase. The first mark of a round trip sets R ← R·(1 − α/2); a
+    /// round trip without a reduction adds R_AI. Default: 615 Mbit/s (1 kB per round trip of 13
+    /// us).
     #[schemars(extend("default" = Dctcp::ADDITIVE_INCREASE))]
     pub additive_increase: Option<Bandwidth>,
-    /// R_min, the lowest rate of a flow. Default: 1 Gbit/s.
+    /// R_min, the lowest rate of a flow. It must be below the line rate of at least one flow.
+    /// Default: 1 Gbit/s.
     #[schemars(extend("default" = MINIMUM_RATE))]
     pub minimum_rate: Option<Bandwidth>,
 }

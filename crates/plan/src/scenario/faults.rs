@@ -10,8 +10,8 @@ use xoff_net::units::Span;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    /// The link between two nodes, `"S0.0-S1.2"` (all of them if there are
-    /// several), or the link at a port, `"S0.0:5"`.
+    /// The link between two nodes, `"S0.0-S1.2"` (all of them if there are several), or the link at
+    /// a port, `"S0.0:5"`. Under `swing` a long link may be named by its two switches.
     #[serde(default, deserialize_with = "link_or_none")]
     #[schemars(extend("x-default" = "required: `link` or `switch`"))]
     pub link: Option<String>,
@@ -49,7 +49,8 @@ pub struct Loss {
     #[schemars(extend("x-unit" = "probability"))]
     #[schemars(extend("x-default" = "required: `rate`, `ber` or `control_frame`"))]
     pub rate: Option<f64>,
-    /// Probability that a bit is hit. A hit bit destroys its frame.
+    /// Probability that a bit is hit. A hit bit destroys its frame. All bytes of a frame count:
+    /// `mtu`, `header`, `ack` and pause frames.
     #[schemars(range(max = 1.0))]
     #[schemars(extend("x-unit" = "probability"))]
     #[schemars(extend("x-default" = "required: `rate`, `ber` or `control_frame`"))]

@@ -113,8 +113,8 @@ pub struct Poisson {
     pub name: Option<String>,
     /// Flow sizes (payload).
     pub sizes: Sizes,
-    /// Offered load as a fraction of `load_of`, above 0. It counts the wire bytes of data packets
-    /// with headers, and no ACKs.
+    /// Offered load as a fraction of `load_of`, above 0, at most 10. It counts the wire bytes of
+    /// data packets with headers, and no ACKs.
     #[schemars(extend("x-unit" = "ratio"))]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 10))]
     pub load: f64,
@@ -260,8 +260,8 @@ pub struct Incast {
     /// Time between events. Default: without this and `load` there is only one event.
     #[schemars(extend("x-default" = "from `load`; one event only without `load`"))]
     pub period: Option<Span>,
-    /// Instead of `period`: offered load as a fraction of `load_of`, above 0. It counts the wire
-    /// bytes of data packets with headers.
+    /// Instead of `period`: offered load as a fraction of `load_of`, above 0, at most 10. It counts
+    /// the wire bytes of data packets with headers.
     #[schemars(extend("x-unit" = "ratio"))]
     #[schemars(extend("x-default" = "none: `period` sets the times"))]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 10))]
@@ -422,7 +422,8 @@ pub struct SingleFlow {
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// Names of all nodes of the path, including sender and receiver. ACKs return over the same
-    /// nodes. Default: routed like other flows.
+    /// nodes. Default: routed like other flows. Under `swing` the relays of a long link may be left
+    /// out.
     #[schemars(extend("x-default" = "the path of `[routing]`"))]
     pub path: Option<Vec<String>>,
     /// Sending rate in wire bits. Default: line rate.
@@ -467,7 +468,7 @@ pub enum FlowFormat {
     Csv,
     /// The format of the HPCC simulator and its descendants: the number of flows, then lines `src
     /// dst pg dport size start`, with `start` in seconds. Id `i` is the host `H<i>`, and the
-    /// priority group `pg` is the 802.1p priority.
+    /// priority group `pg` is the 802.1p priority. A wrong number of flows is an error.
     Hpcc,
 }
 

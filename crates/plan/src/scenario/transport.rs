@@ -121,8 +121,9 @@ pub struct TcpDctcp {
     /// The same as `tcp-newreno.max_rto`.
     #[schemars(extend("default" = TcpNewReno::MAX_RTO))]
     pub max_rto: Option<Span>,
-    /// g, the weight of the newest sample in α; above 0, up to 1. Default: 1/16 (DCTCP, SIGCOMM
-    /// 2010).
+    /// g, the weight of the newest sample in α; above 0, up to 1. Once per window of data
+    /// α ← (1 − g)·α + g·F, where F is the share of marked packets; α begins at 1. Default: 1/16
+    /// (DCTCP, SIGCOMM 2010).
     #[schemars(extend("x-unit" = "ratio"))]
     #[schemars(extend("default" = TcpDctcp::GAIN))]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
@@ -182,7 +183,7 @@ pub struct Dcqcn {
     /// R_HAI, the step of hyper increase.
     #[schemars(extend("x-default" = by_preset(|p| rate(p.hyper_increase))))]
     pub hyper_increase: Option<Bandwidth>,
-    /// R_min, the lowest rate of a flow.
+    /// R_min, the lowest rate of a flow. It must be below the line rate of at least one flow.
     #[schemars(extend("x-default" = by_preset(|p| rate(p.minimum_rate))))]
     pub minimum_rate: Option<Bandwidth>,
     /// If true, every decrease sets the target to the current rate. If false, a decrease directly
@@ -230,12 +231,14 @@ pub enum DcqcnPreset {
     /// The values of the evaluation of HPCC (SIGCOMM 2019), which later papers use: periodic
     /// reaction; ACKs carry marks; α every 1 us, checks every 4 us, increases every 300 us without
     /// byte counter; g 1/256, F 1; R_AI and R_HAI 20 and 200 Mbit/s at 100 Gbit/s, in proportion at
-    /// other rates; R_min 1 Gbit/s; the target is not clamped.
+    /// other rates; R_min 1 Gbit/s; the target is not clamped. Without `[ecn]` switches mark with
+    /// probability 0.2 from 100 to 400 kB per 25 Gbit/s, at dequeue.
     #[default]
     Field,
     /// The values of DCQCN's paper (SIGCOMM 2015): immediate reaction; at most one CNP every 50 us;
     /// α and increases every 55 us, byte counter of 10 MB; g 1/256, F 5; R_AI 40 Mbit/s; the target
-    /// is clamped. R_HAI 200 Mbit/s and R_min 100 Mbit/s come from the authors' simulator.
+    /// is clamped. R_HAI 200 Mbit/s and R_min 100 Mbit/s come from the authors' simulator. Without
+    /// `[ecn]` switches mark with probability 0.01 from 5 to 200 kB per 40 Gbit/s, at enqueue.
     Paper,
 }
 

@@ -14,8 +14,9 @@ use xoff_net::units::Span;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BfcKeys {
-    /// Queues of each port and priority, 2 to 1024. Queue 0 is for ACKs; flows are assigned to the
-    /// others. The papers use 32 and 128.
+    /// Queues of each port and priority, 2 to 1024. Queue 0 is for ACKs and is served first. Flows
+    /// are assigned to the others, which share by deficit round robin. A host numbers the queues of
+    /// its own flows from `queues` on. The papers use 32 and 128.
     #[serde(default = "bfc_queues")]
     #[schemars(range(min = 2, max = 1024))]
     #[schemars(extend("x-unit" = "queues"))]
@@ -46,12 +47,15 @@ pub struct BfcKeys {
     /// Where ACKs wait.
     #[serde(default)]
     pub acks: BfcAcks,
-    /// Time from the arrival of a pause or resume frame until it takes effect.
+    /// Time from the arrival of a pause or resume frame until it takes effect. A frame has 64 B and
+    /// is sent before all data.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
-    /// Length of a pause, 1 us or more. It is repeated after half of this time, and a lost resume
-    /// cannot pause a queue permanently. Default: unlimited in a run without failures and losses,
-    /// otherwise 100 us.
+    /// Length of a pause, 1 us or more; on the slowest link it must cover two largest packets and
+    /// two pause frames. All pauses that a port has in force are repeated together after half of
+    /// this time, in at most a quarter of the link. A lost resume cannot pause a queue permanently.
+    /// Default: unlimited in a run without failures and losses, otherwise 100 us, or more if the
+    /// slowest link requires it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = format!("none, or `\"{}\"` if links fail or lose frames", PAUSE_TIME)))]
     pub pause_time: Option<Span>,

@@ -50,7 +50,7 @@ pub struct BifrostKeys {
     #[schemars(extend("x-default" = "derived: the time of two largest packets + `jitter`"))]
     pub margin: Option<Span>,
     /// Room beyond H for packets beyond the grant. Default: k largest packets, and the bytes that
-    /// arrive while a frame is late.
+    /// arrive while a frame is late; with `bifrostx` one packet more.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: `repair_every` largest packets + what arrives within `jitter`"))]
     pub spare: Option<Bytes>,
@@ -63,7 +63,8 @@ pub struct BifrostKeys {
     /// How F, the bytes that can still arrive, is calculated.
     #[serde(default)]
     pub history: History,
-    /// Links that use Bifrost.
+    /// Links that use Bifrost. `response_time` and `priorities` apply to all links, `quanta` only
+    /// to links with PFC. `flow_control.long` has no effect.
     #[serde(default)]
     pub links: BifrostLinks,
     /// `bifrostx`: what happens to the tokens that a priority does not use in its slot.

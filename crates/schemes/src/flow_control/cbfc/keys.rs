@@ -22,15 +22,17 @@ use xoff_net::units::{Bytes, Span, Threshold};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CbfcKeys {
-    /// Buffer of each port for each priority, in whole blocks of 64 B. In bytes, or in BDP (rate
-    /// times one-way delay) of its link. Default: enough to keep the link busy; without `unlimited`
-    /// at most 131,072 B, which 12 bits can grant.
+    /// Buffer of each port for each priority, in whole blocks of 64 B, at least a largest packet.
+    /// In bytes, or in BDP (rate times one-way delay) of its link. Default: enough to keep the link
+    /// busy; without `unlimited` at most 131,072 B, which 12 bits can grant. Lossy priorities use
+    /// the rest of the device's memory. That memory grows to the port buffers if `switch.buffer` or
+    /// `host.buffer` is not written, and always at switches with long links.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: the least that keeps the link busy; without `unlimited` at most 131,072 B"))]
     pub buffer: Option<Threshold>,
     /// Time between two flow-control packets of a priority on a link. Default: the longest of
     /// InfiniBand, 65,536 symbol times: the time of 262,144 B at the link's rate, 20.97 us at 100
-    /// Gbit/s.
+    /// Gbit/s. Results count the time that a priority waits for credit as paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: the time of 262,144 B at the rate of the link"))]
     pub update: Option<Span>,

@@ -22,12 +22,15 @@ pub struct PerFlowQueueKeys {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: `xoff` / 2"))]
     pub xon: Option<Threshold>,
-    /// Time from the arrival of a pause or resume frame until it takes effect.
+    /// Time from the arrival of a pause or resume frame until it takes effect. A frame has 64 B and
+    /// is sent before all data.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
-    /// Length of a pause, 1 us or more. It is repeated after half of this time, and a lost resume
-    /// cannot pause a queue permanently. Default: unlimited in a run without failures and losses,
-    /// otherwise 100 us.
+    /// Length of a pause, 1 us or more; on the slowest link it must cover two largest packets and
+    /// two pause frames. All pauses that a port has in force are repeated together after half of
+    /// this time, in at most a quarter of the link. A lost resume cannot pause a queue permanently.
+    /// Default: unlimited in a run without failures and losses, otherwise 100 us, or more if the
+    /// slowest link requires it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = format!("none, or `\"{}\"` if links fail or lose frames", PAUSE_TIME)))]
     pub pause_time: Option<Span>,

@@ -1,7 +1,7 @@
 //! A queue for each flow on every port, and a pause for each flow: the ideal of
-//! queue-based flow control, which no switch can build. A flow waits for nobody
-//! but itself, so that there is no head-of-line blocking. (The yardstick of
-//! two papers on flow control, NSDI 2022 and NSDI 2024.)
+//! queue-based flow control, which no switch can build. A flow waits only for its
+//! own packets, so there is no head-of-line blocking. (The papers on BFC, NSDI 2022,
+//! and Pyrrha, NSDI 2025, compare with it.)
 //!
 //! Per (egress port, flow), two states:
 //!
@@ -11,11 +11,11 @@
 //!            queue of the flow ≤ K_resume: resume(flow)
 //! ```
 //!
-//! A queue that is drained at the whole rate while its upstream is silent still
-//! holds something if `K_resume` is at least the hop's round trip times the
-//! rate; so the default is a hop round trip for each of the two steps. What
-//! arrives after the pause is not bounded by anything that is reserved: the
-//! buffer must be ample, and packets that it cannot hold are dropped.
+//! By default `K_pause` is the rate times one hop round trip, and `K_resume` is half
+//! of it. A queue that drains at line rate keeps packets until its upstream sends
+//! again only if `K_resume` is at least the rate times the hop round trip. No memory
+//! is reserved for packets that arrive after the pause: the buffer must be ample, and
+//! packets that it cannot hold are dropped.
 
 pub mod keys;
 

@@ -28,7 +28,7 @@ pub(in super::super) const ALPHA: f64 = 0.125;
 pub struct PfcKeys {
     /// Static XOFF threshold: an ingress pauses its peer when it holds this much of the shared
     /// buffer, beyond its reserve. In bytes, or in the link's BDP (rate times one-way delay):
-    /// `"6bdp"`.
+    /// `"6bdp"`. Cannot be combined with `alpha` or `cap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "none: the threshold is dynamic"))]
     pub xoff: Option<Threshold>,
@@ -37,8 +37,9 @@ pub struct PfcKeys {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: `xoff` − `xon_offset`"))]
     pub xon: Option<Threshold>,
-    /// Dynamic threshold: an ingress pauses at this multiple of the free shared buffer. Default:
-    /// 0.125.
+    /// Dynamic threshold: an ingress pauses at this multiple of the free shared buffer, 1/65536 to
+    /// 1024. The shared buffer is the buffer without headrooms, reserves and one largest packet for
+    /// each ingress account. Default: 0.125.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unit" = "ratio"))]
     #[schemars(extend("default" = ALPHA))]
@@ -80,11 +81,13 @@ pub struct PfcKeys {
     #[schemars(extend("default" = Relay::default()))]
     pub relay: Relay,
     /// Thresholds on long links, at both ends. With this table or `gateway`, a device with a long
-    /// link shares no buffer: each of its ingress accounts has its own.
+    /// link shares no buffer: each of its ingress accounts has its own. The memory of such a device
+    /// is the sum of its accounts; lossy priorities use `switch.buffer` in addition.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "none: the keys of `[flow_control]`"))]
     pub long: Option<LinkThresholds>,
-    /// Thresholds on the other links of devices with a long link, at that end.
+    /// Thresholds on the other links of devices with a long link, at that end. The memory of these
+    /// devices is as with `long`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "none: the keys of `[flow_control]`"))]
     pub gateway: Option<LinkThresholds>,
@@ -130,7 +133,9 @@ pub enum Relay {
     #[default]
     Accounts,
     /// Also, a host that is paused on one port immediately pauses all other neighbours, even if no
-    /// packet waits.
+    /// packet waits. It obeys pauses, keeps its accounts, and repeats its own pauses. It resumes a
+    /// neighbour when no other port is paused and its ingress account for that neighbour requires
+    /// no pause. Only for topologies whose hosts relay.
     Blind,
 }
 

@@ -48,7 +48,8 @@ pub struct PortFcKeys {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: `ddq_xoff` × 2/3; `xon` if `ddq_xoff` is absent"))]
     pub ddq_xon: Option<Threshold>,
-    /// When a host serves relayed packets, compared with its own traffic.
+    /// When a host serves relayed packets, compared with its own traffic. A path that returns over
+    /// a relay to the same switch is refused.
     #[serde(default)]
     pub relay_queue: RelayOrder,
     /// How many flags a switch port has.

@@ -49,11 +49,12 @@ pub struct PyrrhaKeys {
     /// Other readings of the paper's rules, for comparison.
     #[serde(default)]
     pub variants: Vec<PyrrhaVariant>,
-    /// Switches without Pyrrha: all of their links run PFC.
+    /// Switches without Pyrrha: all of their links run PFC. Cannot be combined with `[[failure]]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "none: every switch runs Pyrrha"))]
     pub legacy: Option<PyrrhaLegacy>,
-    /// Time from the arrival of a frame until it takes effect.
+    /// Time from the arrival of a frame until it takes effect. A frame has 64 B and is sent before
+    /// all data.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
 }
@@ -63,7 +64,7 @@ pub struct PyrrhaKeys {
 #[serde(rename_all = "kebab-case")]
 pub enum PyrrhaVariant {
     /// While the link is busy, every isolation queue that may send adds one packet to the output
-    /// queue for each packet sent, instead of taking turns.
+    /// queue for each packet sent, instead of taking turns. The paper's public simulator does this.
     Push,
     /// A port that has abdicated may claim to be a root again with the next packet.
     ReclaimAtOnce,

@@ -22,11 +22,13 @@ const VISITS: u64 = 20_000_000;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Tagger")]
 pub struct TaggerKeys {
-    /// Where the tag of a packet increases by one.
+    /// Where the tag of a packet increases by one. A higher tag has a better tier, unless
+    /// `[[priority]]` sets `tier`.
     #[serde(default)]
     pub rule: TagRule,
-    /// Lossless tags of a packet, including its own priority, 1 to 7. Default: as many as the
-    /// routes need.
+    /// Lossless tags of a packet, including its own priority, 1 to 7. `priorities` lists the
+    /// priorities with which packets start. Default: as many as the routes need, also after
+    /// failures and for packets whose route changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 7))]
     #[schemars(extend("x-unit" = "tags"))]

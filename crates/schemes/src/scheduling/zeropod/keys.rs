@@ -37,7 +37,8 @@ pub struct ZeropodKeys {
     #[schemars(range(min = 1, max = 1000))]
     #[schemars(extend("x-unit" = "iterations"))]
     pub iterations: u32,
-    /// Paths that a demand requests in an iteration, 1 to 1000.
+    /// Paths that a demand requests in an iteration, 1 to 1000. The paper's text has one random
+    /// path, its pseudocode all paths.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1, max = 1000))]
     #[schemars(extend("x-unit" = "paths"))]
@@ -52,7 +53,7 @@ pub struct ZeropodKeys {
     #[serde(default = "defaults::top_k")]
     #[schemars(extend("x-unit" = "destinations"))]
     pub top_k: u16,
-    /// Number of cores that carry only mice: the last cores.
+    /// Number of cores that carry only mice: the last cores. The paper has 1 of 7.
     #[serde(default)]
     #[schemars(extend("x-unit" = "cores"))]
     pub mice_cores: u32,
@@ -80,7 +81,7 @@ pub struct ZeropodKeys {
     /// once without a grant, and other flows are not sent, as in equations 1 to 7.
     #[serde(default = "defaults::yes")]
     pub scheduled: bool,
-    /// Buffer of a core, 1 B to 1 EB.
+    /// Buffer of a core for all pods together, from one cell (`payload` plus `header`) to 1 EB.
     #[serde(default = "defaults::core_buffer")]
     pub core_buffer: Bytes,
     /// Cells for one pod above which a core requests no more cells for that pod.
