@@ -369,7 +369,7 @@ fn schemes_shows_the_queues_of_portfc() {
     for (args, why) in [
         (&["pfc", "--topology", "ndc(4,1)"][..], "only `portfc` has queues"),
         (&["portfc", "--topology", "ndc(4,1)", "--port", "H16:0"], "there is no port called `H16:0`"),
-        (&["portfc", "--topology", "ndc(4,2)", "--port", "H0:0"], "no map of queues"),
+        (&["portfc", "--topology", "ndc(4,2)", "--port", "H0:0"], "defines no queues"),
         (&["portfc", "--topology", "hello.toml"], "another flow control than portfc"),
         (&["sdn"], "there is no scheme called `sdn`"),
     ] {
