@@ -345,8 +345,8 @@ fn schemes_shows_the_queues_of_portfc() {
     };
     let host = rows("H15:0");
     for row in [
-        "0 four-hop on through S0.3:0 (H12) S0.3:0, forwarding queues F1, F4",
-        "1 four-hop on through S0.3:1 (H13) S0.3:1, forwarding queues F2",
+        "0 four-hop forwarded through S0.3:0 (H12) S0.3:0, forwarding queues F1, F4",
+        "1 four-hop forwarded through S0.3:1 (H13) S0.3:1, forwarding queues F2",
         "3 two-hop for H12 S0.3:0, direct queue F6",
         "6 RQ from others - F9, F10, F12, F13, F14, F15",
     ] {
@@ -354,8 +354,8 @@ fn schemes_shows_the_queues_of_portfc() {
     }
     let switch = rows("S1.3:3");
     for row in [
-        "0 IHFQ on through S0.3:0 (H12) S0.3:0, direct queue F9, F12",
-        "2 IHFQ on through S0.3:2 (H14) S0.3:2, direct queue F14, F15",
+        "0 IHFQ forwarded through S0.3:0 (H12) S0.3:0, direct queue F9, F12",
+        "2 IHFQ forwarded through S0.3:2 (H14) S0.3:2, direct queue F14, F15",
         "3 DDQ for H15 - F11, F16",
     ] {
         assert!(switch.iter().any(|line| line == row), "{row} in {switch:#?}");
@@ -371,7 +371,7 @@ fn schemes_shows_the_queues_of_portfc() {
     for (args, why) in [
         (&["pfc", "--topology", "ndc(4,1)"][..], "only `portfc` has queues"),
         (&["portfc", "--topology", "ndc(4,1)", "--port", "H16:0"], "unknown port `H16:0`"),
-        (&["portfc", "--topology", "ndc(4,2)", "--port", "H0:0"], "no map of queues"),
+        (&["portfc", "--topology", "ndc(4,2)", "--port", "H0:0"], "defines no queues"),
         (&["portfc", "--topology", "hello.toml"], "another flow control than portfc"),
         (&["sdn"], "unknown scheme `sdn`"),
     ] {

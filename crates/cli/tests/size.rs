@@ -159,9 +159,9 @@ fn wrong_values_are_refused_by_name() {
     for (args, status, said) in [
         (&[][..], 2, "--rate"),
         (&["--rate", "400Gbps"], 2, "--distance"),
-        (&["--rate", "0Gbps", "--distance", "1km"], 2, "above zero"),
+        (&["--rate", "0Gbps", "--distance", "1km"], 2, "must be positive"),
         (&["--rate", "-1Gbps", "--distance", "1km"], 2, "invalid value"),
-        (&["--rate", "100Tbps", "--distance", "1km"], 1, "choose --slot and --processing shorter"),
+        (&["--rate", "100Tbps", "--distance", "1km"], 1, "a shorter --slot and --processing"),
         (&["--rate", "400Gbps", "--distance", "1km", "--curve", "-"], 1, "standard output"),
         (&["--rate", "400Gb", "--distance", "1km"], 2, "unknown unit"),
         (&["--rate", "400Gbps", "--distance", "1"], 2, "has no unit"),

@@ -96,7 +96,7 @@ mod tests {
             choices().iter().any(|c| c.key == key && c.names.iter().any(|n| n == name))
         };
         for (key, name) in [
-            ("flow_control.scheme", "pfc"),
+            ("flow_control.scheme", FlowControlKeys::default().name()),
             ("transport.kind", "go-back-n"),
             ("transport.kind", "irn"),
             ("transport.congestion_control", "dcqcn"),

@@ -197,7 +197,7 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
 /// What is not the default: windows and timeouts of IRN and TCP, and the congestion control.
 fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
     if let TransportKind::Irn { intra, inter } = &plan.transport.kind {
-        writeln!(out, "transport: irn (selective repeat)")?;
+        writeln!(out, "transport: irn (selective retransmission)")?;
         for (what, timeouts, group) in
             [("within datacenters", intra, false), ("between datacenters", inter, true)]
         {
@@ -206,7 +206,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             let window = if least == most { most.to_string() } else { format!("{least} to {most}") };
             writeln!(
                 out,
-                "  {:>8} {what}: window {window} packets, timeout {} with up to {} in flight, else {}",
+                "  {:>8} {what}: window {window} packets, timeout {} with up to {} in flight, otherwise {}",
                 count(windows.count() as u64, "flow"),
                 Span(timeouts.low),
                 timeouts.few,
@@ -408,7 +408,7 @@ fn faults(out: &mut String, plan: &Plan) -> fmt::Result {
         writeln!(out, "  {ends} is down from {} {until}{again}", Span(from))?;
     }
     if once.len() > SAMPLE {
-        writeln!(out, "  and {} more are", once.len() - SAMPLE)?;
+        writeln!(out, "  and {} more are down", once.len() - SAMPLE)?;
     }
     if !faults.reroutes.is_empty() {
         let most = faults.tables.iter().map(|t| t.flows.len()).max().unwrap_or(0) as u64;

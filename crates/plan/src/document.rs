@@ -202,7 +202,7 @@ impl<'t> Document<'t> {
                     array.get_mut(*n).ok_or_else(|| fail(message, &help))?
                 }
                 (Step::Key(k), DeValue::Array(_)) => {
-                    let help = format!("name the entry: {path}[0].{k}");
+                    let help = format!("write the entry, such as {path}[0].{k}");
                     return Err(fail(format!("`{path}` is a list of tables"), &help));
                 }
                 (Step::Index(n), DeValue::Table(_)) => {

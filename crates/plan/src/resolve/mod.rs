@@ -147,7 +147,7 @@ pub(crate) fn plan(
     for (i, s) in scenario.slow_receiver.iter().enumerate() {
         let host = topology.find(&s.host).expect("checked above");
         if !flows.iter().any(|f| f.src == host || f.dst == host) {
-            cx.warn(format!("slow_receiver[{i}]"), format!("had no effect: nothing is sent to {}", s.host));
+            cx.warn(format!("slow_receiver[{i}]"), format!("had no effect: no flow goes to {}", s.host));
         }
     }
     effects::warn(&mut cx, &topology, &slow, &buffers, &lanes);
@@ -385,7 +385,7 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
         if let Some(given) = s.rate {
             if rate.is_some() {
                 let message = format!("{} has two rates", s.host);
-                return Err(cx.doc.error(&at("rate"), message, "give the rate in one table only"));
+                return Err(cx.doc.error(&at("rate"), message, "write the rate in only one table"));
             }
             if given.0 > FASTEST {
                 let message = format!("{given} is out of range");

@@ -339,7 +339,7 @@ pub fn check_priority(key: &str, priority: u8) -> Result<(), Complaint> {
         return Ok(());
     }
     let message = format!("priority {priority} does not exist");
-    Err(Complaint::new(key, message, "802.1p has the priorities 0 to 7"))
+    Err(Complaint::new(key, message, "write 0 to 7, the 802.1p priorities"))
 }
 
 /// α in 1/65536.

@@ -53,7 +53,7 @@ pub(super) fn parameter_server(
     };
     if let Some(&both) = servers.iter().find(|&s| workers.contains(s)) {
         let message = format!("{} is both a server and a worker: it would send to itself", hosts.name(both));
-        return Err(cx.doc.error(&at("servers"), message, "take it out of one of the two lists"));
+        return Err(cx.doc.error(&at("servers"), message, "remove it from one of the two lists"));
     }
     if workers.is_empty() {
         let help = "name fewer servers: the other hosts are the workers";
@@ -102,7 +102,7 @@ pub(super) fn moe(cx: &mut Context<'_>, i: usize, t: &Moe, hosts: &mut HostSets<
     for (g, members) in list.chunks(members).enumerate() {
         let start = Span(first.start.saturating_add(t.phase.0.saturating_mul(g as u64)));
         if let Some(duration) = cx.scenario.run.duration.filter(|&d| start >= d) {
-            let message = format!("group {g} starts at {start}, but the run's duration is {duration}");
+            let message = format!("group {g} starts at {start}, after the run ends at {duration}");
             return Err(cx.doc.error(&at("phase"), message, "choose a shorter phase, or raise run.duration"));
         }
         let spec = traffic::Moe {

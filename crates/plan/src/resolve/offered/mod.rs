@@ -236,7 +236,7 @@ pub(super) fn priorities(cx: &Context<'_>, i: usize, table: &Traffic) -> Result<
             [digit @ b'0'..=b'7'] => digit - b'0',
             _ => {
                 let message = format!("priority `{key}` does not exist");
-                return Err(cx.doc.error(&several, message, "802.1p has the priorities 0 to 7"));
+                return Err(cx.doc.error(&several, message, "write 0 to 7, the 802.1p priorities"));
             }
         };
         if !(weight.is_finite() && weight > 0.0) {

@@ -81,7 +81,7 @@ pub(super) fn of_port(params: &PortFcParams, topology: &Topology, port: PortId) 
                 let port = topology.port_name(target);
                 let waits = match role {
                     Role::TwoHop => format!("for {}", behind(target)),
-                    _ => format!("on through {port} ({})", behind(target)),
+                    _ => format!("forwarded through {port} ({})", behind(target)),
                 };
                 let set = if role == Role::FourHop { "forwarding queues" } else { "direct queue" };
                 (waits, format!("{port}, {set}"))
