@@ -146,7 +146,7 @@ test("a click on a port, a device or a flow opens its story", async () => {
   // Without measure.explain the row alone is told, and how to know more.
   await open("plain", {}, async (page) => {
     await page.locator("#flows").getByRole("button").first().click();
-    assert.match(await page.locator("#story").innerText(), /slowdown[\s\S]*measure\.explain=true/);
+    assert.match(await page.locator("#story").innerText(), /slowdown[\s\S]*measure\.explain = true/);
   });
 });
 

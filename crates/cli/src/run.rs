@@ -144,9 +144,9 @@ fn hint(plan: &Plan, summary: &Summary, path: &Path) -> Option<String> {
     let found = summary.blocking.as_ref().is_some_and(|b| b.waits.victim() > 0);
     let run = path.display();
     found.then(|| match plan.measure.explain {
-        true => format!("victims waited; for their congested ports: xoff explain {run}"),
+        true => format!("some flows were victims; to see which ports blocked them: xoff explain {run}"),
         false => {
-            "victims waited; for their congested ports: rerun with --set measure.explain=true, then xoff explain".into()
+            "some flows were victims; to see which ports blocked them: rerun with --set measure.explain=true, then xoff explain".into()
         }
     })
 }

@@ -12,7 +12,7 @@ use xoff_results::size as answer;
 use xoff_results::temporary::put;
 use xoff_schemes::flow_control::registry::size_help;
 
-use crate::{file, key_value, load, output, whole};
+use crate::{file, key_value, load, output};
 
 /// Exit status: a link of the scenario is too small.
 const TOO_SMALL: u8 = 3;
@@ -48,7 +48,7 @@ pub struct SizeArgs {
     )]
     mtu: Option<Bytes>,
     /// Lossless priorities, 1 to 8 [default: 1]
-    #[arg(long, value_name = "N", value_parser = whole::<u8>(1, 8), conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, value_name = "N", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     priorities: Option<u8>,
     /// Time from the arrival of a control frame until it takes effect [default: 0ps]
     #[arg(
@@ -64,13 +64,13 @@ pub struct SizeArgs {
     processing: Option<Span>,
     #[arg(long, help = size_help::JITTER, value_name = "TIME", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     jitter: Option<Span>,
-    #[arg(long, help = size_help::REPAIR_EVERY, value_name = "K", value_parser = whole::<u16>(1, 1000), conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, help = size_help::REPAIR_EVERY, value_name = "K", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     repair_every: Option<u16>,
     #[arg(long, help = size_help::XOFF, value_name = "SIZE", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     xoff: Option<Bytes>,
     #[arg(long, help = size_help::UPDATE, value_name = "TIME", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     update: Option<Span>,
-    #[arg(long, help = size_help::FAN_IN, value_name = "M", value_parser = whole::<u16>(1, 256), conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, help = size_help::FAN_IN, value_name = "M", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
     fan_in: Option<u16>,
     /// Check the links of this scenario, with its own scheme
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "distance"],

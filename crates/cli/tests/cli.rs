@@ -309,7 +309,7 @@ fn a_lossless_drop_exits_with_3_and_names_its_place() {
     assert_eq!(output.status.code(), Some(3), "{}{}", out(&output), err(&output));
     assert!(out(&output).contains("error: S0.0:"), "{}", out(&output));
     let answer = out(&output).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(answer.contains("its headroom of 3 kB fell short"), "{answer}");
+    assert!(answer.contains("its headroom of 3 kB was too small by up to"), "{answer}");
     // 2 · 1 us · 100 Gbps + 2 · 1062 B + 64 B
     assert!(answer.contains("this link needs 27188 B"), "{answer}");
     let auto = xoff(&dir, &["run", "tight.toml", "--no-out", "--set", "flow_control.headroom=auto"]);
@@ -369,10 +369,10 @@ fn schemes_shows_the_queues_of_portfc() {
     let bare = out(&xoff(&dir, &["schemes", "portfc", "--topology", "NDC(4, 1)", "--port", "H0:0"]));
     assert!(bare.contains("8 queues") && !bare.contains(" flow\n"), "{bare}");
     for (args, why) in [
-        (&["pfc", "--topology", "ndc(4,1)"][..], "only `portfc` has queues"),
+        (&["pfc", "--topology", "ndc(4,1)"][..], "--topology requires the scheme `portfc`"),
         (&["portfc", "--topology", "ndc(4,1)", "--port", "H16:0"], "unknown port `H16:0`"),
         (&["portfc", "--topology", "ndc(4,2)", "--port", "H0:0"], "defines no queues"),
-        (&["portfc", "--topology", "hello.toml"], "another flow control than portfc"),
+        (&["portfc", "--topology", "hello.toml"], "the flow control of hello.toml is not portfc"),
         (&["sdn"], "unknown scheme `sdn`"),
     ] {
         let failed = xoff(&dir, &[&["schemes"], args].concat());

@@ -321,12 +321,14 @@ fn a_damaged_run_of_a_grid_is_made_again_and_report_sees_it() {
         fs::rename(&aside, &b).unwrap();
     };
     swap();
-    refused(&xoff(&dir, &["report", "g"]), "isofanotherrun", "two runs exchanged");
+    refused(&xoff(&dir, &["report", "g"]), "belongstoanotherrun", "two runs exchanged");
     refused(&xoff(&dir, &resume), "anotherscenario", "two runs exchanged");
     swap();
     fs::rename(&a, &aside).unwrap();
     good(&dir, &["report", "g", "--out", "new.html"]);
-    assert!(fs::read_to_string(dir.join("new.html")).unwrap().contains("INCOMPLETE: 3 of 4 runs are done"));
+    assert!(
+        fs::read_to_string(dir.join("new.html")).unwrap().contains("INCOMPLETE: 3 of 4 runs are finished")
+    );
     assert_eq!(good(&dir, &resume).stdout, answer);
     assert!(cases > 150, "{cases} cases");
     eprintln!("{cases} damages of a grid seen");
@@ -344,7 +346,7 @@ fn directories_of_before_checksums_are_refused_in_words() {
     fs::write(&path, manifest.to_string()).unwrap();
     for verb in ["report", "explain"] {
         let done = xoff(&dir, &[verb, "r"]);
-        refused(&done, "manifest.json:isofanolderxoffrun,withoutchecksums", verb);
+        refused(&done, "manifest.jsonisinformat1of`xoffrun`,andthisversionofxoffreadsformat3", verb);
     }
     // The next run replaces it, as it does a run with a damaged manifest, and nothing else.
     good(&dir, &["run", "incast.toml", "--out", "r"]);

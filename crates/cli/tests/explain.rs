@@ -70,7 +70,8 @@ fn a_run_says_how_to_ask_and_is_explained() {
     assert!(err(&refused).contains("--set measure.explain=true"), "{}", err(&refused));
 
     let run = xoff(&dir, &["run", "victim.toml", "--set", "measure.explain=true"]);
-    assert!(err(&run).contains("for their congested ports: xoff explain xoff-runs/victim"), "{}", err(&run));
+    let hint = "to see which ports blocked them: xoff explain ";
+    assert!(err(&run).contains(hint) && err(&run).trim_end().ends_with("xoff-runs/victim"), "{}", err(&run));
     let overview = out(&xoff(&dir, &["explain", "xoff-runs/victim"]));
     assert!(overview.contains("Worst victims") && overview.contains("2 H2 -> H4 (mouse)"), "{overview}");
     let flow = out(&xoff(&dir, &["explain", "xoff-runs/victim", "--flow", "2"]));

@@ -345,7 +345,10 @@ fn another_grid_is_not_resumed_and_a_grid_is_not_replaced() {
     let mut other = resumed.clone();
     other[6] = "flow_control.xoff=20kB,40kB";
     refused(&other, "varied keys and values");
-    refused(&[&resumed[..], &["--seeds", "1..2"]].concat(), "its seeds (--seeds): [] there, [1,2] here");
+    refused(
+        &[&resumed[..], &["--seeds", "1..2"]].concat(),
+        "seeds (--seeds): [] in the directory, [1,2] in this command",
+    );
     refused(&[&resumed[..], &["--set", "flow_control.xon=9kB"]].concat(), "overrides (--set, --seed)");
     csv(2000);
     refused(&resumed, "a file that it names has changed, for run 1_xoff=20kB");
@@ -454,7 +457,7 @@ fn a_run_that_loses_packets_does_not_stop_the_others() {
     let done = xoff(&dir, &args);
     assert_eq!(done.status.code(), Some(3), "{}{}", out(&done), err(&done));
     assert!(err(&done).contains("[1/2] 1_headroom=3kB: "), "{}", err(&done));
-    assert!(err(&done).contains("LOST PACKETS [2/2] 2_headroom=auto"), "{}", err(&done));
+    assert!(err(&done).contains("LOSSLESS DROPS [2/2] 2_headroom=auto"), "{}", err(&done));
     assert!(
         out(&done).contains("error: packets of a lossless priority were dropped in 1_headroom=3kB"),
         "{}",

@@ -410,7 +410,7 @@ pub fn render(offered: &Offered) -> String {
             "",
             "",
             &format!(
-                "{} of {} have no path at their start, because links are down: {}{}. No link counts them. If \
+                "{} of {} have no path at their start (links are down): {}{}. No link counts them. If \
                  only the ACKs have no path, no link counts the ACKs.",
                 human::count(offered.unreachable.len() as u64),
                 human::counted(offered.all.flows, "flow"),

@@ -59,12 +59,12 @@ pub fn verdicts(
         let state = if promised { State::Broken } else { State::NotPromised };
         let lost = human::counted(drops.lossless_packets, "lossless packet");
         let why = if promised { "" } else { ", and no buffer size is known to prevent it" };
-        (state, format!("{lost} lost{why} ({activity})"))
+        (state, format!("{lost} dropped{why} ({activity})"))
     } else if let Some((by, packets)) = drops.by_scheme.first() {
         let lost = human::counted(*packets, "packet");
         (State::NotPromised, format!("{lost} dropped {by}; no other lossless drop"))
     } else {
-        (State::Held, format!("no lossless packet lost ({activity})"))
+        (State::Held, format!("no lossless packet dropped ({activity})"))
     };
     let deadlock = match &outcome.deadlock {
         Some(d) => {

@@ -106,13 +106,13 @@ fn name(head: &Head) -> String {
     format!("{} {} -> {} ({})", head.flow, head.src, head.dst, head.class)
 }
 
-/// `34x the ideal 24 us`.
+/// `34× the ideal 24 us`.
 fn times(head: &Head) -> String {
     if head.ideal_ps == 0 {
         return "its route has a loop".into();
     }
     let times = head.took_ps as f64 / head.ideal_ps as f64;
-    format!("{}x the ideal {}", human::ratio(times), human::time(head.ideal_ps))
+    format!("{}× the ideal {}", human::ratio(times), human::time(head.ideal_ps))
 }
 
 fn opening(head: &Head) -> String {

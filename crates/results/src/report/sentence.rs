@@ -23,7 +23,7 @@ pub fn of_run(manifest: &Json, summary: &Json) -> String {
     sentences.push(match (int(summary, "/pauses/count"), int(summary, "/pauses/queues")) {
         (0, _) => "There were no pauses.".into(),
         (count, queues) => format!(
-            "{} of {} lasted {} in total.",
+            "{} on {} lasted {} in total.",
             human::counted(count, "pause"),
             human::counted(queues, "queue"),
             human::time(int(summary, "/pauses/total_ps"))

@@ -26,7 +26,7 @@ fn head(question: &Question, length: Length, buffer: Option<Bytes>) -> String {
     let reach = buffer
         .map_or(String::new(), |b| format!(" Column \"{b}:\": longest link that this buffer supports."));
     let said = format!(
-        "{} over {length}, delay {} one way. BDP (rate x round-trip delay): {}. Packets up to {}, {}. Numbers are \
+        "{} over {length}, delay {} one way. BDP (rate × round-trip delay): {}. Packets up to {}, {}. Numbers are \
          totals for one end of the link. Column \"/ deep\": buffer over the buffer of pfc-deep.{reach}",
         question.rate,
         human::time(link.delay),
