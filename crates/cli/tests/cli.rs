@@ -362,7 +362,9 @@ fn schemes_shows_the_queues_of_portfc() {
     }
     let counts = out(&xoff(&dir, &["schemes", "portfc", "--topology", "ndc(4,2)"]));
     assert!(
-        counts.contains("= 5 queues") && counts.contains("= 11 queues") && counts.contains("cannot be simulated")
+        counts.contains("= 5 queues")
+            && counts.contains("= 11 queues")
+            && counts.contains("cannot be simulated")
     );
     let bare = out(&xoff(&dir, &["schemes", "portfc", "--topology", "NDC(4, 1)", "--port", "H0:0"]));
     assert!(bare.contains("8 queues") && !bare.contains(" flow\n"), "{bare}");
