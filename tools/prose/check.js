@@ -27,9 +27,9 @@ const SEVERITY = {
 const GUIDE = "docs/WRITING.md";
 const MAX_WORDS = 35;
 
-/** What is checked. Programs write REFERENCE.md and REPRODUCTION.md. */
+/** What is checked. Programs write REFERENCE.md, REPRODUCTION.md and the pages of its papers. */
 const PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", ...below("docs", ".md"), ...below("examples", ".md")]
-  .filter((page) => !/REFERENCE|REPRODUCTION/.test(page));
+  .filter((page) => !/REFERENCE|REPRODUCTION|docs\/reproduction/.test(page));
 const MESSAGES = ["crates/plan/tests/examples.toml", ...below("crates/plan/tests/wrong", ".toml"), ...below("crates", ".snap")]
   .filter((file) => !/fragments\.toml$|\/files\//.test(file));
 
