@@ -805,10 +805,7 @@ fn flows_that_dcqcn_cannot_slow_are_named() {
         ["1 of 2 flows never slow down: 10Gbps is not below their line rate"]
     );
     assert_eq!(warned(&[FLOW], "1001Mbps", ""), [""; 0]);
-    assert_eq!(
-        warned(&[FLOW], "1Gbps", ""),
-        ["no flow ever slows down: 1Gbps is not below their line rate"]
-    );
+    assert_eq!(warned(&[FLOW], "1Gbps", ""), ["no flow ever slows down: 1Gbps is not below their line rate"]);
 }
 
 /// Where links are slow, pauses last longer by default than 100 us: until they can
@@ -848,7 +845,9 @@ fn what_cannot_have_an_effect_under_pyrrha_is_named() {
     let late = warned("response_time = \"2ms\"\n[run]\nduration = \"2ms\"\n");
     assert_eq!(
         late,
-        ["`flow_control.response_time`: is longer than the run, which ends at 2ms: no control frame takes effect"]
+        [
+            "`flow_control.response_time`: is longer than the run, which ends at 2ms: no control frame takes effect"
+        ]
     );
     assert_eq!(warned("response_time = \"1999us\"\n[run]\nduration = \"2ms\"\n"), Vec::<String>::new());
     let twice = warned("variants = [\"push\", \"count-by-ingress\", \"push\"]\n");

@@ -253,8 +253,7 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         ),
     );
     if other > 0 && locked == 0 && outcome.stop == Stop::EndTime {
-        note =
-            note.help("To let the last flows finish, raise run.drain or run.duration.");
+        note = note.help("To let the last flows finish, raise run.drain or run.duration.");
     }
     notes.push(note);
 }

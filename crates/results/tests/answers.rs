@@ -447,8 +447,11 @@ fn storms_are_told_with_what_they_cost() {
     assert_eq!((summary.drops.scheme_packets, summary.drops.lossless_packets), (12, 0));
     assert_eq!(summary.verdicts[0].state, State::NotPromised);
     let text = rendered(&summary);
-    for part in ["12 by the watchdog", "1 storm found, the first at 800 us, 0 ended; action drop, 12 packets", "ended at 900 us"]
-    {
+    for part in [
+        "12 by the watchdog",
+        "1 storm found, the first at 800 us, 0 ended; action drop, 12 packets",
+        "ended at 900 us",
+    ] {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     assert!(says(&plan, &outcome, "The watchdog found 1 storm, the first at 800 us"));
@@ -548,7 +551,8 @@ fn what_a_lost_frame_of_pyrrha_leaves_paused_is_said() {
         let plan = xoff_plan::load("t.toml", text.as_bytes(), &[], &files).expect("a good scenario").plan;
         let outcome = xoff_sim::run(&plan, &mut |_| true);
         // Of a host that are the queue of its pairs and that of its packets.
-        let note = "2 queues may be paused permanently: Pyrrha sends each frame once, and a link can lose it.";
+        let note =
+            "2 queues may be paused permanently: Pyrrha sends each frame once, and a link can lose it.";
         (outcome.flows[0].completed.is_some(), says(&plan, &outcome, note))
     };
     assert_eq!(said(0, ""), (true, false));
