@@ -12,9 +12,10 @@ function paragraphs(text, from, to) {
     const end = newline < 0 || newline > to ? to : newline;
     const line = text.slice(begin, end);
     const first = line.trimStart().split(" ")[0];
-    // Two spaces within a line part the columns of a table.
+    // `name: text` begins a new line of a list; two spaces within a line part the columns of a table.
+    const labelled = /^\s+[a-z]+: /.test(line);
     const table = /\S {2,}\S/.test(line);
-    const wrapped = open && !table && !open.table && first && open.width <= WIDTH && open.width + 1 + first.length > WIDTH;
+    const wrapped = open && !table && !labelled && !open.table && first && open.width <= WIDTH && open.width + 1 + first.length > WIDTH;
     if (wrapped) open.end = end;
     else if (first) found.push((open = { begin, end }));
     else open = null;

@@ -163,8 +163,8 @@ fn buffer(
             }
         };
         let message = format!(
-            "the buffer of {} is {}, but its lossless ingress accounts ({count}) need {}: headroom {} ({detail}), reserve {}, \
-             one packet for each {}",
+            "the buffer of {} is {}, but its lossless ingress accounts ({count}) need {}: {} of headroom, {} of reserves and \
+             {} for a packet each. The headroom is {detail}",
             n.name,
             bytes(total),
             bytes(taken),

@@ -228,17 +228,18 @@ fn reaction(reaction: Reaction) -> String {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DcqcnPreset {
-    /// The values of the evaluation of HPCC (SIGCOMM 2019), which later papers use: periodic
-    /// reaction; ACKs carry marks; α every 1 us, checks every 4 us, increases every 300 us without
-    /// byte counter; g 1/256, F 1; R_AI and R_HAI 20 and 200 Mbit/s at 100 Gbit/s, in proportion at
-    /// other rates; R_min 1 Gbit/s; the target is not clamped. Without `[ecn]` switches mark with
-    /// probability 0.2 from 100 to 400 kB per 25 Gbit/s, at dequeue.
+    /// The values of the evaluation of HPCC (SIGCOMM 2019), which later papers use. The reaction is
+    /// periodic, and ACKs carry marks. α every 1 us, checks every 4 us, increases every 300 us
+    /// without byte counter; g 1/256, F 1. R_AI and R_HAI 20 and 200 Mbit/s at 100 Gbit/s, in
+    /// proportion at other rates; R_min 1 Gbit/s. The target is not clamped. Without `[ecn]` switches
+    /// mark with probability 0.2 from 100 to 400 kB per 25 Gbit/s, at dequeue.
     #[default]
     Field,
-    /// The values of DCQCN's paper (SIGCOMM 2015): immediate reaction; at most one CNP every 50 us;
-    /// α and increases every 55 us, byte counter of 10 MB; g 1/256, F 5; R_AI 40 Mbit/s; the target
-    /// is clamped. R_HAI 200 Mbit/s and R_min 100 Mbit/s come from the authors' simulator. Without
-    /// `[ecn]` switches mark with probability 0.01 from 5 to 200 kB per 40 Gbit/s, at enqueue.
+    /// The values of DCQCN's paper (SIGCOMM 2015). The reaction is immediate, with at most one CNP
+    /// every 50 us. α and increases every 55 us, byte counter of 10 MB; g 1/256, F 5; R_AI 40
+    /// Mbit/s. The target is clamped. R_HAI 200 Mbit/s and R_min 100 Mbit/s come from the authors'
+    /// simulator. Without `[ecn]` switches mark with probability 0.01 from 5 to 200 kB per 40
+    /// Gbit/s, at enqueue.
     Paper,
 }
 

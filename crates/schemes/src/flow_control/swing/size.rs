@@ -77,8 +77,8 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         expressible: None,
         formula: "relay: Rs·(2D + response) + packet + 64 B + packet + 2 packets, and all but these two again if there are several \
                   priorities; switch: XOFF + packet + headroom of the short cable",
-        source: "Huang et al. 2024, sections II-B and VI-B (relay of 287 MiB at a BDP of 286 MiB; XOFF of 198 KiB, and XON \
-                 as high); the signals of the relay, and XON 16 packets lower, are an interpretation",
+        source: "Huang et al. 2024, sections II-B and VI-B: relay of 287 MiB at a BDP of 286 MiB; XOFF and XON of 198 KiB. \
+                 The signals of the relay, and XON 16 packets lower, are an interpretation",
         notes,
     }
     .if_frames_fit(link.rate)

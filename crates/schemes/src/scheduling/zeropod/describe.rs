@@ -45,7 +45,7 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
         let pipeline = slots.pipeline(z.delay, pod.cores > 0);
         writeln!(
             out,
-            "  a schedule takes {}: its SCHD frames leave {} later, its cells {} later ({})",
+            "  a schedule takes {}. Its SCHD frames leave {} later, its cells {} later ({})",
             Span(z.delay),
             count(pipeline.schd, "epoch"),
             count(pipeline.data, "epoch"),
