@@ -311,7 +311,7 @@ fn a_lossless_drop_exits_with_3_and_names_its_place() {
     let answer = out(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("its headroom of 3 kB was too small by up to"), "{answer}");
     // 2 · 1 us · 100 Gbps + 2 · 1062 B + 64 B
-    assert!(answer.contains("this link needs 27188 B"), "{answer}");
+    assert!(answer.contains("This link needs 27188 B"), "{answer}");
     let auto = xoff(&dir, &["run", "tight.toml", "--no-out", "--set", "flow_control.headroom=auto"]);
     assert_eq!(auto.status.code(), Some(0), "{}", out(&auto));
 }

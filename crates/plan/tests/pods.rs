@@ -114,7 +114,7 @@ links
        128 host - S0: 100Gbps, 1us (one-hop BDP 12500 B)
 8 pods without buffers (zeropod): 4 racks of 4 hosts, 4 aggregation switches; 7 cores
   epoch 1429520ps: 32 cells of 512 + 40B (44160ps), 2 control slots of 40B (3200ps), guard bands of 2ns; payload is at most 91.69% of a link
-  a schedule takes 5us: its SCHD frames leave 3 epochs later, its cells 7 epochs later (10006640ps)
+  a schedule takes 5us. Its SCHD frames leave 3 epochs later, its cells 7 epochs later (10006640ps)
   scheduler: 6 iterations, 1 path for each demand, smallest first; an RTS lists mice for at most 16 destinations
   levels of flows: up to 100kB, 1108140B, 1652720B, 2125760B, 2536020B, 2934600B, 3210540B, 3394500B (the first level is mice), and larger
   flows of fewer than 5 cells are also sent without a grant; if two such cells collide, both cells are lost

@@ -11,7 +11,7 @@ use xoff_net::units::Span;
 #[serde(deny_unknown_fields)]
 pub struct Failure {
     /// The link between two nodes, `"S0.0-S1.2"` (all of them if there are several), or the link at
-    /// a port, `"S0.0:5"`. Under `swing` a long link may be named by its two switches.
+    /// a port, `"S0.0:5"`. A long link with relays may be named by its two switches.
     #[serde(default, deserialize_with = "link_or_none")]
     #[schemars(extend("x-default" = "required: `link` or `switch`"))]
     pub link: Option<String>,

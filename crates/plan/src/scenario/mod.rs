@@ -261,7 +261,7 @@ pub struct Priority {
     #[schemars(extend("x-default" = "none: `alpha` sets the limit"))]
     pub egress_limit: Option<Bytes>,
     /// For a lossy priority without `egress_limit`: a queue holds at most this multiple of the free
-    /// buffer. Default: 1; under `bfc`, `per-flow-queue`, `portfc` and `pyrrha` no limit.
+    /// buffer. Default: 1; no limit under schemes with queues of their own.
     #[schemars(extend("x-unit" = "ratio"))]
     #[schemars(extend("default" = Priority::ALPHA))]
     pub alpha: Option<f64>,
@@ -348,7 +348,7 @@ pub struct Transport {
     /// longest unloaded round trip among the flows.
     #[schemars(extend("x-default" = "derived: the longest unloaded round trip of all flows"))]
     pub base_rtt: Option<Span>,
-    /// Priority of ACKs. Default: the priority of the data; 7 under `portfc`, which must serve ACKs
+    /// Priority of ACKs. Default: the priority of the data; 7 under a scheme that must serve ACKs
     /// strictly before data.
     #[schemars(range(max = 7))]
     #[schemars(extend("x-unit" = "802.1p priority"))]

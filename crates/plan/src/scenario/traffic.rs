@@ -422,8 +422,7 @@ pub struct SingleFlow {
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
     /// Names of all nodes of the path, including sender and receiver. ACKs return over the same
-    /// nodes. Default: routed like other flows. Under `swing` the relays of a long link may be left
-    /// out.
+    /// nodes. Default: routed like other flows. The relays in a long link may be left out.
     #[schemars(extend("x-default" = "the path of `[routing]`"))]
     pub path: Option<Vec<String>>,
     /// Sending rate in wire bits. Default: line rate.

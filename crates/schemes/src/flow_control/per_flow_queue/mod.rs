@@ -1,7 +1,7 @@
 //! A queue for each flow on every port, and a pause for each flow: the ideal of
 //! queue-based flow control, which no switch can build. A flow waits only for its
-//! own packets, so there is no head-of-line blocking. (The papers on BFC, NSDI 2022,
-//! and Pyrrha, NSDI 2025, compare with it.)
+//! own packets, so there is no head-of-line blocking. (Two papers on
+//! flow control, NSDI 2022 and NSDI 2025, compare with it.)
 //!
 //! Per (egress port, flow), two states:
 //!
