@@ -94,7 +94,7 @@ fn the_scenario_guide_names_every_table_and_no_wrong_key() {
     let paths = page.lines().flat_map(spans).filter_map(|span| {
         let path = span.split([' ', '=']).next().unwrap().trim_matches(['[', ']']);
         let mut parts = path.split('.').filter(|part| part.parse::<usize>().is_err());
-        let (table, key) = (parts.next()?, parts.last()?);
+        let (table, key) = (parts.next()?, parts.next_back()?);
         tables.contains_key(table).then_some((path, key))
     });
     let (mut count, mut wrong) = (0, Vec::new());
