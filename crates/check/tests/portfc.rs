@@ -346,8 +346,8 @@ fn what_is_proved_never_deadlocks_and_pfc_does() {
     assert!(deadlocks > 0 && victims >= 10, "PFC: {deadlocks}, {victims} victims waited");
 }
 
-/// Whatever the run's oracle says of pauses and victims, the plan has said before;
-/// answers how many victims waited.
+/// Asserts that the check predicts every pause and every victim that the oracle of the run
+/// reports. Returns the number of victims that waited.
 fn foreseen(plan: &Plan, outcome: &Outcome) -> usize {
     let walks = Walks::new(plan);
     let oracle = outcome.blocking.as_ref().expect("it watched");

@@ -56,7 +56,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
             return Err(doc.error(
                 &key,
                 message,
-                format!("write {header} on a line of its own, and the keys below it"),
+                format!("write {header} on a separate line, and its keys below"),
             ));
         }
     }

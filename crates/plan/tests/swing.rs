@@ -52,6 +52,15 @@ fn a_relay_stands_in_each_end_of_a_long_link() {
     }
 }
 
+#[test]
+fn thresholds_of_long_links_do_nothing_beside_relays() {
+    let (without, with) = (loaded(&[SITES, FLOW]), loaded(&[SITES, "long = { xoff = \"2bdp\" }\n", FLOW]));
+    assert_eq!(with.warnings.len(), 1, "{:?}", with.warnings);
+    assert!(with.warnings[0].message.starts_with("had no effect"), "{:?}", with.warnings);
+    assert_eq!(with.plan.buffers, without.plan.buffers);
+    assert_eq!(with.plan.accounts, without.plan.accounts);
+}
+
 /// The paper's 287 MB hold the default, and its link's ends have its 198 KB.
 #[test]
 fn the_papers_numbers_suffice_to_the_byte() {

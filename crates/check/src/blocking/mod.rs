@@ -74,7 +74,7 @@ pub struct Congested {
     pub victims: u64,
     /// Those of them that share a queue with a culprit.
     pub beside: u64,
-    /// Flows of whose answers the same holds as of the data of victims.
+    /// Flows whose control packets never cross it, and wait in these queues.
     pub answers: u64,
 }
 
@@ -269,9 +269,8 @@ impl Kind {
         i == 0 || self.flow(walks, i) != self.flow(walks, i - 1)
     }
 
-    /// Clears the bits of walks that cross `port`: those are no victims. Where
-    /// each flow waits for itself alone, no walk of a flow is a victim of a port
-    /// that another one of it crosses.
+    /// Clears the bits of walks that cross `port`: those are no victims. Where each flow
+    /// waits only for itself, one walk that crosses `port` clears all walks of its flow.
     fn clear(&self, walks: &Walks, port: PortId, own_flow: bool, range: &Range<u32>, bits: &mut [u64]) {
         let mut clear = |i: u32| {
             if range.contains(&i) {

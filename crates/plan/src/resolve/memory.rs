@@ -87,8 +87,10 @@ fn lay_out(
 
 /// By device: it shares no buffer, each of its accounts has its own. Those are the ends
 /// of long links, where the scenario sets them apart, and those that the flow control does.
+/// `long` has no effect where relays stand in the long links.
 fn apart(keys: &dyn Keys, topology: &Topology) -> Vec<bool> {
-    let set = keys.pfc().is_some_and(|pfc| pfc.long.is_some() || pfc.gateway.is_some());
+    let set =
+        keys.pfc().is_some_and(|pfc| pfc.gateway.is_some() || (pfc.long.is_some() && topology.relays == 0));
     let is = |port: PortId| {
         set && (topology.is_relay(topology.neighbour(port)) || topology.ports[port as usize].long)
             || keys.sets_apart(topology, port)

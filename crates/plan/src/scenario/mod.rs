@@ -369,8 +369,8 @@ pub enum Arbiter {
     #[default]
     None,
     /// Grants flows in order of their unacknowledged bytes, one for each source and each
-    /// destination. As in the simulator YAPS, a flow stops for a flow of its own source, but not
-    /// for a flow of another source to its destination.
+    /// destination. As in the simulator YAPS, a flow stops only for flows of the same source, not for
+    /// flows of other sources to the same destination.
     Srpt,
     /// The same as a strict matching: a flow stops for both.
     SrptStrict,

@@ -31,8 +31,8 @@ pub struct BifrostKeys {
     /// quarter of the one-way delay, and at most 65535 quanta.
     #[serde(default = "slot")]
     pub slot: Span,
-    /// H: the buffer from which the port calculates its grants, for each lossless priority; with
-    /// `bifrostx`, for all of them together. In bytes, or in BDP (rate times *one-way* delay; the
+    /// H: the buffer on which the port bases its grants. Each lossless priority has its own H; under
+    /// `bifrostx` all priorities share one. In bytes, or in BDP (rate times *one-way* delay; the
     /// paper's BDP is `"2bdp"`). Default: the smallest H without loss of throughput, Δ + 2·R·T plus
     /// packets and late frames.
     #[serde(skip_serializing_if = "Option::is_none")]
