@@ -105,7 +105,10 @@ fn a_ring_of_two_priorities_deadlocks_and_check_shows_how() {
         (printed(&[&["check"], &ring[..]].concat()), summary["deadlock"].is_object())
     };
     let (said, deadlocked) = under("flow_control.scheme=port-pause");
-    assert!(said.contains("can deadlock") && said.contains("a simulation confirms it") && deadlocked, "{said}");
+    assert!(
+        said.contains("can deadlock") && said.contains("a simulation confirms it") && deadlocked,
+        "{said}"
+    );
     let (said, deadlocked) = under("flow_control.scheme=pfc");
     assert!(said.contains("cannot deadlock") && !deadlocked, "{said}");
 }
