@@ -125,7 +125,7 @@ pub trait Loops: Causes {
     fn leave_loop(&mut self, port: u32, lane: u8);
     /// Puts a frame among the packets that wait in `lane` of `port`: before all of them, or after them.
     fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool);
-    /// Whether [`Scheme::charged`](super::Scheme::charged) and
+    /// Sets whether [`Scheme::charged`](super::Scheme::charged) and
     /// [`Scheme::on_release`](super::Scheme::on_release) are called for packets from now on.
     fn follow_charges(&mut self, follow: bool);
     /// Releases `bytes` of the account's charge, headroom first. Returns which threshold it crossed, unless
