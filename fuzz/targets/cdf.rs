@@ -1,4 +1,4 @@
-//! Whatever a CDF file holds, reading it gives a distribution that can be drawn from, or an error.
+//! For any content of a CDF file, the reader returns a distribution that can be drawn from, or an error.
 
 #![no_main]
 

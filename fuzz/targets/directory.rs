@@ -1,5 +1,5 @@
-//! A directory of a run and one of a grid, one file of which the fuzzer replaces. Checksums are not
-//! compared under `cfg(fuzzing)`, or nothing behind them would be reached.
+//! A directory of a run and one of a grid; the fuzzer replaces one file. Checksums are not compared under
+//! `cfg(fuzzing)`, because otherwise the fuzzer would not reach the code after them.
 
 use std::env;
 use std::fs;
@@ -23,7 +23,7 @@ const SCENARIO: &str = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_swi
     [[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H3\"\nsize = \"200kB\"\n\
     [[traffic]]\nkind = \"flow\"\nsrc = \"H2\"\ndst = \"H3\"\nsize = \"200kB\"\n";
 
-/// What is read: `run`, `grid`, and the files in them that are replaced.
+/// A directory to read: `run`, `grid`, and the files in them that are replaced.
 pub struct Place {
     run: PathBuf,
     grid: PathBuf,
@@ -33,8 +33,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Runs the scenario and writes both directories. With `XOFF_FUZZ_SEEDS=DIR`, writes the fuzzer's
-    /// first inputs to DIR: each file whose name ends so, behind a byte that chooses it.
+    /// Runs the scenario and writes both directories. With `XOFF_FUZZ_SEEDS=DIR`, writes the fuzzer's first
+    /// inputs to DIR: each file with this ending, after a byte that chooses it.
     pub fn make(ending: &str) -> Self {
         // The fuzzer's own hook aborts at once, before a reader can catch a panic of the Parquet library.
         std::panic::set_hook(Box::new(|info| eprintln!("{info}")));
@@ -111,7 +111,7 @@ impl Place {
     }
 }
 
-/// The scenario under a seed, and what became of it.
+/// The scenario under a seed, and its outcome.
 fn make_run(seed: u64) -> (Loaded, Outcome) {
     let none = |_: &Path| Err(std::io::Error::other("no such file"));
     let set = [("run.seed".to_string(), seed.to_string())];

@@ -1,4 +1,4 @@
-//! Whatever a file of an experiment or of claims holds, reading it answers; and so does reading results.
+//! For any file of an experiment, of claims or of results, the reader returns without a panic.
 
 #![no_main]
 

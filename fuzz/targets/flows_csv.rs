@@ -1,4 +1,4 @@
-//! Whatever a CSV file of flows holds, reading it gives flows or an error with its line.
+//! For any CSV file of flows, the reader returns flows or an error with its line.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Whatever bytes arrive, every parser of a frame gives a frame or an error, and a frame that is written and
-//! read again is the same. Check sequences are not compared under `cfg(fuzzing)`.
+//! For any bytes, every parser of frames returns a frame or an error. A frame that is written and read again
+//! is the same. Check sequences are not compared under `cfg(fuzzing)`.
 
 #![no_main]
 

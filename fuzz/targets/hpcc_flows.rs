@@ -1,4 +1,4 @@
-//! Whatever a flow.txt of the HPCC simulator holds, reading it gives flows or an error.
+//! For any flow.txt of the HPCC simulator, the reader returns flows or an error.
 
 #![no_main]
 

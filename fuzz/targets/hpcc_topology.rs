@@ -1,4 +1,4 @@
-//! Whatever a topology.txt of the HPCC simulator holds, reading it gives a network or an error.
+//! For any topology.txt of the HPCC simulator, the reader returns a network or an error.
 
 #![no_main]
 

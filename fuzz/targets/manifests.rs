@@ -1,4 +1,4 @@
-//! Whatever a JSON file of a run or grid holds, every reader reads the run or refuses it.
+//! For any JSON file of a run or grid, every reader returns the run or an error.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Whatever a traffic matrix holds, reading it gives entries or an error with its line.
+//! For any traffic matrix, the reader returns entries or an error with its line.
 
 #![no_main]
 

@@ -1,8 +1,8 @@
-//! Whatever the text of a scenario, loading it answers; it never panics.
+//! For any text of a scenario, loading returns; it never panics.
 //!
-//! Lines `# --set key=value` are overrides, as in `crates/plan/tests/wrong`. What
-//! is merely large (a network of a million hosts, an hour of traffic) is built in
-//! earnest by design and would only slow the search, so it is left out or cut.
+//! Lines `# --set key=value` are overrides, as in `crates/plan/tests/wrong`. The target skips or shortens
+//! large scenarios (a network of a million hosts, an hour of traffic): xoff builds them by design, and they
+//! would only slow the search.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-// What the page is given: crates/results/src/report/ makes it, and documents each part.
+// The data of the page: crates/results/src/report/ makes it, and documents each part.
 
 export interface Clock {
   bins: number;
@@ -45,7 +45,7 @@ export interface Fabric {
   layers: Layer[];
 }
 
-// First bin, how many, the port that asked, the congested port or -1.
+// First bin, count, the pausing port, the congested port or -1.
 export type Reason = [number, number, number, number];
 
 export interface PortPauses {

@@ -1,4 +1,4 @@
-// The fabric drawn: devices, half a link for each egress port, and what happens to them over time.
+// The picture of the fabric: devices, half a link for each egress port, and their states over time.
 
 import { heat, heatLegend } from "./charts";
 import type { RunDocument } from "./document";
@@ -68,7 +68,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
         const reach = Math.min(0.9, (2 * pixels) / length);
         return { x: near.x + (middle.x - near.x) * reach, y: near.y + (middle.y - near.y) * reach };
       };
-      // Beside the device: numbers of a deadlock, and behind them the marks of congested ports.
+      // Beside the device: numbers of a deadlock, and after them the marks of congested ports.
       ends[port] = along(26);
       beyond[port] = along(44);
     }
@@ -119,7 +119,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
     s("g", { class: "names" }, ...names.map(({ text, y }) => s("text", { x: 4, y: y + 4, style: `font-size:${Math.round(12 * scale)}px` }, text))),
     s("g", {}, ...lines),
     halos,
-    // Devices stand above the ends of their links, so that each can be clicked.
+    // Devices are above the ends of their links, so each can be clicked.
     s("g", {}, ...hits),
     s("g", {}, ...boxes.map((box) => box.group)),
     marks,
@@ -202,7 +202,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
       pick({ node: Number(node) });
     }
   });
-  // Paused ports first: those are what one looks for.
+  // Paused ports first: readers look for them.
   svg.addEventListener("keydown", (event) => {
     const steps: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
     const by = steps[event.key];
@@ -230,7 +230,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
     timer = undefined;
     play.textContent = "Play";
     play.setAttribute("aria-pressed", "false");
-    // While it plays, nobody can listen to every picture.
+    // During playback a screen reader cannot read every picture.
     status.setAttribute("aria-live", "polite");
   };
   play.addEventListener("click", () => {
@@ -264,7 +264,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
 
   return h(
     "div",
-    // Of hundreds of hosts none could be told from the next in half a page.
+    // In half a page, the reader could not distinguish hundreds of hosts.
     { class: width > WIDE ? "fabric wide" : "fabric" },
     h("div", { class: "controls" }, play, slider, clock),
     h("div", { class: "controls" }, ...jumps, h("label", {}, "Show ", highlight), h("label", {}, "Port ", bySelect)),

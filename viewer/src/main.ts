@@ -10,7 +10,7 @@ const page = document.getElementById("page");
 if (source && page) {
   const data = JSON.parse(source.textContent ?? "") as PageDocument;
   page.append(...(data.kind === "grid" ? grid(data) : run(data)));
-  // Paper shows what a screen folds away, but for long tables.
+  // Paper shows the parts that a screen folds, except long tables.
   window.addEventListener("beforeprint", () => {
     for (const details of page.querySelectorAll<HTMLDetailsElement>("details[data-print]")) details.open = true;
   });

@@ -198,7 +198,7 @@ const QUANTITIES: Record<string, [string, string]> = {
 
 function overTime(doc: RunDocument, rules: { x: number; name: string }[]): HTMLElement[] {
   const { lines, times_ps: times, counts } = doc.series;
-  // What belongs to the whole network comes first.
+  // Quantities of the whole network come first.
   const order = Object.keys(QUANTITIES);
   const quantities = [...new Set(lines.map((line) => line.quantity))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
   const charts = quantities.map((quantity) => {

@@ -1,4 +1,4 @@
-// What is told of a port, a device or a flow when one asks.
+// The details of a port, a device or a flow, when the user selects it.
 
 import type { RunDocument } from "./document";
 import { h, more } from "./dom";

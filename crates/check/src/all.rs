@@ -1,9 +1,8 @@
 //! Dependencies of all routes that the routing may choose between any two hosts.
 //!
-//! For each place that packets go to (the hosts of one switch are one place, as
-//! long as they are routed alike), packets spread from all hosts over every next
-//! hop that the router may choose. So no pair of hosts is looked at by itself,
-//! and what no packet reaches depends on nothing.
+//! For each place that packets go to (the hosts of one switch are one place, as long as they are routed
+//! alike), packets spread from all hosts over every next hop that the router may choose. The check does not
+//! examine each pair of hosts, and a queue that no packet reaches depends on nothing.
 
 use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
@@ -16,7 +15,7 @@ use xoff_plan::plan::Plan;
 /// Most memory for the dependencies of all routes, in bytes.
 pub(crate) const MEMORY: u64 = 4 << 30;
 
-/// Refuses what needs more than [`MEMORY`].
+/// Returns an error if the check needs more than [`MEMORY`].
 pub(crate) fn check_memory(what: &str, bytes: u64) -> Result<(), String> {
     if bytes <= MEMORY {
         return Ok(());
@@ -36,7 +35,7 @@ pub(crate) fn spreading(done: usize, places: &[Place]) -> Progress {
 /// Hosts that packets reach by the same ports everywhere but at their switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where the ways part, or the host itself.
+    /// The node at which the paths split, or the host itself.
     pub root: NodeId,
     pub hosts: Vec<NodeId>,
 }
@@ -153,7 +152,7 @@ pub struct Spread<'p> {
     parents: Vec<u32>,
     /// Ports and lanes that are active, in the order in which they were found.
     pub found: Vec<(PortId, u8)>,
-    /// By node: where its ways on are in `outs`; none yet if 0.
+    /// By node: where its next hops begin in `outs`; 0 if it has none yet.
     begins: Vec<u32>,
     outs: Vec<PortId>,
     asked: Vec<NodeId>,
@@ -196,7 +195,7 @@ impl<'p> Spread<'p> {
         begin..begin + count
     }
 
-    /// A way on by its place in the answer of [`Spread::outs`].
+    /// A next hop by its position in the result of [`Spread::outs`].
     pub fn out(&self, i: usize) -> PortId {
         self.outs[i]
     }
@@ -221,8 +220,8 @@ impl<'p> Spread<'p> {
         self.outs.truncate(1);
     }
 
-    /// Packets spread from all hosts, and from behind the ports in `under_way`, to a
-    /// place; `visit` is shown each step, several times if several packets take it.
+    /// Spreads packets to a place from all hosts, and from the far ends of the ports in `under_way`. Calls
+    /// `visit` for each step, several times if several packets take it.
     pub fn spread(
         &mut self,
         router: &mut Router,
@@ -252,7 +251,7 @@ impl<'p> Spread<'p> {
             }
             for i in self.outs(router, at, place) {
                 let out = self.outs[i];
-                // Nobody sends to itself.
+                // No host sends to itself.
                 if topology.neighbour(out) == from && place.hosts.binary_search(&from).is_ok() {
                     continue;
                 }
@@ -263,8 +262,8 @@ impl<'p> Spread<'p> {
         }
     }
 
-    /// Ports that are the only way on from their devices to the place, of all
-    /// devices that packets to it cross.
+    /// Ports that are the only next hop of their devices to the place, of all devices that packets to it
+    /// cross.
     pub fn last_hops(&self) -> impl Iterator<Item = PortId> + '_ {
         self.asked.iter().filter_map(|&node| {
             let begin = self.begins[node as usize] as usize;
@@ -275,8 +274,8 @@ impl<'p> Spread<'p> {
         })
     }
 
-    /// The ports of a way on which packets come to leave by `port` in `lane`, from their sender on,
-    /// and the lane in which they begin.
+    /// The ports of a path on which packets reach `port` in `lane`, from their sender on, and the lane in
+    /// which they begin.
     pub fn way(&self, port: PortId, lane: u8) -> (Vec<PortId>, u8) {
         let mut ports = vec![port];
         let mut at = (port, lane);
@@ -293,8 +292,8 @@ impl<'p> Spread<'p> {
     }
 }
 
-/// The lanes that packets begin in: those of the scenario's flows, answers and
-/// congestion notifications, or, where it has no flows, all that can be paused.
+/// The lanes in which packets begin: those of the scenario's flows, ACKs and CNPs; if it has no flows, all
+/// lanes that can be paused.
 pub fn lanes(plan: &Plan) -> Vec<u8> {
     let mut lanes: BTreeSet<u8> = plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane]).collect();
     if lanes.is_empty() {

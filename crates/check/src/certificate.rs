@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 use xoff_net::topology::{PortId, Topology};
 use xoff_plan::plan::Plan;
 
-/// What the field `format` of a certificate says.
+/// The value of the field `format` in a certificate.
 pub const FORMAT: &str = "xoff deadlock certificate 1";
 
-/// An order of all waits in which each waits only for later ones: so no circle
-/// of them can stand.
+/// An order of all waits in which each waits only for later ones: a cycle of waits is therefore impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
@@ -20,7 +19,7 @@ pub struct Certificate {
     /// Which routes it covers.
     pub routes: Routes,
     pub order: Vec<Entry>,
-    /// Links under whose failure another order holds.
+    /// Links whose failure requires another order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub under: Vec<Under>,
 }

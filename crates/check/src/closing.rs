@@ -1,4 +1,4 @@
-//! Whose routes close a cycle, and who else crosses its ports.
+//! The routes that close a cycle, and the other routes that cross its ports.
 
 use crate::all::{Place, Spread};
 use crate::graph::{Cycle, Part, Wait};
@@ -17,12 +17,11 @@ const KEPT: usize = 24;
 pub struct Through {
     /// The flow, if it is one of the scenario's.
     pub flow: Option<u32>,
-    /// What of it travels here.
+    /// The kind of packets on it.
     pub kind: Kind,
-    /// Its egress ports, from the sender's on; empty if packets come this way only
-    /// while routes change.
+    /// Its egress ports, from the sender's on; empty if packets take this path only while routes change.
     pub ports: Vec<PortId>,
-    /// Whether it leads to its destination, rather than in a circle.
+    /// Whether it leads to its destination, not into a loop.
     pub delivers: bool,
     /// The lane in which it begins.
     pub lane: u8,
@@ -37,7 +36,7 @@ pub struct Edge {
     pub closers: Vec<Through>,
     /// How many do; 0 where routes are not counted (all routes).
     pub count: u64,
-    /// Routes that come to `to` another way.
+    /// Routes that reach `to` on another path.
     pub feeders: Vec<Through>,
     /// A host passes the pause of `to` on to `from`, whatever the routes.
     pub passed_on: bool,
@@ -59,8 +58,7 @@ fn edges(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
         .collect()
 }
 
-/// Whether a packet that may stand in `other` may stand in `wait`: waits for roots are
-/// told apart by what is ahead.
+/// Whether a packet that may be in `other` may be in `wait`: waits for roots differ in the roots ahead.
 fn same(wait: Wait, other: Wait) -> bool {
     let part = if matches!(wait.part, Part::Root(_)) { Part::Whole } else { wait.part };
     Wait { part, ..wait } == other
@@ -73,8 +71,8 @@ fn keep(list: &mut Vec<Through>, route: Through) {
     }
 }
 
-/// Orders routes so that those that begin at different senders come first, of each
-/// sender the longest one, which may close several edges; data before answers.
+/// Orders routes so that those that begin at different senders come first, of each sender the longest one,
+/// which may close several edges; data before control packets.
 fn spread_out(list: &mut Vec<Through>) {
     list.sort_by_key(|t| std::cmp::Reverse(t.ports.len()));
     let mut turns: BTreeMap<(Kind, Option<PortId>), usize> = BTreeMap::new();
@@ -155,8 +153,8 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
     edges
 }
 
-/// Shows `visit` each route that begins at `start` in the pool (several where devices
-/// choose), until it answers `false`.
+/// Calls `visit` with each route that begins at `start` in the pool (several where devices choose), until it
+/// returns `false`.
 fn each_route(
     plan: &Plan,
     flow: u32,
@@ -213,7 +211,7 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
             let (mut ports, lane) = spread.way(from.port, from.lane);
             ports.push(to.port);
             let sender = plan.topology.ports[ports[0] as usize].node;
-            // On by the first of the ways on; a place without loops is reached soon.
+            // Takes the first next hop; without loops the place is soon reached.
             let mut at = plan.topology.neighbour(to.port);
             while !place.hosts.contains(&at) && ports.len() < xoff_net::routing::TTL {
                 let outs = spread.outs(router, at, place);
@@ -231,7 +229,7 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
             }
         }
     }
-    // What no choice of the routing closes, flows on explicit paths do.
+    // Flows on explicit paths close an edge that no choice of the router closes.
     if edges.iter().any(|e| e.closers.is_empty()) {
         for (e, own) in edges.iter_mut().zip(by_flows(plan, cycle)) {
             if e.closers.is_empty() {
@@ -245,8 +243,8 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
     edges
 }
 
-/// A short way of cross traffic over `port`: from a host near its device, which is
-/// not behind the port `not_by`, to one near its far end. `None` if there is none.
+/// A short path of cross traffic over `port`: from a host near its device, not on the side of the port
+/// `not_by`, to a host near its far end. `None` if there is none.
 pub fn cross(
     plan: &Plan,
     port: PortId,
@@ -291,7 +289,7 @@ pub fn cross(
     };
     let (near, far) = (topology.ports[port as usize].node, topology.neighbour(port));
     let back = topology.ports[not_by as usize].peer;
-    // Found from the device outwards, and walked the other way.
+    // The search goes outwards from the device; the path goes in the other direction.
     let there = nearest(near, &[port, back], &[far])?;
     let mut ports: Vec<PortId> = there.iter().rev().map(|&p| topology.ports[p as usize].peer).collect();
     let sender = ports.first().map_or(near, |&p| topology.ports[p as usize].node);

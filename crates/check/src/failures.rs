@@ -1,12 +1,10 @@
 //! All routes where any single link fails in addition.
 //!
-//! A failure changes the routes to a place only if it takes the last next hop of
-//! some device on the way there; else fewer packets take the same ways. Only such
-//! pairs of links and places are looked at, and all links for places that static
-//! routes lead to. Under a failure, packets take the new
-//! routes from all hosts; and those that were under way when it happened go on by
-//! the new routes from wherever the old ones had brought them. What waits before,
-//! during and after is taken together.
+//! A failure changes the routes to a place only if it takes the last next hop of some device on the path;
+//! otherwise fewer packets take the same paths. The check examines only such pairs of links and places, and
+//! all links for places that static routes lead to. Under a failure, packets take the new routes from all
+//! hosts. Packets that were in flight at the failure continue on the new routes from the device that they
+//! reached on the old ones. The waits before, during and after the failure are taken together.
 
 use crate::Progress;
 use crate::all::{Matrix, Place, Spread, lanes, matrix};
@@ -20,7 +18,7 @@ use xoff_plan::plan::Plan;
 /// A port and its lane.
 pub type At = (PortId, u8);
 
-/// What single failures do.
+/// The effect of single failures.
 #[derive(Clone, Debug)]
 pub struct Failures {
     /// Links whose failure was examined.
@@ -76,12 +74,12 @@ pub struct Worst {
     pub link: PortId,
     /// The waits under it.
     pub graph: Graph,
-    /// Whether the routes around the failure make the cycle, rather than packets
-    /// that are under way when it happens.
+    /// Whether the routes around the failure make the cycle, not only packets that are in flight when it
+    /// happens.
     pub lasting: bool,
 }
 
-/// What is known of the intact network beside its routes.
+/// Properties of the intact network beside its routes.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     pub places: &'a [Place],
@@ -124,15 +122,15 @@ pub struct Failing<'a, 'p> {
 }
 
 impl Failing<'_, '_> {
-    /// Where packets to a place are under way when the link fails; `visit` is shown the steps of the old
-    /// routes.
+    /// Calls `visit` with the steps of the old routes to a place: there packets are in flight when the link
+    /// fails.
     pub fn under_way(&mut self, place: &Place, visit: &mut impl FnMut(At, At)) -> Vec<At> {
         self.spread.spread(self.before, place, &[], visit);
         self.spread.found.iter().copied().filter(|(port, _)| !self.gone.contains(port)).collect()
     }
 }
 
-/// Where the waits of an order stand in it.
+/// The positions of the waits in an order.
 pub struct Ranks(BTreeMap<Wait, usize>);
 
 impl Ranks {
@@ -146,7 +144,7 @@ impl Ranks {
     }
 }
 
-/// The intact network: its routes, what is down in it, and an order of its waits.
+/// The intact network: its routes, the links that are down, and an order of its waits.
 pub struct Intact<'a> {
     pub plan: &'a Plan,
     pub router: &'a mut Router,
@@ -159,8 +157,8 @@ pub struct Intact<'a> {
 /// not hold for them.
 type Change = (bool, Option<Graph>);
 
-/// Examines every single failure, with packets of `lanes`. `under` tells what it changes; `steady` tells the waits
-/// of the routes around it. `None` if `watch` does not want to wait.
+/// Examines every single failure, with packets of `lanes`. `under` returns the changes; `steady` returns the
+/// waits of the routes around the failure. `None` if `watch` stops the check.
 ///
 /// # Errors
 /// The network is too large.
@@ -248,7 +246,7 @@ pub fn examine(
     examine_each(intact, &lanes(plan), watch, &mut under, &mut steady)
 }
 
-/// What is down, and a link in addition.
+/// The ports that are down, and one more link.
 pub fn with(plan: &Plan, dead: &BTreeSet<PortId>, link: PortId) -> BTreeSet<PortId> {
     dead.iter().copied().chain([link, plan.topology.ports[link as usize].peer]).collect()
 }

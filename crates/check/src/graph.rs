@@ -1,5 +1,4 @@
-//! The graph of waits, and what can be read off it: a topological order, or a
-//! shortest cycle.
+//! The graph of waits, and its topological order or shortest cycle.
 
 use xoff_net::topology::PortId;
 
@@ -14,13 +13,12 @@ pub enum Part {
     Flow(u32),
     /// The queue of this number.
     Queue(u16),
-    /// What goes through this congestion root.
+    /// Packets through this congestion root.
     Root(PortId),
     Whole,
 }
 
-/// What one pause stops, and so one that can wait: a lane of an egress port, or a
-/// part of it.
+/// The unit that one pause stops: a lane of an egress port, or a part of it. It is the unit that can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wait {
     /// The egress port that is stopped.
@@ -30,9 +28,9 @@ pub struct Wait {
     pub part: Part,
 }
 
-/// What stands for all of a lane in [`Wait::key`], where a queue's number does else.
+/// Marks the whole lane in [`Wait::key`], which otherwise has a queue's number.
 const WHOLE: u32 = u32::MAX;
-/// What tells roots there from the numbers of queues.
+/// Separates roots in a key from the numbers of queues.
 const ROOT: u32 = 1 << 31;
 
 impl Wait {
@@ -59,8 +57,7 @@ impl Wait {
     }
 }
 
-/// Who may wait for whom: an edge leads from a wait to each wait whose end it may
-/// have to wait for.
+/// The possible waits: an edge leads from a wait to each wait on whose end it may depend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     /// The nodes, ordered: all that have an edge.
@@ -126,7 +123,7 @@ impl Graph {
         self.next.len()
     }
 
-    /// What node `n` waits for.
+    /// The waits for which node `n` waits.
     pub fn next(&self, n: u32) -> &[u32] {
         &self.next[self.first[n as usize] as usize..self.first[n as usize + 1] as usize]
     }
@@ -150,8 +147,8 @@ impl Graph {
         Self { waits: self.waits.clone(), first, next }
     }
 
-    /// The nodes in an order in which every edge leads forwards, as far as there
-    /// is one: nodes on a cycle, or behind one, are left out.
+    /// The nodes in an order in which every edge leads forwards, as far as possible: nodes on a cycle, or
+    /// reachable from one, are left out.
     fn sorted(&self) -> Vec<u32> {
         let mut waiting = vec![0u32; self.waits.len()];
         for &to in &self.next {
@@ -182,7 +179,7 @@ impl Graph {
     /// A shortest cycle: of several, one through the first node.
     pub fn shortest_cycle(&self) -> Option<Cycle> {
         let turned = self.turned();
-        // What is neither on a cycle nor between two of them needs no search.
+        // A node that is neither on a cycle nor between two cycles needs no search.
         let mut gone = vec![false; self.waits.len()];
         for n in self.sorted().into_iter().chain(turned.sorted()) {
             gone[n as usize] = true;
@@ -226,8 +223,7 @@ impl<'g> Search<'g> {
         Self { graphs, seen: [none.clone(), none], round: 0, looked: 0 }
     }
 
-    /// A shortest cycle through `start` that avoids what is `gone`, if it has
-    /// less than `limit` nodes.
+    /// A shortest cycle through `start` that avoids the nodes in `gone`, if it has less than `limit` nodes.
     fn cycle(&mut self, start: u32, limit: usize, gone: &[bool]) -> Option<Vec<u32>> {
         self.round += 1;
         let mut fronts = [vec![start], vec![start]];

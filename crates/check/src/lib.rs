@@ -1,11 +1,10 @@
-//! What can be said of a plan without running it: whether its buffers can wait
-//! for each other in a circle. It knows nothing of running, files and terminals.
+//! Checks a plan without running it: whether its buffers can wait for each other in a cycle. It does not
+//! depend on running, files or terminals.
 //!
-//! A device that is full stops what fills it at its neighbours upstream; what is
-//! stopped waits for the device, which waits for its own egress queues. From the
-//! static pause relation ([`PauseScope`]) and the routes follows who may wait for
-//! whom at all. If that graph has no cycle, nothing can ever deadlock, and an order
-//! of its nodes proves it. If it has one, a scenario is made in which it may show.
+//! A full device pauses its upstream neighbours; a paused queue waits for the device, which waits for its own
+//! egress queues. The possible waits follow from the static pause relation ([`PauseScope`]) and the routes.
+//! If that graph has no cycle, nothing can ever deadlock, and an order of its nodes proves it. If it has one,
+//! the check makes a scenario in which the deadlock may happen.
 
 // Where a name says it all, there is no more to say.
 #![allow(missing_docs)]
@@ -52,16 +51,16 @@ const NAMED: usize = 8;
 /// times hosts.
 const WORK: u64 = 1_000_000_000;
 
-/// What a check has found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// Name of the scenario.
     pub scenario: String,
     /// The flow control, as scenarios call it; that of their scheduling for pods without buffers.
     pub flow_control: String,
-    /// What one of its pauses stops: `nothing`, `lane`, `queue`, `flow`, `onward`
-    /// (the queue of what leaves the next switch, or the one behind it, by one port) or
-    /// `root` (what goes through one congested port).
+    /// The unit that one pause stops: `nothing`, `lane`, `queue`, `flow`, `onward` (the queue of the packets
+    /// that leave the next switch, or the second next one, by one port) or `root` (the packets through one
+    /// congested port).
     pub pause_stops: &'static str,
     /// Which routes were followed.
     pub routes: Routes,
@@ -72,12 +71,12 @@ pub struct Report {
     pub dependencies: usize,
     /// Whether it can deadlock.
     pub verdict: Verdict,
-    /// What single failures do, if they were asked for and the intact network is safe.
+    /// The effect of single failures, if the user requested them and the intact network is safe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures: Option<FailuresReport>,
-    /// Who can block whom, among the scenario's flows on their routes.
+    /// The possible blocking among the scenario's flows on their routes.
     pub blocking: BlockingReport,
-    /// What else is worth knowing, in sentences.
+    /// Further findings, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -100,7 +99,7 @@ pub enum Verdict {
     /// Waits may form a cycle, and no run has shown a deadlock.
     CycleWithoutWitness {
         cycle: CycleReport,
-        /// What was tried, in words.
+        /// The attempts, in words.
         tried: Vec<String>,
         /// How many of these runs ended before their time, as [`witness::EVENTS`] are the
         /// most of a search: they might have deadlocked later.
@@ -110,26 +109,26 @@ pub enum Verdict {
     },
 }
 
-/// What single failures do.
+/// The effect of single failures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FailuresReport {
     /// Links whose failure was examined: all that do not cut a host off.
     pub examined: usize,
-    /// Those of them that lead packets on ways that they do not take otherwise.
+    /// Links whose failure leads packets on paths that they do not take otherwise.
     pub changing: usize,
-    /// Links whose failure makes a circle of waits possible, by their two ports.
+    /// Links whose failure makes a cycle of waits possible, by their two ports.
     pub cyclic: Vec<String>,
-    /// The one whose circle is shown.
+    /// The failure whose cycle is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
-    /// Whether that circle lasts, rather than being possible only while routes change.
+    /// Whether that cycle lasts; otherwise it is possible only while routes change.
     pub lasting: bool,
 }
 
 /// A run that deadlocked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Witness {
-    /// What its scenario is, in words.
+    /// A description of its scenario.
     pub about: String,
     /// When the cycle closed, in picoseconds.
     pub closed_ps: u64,
@@ -169,9 +168,9 @@ pub struct RouteReport {
     pub flow: Option<u32>,
     /// In words: `flow 17: H3 -> H9 (websearch)`.
     pub name: String,
-    /// Whether its data or its answers lead there.
+    /// Whether its data or its control packets lead there.
     pub packets: Kind,
-    /// The nodes on its way; empty if packets come this way only while routes change.
+    /// The nodes on its path; empty if packets take it only while routes change.
     pub path: Vec<String>,
 }
 
@@ -184,11 +183,11 @@ pub struct Analysis {
     pub certificate: Option<Certificate>,
     /// If it may: scenarios to try, the gentlest first.
     pub candidates: Vec<Candidate>,
-    /// Names of files and what is in them: the circle of a deadlock, the worst blocking tree.
+    /// Names and contents of files: the cycle of a deadlock, the worst blocking tree.
     pub pictures: Vec<(&'static str, String)>,
 }
 
-/// How far a check is: what it does, and how much of how much is done.
+/// The progress of a check: its present step, and how much of it is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// In a few words.
@@ -209,11 +208,11 @@ pub fn router(loaded: &Loaded) -> Router {
     if dead.is_empty() { loaded.router.clone() } else { loaded.router.without(&dead) }
 }
 
-/// Checks a scenario, which is called `name`. `None` if `watch` answers `false`.
+/// Checks a scenario with the name `name`. `None` if `watch` returns `false`.
 ///
 /// # Errors
-/// What cannot be checked, and why; or that the certificate does not hold, which
-/// is a fault of this program.
+/// If the scenario cannot be checked, with the reason; or if the certificate does not hold, which is a fault
+/// of this program.
 pub fn check(
     loaded: &Loaded,
     name: &str,
@@ -417,7 +416,7 @@ fn scheme(loaded: &Loaded) -> Result<String, String> {
     name.map(str::to_string).ok_or_else(|| "the flow control has no name".to_string())
 }
 
-/// What limits a verdict.
+/// The limits of a verdict.
 fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
     let plan = &loaded.plan;
     let mut notes = Vec::new();

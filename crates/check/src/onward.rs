@@ -1,12 +1,11 @@
 //! Pauses by onward port: which queues packets may fill, and which of them wait for
 //! which.
 //!
-//! Elsewhere a wait follows from one packet: where it leaves by one port and then by
-//! the next one, the first waits for the second. Here a port of a switch pauses
-//! queues up to two hops away, those of what is going to leave through it, whoever
-//! fills its own queues. So first all queues are collected that some packet may
-//! fill; and then each of them that can be paused waits for the queues of the set
-//! that pauses it ([`OnwardQueues::pausers`]). What nothing pauses waits for nobody.
+//! With other flow control a wait follows from one packet: if it leaves by one port and then by the next one,
+//! the first port waits for the second. Here a port of a switch pauses queues up to two hops away: the queues
+//! of packets that will leave through it, whatever packets fill its own queues. So the first step collects
+//! all queues that some packet may fill. Then each of them that can be paused waits for the queues of the set
+//! that pauses it ([`OnwardQueues::pausers`]). A queue that nothing pauses does not wait.
 
 use crate::Progress;
 use crate::all::{Place, Spread, check_memory, spreading};
@@ -94,7 +93,7 @@ impl Filled {
         }
     }
 
-    /// Who waits for whom among these queues.
+    /// The waits among these queues.
     ///
     /// # Errors
     /// They are too many.
@@ -149,13 +148,13 @@ pub fn of_all(
     Some(filled)
 }
 
-/// That a circle of waits was found, which these queues do not allow.
+/// The error for a cycle of waits that these queues do not allow.
 pub fn fault(of: &dyn OnwardQueues) -> String {
     format!("the waits of {} form a cycle, which is a bug in xoff", of.scheme())
 }
 
 /// Examines every single failure on top of an intact network whose packets fill `known`, like
-/// [`crate::failures::examine`]. The second part tells whether a failure leads packets over a second relay.
+/// [`crate::failures::examine`]. The second part is whether a failure leads packets over a second relay.
 ///
 /// # Errors
 /// The network is too large.

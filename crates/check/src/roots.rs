@@ -1,7 +1,7 @@
 //! Pauses by congestion root: which ports may wait for which, root by root.
 //!
-//! A wait is a port p and a congestion root r: p has been told to stop what goes through
-//! r. By the rules of [`PauseScope::Root`](xoff_schemes::flow_control::PauseScope::Root):
+//! A wait is a port p and a congestion root r: p is paused for packets through r. The rules of
+//! [`PauseScope::Root`](xoff_schemes::flow_control::PauseScope::Root) give the dependencies:
 //!
 //! - p waits for r because a packet that p has sent to the next device lies there in a
 //!   queue for r that is too long, at the port q by which it goes on. So (p, r) depends
@@ -13,11 +13,10 @@
 //!   that of s even where s is paused: (p, r) does not depend on (p, s);
 //! - a MERGE stops nobody.
 //!
-//! So dependencies keep their root, and follow routes to where they first come to it.
-//! Of one route that gives a chain, loops included. The routes of several flows to one
-//! root can close a circle, if they do not agree on the way: shortest routes cannot, as
-//! each step leads nearer to the root. Nothing is taken for granted here: the graph is
-//! made from the routes, and its order is what the certificate lists.
+//! So dependencies keep their root, and follow routes up to the first visit of it. Of one route that gives a
+//! chain, loops included. The routes of several flows to one root can close a cycle if they use different
+//! paths; shortest routes cannot, because each step leads nearer to the root. Nothing is assumed here: the
+//! graph is made from the routes, and the certificate lists its order.
 //!
 //! That holds while each root has a queue of its own. With isolation queues for so many
 //! roots as may be ahead of a port it has; a port with more is *short of queues*, where
@@ -80,8 +79,8 @@ impl Ahead {
         self.distinct = [self.roots.len(), self.steps.len()];
     }
 
-    /// Drops repeats, and finds the ports that may run short of queues; `all` tells
-    /// that sets have not been counted.
+    /// Removes duplicates, and finds the ports that may have too few queues; `all` means that sets were not
+    /// counted.
     fn count(&mut self, queues: RootQueues, all: bool) {
         self.tidy();
         let single = queues.by_set;
@@ -123,13 +122,13 @@ impl Ahead {
         (most.unwrap_or(0), self.roots.len())
     }
 
-    /// What stands for the wait of a port for a root.
+    /// The wait of a port for a root.
     fn wait(&self, at: At, root: PortId) -> Wait {
         let part = if self.short.contains(&at) { Part::Whole } else { Part::Root(root) };
         Wait { port: at.0, lane: at.1, part }
     }
 
-    /// Who depends on whom.
+    /// The dependencies of these waits.
     ///
     /// # Errors
     /// They are too many.
@@ -149,7 +148,7 @@ impl Ahead {
         Ok(edges.graph())
     }
 
-    /// What a flow's packets meet.
+    /// The ports and roots on the path of a flow.
     fn flow(&mut self, plan: &Plan, ways: &Ways<'_>, flow: u32, sets: bool) {
         for (start, lane) in ways.starts(flow) {
             if ways.changes() {
@@ -167,7 +166,7 @@ impl Ahead {
         }
     }
 
-    /// The same of a route that may go over to others on the way.
+    /// The same for a route from which packets may change to others.
     fn changing(&mut self, plan: &Plan, ways: &Ways<'_>, start: u32, lane: u8, sets: bool) {
         for at in ways.reached(start, true) {
             let (port, next) = (plan.hops[at as usize], plan.hops[at as usize + 1]);
@@ -192,8 +191,8 @@ impl Ahead {
         self.add(at, next, beyond);
     }
 
-    /// What packets to a place meet, which take the steps `on`, and may have come to where
-    /// they begin by one of `before`. Goes back from each root.
+    /// The ports and roots on the path of packets to a place that take the steps `on`, after one of the steps
+    /// `before`. It goes back from each root.
     fn spread(&mut self, on: &Steps, before: &Steps) {
         let mut last: BTreeMap<At, Vec<(At, bool)>> = BTreeMap::new();
         for (steps, goes_on) in [(on, true), (before, false)] {
@@ -220,7 +219,7 @@ impl Ahead {
 /// Steps of packets to one place: from a port to the next one.
 type Steps = BTreeSet<(At, At)>;
 
-/// What the plan's flows meet on all their routes; `None` if `watch` does not want to wait.
+/// The ports and roots of the plan's flows on all their routes; `None` if `watch` stops the check.
 pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Ahead> {
     let (mut ahead, ways) = (Ahead::default(), Ways::new(plan));
     let sets = queues.by_set;
@@ -229,8 +228,8 @@ pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(Progress)
     Some(ahead)
 }
 
-/// What packets meet on all routes, and those of the flows in `explicit`; `None` if `watch` does not want
-/// to wait.
+/// The ports and roots of packets on all routes, and of the flows in `explicit`; `None` if `watch` stops the
+/// check.
 ///
 /// # Errors
 /// The network is too large.
@@ -262,7 +261,7 @@ pub fn of_all(
     Ok(Some(ahead))
 }
 
-/// The steps of packets to a place, from all hosts and from behind the ports in `under_way`.
+/// The steps of packets to a place, from all hosts and from the far ends of the ports in `under_way`.
 fn steps_to(spread: &mut Spread<'_>, router: &mut Router, place: &Place, under_way: &[At]) -> Steps {
     let mut steps = Steps::new();
     spread.spread(router, place, under_way, &mut |from, to| {
@@ -271,9 +270,9 @@ fn steps_to(spread: &mut Spread<'_>, router: &mut Router, place: &Place, under_w
     steps
 }
 
-/// Examines every single failure on top of an intact network, whose packets meet `known`, like
-/// [`crate::failures::examine`]. Packets that are under way when a link fails have come by the old
-/// routes to where they are, and go on by the new ones; what waits by either is taken together.
+/// Examines every single failure on top of an intact network, whose packets cross `known`, like
+/// [`crate::failures::examine`]. Packets in flight at the failure of a link came on the old routes, and
+/// continue on the new ones; the waits of both are taken together.
 ///
 /// # Errors
 /// The network is too large.
@@ -321,13 +320,13 @@ pub fn closes(route: &[PortId], from: Wait, to: Wait) -> bool {
     (2..=route.len()).any(|i| route[i - 2..i] == [from.port, to.port] && ahead(&route[i..]))
 }
 
-/// Whether nobody can wait for a port off its way, by the root that frames name: each has
-/// queues of its own everywhere, and ports that are no roots do not stay such.
+/// Whether no packet can wait for a port off its path, by the root that frames name: each root has queues of
+/// its own everywhere, and false roots do not persist.
 pub fn apart(queues: RootQueues, ahead: &Ahead) -> bool {
     ahead.short.is_empty() && queues.merges
 }
 
-/// What limits a verdict, in sentences.
+/// The limits of a verdict, in sentences.
 pub fn notes(plan: &Plan, queues: RootQueues, ahead: &Ahead, all: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let single = queues.by_set;
@@ -382,9 +381,8 @@ pub fn notes(plan: &Plan, queues: RootQueues, ahead: &Ahead, all: bool) -> Vec<S
     notes
 }
 
-/// Why a circle of a single tier's queues proves nothing, and what queues for each root
-/// would do on the same routes of the flows; nothing of other schemes. `None` if `watch`
-/// does not want to wait.
+/// Why a cycle of a single tier's queues proves nothing, and the effect of queues for each root on the same
+/// routes of the flows; nothing about other schemes. `None` if `watch` stops the check.
 ///
 /// # Errors
 /// The network is too large.

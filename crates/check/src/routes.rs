@@ -1,5 +1,5 @@
-//! Dependencies of the routes that a plan's flows take, in every epoch between
-//! changes of routes, and of packets that are under way when routes change.
+//! Dependencies of the routes that a plan's flows take, in every epoch between changes of routes, and of
+//! packets that are in flight when routes change.
 
 use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
@@ -9,7 +9,7 @@ use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
-/// What travels on a route of a flow.
+/// The kind of packets on a route of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -28,8 +28,7 @@ pub fn pausable(plan: &Plan, lane: u8) -> bool {
     }
 }
 
-/// The lane that stands for `lane` in waits: where a pause stops the whole link, its lossless lanes wait
-/// as one.
+/// The lane of the waits in `lane`: where a pause stops the whole link, its lossless lanes wait as one.
 pub fn wait_lane(plan: &Plan, lane: u8) -> u8 {
     match plan.flow_control.traits().pause_scope {
         PauseScope::Link if pausable(plan, lane) => {
@@ -53,8 +52,8 @@ pub fn cnp_lane(plan: &Plan) -> Option<u8> {
     plan.congestion_control.cnp_lane()
 }
 
-/// Whether a port belongs to the inside of a slow receiver. What waits there is
-/// read sooner or later (a stall has an end), so that nobody waits for it for ever.
+/// Whether a port belongs to the inside of a slow receiver. Packets there are read sooner or later (a stall
+/// has an end), so no queue waits for it permanently.
 pub fn inner(plan: &Plan, port: PortId) -> bool {
     plan.topology.neighbour(port) == plan.topology.ports[port as usize].node
 }
@@ -65,17 +64,17 @@ pub type Step = ((PortId, u8), (PortId, u8));
 /// Where the flows of a plan go, in all epochs together.
 pub struct Ways<'p> {
     plan: &'p Plan,
-    /// Further routes of flows, of data and of answers: those after failures, and
-    /// those that their sources may choose.
+    /// Further routes of flows, for data and control packets: routes after failures, and routes that their
+    /// sources may choose.
     pub later: BTreeMap<u32, [Vec<u32>; 2]>,
-    /// Where a packet under way goes over to: old positions and new ones, ordered.
+    /// The position to which a packet in flight changes: old and new positions, ordered.
     moves: Vec<(u32, u32)>,
     answers: bool,
     cnp_lane: Option<u8>,
 }
 
 impl<'p> Ways<'p> {
-    /// The ways of a plan.
+    /// The paths of a plan.
     pub fn new(plan: &'p Plan) -> Self {
         let mut later: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
         let mut moves = Vec::new();
@@ -97,7 +96,7 @@ impl<'p> Ways<'p> {
         Self { plan, later, moves, answers: answers_wait(plan), cnp_lane: cnp_lane(plan) }
     }
 
-    /// Where a packet under way at a position goes over to.
+    /// The positions to which a packet in flight at a position changes.
     pub fn moved(&self, at: u32) -> impl Iterator<Item = u32> + '_ {
         let begin = self.moves.partition_point(|&(old, _)| old < at);
         self.moves[begin..].iter().take_while(move |&&(old, _)| old == at).map(|&(_, new)| new)
@@ -138,8 +137,8 @@ impl<'p> Ways<'p> {
         }
     }
 
-    /// Where the routes of a flow begin in the plan's hops, of data and of answers that
-    /// wait in queues that can be paused, and in which lane.
+    /// The beginnings of a flow's routes in the plan's hops, for data and control packets that wait in queues
+    /// that can be paused, with their lanes.
     pub fn starts(&self, flow: u32) -> Vec<(u32, u8)> {
         let f = &self.plan.flows[flow as usize];
         let none = [Vec::new(), Vec::new()];
@@ -213,7 +212,7 @@ impl<'p> Ways<'p> {
         Some((position + 1, onward))
     }
 
-    /// The steps from a place behind which the device chooses.
+    /// The steps from a place after which the device chooses.
     fn fork(&self, (position, lane): (u32, u8), visit: &mut impl FnMut(Step), next: &mut Vec<(u32, u8)>) {
         let [from, entry] = [position, position + 1].map(|p| self.plan.hops[p as usize]);
         let Some(choices) = self.plan.choices_at(entry) else { return };
@@ -227,8 +226,8 @@ impl<'p> Ways<'p> {
     }
 }
 
-/// The waits of a step of a flow, if both can be paused. Not of pauses by onward
-/// port, where no step tells them: see [`crate::onward`].
+/// The waits of a step of a flow, if both can be paused. Not for pauses by onward port, where no single step
+/// determines them: see [`crate::onward`].
 pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
     if !(pausable(plan, from.1) && pausable(plan, to.1)) {
         return None;
@@ -240,9 +239,8 @@ pub fn edge(plan: &Plan, flow: u32, (from, to): Step) -> Option<(Wait, Wait)> {
     Some((Wait { port: from.0, lane: from.1, part }, Wait { port: to.0, lane: to.1, part }))
 }
 
-/// Waits that hosts and relays pass on: where one pauses what comes in by all other ports
-/// while one of its ports is paused, what comes in waits for that port, whether or
-/// not a packet goes from the one to the other.
+/// Waits that hosts and relays pass on: some pause all other ports while one of their ports is paused. Then
+/// arrivals by the other ports wait for that port, even if no packet goes from one to the other.
 pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
     let mut waits = Vec::new();
     for host in plan.passing_on() {
@@ -276,8 +274,7 @@ pub fn graph(plan: &Plan, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Gra
     Some(edges.graph())
 }
 
-/// Follows every flow; `None` if `watch`, which is told now and then how far that is, does not want to
-/// wait for it.
+/// Follows every flow; `None` if `watch`, which gets the progress now and then, stops it.
 pub fn each_flow(
     plan: &Plan,
     watch: &mut dyn FnMut(Progress) -> bool,

@@ -194,7 +194,7 @@ fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {
     Ok(())
 }
 
-/// A wait by its port, with priority and flow where they tell it from others.
+/// A wait by its port, with priority and flow where they distinguish it from others.
 fn wait(entry: &Entry) -> String {
     match (entry.flow, &entry.queue, &entry.root) {
         (Some(flow), _, _) => format!("{} (flow {flow})", entry.port),

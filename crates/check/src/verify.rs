@@ -12,7 +12,7 @@ use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::seen::{OnwardQueues, RootQueues};
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
-/// Where each wait stands in the order.
+/// The position of each wait in the order.
 #[derive(Default)]
 pub struct Places {
     /// By port and lane (`port * 8 + lane`), from 1; 0: not listed.
@@ -26,14 +26,14 @@ pub struct Places {
 }
 
 impl Places {
-    /// Where the wait of a whole lane stands; 0: it is not listed.
+    /// The position of the wait of a whole lane; 0 if it is not listed.
     pub fn shared(&self, (port, lane): (u32, u8)) -> u32 {
         self.shared[port as usize * 8 + usize::from(lane)]
     }
 }
 
-/// Checks a certificate against the routes of a scenario; `router` is that of the
-/// links that are up. Answers how many pairs of waits were compared.
+/// Checks a certificate against the routes of a scenario; `router` is that of the links that are up. Returns
+/// the number of compared pairs of waits.
 ///
 /// # Errors
 /// The first thing that does not hold.
@@ -101,8 +101,7 @@ fn under_each_failure(
     Ok(compared)
 }
 
-/// The same of pauses by onward port, where no single route tells who waits for whom: see
-/// [`verify_onward`].
+/// The same for pauses by onward port, where no single route determines the waits: see [`verify_onward`].
 fn onward(
     loaded: &Loaded,
     queues: &dyn OnwardQueues,
@@ -239,7 +238,7 @@ pub fn compare(
     })
 }
 
-/// Hosts and relays that pass pauses on: what comes in by one port waits for all others.
+/// Hosts and relays that pass pauses on: arrivals by one port wait for all others.
 fn passed_on(plan: &Plan, places: &Places) -> Result<(), String> {
     for host in (0..plan.topology.nodes.len() as u32).filter(|&node| plan.passes_pauses_on(node)) {
         for &into in plan.topology.relay_ports(host) {
@@ -264,8 +263,8 @@ pub fn answers(plan: &Plan) -> (bool, Option<u8>) {
     (paused, plan.congestion_control.cnp_lane())
 }
 
-/// The routes of the flows of the classes that are asked for, with those after failures and those that
-/// sources may choose: the flow, and where its data and its answers begin.
+/// The routes of the flows of the requested classes, including routes after failures and routes that sources
+/// may choose: the flow, and the beginnings of its data and control packets.
 pub fn routes(plan: &Plan, of: &dyn Fn(u16) -> bool) -> impl Iterator<Item = (u32, u32, u32)> {
     let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
     let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
@@ -277,7 +276,7 @@ pub fn routes(plan: &Plan, of: &dyn Fn(u16) -> bool) -> impl Iterator<Item = (u3
     first.chain(rerouted).chain(chosen).filter(|&(id, ..)| of(plan.flows[id as usize].class))
 }
 
-/// Where packets under way at each position go over to when routes change.
+/// The positions to which packets in flight at each position change when routes change.
 pub fn moves(plan: &Plan) -> BTreeMap<u32, Vec<u32>> {
     let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for &(old, new) in plan.faults.tables.iter().flat_map(|t| &t.positions) {
@@ -286,8 +285,8 @@ pub fn moves(plan: &Plan) -> BTreeMap<u32, Vec<u32>> {
     moves
 }
 
-/// All flows of the classes that are asked for: every place that a packet can
-/// come to, by its route, by the other one that its source may choose, or by a change of routes.
+/// All flows of the requested classes: every place that a packet can reach by its route, by the other route
+/// that its source may choose, or by a change of routes.
 fn flows(plan: &Plan, places: &Places, of: &dyn Fn(u16) -> bool) -> Result<u64, String> {
     let (answers, notified) = answers(plan);
     let mut compared = 0;

@@ -10,14 +10,13 @@ use xoff_plan::plan::Plan;
 /// A port, and a lane of it.
 pub type Queue = (u32, u8);
 
-/// What a walk does at each two queues that packets take one after the other.
+/// The action of a walk at each pair of queues that packets take one after the other.
 pub type Step<'s> = &'s mut dyn FnMut(Queue, Queue) -> Result<(), String>;
 
-/// Compares the waits of every two queues that packets to some host may take one
-/// after the other. Where a link has just failed (`after`: its port, and the router
-/// from before), the waits of the old routes may stand as well, and packets go on
-/// from wherever these have brought them. Hosts in `apart` have routes of their own; others of one switch are walked
-/// to together, but for the last link.
+/// Compares the waits of every two queues that packets to some host may take one after the other. Where a
+/// link has just failed (`after`: its port, and the router from before), the waits of the old routes may
+/// remain, and packets continue from the devices that they reached on these. Hosts in `apart` have routes of
+/// their own; the other hosts of one switch are checked together, except for the last link.
 pub fn all(
     plan: &Plan,
     router: &mut Router,

@@ -1,8 +1,7 @@
-//! The small checker's reading of pauses by onward port. It shares nothing with
-//! [`crate::onward`]: it numbers queues by itself as *Revisiting Flow Control in
-//! Node-Centric Datacenter Networks* (2026), section III-B, says, follows routes by
-//! itself, and then lets every port of a switch send the frames of Algorithms 1, 3 and
-//! 4, to see which queues they pause. What is paused must be listed before what pauses it.
+//! The small checker's version of pauses by onward port. It shares nothing with [`crate::onward`]. It numbers
+//! queues as section III-B of *Revisiting Flow Control in Node-Centric Datacenter Networks* (2026) says, and
+//! follows routes itself. Then it lets every port of a switch send the frames of Algorithms 1, 3 and 4, to
+//! see which queues they pause. A paused queue must be listed before the queue that pauses it.
 
 use crate::verify::{Places, moves, routes};
 use crate::verify_all::reached;
@@ -53,11 +52,11 @@ impl Ndc<'_> {
         }
     }
 
-    /// The queue in which a packet waits for the first port of `route`, which is all
-    /// that is left of its way (three ports are enough); `None`: in RQ.
+    /// The queue in which a packet waits for the first port of `route`, the rest of its path (three ports are
+    /// enough); `None` for RQ.
     fn queue(&self, route: &[PortId], own: bool) -> Option<u16> {
         if !self.node(route[0]) {
-            // Delivered at the next node, or it leaves the switch behind it.
+            // Delivered at the next node, or it leaves the switch after that node.
             return Some(match route {
                 [_, relay, next, ..] => self.slot(*next, self.peer(*relay)).unwrap_or(0),
                 _ => self.n - 1,
@@ -85,7 +84,7 @@ pub fn number(plan: &Plan, of: &dyn OnwardQueues, port: PortId, name: &str) -> O
     range.contains(&number).then_some(number)
 }
 
-/// What the data of flows fills, of the classes that are asked for.
+/// The queues that the data of flows of the requested classes fills.
 pub fn flows(plan: &Plan, of: &dyn OnwardQueues, wanted: &dyn Fn(u16) -> bool) -> Filled {
     let ndc = Ndc { plan, n: of.of_switch() };
     let begins: BTreeSet<(u32, u32)> = routes(plan, wanted).map(|(id, path, _)| (id, path)).collect();
@@ -105,9 +104,8 @@ pub fn flows(plan: &Plan, of: &dyn OnwardQueues, wanted: &dyn Fn(u16) -> bool) -
     filled
 }
 
-/// What packets between any two hosts fill. Where a link has just failed (`after`:
-/// its port, and the router from before), packets go on from wherever the old
-/// routes have brought them.
+/// The queues that packets between any two hosts fill. Where a link has just failed (`after`: its port, and
+/// the router from before), packets continue from the devices that they reached on the old routes.
 pub fn all(
     plan: &Plan,
     of: &dyn OnwardQueues,
@@ -139,7 +137,7 @@ pub fn all(
             }
         };
         for port in ports {
-            // What a node relays lies in RQ; what it sends itself may be anything.
+            // Packets that a node relays wait in RQ; its own packets may wait in any queue.
             let mut add = |route: &[PortId]| {
                 let queue = ndc.queue(route, true).expect("only RQ has no number");
                 filled[port as usize * 2 * usize::from(ndc.n) + usize::from(queue)] = true;
@@ -159,8 +157,8 @@ pub fn all(
     Ok(filled.iter().enumerate().filter(|f| *f.1).map(|(i, _)| place(i)).collect())
 }
 
-/// Lets every port of a switch whose queues may be filled pause what its frames
-/// pause, and compares the places. Answers how many pairs were compared.
+/// Lets every port of a switch whose queues may be filled send its pause frames, and compares the places of
+/// the paused queues. Returns the number of compared pairs.
 pub fn compare(plan: &Plan, of: &dyn OnwardQueues, places: &Places, filled: &Filled) -> Result<u64, String> {
     let ndc = Ndc { plan, n: of.of_switch() };
     let mut compared = 0;
@@ -182,7 +180,7 @@ pub fn compare(plan: &Plan, of: &dyn OnwardQueues, places: &Places, filled: &Fil
                 pause((node, slot), (port, queue))?;
                 continue;
             }
-            // Lines 12 to 23, and what Algorithm 4 makes of the copies.
+            // Lines 12 to 23, and the copies of Algorithm 4.
             pause((node, ndc.n - 1 + slot), (port, queue))?;
             if of.passes_on() {
                 for other in ndc.others(node) {

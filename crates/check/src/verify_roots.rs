@@ -14,15 +14,15 @@ use xoff_schemes::flow_control::seen::RootQueues;
 /// A port and a lane of it.
 type Queue = (u32, u8);
 
-/// What packets do: where they go from each port, and which ports they cross after
-/// that; and for each route of a packet from a port on the ports that are left.
+/// The steps of packets: the next port after each port, the ports that they cross after that, and for each
+/// route of a packet the remaining ports.
 #[derive(Clone, Default)]
 pub struct Seen {
-    /// A port, the next one, and one that is crossed behind that.
+    /// A port, the next one, and a port that is crossed later.
     beyond: BTreeSet<(Queue, u32, u32)>,
-    /// A port and one that is crossed behind it.
+    /// A port and a port that is crossed later.
     ahead: BTreeSet<(Queue, u32)>,
-    /// A port and all that are crossed behind it, of one packet.
+    /// A port and all ports that are crossed later, for one packet.
     sets: BTreeSet<(Queue, BTreeSet<u32>)>,
     /// Those of all routes are not known.
     no_sets: bool,
@@ -38,7 +38,7 @@ impl Seen {
     }
 }
 
-/// Follows the flows of the classes that are asked for.
+/// Follows the flows of the requested classes.
 pub fn flows(plan: &Plan, isolation: RootQueues, of: &dyn Fn(u16) -> bool) -> Seen {
     let (paused, notified) = answers(plan);
     let mut seen = Seen::default();
@@ -132,7 +132,7 @@ pub fn all(
     Ok(())
 }
 
-/// Compares all waits that may depend on each other. Answers how many pairs.
+/// Compares all waits that may depend on each other. Returns the number of pairs.
 pub fn compare(plan: &Plan, isolation: RootQueues, places: &Places, seen: &Seen) -> Result<u64, String> {
     let single = isolation.by_set;
     let queues = usize::from(isolation.queues);

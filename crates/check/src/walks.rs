@@ -1,5 +1,5 @@
-//! Every way of a plan's packets, queue by queue: what counting needs, where the
-//! graph of waits needs single steps.
+//! Every path of a plan's packets, queue by queue. Counts need whole paths; the graph of waits needs single
+//! steps.
 
 use crate::graph::Part;
 use crate::routes::{Ways, answers_wait, passed_on, pausable, wait_lane};
@@ -13,12 +13,12 @@ use xoff_schemes::flow_control::seen::{OnwardQueues, Pausers};
 /// Instead of a queue: the packet waits where no pause reaches it.
 pub const UNPAUSED: u32 = u32::MAX;
 
-/// What a pause can stop. All of a lane stands for all its queues that flows are
-/// spread over: in the worst case any two flows share one. Under pauses by onward port
-/// those are among them that pause others and are never stopped themselves.
+/// The unit that a pause can stop. A whole lane represents all its queues that flows are spread over: in the
+/// worst case any two flows share one. Under pauses by onward port, some of them pause others and are never
+/// paused themselves.
 pub use crate::graph::Wait as Queue;
 
-/// Lists of numbers, one behind the other.
+/// Lists of numbers, stored one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
     first: Vec<u32>,
@@ -47,12 +47,12 @@ impl Lists {
     }
 }
 
-/// One way of a flow's data, or of its answers, from its sender on, or from where
-/// a packet stood when routes changed.
+/// One path of a flow's data or control packets, from its sender on, or from the position of a packet when
+/// routes changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
     pub flow: u32,
-    /// Its answers (acknowledgements and notifications), rather than its data.
+    /// Whether its packets are control packets.
     pub answers: bool,
     /// It begins at the sender.
     pub whole: bool,
@@ -60,7 +60,7 @@ pub struct Walk {
     last: u32,
 }
 
-/// All ways, and the queues on them.
+/// All paths, and the queues on them.
 #[derive(Clone, Debug, Default)]
 pub struct Walks {
     /// Ordered by flow; of each flow data first, and those that hold at first before later ones.
@@ -124,10 +124,10 @@ impl Numbers {
     }
 }
 
-/// Most ways of all flows together, where devices choose for each packet.
+/// The maximum number of paths of all flows together, where devices choose for each packet.
 const MOST_WAYS: usize = 4_000_000;
 
-/// Refuses to look at more ways than fit.
+/// Returns an error if there are more paths than fit.
 ///
 /// # Errors
 /// There are too many.
@@ -151,9 +151,8 @@ pub fn check_ways(plan: &Plan) -> Result<(), String> {
 }
 
 impl Walks {
-    /// The walks of all flows of a plan, at first and after every change of routes,
-    /// those of packets that are under way then included; where a source chooses
-    /// between two routes, both.
+    /// The walks of all flows of a plan, at first and after every change of routes, including those of
+    /// packets in flight at that time; where a source chooses between two routes, both.
     pub fn new(plan: &Plan) -> Self {
         let ports = plan.topology.ports.len();
         let mut numbers = Numbers::new(plan);

@@ -18,9 +18,9 @@ use crate::{CheckArgs, file, interrupt, load, output};
 /// Distance of lines about the progress.
 const LINES: Duration = Duration::from_secs(3);
 
-/// What a check may leave in a directory.
+/// The files that a check may write to a directory.
 const FILES: [&str; 4] = ["certificate.json", "witness.toml", "cycle.svg", "blocking.svg"];
-/// One of these stands in each of them.
+/// Each of these files contains one of these marks.
 const MARKS: [&str; 2] = ["xoff check", xoff_check::certificate::FORMAT];
 
 /// Checks a scenario.
@@ -95,13 +95,13 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What came of running candidates.
+/// The result of running candidates.
 enum Search {
     /// This one deadlocked.
     Found(Witness, Candidate),
     /// None did.
     Nothing {
-        /// What was run, in words.
+        /// The candidates that were run, in words.
         tried: Vec<String>,
         /// How many of these runs were cut.
         cut: usize,
@@ -137,7 +137,7 @@ fn search(
     Ok(Search::Nothing { tried, cut, events: all })
 }
 
-/// What came of running one candidate.
+/// The result of running one candidate.
 struct Attempt {
     found: Option<Witness>,
     events: u64,
@@ -216,7 +216,7 @@ fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
 fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
     make_directories(dir).map_err(crate::run::report)?;
     output::sweep(dir);
-    // What an earlier check left would contradict this one.
+    // Files of an earlier check would contradict this one.
     for old in FILES {
         let path = dir.join(old);
         if path.is_file() {
@@ -235,7 +235,7 @@ fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
 mod tests {
     use super::*;
 
-    /// A cycle of routes whose candidate never deadlocks: what waits has room for all.
+    /// A cycle of routes whose candidate never deadlocks: the buffers have room for all waiting packets.
     fn candidate(number: u32) -> Candidate {
         let text = "[topology]\nkind = \"ring\"\nswitches = 4\nhosts_per_switch = 2\n\
             link = { rate = \"100Gbps\", delay = \"1us\" }\n[run]\nduration = \"200ms\"\n\

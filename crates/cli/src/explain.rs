@@ -17,7 +17,7 @@ pub fn explain(args: &ExplainArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is to be printed.
+/// The text or JSON to print.
 fn answer(args: &ExplainArgs, run: &read::Run) -> miette::Result<String> {
     let path = &args.run;
     if let Some(id) = args.flow {

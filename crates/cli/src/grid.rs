@@ -33,13 +33,13 @@ pub type Base<'a> = (&'a Source, Vec<(String, String)>);
 pub struct Work<'a> {
     /// Which runs there are.
     pub grid: &'a Grid,
-    /// What each run begins with.
+    /// The scenario with which each run begins.
     pub base: &'a (dyn Fn(usize) -> Base<'a> + Sync),
     /// The scenario's name.
     pub name: String,
     /// Overrides of every run, as the grid's files have them.
     pub overrides: Vec<(String, String)>,
-    /// Two runs of one scenario are an error, as they make one value stand for two.
+    /// Two runs of one scenario are an error, because one value would count twice.
     pub distinct: bool,
     /// Runs made at a time.
     pub jobs: usize,
@@ -166,7 +166,7 @@ impl Work<'_> {
         format!("run {} of {} ({})", run + 1, self.grid.runs().unwrap_or(0), self.grid.label(run))
     }
 
-    /// Works a run's scenario out; returns it and what the grid notes of it.
+    /// Builds a run's scenario; returns it and the grid's record of it.
     fn load(&self, run: usize) -> miette::Result<(Loaded, serde_json::Value, RunAbout)> {
         let mut files = Vec::new();
         let (source, overrides) = self.base(run);
@@ -179,12 +179,12 @@ impl Work<'_> {
         Ok((loaded, scenario, about))
     }
 
-    /// Works out every plan and forgets it again: together they may not fit in
-    /// memory. `None` if it was interrupted.
+    /// Builds every plan and drops it again: together they may not fit in memory. `None` if it was
+    /// interrupted.
     pub fn check(&self) -> miette::Result<Option<About>> {
         let runs = self.grid.runs().expect("a grid that was accepted has a number of runs");
         let meter = GridMeter::new(runs, self.jobs, self.quiet);
-        // Runs begin in order, so whatever is before the first that is wrong gets checked.
+        // Runs begin in order, so every run before the first wrong one is checked.
         let wrong = AtomicUsize::new(usize::MAX);
         let stop = || self.interrupted.load(Ordering::Relaxed) || wrong.load(Ordering::Relaxed) < usize::MAX;
         let checked = pool::each(self.jobs, runs, stop, |_, run| {
@@ -244,7 +244,7 @@ impl Work<'_> {
             || self.stopped(),
             |worker, i| {
                 let run = todo[i];
-                // A fault of the simulator in one run leaves the others alone.
+                // A fault of the simulator in one run does not affect the others.
                 let made = catch_unwind(AssertUnwindSafe(|| {
                     self.make_one(worker, run, &about.runs[run], directory, &meter, &held)
                 }));
@@ -268,7 +268,7 @@ impl Work<'_> {
         self.interrupted.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed)
     }
 
-    /// Makes one run and stores it. A run that is stopped leaves nothing behind.
+    /// Makes one run and stores it. A stopped run leaves no files.
     fn make_one(
         &self,
         worker: usize,

@@ -1,5 +1,5 @@
-//! Progress of a grid on standard error: on a terminal a bar for each run under
-//! way and one for the whole, else a line for each run that is done.
+//! Progress of a grid on standard error: on a terminal a bar for each present run and one for the whole,
+//! otherwise a line for each completed run.
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use xoff_results::human;
 use crate::output;
 use crate::progress::{Goal, REDRAWS, STEPS, left, seconds};
 
-/// Shows how far a grid is; several workers tell it.
+/// Shows the progress of a grid, which several workers report.
 pub struct GridMeter {
     bars: Option<Bars>,
     quiet: bool,
@@ -31,7 +31,7 @@ struct State {
     done: usize,
     /// Packet-hops of the runs that are done.
     hops: u64,
-    /// Of the run under way, by worker: how much of it is done, and its packet-hops.
+    /// The present run of each worker: its completed fraction, and its packet-hops.
     under_way: Vec<(f64, u64)>,
 }
 
@@ -113,7 +113,7 @@ impl GridMeter {
 }
 
 impl RunMeter<'_> {
-    /// Shows the state if the last one has stood long enough.
+    /// Shows the state if the last one was visible long enough.
     pub fn update(&mut self, progress: &Progress) {
         let Some(bar) = self.bar.as_ref().filter(|_| self.shown.elapsed() >= REDRAWS) else { return };
         self.shown = Instant::now();
@@ -130,8 +130,8 @@ impl RunMeter<'_> {
         self.began.elapsed().as_secs_f64()
     }
 
-    /// The run is over, after so many packet-hops in so many seconds: `what`
-    /// is to be said of it (nothing if all went well). `None` if it was stopped.
+    /// Ends a run, after so many packet-hops in so many seconds. `what` is the remark about it (empty if it
+    /// succeeded). `None` if it was stopped.
     pub fn finish(self, hops: Option<u64>, wall_seconds: f64, what: &str) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

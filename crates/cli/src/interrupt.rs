@@ -1,4 +1,4 @@
-//! Ctrl-C and its relatives: a run stops where it is and what it has found is written.
+//! Ctrl-C and similar signals: a run stops, and its results are written.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,8 +31,8 @@ pub fn flag() -> miette::Result<Arc<AtomicBool>> {
 #[cfg(unix)]
 fn hangup() -> miette::Result<Option<i32>> {
     use nix::sys::signal::{SigHandler, Signal, signal};
-    // The system tells the present handler only when it sets another.
-    // SAFETY: the signal is ignored, so nothing runs in its context.
+    // The system returns the present handler only when it sets another. SAFETY: the signal is ignored, so
+    // nothing runs in its context.
     let before = unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }.into_diagnostic()?;
     Ok((!matches!(before, SigHandler::SigIgn)).then_some(signal_hook::consts::SIGHUP))
 }

@@ -291,7 +291,7 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// The program: does what the arguments of the process say.
+/// The program: runs the command of the process's arguments.
 pub fn main() -> ExitCode {
     main_with(&[])
 }

@@ -1,5 +1,5 @@
-//! The memory budget: what is allocated is counted; a run beyond it ends with its results, and
-//! whatever has no results yet ends with an error instead of an abort.
+//! The memory budget: it counts allocations. A run beyond it ends with its results. Work without results ends
+//! with an error instead of an abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -17,7 +17,7 @@ pub const SPENT: u8 = 4;
 /// The default budget is this share of the memory that is available.
 const SHARE: (u64, u64) = (3, 4);
 
-/// What a thread does, where memory for it may be refused.
+/// The activity of a thread whose allocations may be refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// It has results, or works for a thread that has: only the system refuses memory.
@@ -159,13 +159,13 @@ impl fmt::Display for Amount {
     }
 }
 
-/// Sets the budget: what is given, or three quarters of what the system has available.
+/// Sets the budget: the given one, or three quarters of the available memory of the system.
 pub fn limit(given: Option<Bytes>) {
     let budget = given.map_or_else(|| available() / SHARE.1 * SHARE.0, |bytes| bytes.0);
     BUDGET.store(budget, Ordering::Relaxed);
 }
 
-/// What this thread does from now on; returns what it did before.
+/// Sets the activity of this thread; returns the previous one.
 pub fn enter(phase: Phase) -> Phase {
     PHASE.with(|now| now.replace(phase))
 }

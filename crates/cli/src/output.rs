@@ -12,7 +12,7 @@ use xoff_net::text::{is_hidden, visible, visible_json};
 use xoff_plan::Loaded;
 use xoff_results::temporary;
 
-/// Prints an answer to standard output. Nobody reading it is no error.
+/// Prints a result to standard output. A closed pipe is no error.
 ///
 /// # Errors
 /// Standard output cannot be written for another reason, such as a full disk.
@@ -47,18 +47,18 @@ pub fn json(value: &impl Serialize) -> miette::Result<String> {
 /// Prints an error to standard error, in colours where the terminal has them.
 pub fn fail(report: Report) {
     let text = format!("{:?}", Report::new(Shown::new(report)));
-    // The colours are miette's own: what is foreign was made visible before.
+    // The colours are miette's own: foreign control characters were made visible before.
     let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
 }
 
-/// Says what the scenario warns of.
+/// Prints the scenario's warnings.
 pub fn warnings(loaded: &Loaded) {
     for warning in &loaded.warnings {
         complain(&format!("warning: {warning}"));
     }
 }
 
-/// Ends the program as clap does, with what it says about the arguments.
+/// Ends the program as clap does, with its message about the arguments.
 pub fn usage(error: clap::Error) -> ! {
     if std::env::args().any(|arg| arg.contains(is_hidden)) {
         let text = error.render().to_string();
@@ -81,7 +81,7 @@ struct Shown {
     inner: Report,
 }
 
-/// What an error came from, in words.
+/// The cause of an error, in words.
 #[derive(Debug)]
 struct Cause(String, Option<Box<Cause>>);
 
@@ -137,7 +137,7 @@ impl Error for Cause {
     }
 }
 
-/// Removes what killed processes have left in a directory, and names what cannot be removed.
+/// Removes the temporary files of killed processes in a directory, and names the files that it cannot remove.
 pub fn sweep(dir: &Path) {
     temporary::sweep(dir).iter().for_each(|left| complain(&format!("warning: {left}")));
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Does `work(worker, item)` for the items 0 to `items`, at most `jobs` at a
-/// time; `worker` is below `jobs`, and the calling thread is one of them. Items begin in
-/// order, and none begins once `stop` holds. Returns what each gave, `None` for those that
-/// did not begin. Where the system refuses a thread, fewer work.
+/// Does `work(worker, item)` for the items 0 to `items`, at most `jobs` in parallel; `worker` is below
+/// `jobs`, and the calling thread is one of them. Items begin in order, and none begins after `stop` is set.
+/// Returns the result of each item, `None` for items that did not begin. If the system refuses a thread,
+/// there are fewer workers.
 ///
 /// # Panics
 /// If `work` does.
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn workers_work_at_once() {
-        // Each waits for the other: one worker alone would never come back.
+        // Each waits for the other: a single worker would never return.
         let both = std::sync::Barrier::new(2);
         each(2, 2, || false, |_, _| both.wait());
     }

@@ -47,7 +47,7 @@ impl Meter {
         Self { bar, quiet, began: now, shown: now, goal: Goal::new(plan) }
     }
 
-    /// Shows the state if the last one has stood long enough.
+    /// Shows the state if the last one was visible long enough.
     pub fn update(&mut self, progress: &Progress) {
         let distance = if self.bar.is_some() { REDRAWS } else { LINES };
         if self.quiet || self.shown.elapsed() < distance {

@@ -1,5 +1,5 @@
-//! `xoff schemes SCHEME --topology …`: which queues a scheme has at a port where they
-//! depend on the network, what waits in them and who pauses them.
+//! `xoff schemes SCHEME --topology …`: the queues of a scheme at a port, if they depend on the network, their
+//! packets, and the ports that pause them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -41,8 +41,7 @@ fn network(text: &str) -> Network {
     numbers().unwrap_or(Network::Scenario)
 }
 
-/// The queues of the ports of a network: how many, or of one port, each with what
-/// it is for.
+/// The queues of the ports of a network: their number, or for one port each queue with its purpose.
 ///
 /// # Errors
 /// The scheme has no such queues, there is no such scenario or port, or the scheme does
@@ -85,7 +84,7 @@ pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> mie
     let found = (0..plan.topology.ports.len() as PortId).find(|&p| names::port(&plan, p) == name);
     let found = found.and_then(|port| Some((port, queues.of_port(&plan.topology, port)?)));
     let (port, words) = found.ok_or_else(|| no_port(&plan.topology, name))?;
-    // The plan of a bare network has a flow of its own, which is nobody's.
+    // The plan of a bare network has a flow of its own, which belongs to no class.
     let flows = match kind {
         Network::Scenario => flows(&plan, queues, port),
         Network::Ndc { .. } => BTreeMap::new(),

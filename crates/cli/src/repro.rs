@@ -1,5 +1,4 @@
-//! `xoff repro`: run a paper's experiments, measure, and hold that against what
-//! the paper claims.
+//! `xoff repro`: runs a paper's experiments, measures, and compares with the paper's claims.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -190,12 +189,12 @@ struct Task<'a> {
     /// The experiment whose runs they are, and its file.
     owner: &'a Experiment,
     path: &'a Path,
-    /// Who looks at them, with the position among all that were chosen.
+    /// The experiments that use them, with their positions among all chosen ones.
     shown: Vec<(usize, &'a Experiment)>,
     /// The scenario of each of the runs.
     sources: Vec<Source>,
     about: About,
-    /// What `--sensitivity` changes, and what its grid is.
+    /// The changes of `--sensitivity`, and its grid.
     changes: Vec<Change>,
     changed: Option<About>,
 }
@@ -246,7 +245,7 @@ impl Context<'_> {
             base: &base,
             name: format!("{}/{}", e.paper, e.id),
             overrides: Vec::new(),
-            // A choice may concern some of the runs alone.
+            // A choice may concern only some of the runs.
             distinct: changes.is_empty(),
             jobs: self.jobs,
             threads: 1,
@@ -303,7 +302,7 @@ impl Context<'_> {
             chosen: report::chosen(e),
             claims,
             plots: Vec::new(),
-            // Empty where no choice has a key, which is not the same as not asked for.
+            // Empty if no choice has a key; `None` if the user did not request it.
             sensitivity: self.args.sensitivity.then(Vec::new),
         };
         let drawn = Drawn {
@@ -340,7 +339,7 @@ impl Context<'_> {
     fn grid(&self, task: &Task<'_>, changes: &[Change], about: &About, place: &Path) -> miette::Result<Made> {
         let grid = task.owner.grid(self.args.quick, changes);
         let mut entries = vec![Entry::default(); about.runs.len()];
-        // What was interrupted before this experiment began has left nothing of it.
+        // An interrupted process leaves no files of this experiment if the experiment had not begun.
         let resume = self.args.resume && place.join(MANIFEST).exists();
         let directory = self.with_work(task.owner, &task.sources, changes, &grid, |work| {
             let directory = work.open(place, about, resume, &mut entries)?;
@@ -351,7 +350,7 @@ impl Context<'_> {
         Ok(Made { grid, entries, directory })
     }
 
-    /// Measures what an experiment asks for in every run that was made.
+    /// Measures the experiment's metrics in every completed run.
     fn measured(&self, e: &Experiment, made: &Made) -> miette::Result<Vec<Option<Vec<Value>>>> {
         let measured = pool::each(
             self.jobs,

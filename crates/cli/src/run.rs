@@ -1,4 +1,4 @@
-//! `xoff run`: simulate, write the run directory, print the answer.
+//! `xoff run`: simulates, writes the run directory, prints the results.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
 
     let summary = summarise(&name, &loaded, &outcome);
 
-    // The answer is printed even if it cannot be stored.
+    // The results are printed even if they cannot be stored.
     let written: miette::Result<Option<PathBuf>> = match writer {
         None => Ok(None),
         Some(writer) => {
@@ -158,7 +158,7 @@ pub fn summarise(name: &str, loaded: &Loaded, outcome: &Outcome) -> Summary {
     summary
 }
 
-/// What a run's directory says of it beyond plan and outcome.
+/// The description of a run in its directory, besides plan and outcome.
 pub fn about(loaded: &Loaded, overrides: &[(String, String)], wall_seconds: f64) -> miette::Result<About> {
     Ok(About {
         scenario: serde_json::to_value(&loaded.scenario).into_diagnostic()?,

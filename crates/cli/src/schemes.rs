@@ -1,7 +1,7 @@
 //! `xoff schemes`: every scheme with its parameters.
 //!
-//! The list is read from the scenario's JSON Schema, hence from the very types
-//! that parse a scenario: what is listed can be written, and the other way round.
+//! The list is read from the scenario's JSON Schema, which is made from the types that parse a scenario. So
+//! the list has exactly the keys that a scenario can have.
 
 use std::process::ExitCode;
 
@@ -119,7 +119,7 @@ fn describe(value: &Value) -> &str {
     value["description"].as_str().unwrap_or("")
 }
 
-/// What a `$ref` in `value` names, or `value` itself. An optional type is its only other choice.
+/// The target of a `$ref` in `value`, or `value` itself. An optional type is its only other choice.
 pub fn resolve<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
     let value =
         value["anyOf"].as_array().and_then(|any| any.iter().find(|v| v["$ref"].is_string())).unwrap_or(value);
@@ -135,7 +135,7 @@ fn choices<'a>(schema: &'a Value, value: &'a Value) -> Option<Vec<(&'a str, &'a 
     variants.iter().map(|v| Some((v["const"].as_str()?, describe(v)))).collect()
 }
 
-/// A table of the parameters `keys`, which stand in the scenario behind `prefix`.
+/// A table of the parameters `keys`, which have the prefix `prefix` in the scenario.
 fn parameters(schema: &Value, prefix: &str, keys: &Map<String, Value>, without: &[&str]) -> String {
     let rows: Vec<Parameter<'_>> = keys
         .iter()
@@ -158,7 +158,7 @@ fn parameters(schema: &Value, prefix: &str, keys: &Map<String, Value>, without: 
     let width = |column: usize, get: for<'a> fn(&'a Parameter<'_>) -> &'a str| {
         rows.iter().map(|r| get(r).chars().count()).max().unwrap_or(0).max(head[column].len())
     };
-    // Four columns two blanks apart behind an indent of four; the last one gets what is left.
+    // Four columns, two blanks apart, after an indent of four; the last one gets the remaining width.
     let taken = 4 + width(0, |r| &r.key) + width(1, |r| &r.default) + width(2, |r| &r.unit) + 3 * 2;
     let room = WIDTH.saturating_sub(taken);
     let mut cells = vec![["    parameter", "default", "unit", "meaning"].map(String::from).to_vec()];

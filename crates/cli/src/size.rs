@@ -1,5 +1,5 @@
-//! `xoff size`: what memory a link needs under each scheme, and which links of a scenario
-//! have too little.
+//! `xoff size`: the memory that a link needs under each scheme, and the links of a scenario that have too
+//! little.
 
 use std::io;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ pub struct SizeArgs {
     strict: bool,
 }
 
-/// Answers what was asked: about a link, or about a scenario's links.
+/// Runs `xoff size` for one link, or for a scenario's links.
 pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     if args.scenario.is_some() {
         return links(args);

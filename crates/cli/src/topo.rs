@@ -1,4 +1,4 @@
-//! `xoff topo`: what a scenario builds.
+//! `xoff topo`: the network of a scenario.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `xoff traffic`: what a scenario offers to its network.
+//! `xoff traffic`: the flows that a scenario offers to its network.
 
 use std::process::ExitCode;
 

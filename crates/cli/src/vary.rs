@@ -1,4 +1,4 @@
-//! What `--vary` and `--seeds` say, and what they may not.
+//! The values of `--vary` and `--seeds`, and their errors.
 
 use miette::{IntoDiagnostic, miette};
 use serde_json::Value;
@@ -152,7 +152,7 @@ pub fn complete(given: &[(&str, &str)]) -> miette::Result<()> {
     Ok(())
 }
 
-/// The full names of a key that stands in tables of a scenario; none for a table's name.
+/// The full names of a key in the tables of a scenario; none for a table's name.
 fn paths(schema: &Value, key: &str) -> Vec<String> {
     let tables = schema["properties"].as_object().into_iter().flatten();
     let mut paths = Vec::new();

@@ -1,5 +1,5 @@
-//! `--pcap`: the file's blocks read back, its bytes parsed, its counts held against the tables of
-//! the same run, and what is refused. `tests/read_capture.py` lets tshark read others.
+//! `--pcap`: the test reads the file's blocks back, parses the bytes, compares the counts with the tables of
+//! the same run, and checks the errors. With `tests/read_capture.py`, tshark reads other captures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -229,8 +229,9 @@ fn what_cannot_be_captured_is_refused() {
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
 }
 
-/// Pods as captures see them: on no wire do two scheduled things meet, each cell goes on a hop behind, unless a
-/// link is down or something was in its way, every byte of every flow arrives, and the tables count the same.
+/// Pods in captures: two scheduled cells never meet on a wire. Each cell crosses the next hop, unless a link
+/// is down or something was on its path. Every byte of every flow arrives, and the tables have the same
+/// counts.
 #[test]
 fn cells_of_pods_cross_one_after_the_other() {
     // In nanoseconds, rounded down as times are: a cell is 44.16 long, an RTS or SCHD 3.2.
@@ -243,7 +244,7 @@ fn cells_of_pods_cross_one_after_the_other() {
     assert!(packets.is_sorted_by_key(|p| p.time));
     let peers = by_port(&run, "peer", |row, at| row.get_string(at).unwrap().clone());
     let long = |frame: &Frame| if matches!(frame, Frame::Cell(_)) { 44 } else { 3 };
-    // What is sent and not come yet, by where it goes; how long each wire is taken; what of flows is there.
+    // Cells in flight, by destination; the time for which each wire is busy; the bytes of flows that arrived.
     let mut flying: BTreeMap<(String, u64), Vec<Frame>> = BTreeMap::new();
     let mut taken = vec![0; names.len()];
     let mut arrived: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
@@ -311,7 +312,7 @@ fn cells_of_pods_cross_one_after_the_other() {
     }
 }
 
-/// A limit on the sizes of files stands in for a full disk.
+/// A limit on the sizes of files replaces a full disk.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_ends_the_run_and_leaves_nothing() {

@@ -147,7 +147,7 @@ fn a_run_answers_and_leaves_its_directory() {
     assert!(out(&table).lines().all(|l| l.chars().count() <= 100));
     assert!(dir.join("xoff-runs/hello/manifest.json").is_file());
 
-    // Again over the older one, as JSON; the answer is the file's.
+    // Again over the older one, as JSON; the output equals the file.
     let json = xoff(&dir, &["run", "hello.toml", "--json", "--quiet", "--seed", "9"]);
     assert_eq!(json.status.code(), Some(0), "{}", err(&json));
     assert!(json.stderr.is_empty());
@@ -251,7 +251,7 @@ fn schema_is_json_and_schemes_list_what_it_has() {
     assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
 }
 
-/// A limit on file sizes stands in for a full disk.
+/// A limit on file sizes replaces a full disk.
 #[cfg(unix)]
 #[test]
 fn a_write_error_prints_the_answer_and_leaves_no_directory() {
@@ -316,8 +316,8 @@ fn a_lossless_drop_exits_with_3_and_names_its_place() {
     assert_eq!(auto.status.code(), Some(0), "{}", out(&auto));
 }
 
-/// Two senders over a link of 1 us and of 1 ns: more than one thread helps in the
-/// first case alone, and is not used, and said not to be, in the second.
+/// Two senders over a link of 1 us and of 1 ns. More than one thread helps only in the first case. In the
+/// second, xoff does not use it and says so.
 #[test]
 fn no_more_threads_than_help() {
     let dir = scratch("threads");

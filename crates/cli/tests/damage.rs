@@ -1,4 +1,4 @@
-//! Damaged results: whatever reads them says so, names the file and ends with status 1.
+//! Damaged results: every reader reports them, names the file and ends with status 1.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,10 +67,10 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// What is done to a file: how it is called, and its bytes after; `None` removes it.
+/// A damage of a file: its name, and the bytes after it; `None` removes the file.
 type Damage = (String, Option<Vec<u8>>);
 
-/// Ways to damage a file with these bytes, of which some are those of another file.
+/// The damages of a file with these bytes; some use the bytes of another file.
 fn damages(bytes: &[u8], others: &[(&str, Vec<u8>)], flips: usize) -> Vec<Damage> {
     let n = bytes.len();
     let mut all: Vec<Damage> = vec![("removed".into(), None)];
@@ -158,7 +158,7 @@ fn report_and_explain_see_every_damage_of_a_run() {
             apply(&path, &damage);
             let case = format!("{name}: {}", damage.0);
             let (a, b) = (xoff(&dir, &["report", "r", "--out", "new.html"]), xoff(&dir, &["explain", "r"]));
-            // The wall time is covered by no checksum, and in no answer.
+            // No checksum covers the wall time, and no result depends on it.
             if name == "manifest.json" && a.status.success() && b.status.success() {
                 assert_eq!(fs::read(dir.join("new.html")).unwrap(), page, "{case}");
                 assert_eq!(b.stdout, explained, "{case}");
@@ -220,7 +220,7 @@ fn readers_never_panic_even_if_the_checksums_fit() {
     let (mut cases, mut seen) = (0, 0);
     for name in names(&run).iter().filter(|n| n.ends_with(".parquet") || *n == "summary.json") {
         let bytes = fs::read(run.join(name)).unwrap();
-        // What Parquet holds at the end describes all of it.
+        // The footer of a Parquet file describes all of it.
         let spread = (0..150).map(|i| i * bytes.len() / 150);
         let end = (0..150).map(|i| bytes.len().saturating_sub(1 + i * 4));
         for (i, at) in spread.chain(end).enumerate() {
@@ -233,7 +233,7 @@ fn readers_never_panic_even_if_the_checksums_fit() {
             let story = explain::read::read(&run).map(drop);
             for error in [page, story].into_iter().filter_map(Result::err) {
                 let text = error.to_string();
-                // What a changed name or number gives rise to is said in its own words.
+                // A changed name or number has an error of its own.
                 assert!(!text.contains("checksum in"), "{name}, byte {at}: the manifest fits: {text}");
                 seen += 1;
             }
@@ -288,7 +288,7 @@ fn a_damaged_run_of_a_grid_is_made_again_and_report_sees_it() {
         let path = dir.join(run).join(&name);
         let bytes = fs::read(&path).unwrap();
         let another = [("that of another run", fs::read(dir.join(other).join(&name)).unwrap())];
-        // `report` looks at what is on the page.
+        // `report` reads the data on the page.
         let shown = ["manifest.json", "summary.json"].contains(&name.as_str());
         for damage in damages(&bytes, &another, 2) {
             let case = format!("{name}: {}", damage.0);

@@ -1,4 +1,4 @@
-//! The documentation says what is the case: keys, columns, files and arrows.
+//! The documentation is correct about keys, columns, files and arrows.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// What stands under a heading, up to the next one of its level or above.
+/// The text under a heading, up to the next heading of its level or above.
 fn section<'p>(page: &'p str, heading: &str) -> &'p str {
     let begin = page.find(heading).unwrap_or_else(|| panic!("no heading {heading}"));
     let body = &page[begin + heading.len()..];
@@ -46,7 +46,7 @@ fn first_cells(text: &str, head: &str) -> Vec<String> {
     found
 }
 
-/// Every word of the code spans of a text; what has dashes counts whole and in parts.
+/// Every word of the code spans of a text; a word with dashes counts as a whole and in parts.
 fn words(text: &str) -> BTreeSet<&str> {
     let part = |c: char| !c.is_alphanumeric() && c != '_';
     let whole = |c: char| part(c) && c != '-';

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Runs `xoff repro WHAT --quick`: verdicts by claim, and the measured means of each.
+/// Runs `xoff repro WHAT --quick`. Returns verdicts by claim, and the measured means of each.
 fn repro(what: &str) -> BTreeMap<String, (String, Vec<f64>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("repro-{}", what.replace('/', "-")));
@@ -96,7 +96,7 @@ fn an_incast_leaves_what_pyrrha_s_paper_says_at_the_receiver() {
     for id in ["incast-buffer", "in-order", "oq-free", "own-merges", "own-pauses"] {
         assert_eq!(claims[&format!("design-properties.{id}")].0, "reproduced", "{id}");
     }
-    // A tree over two tiers ends with one root, and false ones are gone within a way.
+    // A tree over two tiers ends with one root; false roots end within one path delay.
     for id in ["merge-time", "own-merged", "most-downstream", "own-false-roots", "own-levels"] {
         assert_eq!(claims[&format!("design-properties.{id}")].0, "reproduced", "{id}");
     }

@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Two senders to one host, and one of them to another host: under PFC it stands
-/// behind the others in the queue of the first switch.
+/// Two senders to one host, and one of them to another host: under PFC its packets wait after the others in
+/// the queue of the first switch.
 const VICTIM: &str = r#"
 [topology]
 kind = "line"

@@ -1,4 +1,4 @@
-//! Grids of runs from outside: order, bytes, interruption and resumption, what is refused.
+//! Grids of runs from outside: order, bytes, interruption, resumption, and errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -135,7 +135,7 @@ fn a_grid_is_the_product_in_order_and_each_run_is_the_run_alone() {
     assert_eq!(done_alone.status.code(), Some(0), "{}", err(&done_alone));
     assert_eq!(files(&dir.join("alone")), files(&dir.join("g").join(runs[5]["path"].as_str().unwrap())));
 
-    // The comparison is what the summaries say.
+    // The comparison agrees with the summaries.
     let comparison: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(comparison["points"].as_array().unwrap().len(), 4);
     for (point, pair) in comparison["points"].as_array().unwrap().iter().zip(runs.chunks(2)) {
@@ -215,13 +215,13 @@ fn a_killed_grid_goes_on_and_ends_as_if_it_had_never_been_killed() {
     child.wait().unwrap();
     assert!(!dir.join("g/runs/2_size=1GB").exists(), "killed in the middle of it");
     assert_eq!(statuses(&dir.join("g")), ["pending"; 3]);
-    // What a kill in the middle of writing leaves.
+    // Files that a killed writer leaves.
     for left in ["g/runs/.2_size=1GB.xoff-0123456789abcdef", "g/.grid.json.xoff-0123456789abcdef"] {
         fs::create_dir_all(dir.join(left)).unwrap();
         fs::write(dir.join(left).join("xoff-temporary"), "").unwrap();
         fs::write(dir.join(left).join("new"), "{").unwrap();
     }
-    // What looks like it and is not: it must survive.
+    // Files with similar names must survive.
     for theirs in ["g/.notes.old-2024", "g/runs/.notes.xoff-0123456789abcdef"] {
         fs::create_dir_all(dir.join(theirs)).unwrap();
         fs::write(dir.join(theirs).join("thesis.txt"), "years of work").unwrap();
@@ -259,7 +259,7 @@ fn an_interrupted_grid_keeps_what_is_done_and_says_what_is_not() {
         let args = long(&dir, "1000GB", &[]);
         let child = start(&dir, &args);
         wait(|| dir.join("g/runs/1_size=10kB").is_dir());
-        // Nobody else may write it now.
+        // No other process may write it now.
         let other = start(&dir, &[&args[..], &["--resume".to_string()]].concat()).wait_with_output().unwrap();
         assert_eq!(other.status.code(), Some(1));
         assert!(err(&other).contains("is being written by another process"), "{}", err(&other));
@@ -360,7 +360,7 @@ fn another_grid_is_not_resumed_and_a_grid_is_not_replaced() {
     nowhere[4] = "nowhere";
     refused(&nowhere, "no grid to resume");
     assert!(!dir.join("nowhere").exists());
-    // Nothing is left to do: the same answer again.
+    // No run is left to do: the output is the same.
     let again = xoff(&dir, &resumed);
     assert_eq!((again.status.code(), out(&again)), (Some(0), out(&first)), "{}", err(&again));
     assert_eq!(files(&dir.join("g")), before);
@@ -466,8 +466,8 @@ fn a_run_that_loses_packets_does_not_stop_the_others() {
     assert!(!dir.join("xoff-runs").exists());
 }
 
-/// Limits on file sizes stand in for a full disk: one that not even `grid.json`
-/// fits under, and one that a run's flows do not.
+/// Limits on file sizes replace a full disk: one that is too small for `grid.json`, and one that is too small
+/// for a run's flows.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_is_said_and_what_was_written_stays() {

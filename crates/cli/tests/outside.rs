@@ -1,5 +1,5 @@
-//! What comes from outside: hidden characters in texts and names, pipes and devices in
-//! place of files, limits of the system, numbers too large to be written.
+//! Input from outside: hidden characters in texts and names, pipes and devices in place of files, limits of
+//! the system, numbers too large to be written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ fn hidden_characters_from_outside_are_printed_as_escapes() {
         "{wrong}"
     );
 
-    // Names of files, present and absent, overrides, and arguments that nobody knows.
+    // Names of files, present and absent, overrides, and unknown arguments.
     let file = format!("{evil}.toml");
     fs::write(dir.join(&file), HELLO).unwrap();
     for args in [

@@ -1,5 +1,4 @@
-//! `xoff report` from outside: what its page says is what the run says, it is whole and alone,
-//! and it stays small.
+//! `xoff report` from outside: its page agrees with the run, is complete, needs no other file, and is small.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +54,7 @@ fn names<'v>(document: &'v Value, pointer: &str) -> Vec<&'v str> {
     list(document, pointer).iter().filter_map(|v| v["name"].as_str()).collect()
 }
 
-/// What holds of every page of a run.
+/// Properties of every page of a run.
 fn agrees(document: &Value, summary: &Value) {
     assert_eq!(document["kind"], "run");
     for key in ["verdicts", "notes", "sizes", "classes"] {
@@ -186,7 +185,7 @@ fn runs_that_measured_little_have_pages_too() {
     }
 }
 
-/// A run that stands still for most of its time is shown where it moves.
+/// The page shows a run that is idle for most of its time where its packets move.
 #[test]
 fn the_time_axis_ends_where_nothing_changes_any_more() {
     let dir = scratch("still");
@@ -306,7 +305,7 @@ fn what_is_no_run_is_refused_and_nothing_is_left_behind() {
             .count()
     };
     assert_eq!((hidden(&dir), hidden(&dir.join("run"))), (0, 0));
-    // The page goes with its run.
+    // The page belongs to its run.
     example(&dir, "hello", &["--out", "run"]);
     assert!(!dir.join("run/report.html").exists());
 }

@@ -53,7 +53,8 @@ fn a_figure_is_run_judged_drawn_and_resumed() {
     assert_eq!(results["quick"], true);
     let claims = results["experiments"][0]["claims"].as_array().unwrap();
     let verdict = |id: &str| claims.iter().find(|c| c["id"] == id).unwrap()["verdict"].clone();
-    // PFC and one shared queue lock up, queues of their own do not: that is no matter of degree.
+    // PFC and one shared queue deadlock, separate queues do not: this result does not depend on the amount of
+    // traffic.
     for id in ["fig13.pfc", "fig13.bfc-collision", "fig13.bfc-isolated"] {
         assert_eq!(verdict(id), "reproduced", "{id}");
     }
@@ -62,7 +63,7 @@ fn a_figure_is_run_judged_drawn_and_resumed() {
     let csv = fs::read_to_string(out.join("pyrrha/fig13/throughput.csv")).unwrap();
     assert!(csv.lines().count() > 300 && csv.contains("bfc-distinct-queues,F3,"), "{}", csv.lines().count());
 
-    // A grid that is there is not written over without being asked.
+    // An existing grid is not overwritten without a request.
     let again = xoff(&out, &["pyrrha/fig13", "--quick", "--quiet"]);
     assert_eq!(again.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&again.stderr).contains("--resume"));
@@ -166,7 +167,7 @@ measure = [
 ]
 "#;
     fs::write(dir.join("p/runs.toml"), owner).unwrap();
-    // What is of the runs is left out: from [scenario] to the metrics.
+    // Entries about the runs are left out: from [scenario] to the metrics.
     let (head, rest) = (owner.split("seeds").next().unwrap(), &owner[owner.find("[[metric]]").unwrap()..]);
     let figure = format!("{head}runs_of = \"runs\"\n\n{rest}").replace("\"runs\"\ntitle", "\"fig1\"\ntitle");
     let figure = figure.replace("\"runs.c", "\"fig1.c").replace("statistic = \"max\"", "statistic = \"min\"");
@@ -196,7 +197,7 @@ measure = [
     assert_eq!(of(&found[0]), [3.0, 3.0, 2.0, 2.0, 10_000.0, 30_000.0, 0.0, 1.0]);
     assert!(out.join("p/runs/runs").is_dir() && !out.join("p/fig1/runs").exists());
     assert!(out.join("p/fig1/fct.svg").is_file() && out.join("p/fig1/result.json").is_file());
-    // Alone it makes them, too, and finds the same.
+    // A separate run makes them too, with the same result.
     let alone = place("shared-alone");
     let again = run(&alone, "p/fig1");
     assert_eq!(again["experiments"][0], found[0]);
@@ -232,8 +233,8 @@ fn every_plan_is_worked_out_before_anything_runs() {
     assert!(String::from_utf8(list.stdout).unwrap().contains("p/fig14"));
 }
 
-/// What Pyrrha records, by hand: four senders to each of two hosts, two of whom send to
-/// both; and one incast through a rack's uplink that is too narrow for it, too.
+/// Pyrrha's records, by hand: four senders to each of two hosts, two of which send to both; and one incast
+/// through a rack's uplink that is too slow for it.
 #[test]
 fn what_pyrrha_records_can_be_measured() {
     let (out, dir) = (place("pyrrha"), place("pyrrha-experiments"));
@@ -319,12 +320,12 @@ set = { "topology.fabric_link.rate" = "200Gbps", "traffic.0.from" = ["H18..H33"]
     let results: Value = serde_json::from_slice(&done.stdout).unwrap();
     let measures = results["experiments"][0]["claims"][0]["measures"].as_array().unwrap().clone();
     let found: Vec<f64> = measures.iter().map(|m| m["mean"].as_f64().unwrap()).collect();
-    // H18, H19, H22 and H23 have a queue for one root, H20 and H21 for two; the 1 Tbit/s
-    // between racks are no root, so that nobody claims in vain.
+    // H18, H19, H22 and H23 have a queue for one root, H20 and H21 for two. The 1 Tbit/s between racks is no
+    // root, so no port claims in vain.
     assert_eq!(found[..5], [2.0, 8.0 / 6.0, 2.0, 1.0, 0.0]);
     assert_eq!(found[5..9], [0.0; 4], "no merge, and each packet has one root ahead");
-    // Both claim, and the uplink abdicates once it hears of H0's port, three links from the hosts:
-    // a MERGE crosses one of them.
+    // Both claim. The uplink abdicates when it receives the name of H0's port, three links from the hosts: a
+    // MERGE crosses one of them.
     assert_eq!(found[11..14], [1.0, 1.0, 0.0]);
     let (time, pauses) = (found[14], found[15]);
     assert!((0.6..2.0).contains(&time) && pauses >= 16.0, "a merge took {time} us and ended {pauses} pauses");

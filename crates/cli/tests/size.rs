@@ -1,4 +1,4 @@
-//! `xoff size` from outside: answers, exit status, usage.
+//! `xoff size` from outside: results, exit status, usage.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ fn a_link_is_answered_as_text_as_data_and_as_a_picture() {
     assert!(err(&nowhere).contains("cannot be written"), "{}", err(&nowhere));
 }
 
-/// Every option that sets a scheme moves what it is said to move.
+/// Every option of a scheme changes the value that its help names.
 #[test]
 fn every_option_has_its_effect() {
     let dir = scratch("size-options");

@@ -48,7 +48,7 @@ impl Stream {
         loop {
             let wide = u128::from(self.bits()) * u128::from(bound);
             let low = wide as u64;
-            // The remainder is below the bound, and a division is slow: it is asked for rarely.
+            // A division is slow, and the remainder is below the bound: it is rarely needed.
             if low >= bound || low >= bound.wrapping_neg() % bound {
                 return (wide >> 64) as u64;
             }

@@ -1,10 +1,9 @@
-//! The event queue: a calendar wheel of two levels with a heap behind it.
+//! The event queue: a calendar wheel of two levels with a heap for later events.
 //!
-//! Near events (some microseconds ahead) lie in fine buckets that are sorted when
-//! reached; farther ones (some milliseconds) in coarse buckets that are dealt
-//! out when their span begins; the rest in a heap. An event is moved at most
-//! twice, and the next events can be seen in order, so that the caller can
-//! prefetch what they will touch.
+//! Near events (some microseconds ahead) are in fine buckets, which are sorted when time reaches them. Later
+//! ones (some milliseconds) are in coarse buckets, which are distributed when their span begins. All others
+//! are in a heap. An event moves at most twice, and the next events are visible in order, so the caller can
+//! prefetch their data.
 
 use crate::time::Time;
 use std::cmp::Reverse;
@@ -19,10 +18,10 @@ use std::collections::BinaryHeap;
 #[repr(C)]
 pub struct Event {
     pub time: Time,
-    /// Whatever the kind needs.
+    /// Data of the event's kind.
     pub data: u32,
-    /// Kind and element, see [`Event::new`]. Behind `data`, so that both can be
-    /// compared as one number.
+    /// Kind and element, see [`Event::new`]. It follows `data`, because then both can be compared as one
+    /// number.
     pub key: u32,
 }
 
@@ -96,10 +95,9 @@ struct Chunk {
     events: [Event; CHUNK],
 }
 
-/// The events of all buckets, each a ring of chunks of which only the last, by
-/// which the ring is known, may have room. So events come out as they were pushed,
-/// which is nearly the order of their times. Chunks are reused last out, first in,
-/// so that pushes write to lines that are warm.
+/// The events of all buckets, each a ring of chunks. The ring is known by its last chunk, and only this one
+/// may have room. So events leave in the order of their pushes, which is nearly the order of their times. The
+/// last free chunk is reused first, so pushes write to cache lines that are warm.
 struct Lists {
     chunks: Vec<Chunk>,
     free: u32,
@@ -367,9 +365,8 @@ impl Wheel {
         near.into_iter().chain(coarse).chain(beyond).min()
     }
 
-    /// Brings in the next buckets, up to the one numbered `last`, until enough
-    /// coming events are in order. But the horizon does not run far ahead of what
-    /// is left to come: pushes before it must be sorted in one by one.
+    /// Brings in the next buckets, up to bucket `last`, until enough coming events are in order. The horizon
+    /// stays near the next event, because each push before it must be sorted in singly.
     fn refill(&mut self, last: u64) {
         if self.cursor >= SPENT {
             self.current.drain(..self.cursor);
@@ -553,8 +550,8 @@ mod tests {
         }
     }
 
-    /// Rings of one and of several chunks, filled in turns, give back what was pushed
-    /// in its order, and their chunks are used again.
+    /// Rings of one and of several chunks, filled in turns, return the pushed items in order, and their
+    /// chunks are used again.
     #[test]
     fn rings_keep_the_order_of_pushes() {
         let mut lists = Lists { chunks: Vec::new(), free: END };

@@ -8,7 +8,7 @@ pub struct SpecError {
     /// The key inside its table, such as `k` or `links[3].a`.
     pub key: String,
     pub message: String,
-    /// What to write instead.
+    /// The correction.
     pub help: String,
     /// If the value names a file and the fault is in it: its line there, from 1.
     pub line: Option<usize>,

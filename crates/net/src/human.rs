@@ -72,8 +72,8 @@ pub fn listed(items: &[String]) -> String {
     }
 }
 
-/// `value` with `digits` significant digits in the largest unit that leaves at
-/// least 1, without trailing zeros. The last unit takes whatever is left.
+/// `value` with `digits` significant digits in the largest unit that leaves at least 1, without trailing
+/// zeros. The last unit takes the rest.
 fn scaled(value: f64, digits: usize, base: f64, units: &[&str]) -> String {
     let mut value = value;
     let mut unit = 0;

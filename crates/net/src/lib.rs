@@ -1,6 +1,5 @@
-//! What is simulated, as data: units, topologies, routing and hashing, flow-size
-//! distributions and traffic. It knows nothing of protocols, and nothing of time
-//! passing.
+//! The simulated network, as data: units, topologies, routing and hashing, flow-size distributions and
+//! traffic. It does not depend on protocols or on time.
 
 // Only crates of this workspace use it: names that say enough need no comment.
 #![allow(missing_docs)]

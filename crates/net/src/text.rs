@@ -66,13 +66,13 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, content)| !content.is_empty() && !content.starts_with('#'))
 }
 
-/// Foreign text, cut to what an error can show.
+/// Foreign text, cut to the length that an error can show.
 pub(crate) fn shown(text: &str) -> String {
     let cut: String = text.chars().take(40).collect();
     if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }
 
-/// A number of things in words; `what` is one of them.
+/// A number of things in words; `what` is the singular.
 pub fn count(n: u64, what: &str) -> String {
     let plural = if what.ends_with("tch") { "es" } else { "s" };
     format!("{n} {what}{}", if n == 1 { "" } else { plural })

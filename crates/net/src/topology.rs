@@ -13,7 +13,7 @@ pub type NodeId = u32;
 /// Index of a port in [`Topology::ports`]; also the name of a link direction.
 pub type PortId = u32;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// Sends and receives flows; in node-centric networks it also relays.
@@ -43,7 +43,7 @@ pub struct Port {
     pub index: u16,
     /// Bits per second.
     pub rate: u64,
-    /// Propagation delay of the link, one way, in picoseconds.
+    /// One-way propagation delay of the link, in picoseconds.
     pub delay: Time,
     /// Whether the link leads from one site to another, so that the settings for
     /// traffic between datacenters hold on it. Both ends say the same.
@@ -155,9 +155,9 @@ pub struct Topology {
     pub torus: Option<Torus>,
     /// Set where they are laid out as pods and cores.
     pub pods: Option<PodShape>,
-    /// How many relays there are, the last ones of the nodes: devices with two
-    /// ports, port 0 towards a switch and port 1 towards the relay at the other end
-    /// of a long link. What comes in by one port leaves by the other.
+    /// Number of relays, the last ones of the nodes: devices with two ports, port 0 towards a switch and port
+    /// 1 towards the relay at the other end of a long link. A packet that arrives by one port leaves by the
+    /// other.
     pub relays: u32,
 }
 
@@ -198,12 +198,11 @@ impl Topology {
         }
     }
 
-    /// Puts a relay into each end of each long link, in the order of the links'
-    /// ports: `RELAY.0` at the end of the first one's first port, `RELAY.1` at the
-    /// other, and so on. A port that led over a long link keeps its number and leads
-    /// to its relay now, over a cable with the link's rate and this `delay`, which is
-    /// not long and loses nothing; the link between the two relays is what the long
-    /// link was. Relays have the last numbers of nodes and ports.
+    /// Puts a relay into each end of each long link, in the order of the links' ports: `RELAY.0` at the end
+    /// of the first one's first port, `RELAY.1` at the other, and so on. A port of a long link keeps its
+    /// number. It now leads to its relay, over a cable with the link's rate and this `delay`, which is not
+    /// long and loses no packets. The link between the two relays has the properties of the long link. Relays
+    /// have the last numbers of nodes and ports.
     ///
     /// # Errors
     /// The name of a relay that is the name of a node.
@@ -236,8 +235,8 @@ impl Topology {
         Ok(())
     }
 
-    /// The long links that join `a` and `b` by way of relays, in the order of the ports
-    /// of `a`: of each, the port of the relay that is nearer to `a`.
+    /// The long links that join `a` and `b` through relays, in the order of the ports of `a`: of each, the
+    /// port of the relay that is nearer to `a`.
     pub fn relayed(&self, a: NodeId, b: NodeId) -> Vec<PortId> {
         let long = |&port: &PortId| {
             let near = self.neighbour(port);
@@ -274,8 +273,8 @@ impl Topology {
         }
     }
 
-    /// The site of each node: what hangs together without long links is one
-    /// site. Sites are numbered from 0, in the order of their first nodes.
+    /// The site of each node: nodes connected without long links are one site. Sites are numbered from 0, in
+    /// the order of their first nodes.
     pub fn sites(&self) -> Vec<u32> {
         const NONE: u32 = u32::MAX;
         let mut sites = vec![NONE; self.nodes.len()];

@@ -44,9 +44,8 @@ pub enum Threshold {
 }
 
 impl Threshold {
-    /// The threshold in bytes on a link of `rate_bps` bits per second and
-    /// `delay_ps` picoseconds one way, rounded down to whole bytes. A product
-    /// beyond 64 bits comes out as `u64::MAX`, which no buffer holds.
+    /// The threshold in bytes on a link of `rate_bps` bits per second and `delay_ps` picoseconds one way,
+    /// rounded down to whole bytes. A product beyond 64 bits becomes `u64::MAX`, more than any buffer.
     pub fn resolve(&self, rate_bps: u64, delay_ps: Time) -> u64 {
         /// Bit-picoseconds of a thousandth of a byte-second.
         const UNIT: u128 = 8 * 1_000_000_000_000 * 1_000;
@@ -71,12 +70,12 @@ impl Threshold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError {
     pub text: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
     quantity: &'static Quantity,
 }
 
-/// What can be wrong with a quantity.
+/// The possible problems of a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     Empty,

@@ -6,8 +6,7 @@ use xoff_net::error::SpecError;
 use xoff_net::topology::{NodeKind, Topology};
 use xoff_net::traffic::{Demand, flows_hpcc};
 
-/// As `mix/topology.txt` of the simulator is written: the switch has the lowest
-/// id, prose stands at the end.
+/// Like `mix/topology.txt` of the simulator: the switch has the lowest id, and prose is at the end.
 const STAR: &str = "4 1 3\n0\n0 1 100Gbps 0.001ms 0\n0 2 100Gbps 0.001ms 0.000000\n\n0 3 25Gb/s 1000ns 1e-3\n\n\
                     First line: total node #, switch node #, link #\nsrc0 dst0 rate delay error_rate\n...\n";
 
@@ -153,7 +152,7 @@ fn flows_that_contradict_are_refused_at_their_line() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the text, reading answers, and names a line that is there.
+    /// For any text, reading returns, and an error names an existing line.
     #[test]
     fn no_text_makes_the_readers_panic(text in "([0-9a-z# .\n-]|[0-9]{1,20} |Gbps|1us){0,60}", cut in 0..200usize, piece in "[ -~\n]{0,8}") {
         let star = topology(STAR).unwrap();

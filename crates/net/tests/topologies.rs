@@ -160,7 +160,7 @@ proptest! {
         let switches = width * height;
         prop_assert_eq!(counts(&t), (switches * hosts, switches, switches * (hosts + 2)));
         prop_assert!(t.nodes.iter().skip((switches * hosts) as usize).all(|s| s.ports.len() as u32 == hosts + 4));
-        // Distance by the definition: around each ring the shorter way.
+        // Distance by definition: the shorter direction around each ring.
         let around = |a: u32, b: u32, size: u32| (a + size - b) % size;
         let ring = |a: u32, b: u32, size: u32| around(a, b, size).min(around(b, a, size));
         let mut in_order = router(&t, RoutingKind::DimensionOrder, HashKind::Mix64);
@@ -245,8 +245,8 @@ fn both_ways_around_a_torus_are_used_where_they_are_equal() {
     // Two columns away: over either neighbour in the row, and no other.
     let first: BTreeSet<NodeId> = (0..64).map(|key| nodes(&t, &mut router, 0, 2, key)[2]).collect();
     assert_eq!(first, [16 + 1, 16 + 3].into());
-    // Both dimensions half way: two ways around each, and in any order six times
-    // as many.
+    // Both dimensions are half of the ring: two directions around each, and six orders for each pair of
+    // directions.
     let paths: BTreeSet<Vec<NodeId>> = (0..400).map(|key| nodes(&t, &mut router, 0, 10, key)).collect();
     assert_eq!(paths.len(), 4);
     let mut any = self::router(&t, RoutingKind::ShortestPath, HashKind::Mix64);
@@ -262,16 +262,15 @@ fn saturation_has_its_closed_forms() {
         saturation(&mut router, &hosts, &hosts, &uniform(&hosts, &hosts)).unwrap().unwrap().rate / 1e9
     };
     let close = |got: f64, expected: f64| assert!((got / expected - 1.0).abs() < 1e-9, "{got} {expected}");
-    // In a ring of 5, a place is (0 + 1 + 1 + 2 + 2)/5 = 1.2 links away on average,
-    // and there are two directed links per switch. With n hosts, n - 1 of them
-    // others, a link carries n/(n - 1) · 1.2/2 of what a switch's hosts send. One
-    // host at each: its own link is full first.
+    // In a ring of 5, a place is (0 + 1 + 1 + 2 + 2)/5 = 1.2 links away on average, and there are two
+    // directed links per switch. With n hosts, n - 1 of them others, a link carries n/(n - 1) · 1.2/2 of the
+    // traffic of a switch's hosts. One host at each: its own link is full first.
     let t = torus(5, 5, 1);
     close(of(&t, RoutingKind::DimensionOrder), 25.0 * 100.0);
     // Ten at each: a link of a row is.
     let t = torus(5, 5, 10);
     close(of(&t, RoutingKind::DimensionOrder), 250.0 * 100.0 / (10.0 * 250.0 / 249.0 * 0.6));
-    // A mesh link carries what the hosts of one switch send to those of another.
+    // A mesh link carries the traffic from the hosts of one switch to those of another.
     let t = full_mesh(4, 6);
     close(of(&t, RoutingKind::ShortestPath), 24.0 * 100.0 / (6.0 * 6.0 / 23.0));
     // 16 + 16 hosts: 16/31 of the traffic leaves its site, half in each direction.
@@ -360,7 +359,7 @@ fn relays_go_into_the_ends_of_long_links() {
     for (id, port) in (0..).zip(&t.ports) {
         assert_eq!(t.ports[port.peer as usize].peer, id);
         assert_eq!(t.nodes[port.node as usize].ports[usize::from(port.index)], id);
-        // All others are what they were.
+        // All others are unchanged.
         if let Some(old) = before.ports.get(id as usize) {
             let same = (old.node, old.index, old.rate) == (port.node, port.index, port.rate);
             assert!(same && (old.long || (old.peer, old.delay) == (port.peer, port.delay)));

@@ -1,4 +1,4 @@
-//! What a run keeps in memory, by purpose.
+//! The memory of a run, by purpose.
 
 use crate::MemoryUse;
 

@@ -1,5 +1,5 @@
-//! What a run leaves behind: plain data, in the order of the plan. It knows no mechanism: what one
-//! counts and finds is a [`Record`](report::Record) of its own.
+//! The results of a run: plain data, in the order of the plan. It does not depend on mechanisms: the counts
+//! and findings of each are a [`Record`](report::Record) of its own.
 
 // Where a name says it all, there is no more to say.
 #![allow(missing_docs)]
@@ -34,14 +34,14 @@ pub struct Outcome {
     pub drops: Vec<Drops>,
     /// The first deadlock, if any.
     pub deadlock: Option<Deadlock>,
-    /// Who waited for whom at the end, if flows were left that could not move.
+    /// The waits at the end, if flows were left that could not move.
     pub waiting: Vec<Wait>,
     /// The flows that made no progress any more while packets moved, if there are any and no deadlock
     /// explains them.
     pub livelock: Option<Livelock>,
-    /// What the run kept in memory at its end, the largest first, if it was cut short; else empty.
+    /// The memory of the run at its end, largest first, if it was cut short; otherwise empty.
     pub memory: Vec<MemoryUse>,
-    /// Who was held up by whose congestion, if the plan asks for it.
+    /// The blocking by congestion roots, if the plan asks for it.
     pub blocking: Option<Blocking>,
     /// Where the time of flows went along their critical paths, if the plan asks for
     /// it: by flow, then in the order of the path. Flows that did not begin have none.
@@ -52,12 +52,12 @@ pub struct Outcome {
     /// Where pauses are for congestion roots: who was a root at the end, and who knew of any; in the
     /// order of ports and lanes.
     pub roots: Vec<RootsAtPort>,
-    /// What mechanisms have counted and found.
+    /// Counts and findings of mechanisms.
     pub records: Records,
     pub counters: Counters,
 }
 
-/// Where a run stands; handed to the caller every few ten thousand events.
+/// The progress of a run; the caller gets it every few ten thousand events.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     pub now: Time,
@@ -73,7 +73,7 @@ pub enum Stop {
     AllDone,
     /// The plan's end time was reached.
     EndTime,
-    /// The caller asked for it (Ctrl-C): the outcome is valid up to `end`.
+    /// The caller stopped the run (Ctrl-C): the outcome is valid up to `end`.
     Interrupted,
     /// Nothing will ever happen again, yet flows are unfinished.
     Starved,
@@ -91,7 +91,7 @@ impl Stop {
     }
 }
 
-/// What something in a run takes in memory.
+/// The memory of one part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Its purpose, in the plural.
@@ -135,7 +135,7 @@ pub struct Backlog {
     pub behind: Option<u8>,
 }
 
-/// What became of a flow.
+/// The result of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowOutcome {
     /// When the sender might begin: the flow's start, or the opening of its gate.
@@ -151,7 +151,7 @@ pub struct FlowOutcome {
     pub delivered_bytes: u64,
     /// Data packets sent, repeats included.
     pub packets_sent: u64,
-    /// Data packets sent again.
+    /// Retransmitted data packets.
     pub retransmitted: u64,
     /// Timeouts of the sender.
     pub timeouts: u32,
@@ -161,17 +161,16 @@ pub struct FlowOutcome {
     pub out_of_order: u64,
     /// Data packets that reached the receiver with an ECN mark.
     pub marked: u64,
-    /// Data packets of this flow that were dropped on the way.
+    /// Data packets of this flow that were dropped on their path.
     pub dropped: u64,
-    /// Data packets that reached the receiver though they had arrived before:
-    /// sent again for nothing.
+    /// Data packets that reached the receiver although they had arrived before: retransmitted in vain.
     pub spurious: u64,
     /// Congestion notifications that reached the sender.
     pub cnps: u64,
 }
 
 impl FlowOutcome {
-    /// Adds what another part of the run saw of the same flow.
+    /// Adds another part of the run's counts of the same flow.
     pub fn add(&mut self, other: &Self) {
         // Named one by one, so that a new field cannot be forgotten here.
         let Self {
@@ -219,16 +218,16 @@ pub struct Pause {
     pub queue: Option<u32>,
     /// When it took effect.
     pub from: Time,
-    /// When it ended; `None` if it stood at the end of the run.
+    /// When it ended; `None` if it lasted at the end of the run.
     pub until: Option<Time>,
     /// The ingress port whose frame caused it.
     pub cause: PortId,
-    /// The congested port at the end of the chain of pauses that this one is part
-    /// of: what the head-of-line blocking oracle has found. `None` without it, and
-    /// for a pause that no frame caused (a link that has just recovered).
+    /// The congested port at the end of the chain of pauses that this one is part of, as found by the
+    /// head-of-line blocking oracle. `None` without the oracle, and for a pause that no frame caused (a link
+    /// that has just recovered).
     pub root: Option<PortId>,
-    /// How many links this pause is away from that port: 1 where its own device
-    /// asked for it. 0 without a root.
+    /// Number of links between this pause and that port: 1 where the port's own device paused. 0 without a
+    /// root.
     pub links: u32,
     /// The congested port that the frame itself names. `None` if its scheme's
     /// frames name none.
@@ -242,28 +241,25 @@ impl Pause {
     }
 }
 
-/// What the head-of-line blocking oracle has found out.
+/// The results of the head-of-line blocking oracle.
 ///
-/// Times are sums over packets (or queue pairs) in paused queues, in picoseconds:
-/// *own* where the root of the pause is on the rest of the packet's way,
-/// *victim* where it is not.
+/// Times are sums over packets (or queue pairs) in paused queues, in picoseconds: *own* where the root of the
+/// pause is on the rest of the packet's path, *victim* where it is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Blocking {
     /// By flow, as in the plan.
     pub flows: Vec<FlowBlame>,
-    /// By what pauses were of and for, in order.
+    /// By place and reason of the pause, in order.
     pub places: Vec<(Place, Blame)>,
-    /// Waits of packets and queue pairs in queues whose pause named a port, and how
-    /// many of these for a port that was not on the rest of their way; whatever
-    /// port was the root. Both 0 where frames name none.
+    /// Waits of packets and queue pairs in queues whose pause named a port, and the part of them for a port
+    /// that was not on the rest of their path, whatever the root. Both 0 if frames name no port.
     pub named: (u64, u64),
     /// Waits for roots that have turned out to be none.
     pub merged: Merged,
 }
 
-/// What it costs that a root learns late that it is none (merging): pauses end
-/// with a MERGE, and who waited there, but not for the root that is left, should have
-/// gone on before.
+/// The cost of a false root that learns late that it is none (merging): pauses end with a MERGE. Packets that
+/// did not wait for the remaining root should have continued earlier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// MERGE frames that took effect.
@@ -279,7 +275,7 @@ pub struct Merged {
     pub longest: Time,
 }
 
-/// What pauses were of and for.
+/// The place and the reason of pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub port: PortId,
@@ -293,16 +289,15 @@ pub struct Place {
 /// its queue pair did in its NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowBlame {
-    /// Packets, for a port on their way.
+    /// Packets, for a port on their path.
     pub own: Time,
-    /// Packets, for a port off their way.
+    /// Packets, for a port off their path.
     pub victim: Time,
-    /// The queue pair, for a port on its way.
+    /// The queue pair, for a port on its path.
     pub source_own: Time,
-    /// The queue pair, for a port off its way.
+    /// The queue pair, for a port off its path.
     pub source_victim: Time,
-    /// Packets, off the way to the port that the pause's frame named; where it named
-    /// none, as `victim`.
+    /// Packets, off the path to the port that the pause's frame named; as `victim` if it named none.
     pub named_victim: Time,
     /// The same of the queue pair.
     pub source_named_victim: Time,
@@ -327,7 +322,7 @@ pub struct Blame {
 }
 
 impl Blocking {
-    /// Adds what another part of the run has found out.
+    /// Adds the results of another part of the run.
     pub fn add(&mut self, other: Self) {
         for (sum, part) in self.flows.iter_mut().zip(&other.flows) {
             sum.own += part.own;
@@ -354,8 +349,8 @@ impl Blocking {
 /// an unfinished one, until the end of the run. The shares of a flow add up to that
 /// time, to the picosecond; none is 0.
 ///
-/// The path is that of the data packet whose arrival was answered with what
-/// completed the flow, and of that answer; before, of what its source did.
+/// The path is that of the data packet whose arrival caused the ACK that completed the flow, and of that ACK;
+/// the time before it belongs to the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The flow, by index.
@@ -364,12 +359,12 @@ pub struct Share {
     pub step: u32,
     /// The stretch of the path.
     pub leg: Leg,
-    /// What the time was spent on.
+    /// The activity of that time.
     pub part: Part,
     pub port: PortId,
     /// The congested port that a pause was for; of [`Part::Own`] and [`Part::Victim`] only.
     pub root: Option<PortId>,
-    /// What the pause's own frame says, if it names a port; of the same parts only.
+    /// The port that the pause's own frame names, if any; only of the same parts.
     pub named: Option<Named>,
     /// Picoseconds.
     pub time: Time,
@@ -379,7 +374,7 @@ pub struct Share {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
     pub root: PortId,
-    /// It is not on the rest of the way of who waits.
+    /// It is not on the rest of the path of the waiting packet.
     pub victim: bool,
 }
 
@@ -388,25 +383,24 @@ pub struct Named {
 pub enum Leg {
     /// At the source, before the packet is sent.
     Source,
-    /// The packet's way, the source's port included.
+    /// The packet's path, including the source's port.
     Data,
-    /// The way of the answer.
+    /// The path of the ACK.
     Ack,
 }
 
-/// What a part of a critical path was spent on.
+/// The activity of a part of a critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Packets on a wire: at the source all that the flow sends for the first time,
-    /// behind it this one.
+    /// Packets on a wire: at the source all first transmissions of the flow, after it only this packet.
     Sending,
-    /// Way through a cable.
+    /// Propagation through a cable.
     Propagation,
-    /// Waiting behind others in a queue, or ring of queue pairs, that might send.
+    /// Waiting after others in a queue, or ring of queue pairs, that might send.
     Queueing,
-    /// Waiting in a paused queue, for a congested port on the rest of the way.
+    /// Waiting in a paused queue, for a congested port on the rest of the path.
     Own,
-    /// Waiting in a paused queue, for a congested port off the rest of the way.
+    /// Waiting in a paused queue, for a congested port off the rest of the path.
     Victim,
     /// Held by the flow's pace or its congestion control.
     Pacing,
@@ -414,8 +408,7 @@ pub enum Part {
     Receiver,
     /// Waiting for a link that is down, or has just recovered.
     Down,
-    /// Repeats on the wire, and waiting for what lets the source repeat: a NACK, or
-    /// its timer.
+    /// Retransmissions on the wire, and the wait before them: for a NACK or for the source's timer.
     Recovery,
 }
 
@@ -428,7 +421,7 @@ pub struct Sample {
     pub value: u64,
 }
 
-/// What a sample measures.
+/// The quantity of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Payload delivered in order to receivers, by traffic class, bits per second over the interval.
@@ -450,7 +443,7 @@ pub enum Quantity {
     Sequence(u32),
     /// By how much that grew over the interval, in bits per second.
     FlowGoodput(u32),
-    /// What a mechanism tells of a node.
+    /// A value that a mechanism reports for a node.
     Told(NodeId, &'static Gauge),
 }
 
@@ -500,15 +493,15 @@ pub enum DropReason {
     FrameLost,
     /// The link corrupted it; the receiver found that by the checksum.
     FrameCorrupted,
-    /// It went round a deadlocked loop when that was given up, and has no way from there.
+    /// It was in a deadlocked loop when the loop was given up, and has no path from there.
     LoopGivenUp,
     /// A mechanism dropped it by a rule of its own.
     Scheme(&'static Cause),
 }
 
 impl DropReason {
-    /// Whether there was no room for the packet, or no way back out of a loop: what a lossless
-    /// lane promises never to happen. No buffer keeps packets from the other reasons.
+    /// Whether there was no room for the packet, or no path out of a loop: a lossless lane promises to avoid
+    /// this. Packets dropped for the other reasons had room.
     pub fn for_want_of_room(self) -> bool {
         matches!(self, Self::HeadroomFull | Self::BufferFull | Self::QueueLimit | Self::LoopGivenUp)
     }
@@ -554,14 +547,14 @@ pub struct Deadlock {
     pub closed: Time,
     /// When the oracle saw it.
     pub seen: Time,
-    /// When the first of the cycle's queues went on all the same: a scheme dissolved it, or a
-    /// link failed. `None` if they stood at the end of the run; and where parts of
-    /// a priority are paused, which nothing dissolves.
+    /// When the first of the cycle's queues continued nevertheless: a scheme dissolved it, or a link failed.
+    /// `None` if they were paused at the end of the run, and if parts of a priority are paused, which nothing
+    /// dissolves.
     pub ended: Option<Time>,
     /// The cycle, in order: each egress waits for the next one.
     pub cycle: Vec<Held>,
-    /// All ingress accounts that could never fall below their resume threshold by what
-    /// leaves: the cycle and what it blocked.
+    /// All ingress accounts that departures could never lower below their resume threshold: the cycle and the
+    /// queues that it blocked.
     pub stuck: Vec<(PortId, u8)>,
 }
 
@@ -579,7 +572,7 @@ pub struct Held {
     pub flows: Vec<u32>,
 }
 
-/// What a port knows of congestion roots.
+/// The state of a port about congestion roots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootsAtPort {
     pub port: PortId,
@@ -596,7 +589,7 @@ pub struct RootsAtPort {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootAhead {
     pub root: PortId,
-    /// What goes through it must not be sent.
+    /// Packets through it must not be sent.
     pub paused: bool,
     /// Numbers of its isolation queues.
     pub queues: Vec<u16>,
@@ -635,8 +628,8 @@ pub struct Counters {
     pub dropped: u64,
     /// Data packets still in queues or on wires at the end.
     pub in_flight: u64,
-    /// Bytes of control frames beyond those of PFC: of frames that neither pause nor resume,
-    /// and of others what they are longer than 802.1Qbb's. Check sequences included.
+    /// Bytes of control frames beyond those of PFC: all bytes of frames that neither pause nor resume; of
+    /// other frames the bytes beyond the length of a frame of 802.1Qbb. Check sequences included.
     pub extra_control: u64,
 }
 

@@ -1,6 +1,6 @@
-//! The vocabulary in which a mechanism says what it did: a record for each part of a run, their sum,
-//! and from it a section of facts, rows and notes. Tables, files, metrics and pages read sections, and
-//! know no mechanism.
+//! The form in which a mechanism reports its actions: a record for each part of a run, their sum, and from it
+//! a section of facts, rows and notes. Tables, files, metrics and pages read sections, and do not depend on
+//! mechanisms.
 
 use crate::{Drops, Outcome};
 use serde::Serialize;
@@ -10,9 +10,9 @@ use std::fmt::Debug;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{PortId, Topology};
 
-/// What one mechanism has recorded in a part of a run.
+/// The record of one mechanism in a part of a run.
 pub trait Record: Any + Clone + PartialEq + Debug + Send + Sync {
-    /// Adds what another part of the run has recorded.
+    /// Adds the record of another part of the run.
     fn add(&mut self, other: Self);
 
     /// Puts lists in an order that does not depend on the parts.
@@ -28,7 +28,7 @@ pub trait Record: Any + Clone + PartialEq + Debug + Send + Sync {
         Vec::new()
     }
 
-    /// What the answer says of it.
+    /// The section about it in the results.
     fn section(&self, ran: &Ran<'_>) -> Section;
 }
 
@@ -41,7 +41,7 @@ pub struct Ran<'a> {
     pub largest: u32,
     /// Links lose or corrupt frames.
     pub loses_frames: bool,
-    /// What was left behind.
+    /// The outcome of the run.
     pub outcome: &'a Outcome,
 }
 
@@ -64,7 +64,7 @@ impl Ran<'_> {
         self.dropped_if(|d| d.reason == crate::DropReason::Scheme(cause))
     }
 
-    /// Packets and bytes of the drops that `keep` answers `true` for.
+    /// Packets and bytes of the drops for which `keep` returns `true`.
     pub fn dropped_if(&self, keep: impl Fn(&Drops) -> bool) -> (u64, u64) {
         let drops = self.outcome.drops.iter().filter(|d| keep(d));
         drops.fold((0, 0), |(packets, bytes), d| (packets + d.packets, bytes + d.bytes))
@@ -78,11 +78,11 @@ pub struct Cause {
     pub name: &'static str,
     /// The reason, as the end of "because …".
     pub because: &'static str,
-    /// Who dropped them, as the end of "3 packets dropped …".
+    /// The device or mechanism that dropped them, as the end of "3 packets dropped …".
     pub by: &'static str,
 }
 
-/// A series of values that a mechanism tells of some nodes.
+/// A series of values that a mechanism reports for some nodes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Gauge {
     /// Its name in files.
@@ -91,7 +91,7 @@ pub struct Gauge {
     pub unit: &'static str,
 }
 
-/// What the values of a fact are.
+/// The kind of a fact's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A number of things.
@@ -110,13 +110,13 @@ pub enum Unit {
     ByPort,
 }
 
-/// A fact that a mechanism tells of each run.
+/// A fact that a mechanism reports for each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fact {
     /// Its key in the section; of counts by port, their column.
     pub name: &'static str,
     pub unit: Unit,
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub about: &'static str,
 }
 
@@ -135,7 +135,7 @@ impl Facts {
     }
 }
 
-/// `name: Unit, "what it is";` for each fact.
+/// `name: Unit, "description";` for each fact.
 #[macro_export]
 macro_rules! facts {
     ($section:literal: $($name:ident: $unit:ident, $about:literal;)*) => {
@@ -230,22 +230,22 @@ fn map<'v, S: Serializer>(
     map.end()
 }
 
-/// What the answer says of one mechanism.
+/// The results' section about one mechanism.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// What its facts are.
+    /// The definitions of its facts.
     pub facts: &'static Facts,
     /// Their values, in the same order.
     pub values: Vec<Value>,
-    /// Rows of the answer's totals: a word, and a text.
+    /// Rows of the totals in the results: a word, and a text.
     pub rows: Vec<(&'static str, String)>,
     /// Notes, in their order.
     pub notes: Vec<Note>,
-    /// Whether the mechanism lost what it promised to keep, where it says so in words of its own.
+    /// Whether the mechanism kept its promise of losslessness, if it reports that in words of its own.
     pub lossless: Option<Promise>,
 }
 
-/// What became of a promise, with the activity that makes it mean something.
+/// The result of a promise, with the activity that gives it meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Promise {
     Held(String),
@@ -262,7 +262,7 @@ impl Section {
         Self { facts, values, rows: Vec::new(), notes: Vec::new(), lossless: None }
     }
 
-    /// The same with a row of the answer's totals.
+    /// The same with a row in the totals of the results.
     pub fn row(mut self, name: &'static str, text: String) -> Self {
         self.rows.push((name, text));
         self
@@ -290,7 +290,7 @@ impl Serialize for Section {
 pub enum Level {
     /// A promise was broken, such as a drop in a lossless priority.
     Error,
-    /// What the run has shown, such as a deadlock.
+    /// A finding of the run, such as a deadlock.
     Finding,
     /// The figures need care, such as flows that did not finish.
     Warning,
@@ -303,11 +303,11 @@ pub enum Level {
 pub struct Note {
     /// How much it matters.
     pub level: Level,
-    /// What is the case, in one or two sentences.
+    /// The finding, in one or two sentences.
     pub text: String,
     /// Particulars, a line each.
     pub details: Vec<String>,
-    /// What to do about it.
+    /// The advice.
     pub help: Option<String>,
 }
 
@@ -421,7 +421,7 @@ impl Records {
         self.0.iter().flat_map(|record| record.by_port(ports)).collect()
     }
 
-    /// What the answer says of each mechanism.
+    /// The results' sections about all mechanisms.
     pub fn sections(&self, ran: &Ran<'_>) -> Vec<Section> {
         self.0.iter().map(|record| record.section(ran)).collect()
     }

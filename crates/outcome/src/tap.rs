@@ -1,26 +1,25 @@
-//! Taps: what crosses some ports during a run, for captures.
+//! Taps: the packets that cross some ports during a run, for captures.
 
 use std::sync::Arc;
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::topology::PortId;
 
-/// What is seen is handed on so often: memory holds as much of it.
+/// Crossings are handed on at this interval: memory holds no more of them.
 pub const INTERVAL: Time = 10 * MICROSECOND;
 
-/// What is to be seen of a run, and who wants to see it.
+/// The ports to observe, and the receiver of the crossings.
 pub struct Tap<'s> {
     /// The ports; none of them inside a slow receiver.
     pub ports: &'s [PortId],
-    /// Is handed what has crossed them, in the order of time; of one time by port, and what was
-    /// received first.
+    /// Receives the crossings in the order of time; at the same time by port, received packets first.
     pub sink: &'s mut dyn FnMut(&[Crossing]),
 }
 
 /// A packet that crosses a port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Crossing {
-    /// In picoseconds: of what is sent, when its first bit leaves; of what is received, when its
-    /// last bit has come.
+    /// In picoseconds: for a sent packet the departure of its first bit, for a received one the arrival of
+    /// its last bit.
     pub at: Time,
     pub port: PortId,
     /// It leaves rather than comes.
@@ -39,7 +38,7 @@ pub enum Crosser {
         /// Its lane on this link.
         lane: u8,
         carries: Carries,
-        /// Data are marked; an answer echoes marks.
+        /// Data is marked; an ACK echoes marks.
         marked: bool,
     },
     /// Between neighbours: a whole frame without its check sequence, its source address left to
@@ -47,7 +46,7 @@ pub enum Crosser {
     Frame(Arc<[u8]>),
 }
 
-/// What a packet of a flow carries.
+/// The content of a packet of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carries {
     Data {
@@ -61,16 +60,16 @@ pub enum Carries {
     Nack {
         /// Number of the packet that is missing.
         expected: u32,
-        /// Number of the packet that has come in its place, where receivers tell (IRN).
+        /// Number of the packet that has arrived instead, if receivers report it (IRN).
         arrived: Option<u32>,
     },
     Cnp,
 }
 
-/// What the parts have seen, on its way to who wants to see it.
+/// The crossings of all parts, before the receiver gets them.
 pub struct Handover<'s> {
     sink: &'s mut dyn FnMut(&[Crossing]),
-    /// What has not happened yet, or not been put in order.
+    /// Crossings of the future, or not in order yet.
     pending: Vec<Crossing>,
 }
 
@@ -80,12 +79,12 @@ impl<'s> Handover<'s> {
         Self { sink, pending: Vec::new() }
     }
 
-    /// Takes what a part has seen.
+    /// Takes the crossings of a part.
     pub fn take(&mut self, seen: &mut Vec<Crossing>) {
         self.pending.append(seen);
     }
 
-    /// Hands on what has happened before `until`, of which every part has told.
+    /// Hands on the crossings before `until`, which every part has reported.
     pub fn flush(&mut self, until: Time) {
         // No two packets cross a port in one direction at one time.
         self.pending.sort_by_key(|crossing| (crossing.at, crossing.port, crossing.sent));

@@ -1,11 +1,10 @@
-//! How flows spread over equal paths, as data; and what is known of a packet's way on.
+//! The spreading of flows over equal paths, as data; and the known part of a packet's further path.
 //!
-//! *Packet by packet* routes fork: where a device has several equal next hops, an
-//! entry of [`Plan::hops`] names a *choice* instead of a port. A choice is a list of
-//! positions, one for each next hop, from which the way goes on: the egress port, and
-//! what comes behind it. Forks of one device towards one destination are shared by all
-//! flows, so that a route is a graph without circles, and a packet's position still
-//! says all about where it may go.
+//! *Packet by packet* routes fork: where a device has several equal next hops, an entry of [`Plan::hops`]
+//! names a *choice* instead of a port. A choice is a list of positions, one for each next hop, from which the
+//! path continues: the egress port, and the ports after it. All flows share the forks of one device towards
+//! one destination. So a route is a graph without cycles, and a packet's position determines all its possible
+//! paths.
 
 use crate::plan::{CHOICES, ENDS, Plan};
 use std::collections::BTreeMap;
@@ -19,7 +18,7 @@ pub enum LoadBalancing {
     /// A hash gives each flow one route, for ever.
     #[default]
     Ecmp,
-    /// Devices choose for each data packet. Answers have one route.
+    /// Devices choose for each data packet. Control packets have one route.
     Packets(Choices),
     /// Senders give their flows another one of several routes.
     Plb(Plb),
@@ -38,11 +37,11 @@ pub struct Choices {
     pub sets: Vec<u32>,
     /// By choice, and one more: where its ports begin in `sure`.
     sure_first: Vec<u32>,
-    /// Ports that are on every way from a choice on, in order, and how many ports stand
-    /// before each of them behind the choice.
+    /// Ports that are on every path from a choice, in order, and the number of ports before each of them
+    /// after the choice.
     sure: Vec<PortId>,
     sure_at: Vec<u8>,
-    /// By choice: ports from there to the end, on every way.
+    /// By choice: ports from there to the end, on every path.
     lengths: Vec<u8>,
 }
 
@@ -61,13 +60,13 @@ impl Choices {
         }
     }
 
-    /// Adds a choice among these positions of `hops`, with a set of ports. Answers its
-    /// entry in the hops. What is known of all ways on is worked out.
+    /// Adds a choice among these positions of `hops`, with a set of ports, and computes the common ports of
+    /// its paths. Returns its entry in the hops.
     pub(crate) fn add(&mut self, hops: &[u32], options: &[u32], set: u32) -> u32 {
         let (length, mut sure) = self.certain(hops, options[0]);
         for &option in &options[1..] {
             let (other, crossed) = self.certain(hops, option);
-            // All are shortest, so that a port stands equally far ahead on all of them.
+            // All paths are shortest, so a port has the same distance on all of them.
             debug_assert_eq!(length, other, "ways of one choice are equally long");
             sure.retain(|place| crossed.contains(place));
         }
@@ -83,8 +82,7 @@ impl Choices {
         CHOICES + self.sets.len() as u32 - 1
     }
 
-    /// Ports from a position to the end, and those that every way crosses, each with its
-    /// distance.
+    /// Ports from a position to the end, and the ports that every path crosses, each with its distance.
     fn certain(&self, hops: &[u32], position: u32) -> (u8, Vec<(u8, PortId)>) {
         let tail = &hops[position as usize..];
         let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
@@ -98,8 +96,8 @@ impl Choices {
         (length, ports)
     }
 
-    /// Ports that every way from an entry that is a choice on crosses, in order, each
-    /// with the number of ports before it behind the choice.
+    /// Ports that every path from an entry that is a choice crosses, in order, each with the number of ports
+    /// before it after the choice.
     fn sure_places(&self, entry: u32) -> impl Iterator<Item = (u8, PortId)> + '_ {
         let choice = (entry - CHOICES) as usize;
         let range = self.sure_first[choice] as usize..self.sure_first[choice + 1] as usize;
@@ -124,7 +122,7 @@ impl Choices {
         self.sets[(entry - CHOICES) as usize]
     }
 
-    /// Ports that every way from such an entry on crosses, in order.
+    /// Ports that every path from such an entry crosses, in order.
     pub fn sure(&self, entry: u32) -> &[PortId] {
         let choice = (entry - CHOICES) as usize;
         &self.sure[self.sure_first[choice] as usize..self.sure_first[choice + 1] as usize]
@@ -156,14 +154,13 @@ impl Plb {
     }
 }
 
-/// What is known of the way on from a position.
+/// The known part of the further path from a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Onward<'p> {
-    /// Egress ports one behind the other, that of the position first.
+    /// Egress ports one after the other, that of the position first.
     pub known: &'p [PortId],
-    /// `None` if that is all of the way. Else a choice comes next, and these are the
-    /// ports behind it that every way on crosses, in order, with gaps: in a Clos
-    /// network those of the way down that all ways share.
+    /// `None` if that is the whole path. Otherwise a choice comes next, and these are the later ports that
+    /// every path crosses, in order, with gaps: in a Clos network the common ports of all paths downwards.
     pub sure: Option<&'p [PortId]>,
 }
 
@@ -174,19 +171,19 @@ impl<'p> Onward<'p> {
     }
 }
 
-/// What is known of one port on a packet's way on.
+/// The knowledge about one port on a packet's further path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// The packet will leave through this egress port.
     Port(PortId),
-    /// A device on the way will choose it.
+    /// A device on the path will choose it.
     Unknown,
-    /// The way ends before.
+    /// The path ends before.
     End,
 }
 
 impl Plan {
-    /// What stands `distance` ports behind the one of `position`, on the way on from there.
+    /// The port at `distance` ports after that of `position`, on the further path from there.
     pub fn ahead(&self, position: u32, distance: u32) -> Ahead {
         let known = self.onward(position).known;
         if let Some(&port) = known.get(distance as usize) {
@@ -202,7 +199,7 @@ impl Plan {
         sure.find(|&(at, _)| u32::from(at) == behind).map_or(Ahead::Unknown, |(_, port)| Ahead::Port(port))
     }
 
-    /// What is known of the way on of a packet that stands at `position` of the hops.
+    /// The known part of the further path of a packet at `position` of the hops.
     pub fn onward(&self, position: u32) -> Onward<'_> {
         let tail = &self.hops[position as usize..];
         let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
@@ -224,8 +221,8 @@ impl Plan {
         }
     }
 
-    /// Whether some way on from `position` crosses `port`. `known` remembers what was
-    /// found out for choices, by their entry and the port.
+    /// Whether some path from `position` crosses `port`. `known` caches the results for choices, by their
+    /// entry and the port.
     pub fn may_cross(&self, position: u32, port: PortId, known: &mut BTreeMap<(u32, PortId), bool>) -> bool {
         let onward = self.onward(position);
         if onward.known.contains(&port) {
@@ -241,8 +238,8 @@ impl Plan {
         crosses
     }
 
-    /// Shows `visit` every way from `start` on, as positions in the hops, each to its
-    /// last port. Answers `false`, and stops, when `visit` does.
+    /// Calls `visit` with every path from `start`, as positions in the hops, each to its last port. Stops and
+    /// returns `false` when `visit` does.
     pub fn every_way(&self, start: u32, visit: &mut dyn FnMut(&[u32]) -> bool) -> bool {
         fn follow(plan: &Plan, at: u32, way: &mut Vec<u32>, visit: &mut dyn FnMut(&[u32]) -> bool) -> bool {
             let length = way.len();
@@ -261,8 +258,8 @@ impl Plan {
         follow(self, start, &mut Vec::new(), visit)
     }
 
-    /// Shows `visit` each port on the ways from `start` on, and what of `amount` crosses
-    /// it where every choice divides evenly; several times if several ways do.
+    /// Calls `visit` with each port on the paths from `start`, and the part of `amount` that crosses it where
+    /// every choice divides evenly; several times if several paths cross it.
     pub fn divide(&self, start: u32, amount: u64, visit: &mut dyn FnMut(PortId, u64)) {
         let known = self.onward(start).known;
         known.iter().for_each(|&port| visit(port, amount));

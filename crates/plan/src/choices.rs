@@ -1,4 +1,4 @@
-//! The names that a scenario chooses among: which key takes a name, and what it is the name of.
+//! The names among which a scenario chooses: the key that takes each name, and the kind of its object.
 
 use crate::scenario::{CongestionControl, LoadBalancing, Traffic, TransportKind};
 use schemars::{JsonSchema, Schema, schema_for};
@@ -15,7 +15,7 @@ struct Choice {
     names: Vec<String>,
 }
 
-/// All such choices; a name that stands in several of them is taken for the first.
+/// All such choices; a name that is in several of them counts for the first.
 fn choices() -> [Choice; 7] {
     let choice = |key, noun, names: Vec<String>| Choice { key, noun, names };
     let texts = |names: &[&str]| names.iter().map(ToString::to_string).collect();
@@ -68,13 +68,13 @@ fn key_of(path: &str) -> String {
     key
 }
 
-/// What the key at `path` chooses, such as "transport".
+/// The noun for the choices of the key at `path`, such as "transport".
 pub(crate) fn noun(path: &str) -> &'static str {
     let key = key_of(path);
     choices().iter().find(|c| c.key == key).map_or("value", |c| c.noun)
 }
 
-/// Says where `word` belongs, if it is the name of something else than what `path` chooses.
+/// Names the right key of `word`, if it is a name of another kind than the choices of `path`.
 pub(crate) fn elsewhere(path: &str, word: &str) -> Option<String> {
     let (key, word) = (key_of(path), word.to_lowercase());
     let choice = choices().into_iter().find(|c| c.key != key && c.names.contains(&word))?;

@@ -1,4 +1,4 @@
-//! A plan in words: what `xoff topo` prints.
+//! A plan in words: the output of `xoff topo`.
 
 mod congestion;
 
@@ -35,7 +35,7 @@ pub fn describe(loaded: &Loaded) -> String {
     out
 }
 
-/// Who waits where, and who decides.
+/// The lines about paths, transport, priorities, memory and headroom.
 fn queues(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let plan = &loaded.plan;
     first_hops(out, plan)?;
@@ -80,7 +80,7 @@ fn outer_ports<'p>(plan: &'p Plan, node: &'p Node) -> impl Iterator<Item = PortI
     node.ports.iter().copied().filter(move |&p| !inner(p))
 }
 
-/// What the two ends of a link are: hosts, or switches of a tier.
+/// The kind of a link's two ends: hosts, or switches of a tier.
 fn place(node: &Node) -> String {
     match (node.kind, node.name.split_once('.')) {
         (NodeKind::Host, _) => "host".to_string(),
@@ -119,7 +119,7 @@ fn links(out: &mut String, plan: &Plan) -> fmt::Result {
     sites(out, plan)
 }
 
-/// What long links keep apart, if there are any.
+/// The sites that long links separate, if there are any.
 fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
     if plan.topology.ports.iter().all(|p| !p.long) {
         return Ok(());
@@ -157,7 +157,7 @@ fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
     )
 }
 
-/// How flows spread over equal paths, where it is not by ECMP alone.
+/// The spreading of flows over equal paths, if it is not only by ECMP.
 fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     match &plan.load_balancing {
         LoadBalancing::Ecmp => Ok(()),
@@ -194,7 +194,7 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     }
 }
 
-/// What is not the default: windows and timeouts of IRN and TCP, and the congestion control.
+/// Values that are not the default: windows and timeouts of IRN and TCP, and the congestion control.
 fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
     if let TransportKind::Irn { intra, inter } = &plan.transport.kind {
         writeln!(out, "transport: irn (selective retransmission)")?;
@@ -243,7 +243,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             Span(tcp.max_rto)
         )?;
         if let Some(dctcp) = tcp.dctcp {
-            // What was written, without what rounding to 2^-30 leaves of it.
+            // The written value, without the rounding error of 2^-30.
             let gain = (dctcp.gain as f64 / ONE as f64 * 1e6).round() / 1e6;
             writeln!(out, "  each ACK carries the mark of its packet; g = {gain}")?;
         }
@@ -254,7 +254,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
 
 fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let plan = &loaded.plan;
-    // The inner ports of slow hosts come behind the scenario's own.
+    // The inner ports of slow hosts come after the scenario's own.
     let links = plan.topology.ports.len() - 2 * plan.receivers.len();
     let seen = Seen { links, lanes: &plan.lanes, detours: plan.detours.len() };
     let scheme = format!("{} {}", plan.flow_control.name(), plan.flow_control.describe(&seen));

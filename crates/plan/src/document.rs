@@ -1,8 +1,7 @@
-//! A scenario's text as a tree that knows where each key stands.
+//! A scenario's text as a tree that knows the position of each key.
 //!
-//! Overrides (`--set key=value`) are laid behind the file's text, and their
-//! values are parsed in place there. So one byte position says where any value
-//! came from: the file, or which override.
+//! Overrides (`--set key=value`) are appended to the file's text, and their values are parsed in place there.
+//! So one byte position determines the source of any value: the file, or an override.
 
 use crate::choices;
 use crate::error::{Error, quoted, suggest};
@@ -32,7 +31,7 @@ struct Override {
 }
 
 impl Source {
-    /// Checks that `bytes` are text, and lays the overrides behind them.
+    /// Checks that `bytes` are text, and appends the overrides.
     ///
     /// # Errors
     /// It is no text, or there is nothing in it.
@@ -76,7 +75,7 @@ impl Source {
         if let Some(o) = span.as_ref().and_then(|s| self.overrides.iter().find(|o| within(s, o))) {
             return Error::new(&format!("--set {}", &self.text[o.whole.clone()]), "", None, message);
         }
-        // One line is enough to show of what spans several.
+        // One line is enough to show a range of several.
         let span = span.map(|s| {
             let end = self.text[s.clone()].find('\n').map_or(s.end, |i| s.start + i);
             s.start..end
@@ -170,7 +169,7 @@ impl<'t> Document<'t> {
             let help = "write the path of a key, such as flow_control.scheme or traffic[0].load";
             fail(format!("`{key}` is not a key"), help)
         })?;
-        // What is not TOML is text: quotes around 100Gbps would not survive a shell.
+        // A value that is not TOML is text: quotes around 100Gbps would not survive a shell.
         let value = match DeValue::parse(text) {
             Ok(v) if !text.is_empty() => shifted(v, o.value.start),
             _ => Spanned::new(o.value.clone(), DeValue::String(Cow::Borrowed(text))),
@@ -284,7 +283,7 @@ impl<'t> Document<'t> {
         self.read_as(path, without, &|_| None)
     }
 
-    /// The same of a type whose schema documents what its whole numbers may be.
+    /// The same for a type whose schema documents the range of its whole numbers.
     ///
     /// # Errors
     /// The value is no `T`, with its place.
@@ -310,8 +309,8 @@ impl<'t> Document<'t> {
         Ok(read)
     }
 
-    /// Gives the value at `path` to `parse`, if there is one; keys in `without` are left out.
-    /// `schema` documents what the whole numbers of what is read may be.
+    /// Gives the value at `path` to `parse`, if there is one; keys in `without` are left out. `schema`
+    /// documents the ranges of whole numbers in the value.
     ///
     /// # Errors
     /// That of `parse`, with its place.
@@ -374,9 +373,8 @@ impl<'t> Document<'t> {
         Ok(())
     }
 
-    /// Refuses a list where a table of keys belongs, and more than two ends of a
-    /// range: the deserialiser would take the entries in the order of the keys,
-    /// and leave out what is too many.
+    /// Returns an error for a list where a table of keys is expected, and for more than two ends of a range.
+    /// The deserialiser would assign the entries in the order of the keys, and ignore the rest.
     pub(crate) fn check_lists(&self) -> Result<(), Error> {
         self.check_lists_below(&self.root, "", "")
     }
@@ -420,8 +418,8 @@ impl<'t> Document<'t> {
         Ok(())
     }
 
-    /// Turns a deserialiser's error into one that says what is allowed; `narrower` tells
-    /// the range of a key at `base` that takes whole numbers, if it is documented.
+    /// Turns a deserialiser's error into one with the allowed values. `narrower` returns the documented range
+    /// of a key at `base` that takes whole numbers, if there is one.
     fn interpret(&self, base: &str, e: &toml::de::Error, narrower: &dyn Fn(&str) -> Option<String>) -> Error {
         let span = e.span();
         let mut path = span.as_ref().map_or_else(|| base.to_string(), |s| self.path_of(base, s));
@@ -541,8 +539,8 @@ fn type_of(expected: &str) -> &str {
     }
 }
 
-/// A value that serde found, in words; `kind` is what TOML calls it. Serde calls tables maps,
-/// lists sequences, and dates maps.
+/// A value that serde found, in words; `kind` is its TOML name. Serde calls tables maps, lists sequences, and
+/// dates maps.
 fn value_of(found: &str, kind: Option<&str>) -> String {
     let (name, value) = found.split_once(' ').unwrap_or((found, ""));
     let value = value.trim_matches('`');
@@ -575,7 +573,7 @@ fn whole_numbers(schema: &Schema, key: &str) -> Option<String> {
     }
 }
 
-/// What serde expected, in words.
+/// The type that serde expected, in words.
 fn readable(expected: &str) -> &str {
     match expected {
         "u8" => "a whole number from 0 to 255",

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where.
+//! Errors of a scenario, with their places.
 
 use miette::{
     Diagnostic, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents,
@@ -16,7 +16,7 @@ const LONGEST_LINE: usize = 200;
 /// Most bytes that are underlined.
 const LONGEST_MARK: usize = 80;
 
-/// The first thing that is wrong with a scenario: what, where, and what to do.
+/// The first error of a scenario: problem, place, and correction.
 ///
 /// Printed with `miette` it shows the line; [`Error::one_line`] is for logs.
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ impl SourceCode for Source {
             let at = whole.span();
             (whole.data(), at.offset()..at.offset() + at.len(), whole.column())
         };
-        // Escapes are longer than what they stand for; the column is that of the file.
+        // Escapes are longer than the characters that they replace; the column is that of the file.
         if self.shown.as_ref().is_some_and(|(_, fault)| !long && before == 0 && fault.start == span.offset())
         {
             column = self.column;
@@ -122,8 +122,8 @@ fn around(text: &str, start: usize, len: usize) -> Range<usize> {
     text.floor_char_boundary(from)..text.ceil_char_boundary(to)
 }
 
-/// Text that may quote foreign text, made fit for a terminal: hidden characters are
-/// escaped, line ends among them, and what is too long loses its middle.
+/// Text that may quote foreign text, made safe for a terminal: hidden characters and line ends are escaped,
+/// and a long text loses its middle.
 fn printable(text: &str) -> Cow<'_, str> {
     let harmful = is_hidden;
     let mut out = Cow::Borrowed(text);
@@ -145,7 +145,7 @@ impl Error {
     /// An error in the text called `name`. `span` counts bytes of `text`;
     /// without it the whole text is meant.
     pub fn new(name: &str, text: &str, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
-        // What spans much is marked at its beginning.
+        // A long range is marked at its beginning.
         let span = span.map(|s| {
             let end = s.end.min(s.start + LONGEST_MARK).min(text.len());
             s.start.min(text.len())..text.ceil_char_boundary(end)
@@ -159,7 +159,7 @@ impl Error {
         }))
     }
 
-    /// Adds what to do about it; an empty text adds nothing.
+    /// Adds the correction; an empty text adds nothing.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.0.help = Some(printable(&help.into()).into_owned()).filter(|h| !h.is_empty());
         self
@@ -184,7 +184,7 @@ impl Error {
         &self.0.message
     }
 
-    /// What is allowed, or how to repair it.
+    /// The allowed values, or the correction.
     pub fn remedy(&self) -> Option<&str> {
         self.0.help.as_deref()
     }
@@ -277,7 +277,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, c)| c)
 }
 
-/// "did you mean `x`?", then what is allowed.
+/// "did you mean `x`?", then the allowed values.
 pub fn suggest(word: &str, what: &str, candidates: &[&str]) -> String {
     let list = quoted(candidates);
     match nearest(word, candidates.iter().copied()) {
@@ -318,7 +318,7 @@ mod tests {
         let foreign = |c: char| is_hidden(c) && c != '\n' && c != '\r';
         assert!(!shown.contains(foreign), "{shown:?}");
         assert!(shown.contains(r#"n = "\u{1b}[31m\u{202e}" # \u{200b}\u{7f}"#), "{shown}");
-        // The column of the file, and a mark below what it means.
+        // The column of the file, and a mark below the wrong part.
         assert!(shown.contains("a.toml:2:7"), "{shown}");
         assert_eq!(e.position(), Some((2, 7)));
         let line = |what: &str| shown.lines().find(|l| l.contains(what)).unwrap().to_string();

@@ -1,4 +1,4 @@
-//! How long a flow takes when it is alone in the network, to the picosecond.
+//! The FCT of a flow that is alone in the network, exact to the picosecond.
 //!
 //! Packets are stored and forwarded: a hop begins to send a packet when its last
 //! bit has arrived and the packet before it has left. Sending takes
@@ -31,7 +31,7 @@ pub struct Hop {
     pub delay: Time,
 }
 
-/// What the completion time of a flow depends on, besides its routes.
+/// The parameters of a flow's completion time, besides its routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Payload bytes, at least 1.
@@ -89,9 +89,8 @@ struct Train {
     size: u64,
 }
 
-/// Sends a train and, behind it, one last packet of `last` bytes that is ready
-/// at `ready`. Returns when the last packet has arrived at the far end, and the
-/// distance at which the train arrives there.
+/// Sends a train and, after it, one last packet of `last` bytes that is ready at `ready`. Returns when the
+/// last packet has arrived at the far end, and the distance at which the train arrives there.
 fn cross(hops: &[Hop], train: &Train, ready: u128, last: u64) -> (u128, u128) {
     let mut slowest = train.period;
     let mut first = train.first;

@@ -1,6 +1,6 @@
-//! From a scenario file's text to a [`plan::Plan`]: parsing with errors that name
-//! line, key and remedy; traffic; loads; ideal completion times. Pure: it knows
-//! nothing of running and touches no file but those that the caller read for it.
+//! From a scenario file's text to a [`plan::Plan`]: parsing with errors that name line, key and correction;
+//! traffic; loads; ideal completion times. It is pure: it runs nothing, and reads only the files that the
+//! caller read for it.
 
 // Where a name says it all, there is no more to say.
 #![allow(missing_docs)]
@@ -28,22 +28,21 @@ use xoff_net::routing::{Router, Saturation};
 
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What was written, with every default and override filled in.
+    /// The scenario as written, with every default and override filled in.
     pub scenario: scenario::Scenario,
     pub plan: plan::Plan,
     /// Of each traffic class whose load is a fraction of it: the most that the
     /// network carries of that traffic.
     pub saturation: Vec<Option<Saturation>>,
-    /// Of each traffic class, as far as its law is known: what is expected.
+    /// Of each traffic class, the expected values, if its distribution determines them.
     pub expected: Vec<Option<Expected>>,
-    /// What chose the routes of the flows, in the intact network: for whoever asks
-    /// for other routes.
+    /// The router of the flows' routes in the intact network, for callers that need other routes.
     pub router: Router,
-    /// What is allowed but may not be what its author expects.
+    /// Allowed settings that may have another effect than the author expects.
     pub warnings: Vec<Warning>,
 }
 
-/// What the law of a traffic class lets expect.
+/// The expected values of a traffic class, from its distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
     /// Number of flows; `None` if it is set and not drawn.
@@ -54,10 +53,9 @@ pub struct Expected {
 
 /// Reads the scenario `text` and works it out.
 ///
-/// `name` is the file's name in errors. `overrides` are applied in order: a key
-/// such as `flow_control.xoff`, `traffic[0].load` or `traffic.0.load`, and a
-/// value that is read as TOML or else taken as text. `files` reads the files
-/// that the scenario names; their paths are handed over as written.
+/// `name` is the file's name in errors. `overrides` are applied in order: a key such as `flow_control.xoff`,
+/// `traffic[0].load` or `traffic.0.load`, and a value that is parsed as TOML or otherwise used as text.
+/// `files` reads the files that the scenario names; it gets their paths as written.
 ///
 /// # Errors
 /// The first thing that is wrong, with its place and a remedy. Nothing has been

@@ -150,7 +150,7 @@ fn kind<'d>(doc: &'d Document<'_>, table: &str, allowed: &[&str]) -> Result<&'d 
     })
 }
 
-/// What is in the table at `path` beside its `kind`.
+/// The content of the table at `path` beside its `kind`.
 struct Kind<'d, 's> {
     doc: &'d Document<'s>,
     path: &'d str,

@@ -1,7 +1,7 @@
 //! The plan: everything that a run needs, as pure data.
 //!
-//! All quantities are resolved (bytes, picoseconds, indices). Nothing here knows
-//! that time passes; whoever holds a plan can print it, check it or run it.
+//! All quantities are resolved (bytes, picoseconds, indices). Nothing here depends on simulated time: a plan
+//! can be printed, checked or run.
 
 use crate::balancing::LoadBalancing;
 use xoff_kernel::time::Time;
@@ -42,8 +42,7 @@ pub struct Plan {
     /// The priorities in use, served in this order: by tier, strictly; within a
     /// tier by deficit round robin.
     pub lanes: Vec<Lane>,
-    /// Buffer of each node, by node; behind them those within them that some accounts
-    /// have to themselves ([`Account::pool`]).
+    /// Buffer of each node, by node; after them the separate buffers of some accounts ([`Account::pool`]).
     pub buffers: Vec<Buffer>,
     /// Ingress accounts: `accounts[port * lanes + lane]` for packets that arrive at `port`.
     pub accounts: Vec<Account>,
@@ -52,7 +51,7 @@ pub struct Plan {
     /// Every flow, ordered by start time (then by position in the scenario);
     /// those that wait for a gate come after all others.
     pub flows: Vec<Flow>,
-    /// What flows wait for, besides their start time; see [`Gate`].
+    /// The conditions that flows wait for, besides their start time; see [`Gate`].
     pub gates: Vec<Gate>,
     /// Pool of routes. A route is a run of egress ports, from the sender's NIC
     /// on, that ends in [`DELIVER`], [`EXPIRE`] or [`UNREACHABLE`], or goes on at a
@@ -69,7 +68,7 @@ pub struct Plan {
     pub irn: Vec<IrnFlow>,
     /// The congestion control and its parameters.
     pub congestion_control: CongestionControlParams,
-    /// Hosts that consume what they receive slowly, or not at all for a while.
+    /// Hosts that consume received data slowly, or not at all for a while.
     pub receivers: Vec<Receiver>,
     /// When the run ends: `None` runs until every flow has completed.
     pub end: Option<Time>,
@@ -82,8 +81,8 @@ pub struct Plan {
     pub detours: Vec<(u32, u32)>,
     /// Sources choose the first hop of their flows, if they do.
     pub ate: Option<Ate>,
-    /// Who decides which flows send, if it is not they themselves: only with IRN, without a
-    /// congestion control or a pace.
+    /// The arbiter that decides which flows send, if there is one: only with IRN, without a congestion
+    /// control or a pace.
     pub arbiter: Option<Arbiter>,
     /// Pods without buffers, if there are any: then lanes, buffers, accounts, transport and
     /// congestion control say nothing.
@@ -99,7 +98,7 @@ impl Plan {
         (high != other).then_some(if path == high { other } else { high })
     }
 
-    /// Whether senders slow down for ECN marks, which ACKs or CNPs tell them of.
+    /// Whether senders slow down for ECN marks, which ACKs or CNPs report to them.
     pub fn reacts_to_marks(&self) -> bool {
         match self.congestion_control {
             CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_) => true,
@@ -111,9 +110,8 @@ impl Plan {
         }
     }
 
-    /// Whether `node` passes on the pauses it gets, as a host ([`Relay::Blind`]) or as
-    /// a relay in a long link ([`Relay::Mirror`]): while one of its ports is paused, it
-    /// pauses what comes in by all others.
+    /// Whether `node` passes on the pauses that it receives, as a host ([`Relay::Blind`]) or as a relay in a
+    /// long link ([`Relay::Mirror`]): while one of its ports is paused, it pauses the senders to all others.
     pub fn passes_pauses_on(&self, node: NodeId) -> bool {
         match self.flow_control.pfc().map(|pfc| pfc.relay) {
             Some(Relay::Blind) => !self.topology.relay_ports(node).is_empty(),
@@ -143,8 +141,7 @@ pub struct Flow {
     pub dst: NodeId,
     /// Payload bytes, at least 1.
     pub size: u64,
-    /// When the sender may begin. Of a flow behind a gate: a time before which
-    /// the gate cannot open.
+    /// When the sender may begin. Of a flow after a gate: a time before which the gate cannot open.
     pub start: Time,
     /// The gate that it waits for, an index into [`Plan::gates`].
     pub after: Option<u32>,
@@ -162,13 +159,13 @@ pub struct Flow {
     pub ack_path: u32,
     /// Paced at this many bits per second; 0 is line rate.
     pub pace: u64,
-    /// Completion time (last ACK at the sender) of the same packets alone in
-    /// the intact network, in picoseconds; stalls and the window not considered. 0 if
-    /// its packets or ACKs expire on their way, so that it cannot complete.
+    /// Completion time (last ACK at the sender) of the same packets, without other traffic, in the intact
+    /// network, in picoseconds; stalls and the window not considered. 0 if its packets or ACKs expire on
+    /// their path, so that it cannot complete.
     pub ideal: Time,
 }
 
-/// What a flow is to IRN.
+/// IRN's parameters of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IrnFlow {
     /// Most packets in flight, at least 1, below 2^24.
@@ -197,8 +194,8 @@ pub struct Gate {
     pub host: NodeId,
     /// How many flows open it (those whose [`Flow::opens`] names it), at least 1.
     pub waits: u32,
-    /// From the last byte of the last delivery until the flows begin, in
-    /// picoseconds: what the host computes in between.
+    /// From the last byte of the last delivery until the flows begin, in picoseconds: the host computes in
+    /// this time.
     pub delay: Time,
     /// The flows that wait (those whose [`Flow::after`] names it), in the order
     /// in which they begin.
@@ -234,17 +231,17 @@ pub struct Measure {
     pub flows: Vec<u32>,
 }
 
-/// What goes wrong with links, and how routes follow. Empty in a healthy network.
+/// Faults of links, and the changes of routes after them. Empty in a healthy network.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Faults {
     /// Ports whose link fails, by port; both ends of a link are there.
     pub down: Vec<Down>,
-    /// Ports whose frames are hit on their way, by port.
+    /// Ports whose frames are lost or corrupted, by port.
     pub losses: Vec<Loss>,
-    /// Changes of routes, in the order of time, all after time 0. (What is down
-    /// at time 0 is not in the flows' routes.)
+    /// Changes of routes, in the order of time, all after time 0. (Links that are down at time 0 are not in
+    /// the flows' routes.)
     pub reroutes: Vec<Reroute>,
-    /// What the changes of routes do; one may serve several.
+    /// The effects of the changes of routes; several changes may share one.
     pub tables: Vec<Rerouting>,
     /// Where [`Plan::hops`] holds the ends of packets that a link did not
     /// deliver: [`LINK_DOWN`], [`FRAME_LOST`], [`FRAME_CORRUPTED`]. Never 0 if
@@ -261,7 +258,7 @@ pub struct Down {
     pub spans: Vec<(Time, Time)>,
 }
 
-/// Random loss or corruption of what a port sends.
+/// Random loss or corruption of packets and frames that a port sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
     pub port: PortId,
@@ -290,15 +287,14 @@ pub struct Reroute {
     pub table: u32,
 }
 
-/// What a change of routes does.
+/// The effect of a change of routes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Rerouting {
     /// Routes of flows and of their ACKs from now on, by flow.
     pub flows: Vec<FlowRoute>,
-    /// For packets under way: positions in [`Plan::hops`], old and new, ordered
-    /// by the old one. A position that is not listed stays. The new one names the
-    /// same port (which the packet waits at, or was last sent from); what comes
-    /// behind it leads to the destination by the new routes.
+    /// For packets in flight: positions in [`Plan::hops`], old and new, ordered by the old one. A position
+    /// that is not listed stays. The new one names the same port (where the packet waits, or which sent it
+    /// last); the ports after it lead to the destination by the new routes.
     pub positions: Vec<(u32, u32)>,
 }
 
@@ -317,7 +313,7 @@ pub struct FlowRoute {
 /// source and each destination. An upper bound, and no scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arbiter {
-    /// As the simulator YAPS has it: who loses its destination alone goes on, and a destination is free
+    /// As in the simulator YAPS: only a flow that loses its destination resumes, and a destination is free
     /// when the last packet for it begins to leave its source.
     Srpt,
     /// A matching: who loses either stops, and both ends are free when that packet has left.

@@ -1,5 +1,4 @@
-//! The reference of scenario files as Markdown, from their JSON Schema: one truth for editors,
-//! for `docs/REFERENCE.md` and for what is parsed.
+//! The reference of scenario files as Markdown, from their JSON Schema, which editors and the parser use too.
 
 use std::fmt::Write;
 
@@ -15,10 +14,10 @@ const QUANTITIES: [(&str, &str, &str); 5] = [
     ("Bytes", "size", "bytes"),
     ("Threshold", "threshold", "bytes or BDP"),
 ];
-/// What a key is without its line, in words: an annotation of its schema beside `default`, for
-/// values that are derived or stand elsewhere.
+/// The default of a key, in words: an annotation of its schema beside `default`, for values that are derived
+/// or come from elsewhere.
 const DEFAULT: &str = "x-default";
-/// The unit of a number, or what it counts: another annotation.
+/// The unit of a number, or the things that it counts: another annotation.
 const UNIT: &str = "x-unit";
 
 /// Every table and key of a scenario with type, range, default and meaning.
@@ -99,7 +98,7 @@ impl<'a> Page<'a> {
             all.remove(&tag);
             let mut whole = kind.clone();
             if let Some(of) = kind["$ref"].as_str() {
-                // Its keys stand in a definition of their own.
+                // Its keys are in a definition of their own.
                 let of = self.resolve(of);
                 all.extend(object(&of["properties"]).clone());
                 whole["required"] =
@@ -161,7 +160,7 @@ impl<'a> Page<'a> {
         property["$ref"].as_str().is_some_and(|of| self.resolve(of).get("properties").is_some())
     }
 
-    /// What a value may be, and what each of its names means.
+    /// The allowed values, and the meaning of each name.
     fn value(&mut self, of: &Value, unit: Option<&str>) -> (String, String) {
         if let Some(reference) = of["$ref"].as_str() {
             return self.named(definition(reference), unit);
@@ -326,7 +325,7 @@ fn anchor(heading: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What `check` finds at each key of each table: the table's required keys, name, property.
+    /// The findings of `check` at each key of each table: the table's required keys, name, property.
     fn keys(value: &Value, check: &mut impl FnMut(&[Value], &str, &Value)) {
         if let Some(Value::Object(properties)) = value.get("properties") {
             properties.iter().for_each(|(name, p)| check(list(&value["required"]), name, p));
@@ -348,7 +347,7 @@ mod tests {
             let shown = if property.get("const").is_some() {
                 page.contains(&format!(".{name} = {}", property["const"]))
             } else {
-                // A default may stand in its own column only.
+                // A default may be only in its own column.
                 page.contains(&row) && page.contains(description(property).split(" Default").next().unwrap())
                     || page.contains(&format!("[{name}]")) && table
                     || page.contains(&format!("## `[{name}]`"))

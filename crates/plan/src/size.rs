@@ -1,4 +1,4 @@
-//! What links need, before there is a scenario and of a scenario's own links: `xoff size`.
+//! The buffer that links need, before there is a scenario and for a scenario's own links: `xoff size`.
 
 pub use xoff_schemes::flow_control::size::question::*;
 
@@ -7,7 +7,7 @@ pub mod links {
     use crate::plan::Plan;
     pub use xoff_schemes::flow_control::size::links::*;
 
-    /// Compares every link of a plan with what its scheme needs.
+    /// Compares every link of a plan with the buffer that its scheme needs.
     ///
     /// # Errors
     /// No memory is known to suffice under the scheme; its name.

@@ -62,7 +62,7 @@ fn flows_between_two_digits_have_two_routes_and_no_others_do() {
         assert_eq!((ate.routes.len(), plain.ate.is_none()), (plan.flows.len(), true));
         let mut chosen = 0;
         for (id, (flow, before)) in (0u32..).zip(plan.flows.iter().zip(&plain.flows)) {
-            // The hash's routes, of data and of ACKs, are what they are without a choice.
+            // The hash's routes, of data and of ACKs, are the same as without a choice.
             assert_eq!(route(&plan, flow.path), route(&plain, before.path));
             assert_eq!(route(&plan, flow.ack_path), route(&plain, before.ack_path));
             let [high, other] = ate.routes[id as usize];

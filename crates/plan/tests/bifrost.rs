@@ -1,4 +1,4 @@
-//! What Bifrost and PFC at the ends of long links are set to.
+//! The parameters of Bifrost and PFC at the ends of long links.
 
 use xoff_plan::load;
 use xoff_plan::plan::{Limit, Plan};
@@ -33,7 +33,7 @@ fn a_round_trip_and_two_slots() {
     let FlowControlParams::Bifrost(params) = &plan.flow_control else { panic!("bifrost") };
     let slots = params.ports[LONG].expect("a long link");
     assert!(params.ports[TO_HOST].is_none());
-    // 800 us of cable, 1 us of processing, 64 B, a packet each way, each 120 ns.
+    // 800 us of cable, 1 us of processing, 64 B, a packet in each direction, each 120 ns.
     assert_eq!(slots.round_trip, 800_000_000 + 1_000_000 + 5_120 + 120_000 + 120_000);
     assert_eq!(slots.bdp(), 10_000_000 + 12_500 + 64 + 3_000);
     assert_eq!((slots.of_slot(), slots.margin, slots.unit), (62_500, 3_000, 1_500));
@@ -55,7 +55,7 @@ fn a_round_trip_and_two_slots() {
 fn the_plan_says_what_links_grant_with() {
     let (plan, _) = plan("scheme = \"bifrost\"\nslot = \"5us\"\nxoff = \"100kB\"");
     let seen = Seen { links: plan.topology.ports.len(), lanes: &plan.lanes, detours: 0 };
-    // Both ends of the long link grant with the same, which is told once.
+    // Both ends of the long link grant with the same parameters, which are reported once.
     assert_eq!(
         plan.flow_control.describe(&seen),
         "(processing 1us, jitter 0ps, response time 0ps; pfc with 65535 quanta on other links)\n  \
@@ -96,7 +96,7 @@ fn thresholds_at_the_ends_of_long_links() {
     let (host, long, _) = of(&format!("{all}\ngateway = {{ xoff = \"50kB\" }}"));
     assert_eq!((host.limit, host.resume), (Limit::Static(50_000), 47_000));
     assert_eq!((long.limit, long.resume), (Limit::Static(80_000), 70_000));
-    // A reserve is what a device without a pool has; without a word it is a round trip.
+    // A reserve is the memory of a device without a pool; its default is a round trip.
     let (host, _, _) = of("scheme = \"pfc\"\nalpha = 4\nreserve = \"288KiB\"\nlong = { xoff = \"2bdp\" }");
     assert_eq!((host.limit, host.resume), (Limit::Static(288 << 10), 288 << 10));
     let (host, long, _) = of("scheme = \"bifrost\"");

@@ -1,4 +1,4 @@
-//! What scenarios of credit-based flow control become.
+//! The plans of scenarios with credit-based flow control.
 
 use std::io;
 use std::path::Path;
@@ -45,8 +45,8 @@ fn the_defaults_are_infinibands_and_are_said_to_be_slow() {
     for keys in ["update = \"2us\"\n", "unlimited = true\n"] {
         assert_eq!(warnings(&loaded(LINE, keys)), [""; 0], "{keys}");
     }
-    // Then the buffer is what keeps the link busy: 22.97 us of 12,500 B, two packets of 1,062 B
-    // and 24 B are 273 packets, and two more, of 17 blocks.
+    // Then the buffer is as large as the link needs to stay busy: 22.97 us of 12,500 B, two packets of 1,062
+    // B and 24 B are 273 packets, and two more, of 17 blocks.
     assert!(params(&loaded(LINE, "unlimited = true\n")).buffer.iter().all(|&b| b == 275 * 17));
 }
 
@@ -79,7 +79,7 @@ fn long_links_and_gateways_have_buffers_of_their_own() {
         assert_eq!(p.ahead[id], p.buffer[port.peer as usize]);
     }
     assert!(seen.iter().all(|&n| n > 0), "{seen:?}");
-    // Memory is what the ports have, where it is not written.
+    // Memory is the sum of the ports' buffers, if the scenario does not set it.
     for (node, buffer) in plan.topology.nodes.iter().zip(&plan.buffers) {
         let ports: u64 = node.ports.iter().map(|&id| p.bytes(id as usize)).sum();
         assert!(buffer.total >= ports && buffer.total - buffer.shared == ports, "{}", node.name);
@@ -96,7 +96,7 @@ fn buffers_are_whole_blocks() {
     assert!(params(&there).buffer.iter().all(|&b| b == 50_125 / 64));
 }
 
-/// A lossy priority runs without credit, in what is left of memory.
+/// A lossy priority runs without credit, in the rest of the memory.
 #[test]
 fn a_lossy_priority_has_no_buffer_of_its_own() {
     let keys = "buffer = \"50kB\"\nupdate = \"1us\"\n[switch]\nbuffer = \"1MB\"\n[[priority]]\nid = 5\nlossless = false\n\

@@ -1,4 +1,4 @@
-//! What failures and losses become in the plan.
+//! The effect of failures and losses on the plan.
 
 use std::io;
 use xoff_plan::plan::{DELIVER, ENDS, Plan, UNREACHABLE};
@@ -53,14 +53,14 @@ fn spans_of_one_link_are_merged_on_both_ends() {
     for end in [port, peer] {
         assert_eq!(spans(&plan, &plan.topology.port_name(end)), both);
     }
-    // The other link of the switch fails with it alone.
+    // Only the other link of the switch fails with it.
     assert_eq!(plan.faults.down.len(), 4);
     let other = plan.faults.down.iter().find(|d| d.port != port && d.port != peer).unwrap();
     assert_eq!(other.spans, [(25 * US, 30 * US)]);
 }
 
-/// Every position of a packet under way, by hand: H0 - S0.0 - S1.x - S0.1 - H1,
-/// and the link from the spine in use to S0.1 fails.
+/// Every position of a packet in flight, by hand: H0 - S0.0 - S1.x - S0.1 - H1, and the link from the spine
+/// in use to S0.1 fails.
 #[test]
 fn packets_under_way_turn_where_they_are() {
     let intact = plan(&[RACKS, FLOW]);
@@ -85,7 +85,7 @@ fn packets_under_way_turn_where_they_are() {
     assert_eq!(moved(0), Some((format!("H0 S0.0 {other} S0.1"), DELIVER)));
     // Towards the spine that has lost its link: back from there.
     assert_eq!(moved(1), Some((format!("S0.0 {spine} S0.0 {other} S0.1"), DELIVER)));
-    // Behind the link: no change.
+    // After the link: no change.
     assert_eq!((moved(2), moved(3)), (None, None));
 }
 

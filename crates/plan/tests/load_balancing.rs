@@ -1,5 +1,5 @@
-//! Forks of routes against brute force: every way is a shortest path, all shortest
-//! paths are ways, and what is said of the way on is so of each of them.
+//! Forks of routes against brute force: every path of the plan is a shortest path, all shortest paths are in
+//! the plan, and the known part of the further path is correct for each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_plan::Loaded;
@@ -28,7 +28,7 @@ fn spread(topology: &str) -> Plan {
     load(&[topology, "[routing]\nkind = \"shortest-path\"\nload_balancing = \"spray\"\n", irn, TRAFFIC]).plan
 }
 
-/// The ports of every way from a position on.
+/// The ports of every path from a position.
 fn ways(plan: &Plan, start: u32) -> Vec<Vec<u32>> {
     let mut ways = Vec::new();
     assert!(plan.every_way(start, &mut |way| {
@@ -38,8 +38,8 @@ fn ways(plan: &Plan, start: u32) -> Vec<Vec<u32>> {
     ways
 }
 
-/// All shortest paths from the far end of `first` to `to`, by breadth-first search over
-/// the links alone. (Hosts relay where the topology says so.)
+/// All shortest paths from the far end of `first` to `to`, by breadth-first search over only the links.
+/// (Hosts relay if the topology allows it.)
 fn shortest(plan: &Plan, first: u32, to: u32) -> BTreeSet<Vec<u32>> {
     let topology = &plan.topology;
     let mut paths = vec![vec![first]];
@@ -128,8 +128,8 @@ fn what_is_known_of_the_way_on_is_so_of_every_way() {
     }
 }
 
-/// In a fat-tree all ways from an aggregation switch up lead down over one
-/// aggregation switch of the destination's pod; those from an edge switch do not.
+/// In a fat-tree all paths upwards from an aggregation switch lead down over one aggregation switch of the
+/// destination's pod; those from an edge switch do not.
 #[test]
 fn in_a_fat_tree_the_way_down_is_known_where_it_is_one() {
     let plan = spread(FAT_TREE);
@@ -227,8 +227,8 @@ fn a_fabric_of_a_thousand_hosts_fits() {
     assert_eq!(most, Some(64));
 }
 
-/// Where routes change, a packet stays on the port that it stands at, and every way on
-/// from there is a shortest one over the links that are up.
+/// Where routes change, a packet keeps its port, and every path from there is a shortest one over the links
+/// that are up.
 #[test]
 fn forks_follow_failures() {
     let failures = "[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"10us\"\nuntil = \"30us\"\n\
@@ -251,7 +251,7 @@ fn forks_follow_failures() {
             let first = plan.hops[route.path as usize];
             let all = shortest(&plan, first, flow.dst);
             let alive: BTreeSet<Vec<u32>> = all.into_iter().filter(|way| !way.iter().any(down)).collect();
-            // One link and one core switch leave a shortest way between any two hosts.
+            // One link and one core switch leave a shortest path between any two hosts.
             assert_eq!(found, alive);
         }
         for &(old, new) in &table.positions {
@@ -265,7 +265,7 @@ fn forks_follow_failures() {
             assert!(from == to || from == dead || to == dead, "to the same host: {from:?} {to:?}");
             assert!(ways(&plan, new).iter().all(|way| !way[1..].iter().any(down)));
         }
-        // What is not listed leads over what is up.
+        // Positions that are not listed lead over links that are up.
         let listed: BTreeSet<u32> = table.positions.iter().map(|p| p.0).collect();
         for flow in &plan.flows {
             plan.every_way(flow.path, &mut |way| {

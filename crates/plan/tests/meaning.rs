@@ -1,4 +1,4 @@
-//! What right scenarios become.
+//! The plans of correct scenarios.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -63,8 +63,8 @@ fn static_thresholds_and_the_split_of_the_buffer_add_up() {
         "[switch]\nbuffer = \"5MB\"\n[flow_control]\nscheme = \"pfc\"\nxoff = \"6bdp\"\nxon = \"4bdp\"\n",
         FLOW,
     ]);
-    // One-hop BDP: 100 Gbit/s for 1 us is 12,500 B. Headroom: both ways of the
-    // cable, a pause frame, a packet at each end.
+    // One-hop BDP: 100 Gbit/s for 1 us is 12,500 B. Headroom: both directions of the cable, a pause frame, a
+    // packet at each end.
     let headroom = 25_000 + 64 + 2 * 1_062;
     for (account, port) in plan.accounts.iter().zip(&plan.topology.ports) {
         assert_eq!(account.limit, Limit::Static(75_000));
@@ -214,7 +214,7 @@ fn the_offered_load_is_what_was_asked_for() {
     for sizes in ["\"10kB\"", "{ uniform = [\"1B\", \"20kB\"] }", "\"fb-hadoop\""] {
         let text = POISSON.replace("\"10kB\"", sizes);
         let l = loaded(&[topology, &text, "[run]\nduration = \"50ms\"\n"]);
-        // A leaf's two uplinks carry 24/31 of what its eight hosts send.
+        // A leaf's two uplinks carry 24/31 of the traffic of its eight hosts.
         let saturation = 4.0 * 200e9 * 31.0 / 24.0;
         let s = l.saturation[0].unwrap();
         assert!((s.rate / saturation - 1.0).abs() < 1e-9, "{} against {saturation}", s.rate);
@@ -257,7 +257,7 @@ fn a_table_keeps_its_flows_and_paths_whatever_else_is_sent() {
 #[test]
 fn a_window_in_bdp_is_the_longest_round_trip() {
     let plan = plan(&[LINE, FLOW, "[transport]\nwindow = \"1bdp\"\n"]);
-    // Three links each way: 6 us, three packets of 1,062 B and three ACKs of 66 B at 80 ps per byte.
+    // Three links in each direction: 6 us, three packets of 1,062 B and three ACKs of 66 B at 80 ps per byte.
     let trip = 6_000_000 + 3 * 80 * (1_062 + 66);
     assert_eq!(plan.transport.window, Some(trip * 100 / 8_000));
 }
@@ -537,7 +537,7 @@ fn irn_tells_flows_between_datacenters() {
     assert_eq!(keys, ["irn.rto_low", "irn.inter.link_delay", "irn.inter.window"]);
 }
 
-/// Presets, what they scale with, and the marking that comes with them.
+/// Presets, the values that they scale with, and their marking.
 #[test]
 fn dcqcn_brings_its_marking() {
     let on = ("transport.congestion_control", "dcqcn");
@@ -564,7 +564,7 @@ fn dcqcn_brings_its_marking() {
     assert_eq!((p.hyper_increase.of(1e11), p.gain, p.byte_counter), (1e9, 0.5, 10_000_000));
 }
 
-/// Defaults of the other congestion controls, what they scale with, and what they bring.
+/// Defaults of the other congestion controls, the values that they scale with, and the keys that they set.
 #[test]
 fn rate_controls_have_the_defaults_of_their_sources() {
     let plan = |control: &str, overrides: &[(&str, &str)]| {
@@ -605,7 +605,7 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     assert_eq!((short.packet.header, short.transport.variable_window), (62, None));
 }
 
-/// A load is the same flows whatever the congestion control, and however long it makes packets.
+/// A load means the same flows for every congestion control, although it can lengthen packets.
 #[test]
 fn rate_controls_have_the_same_flows() {
     let load = "[[traffic]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.5\n\
@@ -621,7 +621,7 @@ fn rate_controls_have_the_same_flows() {
     }
 }
 
-/// What `xoff topo` says of them.
+/// The output of `xoff topo` about them.
 #[test]
 fn rate_controls_are_described() {
     for (control, expected) in [
@@ -646,7 +646,7 @@ fn rate_controls_are_described() {
     }
 }
 
-/// What `xoff topo` says of an arbiter: which one, and that it is no scheme.
+/// The output of `xoff topo` about an arbiter: its name, and that it is no scheme.
 #[test]
 fn an_arbiter_is_described() {
     let irn = [("transport.kind", "irn")];
@@ -661,8 +661,8 @@ fn an_arbiter_is_described() {
     }
 }
 
-/// HPCC's packets have room for the way that they take: as many devices as forward
-/// them. Routes that loop and never arrive do not count.
+/// HPCC's packets have room for their path: as many devices as forward them. Routes that loop and never
+/// arrive do not count.
 #[test]
 fn hpcc_counts_the_devices_of_a_route() {
     let on = [("transport.congestion_control", "hpcc"), ("hpcc.hops", "2")];
@@ -733,7 +733,7 @@ fn dctcp_with_a_window_is_tcp_with_a_gain() {
         NewRenoParams { dctcp: of(ONE), min_rto: newreno.min_rto / 5_000, initial_window: 3, ..newreno };
     assert_eq!(params(&own), expected);
     assert_eq!(params(&[("tcp-dctcp.gain", "1e-300")]).dctcp, of(1));
-    // Without marks it is NewReno, which is named; with them it hears them.
+    // Without marks it is NewReno, and a warning names that; with them it reacts to them.
     let keys = |overrides| -> Vec<String> { load(overrides).warnings.into_iter().map(|w| w.key).collect() };
     assert_eq!(keys(&[]), ["transport.kind"]);
     let ecn = [("ecn.k_min", "14kB"), ("ecn.k_max", "14kB"), ("ecn.p_max", "1.0")];
@@ -748,7 +748,7 @@ fn dctcp_with_a_window_is_tcp_with_a_gain() {
     assert!(said.contains("each ACK carries the mark of its packet; g = 0.0625"), "{said}");
 }
 
-/// What belongs to the transport or congestion control that the run does not have is named.
+/// A warning names keys of a transport or congestion control that the run does not use.
 #[test]
 fn keys_of_other_transports_are_named() {
     let keys = |overrides: &[(&str, &str)]| -> Vec<String> {
@@ -808,8 +808,7 @@ fn flows_that_dcqcn_cannot_slow_are_named() {
     assert_eq!(warned(&[FLOW], "1Gbps", ""), ["no flow ever slows down: 1Gbps is not below their line rate"]);
 }
 
-/// Where links are slow, pauses last longer by default than 100 us: until they can
-/// be repeated behind a packet.
+/// On slow links, default pauses are longer than 100 us: until the port can repeat them after a packet.
 #[test]
 fn pauses_last_until_they_can_be_repeated() {
     let loss = "[[loss]]\nlink = \"S0.0-S0.1\"\nrate = 1e-4\n";
@@ -825,7 +824,7 @@ fn pauses_last_until_they_can_be_repeated() {
     assert_eq!(pause_time(&[("topology.link.rate", "100Mbps")]), 2 * 1_126 * 80 * 1_000);
 }
 
-/// What of Pyrrha's keys cannot have an effect is named.
+/// A warning names Pyrrha's keys that cannot have an effect.
 #[test]
 fn what_cannot_have_an_effect_under_pyrrha_is_named() {
     let warned = |rest: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Whatever the text, loading answers; it never panics.
+//! For any text, loading returns; it never panics.
 
 use proptest::prelude::*;
 use std::io;
@@ -27,7 +27,7 @@ const SEEDS: [&str; 4] = [
      matrix = [{ from = \"rack:0\", to = \"H2\", share = 2 }]\n\
      [[traffic]]\nkind = \"poisson\"\nsizes = \"1kB\"\nload = 0.1\nname = \"x\"\nlocality = { rack = 1, other = 2 }\n",
 ];
-/// What mutations put in: pieces of the language and of quantities.
+/// The insertions of mutations: pieces of the language and of quantities.
 const PIECES: [&str; 20] = [
     "0",
     "-",

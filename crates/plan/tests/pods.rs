@@ -187,8 +187,9 @@ fn traffic_is_the_same_with_buffers_and_without() {
     assert!(!with.plan.faults.reroutes.is_empty() && without.plan.faults.reroutes.is_empty());
 }
 
-/// Alone a flow's cells follow each other at 44.16 ns over links of 1 us: four in a pod, even to a host of the
-/// same rack; six to another pod, and a core keeps each cell until all of it is there.
+/// Without other traffic, a flow's cells follow each other at 44.16 ns over links of 1 us: four in a pod,
+/// even to a host of the same rack; six to another pod, and a core keeps each cell until it has arrived
+/// completely.
 #[test]
 fn nothing_takes_less_than_its_cells_and_links() {
     for (dst, size, ideal) in [

@@ -1,5 +1,5 @@
-//! What links need: distances and buffers are inverse to each other, values out of range are
-//! refused, and the links of scenarios are compared.
+//! The needs of links: distances and buffers are inverse to each other, values out of range are errors, and
+//! the links of scenarios are compared.
 
 use std::io;
 use std::path::Path;
@@ -164,9 +164,9 @@ fn headroom_that_is_too_small_is_named_link_by_link() {
         [("M:1", "headroom", 100_000, needed), ("N:0", "headroom", 100_000, needed)]
     );
     assert_eq!(set.too_small[0].from, "N:0");
-    // XON is below what a round trip brings, on the long link alone.
+    // XON is below the bytes of a round trip, only on the long link.
     assert_eq!(named(&set.may_idle), [("M:1", "XON", 1_000_000, needed), ("N:0", "XON", 1_000_000, needed)]);
-    // A byte less than what is needed is too small, and that is not.
+    // One byte less than the need is too small, and the need itself is not.
     for (headroom, small) in [(needed - 1, 2), (needed, 0)] {
         let table = table.replace("100kB", &format!("{headroom}B"));
         assert_eq!(report(&table).too_small.len(), small);
@@ -220,12 +220,12 @@ fn credit_that_is_too_small_loses_no_packet() {
 
 #[test]
 fn pyrrha_is_compared_switch_by_switch() {
-    // K_pause of 4 · 5 MB, and what the link brings: more than 24 MB, less than 64 MB.
+    // K_pause of 4 · 5 MB, and the bytes of the link: more than 24 MB, less than 64 MB.
     let pyrrha = report("[flow_control]\nscheme = \"pyrrha\"\n");
     assert_eq!((pyrrha.compared, pyrrha.too_small.len()), (2, 0), "{pyrrha:?}");
     let more = report("[flow_control]\nscheme = \"pyrrha\"\nk_pause = \"60MB\"");
     assert_eq!(named(&more.too_small)[0].0, "M");
-    // Port 0 is congested by what comes over the long link.
+    // Packets from the long link congest port 0.
     let needed = 60_000_000 + 1_062 + 10_000_000 + 64 + 2 * 1_062;
     assert_eq!(more.too_small[0].needed, needed);
 }

@@ -1,4 +1,4 @@
-//! Relays in long links: where they stand, what they hold, and who has to know.
+//! Relays in long links: their places, their memory, and the devices that use them.
 
 use std::io;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn a_relay_stands_in_each_end_of_a_long_link() {
     let names: Vec<&str> = t.nodes.iter().map(|n| n.name.as_str()).collect();
     assert_eq!(names, ["A", "B", "M", "N", "RELAY.0", "RELAY.1"]);
     assert_eq!((0..6).map(|n| t.is_relay(n)).collect::<Vec<_>>(), [false, false, false, false, true, true]);
-    // The long link is between the relays alone, and keeps the sites apart.
+    // The long link is only between the relays, and separates the sites.
     assert_eq!(t.sites(), [0, 1, 0, 1, 0, 1]);
     for (id, p) in (0..).zip(&t.ports) {
         assert_eq!(t.ports[p.peer as usize].peer, id);
@@ -78,7 +78,7 @@ fn the_papers_numbers_suffice_to_the_byte() {
         assert_eq!(xoff(end.0, end.1), (Limit::Static(198 << 10), xon), "{end:?}");
     }
     assert_eq!(xoff("N", 1), (Limit::Static(288 << 10), 288 << 10));
-    // What the default is, and a byte less.
+    // The default, and a byte less.
     let default = HEADROOM + 2 * 1500;
     let of = |l: &Loaded| l.plan.accounts[l.plan.topology.nodes[5].ports[1] as usize].limit;
     assert_eq!(of(&loaded(&[SITES, FLOW])), Limit::Static(default));
@@ -91,8 +91,8 @@ fn the_papers_numbers_suffice_to_the_byte() {
     assert_eq!(keys, ["flow_control.relay_limit"]);
 }
 
-/// With data of several priorities pauses that are passed on bound nothing; what is
-/// above the relay's own threshold does.
+/// With data of several priorities, pauses that are passed on limit nothing; the part above the relay's own
+/// threshold does.
 #[test]
 fn several_priorities_need_headroom_of_their_own() {
     const TWO: &str =
@@ -114,7 +114,7 @@ fn several_priorities_need_headroom_of_their_own() {
     assert_eq!((account(&acks).1, acks.warnings.len()), (0, 0));
 }
 
-/// Who names the two switches of a long link means it, relays or not.
+/// The names of the two switches of a long link mean it, with or without relays.
 #[test]
 fn links_and_paths_need_not_name_relays() {
     let path = "path = [\"A\", \"M\", \"N\", \"B\"]\n";

@@ -1,4 +1,4 @@
-//! Tags and relays in plans: how many tags routes need, what is said of them.
+//! Tags and relays in plans: the number of tags that routes need, and the messages about them.
 
 use std::io;
 use std::path::Path;
@@ -31,10 +31,9 @@ fn all_to_all(topology: &str, control: &str) -> Loaded {
     loaded(&format!("[topology]\n{topology}\n{LINK}[flow_control]\nscheme = \"tagger\"\n{control}{ALL}"))
 }
 
-/// Lossless tags that the routes need, and all shortest paths, by topology and
-/// rule. By hop: as many as switches on the longest shortest path. By bounce: in
-/// a Clos none grows; in an NDC one at each relay, of which there are k; around a
-/// ring one where the way turns up again, at its lowest switch.
+/// Lossless tags that the routes need, and all shortest paths, by topology and rule. By hop: as many as
+/// switches on the longest shortest path. By bounce: in a Clos none grows; in an NDC one at each relay, of
+/// which there are k; around a ring one where the path turns up again, at its lowest switch.
 #[test]
 fn as_many_tags_as_the_routes_need() {
     for (topology, rule, needed) in [

@@ -1,4 +1,4 @@
-//! Who sends what to whom: groups, matrices, nearness, loads, priorities.
+//! Senders, receivers and sizes: groups, matrices, nearness, loads, priorities.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -275,7 +275,7 @@ fn flows_of_a_loop_go_along_it() {
                   size = \"1MB\"\noffsets = [\"0us\", \"5us\", \"0us\", \"0us\"]\nbursts = 2\nperiod = \"100us\"\n";
     let plan = plan(&[ring, around]);
     assert_eq!(plan.flows.len(), 2 * 2 * 4);
-    // Three links of the loop, counter-clockwise, where the nearest way is the other one.
+    // Three links of the loop, counter-clockwise, where the shortest path is in the other direction.
     for flow in &plan.flows {
         let ports = plan.hops[flow.path as usize..]
             .iter()

@@ -1,10 +1,9 @@
 //! Every wrong scenario gives one error that names file, line, key and remedy.
 //!
-//! Each table of `tests/wrong` has the cases of a topic: scenarios with one fault
-//! and their errors, as printed and in one line. Within a scenario, a line `@NAME`
-//! stands for that text of `fragments.toml`, and lines `# --set k=v` at the top are
-//! overrides. Files that scenarios name are in `tests/wrong/files`. For a new case,
-//! write `error = '''` and `'''` on two lines, and let `UPDATE=1` fill them.
+//! Each table of `tests/wrong` has the cases of a topic: scenarios with one fault and their errors, as
+//! printed and in one line. Within a scenario, a line `@NAME` is replaced by that text of `fragments.toml`,
+//! and lines `# --set k=v` at the top are overrides. Files that scenarios name are in `tests/wrong/files`.
+//! For a new case, write `error = '''` and `'''` on two lines, and let `UPDATE=1` fill them.
 
 mod common;
 
@@ -58,7 +57,7 @@ fn error_of(name: &str, bytes: &[u8]) -> Error {
     }
 }
 
-/// Checks that the error of a case says where the fault is and what to do.
+/// Checks that the error of a case names the place and the correction.
 fn check(name: &str, file: &str, error: &Error) {
     assert!(error.remedy().is_some(), "{name}: no remedy: {error}");
     let whole = ["binary", "empty", "only-comments", "missing-topology", "missing-traffic"];

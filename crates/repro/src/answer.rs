@@ -1,4 +1,4 @@
-//! What `xoff repro` prints of an experiment: its claims as a table.
+//! The output of `xoff repro` about an experiment: its claims as a table.
 
 use crate::library::Paper;
 use crate::report::{ClaimResult, ExperimentResult, Results, counts};

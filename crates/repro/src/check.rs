@@ -1,4 +1,4 @@
-//! What must fit together in the file of an experiment.
+//! Consistency of the file of an experiment.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     Ok(())
 }
 
-/// Of an experiment that looks at the runs of `owner`: what belongs to runs is there.
+/// For an experiment that uses the runs of `owner`: the entries about runs are in the owner's file.
 pub(super) fn without_runs(doc: &Document<'_>, e: &Experiment, owner: &str) -> Checked {
     let keyed = e.chosen.iter().position(|c| c.key.is_some());
     for (at, given) in [

@@ -1,4 +1,4 @@
-//! What must fit together in claims and in how they are measured.
+//! Consistency of claims and their measures.
 
 use xoff_plan::document::Document;
 use xoff_plan::error::suggest;

@@ -1,4 +1,4 @@
-//! From what was measured in the runs of an experiment to a verdict on each claim.
+//! From the measurements in the runs of an experiment to a verdict on each claim.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,12 @@ use crate::verdict::{self, Test, Verdict, WIDENED, judge};
 use xoff_results::grid::Grid;
 use xoff_results::grid::interval::{Interval, spread};
 
-/// What was measured: for each run of a grid, in order, the value of each
-/// metric; `None` for a run that was not made.
+/// The measurements: for each run of a grid, in order, the value of each metric; `None` for a run that was
+/// not made.
 pub type Measured = [Option<Vec<Value>>];
 
-/// Judges every claim of an experiment. `first` is the number of the grid's
-/// first point that counts: the grid of `--sensitivity` has the points of each
-/// change behind each other.
+/// Judges every claim of an experiment. `first` is the number of the grid's first point that counts: the grid
+/// of `--sensitivity` has the points of each change one after the other.
 ///
 /// # Panics
 /// If the experiment was not checked, or the runs are not those of the grid.
@@ -91,7 +90,7 @@ impl Context<'_> {
         Some(self.first + point)
     }
 
-    /// The values of a metric at a point, by seed; and what is to be said of them.
+    /// The values of a metric at a point, by seed; and notes about them.
     fn values(&self, point: usize, metric: usize, notes: &mut Vec<String>) -> Vec<Option<f64>> {
         let per_point = self.grid.per_point();
         let runs = point * per_point..(point + 1) * per_point;
@@ -155,7 +154,7 @@ impl Context<'_> {
         if present.len() < combined.len() {
             let text = format!("{} of {} seeds have a value", present.len(), combined.len());
             note(&mut notes, &text);
-            // What is missing could turn it, but where a single run contradicts.
+            // Missing values could change the verdict, unless a single run contradicts the claim.
             if !(test.of_every_run() && verdict == Verdict::Contradicted) {
                 verdict = Verdict::Undecided;
             }
@@ -193,8 +192,8 @@ impl Context<'_> {
     }
 }
 
-/// Of measurements that differ in the value of `key` alone the one with the
-/// largest mean. One that lacks values may be the largest, and is taken for it.
+/// The measurement with the largest mean, among those that differ only in the value of `key`. One without
+/// values may be the largest, and counts as such.
 fn largest(all: impl Iterator<Item = MeasureResult>, key: &str) -> Vec<MeasureResult> {
     let size = |m: &MeasureResult| {
         let whole = !m.values.contains(&None);
@@ -225,8 +224,8 @@ fn note(notes: &mut Vec<String>, text: &str) {
     }
 }
 
-/// What is claimed of a measure: both bounds where the claim gives both. Of a
-/// single number the relation says which bound it is.
+/// The range that is claimed of a measure: both bounds if the claim has both. For a single number the
+/// relation determines which bound it is.
 fn range(claim: &Claim, m: &Measure) -> (Option<f64>, Option<f64>) {
     let case = m.case.as_ref().and_then(|case| claim.per_case.get(case)).copied();
     let (low, high) = match claim.relation {

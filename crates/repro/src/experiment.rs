@@ -1,5 +1,5 @@
-//! The file of an experiment, and of claims without one: every key. It is read
-//! in `read`, and `check` refuses what does not fit together.
+//! The file of an experiment, and of claims without one: every key. `read` reads it, and `check` refuses
+//! inconsistent entries.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,7 @@ use crate::names::Names;
 /// The table that holds a scenario within the file of an experiment.
 pub const SCENARIO: &str = "scenario";
 
-/// A figure or table of a paper: what is run, what is measured, what is drawn,
-/// and what the paper says of it.
+/// A figure or table of a paper: the runs, the metrics, the plots, and the paper's claims.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -21,13 +20,13 @@ pub struct Experiment {
     pub paper: String,
     /// The experiment's name, that of the file without its ending.
     pub id: String,
-    /// What it shows, in a line.
+    /// Its title, in one line.
     pub title: String,
     /// Where in the paper it is.
     pub section: String,
     /// How the paper came to it.
     pub kind: Kind,
-    /// What readers should know, such as how ours differs from the paper's.
+    /// Notes for readers, such as differences to the paper.
     #[serde(default)]
     pub note: String,
     /// The experiment of the same paper whose runs it looks at, in the place of
@@ -37,25 +36,25 @@ pub struct Experiment {
     /// Seeds of each point of the grid; without them the scenario's own.
     #[serde(default)]
     pub seeds: Vec<u64>,
-    /// What is run; without any, the scenario as it is, by the name `run`.
+    /// The runs; without any, the scenario as it is, with the name `run`.
     #[serde(default)]
     pub run: Vec<Run>,
     /// Keys that are varied, every combination for each run.
     #[serde(default)]
     pub vary: Vec<Vary>,
-    /// What `--quick` does instead.
+    /// The changes of `--quick`.
     #[serde(default)]
     pub quick: Option<Quick>,
-    /// What the paper leaves open, and what was chosen.
+    /// Points that the paper leaves open, and the choices.
     #[serde(default)]
     pub chosen: Vec<Chosen>,
-    /// What is measured in each run.
+    /// The metrics of each run.
     #[serde(default)]
     pub metric: Vec<Metric>,
-    /// What is drawn.
+    /// The plots.
     #[serde(default)]
     pub plot: Vec<Plot>,
-    /// What the paper says.
+    /// The paper's claims.
     #[serde(default)]
     pub claim: Vec<Claim>,
 }
@@ -68,9 +67,9 @@ pub struct Claims {
     pub paper: String,
     /// The paper's title.
     pub title: String,
-    /// What came out of it, on the whole.
+    /// The overall result.
     pub summary: String,
-    /// What it says, each with a reason for not being measured.
+    /// Its claims, each with a reason why it is not measured.
     #[serde(default)]
     pub claim: Vec<Claim>,
 }
@@ -135,10 +134,10 @@ pub struct Quick {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Chosen {
-    /// The key of the scenario that it sets; without one, `what` says what was chosen.
+    /// The key of the scenario that it sets; without a key, `what` describes the choice.
     #[serde(default)]
     pub key: Option<String>,
-    /// The choice in words, where no key of the scenario stands for it.
+    /// The choice in words, if no key of the scenario has it.
     #[serde(default)]
     pub what: Option<String>,
     /// The key's value.
@@ -170,17 +169,16 @@ pub struct Chosen {
 pub struct Metric {
     /// Its name, by which measures and plots call it.
     pub name: String,
-    /// What is measured, one of the list in `docs/EXPERIMENTS.md`.
+    /// The measured quantity, one of the list in `docs/EXPERIMENTS.md`.
     pub of: String,
     /// Unit of the value; each measured thing has its own.
     #[serde(default)]
     pub unit: Option<String>,
-    /// What becomes of many values: `mean`, `min`, `max`, `sum`, `stddev`, `p30`, `p50`, `p90`,
-    /// `p95`, `p99`, `p999`, of a series also `time-below` and `time-above`,
-    /// `longest-below` and `longest-above`.
+    /// The statistic of many values: `mean`, `min`, `max`, `sum`, `stddev`, `p30`, `p50`, `p90`, `p95`,
+    /// `p99`, `p999`, of a series also `time-below` and `time-above`, `longest-below` and `longest-above`.
     #[serde(default)]
     pub statistic: Option<String>,
-    /// With `time-below` and the like: below or above what, in the series' own unit.
+    /// For `time-below` and the like: the threshold, in the series' own unit.
     #[serde(default)]
     pub threshold: Option<f64>,
     /// Of a series: its `quantity` in `series.parquet`, such as `goodput`.
@@ -217,7 +215,7 @@ pub struct Metric {
     /// paused.
     #[serde(default)]
     pub queue: Option<Vec<i64>>,
-    /// Only pauses that these ingress ports asked for.
+    /// Only pauses that these ingress ports caused.
     #[serde(default)]
     pub cause: Option<Names>,
     /// Only pauses for congestion at these ports (`measure.blocking`).
@@ -226,11 +224,10 @@ pub struct Metric {
     /// Only the memory and peaks of these nodes.
     #[serde(default)]
     pub node: Option<Names>,
-    /// Only what happens later than this: samples after it, flows that start
-    /// and pauses that stand from then on.
+    /// Only later times: samples after this time, flows that start and pauses that last after it.
     #[serde(default)]
     pub from: Option<Span>,
-    /// Only what happens up to this time.
+    /// Only times up to this one.
     #[serde(default)]
     pub to: Option<Span>,
     /// Of a series, instead: only samples between these two parts of the time in which flows
@@ -245,7 +242,7 @@ pub struct Metric {
 pub struct Plot {
     /// Its name: the files are `NAME.svg` and `NAME.csv`.
     pub name: String,
-    /// What is drawn.
+    /// The kind of picture.
     pub kind: PlotKind,
     /// Its heading.
     pub title: String,
@@ -283,7 +280,7 @@ pub struct Plot {
     pub log_x: bool,
 }
 
-/// What a picture shows.
+/// The quantity in a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlotKind {
@@ -297,20 +294,20 @@ pub enum PlotKind {
     Curves,
 }
 
-/// What a paper says, and how we measure it, or why not.
+/// A claim of a paper, and how we measure it, or why not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Its name: the experiment's (and the letter of a panel, if it is of one), a
     /// full stop, and its own.
     pub id: String,
-    /// What the paper says.
+    /// The paper's statement.
     pub statement: String,
     /// The scheme that it is about.
     pub subject: String,
-    /// What that is compared with; `none` if nothing.
+    /// The object of comparison; `none` if there is none.
     pub against: String,
-    /// What is compared, in the paper's words.
+    /// The compared quantity, in the paper's words.
     pub metric: String,
     /// How.
     pub relation: Relation,
@@ -336,16 +333,16 @@ pub struct Claim {
     /// Where it is shown without simulation.
     #[serde(default)]
     pub analysis: Option<String>,
-    /// What is missing to measure it.
+    /// The missing part that would be needed to measure it.
     #[serde(default)]
     pub later: Option<String>,
-    /// Of one that does not come out as claimed: where a fault of ours was looked for, what other
-    /// choices change, and the most likely cause.
+    /// For a claim that is not reproduced: where we looked for a fault of ours, the effect of other choices,
+    /// and the most likely cause.
     #[serde(default)]
     pub discussion: Option<String>,
 }
 
-/// What a claim says of its values.
+/// The relation that a claim states about its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
@@ -372,7 +369,7 @@ pub struct Measure {
     /// The case of `per_case` that it measures.
     #[serde(default)]
     pub case: Option<String>,
-    /// What it tests, in words; a claim of a shape must say it.
+    /// The tested property, in words; a claim of a shape must have it.
     #[serde(default)]
     pub says: Option<String>,
     /// The run whose value it takes.
@@ -418,7 +415,7 @@ pub struct Measure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Combine {
-    /// *a* alone.
+    /// Only *a*.
     Value,
     /// *a* / *b*.
     Ratio,

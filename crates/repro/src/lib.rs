@@ -1,13 +1,11 @@
-//! Experiments: a figure of a paper as a file, run as a grid, measured, and
-//! held against what the paper claims.
+//! Experiments: a figure of a paper as a file, run as a grid, measured, and compared with the paper's claims.
 //!
-//! Input is the files of experiments and the run directories that
-//! `xoff-results` wrote. This crate knows nothing of how a run is made: whoever
-//! runs the grid hands it the directories.
+//! Input is the files of experiments and the run directories that `xoff-results` wrote. This crate does not
+//! make runs: its caller runs the grid and passes the directories.
 //!
-//! [`experiment`] is the file, [`metrics`] what is measured in a run's
-//! directory, [`verdict`] how a measurement is judged, [`evaluate`] all of that
-//! together, [`report`] what is written and [`answer`] what is printed of it.
+//! [`experiment`] is the file, [`metrics`] measures in a run's directory, [`verdict`] judges a measurement,
+//! and [`evaluate`] does all of that together. [`report`] has the written results and [`answer`] the printed
+//! ones.
 
 // Where a name says it all, there is no more to say.
 #![allow(missing_docs)]

@@ -1,6 +1,6 @@
-//! The directory of experiments: `PAPER/FIGURE.toml`, and `PAPER/claims.toml`
-//! for the claims whose experiment has no file. Directories within that of a
-//! paper are left alone: they hold scenarios, flow sizes and the like.
+//! The directory of experiments: `PAPER/FIGURE.toml`, and `PAPER/claims.toml` for the claims whose experiment
+//! has no file. Directories within that of a paper are ignored: they contain scenarios, flow sizes and the
+//! like.
 
 use std::fs;
 use std::io;
@@ -124,8 +124,8 @@ fn beside(dir: &Path, id: &str) -> Result<Option<Read>, Error> {
     .map(Some)
 }
 
-/// The experiments that `what` names: `PAPER`, `PAPER/FIGURE`, or all without it.
-/// Papers keep their claims only if all of their experiments are meant.
+/// The experiments of the name `what`: `PAPER`, `PAPER/FIGURE`, or all without it. Papers keep their claims
+/// only if all of their experiments are meant.
 ///
 /// # Errors
 /// There is no such paper or experiment.

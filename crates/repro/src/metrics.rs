@@ -1,5 +1,4 @@
-//! What can be measured in a run, read from its directory. A run that has just
-//! been made and one that is found there give the same values.
+//! The metrics of a run, read from its directory. A new run and an existing one give the same values.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -15,7 +14,7 @@ use xoff_results::data::DataFile;
 use xoff_results::layout::SUMMARY;
 use xoff_results::statistics::nearest_rank;
 
-/// What a value is, and so in which units it can be.
+/// The dimension of a value, which determines its units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
     /// A number of things.
@@ -75,7 +74,7 @@ pub enum Place {
 pub struct Measurable {
     /// Its name, as `of` has it.
     pub name: &'static str,
-    /// What the value is; of a series its quantity says it.
+    /// The dimension of the value; for a series its quantity determines it.
     pub dimension: Dimension,
     pub place: Place,
 }
@@ -141,7 +140,7 @@ pub const MEASURABLE: [Measurable; 50] = {
     ]
 };
 
-/// Quantities of `series.parquet` and what they are.
+/// Quantities of `series.parquet` and their dimensions.
 pub const QUANTITIES: [(&str, Dimension); 12] = [
     ("goodput", Dimension::Rate),
     ("throughput", Dimension::Rate),
@@ -160,17 +159,16 @@ pub const QUANTITIES: [(&str, Dimension); 12] = [
 /// Statistics of many values.
 pub const STATISTICS: [&str; 11] =
     ["mean", "min", "max", "sum", "stddev", "p30", "p50", "p90", "p95", "p99", "p999"];
-/// Statistics of a series alone: for how long it lies below or above `threshold`,
-/// in all and at a stretch.
+/// Statistics only of a series: how long it is below or above `threshold`, in total and without interruption.
 pub const TIMES: [&str; 4] = ["time-below", "time-above", "longest-below", "longest-above"];
 
-/// What is called `name`: one of [`MEASURABLE`], or a fact.
+/// The metric or fact with the name `name`: one of [`MEASURABLE`], or a fact.
 pub fn measurable(name: &str) -> Option<Measurable> {
     MEASURABLE.iter().find(|m| m.name == name).copied().or_else(|| fact(name))
 }
 
-/// A fact that some mechanism tells: `section.fact`, or `*.fact` of whichever mechanism has it. Of counts
-/// by port the greatest, and with `.mean` the mean of those above 0.
+/// A fact that some mechanism reports: `section.fact`, or `*.fact` of any mechanism that has it. Of counts by
+/// port the greatest, and with `.mean` the mean of those above 0.
 fn fact(name: &str) -> Option<Measurable> {
     let (section, name) = name.split_once('.')?;
     let (name, mean) = name.strip_suffix(".mean").map_or((name, false), |name| (name, true));
@@ -199,13 +197,13 @@ pub fn facts() -> impl Iterator<Item = String> {
     xoff_schemes::facts().into_iter().flat_map(of).filter(|name| fact(name).is_some())
 }
 
-/// What a quantity of a series is.
+/// The dimension of a quantity of a series.
 pub fn quantity(name: &str) -> Option<Dimension> {
     QUANTITIES.iter().find(|(n, _)| *n == name).map(|(_, d)| *d)
 }
 
 impl Metric {
-    /// What its values are.
+    /// The dimension of its values.
     ///
     /// # Panics
     /// If it was not checked.
@@ -226,12 +224,12 @@ impl Metric {
     }
 }
 
-/// What a metric gave in a run.
+/// The value of a metric in a run.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Value {
     /// The value in the metric's unit; `None` if the run has none.
     pub value: Option<f64>,
-    /// Why there is none, or what to mind.
+    /// Why there is no value, or a remark about it.
     pub note: Option<String>,
 }
 
@@ -266,7 +264,7 @@ fn number(found: Option<&Json>) -> Value {
     }
 }
 
-/// What a cell holds, filled by `read` the first time.
+/// The content of a cell, filled by `read` the first time.
 fn once<T>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, String>) -> Result<&T, String> {
     if let Some(value) = cell.get() {
         return Ok(value);
@@ -404,7 +402,7 @@ impl Run {
             "slowdown" => &["slowdown"],
             "completion" => &["completed_ps"],
             "delivery" => &["delivered_ps", "start_ps"],
-            // What a flow is to send is known from the beginning.
+            // The size of a flow is known from the beginning.
             "size" => &["size"],
             _ => &["size", "fct_ps"],
         };
@@ -454,7 +452,7 @@ impl Run {
             _ => &["victim_ps", "source_victim_ps"],
         };
         let (t, chosen) = self.chosen(metric, columns)?;
-        // What a flow has in these columns together.
+        // The sum of a flow's values in these columns.
         let of = |i: usize| columns.iter().try_fold(0, |sum, column| Some(sum + t.ints(column)[i]?));
         let value = match metric.of.as_str() {
             "flows" => Some(chosen.len() as f64),
@@ -604,9 +602,8 @@ impl Run {
     }
 }
 
-/// For how long samples lie below or above `threshold`, as one of [`TIMES`] says:
-/// in all, or the longest stretch. Each stands for the time since the one before,
-/// the first for that since `from`.
+/// How long samples are below or above `threshold`, in one of the [`TIMES`]: in total, or the longest
+/// stretch. Each sample counts for the time since the previous one, the first for the time since `from`.
 fn time_beyond(samples: &[(u64, f64)], from: u64, statistic: &str, threshold: f64) -> u64 {
     let below = statistic.ends_with("-below");
     let (mut all, mut longest, mut stretch) = (0, 0, 0);

@@ -1,4 +1,4 @@
-//! Names by pattern: what a metric is restricted to.
+//! Names by pattern: the restriction of a metric.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use xoff_results::columns::read::Texts;
 
-/// One name or several; `*` in a name stands for any characters.
+/// One name or several; `*` in a name matches any characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Names(pub Vec<String>);
 
@@ -27,7 +27,7 @@ pub fn named<'a>(texts: &'a Texts, names: Option<&Names>) -> impl Fn(usize) -> b
     move |row| one_of.as_ref().is_none_or(|one_of| one_of(row))
 }
 
-/// Whether `pattern`, in which `*` stands for any characters, is the whole of `name`.
+/// Whether `pattern`, in which `*` matches any characters, matches the whole `name`.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(head) else { return false };

@@ -1,5 +1,5 @@
-//! The pages on what is reproduced, generated from `results.json` and nothing else: a scoreboard,
-//! and a page of details for each paper.
+//! The pages about the reproduction, generated only from `results.json`: a scoreboard, and a page of details
+//! for each paper.
 
 use std::fmt::Write as _;
 

@@ -13,13 +13,13 @@ use xoff_results::svg::{Figure, Line, Panel, Point};
 /// Most points of a line: more cannot be seen.
 const POINTS: usize = 1000;
 
-/// What figures are drawn from.
+/// The data of figures.
 pub struct Drawn<'a> {
     pub e: &'a Experiment,
     /// Whether its shorter version was run.
     pub quick: bool,
     pub grid: &'a Grid,
-    /// What was measured in each run; `None` for one that was not made.
+    /// The measurements of each run; `None` for one that was not made.
     pub measured: &'a [Option<Vec<Value>>],
     /// Where the directory of each run is.
     pub place: &'a dyn Fn(usize) -> PathBuf,
@@ -72,7 +72,7 @@ impl Drawn<'_> {
             }
             let mut name = run;
             for ((axis, head), value) in axes.iter().zip(&heads).zip(&values).skip(1) {
-                // What is the same for all need not be said.
+                // A value that all lines share need not be in the legend.
                 let open = !plot.at.contains_key(&axis.key) && without != Some(axis.key.as_str());
                 if open && axis.values.len() > 1 {
                     name.push_str(&format!(", {head}={}", value.trim_matches('"')));
@@ -97,8 +97,8 @@ impl Drawn<'_> {
         Some(Point { x, y: s.mean, range: s.low.zip(s.high) })
     }
 
-    /// Of each point's first seed: averaged over seeds, what happens at another
-    /// time in each would be smoothed away.
+    /// From each point's first seed: events happen at different times under different seeds, and an average
+    /// over seeds would smooth them away.
     fn lines(&self, plot: &Plot, figure: &mut Figure) -> Result<(), String> {
         let what = plot.quantity.as_deref().expect("a plot was checked");
         let units = quantity(what).expect("a plot was checked").units();

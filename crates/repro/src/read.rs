@@ -37,8 +37,8 @@ pub fn read(file: &str, text: &[u8]) -> Result<Read, Error> {
     read_beside(file, text, &|_| Ok(None))
 }
 
-/// As [`read`], of a file that stands beside others: `other` reads the one of an
-/// experiment that is named by `runs_of`, if there is one.
+/// Like [`read`], for a file among others: `other` reads the file of an experiment that `runs_of` names, if
+/// there is one.
 ///
 /// # Errors
 /// As of [`read`], and those of `other`.

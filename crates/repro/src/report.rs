@@ -1,5 +1,5 @@
-//! What is left of a reproduction: `results.json`, the table of claims, and the
-//! page that is generated from the file.
+//! The results of a reproduction: `results.json`, the table of claims, and the page that is generated from
+//! the file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -44,7 +44,7 @@ pub struct Results {
 pub struct PaperResult {
     pub name: String,
     pub title: String,
-    /// What came out of it, on the whole.
+    /// The overall result.
     pub summary: String,
 }
 
@@ -73,7 +73,7 @@ impl Results {
     }
 }
 
-/// What is said of papers in words.
+/// The texts about papers.
 pub fn in_words(papers: &[Paper]) -> Vec<PaperResult> {
     let claims = papers.iter().filter_map(|paper| paper.claims.as_ref());
     let words = claims.map(|c| PaperResult {
@@ -93,7 +93,7 @@ pub fn others(papers: &[Paper]) -> Vec<ClaimResult> {
     papers.iter().flat_map(of).collect()
 }
 
-/// What became of an experiment.
+/// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentResult {
@@ -105,7 +105,7 @@ pub struct ExperimentResult {
     pub section: String,
     /// How the paper came to it.
     pub kind: Kind,
-    /// What readers should know.
+    /// Notes for readers.
     pub note: String,
     /// The experiment whose runs they are, if not its own.
     #[serde(default)]
@@ -120,18 +120,17 @@ pub struct ExperimentResult {
     pub failed: Vec<String>,
     /// Seeds of each point; empty where the scenario says it.
     pub seeds: Vec<u64>,
-    /// What was chosen where the paper leaves something open.
+    /// Choices where the paper leaves something open.
     pub chosen: Vec<ChosenResult>,
     pub claims: Vec<ClaimResult>,
     /// Names of the pictures.
     pub plots: Vec<String>,
-    /// What other choices change; null without `--sensitivity`, empty if none of
-    /// them has a key.
+    /// The effects of other choices; null without `--sensitivity`, empty if none of them has a key.
     pub sensitivity: Option<Vec<ChangeResult>>,
 }
 
 impl ExperimentResult {
-    /// This result, with what its file says of it in words by now.
+    /// This result, with the present texts of its file.
     fn in_words_of(mut self, e: &Experiment) -> Self {
         self.note.clone_from(&e.note);
         for claim in &mut self.claims {
@@ -146,7 +145,7 @@ impl ExperimentResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChosenResult {
-    /// The key and its value, or what was chosen.
+    /// The key and its value, or the choice in words.
     pub what: String,
     pub reason: String,
     /// Whether it is one in words, which `--sensitivity` cannot change.
@@ -154,7 +153,7 @@ pub struct ChosenResult {
     pub in_words: bool,
 }
 
-/// What another choice changes.
+/// The effect of another choice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeResult {
@@ -182,11 +181,11 @@ pub struct ClaimResult {
     /// The paper's short name.
     pub paper: String,
     pub id: String,
-    /// What the paper says.
+    /// The paper's statement.
     pub statement: String,
     /// The scheme that it is about.
     pub subject: String,
-    /// What that is compared with.
+    /// The object of comparison.
     pub against: String,
     pub metric: String,
     pub relation: Relation,
@@ -200,13 +199,13 @@ pub struct ClaimResult {
     /// without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
-    /// What became of it.
+    /// The verdict on it.
     pub verdict: Verdict,
     /// Why it was not measured.
     pub reason: Option<String>,
     pub measures: Vec<MeasureResult>,
-    /// Of one that does not come out as claimed: where a fault of ours was looked for, what other
-    /// choices change, and the most likely cause.
+    /// For a claim that is not reproduced: where we looked for a fault of ours, the effect of other choices,
+    /// and the most likely cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discussion: Option<String>,
 }
@@ -336,7 +335,7 @@ impl MeasureResult {
         if matches!(self.combine, Combine::Value | Combine::Difference) { &self.unit } else { "" }
     }
 
-    /// What is claimed of it, in words.
+    /// The claimed range, in words.
     pub fn claimed(&self) -> String {
         if let Some(side) = self.expect {
             return match side {
@@ -354,7 +353,7 @@ impl MeasureResult {
         with_unit(range, self.own_unit())
     }
 
-    /// What we have, with its interval, and where it is the largest.
+    /// Our value, with its interval, and where it is the largest.
     pub fn ours(&self) -> String {
         let text = self.number();
         let Some(value) = self.largest_over.as_ref().and_then(|key| self.at.get(key)) else { return text };

@@ -74,9 +74,8 @@ impl Experiment {
         Grid { axes, seeds: self.seeds(quick) }
     }
 
-    /// The overrides of the run called `self.run[run]` before those of the grid
-    /// (varied keys, seed): what was chosen, then what the run sets, then what
-    /// `--quick` sets.
+    /// The overrides of the run called `self.run[run]` before those of the grid (varied keys, seed): the
+    /// choices, then the keys of the run, then those of `--quick`.
     pub fn overrides(&self, run: usize, quick: bool, change: Option<&Change>) -> Vec<(String, String)> {
         let run = &self.run[run];
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! How a measurement over seeds is judged against what a paper claims.
+//! The judgement of a measurement over seeds against a paper's claim.
 //!
 //! The interval is the 95% confidence interval of the mean over seeds (Student's
 //! t); of one seed, or of seeds that agree, it is the value. Claimed ranges are
@@ -13,7 +13,7 @@ use xoff_results::grid::interval::{Interval, spread};
 /// claim of our own does not say it.
 pub const WIDENED: f64 = 0.2;
 
-/// What becomes of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -21,7 +21,7 @@ pub enum Verdict {
     Reproduced,
     /// The winner wins, by another margin.
     SameDirection,
-    /// Runs are missing, or the seeds lie on both sides of what decides.
+    /// Runs are missing, or the seeds are on both sides of the decisive value.
     Undecided,
     /// We measure the contrary.
     Contradicted,
@@ -58,7 +58,7 @@ impl Verdict {
     }
 }
 
-/// What a number is held against.
+/// The target of a measured number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Test {
     /// It lies in a range; an end that is `None` is open.
@@ -143,7 +143,7 @@ pub fn judge(values: &[f64], test: Test) -> Option<Verdict> {
             let overlaps = low.is_none_or(|l| to >= l - widened * l.abs())
                 && high.is_none_or(|h| from <= h + widened * h.abs());
             Some(match side {
-                // Who wins is not even known.
+                // It is not even known which value is larger.
                 Some((_, n)) if from < n && to > n => Verdict::Undecided,
                 // A range near neutral may reach beyond it once it is widened: no
                 // margin makes up for another winner, or for none.
@@ -157,8 +157,8 @@ pub fn judge(values: &[f64], test: Test) -> Option<Verdict> {
     }
 }
 
-/// The verdict over several measurements of one claim: all must hold. What
-/// contradicts decides, then what is not known.
+/// The verdict over several measurements of one claim: all must hold. A contradiction decides first, then an
+/// unknown value.
 pub fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     verdicts.into_iter().max().unwrap_or(Verdict::Undecided)
 }

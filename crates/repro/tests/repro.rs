@@ -1,5 +1,5 @@
-//! Experiments: the files of the repository, what is wrong with a file, and
-//! verdicts on numbers that were made by hand.
+//! Experiments: the files of the repository, the errors of a file, and verdicts on numbers that were made by
+//! hand.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
             found.push(format!("{} {}", paper.name, claim.id));
         }
     }
-    // Expectations of ours beside the papers' claims: for what no claim is listed.
+    // Expectations of ours beside the papers' claims, for which no claim is listed.
     found.retain(|claim| !claim.contains(".own-"));
     let mut known: Vec<&str> = include_str!("claims.txt").lines().collect();
     assert_eq!(known.len(), 322);
@@ -35,7 +35,7 @@ fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
     assert_eq!(found, known);
 }
 
-/// Sweeps stand beside the claims of the papers, and make none of theirs.
+/// Sweeps are beside the claims of the papers, and have no claims of them.
 #[test]
 fn sweeps_are_read_and_their_expectations_are_ours() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sweeps");
@@ -105,7 +105,7 @@ const RATIO: &str = "relation = \"ratio\"\nlow = 2\nhigh = 2\nmeasure = [{ run =
 
 #[test]
 fn a_claim_is_tested_at_every_point_that_it_leaves_open() {
-    // Twice as long at 0.4, thrice at 0.8: 2 is reproduced, 3 goes the same way.
+    // Twice as long at 0.4, thrice at 0.8: 2 is reproduced, 3 has the same direction.
     let fct = [20.0, 40.0, 30.0, 60.0, 10.0, 20.0, 10.0, 20.0];
     use Verdict::{Reproduced, SameDirection};
     assert_eq!(judge(RATIO, fct), (SameDirection, vec![Reproduced, SameDirection]));
@@ -167,7 +167,7 @@ fn the_largest_of_the_values_of_a_key_is_taken() {
     assert!(found.ours().ends_with("at 0.8"), "{}", found.ours());
     let two = "relation = \"ratio\"\nlow = 1\nhigh = 1\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\", largest_over = \"traffic.0.load\" }]";
     assert_eq!(judge(two, fct).1.len(), 1, "the smaller one does not count");
-    // What lacks a value might have been the largest.
+    // A measurement without a value might have been the largest.
     let mut missing = fct;
     missing[0] = f64::NAN;
     assert_eq!((of(missing).verdict, of(missing).at["traffic.0.load"].as_str()), (Verdict::Undecided, "0.4"));
@@ -307,7 +307,7 @@ fn whose_runs_they_are_is_found_in_the_directory() {
     let papers = library::load(&dir).unwrap();
     let ids: Vec<_> = papers[0].experiments.iter().map(|i| i.owner().read.experiment.id.as_str()).collect();
     assert_eq!(ids, ["e", "e"]);
-    // Alone it still has them.
+    // A single experiment still has them.
     let chosen = library::choose(papers.clone(), Some("p/f")).unwrap();
     assert_eq!(chosen[0].experiments[0].owner().path, dir.join("p/e.toml"));
     assert!(answer::list(&papers).contains("same as e"));
@@ -348,7 +348,7 @@ fn every_relation_is_judged_by_its_own_rule() {
             assert_eq!(of(relation, &format!("{bounds}\n{one}")), verdict, "{relation} {bounds}");
         }
     }
-    // The number of a case, and one that stands at the other bound, are what the relation says.
+    // The number of a case, and a bound on the other side, follow the relation.
     let case = "per_case = { c = 6 }\nmeasure = [{ case = \"c\", run = \"ours\", metric = \"fct\" }]";
     assert_eq!(of("at_least", case), Verdict::Reproduced);
     assert_eq!(of("at_most", case), Verdict::Contradicted);
@@ -466,7 +466,7 @@ fn choices_in_words_are_named_where_sensitivity_was_asked_for() {
     }
 }
 
-/// What is said of a claim and of a paper is beside its verdict.
+/// The text about a claim or a paper is beside its verdict.
 #[test]
 fn words_are_on_the_page() {
     let mut results = unmeasured(&experiment(&format!("{RATIO}\ndiscussion = \"as the moon is full\"")));
@@ -487,7 +487,7 @@ fn words_are_on_the_page() {
     assert!(scoreboard.contains(row), "{scoreboard}");
 }
 
-/// What keeps a verdict from being final stands beside it, on both pages.
+/// The reason why a verdict is not final is beside it, on both pages.
 #[test]
 fn failed_and_missing_runs_are_on_the_pages() {
     let mut results = unmeasured(&experiment(RATIO));

@@ -1,7 +1,6 @@
-//! What the head-of-line blocking oracle has found out, in names and in words.
+//! The results of the head-of-line blocking oracle, in names and in words.
 //!
-//! Nothing here exists for a run that was not asked to measure it: no zero
-//! stands for what nobody looked at.
+//! Nothing here exists for a run that did not measure it: no zero replaces a missing measurement.
 
 use serde::Serialize;
 
@@ -19,13 +18,13 @@ pub const LISTED: usize = 10;
 /// picoseconds, at most 2^63 - 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Waits {
-    /// Packets, for a congested port on the rest of their way.
+    /// Packets, for a congested port on the rest of their path.
     pub own_ps: Time,
     /// Packets, for a congested port that they never meet.
     pub victim_ps: Time,
-    /// Queue pairs in their NICs, for a congested port on their way.
+    /// Queue pairs in their NICs, for a congested port on their path.
     pub source_own_ps: Time,
-    /// Queue pairs in their NICs, for a congested port off their way.
+    /// Queue pairs in their NICs, for a congested port off their path.
     pub source_victim_ps: Time,
     /// As `victim_ps`, but by the port that the pause's frame named, where it named one.
     pub named_victim_ps: Time,
@@ -48,12 +47,12 @@ pub struct BlockingSummary {
     /// Waits of packets and queue pairs in queues whose pause named a port; 0 where
     /// pauses name none.
     pub named_waits: u64,
-    /// Those of them for a port that was not on their way.
+    /// Those of them for a port that was not on their path.
     pub named_victims: u64,
     /// Pauses that ended because the root that they named has yielded to another one.
     pub merged_pauses: u64,
-    /// How long packets and queue pairs waited in them that did not go through that
-    /// other one, from when the one that yielded was told of it.
+    /// Waits of packets and queue pairs that did not cross the other port, from the time when the false root
+    /// received the MERGE.
     pub merged_victim_ps: u64,
     /// Longest time from then until such a pause ended.
     pub merged_longest_ps: u64,
@@ -68,7 +67,7 @@ pub struct BlockingSummary {
     pub roots: Vec<Root>,
 }
 
-/// What the flows of a traffic class waited.
+/// The waits of the flows of a traffic class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassWaits {
     pub name: String,
@@ -78,7 +77,7 @@ pub struct ClassWaits {
     pub waits: Waits,
 }
 
-/// What a flow waited.
+/// The waits of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Victim {
     /// The flow: `flow 17: H3 -> H9 (websearch)`.
@@ -87,7 +86,7 @@ pub struct Victim {
     pub waits: Waits,
 }
 
-/// What others waited for a congested port.
+/// The waits of other packets for a congested port.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Root {
     pub port: String,
@@ -137,14 +136,14 @@ impl From<&FlowBlame> for Waits {
     }
 }
 
-/// The waits behind the pauses of one place, in the order of `Blocking::places`.
+/// The waits that the pauses of one place caused, in the order of `Blocking::places`.
 pub fn of_place(blocking: &Blocking, index: usize) -> Waits {
     let Blame { pauses: _, own, victim, source_own, source_victim, named_victim, source_named_victim } =
         blocking.places[index].1;
     Waits::from(&FlowBlame { own, victim, source_own, source_victim, named_victim, source_named_victim })
 }
 
-/// Summarises what the oracle has found out; `None` if it did not watch.
+/// Summarises the results of the oracle; `None` if it did not watch.
 pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
     let blocking = outcome.blocking.as_ref()?;
     let mut waits = Waits::default();
@@ -223,7 +222,7 @@ fn victim(waits: &Waits, named: bool) -> String {
     }
 }
 
-/// The rows on blocking in the totals of the answer: name and text.
+/// The rows on blocking in the totals of the results: name and text.
 pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
     let b = blocking;
     let named = b.named_waits > 0;

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 use twox_hash::XxHash3_128;
 
-/// A sink that sums up what it passes on.
+/// A sink that sums up the bytes that it passes on.
 pub(crate) struct Summing<W> {
     sink: W,
     bytes: u64,
@@ -47,7 +47,7 @@ impl<W: Write> Write for Summing<W> {
     }
 }
 
-/// What was stored in a file.
+/// The content of a stored file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) bytes: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Stored {
     pub(crate) checksum: String,
 }
 
-/// What is stored in a file on the disk.
+/// The content of a file on the disk.
 ///
 /// # Errors
 /// It cannot be read.

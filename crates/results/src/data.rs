@@ -1,4 +1,4 @@
-//! The data files of a run: which columns they have and what is in them.
+//! The data files of a run: their columns, and the values in them.
 //!
 //! Times are picoseconds, sizes bytes, rates bits per second. Names, never
 //! indices (a flow's `id` is its position in the plan, as in the notes).
@@ -80,7 +80,7 @@ impl DataFile {
     /// Writes the file as Parquet and returns the sink, flushed.
     ///
     /// # Errors
-    /// What the sink reports, or a value that the format cannot hold.
+    /// Errors of the sink, or a value that the format cannot hold.
     pub fn write<W: Write + Send>(self, sink: W, plan: &Plan, outcome: &Outcome) -> Result<W> {
         let rows = self.rows(plan, outcome);
         columns::write(sink, rows, |range| match self {
@@ -100,7 +100,7 @@ type Columns = Vec<(&'static str, Column)>;
 
 fn flows(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
     let (flows, outcomes) = (&plan.flows[range.clone()], &outcome.flows[range.clone()]);
-    // Null, not 0, for what was not measured.
+    // Null, not 0, for a value that was not measured.
     let waits = |get: &dyn Fn(Waits) -> u64| {
         Column::MaybeInt(match &outcome.blocking {
             Some(b) => b.flows[range.clone()].iter().map(|f| Some(get(f.into()))).collect(),
@@ -146,7 +146,7 @@ fn flows(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
     ]
 }
 
-/// What a sample measures, of what, in which unit.
+/// The quantity of a sample, its object and its unit.
 fn described(plan: &Plan, what: Quantity) -> (&'static str, String, &'static str) {
     match what {
         Quantity::Goodput(class) => ("goodput", plan.classes[usize::from(class)].clone(), "bit/s"),
@@ -230,7 +230,7 @@ fn leg_name(leg: Leg) -> &'static str {
     }
 }
 
-/// What a critical path was spent on, as results call it.
+/// The name of a part of a critical path in results.
 fn part_name(part: Part) -> &'static str {
     match part {
         Part::Sending => "sending",

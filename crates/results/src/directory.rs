@@ -1,11 +1,10 @@
 //! The run directory: `manifest.json`, `summary.json`, the data files of
 //! [`DataFile`], and a capture if there is one.
 //!
-//! It is written under a temporary name beside its place and renamed when whole,
-//! so that whoever finds a run directory finds a complete one. An older run of
-//! the same name is exchanged with it and deleted last; anything else in its
-//! place is left alone and reported. Only `manifest.json` holds wall time. It
-//! lists the checksum of every other file, and has one of itself.
+//! It is written under a temporary name beside its place and renamed when complete, so a run directory is
+//! always complete. An older run of the same name is exchanged with it and deleted last. Anything else in its
+//! place is kept and reported. Only `manifest.json` has the wall time. It lists the checksum of every other
+//! file, and has one of itself.
 
 use std::fs;
 use std::io;
@@ -25,7 +24,7 @@ use xoff_outcome::Outcome;
 use xoff_outcome::tap::Crossing;
 use xoff_plan::plan::Plan;
 
-/// What the caller knows of a run beyond its plan and outcome.
+/// The caller's information about a run beyond its plan and outcome.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The whole effective scenario.
@@ -79,14 +78,14 @@ impl FileEntry {
 pub struct Writer {
     /// Where the directory will be.
     target: PathBuf,
-    /// What may be replaced there.
+    /// The results that may be replaced there.
     older: Older,
     /// Where it is made, once something of it is written.
     temporary: Option<Temporary>,
     capture: Option<Capture>,
 }
 
-/// What a new run may replace.
+/// The results that a new run may replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Older {
     /// A directory that is known for a run by its manifest, or by all of its data files.
@@ -100,12 +99,12 @@ enum Older {
 /// there, and removes that again.
 ///
 /// # Errors
-/// Nothing can be written there, or something else than a run is in the way.
+/// Nothing can be written there, or something other than a run is in its place.
 pub fn prepare(out: &Path) -> Result<Writer, Error> {
     prepare_to_replace(out, Older::Run)
 }
 
-/// As [`prepare`], for a run of a grid: what is left of a damaged run is replaced as well.
+/// Like [`prepare`], for a run of a grid: it also replaces the rest of a damaged run.
 ///
 /// # Errors
 /// As of [`prepare`].
@@ -143,8 +142,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Captures what has crossed ports. Answers whether to go on: if not, [`Writer::write`] will
-    /// say why.
+    /// Captures the crossings of ports. Returns whether to continue: if not, [`Writer::write`] returns the
+    /// reason.
     pub fn capture(&mut self, plan: &Plan, crossings: &[Crossing]) -> bool {
         self.capture.as_mut().is_none_or(|capture| capture.write(plan, crossings))
     }
@@ -162,7 +161,7 @@ impl Writer {
         summary: &Summary,
     ) -> Result<Written, Error> {
         let (target, older) = (self.target.clone(), self.older);
-        // Whatever came into being since `prepare` is not overwritten either.
+        // Results that were created after `prepare` are not overwritten either.
         replaceable(&target, older)?;
         let temporary = match self.temporary.take() {
             Some(temporary) => temporary,
@@ -213,7 +212,7 @@ pub struct Written {
     pub summary_xxh128: String,
 }
 
-/// The run's files have these names and no others; its page goes with it.
+/// The run's files have these names and no others; its page belongs to it.
 fn is_ours(name: &str) -> bool {
     [MANIFEST, SUMMARY, CAPTURE, PAGE].contains(&name) || DataFile::ALL.iter().any(|d| d.name() == name)
 }

@@ -79,9 +79,9 @@ fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     );
 }
 
-/// The blocking oracle looks at what pauses do.
+/// The blocking oracle examines the effects of pauses.
 fn blocking(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
-    // What explains flows has their ways and queues to look at in any case.
+    // The explanation of flows needs their paths and queues in any case.
     let measured = plan.measure.blocking && !plan.measure.explain;
     if measured && plan.flow_control.traits().pause_scope == PauseScope::Nothing && outcome.pauses.is_empty()
     {
@@ -98,7 +98,7 @@ fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
             continue;
         }
         let (port, lane) = ((index / lanes) as PortId, (index % lanes) as u8);
-        // What grants by slots waits for no threshold.
+        // A scheme that grants by slots has no threshold.
         if plan.flow_control.grants_slots(port) {
             continue;
         }
@@ -106,8 +106,8 @@ fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
             Limit::Unlimited => continue,
             Limit::Static(bytes) => (bytes, false),
             Limit::Dynamic { alpha_q16, cap } => {
-                // What was free of the shared pool when the buffer was fullest,
-                // or more: not all that it held then was shared.
+                // The free bytes of the shared pool when the buffer was fullest, or more: not all of its
+                // bytes were shared.
                 let node = plan.topology.ports[port as usize].node as usize;
                 let free = plan.buffers[node].shared.saturating_sub(outcome.buffer_peaks[node]);
                 let share = (u128::from(alpha_q16) * u128::from(free)) >> 16;

@@ -1,4 +1,4 @@
-//! What failed links, missing routes, loss and corruption did, in words.
+//! The effects of failed links, missing routes, loss and corruption, in words.
 
 use std::collections::BTreeMap;
 

@@ -78,7 +78,7 @@ fn other_format(manifest: &Json, format: &str, version: u32) -> String {
     )
 }
 
-/// Compares the files in `dir` with what the manifest of this name lists.
+/// Compares the files in `dir` with the entries of the manifest of this name.
 ///
 /// # Errors
 /// One is missing or damaged.
@@ -90,7 +90,7 @@ pub(crate) fn files(dir: &Path, manifest: &Json, name: &str, help: &str) -> Resu
     Ok(())
 }
 
-/// What is wrong with a file, by its entry in the manifest of this name.
+/// The damage of a file, by its entry in the manifest of this name.
 fn compare(path: &Path, entry: &Json, name: &str) -> Result<(), String> {
     let size = regular(path).map_err(|e| unreadable(&e))?;
     if !checksum::COMPARED {
@@ -123,7 +123,7 @@ fn unreadable(e: &io::Error) -> String {
 }
 
 thread_local! {
-    /// This thread reads what may be damaged: a panic is an answer there.
+    /// Whether this thread reads data that may be damaged: a panic is then a result.
     static READING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -139,7 +139,7 @@ pub fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Resul
     })
 }
 
-/// What `read` returns, or what it said when it panicked, which is not printed.
+/// The result of `read`, or the message of its panic, which is not printed.
 pub(crate) fn caught<T>(read: impl FnOnce() -> T) -> Result<T, String> {
     static SILENCER: Once = Once::new();
     SILENCER.call_once(|| {
@@ -156,7 +156,7 @@ pub(crate) fn caught<T>(read: impl FnOnce() -> T) -> Result<T, String> {
     result.map_err(|panic| reason(&*panic).to_string())
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn reason(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")

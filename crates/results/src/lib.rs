@@ -1,10 +1,9 @@
-//! What a run leaves for people and programs: statistics, the summary, notes that
-//! explain the run, text tables, and the run directory with its Parquet files.
+//! The results of a run for people and programs: statistics, the summary, notes that explain the run, text
+//! tables, and the run directory with its Parquet files.
 //!
-//! Input is a [`Plan`](xoff_plan::plan::Plan) and the
-//! [`Outcome`](xoff_outcome::Outcome) of running it. This crate knows nothing
-//! of how the run was made, and nothing of terminals. Nothing that it writes
-//! depends on the clock, except the wall time in `manifest.json`.
+//! Input is a [`Plan`](xoff_plan::plan::Plan) and the [`Outcome`](xoff_outcome::Outcome) of running it. This
+//! crate does not depend on the simulator or on terminals. Nothing that it writes depends on the clock,
+//! except the wall time in `manifest.json`.
 
 // Where a name says it all, there is no more to say.
 #![allow(missing_docs)]

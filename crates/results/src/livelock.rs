@@ -1,4 +1,4 @@
-//! Livelocks in names and words: which flows made no progress, and what each of them waits for.
+//! Livelocks in names and words: the flows without progress, and the reason why each of them waits.
 
 use serde::Serialize;
 
@@ -137,8 +137,7 @@ fn waits(plan: &Plan, flow: &StalledFlow) -> String {
     }
 }
 
-/// Advice that applies: ACKs behind data of a priority that is served first, or packets that never
-/// find room.
+/// Advice that applies: ACKs after data of a priority that is served first, or packets that never find room.
 fn remedy(plan: &Plan, flows: &[StalledFlow], outcome: &Outcome) -> Option<String> {
     let starved = flows.iter().flat_map(|f| &f.places).find(|b| b.answers > 0 && b.behind.is_some());
     if let Some(lane) = starved.and_then(|b| b.behind) {

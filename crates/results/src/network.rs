@@ -27,7 +27,7 @@ pub struct NodeEntry {
     pub kind: &'static str,
     /// Packet memory in bytes.
     pub buffer: u64,
-    /// What of it the ingresses share, in bytes.
+    /// The part of it that the ingresses share, in bytes.
     pub shared: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct TrafficEntry {
     pub bytes: u64,
 }
 
-/// What a node is, as files spell it: a relay is one in the end of a long link.
+/// The kind of a node, as files spell it: a relay is one in the end of a long link.
 pub fn kind_name(topology: &Topology, node: NodeId) -> &'static str {
     match topology.nodes[node as usize].kind {
         NodeKind::Host => "host",

@@ -1,4 +1,4 @@
-//! The run explains itself: what went wrong, what was found, what had no effect.
+//! The run explains itself: faults, findings, and settings without effect.
 
 use crate::drops::{breaks_losslessness, reason};
 use crate::human;
@@ -145,8 +145,8 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     }
 }
 
-/// What to do about a headroom of `size` bytes that was too small at `ingress`.
-/// The drops say only that it was: what was lost never asked for its room.
+/// Advice about a headroom of `size` bytes that was too small at `ingress`. The drops only show that it was
+/// too small, not the required size: dropped bytes were never charged.
 fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
     if plan.flow_control.grants_slots(ingress) {
         return slots_help(plan, ingress);
@@ -174,7 +174,7 @@ fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
     }
 }
 
-/// What to do about a long link that was granted more than it had room for.
+/// Advice about a long link that was granted more bytes than it had room for.
 fn slots_help(plan: &Plan, ingress: PortId) -> String {
     let peer = plan.topology.ports[ingress as usize].peer;
     if plan.faults.losses.iter().any(|l| l.port == ingress || l.port == peer) {

@@ -1,5 +1,5 @@
-//! What a scenario offers to its network, without running it: flows, bytes,
-//! sizes, and what the flows' routes put on each link. For `xoff traffic`.
+//! The offered traffic of a scenario, without running it: flows, bytes, sizes, and the load of the flows'
+//! routes on each link. For `xoff traffic`.
 
 use serde::Serialize;
 
@@ -30,26 +30,25 @@ pub struct Offered {
     pub classes: Vec<OfferedClass>,
     /// All of them together.
     pub all: OfferedClass,
-    /// Link directions that carry anything, the one that is busy longest first.
-    /// A flow counts on the routes that it has when it begins; where its source
-    /// chooses between two, on both, by the rates of their first links; where devices
-    /// choose for each packet, on every way, divided evenly at each choice.
+    /// Link directions with traffic, the one that is busy longest first. A flow counts on its routes at its
+    /// beginning. If its source chooses between two, it counts on both, by the rates of their first links. If
+    /// devices choose for each packet, it counts on every path, divided evenly at each choice.
     pub links: Vec<OfferedLink>,
-    /// Sources choose between two routes of flows: what is on each is a guess.
+    /// Whether sources choose between two routes of flows: then the load of each is an estimate.
     pub chosen_routes: bool,
-    /// Flows of which not all can be delivered and acknowledged, because links are
-    /// down: what has no way is not counted on any link.
+    /// Flows that cannot be delivered and acknowledged completely, because links are down. Packets without a
+    /// path count on no link.
     pub unreachable: Vec<Unreachable>,
 }
 
-/// A flow without a way, when it begins.
+/// A flow without a path when it begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unreachable {
     /// Its place in the plan, as in `flows.parquet`.
     pub flow: u32,
     /// The flow: `flow 17: H3 -> H9 (websearch)`.
     pub name: String,
-    /// Its data have a way, and only its ACKs have none.
+    /// Whether its data has a path, and only its ACKs have none.
     pub acks_only: bool,
 }
 
@@ -64,7 +63,7 @@ pub struct OfferedClass {
     pub expected_flows: Option<f64>,
     /// Flows that wait for the delivery of others.
     pub waiting_flows: u64,
-    /// Gates behind which they wait.
+    /// Gates after which they start.
     pub gates: u64,
     /// Payload bytes.
     pub bytes: u64,
@@ -144,8 +143,8 @@ fn weight(loaded: &Loaded, flow: &Flow) -> (u64, u64) {
     (flow.size.saturating_add(packets * u64::from(plan.packet.header)), acks * u64::from(plan.packet.ack))
 }
 
-/// Adds up what the scenario called `scenario` offers. Every flow counts, those
-/// behind gates too, as if all of them started within the duration.
+/// Adds up the traffic that the scenario `scenario` offers. Every flow counts, including flows after gates,
+/// as if all of them started within the duration.
 pub fn offered(scenario: &str, loaded: &Loaded) -> Offered {
     let plan = &loaded.plan;
     let duration_ps = loaded.scenario.run.duration.map(|d| d.0);
@@ -265,7 +264,7 @@ fn parts(plan: &Plan, flow: u32, path: u32, bytes: u64) -> [(u32, u64); 2] {
     [(path, part), (other, bytes - part)]
 }
 
-/// What becomes of packets on a route.
+/// The fate of packets on a route.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Arrives,
@@ -275,8 +274,8 @@ enum Way {
     None,
 }
 
-/// What becomes of what is sent from `begin` on. Where changes of routes follow
-/// (`follows`), a link that is down is gone round sooner or later.
+/// The fate of packets sent from `begin` on. If changes of routes follow (`follows`), a link that is down is
+/// avoided sooner or later.
 fn way(plan: &Plan, start: u32, begin: Time, follows: bool) -> Way {
     let tail = &plan.hops[start as usize..];
     let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
@@ -289,10 +288,10 @@ fn way(plan: &Plan, start: u32, begin: Time, follows: bool) -> Way {
     };
     match tail[end] {
         EXPIRE => Way::Loops,
-        // Explicit routes stand whatever fails.
+        // Explicit routes never change.
         DELIVER if !follows && tail[..end].iter().any(dead) => Way::None,
         DELIVER => Way::Arrives,
-        // Behind a choice all ways lead on.
+        // After a choice all paths arrive.
         entry if is_choice(entry) => Way::Arrives,
         _ => Way::None,
     }
@@ -315,7 +314,7 @@ fn links(loaded: &Loaded, duration: Option<Time>) -> (Vec<OfferedLink>, Vec<Unre
             let (flow, acks_only) = (index as u32, ways[0] != Way::None);
             unreachable.push(Unreachable { flow, name: names::flow(plan, flow), acks_only });
         }
-        // What does not arrive is not acknowledged.
+        // Data that does not arrive is not acknowledged.
         let goes = [ways[0] != Way::None, ways[0] == Way::Arrives && ways[1] != Way::None];
         let [first, second] = parts(plan, index as u32, path, data);
         let class = usize::from(flow.class);

@@ -10,7 +10,7 @@ use xoff_outcome::Outcome;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PauseSummary {
     pub count: u64,
-    /// How many stood at the end of the run.
+    /// Number of pauses that lasted until the end of the run.
     pub standing: u64,
     /// Paused time of all queues together, in picoseconds, at most 2^64 - 1; standing
     /// pauses count to the end.

@@ -1,4 +1,4 @@
-//! What the mechanisms of a run say of it.
+//! The sections of a run's mechanisms.
 
 use xoff_outcome::Outcome;
 use xoff_outcome::report::{Ran, Section};

@@ -5,8 +5,7 @@ use xoff_kernel::time::{SECOND, Time};
 use xoff_outcome::{FlowOutcome, Outcome};
 use xoff_plan::plan::{Flow, Plan};
 
-/// Upper ends of the flow-size buckets in payload bytes, inclusive; one more
-/// bucket holds what is larger.
+/// Upper ends of the flow-size buckets in payload bytes, inclusive; one more bucket holds larger flows.
 pub const SIZE_BOUNDS: [u64; 3] = [30_000, 100_000, 1_000_000];
 /// Names of the flow-size buckets, in the order of size.
 pub const SIZE_NAMES: [&str; 4] = ["<= 30 kB", "<= 100 kB", "<= 1 MB", "> 1 MB"];
@@ -41,7 +40,7 @@ pub struct Group {
     pub goodput_bps: f64,
     /// Mean over the finished flows of size / FCT; bits per second.
     pub flow_rate_bps: Option<f64>,
-    /// Data packets sent again.
+    /// Retransmitted data packets.
     pub retransmitted: u64,
     /// Data packets that arrived though they had arrived before.
     pub spurious: u64,
@@ -79,7 +78,7 @@ pub fn fct(outcome: &FlowOutcome) -> Option<Time> {
     Some(outcome.completed? - outcome.started?)
 }
 
-/// FCT over the ideal FCT of the same flow alone in the network.
+/// FCT over the ideal FCT of the flow.
 pub fn slowdown(flow: &Flow, outcome: &FlowOutcome) -> Option<f64> {
     fct(outcome).map(|t| t as f64 / flow.ideal as f64)
 }
@@ -106,8 +105,8 @@ pub fn by_class(plan: &Plan, outcome: &Outcome) -> Vec<Group> {
     grouped(plan, outcome, &plan.classes, |f| usize::from(f.class))
 }
 
-/// Whether a flow started within the simulated time. Those behind a gate that
-/// never opened did not, nor those that an interrupted run leaves out.
+/// Whether a flow started within the simulated time. Flows after a gate that never opened did not, nor the
+/// flows that an interrupted run leaves out.
 pub fn started(outcome: &FlowOutcome) -> bool {
     outcome.started.is_some()
 }

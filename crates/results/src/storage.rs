@@ -1,4 +1,4 @@
-//! Files that arrive on the disk whole, and what to say when they cannot be written or read.
+//! Files that are complete on the disk, and the errors of writing or reading them.
 
 use std::fmt;
 use std::fs;
@@ -15,7 +15,7 @@ pub struct Error {
     /// The path that it is about.
     pub path: PathBuf,
     pub message: String,
-    /// What to do about it.
+    /// The correction.
     pub help: String,
 }
 
@@ -72,18 +72,18 @@ pub(crate) fn resolved(out: &Path) -> Result<PathBuf, Error> {
     Ok(target)
 }
 
-/// Creates a file, lets `fill` write it, and makes sure that it has arrived:
-/// some file systems report a full disk no sooner. Returns what is in it.
+/// Creates a file, lets `fill` write it, and makes sure that it is on the disk: some file systems report a
+/// full disk only then. Returns its content.
 pub(crate) fn store(path: &Path, fill: impl FnOnce(Sink) -> io::Result<Sink>) -> Result<Stored, Error> {
     let written =
         || -> io::Result<Stored> { arrived(fill(BufWriter::new(Summing::new(fs::File::create(path)?)))?) };
     written().map_err(|e| failed(path, "cannot be written", &e))
 }
 
-/// Where a file is written to, and summed up on the way.
+/// The sink of a file, which computes its checksum.
 pub(crate) type Sink = BufWriter<Summing<fs::File>>;
 
-/// Makes sure that what was written has arrived on the disk; returns what it was.
+/// Makes sure that the written data is on the disk; returns its description.
 pub(crate) fn arrived(sink: Sink) -> io::Result<Stored> {
     let (file, stored) = sink.into_inner().map_err(io::IntoInnerError::into_error)?.finish();
     file.sync_all()?;

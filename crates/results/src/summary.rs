@@ -1,4 +1,4 @@
-//! The summary of a run: what `summary.json` holds and the table shows.
+//! The summary of a run: the content of `summary.json` and of the table.
 //!
 //! Names instead of indices, no wall time, every list in the order of the plan
 //! or of time: the same run gives the same bytes.
@@ -47,17 +47,17 @@ pub struct Summary {
     pub pauses: PauseSummary,
     /// Head-of-line blocking, if it was measured.
     pub blocking: Option<BlockingSummary>,
-    /// What mechanisms say, each in an object of its own name; null where it did not run.
+    /// The sections of mechanisms, each in an object of its own name; null where it did not run.
     #[serde(flatten, serialize_with = "by_name")]
     pub sections: Vec<Section>,
     pub deadlock: Option<DeadlockSummary>,
     /// Flows that made no progress while packets moved.
     pub livelock: Option<LivelockSummary>,
-    /// Who waited for whom at the end.
+    /// The waits at the end.
     pub waiting: Vec<WaitSummary>,
     pub peaks: Peaks,
     pub counters: Counters,
-    /// What the oracles say.
+    /// The verdicts of the oracles.
     pub verdicts: Vec<Verdict>,
     /// The run's explanation of itself.
     pub notes: Vec<Note>,
@@ -75,12 +75,12 @@ pub struct DeadlockSummary {
     pub found_after_ps: Option<Time>,
     /// When the oracle saw it, in picoseconds.
     pub seen_ps: Time,
-    /// When the first of its queues went on all the same, for a scheme dissolved it or a link
-    /// failed, in picoseconds; null if they stood at the end.
+    /// When the first of its queues continued nevertheless, because a scheme dissolved it or a link failed,
+    /// in picoseconds; null if they were paused at the end.
     pub ended_ps: Option<Time>,
     /// The cycle: each egress waits for the next one, the last for the first.
     pub cycle: Vec<HeldSummary>,
-    /// Every ingress that could never drain by itself: the cycle and what it blocked.
+    /// Every ingress that could never drain by itself: the cycle and the queues that it blocked.
     pub stuck: Vec<QueueName>,
 }
 

@@ -1,11 +1,11 @@
 //! A figure as SVG and as CSV. The same figure gives the same bytes.
 //!
-//! Colours are those of Okabe and Ito, which people with any colour vision can
-//! tell apart; lines differ in their dashes, too.
+//! Colours are those of Okabe and Ito, which people with any colour vision can distinguish; lines differ in
+//! their dashes, too.
 
 use std::fmt::Write as _;
 
-/// A point; `range` is what stands beside a mean over seeds.
+/// A point; `range` is the interval beside a mean over seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Along the horizontal axis; of bars the number of the category.
@@ -30,7 +30,7 @@ pub struct Line {
 pub struct Panel {
     /// Its heading; empty if it is the only one.
     pub title: String,
-    /// What it shows; a name has one colour in all panels.
+    /// Its lines; a name has one colour in all panels.
     pub lines: Vec<Line>,
 }
 

@@ -77,7 +77,7 @@ pub fn wrapped_to(width: usize, first: &str, rest: &str, text: &str) -> String {
     lines
 }
 
-/// The whole answer of a run: header, tables, totals, verdicts, notes.
+/// The whole text of a run: header, tables, totals, verdicts, notes.
 pub fn render(summary: &Summary) -> String {
     [header(summary), groups(summary), totals(summary), verdicts(summary), notes(&summary.notes)]
         .into_iter()

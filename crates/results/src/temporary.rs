@@ -1,10 +1,9 @@
-//! Temporary directories beside the places of results, and how what they hold is put in place.
+//! Temporary directories beside the places of results, and the replacement of results by their content.
 //!
-//! A result is made within a directory `.NAME.xoff-16HEX` beside its place and renamed when it is
-//! whole and synced. A file in that directory marks it as xoff's, and its owner keeps that file
-//! locked. The system releases the lock when the owner ends, however it ends. So [`sweep`] tells
-//! directories of dead processes from those of living ones, and from everything that is not
-//! xoff's.
+//! A result is made within a directory `.NAME.xoff-16HEX` beside its place and renamed when it is complete
+//! and synced. A file in that directory marks it as xoff's, and its owner keeps that file locked. The system
+//! releases the lock when the owner ends, in any case. So [`sweep`] distinguishes directories of dead
+//! processes from those of living ones, and from everything that is not xoff's.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, TryLockError};
@@ -16,12 +15,12 @@ use crate::storage::{Error, failed, store_text};
 
 /// The file that marks a temporary directory as xoff's. Its owner holds a lock on it.
 pub const MARKER: &str = "xoff-temporary";
-/// In a temporary directory: what is being made. After an exchange: the older result.
+/// In a temporary directory: the new result. After an exchange: the older result.
 const NEW: &str = "new";
 /// In a temporary directory: holds the older result under its own name between two renames,
 /// where the system cannot exchange two directories in one step.
 const OLDER: &str = "older";
-/// What comes between the result's name and the random part of a temporary name.
+/// The text between the result's name and the random part of a temporary name.
 const INFIX: &str = ".xoff-";
 /// Digits of the random part.
 const DIGITS: usize = 16;
@@ -90,13 +89,12 @@ impl Temporary {
         sync_parent(&self.target)
     }
 
-    /// Puts the directory that was made in place. An older one there, of which `replaceable`
-    /// approves, is exchanged with it and removed. At each instant one of them stands in the
-    /// place; where the system cannot exchange directories, the next [`sweep`] puts the older one
-    /// back if this process dies in between.
+    /// Puts the directory that was made in place. An older one there, of which `replaceable` approves, is
+    /// exchanged with it and removed. At each instant one of them is in the place; where the system cannot
+    /// exchange directories, the next [`sweep`] puts the older one back if this process dies in between.
     ///
     /// # Errors
-    /// `replaceable` does not approve, or the file system refuses. The older directory stands.
+    /// `replaceable` does not approve, or the file system refuses. The older directory remains.
     pub(crate) fn put_directory(
         mut self,
         replaceable: impl Fn(&Path) -> Result<(), Error>,
@@ -107,7 +105,7 @@ impl Temporary {
         match fs::rename(&new, &target) {
             Err(e) if occupied(&e) => match exchange(&new, &target) {
                 Ok(()) => {
-                    // Whatever came into being since the last look is not removed either.
+                    // Results that were created since the last check are not removed either.
                     if let Err(error) = replaceable(&new) {
                         self.keep = exchange(&new, &target).is_err();
                         return Err(Error { path: target, ..error });
@@ -140,7 +138,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.keep {
-            // What cannot be removed is named by the next sweep: its lock is free then.
+            // The next sweep names a file that cannot be removed: its lock is free then.
             let _ = clear(&self.path);
         }
     }
@@ -173,7 +171,7 @@ fn claim(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes a temporary directory, its marker last: what is left of it is still known as xoff's.
+/// Removes a temporary directory, its marker last: the rest is then still recognised as xoff's.
 fn clear(path: &Path) -> io::Result<()> {
     let absent = |result: io::Result<()>| match result {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -191,12 +189,12 @@ fn clear(path: &Path) -> io::Result<()> {
     absent(fs::remove_dir(path))
 }
 
-/// Removes what dead processes have left in `dir` under temporary names, and puts back an older
-/// result that one of them had moved aside. Directories of living processes stay, and so does
-/// everything that has no marker inside. Returns a sentence for each that cannot be removed.
+/// Removes the files of dead processes in `dir` under temporary names, and puts back an older result that one
+/// of them had moved aside. Directories of living processes stay, and so does everything that has no marker
+/// inside. Returns a sentence for each that cannot be removed.
 pub fn sweep(dir: &Path) -> Vec<String> {
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-    // What cannot be read is said by what is done there next.
+    // If the directory cannot be read, the next access reports it.
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries
         .flatten()
@@ -227,7 +225,7 @@ fn sweep_one(path: &Path) -> io::Result<()> {
         }
         Err(e) => return Err(e),
     };
-    // Locked: its owner lives. Another error: the file system cannot tell.
+    // Locked: its owner is running. Another error: the file system has no locks.
     if lock.try_lock().is_err() || !marker.exists() {
         return Ok(());
     }
@@ -273,8 +271,8 @@ pub(crate) fn replace<T>(target: &Path, write: impl FnOnce(&Path) -> Result<T, E
     Ok(written)
 }
 
-/// Puts a text in a file, whole or not at all. What is no regular file, such as a pipe, is
-/// written to as it is; a link is followed.
+/// Puts a text in a file, completely or not at all. A special file, such as a pipe, is written directly; a
+/// link is followed.
 ///
 /// # Errors
 /// It cannot be written.
@@ -291,7 +289,7 @@ pub fn put(path: &Path, text: &str) -> Result<(), Error> {
     replace(&target, |path| store_text(path, || Ok(text.to_string())).map(drop))
 }
 
-/// Makes a directory and those above it that are missing, and syncs what holds the new ones.
+/// Makes a directory and its missing parents, and syncs the directory that contains them.
 ///
 /// # Errors
 /// The file system refuses.
@@ -353,7 +351,7 @@ fn unknown(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
-/// Whether a rename failed because a directory with something in it is in the way.
+/// Whether a rename failed because a directory that is not empty is in its place.
 fn occupied(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
 }

@@ -1,5 +1,4 @@
-//! What the oracles say of a run. Each zero stands beside the activity that
-//! makes it mean something.
+//! The verdicts of the oracles on a run. Each zero is beside the activity that gives it meaning.
 
 use serde::Serialize;
 

@@ -1,5 +1,5 @@
-//! What a run says of itself: tables and notes, kept as snapshots, and the
-//! statistics in them against sums made here.
+//! The messages of a run: tables and notes, kept as snapshots, and the statistics in them against sums made
+//! here.
 
 mod common;
 
@@ -18,7 +18,7 @@ use xoff_schemes::flow_control::watchdog::{Action, Storm, WatchdogParams};
 use xoff_schemes::flow_control::{FlowControlParams, LaneRules, breakers, itsy, watchdog};
 use xoff_sim::outcome::{DropReason, Drops, FlowOutcome, Outcome, Stop, Wait};
 
-/// The rendered answer, after checking that it fits.
+/// The rendered text, after a check of its width.
 fn rendered(summary: &Summary) -> String {
     let text = table::render(summary);
     for line in text.lines() {
@@ -86,7 +86,7 @@ fn a_run_whose_blocking_was_measured() {
     assert_eq!(classes, [(2, 8), (1, 25)]);
 }
 
-/// Each zero stands beside the pauses behind it; queues of each flow's own promise it.
+/// Each zero is beside the pauses that give it meaning; queues of each flow's own promise it.
 #[test]
 fn who_promises_that_nobody_waits_for_others() {
     let (mut plan, verdict) = (plan(), |plan: &Plan, outcome: &Outcome| {
@@ -170,7 +170,7 @@ fn groups_add_up() {
     let q = all.slowdown.unwrap();
     assert!((q.mean - 2.45).abs() < 1e-6, "{}", q.mean);
     assert!((q.p50 - 2.4).abs() < 1e-6 && (q.p999 - 3.9).abs() < 1e-6);
-    // 4 us, and three pauses that stand from about 300 us to the end at 1000 us.
+    // 4 us, and three pauses that last from about 300 us to the end at 1000 us.
     assert_eq!(s.pauses.total_ps, 4 * US + 3 * 700 * US - (6 + 8 + 10));
     assert_eq!((s.pauses.count, s.pauses.standing, s.pauses.queues), (4, 3, 3));
     assert_eq!((s.pauses.pause_frames, s.pauses.resume_frames), (36, 1));
@@ -305,7 +305,7 @@ fn unfinished_flows_have_a_reason() {
     let outcome = deadlocked(&plan);
     let split = "30 of 60 flows unfinished at 1 ms: 28 cross the deadlock and 2 were still running when";
     assert!(says(&plan, &outcome, split));
-    // If only what enters H0 is held: data to it, and ACKs to it.
+    // Only the packets that enter H0 are held: data and ACKs to it.
     let mut partly = outcome.clone();
     partly.deadlock.as_mut().unwrap().stuck = vec![(0, LOSSLESS)];
     let held = plan.flows[30..].iter().filter(|f| f.src == 0 || (f.dst == 0 && f.lane == LOSSLESS)).count();
@@ -412,7 +412,7 @@ fn faults_are_counted_and_break_no_promise() {
     assert!(rendered(&summary).contains("48 by faults"));
     assert!(says(&plan, &outcome, "The faults of the scenario dropped 48 packets"));
     assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
-    // Flow 0 has lost its last link for good.
+    // Flow 0 has lost its last link permanently.
     let route: Vec<u32> =
         plan.hops[plan.flows[0].path as usize..].iter().copied().take_while(|&h| h < ENDS).collect();
     plan.faults.down = vec![Down { port: route[route.len() - 1], spans: vec![(0, u64::MAX)] }];
@@ -421,7 +421,7 @@ fn faults_are_counted_and_break_no_promise() {
     assert!(says(&plan, &outcome, "1 had no working path at the end"));
 }
 
-/// What a watchdog drops breaks no promise, and keeps none.
+/// The drops of a watchdog break no promise, and keep none.
 #[test]
 fn storms_are_told_with_what_they_cost() {
     let mut plan = plan();
@@ -460,11 +460,11 @@ fn storms_are_told_with_what_they_cost() {
     }
     assert!(says(&plan, &outcome, "The watchdog found 1 storm, the first at 800 us"));
     assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
-    // What the deadlock held is under way again.
+    // The packets of the deadlock are in flight again.
     assert!(!says(&plan, &outcome, "the deadlock and"));
 }
 
-/// So does what ITSY drops; what it misses, and room that no pool has, is said.
+/// So are the drops of ITSY; the notes name missed deadlocks, and room that no pool has.
 #[test]
 fn what_itsy_found_and_missed_is_told() {
     let mut plan = plan();
@@ -516,7 +516,7 @@ fn what_itsy_found_and_missed_is_told() {
     assert!(says(&plan, &outcome, "ITSY could not give room 1 time: the shared pool was too small."));
 }
 
-/// Tags that are fewer than the routes need are said, with what was dropped beyond them.
+/// A note names tags that are fewer than the routes need, with the drops beyond them.
 #[test]
 fn too_few_tags_are_said() {
     let mut plan = plan();
@@ -540,8 +540,8 @@ fn too_few_tags_are_said() {
     assert!(says(&plan, &outcome, "(12 packets dropped there)"));
 }
 
-/// A flow that waits for good, for a frame of Pyrrha's that was lost, is told of: in runs,
-/// of which some lose a RESUME.
+/// A note names a flow that waits permanently because a frame of Pyrrha was lost: in runs, some of which lose
+/// a RESUME.
 #[test]
 fn what_a_lost_frame_of_pyrrha_leaves_paused_is_said() {
     let files = |path: &std::path::Path| Err(std::io::Error::other(format!("{path:?} in a test")));
@@ -566,7 +566,7 @@ fn what_a_lost_frame_of_pyrrha_leaves_paused_is_said() {
     assert!(all.contains(&(true, false)) && all.contains(&(false, true)), "{all:?}");
 }
 
-/// Deadlocks that control planes found, and what they could not do about them.
+/// Deadlocks that control planes found, and those that they could not resolve.
 #[test]
 fn breakers_are_told_with_what_they_could_not_do() {
     let mut plan = plan();

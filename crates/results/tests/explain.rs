@@ -103,8 +103,8 @@ fn example() -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// What Pyrrha's pauses name is on the way of all who wait for them, though the packets
-/// for which they were asked stood elsewhere for some; told in both ways.
+/// The ports that Pyrrha's pauses name are on the path of all packets that wait for them, although the
+/// packets that caused some pauses were elsewhere; the output has both.
 #[test]
 fn the_named_root_and_where_packets_stood_are_both_told() {
     let example = example();
@@ -141,7 +141,7 @@ fn the_named_root_and_where_packets_stood_are_both_told() {
     let port = explain::port(&path, &run, stood, None).unwrap();
     assert_eq!((port.victim_ps, port.surviving.unwrap().victim_ps), (0, surviving.roots[0].victim_ps));
 
-    // With one queue for all roots some wait for a port off their way that was named.
+    // With one queue for all roots some wait for a named port off their path.
     let few = [("flow_control.scheme", "pyrrha"), ("flow_control.queues", "1")];
     let more = "[[traffic]]\nname = \"second\"\nkind = \"incast\"\nfan_in = 12\nsize = \"250kB\"\nto = \"H3\"\nperiod = \"400us\"\n";
     let example = example.replace("[measure]", &format!("{more}[measure]"));
@@ -217,7 +217,7 @@ fn what_cannot_be_explained_is_said() {
     );
     assert!(wrong(read::read(&path.join("gone")).unwrap_err()).starts_with("does not exist"));
     assert!(wrong(read::read(&path.join("flows.parquet")).unwrap_err()).starts_with("is a file"));
-    // A directory that is not what it was when the run was written.
+    // A directory that has changed since the run was written.
     fs::copy(
         left("cut-2", &[("run.duration", "6us")]).join("critical.parquet"),
         path.join("critical.parquet"),

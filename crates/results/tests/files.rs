@@ -1,4 +1,4 @@
-//! The run directory: its files read back, and what it does about what is in the way.
+//! The run directory: its files read back, and its reaction to other files in its place.
 
 mod common;
 
@@ -248,7 +248,7 @@ fn long_tables_are_written_in_row_groups() {
     assert!(all.iter().enumerate().all(|(i, r)| field(r, "n") == Field::Long(i as i64 * 3)));
 }
 
-/// What the blocking oracle has found out, with every table and sum that shows it.
+/// The results of the blocking oracle, with every table and sum that shows them.
 #[test]
 fn blocking_is_in_every_file_or_in_none() {
     let dir = scratch("blocking");

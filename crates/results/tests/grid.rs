@@ -1,4 +1,4 @@
-//! Grids: what is compared, how it is shown, and what their directory takes.
+//! Grids: the comparison, its form, and the size of their directory.
 
 mod common;
 
@@ -186,7 +186,7 @@ fn a_directory_takes_back_its_own_grid_and_no_other() {
     assert_eq!(fs::read(out.join(MANIFEST)).unwrap(), before);
     fs::write(out.join(MANIFEST), b"{").unwrap();
     assert!(resume(&out, &grid, &mine).unwrap_err().to_string().contains("damaged"));
-    // What is no grid is left alone, but for an empty directory.
+    // A directory that is no grid is kept, unless it is empty.
     fs::write(dir.join("file"), b"").unwrap();
     fs::create_dir_all(dir.join("full/of")).unwrap();
     fs::create_dir(dir.join("empty")).unwrap();
@@ -225,7 +225,7 @@ fn a_run_counts_as_done_only_if_it_is_whole_and_its_own() {
         assert!(matches!(found(), Found::Damaged(why) if why.contains(file)), "{file}");
         fs::remove_file(&path).unwrap();
         assert!(matches!(found(), Found::Damaged(why) if why.contains(file)), "{file}");
-        // What is left of the run is replaced, whatever is missing.
+        // The rest of the run is replaced, whatever is missing.
         write();
     }
     mine.runs[0].files = vec![("sizes.cdf".into(), 7)];

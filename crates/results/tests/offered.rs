@@ -1,4 +1,4 @@
-//! What `xoff traffic` adds up, against sums by hand.
+//! The sums of `xoff traffic`, against sums by hand.
 
 use std::path::Path;
 use xoff_plan::{Loaded, load};
@@ -106,8 +106,8 @@ fn racks(traffic: &str, failure: &str) -> Offered {
     )
 }
 
-/// What cannot be sent is on no link, neither as data nor as ACKs; what begins after
-/// the recovery is.
+/// A flow that cannot be sent is on no link, neither as data nor as ACKs; a flow that begins after the
+/// recovery is.
 #[test]
 fn flows_without_a_way_are_named_and_not_counted() {
     let flow = |src: &str, dst: &str, start: &str, more: &str| {

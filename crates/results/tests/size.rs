@@ -1,4 +1,4 @@
-//! The answers of `xoff size`, as people and programs read them.
+//! The output of `xoff size`, for people and programs.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What killed processes leave, and what is not theirs.
+//! The files of killed processes, and files that are not theirs.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn names(dir: &Path) -> BTreeSet<String> {
     fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// What a process leaves that is killed while it makes `name`.
+/// The files of a process that is killed while it makes `name`.
 fn left(dir: &Path, name: &str, digits: &str) -> PathBuf {
     let path = dir.join(format!(".{name}.xoff-{digits}"));
     fs::create_dir_all(path.join("new/deep")).unwrap();

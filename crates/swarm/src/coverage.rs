@@ -49,7 +49,7 @@ impl Keys {
         out
     }
 
-    /// Variants of a table by the value of the key that tells them apart; and that key.
+    /// Variants of a table by the value of the key that distinguishes them; and that key.
     fn variants<'s>(&self, parts: &[&'s Value]) -> Vec<(&'s str, &'s str, &'s Value)> {
         let all = parts.iter().flat_map(|p| p["oneOf"].as_array().into_iter().flatten());
         all.filter_map(|variant| {

@@ -58,7 +58,7 @@ impl Draw {
         self.some(items, count)
     }
 
-    /// A number from `low` to `high` with three digits behind the point.
+    /// A number from `low` to `high` with three digits after the point.
     pub fn real(&mut self, low: f64, high: f64) -> Value {
         Value::Float(((low + (high - low) * self.0.unit()) * 1e3).round() / 1e3)
     }

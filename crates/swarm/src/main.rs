@@ -1,4 +1,4 @@
-//! `make soak`: new seeds for as long as it is told, or one seed, or one scenario.
+//! `make soak`: new seeds for a given time, or one seed, or one scenario.
 
 use std::collections::BTreeMap;
 use std::path::Path;

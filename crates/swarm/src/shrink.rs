@@ -55,7 +55,7 @@ pub fn shrink(scenario: &Scenario, invariant: &str, mut trials: usize, longest: 
     }
 }
 
-/// All places of a value, each table before what is in it.
+/// All places of a value, each table before its content.
 fn walk(value: &Value, at: &mut Path, out: &mut Vec<Path>) {
     if !at.is_empty() {
         out.push(at.clone());

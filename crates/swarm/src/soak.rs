@@ -1,4 +1,4 @@
-//! Many seeds on all cores: counts what became of them, and saves what was found.
+//! Many seeds on all cores: counts their results, and saves the findings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,20 +18,20 @@ const TRIALS: usize = 400;
 /// No further one is begun after this time.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What became of the seeds.
+/// The results of the seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     pub done: u64,
     /// Scenarios that held everything.
     pub held: u64,
-    /// Runs that were cut short, and held what they could.
+    /// Runs that were cut short, and violated no invariant.
     pub cut: u64,
     /// Scenarios that were refused, by the key and the message of the error.
     pub refused: BTreeMap<String, u64>,
     /// Of the runs that held everything: how many completed flows, paused, dropped, deadlocked, or
     /// kept critical paths.
     pub seen: [u64; 5],
-    /// Findings: the seed, and what was broken.
+    /// Findings: the seed, and the violated invariant.
     pub findings: Vec<(u64, Broken)>,
 }
 
@@ -59,7 +59,7 @@ impl Tally {
         self.refused.values().sum()
     }
 
-    /// A line that says how things stand.
+    /// A line with the present state.
     pub fn line(&self) -> String {
         let [completed, pauses, dropped, deadlock, shares] = self.seen;
         format!(
@@ -119,7 +119,7 @@ pub fn save(dir: &Path, seed: u64, scenario: &Scenario, broken: &Broken) -> io::
     let small = shrink(scenario, &broken.invariant, TRIALS, LONGEST);
     let detail = match trial(&small) {
         Verdict::Finding(broken) => broken.detail,
-        // What depends on chance beside the seed is kept as it was seen.
+        // Details that depend on chance beside the seed remain as they were observed.
         _ => broken.detail.clone(),
     };
     let dir = dir.join(format!("seed-{seed}"));

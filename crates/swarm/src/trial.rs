@@ -1,4 +1,4 @@
-//! The whole program on one scenario, and what it must keep to.
+//! The whole program on one scenario, and its invariants.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
@@ -18,20 +18,20 @@ const MOST_EVENTS: u64 = 2_000_000;
 /// take memory.
 const MOST_CALLS: u64 = 200;
 
-/// What became of a scenario.
+/// The result of a scenario.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// It does not load; the message of the error.
     Refused(String),
     Held(Seen),
-    /// The run has more events than a trial waits for, and goes on: only what holds in the middle
-    /// of a run was looked at.
+    /// The run has more events than a trial allows, and would continue: only the invariants of the middle of
+    /// a run were checked.
     Cut(Seen),
     /// Something does not hold.
     Finding(Broken),
 }
 
-/// What a run had to show: so that a test can tell that its invariants had something to hold.
+/// The activity of a run: a test can check that its invariants had something to check.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     pub completed: u64,
@@ -63,7 +63,7 @@ thread_local! {
     static CATCHES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Catches panics without printing them; what is caught names the place. Once for a process.
+/// Catches panics without printing them, and returns their place. Called once for a process.
 pub fn catch_panics() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -150,7 +150,7 @@ pub fn affordable(loaded: &Loaded, outcome: &Outcome) -> &'static [usize] {
     if windows <= most { &[2, 5] } else { &[] }
 }
 
-/// A run of at most `times` what a trial waits for.
+/// A run of at most `times` the events that a trial allows.
 fn run(loaded: &Loaded, threads: usize, times: u64) -> Outcome {
     let mut calls = 0;
     xoff_sim::run_on(&loaded.plan, threads, &mut |progress| {

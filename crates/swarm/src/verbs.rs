@@ -1,4 +1,4 @@
-//! Every verb of the program on a scenario and its result: none errs, and what they say agrees.
+//! Every verb of the program on a scenario and its result: none fails, and their outputs agree.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -37,12 +37,12 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What could not be removed is no fault of the program that is tested.
+        // A file that could not be removed is no fault of the tested program.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// What a verb answers, or the finding that it erred.
+/// The output of a verb, or the finding that it failed.
 fn answers<T, E: Display>(verb: &str, result: Result<T, E>) -> Result<T, Broken> {
     result.map_err(|e| Broken::new(format!("{verb} answers"), e.to_string()))
 }
@@ -53,7 +53,7 @@ fn parses(verb: &str, value: &impl serde::Serialize) -> Result<Value, Broken> {
     answers(verb, serde_json::from_str(&text))
 }
 
-/// Whether an answer says anything.
+/// Whether an output has any text.
 fn speaks(verb: &str, text: &str) -> Result<(), Broken> {
     match text.trim().is_empty() {
         true => Err(Broken::new(format!("{verb} answers"), "with nothing")),
@@ -87,10 +87,10 @@ fn before(loaded: &Loaded) -> Result<(), Broken> {
     Ok(())
 }
 
-/// `check` answers, and does not call safe what deadlocked.
+/// `check` returns, and does not call a deadlocked scenario safe.
 fn check(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     let checked = xoff_check::check(loaded, "swarm", Routes::Scenario, &mut |_| true);
-    // What it cannot check it says: that is an answer.
+    // A scenario that it cannot check is an error message: that is a valid result.
     let Ok(Some(analysis)) = checked else { return Ok(()) };
     speaks("check", &xoff_check::text::render(&analysis.report))?;
     parses("check --json", &analysis.report)?;

@@ -1,5 +1,5 @@
-//! Fixed seeds of the swarm: whatever holds of a run holds of each, and they use every key of a
-//! scenario file.
+//! Fixed seeds of the swarm: each run fulfils every invariant, and together they use every key of a scenario
+//! file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -40,7 +40,7 @@ fn seeds_hold_everything() {
         .map(|(seed, broken)| format!("seed {seed}: {}: {:.600}", broken.invariant, broken.detail))
         .collect();
     assert!(told.is_empty(), "`swarm show SEED` prints a scenario\n{}", told.join("\n"));
-    // What the scenarios are there for has happened.
+    // The intended events of the scenarios have happened.
     let [completed, pauses, dropped, deadlock, shares] = tally.seen;
     let line = tally.line();
     assert_eq!(tally.done, SEEDS);

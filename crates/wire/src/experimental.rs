@@ -37,7 +37,7 @@ pub fn emit(kind: u8, source: [u8; 6]) -> [u8; SMALLEST_BYTES] {
 /// The kind of a frame of at least `least` bytes, which are more than 14.
 ///
 /// # Errors
-/// [`NotFrame`] says what does not fit.
+/// [`NotFrame`] is the reason.
 pub fn kind(bytes: &[u8], least: usize) -> Result<u8, NotFrame> {
     if bytes.len() < least {
         return Err(NotFrame::Short);
@@ -51,7 +51,7 @@ pub fn kind(bytes: &[u8], least: usize) -> Result<u8, NotFrame> {
 /// Whether a frame of at least `least` bytes is of this kind.
 ///
 /// # Errors
-/// [`NotFrame`] says what does not fit.
+/// [`NotFrame`] is the reason.
 pub fn expect(bytes: &[u8], expected: u8, least: usize) -> Result<(), NotFrame> {
     if kind(bytes, least)? == expected { Ok(()) } else { Err(NotFrame::Other) }
 }

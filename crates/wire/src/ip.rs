@@ -33,7 +33,7 @@ pub fn address(node: u32) -> [u8; 4] {
     (0x0a00_0000 | node & 0x00ff_ffff).to_be_bytes()
 }
 
-/// What a packet says of congestion (RFC 3168).
+/// The congestion bits of a packet (RFC 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ecn {
@@ -112,10 +112,10 @@ impl Headers {
         bytes
     }
 
-    /// Reads both headers; answers them and what is behind, without a frame's padding.
+    /// Reads both headers; returns them and the payload, without a frame's padding.
     ///
     /// # Errors
-    /// [`NotIp`] says what does not fit.
+    /// [`NotIp`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), NotIp> {
         if bytes.len() < HEADERS {
             return Err(NotIp::Short);

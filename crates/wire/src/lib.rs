@@ -1,5 +1,5 @@
-//! Frames as bytes: those that more than one scheme uses, and helpers to parse and emit. It knows
-//! nothing of simulation, and no frame of a single scheme.
+//! Frames as bytes: those that more than one scheme uses, and helpers to parse and emit. It does not depend
+//! on the simulation, and has no frame of a single scheme.
 
 // Only crates of this workspace use it: names that say enough need no comment.
 #![allow(missing_docs)]

@@ -12,7 +12,7 @@ pub const QUANTUM_BITS: u64 = 512;
 const ETHERTYPE: [u8; 2] = [0x88, 0x08];
 const OPCODE: [u8; 2] = [0x01, 0x01];
 
-/// What a PFC frame says.
+/// The content of a PFC frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PfcFrame {
     /// Bit `p` is set if the frame speaks of priority `p`.
@@ -48,7 +48,7 @@ impl PfcFrame {
         (0..8u8).filter(move |p| self.enabled >> p & 1 == 1).map(move |p| (p, self.quanta[usize::from(p)]))
     }
 
-    /// Says what a `later` frame says, too; its word counts where both speak of a priority.
+    /// Adds the content of a `later` frame, whose value counts where both name a priority.
     pub fn take_up(&mut self, later: &Self) {
         for (priority, quanta) in later.entries() {
             self.enabled |= 1 << priority;

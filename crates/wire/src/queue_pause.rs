@@ -9,7 +9,7 @@
 //! byte  0  destination 01-80-C2-00-00-01
 //!       6  source
 //!      12  EtherType 0x88B5
-//!      14  what it names: 1 a queue, 2 a flow
+//!      14  unit that it names: 1 a queue, 2 a flow
 //!      15  1 pauses, 0 resumes
 //!      16  priority, 0 to 7
 //!      17  zero
@@ -23,7 +23,7 @@
 use crate::experimental::{self, NotFrame};
 use crate::{SMALLEST_BYTES, SMALLEST_FRAME, u32_at};
 
-/// What a frame names.
+/// The unit that a frame names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// An egress queue of the neighbour's port, by its number there.
@@ -38,7 +38,7 @@ pub struct QueuePauseFrame {
     pub target: Target,
     /// 802.1p priority that the queue or flow belongs to, 0 to 7.
     pub priority: u8,
-    /// It stops (rather than restarts) what it names.
+    /// Whether it pauses (rather than resumes) that unit.
     pub pause: bool,
 }
 
@@ -62,7 +62,7 @@ impl QueuePauseFrame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotFrame`] says what does not fit.
+    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         let kind = experimental::kind(bytes, 22)?;
         let number = u32_at(bytes, 18);

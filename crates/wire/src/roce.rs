@@ -1,5 +1,5 @@
-//! RoCEv2 packets (InfiniBand Annex A17): RDMA writes, their answers, and congestion
-//! notifications, in UDP to port 4791.
+//! RoCEv2 packets (InfiniBand Annex A17): RDMA writes, their ACKs, and congestion notifications, in UDP to
+//! port 4791.
 //!
 //! ```text
 //! byte 34  UDP: source port, destination port 4791, length, no checksum
@@ -32,11 +32,11 @@ const ICRC: usize = 4;
 const MIGRATED: u8 = 0x40;
 const BECN: u8 = 0x40;
 const ACK_REQUESTED: u8 = 0x80;
-/// An ACK that tells of no credits.
+/// An ACK without credits.
 const ACK: u8 = 0x1f;
 /// A NAK: PSN sequence error.
 const SEQUENCE_ERROR: u8 = 0x60;
-/// What a congestion notification has behind its BTH.
+/// Length of a congestion notification after its BTH.
 const RESERVED: usize = 16;
 
 /// Where a write goes, in its first packet.
@@ -50,7 +50,7 @@ pub struct Reth {
     pub length: u32,
 }
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// RDMA WRITE First: more packets of the message follow.
@@ -156,7 +156,7 @@ impl RocePacket {
     /// Reads a packet, whose payload is taken for zeros.
     ///
     /// # Errors
-    /// [`NotRoce`] says what does not fit.
+    /// [`NotRoce`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotRoce> {
         let (headers, behind) = Headers::parse(bytes).map_err(NotRoce::Ip)?;
         if headers.protocol != PROTOCOL || behind.len() < UDP as usize + BTH + ICRC {
@@ -218,10 +218,10 @@ fn with_flag(flag: u8, number: u32) -> [u8; 4] {
     [flag, a, b, c]
 }
 
-/// The invariant CRC over a packet from its IPv4 header on, followed by `zeros` bytes 0: CRC-32
-/// as Ethernet has it, lowest byte first, over what no router changes. Ones stand for the local
-/// route header of InfiniBand and for what may change: DSCP and ECN, time to live, both checksums,
-/// and the byte of the BTH with the marks.
+/// The invariant CRC over a packet from its IPv4 header on, followed by `zeros` bytes 0: CRC-32 as Ethernet
+/// has it, lowest byte first, over what no router changes. Ones replace the local route header of InfiniBand
+/// and the fields that may change: DSCP and ECN, time to live, both checksums, and the byte of the BTH with
+/// the marks.
 fn icrc(packet: &[u8], zeros: usize) -> u32 {
     const CHANGES: [usize; 7] = [1, 8, 10, 11, 26, 27, 32];
     let mut crc = [0xff; 8].iter().fold(u32::MAX, |crc, &byte| after(crc, byte));
@@ -258,7 +258,7 @@ fn after_zeros(crc: u32, zeros: usize) -> u32 {
     powers.fold(crc, |crc, (_, map)| mapped(map, crc))
 }
 
-/// A linear map of remainders, by what it makes of each bit.
+/// A linear map of remainders, by the image of each bit.
 type Map = [u32; 32];
 
 const fn mapped(map: &Map, crc: u32) -> u32 {
@@ -270,7 +270,7 @@ const fn mapped(map: &Map, crc: u32) -> u32 {
     sum
 }
 
-/// What 1, 2, 4, … bytes 0 make of a remainder; no packet has 2^16.
+/// The effect of 1, 2, 4, … bytes 0 on a remainder; no packet has 2^16.
 const ZEROS: [Map; 16] = {
     let mut maps = [[0; 32]; 16];
     let mut power = 0;
@@ -315,7 +315,7 @@ mod tests {
         payload: 1_000,
     };
 
-    /// A congestion notification that a ConnectX-4 Lx sent, as it stands in the tests of Scapy.
+    /// A congestion notification that a ConnectX-4 Lx sent, as in the tests of Scapy.
     #[test]
     fn the_check_is_that_of_real_adapters() {
         let packet = [
@@ -326,7 +326,7 @@ mod tests {
         let seen = u32::from_le_bytes([0x82, 0xfd, 0x00, 0x2a]);
         assert_eq!(icrc(&packet, 0), seen);
         assert_eq!(icrc(&packet[..40], 16), seen);
-        // Whatever routers change on the way.
+        // The fields that routers change.
         for at in [1, 8, 10, 26, 32] {
             let mut changed = packet;
             changed[at] ^= 0x55;

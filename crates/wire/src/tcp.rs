@@ -78,7 +78,7 @@ impl Segment {
     /// Reads a frame, whose payload is taken for zeros.
     ///
     /// # Errors
-    /// [`NotTcp`] says what does not fit.
+    /// [`NotTcp`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotTcp> {
         let (headers, segment) = Headers::parse(bytes).map_err(NotTcp::Ip)?;
         if headers.protocol != PROTOCOL

@@ -63,7 +63,7 @@ pub struct PortPause {
 struct Port {
     /// A bit for each lane whose account is over.
     over: u8,
-    /// The neighbour has been told to stop.
+    /// Whether the neighbour is paused.
     closed: bool,
 }
 
@@ -78,7 +78,7 @@ impl PortPause {
         2 * port + 1
     }
 
-    /// Tells the neighbour if the port is closed or open now.
+    /// Sends a frame if the port must be closed or opened now.
     fn settle(&mut self, device: &mut (impl Device + ?Sized), port: u32) {
         let at = port as usize;
         let lanes = (0u8..).zip(&self.params.lossless).filter(|lane| *lane.1);
@@ -91,7 +91,7 @@ impl PortPause {
         }
     }
 
-    /// Sends what holds now, and repeats a pause after half of its time: a frame can be lost.
+    /// Sends the present state, and repeats a pause after half of its time: a frame can be lost.
     fn say(&self, device: &mut (impl Device + ?Sized), port: u32) {
         let pause = self.ports[port as usize].closed;
         let quanta = if pause { self.params.quanta } else { 0 };

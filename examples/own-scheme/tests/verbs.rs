@@ -90,7 +90,7 @@ fn check_proves_by_its_pause_relation() {
     assert!(said.contains("deadlock-free") || said.contains("cannot deadlock"), "{said}");
 }
 
-/// A ring whose flows have two priorities in turn: no priority alone closes it.
+/// A ring whose flows have two priorities in turn: no single priority closes it.
 #[test]
 fn a_ring_of_two_priorities_deadlocks_and_check_shows_how() {
     let under = |scheme: &str| {

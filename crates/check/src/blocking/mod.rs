@@ -1,4 +1,4 @@
-//! Who can block whom, from the plan alone.
+//! Which flows can block which others, from the plan only.
 //!
 //! *Congested port*: one at which packets can pile up. *Culprits*: the flows that
 //! cross it. *Queues that it can pause*: those that send packets to it, in lanes
@@ -8,20 +8,18 @@
 //! pause in turn ([`crate::onward`]). *Victims*: flows that do not
 //! cross the port and have packets in one of these queues.
 //!
-//! Definition 7 of Liu et al. (NSDI 2025) speaks of the queues that culprits lie in
-//! on their way to the port. These are a part: what waits in them can fill the
-//! memory of their device, whoever it belongs to, and pause queues that no culprit
-//! ever comes through. Both are counted: the *victims*, and those among them
-//! that share a queue with a culprit.
+//! Definition 7 of Liu et al. (NSDI 2025) counts the queues in which culprits wait on their path to the port.
+//! These are a part of the affected queues: packets in them can fill the memory of their device, whatever
+//! flow they belong to, and pause queues that no culprit crosses. This module counts both: the *victims*, and
+//! the victims that share a queue with a culprit.
 //!
-//! Where pauses are by root, with enough isolation queues, everything is asked root by root: the
-//! queues that a port can pause are those that hold nothing but what goes through it
-//! ([`Walks::toward`]), so that nobody is a victim there. Where ports may run short of
-//! queues, any two roots may share one, and the worst case is taken, as of all shared queues; and so
-//! it is where ports that are no roots stay such (`merging = "off"`).
+//! If pauses are by root, with enough isolation queues, each root is examined separately: a port can pause
+//! the queues that hold only packets through it ([`Walks::toward`]), so there are no victims. If ports may
+//! have too few queues, any two roots may share one, and the result is the worst case, as for all shared
+//! queues. The same holds if false roots persist (`merging = "off"`).
 //!
-//! Everything here is about what can happen, not what does: all flows count,
-//! whenever they send, and on all routes that they ever take.
+//! The result is the possible blocking, not the actual one: all flows count, at any time, and on all routes
+//! that they ever take.
 
 mod offered;
 mod spread;
@@ -49,12 +47,12 @@ pub enum Cause {
     Lasting,
     /// Only together with acknowledgements it is more than it sends.
     Answers,
-    /// Not more than it sends is offered in the long run; what was held back
-    /// upstream can come at once, through several links or a faster one.
+    /// In the long run the port is offered no more than it sends. Packets that were held upstream can arrive
+    /// at once, through several links or a faster one.
     Bursts,
 }
 
-/// A port that can be congested, and what its congestion can do.
+/// A port that can be congested, and the effect of its congestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Congested {
     pub port: PortId,
@@ -81,7 +79,7 @@ pub struct Congested {
 /// Who can block whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocking {
-    /// What one pause stops.
+    /// The unit that one pause stops.
     pub scope: PauseScope,
     /// Ports that can be congested and can pause a queue, the worst first: those
     /// with a lasting cause first, and of these those with the most victims.
@@ -140,8 +138,8 @@ fn by_root(plan: &Plan, walks: &Walks, all_queues: u64) -> Blocking {
     }
 }
 
-/// Who can block whom under a plan; `ahead`: of pauses by root, if each root has queues of its
-/// own ([`crate::roots::apart`]), which roots are ahead of which ports on the walks.
+/// The possible blocking under a plan. `ahead` is for pauses by root, if each root has queues of its own
+/// ([`crate::roots::apart`]): the roots that are ahead of each port on the walks.
 pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     let scope = plan.flow_control.traits().pause_scope;
     if let Some(ahead) = ahead {
@@ -183,7 +181,7 @@ pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     }
     let mut beside = worst::Beside::new(walks);
     congested.iter_mut().for_each(|c| c.beside = beside.count(walks, c.port, scope == PauseScope::Flow));
-    // What can pause nothing harms nobody but itself.
+    // A port that can pause no queue has no victims.
     congested.retain(|c| c.queues > 0);
     congested.sort_by_key(|c| {
         (c.cause, std::cmp::Reverse((c.victims, c.beside, c.answers, c.queues, c.culprits)), c.port)
@@ -192,14 +190,14 @@ pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     Blocking { scope, congested, victims, queues, flows, all_queues, by_root: false }
 }
 
-/// The ports that can be congested, without what their congestion can do.
+/// The ports that can be congested, without the effect of their congestion.
 fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
     let rates = rates(plan, walks);
     let mut stalls = vec![false; plan.topology.ports.len()];
     plan.receivers.iter().for_each(|r| stalls[r.rx as usize] = !r.stalls.is_empty());
     let mut found = Vec::new();
     for port in 0..plan.topology.ports.len() as PortId {
-        // Where nothing comes from a queue that can be paused, congestion pauses nobody.
+        // If no packet comes from a queue that can be paused, congestion pauses no queue.
         let queues = walks.of_port.get(port);
         if queues.iter().all(|&queue| walks.upstream.get(queue).is_empty()) {
             continue;
@@ -234,7 +232,7 @@ fn ones(bits: &[u64]) -> u64 {
     bits.iter().map(|w| u64::from(w.count_ones())).sum()
 }
 
-/// The walks of one kind: data or answers. Numbered anew, in the same order.
+/// The walks of one kind, data or control packets, with new numbers in the same order.
 struct Kind {
     /// By new number, the walk.
     walks: Vec<u32>,

@@ -4,9 +4,9 @@ use crate::walks::Walks;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 
-/// By walk: bits per second that its packets have at most at its beginning. Data
-/// comes at the line rate of the sender's port, or as the flow is paced; answers
-/// in proportion to the bytes of the data that they answer.
+/// By walk: the maximum rate of its packets at its beginning, in bits per second. Data comes at the line rate
+/// of the sender's port, or at the flow's pacing rate; control packets in proportion to the bytes of the data
+/// that they acknowledge.
 pub fn rates(plan: &Plan, walks: &Walks) -> Vec<u64> {
     let every = u64::from(plan.transport.ack_every.max(1));
     let rate = |w| {
@@ -31,18 +31,18 @@ pub fn rates(plan: &Plan, walks: &Walks) -> Vec<u64> {
     (0..walks.walks.len() as u32).map(rate).collect()
 }
 
-/// What can arrive for a port, in bits per second.
+/// The maximum rate at which packets arrive for a port, in bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arriving {
     /// When all its flows send at once: the sum over the links they come through,
     /// each at most at its rate, and so on back to the senders.
     pub offered: u64,
-    /// For a moment, when packets that were held back come at once: the sum of the
-    /// rates of these links, and what is sent on this device.
+    /// For a short time, when held packets arrive at once: the sum of the rates of these links and of this
+    /// device's own packets.
     pub burst: u64,
 }
 
-/// What can arrive for `port`: data, and if `answers` these as well.
+/// The maximum arrivals for `port`: data, and control packets if `answers`.
 pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId, answers: bool) -> Arriving {
     let mut set: Vec<(u32, u32)> = Vec::new();
     for &walk in walks.over.get(port).iter().filter(|&&w| answers || !walks.walks[w as usize].answers) {
@@ -70,12 +70,12 @@ fn by_link(walks: &Walks, set: &mut [(u32, u32)], mut each: impl FnMut(Option<Po
     }
 }
 
-/// What walks that begin here have at their beginning.
+/// The rate of the walks that begin here.
 fn own(rates: &[u64], set: &[(u32, u32)]) -> u64 {
     set.iter().fold(0, |sum: u64, &(walk, _)| sum.saturating_add(rates[walk as usize]))
 }
 
-/// Most that `link` carries of the walks whose next place `set` has.
+/// The most that `link` carries of the walks whose next place is in `set`.
 fn carried(plan: &Plan, walks: &Walks, rates: &[u64], link: PortId, set: &mut [(u32, u32)]) -> u64 {
     set.iter_mut().for_each(|place| place.1 -= 1);
     let mut sum = 0u64;

@@ -1,9 +1,8 @@
-//! Sets that grow along the pauses: what is in or behind every queue that a
-//! queue can pause, for all queues at once, exactly.
+//! Sets that grow along the pauses: for each queue, the packets in all queues that it can pause. It computes
+//! them for all queues at once, exactly.
 //!
-//! Queues that can pause each other in a circle have one set in common, and the
-//! circles' sets follow from those upstream of them. A set is a row of bits. Bits
-//! are dealt with in batches, so that memory stays bounded.
+//! Queues that can pause each other in a cycle have the same set, and the sets of cycles follow from the sets
+//! upstream. A set is a row of bits. Bits are processed in batches to limit the memory.
 
 use crate::walks::Lists;
 use std::ops::Range;
@@ -11,7 +10,7 @@ use std::ops::Range;
 /// About so many words (8 B each) are held at a time.
 const WORDS: usize = 1 << 23;
 
-/// Queues, grouped by circles: upstream groups come first.
+/// Queues, grouped by cycle: upstream groups come first.
 pub struct Groups {
     /// By queue: its group.
     of: Vec<u32>,
@@ -32,12 +31,11 @@ impl Groups {
         Self { of, members, upstream: Lists::of(count, pairs) }
     }
 
-    /// Shows `visit`, for each batch of items `from..to` and each set of queues in
-    /// `asked`, the bits of the items (counted from `from`) that are in any queue
-    /// that one of these queues can pause. Item `i` of `items` lies in a queue if
-    /// the queue's list has it. A batch ends only where `may_end` says that one
-    /// may: before item `i`. At the end of a batch `visit` is shown, without a set,
-    /// what it answered `true` to, all together.
+    /// Calls `visit`, for each batch of items `from..to` and each set of queues in `asked`, with the bits of
+    /// the items (counted from `from`) that are in any queue that one of these queues can pause. Item `i` of
+    /// `items` is in a queue if the queue's list has it. A batch ends only before an item `i` for which
+    /// `may_end` returns `true`. At the end of a batch, `visit` gets, without a set, all items together for
+    /// which it returned `true`.
     pub fn spread(
         &self,
         upstream: &Lists,
@@ -111,8 +109,8 @@ fn join(into: &mut [u64], other: &[u64]) {
     into.iter_mut().zip(other).for_each(|(a, b)| *a |= b);
 }
 
-/// Numbers the strongly connected parts of a relation (Tarjan's algorithm, without
-/// recursion): by node, its part. What a part leads to has lower numbers.
+/// Numbers the strongly connected components of a relation (Tarjan's algorithm, without recursion) and
+/// returns the component of each node. The successors of a component have lower numbers.
 fn circles(next: &Lists) -> Vec<u32> {
     const NEW: u32 = u32::MAX;
     let n = next.count();

@@ -1,4 +1,4 @@
-//! Who can block whom, in names and in words.
+//! The possible blocking, in names and in words.
 
 use super::worst::{Tree, Victim, tree};
 use super::{Blocking, Cause, Congested, view};
@@ -16,13 +16,13 @@ pub const FLOWS: usize = 10;
 /// Most of them in the text: of the worst port, and of the others.
 const SHOWN: [usize; 2] = [6, 2];
 
-/// Who can block whom, by names. Counts are of all, lists are cut.
+/// The possible blocking, by names. Counts are of all flows; lists are shortened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BlockingReport {
     /// Flows of the scenario.
     pub flows: u64,
-    /// Of pauses by root: whether it is told by the roots that frames name, each of which has
-    /// queues of its own; else the worst case is taken.
+    /// Of pauses by root: whether the result is by the roots that frames name, each of which has queues of
+    /// its own; otherwise it is the worst case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_named_root: Option<bool>,
     /// Queues that flows come through and a pause can stop. Shared queues
@@ -38,7 +38,7 @@ pub struct BlockingReport {
     pub victim_flows: u64,
     /// Further ports, which are offered more than they send only together with acknowledgements.
     pub tight_ports: u64,
-    /// Further ports, at which packets pile up only when what was held back comes at once.
+    /// Further ports, at which packets wait only when held packets arrive at once.
     pub bursty_ports: u64,
     /// The worst of the ports that can stay congested.
     pub worst: Vec<PortReport>,
@@ -64,12 +64,12 @@ pub struct PortReport {
     pub levels: u32,
     /// Flows whose data never crosses it and can wait in one of these queues.
     pub victims: u64,
-    /// Those of them that share a queue with a culprit: what Definition 7 of Liu et al. (NSDI 2025) counts.
+    /// Victims that share a queue with a culprit, as Definition 7 of Liu et al. (NSDI 2025) counts.
     pub beside_culprits: u64,
     /// How many these are on average if flows are spread over the queues by chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_beside_culprits: Option<f64>,
-    /// Flows whose answers never cross it and can wait in one of these queues.
+    /// Flows whose control packets never cross it and can wait in one of these queues.
     pub victim_answers: u64,
     /// The first of the victims: those beside culprits first, the nearest first.
     pub listed: Vec<VictimReport>,
@@ -90,7 +90,7 @@ pub struct VictimReport {
     pub chain: Vec<String>,
     /// A flow that crosses the congested port, in the first of them that one comes through.
     pub culprit: u32,
-    /// Whether it is the culprit's answers that cross it.
+    /// Whether the culprit's control packets cross it, not its data.
     pub culprit_answers: bool,
     /// In words.
     pub culprit_name: String,
@@ -123,7 +123,7 @@ pub fn queue_name(plan: &Plan, queue: Queue) -> String {
     name
 }
 
-/// What was found by names, and the tree of the worst port.
+/// The findings by names, and the tree of the worst port.
 pub fn report(
     plan: &Plan,
     walks: &Walks,
@@ -216,7 +216,7 @@ pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The paragraphs about blocking; `pauses` tells whether the flow control ever pauses anything.
+/// The paragraphs about blocking; `pauses` is whether the flow control ever pauses anything.
 pub fn render(report: &BlockingReport, pauses: bool) -> String {
     let r = report;
     match () {

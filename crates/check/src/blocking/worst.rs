@@ -1,5 +1,4 @@
-//! One congested port in detail: the queues that it can pause, who waits in them,
-//! and whose fault that is.
+//! One congested port in detail: the queues that it can pause, the packets in them, and the culprits.
 
 use crate::walks::{UNPAUSED, Walks};
 use std::collections::BTreeMap;
@@ -7,10 +6,10 @@ use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::PauseScope;
 
-/// Whose packets cross a congested port. Data comes before answers.
+/// The packets that cross a congested port. Data comes before control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Culprit {
-    /// It is the flow's answers that do.
+    /// Whether the flow's control packets cross it, not its data.
     pub answers: bool,
     pub flow: u32,
 }
@@ -25,19 +24,19 @@ pub struct TreeQueue {
     /// The queue that pauses it, one level nearer (the first of several), an index
     /// into [`Tree::queues`]; `None` on level 1: the congested port itself.
     pub towards: Option<u32>,
-    /// Flows whose data comes through it on its way to the congested port.
+    /// Flows whose data crosses it on its path to the congested port.
     pub culprits: u64,
-    /// Flows whose data comes through it and never crosses the congested port.
+    /// Flows whose data crosses it and never crosses the congested port.
     pub victims: u64,
-    /// The first of the flows whose data comes through it on its way to the congested
-    /// port, or else whose answers do; `None` if only others do.
+    /// The first flow whose data crosses it on its path to the congested port, or else whose control packets
+    /// do; `None` if only other packets do.
     pub culprit: Option<Culprit>,
 }
 
 /// Packets that leave one queue of a tree and come to another one next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Flows with data on their way to the congested port.
+    /// Flows with data on their path to the congested port.
     pub culprits: u64,
     /// Flows with data that never crosses it.
     pub victims: u64,
@@ -76,12 +75,12 @@ pub struct Tree {
     pub expected: Option<f64>,
 }
 
-/// Whose walks cross a port, and the queues that they lie in before.
+/// The walks over a port, and the queues before it.
 struct Culprits {
     crosses: Vec<bool>,
     /// Flows of which a walk crosses it.
     flows: Vec<bool>,
-    /// Walks and places on them: the queues behind which the port is, over pauses alone.
+    /// Walks and places on them: the queues from which only pauses lead to the port.
     before: Vec<(u32, u32)>,
 }
 
@@ -134,8 +133,7 @@ impl Beside {
         }
     }
 
-    /// How many flows that do not cross `port` share a queue with one that is on
-    /// its way there.
+    /// Counts the flows that do not cross `port` and share a queue with a flow that is on its path there.
     pub fn count(&mut self, walks: &Walks, port: PortId, own_flow: bool) -> u64 {
         for &walk in walks.over.get(port) {
             self.crosses[walk as usize] = port;
@@ -163,12 +161,12 @@ impl Beside {
     }
 }
 
-/// What the congestion of `port` can pause, and whom.
+/// The queues and flows that the congestion of `port` can pause.
 pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
     let own_flow = plan.flow_control.traits().pause_scope == PauseScope::Flow;
     let culprits = Culprits::new(plan, walks, port);
     let (mut queues, index) = levels(walks, port);
-    // Who comes through each queue.
+    // The first flow through each queue.
     let mut first: Vec<Option<Culprit>> = vec![None; queues.len()];
     let mut guilty: Vec<(u32, u32)> = Vec::new();
     for &(walk, at) in &culprits.before {
@@ -249,7 +247,7 @@ fn victims(
     queues: &[TreeQueue],
     index: &[u32],
 ) -> Vec<Victim> {
-    // Of each flow its best place: beside a culprit, near, early on its way.
+    // The best place of each flow: with a culprit, near, early on its path.
     let mut best: BTreeMap<u32, (bool, u32)> = BTreeMap::new();
     for walk in 0..walks.walks.len() as u32 {
         if !culprits.victim(walks, walk, own_flow) {
@@ -330,7 +328,8 @@ fn expected(plan: &Plan, walks: &Walks, culprits: &Culprits) -> Option<f64> {
     if !plan.faults.tables.is_empty() {
         return None;
     }
-    // A sender's own packets lie apart from those that it forwards, its answers among these.
+    // A sender's own packets are in other queues than the packets that it forwards, including its control
+    // packets.
     let places =
         |walk: u32, at: u32| (walks.at(walk)[at as usize], at == 0 && !walks.walks[walk as usize].answers);
     // Culprits by queue, each once.

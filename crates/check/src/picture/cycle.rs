@@ -1,5 +1,5 @@
-//! The circle of a deadlock: the devices on it, the links that wait for each
-//! other, and the flows whose routes close it.
+//! The cycle of a deadlock: the devices on it, the links that wait for each other, and the flows whose routes
+//! close it.
 
 use super::{Svg, cut, ink, width};
 use crate::blocking::flow_name;
@@ -12,12 +12,12 @@ use xoff_plan::plan::Plan;
 const FLOWS: usize = 12;
 const TURN: f64 = 2.0 * std::f64::consts::PI;
 
-/// A flow on the circle.
+/// A flow on the cycle.
 struct Arc<'a> {
     route: &'a Through,
-    /// Index of the device where it comes onto the circle.
+    /// Index of the device where it enters the cycle.
     enters: usize,
-    /// How many links of the circle it takes.
+    /// How many links of the cycle it takes.
     links: usize,
 }
 
@@ -28,16 +28,15 @@ struct Layout {
 }
 
 impl Layout {
-    /// A point by its place on the circle (0 is the first device, 1 the next) and
-    /// its distance from the centre.
+    /// A point by its place on the cycle (0 is the first device, 1 the next) and its distance from the
+    /// centre.
     fn at(&self, turn: f64, radius: f64) -> (f64, f64) {
         let angle = TURN * (turn / self.devices as f64 - 0.25);
         (self.centre.0 + radius * libm::cos(angle), self.centre.1 + radius * libm::sin(angle))
     }
 }
 
-/// A picture of a circle of waits. `edges` are its edges in order, with routes that
-/// close them.
+/// A picture of a cycle of waits. `edges` are its edges in order, with routes that close them.
 pub fn cycle(plan: &Plan, edges: &[Edge]) -> String {
     let n = edges.len();
     let (arcs, uncovered) = arcs(edges);
@@ -180,10 +179,10 @@ fn outside(plan: &Plan, arc: &Arc<'_>, edges: &[Edge]) -> [bool; 2] {
     [from != device(arc.enters), to != device(arc.enters + arc.links)]
 }
 
-/// The flows, inside the circle, and their hosts outside.
+/// The flows, inside the cycle, and their hosts outside.
 fn flows(svg: &mut Svg, plan: &Plan, layout: &Layout, arcs: &[Arc<'_>], edges: &[Edge]) {
     let n = layout.devices;
-    // Which hosts stand outside of which device: flow, and whether it begins there.
+    // The hosts outside each device: flow, and whether it begins there.
     let mut beside: Vec<Vec<(usize, bool)>> = vec![Vec::new(); n];
     for (i, arc) in arcs.iter().enumerate() {
         let [begins, finishes] = outside(plan, arc, edges);
@@ -201,7 +200,7 @@ fn flows(svg: &mut Svg, plan: &Plan, layout: &Layout, arcs: &[Arc<'_>], edges: &
         let step = (n as f64 * 84.0 / (TURN * distance)).min(0.9 / list.len().max(1) as f64);
         for (k, &(i, begins)) in list.iter().enumerate() {
             let turn = at as f64 + (k as f64 - (list.len() as f64 - 1.0) / 2.0) * step;
-            // Those that stand close together stand at two distances.
+            // Neighbouring hosts have different distances.
             let place = layout.at(turn, distance + if step < 0.5 && k % 2 == 1 { 30.0 } else { 0.0 });
             let [from, to] = ends(plan, &arcs[i]);
             places[i][usize::from(!begins)] = Some(place);

@@ -1,7 +1,6 @@
-//! Pictures (SVG) of what a check has found: the circle of a deadlock, and the
-//! worst blocking tree. Made of shapes and system fonts alone, on white, in
-//! colours (Okabe and Ito's) that all can tell apart; what a colour says, a shape
-//! or a dash says too. The same report gives the same bytes.
+//! Pictures (SVG) of a check's findings: the cycle of a deadlock, and the worst blocking tree. They consist
+//! of shapes and system fonts on white. Their colours (Okabe and Ito's) suit colour-blind readers, and each
+//! colour has a shape or a dash with the same meaning. The same report gives the same bytes.
 
 mod cycle;
 mod tree;
@@ -52,8 +51,7 @@ impl Svg {
     /// Text at a place; `style` are further attributes, such as its anchor.
     fn text(&mut self, (x, y): (f64, f64), size: f64, style: &str, text: &str) {
         let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        // The light behind the letters is an element of its own: not every viewer
-        // knows `paint-order`.
+        // The light outline of the text is an element of its own: not every viewer supports `paint-order`.
         for light in [" stroke=\"white\" stroke-width=\"3\" aria-hidden=\"true\"", ""] {
             let _ = writeln!(
                 self.body,

@@ -17,7 +17,7 @@ const GAP: (f64, f64) = (130.0, 18.0);
 const TOP: f64 = 96.0;
 const LEFT: f64 = 28.0;
 
-/// What is drawn in one place.
+/// The objects drawn in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Spot {
     Root,
@@ -186,7 +186,7 @@ fn line(svg: &mut Svg, from: (f64, f64), to: (f64, f64), rest: bool, label: Opti
     };
     svg.path(&d, &format!("stroke=\"{colour}\" stroke-width=\"1.4\" stroke-opacity=\"0.75\"{dash}"));
     let Some(link) = label else { return };
-    // A third of the way, where lines of different queues are still apart.
+    // At a third of the line, where lines of different queues are still apart.
     let t = 0.3;
     let u = 1.0 - t;
     let at = |a: f64, b: f64, c: f64, d: f64| {

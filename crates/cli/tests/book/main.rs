@@ -1,5 +1,5 @@
-//! The book holds together: each page is in its table of contents, each link leads somewhere,
-//! and every block of code does what the page says.
+//! The book is consistent: each page is in its table of contents, each link has a target, and every block of
+//! code does what the page says.
 
 mod markdown;
 mod snippets;
@@ -19,7 +19,7 @@ fn the_table_of_contents_has_every_page_once() {
     assert_eq!(listed, docs());
 }
 
-/// A path without `.` and `..`; what leads out of the repository keeps its `..`.
+/// A path without `.` and `..`; a path that leads out of the repository keeps its `..`.
 fn normal(path: &str) -> String {
     let mut parts = Vec::new();
     for part in path.split('/') {

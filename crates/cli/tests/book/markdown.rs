@@ -1,4 +1,4 @@
-//! What tests of the documentation share: pages, and what Markdown makes of them.
+//! Code that tests of the documentation share: pages, and their Markdown structure.
 
 use std::fs;
 use std::ops::Range;
@@ -105,7 +105,7 @@ pub fn anchors(text: &str) -> Vec<String> {
 /// A fenced block of code, and the comment just before it that says how it is tested.
 #[derive(Debug)]
 pub struct Block {
-    /// What stands behind the fence.
+    /// The text after the fence.
     pub language: String,
     /// The text between the fences.
     pub text: String,
@@ -141,7 +141,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
             }
             Event::Text(t) if open.is_some() => open.as_mut().unwrap().text.push_str(&t),
             Event::End(TagEnd::CodeBlock) => found.extend(open.take()),
-            // Whatever stands between a comment and a block parts them.
+            // Any element between a comment and a block separates them.
             _ => assert!(test.is_empty(), "line {}: a test comment before no block", line(text, place.start)),
         }
     }

@@ -1,6 +1,5 @@
-//! Every block of code in README and docs is run, in a directory of the page's own, one after
-//! another. CONTRIBUTING.md says what is done with which language, and what the comments before
-//! a block mean.
+//! Runs every block of code in README and docs, in a directory of the page's own, in order. CONTRIBUTING.md
+//! describes the languages and the comments before a block.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -11,18 +10,18 @@ use std::time::Instant;
 
 use crate::markdown::{Block, blocks, page, pages, root};
 
-/// What the comment before a block asks for.
+/// The instructions of the comment before a block.
 #[derive(Default)]
 struct Asked {
     /// Commands that are run first, and not shown.
     first: Vec<String>,
-    /// What is added to each command of xoff, to make it shorter.
+    /// Arguments that are added to each command of xoff, to shorten it.
     add: String,
     /// The exit status of the last command.
     status: i32,
     /// The scenario whose tables the block replaces.
     within: Option<String>,
-    /// The file of which the block is a part, as it stands there.
+    /// The file of which the block is an exact part.
     from: Option<String>,
     /// The block is not run.
     not_run: bool,
@@ -96,8 +95,8 @@ fn matches(shown: &[&str], printed: &[&str]) -> bool {
     printed.split_first().is_some_and(|(p, others)| p == first && matches(rest, others))
 }
 
-/// `$ ` lines are commands; what follows is what they print: to standard output, and, of those
-/// that fail, to standard error.
+/// Lines with `$ ` are commands. The following lines are their standard output, and for commands that fail
+/// also their standard error.
 fn console(block: &Block, asked: &Asked, dir: &Path) -> Result<(), String> {
     let text = format!("\n{}", block.text.replace("\\\n", " "));
     let sessions: Vec<&str> = text.split("\n$ ").skip(1).collect();

@@ -1,6 +1,6 @@
-//! Faults by plan: each call by which a run stores its results fails, or the process dies there.
-//! No result may look complete that is not, an older one stands, and the next run leaves nothing
-//! of the disturbed one.
+//! Planned faults: each call by which a run stores its results fails, or the process dies there. An
+//! incomplete result must not look complete. An older result remains, and the next run removes the files of
+//! the disturbed one.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 mod record;
@@ -147,7 +147,7 @@ fn ended(done: &Done, how: How, case: &str) {
     match how {
         How::Kill => assert_eq!(done.output.status.signal(), Some(9), "{case}: {text}"),
         How::Fail => match done.output.status.code() {
-            // What could not be removed does no harm.
+            // A file that could not be removed does no harm.
             Some(0) => assert!(!text.contains('×'), "{case}: {text}"),
             Some(1) => {
                 let errors = text.matches('×').count() + text.matches(" failed").count();
@@ -252,7 +252,7 @@ fn each_fault_of_a_run_leaves_the_older_run_or_the_new_one_whole() {
                 let aside = plain && how == How::Kill && found.is_empty();
                 let whole = is_new || aside || if replaces { found == older } else { found.is_empty() };
                 assert!(whole, "{case}: {:?}", found.keys());
-                // The next run in the same directory removes what is left, and puts back.
+                // The next run in the same directory removes the remaining files, and restores the old ones.
                 let other = at.join("out/deep/other").display().to_string();
                 good(at, &run(&other, &[]));
                 let names: Vec<String> = fs::read_dir(at.join("out/deep"))
@@ -284,7 +284,7 @@ fn visible(path: &Path) -> bool {
     path.iter().all(|part| !part.to_str().unwrap().starts_with('.'))
 }
 
-/// What of a grid is in its place must be whole, whatever became of the process.
+/// The files of a grid that are in their place must be complete, even after a failed process.
 fn all_whole(place: &Path, whole: &BTreeMap<PathBuf, Vec<u8>>, case: &str) {
     let found = &contents(place);
     if let Some(manifest) = found.get(Path::new("grid.json")) {
@@ -309,7 +309,7 @@ fn all_whole(place: &Path, whole: &BTreeMap<PathBuf, Vec<u8>>, case: &str) {
     }
 }
 
-/// The command that goes on with what a disturbed grid has left.
+/// The command that resumes a disturbed grid.
 fn go_on(at: &Path, out: &str, whole: &BTreeMap<PathBuf, Vec<u8>>, case: &str) {
     let begun = at.join("out/g/grid.json").exists();
     good(at, &grid(out, if begun { &["--resume"] } else { &[] }));

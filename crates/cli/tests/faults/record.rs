@@ -1,5 +1,5 @@
-//! What the calls of a process say of its order: each result is synced before it is put in its
-//! place, and the place after.
+//! Checks the order of a process's calls: it syncs each result before it puts it in its place, and the
+//! directory after.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -87,7 +87,7 @@ impl Line {
     }
 }
 
-/// Switches `S0.0`, `S0.1`, … in a circle, each with its hosts.
+/// Switches `S0.0`, `S0.1`, … in a ring, each with its hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ring {

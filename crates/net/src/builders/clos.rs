@@ -118,7 +118,7 @@ pub(super) struct Shape {
     per_edge: u32,
     /// Switches by tier, from the edge.
     pub(super) switches: Vec<u32>,
-    /// What the tree needs.
+    /// The size of the tree.
     pub(super) estimate: Estimate,
 }
 

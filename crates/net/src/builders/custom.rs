@@ -117,8 +117,8 @@ impl Custom {
     }
 }
 
-/// Names appear in port names (`S1:3`), CSV files and on the command line, and a
-/// number alone would be taken for the index of a host.
+/// Names appear in port names (`S1:3`), CSV files and on the command line, and a bare number would mean the
+/// index of a host.
 fn check_name(key: &str, name: &str) -> Result<(), SpecError> {
     let usable = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
     if !name.is_empty() && name.chars().all(usable) && !name.bytes().all(|b| b.is_ascii_digit()) {

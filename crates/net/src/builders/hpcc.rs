@@ -34,7 +34,7 @@ pub fn host_name(id: u64) -> String {
     format!("H{id}")
 }
 
-/// What a link's line has to look like.
+/// The form of a link's line.
 const LINK_FORM: &str = "write `src dst rate delay error_rate`, such as `0 4 100Gbps 1000ns 0`";
 
 struct Header {
@@ -65,7 +65,7 @@ impl Hpcc {
         let (mut links, mut degree) = (Vec::new(), vec![0u64; is_switch.len()]);
         for (line, content) in rows {
             let found = links.len() as u64;
-            // Prose, which is fine behind the last link.
+            // Prose is allowed after the last link.
             if !content.starts_with(|c: char| c.is_ascii_digit()) {
                 if found == header.links {
                     break;

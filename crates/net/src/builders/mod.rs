@@ -51,7 +51,7 @@ pub trait Table {
     fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Self::Error>;
 }
 
-/// From a line for each kind of a table: the enum of the kinds, their names, and what reads one.
+/// From a line for each kind of a table: the enum of the kinds, their names, and their readers.
 #[macro_export]
 macro_rules! kinds {
     ($(#[$about:meta])* pub enum $table:ident { $($(#[$doc:meta])* $kind:ident($keys:ty) = $name:literal,)* }) => {
@@ -131,8 +131,7 @@ impl TopologySpec {
         }
     }
 
-    /// Builds the topology. `text` is what [`Self::file`] contains; where there
-    /// is no file it is not looked at.
+    /// Builds the topology. `text` is the content of [`Self::file`]; without a file it is not used.
     ///
     /// # Errors
     /// If a count is out of its range, the whole would be larger than
@@ -169,8 +168,8 @@ fn at_least(key: &str, value: u32, least: u32) -> Result<(), SpecError> {
     ))
 }
 
-/// What a topology will need, worked out before it is built. Saturating: what
-/// does not fit 64 bits is too large anyway.
+/// The size of a topology, computed before it is built. It saturates: a number beyond 64 bits is too large
+/// anyway.
 struct Estimate {
     /// The key that drives the size.
     key: &'static str,

@@ -11,7 +11,7 @@ fn build(toml: &str) -> Result<Topology, SpecError> {
     Ok(topology)
 }
 
-/// What holds for every topology.
+/// Properties of every topology.
 fn check(t: &Topology) {
     for (id, port) in t.ports.iter().enumerate() {
         let peer = &t.ports[port.peer as usize];

@@ -7,12 +7,10 @@ use xoff_kernel::random::mix;
 
 /// How a node chooses among equal-cost next hops.
 ///
-/// All but `mix64` see what a switch sees of a RoCEv2 packet, 12 bytes in
-/// network order: source and destination address (10.0.0.0 plus the host's
-/// number), source port (49152 to 65535, drawn for each flow) and destination
-/// port (4791). These three are linear over the bits: two nodes' values for a
-/// flow always differ by the same bits, whatever the seeds, so that tiers of a
-/// power-of-two fan-out polarise.
+/// All but `mix64` use the fields of a RoCEv2 packet that a switch uses, 12 bytes in network order: source
+/// and destination address (10.0.0.0 plus the host's number), source port (49152 to 65535, drawn for each
+/// flow) and destination port (4791). These three are linear over the bits: two nodes' values for a flow
+/// always differ by the same bits, for all seeds, so tiers of a power-of-two fan-out polarise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HashKind {
@@ -80,8 +78,8 @@ impl HashKind {
     }
 }
 
-/// The exclusive or of the 16-bit words of `bytes`, in network order; a last
-/// byte alone is the high one of its word.
+/// The exclusive or of the 16-bit words of `bytes`, in network order; a single last byte is the high one of
+/// its word.
 pub fn xor(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]);
     bytes.chunks(2).fold(0, |sum, pair| sum ^ word(pair))
@@ -147,8 +145,8 @@ mod tests {
 
     #[test]
     fn toeplitz_has_microsofts_published_values() {
-        // "Verifying the RSS Hash Calculation": destination, source, hash of the
-        // addresses alone, hash of addresses and ports.
+        // "Verifying the RSS Hash Calculation": destination, source, hash of only the addresses, hash of
+        // addresses and ports.
         for (dst, src, addresses, all) in [
             (end([161, 142, 100, 80], 1766), end([66, 9, 149, 187], 2794), 0x323e_8fc2, 0x51cc_c178),
             (end([65, 69, 140, 83], 4739), end([199, 92, 111, 2], 14230), 0xd718_262a, 0xc626_b0ea),

@@ -14,11 +14,10 @@ pub struct Saturation {
 }
 
 impl Router {
-    /// Adds to `load`, by port, what crosses it when every node `n` sends
-    /// `inject[n]` to `to` and traffic divides evenly among the next hops. For
-    /// BCube routing that is the even division among the orders of digits. Load
-    /// that loops through overrides counts each time, until its time to live ends.
-    /// What `to` would send to itself is left out.
+    /// Adds to `load`, by port, the traffic over it when every node `n` sends `inject[n]` to `to` and traffic
+    /// divides evenly among the next hops. For BCube routing that is the even division among the orders of
+    /// digits. Load that loops through overrides counts each time, until its time to live ends. Traffic from
+    /// `to` to itself is left out.
     ///
     /// # Errors
     /// If a node with traffic has no path to `to`.
@@ -76,7 +75,7 @@ impl Router {
         Ok(())
     }
 
-    /// One link at a time, which also holds where overrides lead in circles.
+    /// Moves traffic over one link in each round. This also works where overrides lead into loops.
     fn push_round_by_round(
         &self,
         target: &Target,
@@ -120,7 +119,7 @@ impl Router {
     ) -> Result<(Vec<f64>, f64), RouteError> {
         let mut load = vec![0.0; self.rates.len()];
         let mut total = 0.0;
-        // The destinations at one switch take the same way up to that switch.
+        // The destinations at one switch have the same path up to that switch.
         let mut groups: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for &to in destinations {
             let target = self.target(to);
@@ -192,7 +191,7 @@ pub fn uniform(sources: &[NodeId], destinations: &[NodeId]) -> impl Fn(NodeId, N
         others[to as usize] -= 1;
     }
     let sources = sources.len() as f64;
-    // Without another node there is no pair, and the weight is never asked for.
+    // Without another node there is no pair, and no caller needs the weight.
     move |from, _| 1.0 / (sources * others[from as usize] as f64)
 }
 

@@ -1,9 +1,8 @@
 //! Routing: which ports a flow crosses.
 //!
-//! A [`Router`] holds what it needs of a topology, so the topology may grow
-//! afterwards (inner ports). Distances are found when first needed, one search
-//! per attachment switch instead of one per host; on an NDC they follow from the
-//! addresses and nothing is stored.
+//! A [`Router`] copies its data from a topology, so the topology may grow afterwards (inner ports). Distances
+//! are found when first needed, one search per attachment switch instead of one per host; on an NDC they
+//! follow from the addresses and nothing is stored.
 
 mod hash;
 mod load;
@@ -78,7 +77,7 @@ pub struct Override {
     pub via: NodeId,
 }
 
-/// One way out of a node.
+/// One link out of a node.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     port: PortId,
@@ -127,11 +126,10 @@ const UNREACHED: u32 = u32::MAX;
 impl Router {
     /// A router for `topology`.
     ///
-    /// # Errors
-    /// If BCube routing is asked for without an NDC or together with overrides,
-    /// or dimension-order routing without a torus; or if an override's `via` is no neighbour of `at`, or a host that neither
-    /// relays nor is the destination, its `to` is a switch, or its `at` and `to`
-    /// are the same. The key is `kind`, or `overrides[i].via` (`.at`, `.to`).
+    /// # Errors If BCube routing is selected without an NDC or together with overrides, or dimension-order
+    /// routing without a torus; or if an override's `via` is no neighbour of `at`, or a host that neither
+    /// relays nor is the destination, its `to` is a switch, or its `at` and `to` are the same. The key is
+    /// `kind`, or `overrides[i].via` (`.at`, `.to`).
     pub fn new(topology: &Topology, spec: &RoutingSpec, overrides: &[Override]) -> Result<Self, SpecError> {
         let nodes = topology.nodes.len();
         let mut first = Vec::with_capacity(nodes + 1);
@@ -243,10 +241,9 @@ impl Router {
         (distance != UNREACHED).then_some(distance)
     }
 
-    /// The same router where the links of the ports in `dead` (both ends of each)
-    /// are down: distances are those of what is left, a choice among equal next
-    /// hops is made among the live ones, and an override whose links are all
-    /// dead does not hold. Under BCube routing the source takes its flow's next
+    /// The same router where the links of the ports in `dead` (both ends of each) are down: distances are
+    /// those of the remaining links, a choice among equal next hops is made among the live ones, and an
+    /// override whose links are all dead does not hold. Under BCube routing the source takes its flow's next
     /// order of digits whose links live, or without one a shortest path.
     pub fn without(&self, dead: &BTreeSet<PortId>) -> Self {
         let mut router = Self { distances: vec![None; self.names.len()], dead: Vec::new(), ..self.clone() };
@@ -269,7 +266,7 @@ impl Router {
         !self.dead.get(port as usize).is_some_and(|&dead| dead)
     }
 
-    /// The cube, if its addresses tell the distances: not with links down.
+    /// The cube, if its addresses determine the distances: not with links down.
     fn whole_cube(&self) -> Option<&Cube> {
         self.cube.as_ref().filter(|_| self.dead.is_empty())
     }
@@ -334,7 +331,7 @@ impl Router {
         }
     }
 
-    /// Fills `links` with the ways on from `at`.
+    /// Fills `links` with the next hops from `at`.
     fn choices(&self, at: NodeId, target: &Target, links: &mut Vec<Link>) {
         links.clear();
         if at == target.to {
@@ -350,8 +347,8 @@ impl Router {
         }
     }
 
-    /// The links of `at`, which is `distance` from `to`, that come one nearer to it:
-    /// in dimension order, unless a failed link leaves no such way.
+    /// The links of `at`, which is `distance` from `to`, that lead one hop nearer to it: in dimension order,
+    /// unless a failed link leaves no such hop.
     fn nearer(
         &self,
         at: NodeId,

@@ -12,7 +12,7 @@ const MOST_ORDERS: u64 = 1_000;
 pub struct Route {
     /// Egress ports, in order.
     pub ports: Vec<PortId>,
-    /// What becomes of the packet behind the last of them.
+    /// The fate of the packet after the last of them.
     pub ends: Ends,
 }
 
@@ -96,7 +96,7 @@ impl Router {
         }
     }
 
-    /// Per-hop ECMP, or what the overrides say.
+    /// Per-hop ECMP, or the overrides.
     fn shortest(
         &mut self,
         src: NodeId,
@@ -108,7 +108,7 @@ impl Router {
         let flow = Tuple::new(src, dst, flow_key);
         let (mut at, mut ports) = (src, Vec::with_capacity(8));
         let mut links: Vec<Link> = Vec::new();
-        // Only overrides can lead in a circle.
+        // Only overrides can lead into a loop.
         let may_loop = self.has_overrides(dst);
         let (mut visited, mut loops) = (Vec::new(), false);
         while at != dst {
@@ -119,7 +119,7 @@ impl Router {
                 return Err(self.too_long(src, dst, max_hops));
             }
             if may_loop && !loops {
-                // The next hop depends on the node and the flow alone.
+                // The next hop depends only on the node and the flow.
                 loops = visited.contains(&at);
                 visited.push(at);
             }

@@ -292,7 +292,7 @@ fn overrides_steer_and_can_make_a_loop() {
     let t = Ring { switches: 5, hosts_per_switch: 1, link: LINK, fabric_link: None }.build().unwrap();
     let s = |i: u32| 5 + i;
     let spec = RoutingSpec::default();
-    // The long way round to H1, for H0 alone.
+    // The longer path to H1, only for H0.
     let long = [Override { at: s(0), to: 1, via: s(4) }, Override { at: s(4), to: 1, via: s(3) }];
     let mut r = Router::new(&t, &spec, &long).unwrap();
     let route = r.route(0, 1, 9, TTL).unwrap();
@@ -307,7 +307,7 @@ fn overrides_steer_and_can_make_a_loop() {
     ports.sort_unstable();
     assert_eq!(loaded, ports);
 
-    // S0.0 and S0.1 send what is for H2 to each other.
+    // S0.0 and S0.1 send packets for H2 to each other.
     let turn = [Override { at: s(0), to: 2, via: s(1) }, Override { at: s(1), to: 2, via: s(0) }];
     let mut r = Router::new(&t, &spec, &turn).unwrap();
     let route = r.route(0, 2, 9, TTL).unwrap();

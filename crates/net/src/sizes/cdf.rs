@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// What is wrong with a CDF file.
+/// An error in a CDF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CdfError {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem in that line.
     pub message: String,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
     Ok(points)
 }
 
-/// Foreign text, cut to what an error can show.
+/// Foreign text, cut to the length that an error can show.
 fn shown(text: &str) -> String {
     let text = text.trim();
     let cut: String = text.chars().take(40).collect();

@@ -100,10 +100,9 @@ impl SizeDistribution {
         Some(parsed.expect("the curves of the program are well-formed"))
     }
 
-    /// Reads a CDF file: lines of `bytes percent` (blanks or a comma between
-    /// them), the cumulative share in percent (ending at 100) or as a fraction
-    /// (ending at 1); `#` begins a comment. What the first knot has is the share
-    /// of flows of exactly its size.
+    /// Reads a CDF file: lines of `bytes percent` (blanks or a comma between them), the cumulative share in
+    /// percent (ending at 100) or as a fraction (ending at 1); `#` begins a comment. The share of the first
+    /// knot is that of flows of exactly its size.
     ///
     /// # Errors
     /// With the line: not two numbers, bytes not whole, either column falling,

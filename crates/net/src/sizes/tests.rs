@@ -87,7 +87,7 @@ fn uniform_sizes_take_every_value() {
 
 #[test]
 fn steps_take_whole_packets_and_no_others() {
-    // 30 to 40 packets of 1460 B: 35 on average, whatever the packets' payload.
+    // 30 to 40 packets of 1460 B: 35 on average, for any payload of the packets.
     let sizes = SizeDistribution::Steps { min: 43_800, step: 1_460, count: 11 };
     assert_eq!((sizes.mean(), sizes.largest()), (51_100.0, 58_400));
     assert_eq!(sizes.mean_packets(1_460), 35.0);

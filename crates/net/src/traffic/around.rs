@@ -1,4 +1,4 @@
-//! Flows around a loop of switches: what a ring of waiting links is made of.
+//! Flows around a loop of switches, for a cycle of waiting links.
 
 use super::{Demand, MAX_FLOWS, too_many};
 use crate::error::SpecError;
@@ -28,8 +28,7 @@ pub struct Around<'a> {
     pub period: Time,
 }
 
-/// The flows and the nodes on the way of each, both ends included: by time, then by
-/// switch, then by host.
+/// The flows and the nodes on the path of each, both ends included: by time, then by switch, then by host.
 ///
 /// # Errors
 /// If there are fewer than three switches, one of them twice, or one that is not linked to

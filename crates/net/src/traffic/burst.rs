@@ -6,7 +6,7 @@ use crate::sizes::SizeDistribution;
 use crate::topology::NodeId;
 use xoff_kernel::time::Time;
 
-/// Several flows of every sender, one behind the other or all at once.
+/// Several flows of every sender, one after the other or all at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst<'a> {
     pub sources: &'a [NodeId],

@@ -14,7 +14,7 @@ use xoff_kernel::time::Time;
 pub struct Step {
     /// The message. If it waits, its start is that of the whole.
     pub demand: Demand,
-    /// The barrier behind which it waits.
+    /// The barrier after which it starts.
     pub after: Option<u32>,
     /// The barrier that its delivery counts towards.
     pub opens: Option<u32>,
@@ -23,13 +23,13 @@ pub struct Step {
 /// Where a host waits until every message that counts towards it has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Barrier {
-    /// The host: receiver of the messages before, sender of those behind.
+    /// The host: receiver of the messages before, sender of the messages after.
     pub host: NodeId,
-    /// From the last arrival until the messages behind begin.
+    /// From the last arrival until the next messages begin.
     pub delay: Time,
 }
 
-/// Messages and what they wait for. A step comes after all those that it waits for.
+/// Messages and their dependencies. A step comes after all steps that it waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     pub steps: Vec<Step>,
@@ -51,9 +51,9 @@ pub struct Rounds {
     pub start: Time,
     /// How many, at least 1.
     pub count: u32,
-    /// What a host computes with what it has received, before it sends the result on.
+    /// Time that a host computes with the received data before it sends the result on.
     pub compute: Time,
-    /// What a host computes between its rounds.
+    /// Time that a host computes between its rounds.
     pub gap: Time,
 }
 
@@ -117,11 +117,10 @@ fn several(key: &str, hosts: &[NodeId]) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Ring all-reduce of `size` bytes per host over `hosts`, each sending to the
-/// next (Patarasu and Yuan, JPDC 2009). The data is cut into a chunk for each of
-/// the n hosts; in step s (0 to 2n−3) host i sends chunk i − s, as soon as it has
-/// received that chunk in step s − 1. In the first n − 1 steps what has arrived
-/// is reduced before it is sent on, which takes `compute`.
+/// Ring all-reduce of `size` bytes per host over `hosts`, each sending to the next (Patarasu and Yuan, JPDC
+/// 2009). The data is cut into a chunk for each of the n hosts; in step s (0 to 2n−3) host i sends chunk i −
+/// s, as soon as it has received that chunk in step s − 1. In the first n − 1 steps, a host reduces the
+/// received chunk before it sends it on, which takes `compute`.
 ///
 /// # Errors
 /// Keys: `hosts` (fewer than two, or one twice), `size` (less than a byte for
@@ -136,7 +135,7 @@ pub fn ring_all_reduce(hosts: &[NodeId], size: u64, rounds: &Rounds) -> Result<S
     let steps = 2 * (n - 1);
     rounds.check(steps as u64 * n as u64)?;
     let mut schedule = Schedule::default();
-    // Of each host: what its next step waits for.
+    // For each host: the barrier of its next step.
     let mut before: Vec<Option<u32>> = vec![None; n];
     for round in 0..rounds.count {
         for step in 0..steps {
@@ -353,8 +352,8 @@ fn deal(counts: &mut [u64], weights: &[f64], tokens: u32, per_token: u32, stream
 pub struct Probes<'a> {
     /// Each sends one probe per period; they begin evenly spread over one period.
     pub sources: &'a [NodeId],
-    /// Each source goes through these in turn, beginning with the one behind its
-    /// own place, and leaves itself out.
+    /// Each source goes through these in turn, beginning with the one after its own place, and leaves itself
+    /// out.
     pub destinations: &'a [NodeId],
     /// Payload bytes, at least 1.
     pub size: u64,
@@ -368,9 +367,8 @@ pub struct Probes<'a> {
 
 /// The probes, in the order of time.
 ///
-/// # Errors
-/// Keys: `sources`, `destinations` (empty, a host twice, or nobody to send to),
-/// `period` (zero, or more than [`MAX_FLOWS`]).
+/// # Errors Keys: `sources`, `destinations` (empty, a host twice, or no receiver), `period` (zero, or more
+/// than [`MAX_FLOWS`]).
 pub fn probes(spec: &Probes<'_>) -> Result<Vec<Demand>, SpecError> {
     super::pairs::Pairs::uniform(spec.sources, spec.destinations)?;
     if spec.period == 0 {

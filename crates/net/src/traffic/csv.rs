@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use xoff_kernel::time::Time;
 
-/// What is wrong with a CSV of flows.
+/// An error in a CSV file of flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvError {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem in that line.
     pub message: String,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for CsvError {
 
 impl std::error::Error for CsvError {}
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Column {
     Src,

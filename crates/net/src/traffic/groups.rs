@@ -8,8 +8,8 @@ pub enum Level {
     /// Hosts whose first port leads to the same switch. In an NDC that is the
     /// switch of layer 0.
     Rack,
-    /// Hosts that are connected by switches of the tiers 0 and 1 alone, in a
-    /// network of three tiers or more: the pods of a fat-tree.
+    /// Hosts that are connected only by switches of the tiers 0 and 1, in a network of three tiers or more:
+    /// the pods of a fat-tree.
     Pod,
     /// Hosts that are connected without long links: the sites of a topology.
     Dc,

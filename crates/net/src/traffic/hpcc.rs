@@ -10,16 +10,14 @@ use crate::units::Span;
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 
-/// What a flow's line has to look like.
+/// The form of a flow's line.
 const FORM: &str =
     "write `src dst pg dport size start`, such as `0 5 3 100 1000000 2.000001` (bytes, seconds)";
 
-/// Reads a flow file: the number of flows, then a line for each of them with
-/// `src dst pg dport size start`: ids of hosts, priority group, destination
-/// port, payload bytes, and seconds with up to 12 decimals. All lines may lack
-/// `dport`, as those of ConWeave do; it has no meaning here. Empty lines, and
-/// those that begin with `#`, are skipped; so is prose behind the last flow, as
-/// in the simulator's own examples.
+/// Reads a flow file: the number of flows, then a line for each of them with `src dst pg dport size start`:
+/// ids of hosts, priority group, destination port, payload bytes, and seconds with up to 12 decimals. All
+/// lines may lack `dport`, as those of ConWeave do; it has no meaning here. Empty lines, and those that begin
+/// with `#`, are skipped; so is prose after the last flow, as in the simulator's own examples.
 ///
 /// Id `i` is the host called `H<i>`; the priority group is the 802.1p priority.
 /// Returns the flows with their priorities in the order of time; those of one
@@ -53,7 +51,7 @@ pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, 
     let mut width = None;
     for (line, content) in rows {
         let found = flows.len() as u64;
-        // Prose, which is fine behind the last flow.
+        // Prose is allowed after the last flow.
         if !content.starts_with(|c: char| c.is_ascii_digit()) {
             if found == announced {
                 break;

@@ -16,11 +16,10 @@ pub struct MatrixEntry {
     pub share: f64,
 }
 
-/// Reads a traffic matrix in one of two forms. A list has the header
-/// `from,to,share` and an entry in each line. A square has the receivers in its
-/// first line, behind an empty field, and in each further line a sender and its
-/// shares. Empty lines and lines that begin with `#` are skipped; entries of
-/// share 0 are left out.
+/// Reads a traffic matrix in one of two forms. A list has the header `from,to,share` and an entry in each
+/// line. A square has the receivers in its first line, after an empty field, and in each further line a
+/// sender and its shares. Empty lines and lines that begin with `#` are skipped; entries of share 0 are left
+/// out.
 ///
 /// # Errors
 /// With the line: another header, a wrong number of fields, a share that is not

@@ -1,7 +1,7 @@
 //! Traffic: who sends how much to whom, and when.
 //!
-//! Here: flows that come by chance or by the clock. What waits for what else is
-//! in `collective.rs`, who sends to whom by share in `pairs.rs`.
+//! This module has flows at random times or at fixed intervals. Dependent messages are in `collective.rs`,
+//! pairs by share in `pairs.rs`.
 //!
 //! Arrivals, sizes and endpoints are drawn from three streams, so that a change
 //! of the one leaves the others where they were. `element` is the index of the
@@ -249,8 +249,8 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
     Ok(demands)
 }
 
-/// A random permutation: every host sends one flow and receives one, none from
-/// itself (the hosts in a random circle, each sending to the next). All start at once.
+/// A random permutation: every host sends one flow and receives one, none from itself (the hosts in a random
+/// ring, each sending to the next). All start at once.
 ///
 /// # Errors
 /// If there are fewer than two hosts, or one is named twice. Key: `hosts`.

@@ -1,11 +1,11 @@
-//! Who sends to whom: pairs of hosts, drawn by share.
+//! Pairs of senders and receivers, drawn by share.
 
 use super::{other, position, positions};
 use crate::error::SpecError;
 use crate::topology::{NodeId, Topology};
 use xoff_kernel::random::Stream;
 
-/// A law of pairs. What is drawn and what is expected come from the same data.
+/// A distribution of pairs. Drawn and expected values come from the same data.
 #[derive(Clone, Debug)]
 pub struct Pairs(Law);
 

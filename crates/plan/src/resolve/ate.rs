@@ -16,7 +16,7 @@ const SHORTEST: Time = MICROSECOND / 10;
 
 /// The choices of a scenario's flows, as they are routed.
 pub(super) struct Choices {
-    /// Hosts of one switch of layer 0: what the address counts in.
+    /// Hosts of one switch of layer 0: the base of the address digits.
     n: u32,
     params: AteParams,
     /// As [`Ate::routes`].
@@ -103,7 +103,7 @@ impl Choices {
         Ok(Some([over(0)?, over(1)?]))
     }
 
-    /// What the plan holds of them.
+    /// ATE's part of the plan.
     pub(super) fn plan(self, cx: &mut Context<'_>) -> Ate {
         if self.routes.iter().all(|[first, second]| first == second) {
             let message = "had no effect: no flow has two routes";

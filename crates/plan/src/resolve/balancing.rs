@@ -175,7 +175,7 @@ fn segment(hops: &[u32], start: u32) -> &[u32] {
 pub(super) struct Spread {
     /// By state and flow: where its data begins. Of flows with an explicit path: that.
     pub(super) paths: Vec<Vec<u32>>,
-    /// By state: old positions and new ones of packets under way, when it begins.
+    /// By state: old and new positions of packets in flight when it begins.
     pub(super) positions: Vec<Vec<(u32, u32)>>,
 }
 
@@ -243,11 +243,11 @@ struct Forks<'a> {
     choices: Choices,
     /// Numbers of sets of ports.
     sets: BTreeMap<Vec<PortId>, u32>,
-    /// To the destination at hand, by state: where the way on begins with a port …
+    /// To the present destination, by state: the position where the path from each port begins …
     runs: Vec<BTreeMap<PortId, u32>>,
     /// … and the entry of the choice at a node.
     entries: Vec<BTreeMap<NodeId, u32>>,
-    /// To this destination in any state: runs by what they are …
+    /// To this destination in any state: runs by their content …
     known_runs: BTreeMap<Vec<u32>, u32>,
     /// … their starts, and entries by their positions.
     starts: Vec<u32>,
@@ -271,7 +271,7 @@ impl<'a> Forks<'a> {
         }
     }
 
-    /// Forgets the ways to the destination at hand.
+    /// Clears the paths to the present destination.
     fn next_destination(&mut self) {
         self.runs.iter_mut().for_each(BTreeMap::clear);
         self.entries.iter_mut().for_each(BTreeMap::clear);
@@ -280,8 +280,8 @@ impl<'a> Forks<'a> {
         self.known_entries.clear();
     }
 
-    /// The position from which packets to `to` go on by `port` in a state. What is the
-    /// same in several states stands at one position.
+    /// The position from which packets to `to` continue by `port` in a state. Equal paths of several states
+    /// have one position.
     fn run(&mut self, state: usize, port: PortId, to: NodeId) -> u32 {
         if let Some(&known) = self.runs[state].get(&port) {
             return known;
@@ -398,7 +398,7 @@ fn labels(
     Ok(LoadBalancing::Plb(Plb { params, labels: given.labels, routes: starts }))
 }
 
-/// Where a route stands in the pool: as one of those at `known`, or as a new one.
+/// The position of a route in the pool: one of those at `known`, or a new one.
 fn place(routes: &mut Routes, known: &[u32], route: &Route, to: NodeId) -> u32 {
     let mut whole = route.ports.clone();
     match route.ends {

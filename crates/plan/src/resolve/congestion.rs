@@ -181,7 +181,7 @@ fn dcqcn(
     }))
 }
 
-/// What line rates follow from.
+/// The sources of line rates.
 pub(super) struct Lines<'p> {
     pub(super) topology: &'p Topology,
     pub(super) routes: &'p Routes,

@@ -9,11 +9,10 @@ use xoff_net::routing::{Ends, Router, TTL};
 use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_schemes::flow_control::fabric::watches;
 
-/// Where the flow control reroutes: for each place on a route where a packet can wait in a device, another
-/// one of the same device. From there the packet comes to its host by a way that the network's
-/// routing finds without the link that it would have left by, and without those that fail at
-/// some time. All packets of a queue for one host get the same. Those on such ways can be
-/// rerouted in turn.
+/// The alternatives of a flow control that reroutes: for each place on a route where a packet can wait in a
+/// device, another place of the same device. From there the packet reaches its host on a path that the
+/// network's routing finds without the original link, and without the links that fail at some time. All
+/// packets of a queue for one host get the same path. Packets on such paths can be rerouted in turn.
 pub(super) fn detours(
     cx: &Context<'_>,
     topology: &Topology,
@@ -26,7 +25,7 @@ pub(super) fn detours(
     let failing: BTreeSet<PortId> = faults.down.iter().map(|down| down.port).collect();
     let devices: Vec<bool> =
         (0..topology.nodes.len() as NodeId).map(|node| watches(topology, node)).collect();
-    // By egress port and destination: where the other way begins, if there is one.
+    // By egress port and destination: the beginning of the other path, if there is one.
     let mut ways: BTreeMap<(PortId, NodeId), Option<u32>> = BTreeMap::new();
     let mut detours: Vec<(u32, PortId, NodeId)> = Vec::new();
     let mut seen = 0;
@@ -42,7 +41,7 @@ pub(super) fn detours(
                 continue;
             }
             let host = topology.neighbour(routes.hops[from + outer - 1]);
-            // What leads into a slow host's inner queue.
+            // The part of the path that leads into a slow host's inner queue.
             let tail = routes.hops[from + outer..=end].to_vec();
             for at in from..from + outer {
                 let port = routes.hops[at];
@@ -83,7 +82,7 @@ pub(super) fn detours(
     Ok(detours.into_iter().filter_map(|(at, port, host)| Some((at, ways[&(port, host)]?))).collect())
 }
 
-/// The egress ports of a way that ends at `host`.
+/// The egress ports of a path that ends at `host`.
 fn other_way(router: &mut Router, device: NodeId, host: NodeId) -> Option<Vec<PortId>> {
     if device == host {
         return None;

@@ -1,4 +1,4 @@
-//! Keys that are written and cannot have an effect, whatever happens in the run.
+//! Written keys that cannot have an effect in any run.
 
 use super::{Context, Slow};
 use crate::plan::{Buffer, Lane};
@@ -31,7 +31,7 @@ fn unused_buffers(
     if cx.doc.get("switch.buffer").is_some() && topology.nodes.iter().all(|n| n.kind != NodeKind::Switch) {
         cx.warn("switch.buffer", "had no effect: this topology has no switch");
     }
-    // Headroom beyond the default makes the key necessary, whatever waits there.
+    // Headroom beyond the default makes the key necessary, for any queues there.
     let default = Host::default().buffer.0;
     let needed = topology.hosts().map(|h| &buffers[h as usize]).any(|b| b.total - b.shared >= default);
     if cx.doc.get("host.buffer").is_some() && !topology.relay_hosts && slow.is_empty() && !needed {
@@ -84,7 +84,7 @@ fn stops(cx: &mut Context<'_>) {
     }
 }
 
-/// An oracle that is switched off, and on again by what needs it.
+/// An oracle that is switched off, although another key needs it and switches it on again.
 fn oracles(cx: &mut Context<'_>) {
     let m = &cx.scenario.measure;
     if m.explain && !m.blocking && cx.doc.get("measure.blocking").is_some() {
@@ -102,7 +102,7 @@ pub(super) fn late_frames(cx: &mut Context<'_>, response_time: Time, end: Option
     }
 }
 
-/// Tiers of a priority that is alone.
+/// Tiers of a single priority.
 fn tiers(cx: &mut Context<'_>, lanes: &[Lane]) {
     for (i, p) in cx.scenario.priority.iter().enumerate() {
         if p.tier.is_some() && lanes.iter().all(|l| l.priority == p.id) {

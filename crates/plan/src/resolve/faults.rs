@@ -1,5 +1,5 @@
-//! Failures and losses: which links are down when, and what frames are lost.
-//! How routes follow is in `reroute.rs`.
+//! Failures and losses: the times at which links are down, and the frames that are lost. Changes of routes
+//! are in `reroute.rs`.
 
 use super::{Context, LAST, LONGEST, measure, node};
 use crate::document::with_article;
@@ -16,7 +16,7 @@ const MOST: u64 = 10_000;
 /// Without an end, at least this share of the largest packets must get through.
 const LEAST: f64 = 0.001;
 
-/// What is down when, and what is lost, both by port.
+/// Links that are down, with their times, and losses, both by port.
 pub(super) struct Faults {
     pub(super) down: Vec<Down>,
     pub(super) losses: Vec<Loss>,
@@ -65,7 +65,7 @@ fn reconvergence(cx: &mut Context<'_>, down: &[Down]) -> Result<Time, Error> {
         let message = format!("{span} is out of range");
         return Err(cx.doc.error(key, message, format!("the maximum is {}", Span(LONGEST))));
     }
-    // What is down from the start, and for ever, changes nothing later.
+    // A link that is down permanently from the start changes nothing later.
     if down.iter().all(|d| d.spans == [(0, Time::MAX)]) {
         cx.warn(key, "had no effect: no link fails or recovers during the run");
     }
@@ -258,9 +258,8 @@ fn passes(loss: &Loss, packet: &PacketFormat) -> f64 {
     }
 }
 
-/// Refuses losses that let next to nothing through where they meet at one port,
-/// each of which alone would do. `losses` are in the order of ports; `tables`
-/// tells the ports of each `[[loss]]` table.
+/// Returns an error for losses that let almost no frame through where they meet at one port, although each of
+/// them is allowed. `losses` are in the order of ports; `tables` returns the ports of each `[[loss]]` table.
 fn check_together(
     cx: &Context<'_>,
     topology: &Topology,
@@ -383,7 +382,7 @@ fn link_names(topology: &Topology) -> String {
     let mut links: Vec<PortId> = (0..topology.ports.len() as PortId)
         .filter(|&p| topology.ports[p as usize].node < topology.neighbour(p))
         .collect();
-    // Links between switches are what fails most often.
+    // Links between switches fail most often.
     let of_hosts = |&p: &PortId| {
         let ends = [topology.ports[p as usize].node, topology.neighbour(p)];
         ends.iter().any(|&node| topology.nodes[node as usize].kind == NodeKind::Host)

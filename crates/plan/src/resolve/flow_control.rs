@@ -1,4 +1,4 @@
-//! What the flow control is told and asked.
+//! The input of the flow control, and its requirements.
 
 use super::files::Listed;
 use super::routes::Routes;
@@ -87,8 +87,8 @@ pub(super) fn routes<'r>(hops: &'r [u32], flows: &[Flow], faults: &Faults) -> fa
     }
 }
 
-/// Where packets change their priority on the way: the priorities, which it adds to those in `used`.
-/// So the routes are worked out here once, before the priorities are known.
+/// Where packets change their priority on their path: the priorities, which it adds to those in `used`. So
+/// the routes are computed here once, before the priorities are known.
 pub(super) fn tags(
     cx: &mut Context<'_>,
     topology: &Topology,
@@ -109,7 +109,7 @@ pub(super) fn tags(
     let faults = faults::read(cx, topology, end, &packet)?;
     let timeline = reroute::timeline(&faults, end);
     let planned = reroute::plan(cx, topology, &mut routes, &offers, &mut flows, &timeline, None)?;
-    // Whatever is to be said is said when this is done for good.
+    // The final computation gives all warnings.
     cx.warnings.truncate(warned);
     let routes = self::routes(&routes.hops, &flows, &planned);
     let tags = cx.ask(|keys, cx| keys.tags(cx, topology, 2 * slow.len(), &routes, &starts, used))?;

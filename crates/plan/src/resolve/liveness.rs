@@ -1,5 +1,5 @@
-//! Flows that can never finish, as far as a plan shows it: packets that never find room, and ACKs
-//! that data can starve. What only a run shows, the simulator's livelock oracle finds.
+//! Flows that can never finish, if a plan shows it: packets that never find room, and ACKs that data can
+//! starve. The simulator's livelock oracle finds the others in a run.
 
 use super::{Context, bytes};
 use crate::error::Error;
@@ -24,7 +24,7 @@ fn shared(plan: &Plan, ingress: PortId, lane: u8) -> u64 {
     plan.buffers[account.pool.unwrap_or(plan.topology.ports[ingress as usize].node) as usize].shared
 }
 
-/// Bytes that a queue of `lane` may hold of what arrives at `ingress`, with the device empty.
+/// Bytes that a queue of `lane` may hold of the arrivals at `ingress`, with the device empty.
 fn room(plan: &Plan, ingress: PortId, lane: u8) -> u64 {
     let shared = shared(plan, ingress, lane);
     match plan.lanes[usize::from(lane)].egress_limit {

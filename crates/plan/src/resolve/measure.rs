@@ -1,4 +1,4 @@
-//! What is sampled, and whether the samples fit.
+//! The samples, and whether they fit.
 
 use super::{Context, MEMORY};
 use crate::error::Error;

@@ -22,7 +22,7 @@ pub(super) fn build(cx: &mut Context<'_>, topology: &Topology, lanes: &[Lane]) -
     })
 }
 
-/// Buffers and accounts with PFC's, and what the flow control puts in their place.
+/// Buffers and accounts of PFC, and their replacements by the flow control.
 fn lay_out(
     keys: &dyn Keys,
     cx: &Setting<'_>,
@@ -85,9 +85,9 @@ fn lay_out(
     Ok((buffers, accounts))
 }
 
-/// By device: it shares no buffer, each of its accounts has its own. Those are the ends
-/// of long links, where the scenario sets them apart, and those that the flow control does.
-/// `long` has no effect where relays stand in the long links.
+/// By device: whether it shares no buffer, and each of its accounts has its own. Such devices are the ends of
+/// long links, if the scenario separates them, and devices that the flow control separates. `long` has no
+/// effect where relays are in the long links.
 fn apart(keys: &dyn Keys, topology: &Topology) -> Vec<bool> {
     let set =
         keys.pfc().is_some_and(|pfc| pfc.gateway.is_some() || (pfc.long.is_some() && topology.relays == 0));
@@ -140,7 +140,7 @@ fn buffer(
     let reserve = sum(&|(a, _)| a.reserve);
     let taken = headroom.saturating_add(reserve).saturating_add(count.saturating_mul(largest));
     if apart {
-        // As much as they need, and for lossy packets what others have.
+        // As much as they need, and for lossy packets as much as the others have.
         let own = sum(&|(a, _)| match a.limit {
             Limit::Static(xoff) => xoff,
             _ => unreachable!("thresholds are static there"),

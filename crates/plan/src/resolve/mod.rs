@@ -1,5 +1,5 @@
-//! From a scenario to a plan. Every quantity is resolved here, and whatever is
-//! wrong with the scenario as a whole is found here, before anything runs.
+//! From a scenario to a plan. This module resolves every quantity, and finds the errors of the scenario as a
+//! whole, before anything runs.
 
 mod ate;
 mod balancing;
@@ -45,7 +45,7 @@ const SHORTEST_TIMER: Time = MICROSECOND / 10;
 /// Fastest link: 1 Pbit/s. Within these two all sums of bytes fit 64 bits.
 const FASTEST: u64 = 1_000_000_000_000_000;
 
-/// What every part of the work reads, and where it leaves warnings.
+/// The input of every part of the work, and its warnings.
 struct Context<'s> {
     doc: &'s Document<'s>,
     scenario: &'s Scenario,
@@ -80,7 +80,7 @@ impl Context<'_> {
     }
 }
 
-/// What comes of a scenario.
+/// The result of a scenario.
 pub(crate) struct Built {
     pub(crate) plan: Plan,
     pub(crate) saturation: Vec<Option<Saturation>>,
@@ -127,7 +127,7 @@ pub(crate) fn plan(
     let mut measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
-    // The same flows whatever the congestion control: telemetry is no load.
+    // The same flows for every congestion control: telemetry is no load.
     let telemetry = rates::telemetry(&cx)?;
     let bare = PacketFormat { header: packet.header - telemetry, ack: packet.ack - telemetry, ..packet };
     let offers = offered::generate(&mut cx, &topology, &mut routes, &bare, listed)?;
@@ -282,7 +282,7 @@ fn used_priorities(cx: &mut Context<'_>, listed: &files::Listed) -> Result<Vec<u
     Ok(used)
 }
 
-/// Refuses links beyond what arithmetic and sense allow.
+/// Returns an error for links outside the range of the arithmetic or of real networks.
 fn check_links(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     let beyond = |p: &xoff_net::topology::Port| p.delay > LONGEST || p.rate > FASTEST;
     let Some(port) = topology.ports.iter().position(beyond) else { return Ok(()) };
@@ -303,9 +303,9 @@ fn check_memory(cx: &Context<'_>, accounts: u64) -> Result<(), Error> {
     Err(cx.doc.error("topology", message, help))
 }
 
-/// Refuses traffic to every host of a network whose tables of distances do not
-/// fit: one for each switch with hosts (or host at several of them), with an
-/// entry of 4 B for each node. An NDC needs none: its addresses tell.
+/// Returns an error for traffic to every host of a network whose tables of distances do not fit: one for each
+/// switch with hosts (or host at several of them), with an entry of 4 B for each node. An NDC needs none,
+/// because its addresses determine the distances.
 fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     let to_all = cx.scenario.traffic.iter().any(|t| match t {
         Traffic::Poisson(t) => {
@@ -373,8 +373,7 @@ struct Slow {
     rate: u64,
 }
 
-/// Slow hosts by node. Their inner ports are numbered behind all others, two
-/// for each host.
+/// Slow hosts by node. Their inner ports are numbered after all others, two for each host.
 fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<NodeId, Slow>, Error> {
     let mut rates: BTreeMap<NodeId, Option<u64>> = BTreeMap::new();
     let mut stalls: BTreeMap<NodeId, Vec<(Time, Time, usize)>> = BTreeMap::new();

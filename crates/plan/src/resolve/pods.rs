@@ -1,4 +1,4 @@
-//! Pods without buffers: what of a scenario has no meaning there. What their keys come to is in
+//! Pods without buffers: the parts of a scenario that have no meaning there. The values of their keys are in
 //! `xoff_schemes::scheduling`.
 
 use super::Context;
@@ -15,7 +15,7 @@ const TABLES: [&str; 8] =
     ["topology", PodsKeys::NAME, "traffic", "run", "measure", "failure", "loss", "slow_receiver"];
 const TRANSPORT: [&str; 2] = ["mtu", "header"];
 
-/// Refuses what needs queues in switches, or ports that send by themselves.
+/// Returns an error for keys that need queues in switches, or ports that send by themselves.
 pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
     if !cx.scenario.topology.is_bufferless() {
         if cx.scenario.pods.is_some() {
@@ -85,7 +85,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Names what is written and has no effect, each table once, whatever else was said of it.
+/// Names written tables without effect, each once, in addition to other warnings about them.
 fn warn_of_unused(cx: &mut Context<'_>) {
     let used = |key: &str| TABLES.contains(&key) || key == "transport";
     let queues: Vec<String> = cx.doc.keys("").into_iter().filter(|key| !used(key)).collect();
@@ -119,7 +119,7 @@ fn chosen<'s>(cx: &Context<'s>, topology: &Topology) -> Option<(Cow<'s, PodsKeys
     topology.pods.filter(|_| cx.scenario.topology.is_bufferless()).map(|shape| (keys, shape))
 }
 
-/// Works out what the pods of a run until `end` are, and says what has no effect beside them.
+/// Computes the pods of a run until `end`, and names the keys that have no effect beside them.
 pub(super) fn build(
     cx: &mut Context<'_>,
     topology: &Topology,
@@ -135,7 +135,7 @@ pub(super) fn build(
     Ok(Some(built))
 }
 
-/// What a flow's time depends on when it is alone in the network, if that has no buffers.
+/// The parameters of a flow's ideal FCT, if the network has no buffers.
 pub(super) fn alone(cx: &Context<'_>, topology: &Topology) -> Option<pods::Alone> {
     chosen(cx, topology).map(|(keys, shape)| pods::alone(&keys, topology, &shape))
 }

@@ -1,6 +1,5 @@
-//! Parameters of the congestion controls TIMELY, HPCC and DCTCP. Defaults are those
-//! of the evaluation of HPCC (SIGCOMM 2019) and of its authors' public simulator,
-//! unless another source stands beside them.
+//! Parameters of the congestion controls TIMELY, HPCC and DCTCP. Defaults are those of the evaluation of HPCC
+//! (SIGCOMM 2019) and of its authors' public simulator, unless another source is named beside them.
 
 use super::congestion::{Lines, check_minimum, share, step, timer};
 use super::routes::Routes;
@@ -20,7 +19,7 @@ use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
 /// Lowest rate of a flow.
 const MINIMUM: Step = Step::Rate(MINIMUM_RATE.0);
-/// Links of the longest route, which packets expire behind, less the sender's own.
+/// Links of the longest route, after which packets expire, less the sender's own.
 const MOST_HOPS: u8 = 63;
 /// Most bytes that telemetry may take; as `transport.header`.
 const MOST_TELEMETRY: u64 = 10_000;
@@ -102,7 +101,7 @@ pub(super) fn hpcc(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congestion
     }))
 }
 
-/// Bytes of telemetry in each data packet and each answer.
+/// Bytes of telemetry in each data packet and each ACK.
 pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
     if cx.scenario.transport.congestion_control != CongestionControl::Hpcc {
         return Ok(0);
@@ -125,9 +124,8 @@ pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
     Ok(bytes.0 as u32)
 }
 
-/// Refuses routes with more hops than HPCC's packets can tell of: those of the flows,
-/// and those that follow failures. `ports` are those of the scenario, without the
-/// inside of slow receivers.
+/// Returns an error for routes with more hops than HPCC's packets can record: the routes of the flows, and
+/// those after failures. `ports` are those of the scenario, without the inside of slow receivers.
 pub(super) fn check_hops(
     cx: &Context<'_>,
     control: &CongestionControlParams,
@@ -138,7 +136,7 @@ pub(super) fn check_hops(
     faults: &Faults,
 ) -> Result<(), Error> {
     let CongestionControlParams::Hpcc(hpcc) = control else { return Ok(()) };
-    // Every device behind the sender tells of the link by which it forwards.
+    // Every device after the sender records the link by which it forwards.
     let rate_of = |start: u32| {
         let (mut at, mut links) = (start as usize, 0);
         let end = loop {
@@ -147,13 +145,13 @@ pub(super) fn check_hops(
             if entry < ENDS {
                 links += usize::from((entry as usize) < topology.ports.len());
             } else if let (balancing::LoadBalancing::Packets(choices), true) = (balancing, is_choice(entry)) {
-                // All ways on are equally long.
+                // All further paths have the same length.
                 at = choices.options(entry)[0] as usize;
             } else {
                 break entry;
             }
         };
-        // Packets that expire on their way are never answered.
+        // Packets that expire on their path are never acknowledged.
         if end == DELIVER { links.saturating_sub(1) } else { 0 }
     };
     let own = (0u32..).zip(flows).map(|(id, f)| (id, f.path));

@@ -1,13 +1,11 @@
 //! How routes follow failures.
 //!
-//! The network goes through *states*, each a set of links that are down. At
-//! each change of routes a flow's sender goes over to its route in the new
-//! state. A packet under way stays on the port that it waits at or was last
-//! sent from, and goes on from that port's far end as the new state has it. So
-//! for every position on every segment of route that a packet of the flow may
-//! stand on, there is a new position, whose segment begins with the same port.
-//! Segments are shared: the new one is often the tail of one that exists, and a
-//! network that goes back and forth between two states soon needs no new ones.
+//! The network goes through *states*, each a set of links that are down. At each change of routes a flow's
+//! sender changes to its route in the new state. A packet in flight keeps the port where it waits or which
+//! sent it last, and continues from that port's far end by the new state. So every position on every segment
+//! of route where a packet of the flow may be has a new position, whose segment begins with the same port.
+//! Segments are shared: the new one is often the tail of an existing one, and a network that changes between
+//! two states soon needs no new ones.
 
 use super::balancing::Spread;
 use super::faults::Faults;
@@ -22,8 +20,7 @@ use xoff_kernel::time::Time;
 use xoff_net::routing::{Ends, Router, TTL};
 use xoff_net::topology::{NodeId, PortId, Topology};
 
-/// The way of a flow's packets, or of its ACKs, and all segments of it that a
-/// packet may stand on.
+/// The path of a flow's packets, or of its ACKs, and all its segments on which a packet may be.
 struct Way {
     flow: u32,
     from: NodeId,
@@ -32,13 +29,13 @@ struct Way {
     key: u64,
     /// If it is the reverse of the other direction: that one's key.
     mirrors: Option<u64>,
-    /// First port of the intact route, where what has no route leaves.
+    /// First port of the intact route, where packets without a route leave.
     first: PortId,
     /// Starts in the pool of routes; none if that is laid elsewhere.
     segments: Vec<u32>,
 }
 
-/// The states, when routes follow them, and which ways they change.
+/// The states, the times when routes follow them, and the paths that they change.
 struct Rerouter<'a> {
     topology: &'a Topology,
     mirrored: bool,
@@ -52,7 +49,7 @@ struct Rerouter<'a> {
 /// The states that the network goes through, as routes follow them.
 pub(super) struct Timeline<'f> {
     faults: &'f Faults,
-    /// What is down in each state, at least one.
+    /// The links that are down in each state, at least one.
     pub(super) distinct: Vec<BTreeSet<PortId>>,
     /// The state at time 0.
     pub(super) first: usize,
@@ -77,7 +74,7 @@ pub(super) fn timeline(faults: &Faults, end: Option<Time>) -> Timeline<'_> {
     Timeline { faults, distinct, first: timeline[0].1, changes: timeline[1..].to_vec() }
 }
 
-/// Changes of state: times in order, the first at 0, and what is then down.
+/// Changes of state: times in order, the first at 0, and the links that are down from then on.
 fn states(faults: &Faults) -> Vec<(Time, BTreeSet<PortId>)> {
     let mut changes: BTreeMap<Time, Vec<(PortId, bool)>> = BTreeMap::from([(0, Vec::new())]);
     for down in &faults.down {
@@ -104,8 +101,8 @@ fn states(faults: &Faults) -> Vec<(Time, BTreeSet<PortId>)> {
         .collect()
 }
 
-/// Routes `flows` around what is down at time 0, and works out every later
-/// change of routes. New routes are added to those of `routes`.
+/// Routes `flows` around the links that are down at time 0, and computes every later change of routes. New
+/// routes are added to those of `routes`.
 pub(super) fn plan(
     cx: &Context<'_>,
     topology: &Topology,
@@ -127,7 +124,7 @@ pub(super) fn plan(
         fates,
         ..Default::default()
     };
-    // Without buffers the schedulers choose the paths, as they find out what is down.
+    // Without buffers the schedulers choose the paths, because they detect the failed links.
     if faults.down.is_empty() || cx.scenario.topology.is_bufferless() {
         return Ok(out);
     }
@@ -197,7 +194,7 @@ fn check_memory(cx: &Context<'_>, topology: &Topology, states: usize) -> Result<
 }
 
 impl Rerouter<'_> {
-    /// The ways that any state changes; `flows` get their routes of state `first`.
+    /// The paths that any state changes; `flows` get their routes of state `first`.
     fn ways(&mut self, offers: &Offers, flows: &mut [Flow], first: usize) -> Vec<Way> {
         let mut ways = Vec::new();
         for (index, (flow, offer)) in flows.iter_mut().zip(&offers.offers).enumerate() {
@@ -234,7 +231,7 @@ impl Rerouter<'_> {
                 }
                 let whole = self.whole(&way, first);
                 *path = self.place(&mut way, &whole);
-                // No packet ever stands on the intact route if that does not hold at first.
+                // No packet is ever on the intact route if a failure breaks it from the start.
                 way.segments = vec![*path];
                 ways.push(way);
             }
@@ -242,7 +239,7 @@ impl Rerouter<'_> {
         ways
     }
 
-    /// The route of a way in a state, with its end.
+    /// The route of a path in a state, with its end.
     fn whole(&mut self, way: &Way, state: usize) -> Vec<u32> {
         let found = match way.mirrors {
             None => self.onward(way, state, way.from),
@@ -258,7 +255,7 @@ impl Rerouter<'_> {
         if found == [UNREACHABLE] { vec![way.first, UNREACHABLE] } else { found }
     }
 
-    /// The way on from a node in a state.
+    /// The further path from a node in a state.
     fn onward(&mut self, way: &Way, state: usize, at: NodeId) -> Vec<u32> {
         if at == way.to {
             return self.ended(Vec::new(), Ends::Deliver, way.to);
@@ -287,7 +284,7 @@ impl Rerouter<'_> {
         &tail[..=end]
     }
 
-    /// Where `route` stands in the pool: as the tail of a segment of the way, or as a new one.
+    /// The position of `route` in the pool: as the tail of a segment of the path, or as a new one.
     fn place(&mut self, way: &mut Way, route: &[u32]) -> u32 {
         for &start in &way.segments {
             let segment = self.segment(start);
@@ -301,7 +298,7 @@ impl Rerouter<'_> {
         start
     }
 
-    /// What the change to a state does to all ways.
+    /// The effect of the change to a state on all paths.
     fn table(&mut self, ways: &mut [Way], state: usize) -> Rerouting {
         let mut table = Rerouting::default();
         for pair in ways.chunks_exact_mut(2) {
@@ -334,15 +331,14 @@ impl Rerouter<'_> {
         table
     }
 
-    /// The new way of a packet at or behind `port`, which had `rest` before it;
-    /// `None` if it stays as it is.
+    /// The new path of a packet at or after `port`, which had `rest` before it; `None` if it does not change.
     fn moved(&mut self, way: &Way, state: usize, port: PortId, rest: &[u32]) -> Option<Vec<u32>> {
         // An inner port of a host leads to the host itself.
         let inner = port as usize >= self.topology.ports.len();
         if inner || self.topology.neighbour(port) == way.to {
             return None;
         }
-        // Where the source chooses the route, it stands while its links do.
+        // Where the source chooses the route, it remains while its links are up.
         let outer = rest.iter().filter(|&&h| (h as usize) < self.topology.ports.len());
         if self.mirrored
             && rest.last() == Some(&DELIVER)

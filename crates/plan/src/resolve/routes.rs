@@ -11,7 +11,7 @@ use xoff_net::routing::{Ends, Override, Route, RouteError, Router, RoutingKind, 
 use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_net::units::Span;
 
-/// The router, and what it has found.
+/// The router, and its results.
 pub(super) struct Routes {
     pub(super) router: Router,
     /// The static routes, and which of them a flow has met.
@@ -95,7 +95,8 @@ impl Routes {
         let (mut data, mut ack): (Vec<Hop>, Vec<Hop>) = (Vec::new(), Vec::new());
         // Of the other route, where the source chooses between two.
         let mut other: Vec<Hop> = Vec::new();
-        // About when each gate opens at the earliest; those who open it come before those behind it.
+        // The approximate earliest time at which each gate opens; flows that open it come before the flows
+        // after it.
         let mut opening: Vec<Time> = vec![0; offers.gates.len()];
         for o in &offers.offers {
             let table = usize::from(o.class);
@@ -269,7 +270,7 @@ impl Routes {
         start
     }
 
-    /// The route along `nodes`, sender first and receiver last, which stand at `key`.
+    /// The route along `nodes` of the key `key`, sender first and receiver last.
     pub(super) fn explicit(
         &self,
         cx: &Context<'_>,

@@ -1,4 +1,4 @@
-//! Flow sizes: which distribution the scenario means, and what it weighs on the wire.
+//! Flow sizes: the distribution of a scenario, and its bytes on the wire.
 
 use super::Context;
 use crate::error::{Error, suggest};

@@ -15,10 +15,10 @@ use xoff_net::units::{Span, Threshold};
 use xoff_schemes::transport::irn::Timeouts;
 use xoff_schemes::transport::{TransportKind, TransportParams};
 
-/// IRN's NACKs tell two packet numbers that are less than this apart.
+/// IRN's NACKs distinguish two packet numbers that differ by less than this.
 const LARGEST_WINDOW: u64 = 1 << 24;
 
-/// The transport, and with IRN what each flow is to it.
+/// The transport, and with IRN its parameters for each flow.
 pub(super) fn build(
     cx: &mut Context<'_>,
     topology: &Topology,
@@ -56,7 +56,7 @@ pub(super) fn build(
     Ok((params, Vec::new()))
 }
 
-/// Who decides which flows send, if it is not they themselves.
+/// The arbiter that decides which flows send, if there is one.
 pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
     let s = cx.scenario;
     let rule = match s.transport.arbiter {

@@ -32,7 +32,7 @@ pub struct Ate {
     pub least: f64,
 }
 
-/// What the probability does at the end of a window with traffic.
+/// Change of the probability at the end of a window with traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AteUpdate {

@@ -1,4 +1,4 @@
-//! `[[failure]]` and `[[loss]]`: what goes wrong with links and switches.
+//! `[[failure]]` and `[[loss]]`: faults of links and switches.
 
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;

@@ -1,5 +1,5 @@
-//! The scenario: what a user writes. Every key is documented here, and nowhere
-//! else: the JSON Schema is made from these types.
+//! The scenario as a user writes it. Every key is documented only here: the JSON Schema is made from these
+//! types.
 
 mod ate;
 mod balancing;
@@ -121,7 +121,7 @@ impl Serialize for Scenario {
     }
 }
 
-/// Leaves out what is not given.
+/// Leaves out absent keys.
 pub(crate) fn leave_out_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -134,8 +134,8 @@ pub(crate) fn leave_out_nulls(value: &mut Value) {
 }
 
 impl Scenario {
-    /// Leaves out what is of queues, and of a transport over them: pods without buffers have
-    /// neither. What is refused beside them stays.
+    /// Removes the keys of queues, and of a transport over queues: pods without buffers have neither. Keys
+    /// that are an error beside them remain.
     pub(crate) fn forget_queues(&mut self) {
         let Routing { overrides, ate, load_balancing, .. } = std::mem::take(&mut self.routing);
         self.routing = Routing { overrides, ate, load_balancing, ..Routing::default() };

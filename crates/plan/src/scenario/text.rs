@@ -1,4 +1,4 @@
-//! Values that are written in more than one way: their text by hand.
+//! Values that can be written in several forms: their text by hand.
 
 use super::{LoadOf, PortSet, Sizes, SizesTable};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

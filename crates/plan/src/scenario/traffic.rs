@@ -1,4 +1,4 @@
-//! `[[traffic]]`: what is sent.
+//! `[[traffic]]`: the offered traffic.
 
 use super::collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 use super::defaults;
@@ -93,7 +93,7 @@ impl Traffic {
         }
     }
 
-    /// Its flows go along nodes that it names, whatever the routing says.
+    /// Whether its flows follow nodes that it names, independent of the routing.
     pub fn has_paths(&self) -> bool {
         match self {
             Traffic::Flow(t) => t.path.is_some(),

@@ -1,8 +1,7 @@
 //! Texts that people read, kept in tables: TOML files of `[[case]]`s.
 //!
-//! Each case has a `name` and, last, the expected text as a multi-line literal
-//! string. `UPDATE=1 cargo test -p xoff-plan` writes the actual texts into the
-//! tables; `git diff` then shows what has changed.
+//! Each case has a `name` and, last, the expected text as a multi-line literal string. `UPDATE=1 cargo test
+//! -p xoff-plan` writes the actual texts into the tables; `git diff` then shows the changes.
 
 use std::{env, fs, path::Path};
 use toml::{Table, Value};

@@ -1,4 +1,4 @@
-//! What crosses a port as the bytes of an Ethernet frame, without its check sequence.
+//! The packets and frames that cross a port, as the bytes of an Ethernet frame without its check sequence.
 
 use xoff_net::topology::PortId;
 use xoff_outcome::tap::{Carries, Crosser};
@@ -10,9 +10,9 @@ use xoff_wire::tcp::{self, Segment};
 
 /// Queue pairs have the numbers of flows, with this bit: 0 and 1 are for management.
 const QUEUE_PAIR: u32 = 1 << 23;
-/// The first of the ephemeral ports, which tell flows apart.
+/// The first of the ephemeral ports, which distinguish flows.
 const EPHEMERAL: u16 = 0xc000;
-/// The TCP port that throws away what it gets (RFC 863): zeros are nobody's protocol.
+/// The TCP port that discards its input (RFC 863): zeros belong to no protocol.
 const DISCARD: u16 = 9;
 /// Number of the first byte of a TCP flow: 0 was the SYN's.
 const FIRST_BYTE: u32 = 1;

@@ -1,7 +1,7 @@
-//! Captures: what crosses some ports, as the pcapng file of a run directory.
+//! Captures: the packets and frames that cross some ports, as the pcapng file of a run directory.
 //!
-//! The file is written while the run goes on, into the directory that is put in its place at the
-//! end. `docs/CAPTURES.md` says what stands in it.
+//! The file is written during the run, into the directory that is put in its place at the end.
+//! `docs/CAPTURES.md` describes its content.
 
 mod frames;
 mod pcapng;
@@ -74,7 +74,7 @@ impl Capture {
         Ok(capture)
     }
 
-    /// What comes before the packets.
+    /// The blocks before the packets.
     fn head(&mut self, plan: &Plan, what: &What) -> io::Result<()> {
         let sink = &mut self.sink;
         self.block.section(&format!("xoff {}", what.version), sink)?;
@@ -93,8 +93,8 @@ impl Capture {
         self.block.names(hosts, sink)
     }
 
-    /// Writes what has crossed. Answers whether there is reason to go on: after a failure, of which
-    /// `finish` tells, there is none.
+    /// Writes the crossings. Returns whether the caller should continue: not after a failure, which `finish`
+    /// reports.
     pub fn write(&mut self, plan: &Plan, crossings: &[Crossing]) -> bool {
         for crossing in crossings {
             if self.failure.is_some() {
@@ -121,7 +121,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Ends the file; returns what is in it, and its packets.
+    /// Ends the file; returns its content, and the number of its packets.
     ///
     /// # Errors
     /// Something could not be written, now or before.

@@ -14,8 +14,8 @@ const VERSION: [u16; 2] = [1, 0];
 /// The length of a section that is not known.
 const UNKNOWN: u64 = u64::MAX;
 const ETHERNET: u16 = 1;
-/// Timestamps count 10^-9 s. With picoseconds Wireshark 4.0 shows wrong times from 18 ms on, where what is left
-/// of a second, times 10^9, is more than 64 bits hold.
+/// Timestamps count 10^-9 s. With picoseconds Wireshark 4.0 shows wrong times from 18 ms on: the fraction of
+/// a second, times 10^9, exceeds 64 bits.
 const NANOSECONDS: u8 = 9;
 /// Picoseconds in one.
 const NANOSECOND: u64 = 1000;
@@ -62,7 +62,7 @@ impl Block {
         self.padded(value);
     }
 
-    /// Writes what is in it as a block of type `kind`.
+    /// Writes the content as a block of type `kind`.
     fn write(&mut self, kind: u32, sink: &mut impl Write) -> io::Result<()> {
         let length = u32::try_from(self.0.len() + 12).expect("a block is below 4 GiB").to_le_bytes();
         sink.write_all(&kind.to_le_bytes())?;

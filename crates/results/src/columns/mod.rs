@@ -1,8 +1,7 @@
 //! Parquet files from plain columns.
 //!
-//! The bytes depend on the rows alone: no timestamps, a constant creator, one
-//! compression. Integers are signed 64-bit (every tool subtracts them safely),
-//! text is UTF-8, absent values are nulls.
+//! The bytes depend only on the rows: no timestamps, a constant creator, one compression. Integers are signed
+//! 64-bit (every tool subtracts them safely), text is UTF-8, absent values are nulls.
 
 pub mod read;
 
@@ -16,7 +15,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-/// Rows of a row group: what is held in memory while writing.
+/// Rows of a row group, which memory holds during writing.
 pub const ROWS_PER_GROUP: usize = 65_536;
 
 /// The values of a column in one row group.
@@ -59,12 +58,12 @@ impl Column {
     }
 }
 
-/// Writes a table of `rows` rows into `sink`, row group by row group. `columns`
-/// makes the columns (name and values) of a range of rows; it is asked for the
-/// empty range once, for the schema. Returns the sink, flushed.
+/// Writes a table of `rows` rows into `sink`, row group by row group. `columns` makes the columns (name and
+/// values) of a range of rows; it is called with the empty range once, for the schema. Returns the sink,
+/// flushed.
 ///
 /// # Errors
-/// What the sink reports, or an integer above 2^63 - 1.
+/// Errors of the sink, or an integer above 2^63 - 1.
 pub fn write<W: Write + Send, N: AsRef<str>>(
     sink: W,
     rows: usize,

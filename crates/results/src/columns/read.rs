@@ -1,7 +1,7 @@
 //! The Parquet files of a run directory, read back: whole columns by name.
 //!
-//! A run may have tens of millions of flows. So a column is read when it is first
-//! asked for, and of its texts each is held once.
+//! A run may have tens of millions of flows. So a column is read when a caller first needs it, and each
+//! different text is stored once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,11 +1,10 @@
 //! `xoff explain`: where the time of a run's flows went, and who held them up.
 //!
-//! Everything is read from the run directory ([`read`]) and told in three ways: the
-//! run as a whole, one flow, or one congested port. [`text`] makes words of it.
+//! Everything is read from the run directory ([`read`]) and reported in three forms: the run as a whole, one
+//! flow, or one congested port. [`text`] has the words.
 //!
-//! Where pauses name the port that they are for, a wait is judged by that
-//! port; what the same time is by the surviving root, where the packets stood, is told
-//! beside it. Elsewhere the two are one.
+//! Where pauses name their port, a wait is judged by that port; its judgement by the surviving root, where
+//! the packets were, is beside it. With other schemes both are the same.
 
 pub mod read;
 pub mod text;
@@ -21,7 +20,7 @@ use read::{By, Ending, Flow, Run, Share};
 /// Victims and roots that an overview names.
 const LISTED: usize = 10;
 
-/// Picoseconds of a whole, with what they were spent on.
+/// Picoseconds of a whole, with the activities of that time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartTime {
     /// As in `critical.parquet`.
@@ -37,7 +36,7 @@ pub struct RootTime {
     pub peer: String,
     /// The flow's path goes through it, at some place.
     pub crossed: bool,
-    /// Time that it was on the rest of the way.
+    /// Time for which it was on the rest of the path.
     pub own_ps: u64,
     /// Time that it was not.
     pub victim_ps: u64,
@@ -59,7 +58,7 @@ pub struct Head {
     pub finished: bool,
     /// From its beginning until it was complete, or the run's end.
     pub took_ps: u64,
-    /// How long it takes alone; 0 if its route loops.
+    /// Its ideal FCT; 0 if its route loops.
     pub ideal_ps: u64,
 }
 
@@ -73,7 +72,7 @@ pub struct Step {
     pub peer: String,
     /// Its shares add up to this.
     pub time_ps: u64,
-    /// What the time was spent on.
+    /// The activities of that time.
     pub shares: Vec<StepShare>,
 }
 
@@ -91,20 +90,20 @@ pub struct StepShare {
     pub time_ps: u64,
 }
 
-/// Waiting for pauses that named one port, while the packets stood at another one.
+/// Waiting for pauses that named one port, while the packets were at another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stood {
     /// The port that was named.
     pub named_root: String,
     /// The port that it leads to.
     pub named_peer: String,
-    /// That port was off the rest of the way.
+    /// That port was off the rest of the path.
     pub named_off: bool,
-    /// The port where the packets stood.
+    /// The port where the packets were.
     pub surviving_root: String,
     /// The port that it leads to.
     pub surviving_peer: String,
-    /// That port was off the rest of the way.
+    /// That port was off the rest of the path.
     pub surviving_off: bool,
     pub time_ps: u64,
 }
@@ -123,13 +122,13 @@ pub struct FlowAnswer {
     pub head: Head,
     /// How the run ended.
     pub run: Ending,
-    /// Its waiting for ports off its way.
+    /// Its waiting for ports off its path.
     pub victim_ps: u64,
     /// The same by the surviving roots; null where no pause of the run named a port.
     pub surviving: Option<FlowSurviving>,
     /// As in [`Overview`].
     pub merged_longest_ps: u64,
-    /// What its time was spent on; most first. They add up to it.
+    /// The activities of its time; largest first. They add up to it.
     pub parts: Vec<PartTime>,
     /// For whose congestion it waited; most victim first.
     pub roots: Vec<RootTime>,
@@ -137,7 +136,7 @@ pub struct FlowAnswer {
     pub steps: Vec<Step>,
 }
 
-/// A flow that waited for a port that was off its way.
+/// A flow that waited for a port that was off its path.
 #[derive(Clone, Debug, Serialize)]
 pub struct Victim {
     #[serde(flatten)]
@@ -164,7 +163,7 @@ pub struct PortWaits {
     pub victim_ps: u64,
     /// Flows that waited so.
     pub victims: usize,
-    /// Waiting of those whose way went on through it.
+    /// Waiting of packets whose path crosses it.
     pub own_ps: u64,
     /// How many those were.
     pub own_flows: usize,
@@ -184,7 +183,7 @@ pub struct PortAnswer {
     pub merged_longest_ps: u64,
     /// Victim waiting for it, of all victims.
     pub victim_ps: u64,
-    /// Waiting for it of those whose way went on through it.
+    /// Waiting for it of packets whose path crosses it.
     pub own_ps: u64,
     /// How many those were.
     pub own_flows: usize,
@@ -232,9 +231,9 @@ pub struct Overview {
     pub unfinished: usize,
     /// All of their time.
     pub took_ps: u64,
-    /// What it was spent on; most first.
+    /// Its activities; largest first.
     pub parts: Vec<PartTime>,
-    /// Waiting for ports off the way.
+    /// Waiting for ports off the path.
     pub victim_ps: u64,
     /// How many flows waited so.
     pub victim_flows: usize,
@@ -242,8 +241,7 @@ pub struct Overview {
     pub victims: Vec<Victim>,
     /// At most ten, most victim waiting first.
     pub roots: Vec<Root>,
-    /// Congested ports on the way of those who waited for them: at most ten, most
-    /// waiting first.
+    /// Congested ports on the path of the packets that waited for them: at most ten, longest wait first.
     pub own_roots: Vec<Place>,
     /// The same by the surviving roots; null where no pause of the run named a port.
     pub surviving: Option<Surviving>,
@@ -280,7 +278,7 @@ fn parts<'s>(shares: impl Iterator<Item = &'s Share>) -> Vec<PartTime> {
     parts
 }
 
-/// Sums by the port that `name` tells, most first.
+/// Sums by the port that `name` returns, largest first.
 fn places<'s>(
     run: &Run,
     shares: impl Iterator<Item = &'s Share>,
@@ -435,7 +433,7 @@ fn stood(run: &Run, shares: &[Share]) -> Vec<Stood> {
     all
 }
 
-/// Explains what a port did to others.
+/// Explains the effect of a port on other flows.
 ///
 /// # Errors
 /// There is no such port, or no such class.
@@ -485,7 +483,7 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
     Ok(answer)
 }
 
-/// A flow's waiting for a port: as a victim, and where it was on its way.
+/// A flow's waiting for a port: as a victim, and where the port was on its path.
 fn waits_for(shares: &[Share], port: &str, by: By) -> (u64, u64) {
     let its = || shares.iter().filter(|share| share.root(by) == Some(port));
     let sum = |victim: bool| its().filter(|s| s.is_victim(by) == victim).map(|s| s.time_ps).sum();

@@ -1,4 +1,4 @@
-//! What `xoff explain` needs of a run, read from its directory.
+//! The input of `xoff explain` about a run, read from its directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ pub struct Flow {
     pub start_ps: Option<u64>,
     /// When it was complete; `None` if the run ended before.
     pub completed_ps: Option<u64>,
-    /// How long it takes alone.
+    /// Its ideal FCT.
     pub ideal_ps: u64,
     /// From its beginning until it was complete, or the run's end.
     pub took_ps: u64,
@@ -44,7 +44,7 @@ pub struct Share {
     /// `source`, `data` or `ack`.
     pub leg: String,
     pub port: String,
-    /// What the time was spent on.
+    /// The activity of that time.
     pub part: String,
     /// The congested port, of pauses.
     pub root: Option<String>,
@@ -60,13 +60,12 @@ pub struct Share {
 pub enum By {
     /// By the port that the pause's frame named; where it named none, as below.
     Named,
-    /// By the port where the packets stood that the pause was asked for: the root that the
-    /// oracle has found.
+    /// By the port at whose packets the pause was caused: the root that the oracle has found.
     Surviving,
 }
 
 impl Share {
-    /// What the time was spent on.
+    /// The activity of that time.
     pub fn part(&self, by: By) -> &str {
         match by {
             By::Named => self.named_part.as_ref().unwrap_or(&self.part),
@@ -82,7 +81,7 @@ impl Share {
         }
     }
 
-    /// It is waiting in a paused queue for a port off the rest of the way.
+    /// Whether it is waiting in a paused queue for a port off the rest of the path.
     pub fn is_victim(&self, by: By) -> bool {
         self.part(by) == "victim"
     }
@@ -103,7 +102,7 @@ pub struct Ending {
 pub struct Deadlock {
     /// When it closed, in picoseconds.
     pub closed_ps: u64,
-    /// When the first of its queues went on all the same; null if they stood at the end.
+    /// When the first of its queues continued nevertheless; null if they were paused at the end.
     pub ended_ps: Option<u64>,
     /// Its egress ports: each waits for the next one, the last for the first.
     pub cycle: Vec<String>,
@@ -145,7 +144,7 @@ pub(crate) fn table(path: &Path, file: DataFile, columns: &[&str]) -> Result<Tab
     Table::read(&file, columns).map_err(|message| damaged(&file, message))
 }
 
-/// What is to be said of a run whose files do not fit together.
+/// The error for a run whose files are inconsistent.
 pub(crate) fn damaged(path: &Path, message: String) -> Error {
     Error::new(path, message, "Run the scenario again.")
 }

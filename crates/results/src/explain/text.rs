@@ -73,7 +73,7 @@ fn ending(run: &Ending) -> String {
     text
 }
 
-/// Why waiting by the port that pauses named and by where packets stood are two things.
+/// Why the wait by the named port differs from the wait by the place of the packets.
 fn two_roots(merged_longest_ps: u64) -> String {
     let merges = match merged_longest_ps {
         0 => String::new(),
@@ -89,7 +89,7 @@ fn two_roots(merged_longest_ps: u64) -> String {
 fn bars(parts: &[PartTime]) -> String {
     let whole: u64 = parts.iter().map(|part| part.time_ps).sum();
     let row = |part: &PartTime| {
-        // At least one column, for what there is.
+        // At least one column for a time above 0.
         let bar = (u128::from(part.time_ps) * u128::from(BAR)).div_ceil(u128::from(whole.max(1)));
         vec![
             part.part.clone(),
@@ -148,12 +148,12 @@ fn blamed(roots: &[&RootTime], time: impl Fn(&RootTime) -> u64) -> String {
     }
 }
 
-/// What took most of the time, apart from being sent.
+/// The activity that took most of the time, except transmission.
 fn worst(answer: &FlowAnswer) -> Option<&PartTime> {
     answer.parts.iter().find(|part| !["sending", "propagation"].contains(&part.part.as_str()))
 }
 
-/// The sentence on what took most of the time, apart from being sent.
+/// The sentence on the activity that took most of the time, except transmission.
 fn reason(answer: &FlowAnswer) -> String {
     let took = answer.head.took_ps;
     let Some(PartTime { part, time_ps }) = worst(answer) else {
@@ -208,8 +208,8 @@ pub fn flow(answer: &FlowAnswer) -> String {
     text + &steps(&answer.steps)
 }
 
-/// The congested ports that a flow waited for: those off its way, or if there are none
-/// those on it. The sentence above names a single one.
+/// The congested ports for which a flow waited: those off its path, or if there are none those on it. The
+/// sentence above names a single one.
 fn waited_for(answer: &FlowAnswer) -> String {
     let victim: Vec<_> = answer.roots.iter().filter(|root| root.victim_ps > 0).collect();
     let is_worst = |part: &str| worst(answer).is_some_and(|p| p.part == part);
@@ -270,7 +270,7 @@ fn stood(answer: &FlowAnswer) -> String {
 fn steps(steps: &[Step]) -> String {
     let mut rows = vec![["leg", "port", "time", "parts of the time"].map(String::from).to_vec()];
     for step in steps {
-        // What is told apart by the surviving root alone is one.
+        // Sums that differ only in the surviving root are added.
         let mut sums: BTreeMap<(&str, Option<&str>), u64> = BTreeMap::new();
         for share in &step.shares {
             *sums.entry((&share.part, share.root.as_deref())).or_default() += share.time_ps;
@@ -447,7 +447,7 @@ pub fn overview(answer: &Overview) -> String {
     text
 }
 
-/// Who waited longest as a victim, and for whom.
+/// The victims that waited longest, and the ports for which they waited.
 fn worst_of(by: &str, worst: &[Victim], roots: &[Root]) -> String {
     let mut text = format!("\nWorst victims{by}\n");
     text += &victims(worst, "mostly blocked by");

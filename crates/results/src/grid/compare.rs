@@ -7,7 +7,7 @@ use super::interval::{Interval, Spread, spread};
 use super::metrics::{METRICS, Number, Row};
 use super::{Axis, Grid, typed};
 
-/// What became of a run.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -24,7 +24,7 @@ pub enum Status {
 /// A run as its grid knows it.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Entry {
-    /// What became of it.
+    /// Its status.
     pub status: Status,
     /// Its numbers, once it is done.
     pub row: Option<Row>,
@@ -56,14 +56,14 @@ pub fn complete(entries: &[Entry]) -> bool {
     entries.iter().all(|e| e.row.is_some())
 }
 
-/// A grid in short: what `--json` prints.
+/// A grid in short: the output of `--json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     pub scenario: String,
     pub axes: Vec<Axis>,
     /// The seeds of each point; empty if the scenario says it.
     pub seeds: Vec<u64>,
-    /// What `low` and `high` are.
+    /// The meaning of `low` and `high`.
     pub interval: Interval,
     /// Whether every run is done.
     pub complete: bool,
@@ -75,7 +75,7 @@ pub struct Comparison {
     pub failed: Vec<Failure>,
     /// Runs that have not been made.
     pub pending: Vec<String>,
-    /// What the runs warn of.
+    /// The warnings of the runs.
     pub warnings: Vec<Warning>,
 }
 

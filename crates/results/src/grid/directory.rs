@@ -1,11 +1,9 @@
 //! The directory of a grid: `grid.json`, `grid.parquet` and below `runs/` the
 //! directory of each run.
 //!
-//! `grid.json` is there from the beginning, so that a grid that was killed can
-//! be resumed; both files are renamed into place when they are whole. Which
-//! runs are done is asked of their directories, which are whole if they are
-//! there. Nothing in either file depends on the clock, nor on how many runs
-//! were made at a time.
+//! `grid.json` exists from the beginning, so a killed grid can be resumed. Both files are renamed into place
+//! when they are complete. The completed runs are known by their directories, which are always complete.
+//! Nothing in either file depends on the clock, or on the number of runs in parallel.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -36,7 +34,7 @@ pub const RUNS: &str = "runs";
 /// A file that is locked while somebody writes the grid.
 const LOCK: &str = ".lock";
 
-/// What the caller knows of a grid beyond its axes and seeds.
+/// The caller's information about a grid beyond its axes and seeds.
 #[derive(Clone, Debug)]
 pub struct About {
     pub name: String,
@@ -49,7 +47,7 @@ pub struct About {
     pub runs: Vec<RunAbout>,
 }
 
-/// What a grid knows of a run before it is made.
+/// The grid's information about a run before the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunAbout {
     pub seed: u64,
@@ -101,7 +99,7 @@ struct RunEntry<'a> {
     summary_xxh128: Option<&'a str>,
 }
 
-/// A grid's directory, which nobody else writes.
+/// A grid's directory, to which no other process writes.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -112,7 +110,7 @@ pub struct Directory {
 /// Makes the directory of a new grid, with a `grid.json` in which no run is done.
 ///
 /// # Errors
-/// Nothing can be written there, or anything but an empty directory is in the way.
+/// Nothing can be written there, or anything but an empty directory is in its place.
 ///
 /// # Panics
 /// If `about` does not have as many runs as the grid.
@@ -184,7 +182,7 @@ pub(crate) fn read_manifest(path: &Path, help: &str) -> Result<Value, Error> {
     integrity::manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, help)
 }
 
-/// In what a grid on disk differs from the one that is asked for, in words.
+/// The differences between a grid on disk and the requested one, in words.
 fn difference(before: &Value, grid: &Grid, about: &About) -> Option<String> {
     let nothing = vec![Entry::default(); about.runs.len()];
     let now =
@@ -247,7 +245,7 @@ impl Directory {
         self.path.join(RUNS).join(name)
     }
 
-    /// What of a run is there.
+    /// The stored part of a run.
     ///
     /// # Errors
     /// It is whole, and made from another scenario or by another version.
@@ -277,10 +275,10 @@ impl Directory {
         Err(Error::new(at, differs, help))
     }
 
-    /// Writes what has become of the runs: `grid.parquet`, then `grid.json`.
+    /// Writes the status of the runs: `grid.parquet`, then `grid.json`.
     ///
     /// # Errors
-    /// What the file system refuses. The older files are left then.
+    /// Errors of the file system. Then the older files remain.
     pub fn write(&self, grid: &Grid, about: &About, entries: &[Entry]) -> Result<(), Error> {
         let store_manifest = |files| {
             let manifest = manifest(grid, about, entries, files);
@@ -301,7 +299,7 @@ impl Directory {
     }
 }
 
-/// What of a run of a grid is there.
+/// The stored part of a run of a grid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     Nothing,
@@ -332,7 +330,7 @@ impl Drop for Directory {
     }
 }
 
-/// Makes sure that nobody else writes the grid, where the file system can tell.
+/// Makes sure that no other process writes the grid, if the file system has locks.
 fn lock(target: &Path) -> Result<Option<File>, Error> {
     let path = target.join(LOCK);
     loop {

@@ -1,6 +1,5 @@
-//! A fingerprint of what a run reads, by which a resumed grid knows that
-//! nothing has changed: FNV-1a of 64 bits (Fowler, Noll and Vo). It finds
-//! accidents, not forgeries.
+//! A fingerprint of a run's input, by which a resumed grid detects changes: FNV-1a of 64 bits (Fowler, Noll
+//! and Vo). It finds accidents, not forgeries.
 
 use serde_json::Value;
 

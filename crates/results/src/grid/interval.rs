@@ -1,8 +1,8 @@
-//! What a metric does over seeds: its mean, and how far the seeds lie apart.
+//! A metric over seeds: its mean, and the spread of the seeds.
 
 use serde::Serialize;
 
-/// What stands beside a mean over seeds.
+/// The interval beside a mean over seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Interval {

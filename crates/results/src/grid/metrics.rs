@@ -1,13 +1,12 @@
-//! What is compared between runs. A metric is read from `summary.json`: a run
-//! that has just been made and one that a resumed grid finds on disk give the
-//! same value in the same way.
+//! The metrics that are compared between runs. A metric is read from `summary.json`, so a new run and one
+//! that a resumed grid finds on disk give the same value.
 
 use serde_json::Value;
 
 use crate::columns::Column;
 use crate::statistics::ALL;
 
-/// What a metric counts, and hence how it is stored and shown.
+/// The quantity of a metric, which determines how it is stored and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A number of things.
@@ -155,7 +154,7 @@ impl Row {
     /// Reads a run's numbers from its `summary.json`.
     ///
     /// # Errors
-    /// What is missing there, in words.
+    /// The missing part, in words.
     pub fn read(summary: &Value) -> Result<Self, String> {
         let missing = |what: &str| format!("its summary has no {what}");
         let groups = summary["sizes"].as_array();

@@ -25,8 +25,8 @@ pub struct Axis {
     pub key: String,
     /// Its values as written, in the order given.
     pub values: Vec<String>,
-    /// The values are names of variants rather than values of a key: what they
-    /// set is the caller's matter, and no override of this grid.
+    /// The values are names of variants rather than values of a key: the caller decides their settings, and
+    /// they are no override of this grid.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
 }
@@ -41,19 +41,19 @@ impl Axis {
 /// Which runs there are.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Grid {
-    /// What is varied; without axes there is one point.
+    /// The varied keys; without axes there is one point.
     pub axes: Vec<Axis>,
     /// The seeds of each point; empty if the scenario says it.
     pub seeds: Vec<u64>,
 }
 
 impl Grid {
-    /// Number of points; `None` beyond what a `usize` holds.
+    /// Number of points; `None` beyond a `usize`.
     pub fn points(&self) -> Option<usize> {
         self.axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.values.len()))
     }
 
-    /// Number of runs; `None` beyond what a `usize` holds.
+    /// Number of runs; `None` beyond a `usize`.
     pub fn runs(&self) -> Option<usize> {
         self.points()?.checked_mul(self.per_point())
     }
@@ -104,8 +104,8 @@ impl Grid {
         parts.join(", ")
     }
 
-    /// The name of a run's directory: its number from 1, then what it is, in
-    /// characters that every file system takes: `07_load=0.8_seed=2`.
+    /// The name of a run's directory: its number from 1, then its values, in characters that every file
+    /// system accepts: `07_load=0.8_seed=2`.
     pub fn name(&self, run: usize) -> String {
         let width = self.runs().map_or(1, |n| n.to_string().len());
         let heads = self.heads();
@@ -122,8 +122,8 @@ impl Grid {
         format!("{:0width$}{what}", run + 1)
     }
 
-    /// A short name for each axis: the last part of its key that tells it from
-    /// the others (`load`, or `0.load` and `1.load`).
+    /// A short name for each axis: the shortest end of its key that distinguishes it from the others (`load`,
+    /// or `0.load` and `1.load`).
     pub fn heads(&self) -> Vec<String> {
         let tail = |key: &str, parts: usize| {
             let all: Vec<&str> = key.split('.').collect();

@@ -1,6 +1,5 @@
-//! The comparison as text: a row per point, over several seeds with the
-//! interval beneath each mean. What does not fit side by side goes into
-//! further tables beneath, each with the values of the axes.
+//! The comparison as text: a row per point, over several seeds with the interval below each mean. Columns
+//! that do not fit side by side go into further tables below, each with the values of the axes.
 
 use super::Grid;
 use super::compare::{Comparison, Point};
@@ -14,7 +13,7 @@ const VALUE: usize = 24;
 /// Most runs that are named in a remark, and most warnings that are shown.
 const LISTED: usize = 6;
 
-/// A column: its head, and per point the mean and what stands beneath it.
+/// A column: its head, and per point the mean and the interval below it.
 struct Column {
     head: String,
     align: Align,
@@ -141,7 +140,7 @@ pub(crate) fn shown(x: f64, unit: Unit) -> String {
     }
 }
 
-/// `axes` with as many of `metrics` beside them as fit, then the rest in the same way.
+/// `axes` with as many of `metrics` beside them as fit, then tables with the others.
 fn blocks(axes: &[Column], metrics: Vec<Column>) -> Vec<String> {
     let width = |c: &Column| {
         let cells = c.cells.iter().flat_map(|(a, b)| [a, b]).chain([&c.head]);
@@ -177,7 +176,7 @@ fn lines(axes: &[Column], metrics: &[&Column]) -> String {
     aligned(&rows, &columns.iter().map(|c| c.align).collect::<Vec<_>>())
 }
 
-/// What is to be said about single runs.
+/// Remarks about single runs.
 fn remarks(c: &Comparison, all: usize) -> String {
     let mut text = String::new();
     let mut remark = |level: &str, what: &str| text.push_str(&wrapped(&format!("{level}: "), "  ", what));

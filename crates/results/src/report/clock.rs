@@ -12,7 +12,7 @@ use crate::storage::Error;
 /// Bins of a run, from 0 to its end.
 pub const BINS: usize = 200;
 
-/// What stands for a level in a string of levels: 0 for nothing, 63 for all.
+/// The characters for levels in a string of levels: 0 for nothing, 63 for all.
 const LEVELS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
 
 /// Which time is in which bin.
@@ -29,8 +29,8 @@ impl Clock {
         Self { bins: BINS, end_ps }
     }
 
-    /// Of the run at `path` that ended at `end_ps`. A run that stands still long before its end,
-    /// after a deadlock or its last flow, is followed a little beyond the last change alone.
+    /// Of the run at `path` that ended at `end_ps`. If a run is idle long before its end, after a deadlock or
+    /// its last flow, the clock ends a little after the last change.
     ///
     /// # Errors
     /// Its files are damaged.
@@ -42,7 +42,7 @@ impl Clock {
         };
         let flows = most(DataFile::Flows, &["start_ps", "delivered_ps", "completed_ps"])?;
         let pauses = most(DataFile::Pauses, &["from_ps", "until_ps"])?;
-        // Without samples nobody knows what unfinished flows did.
+        // Without samples the activity of unfinished flows is unknown.
         let samples = last_sample(path)?.unwrap_or(end_ps);
         let last = flows.max(pauses).max(samples);
         let followed = last.saturating_add(last / 4);
@@ -59,7 +59,7 @@ impl Clock {
         self.begin(bin + 1) - self.begin(bin)
     }
 
-    /// The bin of a time, the last one that begins no later; the last of all for what is later.
+    /// The bin of a time, the last one that begins no later; the last bin for all later times.
     pub fn bin(&self, ps: u64) -> usize {
         if self.end_ps == 0 {
             return 0;
@@ -90,7 +90,7 @@ fn last_sample(path: &Path) -> Result<Option<u64>, Error> {
     Ok(last)
 }
 
-/// Values as a letter each: their share of `whole` in 63rds, at least one for what is not 0.
+/// Values as a letter each: their share of `whole` in 63rds, at least one for a value above 0.
 pub fn levels(values: impl Iterator<Item = (u64, u64)>) -> String {
     let level = |(value, whole): (u64, u64)| {
         let share = u128::from(value.min(whole)) * 63 / u128::from(whole.max(1));

@@ -43,7 +43,7 @@ pub struct Port {
     pub rate_bps: u64,
     /// One-way delay in picoseconds.
     pub delay_ps: u64,
-    /// What left it, in bytes, of any kind.
+    /// Bytes of any kind that left it.
     pub bytes: u64,
     /// Most that one of its egress queues held, in bytes.
     pub queue_peak: u64,
@@ -54,7 +54,7 @@ pub struct Port {
 /// Devices of one tier, by their names or their distance from the hosts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Layer {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     pub nodes: usize,
     /// The device that was fullest in proportion to its memory; null if none held anything.
@@ -155,8 +155,8 @@ fn fuller(a: (u64, u64), b: (u64, u64)) -> bool {
     u128::from(a.0) * u128::from(b.1.max(1)) >= u128::from(b.0) * u128::from(a.1.max(1))
 }
 
-/// What comes first in a layer's name, and hence their order: the tier that names such as `S1.3`
-/// say, else the distance from the hosts.
+/// The first part of a layer's name, which determines the order: the tier in names such as `S1.3`, otherwise
+/// the distance from the hosts.
 fn tier(node: &Node, distance: usize) -> (usize, String) {
     let numbered = |prefix: &str| prefix.strip_prefix('S').and_then(|n| n.parse::<usize>().ok());
     match (node.kind.as_str(), node.name.split_once('.')) {
@@ -206,7 +206,7 @@ fn layers(fabric: &mut Fabric, headrooms: &BTreeMap<String, (u64, u64)>) {
     fabric.layers = layers;
 }
 
-/// Links from each device to the nearest host; 0 for what no host reaches.
+/// Links from each device to the nearest host; 0 for a device that no host reaches.
 fn distances(fabric: &Fabric) -> Vec<usize> {
     let mut near: Vec<Vec<usize>> = vec![Vec::new(); fabric.nodes.len()];
     for port in &fabric.ports {

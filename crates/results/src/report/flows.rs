@@ -61,12 +61,12 @@ pub struct Cdf {
     /// The class, or `all`.
     pub class: String,
     pub flows: u64,
-    /// How many of them finished: what the rest is about.
+    /// Number of them that finished: the other values are about these.
     pub finished: u64,
     /// Completion times in picoseconds at equal steps of rank, by nearest rank: the
     /// first is that of one hundredth of the flows, the last the longest.
     pub fct_ps: Vec<u64>,
-    /// Slowdowns in the same way.
+    /// Slowdowns in the same form.
     pub slowdown: Vec<f64>,
 }
 

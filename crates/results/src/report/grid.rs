@@ -22,7 +22,7 @@ use crate::{human, integrity};
 pub struct Grid {
     /// Name of its scenario.
     pub name: String,
-    /// What was compared and what came out, in a few sentences.
+    /// The comparison and its result, in a few sentences.
     pub headline: String,
     /// Whether every run is done.
     pub complete: bool,
@@ -33,7 +33,7 @@ pub struct Grid {
     /// In the order of the axes, the last one fastest.
     pub points: Vec<Point>,
     pub runs: Vec<Made>,
-    /// What the runs warn of.
+    /// The warnings of the runs.
     pub warnings: Vec<Warning>,
     /// The scenario of the first run.
     pub scenario: Json,
@@ -79,7 +79,7 @@ pub struct Value {
     pub range: Option<(f64, f64)>,
     /// The mean as people read it.
     pub text: String,
-    /// The ends of the range, in the same way.
+    /// The ends of the range, in the same form.
     pub ends: Option<(String, String)>,
 }
 
@@ -143,7 +143,7 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
     })
 }
 
-/// What helps against a damaged grid.
+/// The correction for a damaged grid.
 const RESUME: &str = "Repeat the command of the grid with --resume; it reruns damaged runs.";
 
 /// A run, as `grid.json` lists it and as its directory has it.

@@ -8,7 +8,7 @@ use xoff_net::text::visible;
 
 use super::Document;
 
-/// What draws the page, as `make viewer` has built it.
+/// The program that draws the page, as `make viewer` has built it.
 const SCRIPT: &str = include_str!("viewer.js");
 const STYLE: &str = include_str!("viewer.css");
 /// Under which terms the libraries in it come.
@@ -27,7 +27,7 @@ pub fn page(document: &Document) -> String {
     let mut writer = serde_json::Serializer::with_formatter(&mut json, Visible);
     document.serialize(&mut writer).expect("a document is plain data");
     let json = String::from_utf8(json).expect("JSON is text");
-    // What is between the tags must not end them.
+    // The text between the tags must not end them.
     let json = json.replace('<', "\\u003c");
     let notice = NOTICE.replace("--", "- -");
     format!(
@@ -60,8 +60,8 @@ pub fn page(document: &Document) -> String {
     )
 }
 
-/// Writes JSON whose texts have their hidden characters made visible: names come from
-/// outside, and a page shows what it is given.
+/// Writes JSON whose texts have their hidden characters made visible: names come from outside, and a page
+/// shows them unchanged.
 struct Visible;
 
 impl Formatter for Visible {

@@ -1,10 +1,9 @@
-//! `xoff report`: one page of HTML for a run or a grid, from its directory alone.
+//! `xoff report`: one page of HTML for a run or a grid, only from its directory.
 //!
-//! This side reads the directory and makes one [`Document`] of it, bounded in size whatever
-//! the run was: time is cut into [`clock::BINS`] bins, and of what there may be too much of, the
-//! worst is kept and the rest counted in `left_out`. The words are those of `xoff run` and
-//! `xoff explain`. What draws it is `viewer/`: its bundle is embedded, so that building this
-//! needs nothing but Rust.
+//! This side reads the directory and makes one [`Document`] of it, of limited size for any run. Time is
+//! divided into [`clock::BINS`] bins. Of long lists only the worst entries are kept, and the rest is counted
+//! in `left_out`. The words are those of `xoff run` and `xoff explain`. `viewer/` draws it: its bundle is
+//! embedded, so this crate builds with only Rust.
 
 pub mod clock;
 pub mod fabric;
@@ -27,7 +26,7 @@ use crate::layout::PAGE;
 use crate::storage::Error;
 use crate::{explain, grid as grids, integrity, temporary};
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Document {

@@ -1,4 +1,4 @@
-//! Which ports were paused when, why, and for whose congestion: what the page replays.
+//! The paused ports over time, with reasons and congested ports: the page replays them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::data::DataFile;
 use crate::explain::read::{damaged, table};
 use crate::storage::Error;
 
-/// Most ports whose pauses are told over time.
+/// Maximum number of ports whose pauses are shown over time.
 const REPLAYED: usize = 400;
 
 /// Pauses of the run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Pauses {
     pub count: u64,
-    /// Whether the congested port behind them is known.
+    /// Whether the congested ports that caused them are known.
     pub roots_known: bool,
     /// Ports that were ever paused, whether or not they are in `ports`.
     pub paused_ports: usize,
@@ -36,13 +36,12 @@ pub struct PortPauses {
     pub paused_ps: u64,
     /// By bin, the share of it in which at least one queue was paused: see [`levels`].
     pub levels: String,
-    /// By stretches of bins that are alike: first bin, how many, the port that asked for the
-    /// pause, and the congested port or -1. Where there are several pauses in a bin, the one
-    /// that lasted longest.
+    /// By stretches of equal bins: first bin, count, the port that sent the pause, and the congested port or
+    /// -1. If there are several pauses in a bin, the one that lasted longest.
     pub reasons: Vec<(usize, usize, usize, i64)>,
 }
 
-/// What is known of a port while its pauses are read.
+/// The state of a port while its pauses are read.
 #[derive(Clone)]
 struct Found {
     count: u64,

@@ -16,11 +16,11 @@ const LISTED: usize = 10;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranking {
-    /// What it is of.
+    /// Its subject.
     pub title: String,
-    /// What its numbers are.
+    /// The meaning of its numbers.
     pub about: String,
-    /// Heads of the columns; the first is that of what is ranked.
+    /// Heads of the columns; the first is that of the ranked objects.
     pub heads: Vec<String>,
     pub rows: Vec<Row>,
 }
@@ -49,8 +49,8 @@ fn port(name: &str, cells: Vec<String>) -> Row {
     Row { flow: None, port: Some(name.into()), cells }
 }
 
-/// The tables of a run: what `xoff explain` found, or what the blocking oracle did; and the
-/// slowest flows, the ports that were paused longest, and the places that lost packets.
+/// The tables of a run: the findings of `xoff explain`, or of the blocking oracle; and the slowest flows, the
+/// ports that were paused longest, and the places that lost packets.
 pub fn of_run(
     fabric: &Fabric,
     flows: &Flows,

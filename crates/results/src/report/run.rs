@@ -23,15 +23,15 @@ use crate::summary::stop_words;
 pub struct Run {
     /// Name of its scenario.
     pub name: String,
-    /// What happened, in a few sentences.
+    /// The events, in a few sentences.
     pub headline: String,
     /// Whether the run came to its end.
     pub complete: bool,
     /// When it ended, in picoseconds of simulated time.
     pub end_ps: u64,
-    /// Names and values of what was run, as text.
+    /// Names and values of the input of the run, as text.
     pub facts: Vec<(String, String)>,
-    /// Names and values of what came out, as text.
+    /// Names and values of the results, as text.
     pub figures: Vec<(String, String)>,
     /// As in `summary.json`.
     pub verdicts: Json,
@@ -50,9 +50,9 @@ pub struct Run {
     pub deadlock: Option<Deadlock>,
     /// The worst of the run.
     pub rankings: Vec<Ranking>,
-    /// What `xoff explain` says; null if the run has kept no critical paths.
+    /// The output of `xoff explain`; null if the run has recorded no critical paths.
     pub stories: Option<Stories>,
-    /// What there was too much of, or what the run has not measured.
+    /// Lists that were shortened, and quantities that the run has not measured.
     pub left_out: Vec<String>,
     pub scenario: Json,
 }
@@ -61,7 +61,7 @@ pub struct Run {
 pub struct Deadlock {
     /// When it closed, in picoseconds.
     pub closed_ps: u64,
-    /// When the first of its queues went on all the same; null if they stood at the end.
+    /// When the first of its queues continued nevertheless; null if they were paused at the end.
     pub ended_ps: Option<u64>,
     /// Its ports: each waits for the next one, the last for the first.
     pub cycle: Vec<Held>,
@@ -72,7 +72,7 @@ pub struct Deadlock {
 pub struct Held {
     /// Position of the port.
     pub port: usize,
-    /// What it holds and may not send, in bytes.
+    /// The bytes that it holds and may not send.
     pub bytes: u64,
 }
 
@@ -214,7 +214,7 @@ fn figures(summary: &Json) -> Vec<(String, String)> {
     figures
 }
 
-/// What the page does not show, and why.
+/// The parts that the page does not show, and why.
 fn left_out(run: &Run) -> Vec<String> {
     let mut all = Vec::new();
     let listed = run.flows.rows.len() as u64;

@@ -1,4 +1,4 @@
-//! What happened, in a few sentences: the first thing that one reads.
+//! The events in a few sentences, which readers see first.
 
 use serde_json::Value as Json;
 
@@ -86,7 +86,7 @@ fn traffic(manifest: &Json) -> String {
     if names.is_empty() { String::new() } else { format!(" ({})", human::listed(&names)) }
 }
 
-/// All packets that were lost, for whatever reason.
+/// All packets that were lost, for any reason.
 pub fn lost(summary: &Json) -> u64 {
     let drops = summary["drops"].as_object();
     let counts = drops.into_iter().flatten().filter(|(key, _)| key.ends_with("_packets"));

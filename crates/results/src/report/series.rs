@@ -1,4 +1,4 @@
-//! What was measured over time.
+//! The measurements over time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::storage::Error;
 const SAMPLES: usize = 250;
 /// Most lines of a quantity.
 const LINES: usize = 8;
-/// Most devices, and most ports, whose filling is told over time.
+/// Maximum number of devices, and of ports, whose filling is shown over time.
 const FILLED: usize = 600;
 
 /// Everything that was sampled.
@@ -23,7 +23,7 @@ const FILLED: usize = 600;
 pub struct Series {
     /// When, in picoseconds.
     pub times_ps: Vec<u64>,
-    /// Samples that a point of a line stands for.
+    /// Samples in one point of a line.
     pub samples: usize,
     /// Lines, by quantity; of each the greatest.
     pub lines: Vec<Line>,

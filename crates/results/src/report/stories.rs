@@ -1,4 +1,4 @@
-//! What `xoff explain` says of the run, and of the flows and ports that one asks about first.
+//! The output of `xoff explain` about the run, and about the flows and ports of most interest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,8 +24,8 @@ pub struct Stories {
     pub ports: BTreeMap<String, String>,
 }
 
-/// Explains the run that was read from `path`: all of it, its slowest flows and worst victims,
-/// and the ports in `ports`, those to be told first before others.
+/// Explains the run that was read from `path`: all of it, its slowest flows and worst victims, and the ports
+/// in `ports`, which come before others.
 ///
 /// # Errors
 /// As `xoff explain` has them.
@@ -59,8 +59,8 @@ pub fn tell(path: &Path, run: &Run, ports: &[String]) -> Result<(Stories, Overvi
     Ok((stories, overview))
 }
 
-/// Flows in the order in which they are asked about: victims, then of each class the slowest and
-/// those that took longest without an end.
+/// Flows in the order of interest: victims, then of each class the slowest and the unfinished flows that
+/// lasted longest.
 fn asked_first(run: &Run, overview: &Overview) -> Vec<usize> {
     let mut order: Vec<usize> = overview.victims.iter().map(|victim| victim.head.flow).collect();
     let mut by_class: BTreeMap<&str, [Vec<(u64, usize)>; 3]> = BTreeMap::new();

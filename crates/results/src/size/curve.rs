@@ -18,8 +18,7 @@ pub fn drawn() -> Vec<&'static str> {
     SCHEMES.into_iter().filter(|scheme| line(scheme) == Some(scheme)).collect()
 }
 
-/// What each that is [`drawn`] needs from 10 km to 2,000 km, in MiB. A curve of formulas; see
-/// [`measured`].
+/// The need of each [`drawn`] scheme from 10 km to 2,000 km, in MiB. A curve of formulas; see [`measured`].
 pub fn curve(question: &Question) -> Figure {
     let (first, last) = ENDS;
     let at = |i: u64| first * 1_000 + i * (last - first) * 1_000 / (POINTS - 1);
@@ -50,7 +49,7 @@ fn figure(question: &Question, said: &str, lines: Vec<Line>) -> Figure {
     }
 }
 
-/// What the curves depend on besides, in a line.
+/// The other parameters of the curves, in a line.
 fn settings(question: &Question) -> String {
     let mut said = format!(
         "formulas: packets up to {}, slot {}, processing time {}, XOFF {}",

@@ -39,7 +39,7 @@ pub fn render(name: &str, report: &Report) -> String {
     text
 }
 
-/// Needs that differ in their place alone, together, in the order of the first of each.
+/// Needs that differ only in their place, together, in the order of the first of each.
 fn groups(needs: &[Need]) -> Vec<Vec<&Need>> {
     let mut groups: Vec<Vec<&Need>> = Vec::new();
     let alike = |a: &Need, b: &Need| {

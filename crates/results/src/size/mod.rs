@@ -1,4 +1,4 @@
-//! What links need, for people and programs: the answers of `xoff size`.
+//! The needs of links, for people and programs: the output of `xoff size`.
 
 pub mod curve;
 pub mod links;
@@ -15,9 +15,9 @@ pub use text::render;
 /// Everything that is said of one scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What it needs on the link.
+    /// Its need on the link.
     pub sizing: Sizing,
-    /// How far the buffer that was asked about reaches.
+    /// The distance for which the given buffer is enough.
     pub reach: Option<Reach>,
     /// How far its frames reach at most, where they limit it.
     pub format_reach: Option<Reach>,
@@ -37,7 +37,7 @@ pub fn rows(question: &Question, distance: Length, buffer: Option<Bytes>) -> Vec
     SCHEMES.iter().map(row).collect()
 }
 
-/// The answer as JSON; docs/SIZE.md has its keys.
+/// The result as JSON; docs/SIZE.md has its keys.
 pub fn json(question: &Question, distance: Length, buffer: Option<Bytes>) -> Value {
     let link = question.link(distance);
     let schemes: Vec<Value> =

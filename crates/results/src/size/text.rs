@@ -1,4 +1,4 @@
-//! The answer as a table, and each formula with its terms below it.
+//! The result as a table, and each formula with its terms below it.
 
 use super::{Row, bdp, binary, distance, reached, rows, size};
 use crate::human;
@@ -44,8 +44,8 @@ fn yes(it: bool) -> String {
     if it { "yes" } else { "no" }.into()
 }
 
-/// A share of the link as a percentage, down to what matters of it. What is beyond all of it a
-/// note says.
+/// A share of the link as a percentage, with only significant digits. A note names the case of more than the
+/// whole link.
 fn percent(share: f64) -> String {
     match 100.0 * share {
         p if p >= 100.0 => ">= 100%".into(),

@@ -301,7 +301,7 @@ pub fn blocked(plan: &Plan) -> Outcome {
     };
     flows[2] = flow(40, 1, 2, 0, 1);
     flows[4] = flow(0, 4, 0, 3, 4);
-    // One of the pauses that it waits for names a port on its way.
+    // One of the pauses for which it waits names a port on its path.
     flows[5] = flow(10, 20, 0, 5, 15);
     let place = |pauses, own, victim, source_own, source_victim, named_victim| Blame {
         pauses,

@@ -1,10 +1,9 @@
 //! DCQCN (Zhu et al., *Congestion Control for Large-Scale RDMA Deployments*,
 //! SIGCOMM 2015), also as NICs and the field's simulators run it.
 //!
-//! A switch marks packets (congestion point). The receiver answers marked
-//! packets with congestion notifications, CNPs (notification point). The sender
-//! keeps for each flow (reaction point) its current rate R_C, a target rate R_T
-//! and α, the estimate of how congested the path is:
+//! A switch marks packets (congestion point). The receiver sends congestion notification packets, CNPs, for
+//! marked packets (notification point). The sender keeps for each flow (reaction point) its current rate R_C,
+//! a target rate R_T and α, the estimate of the path's congestion:
 //!
 //! ```text
 //!   α update      every alpha_timer:  α ← (1 − g)·α + g if a CNP has come since, else (1 − g)·α
@@ -32,12 +31,10 @@
 //! all of them before a CNP that arrives then and before a packet that leaves
 //! then.
 //!
-//! There are no timer events: the state stands at the time when it was last
-//! touched, and is advanced to the present when a CNP comes or a packet leaves.
-//! Ticks that change nothing are skipped, so that a flow that was silent for
-//! long costs no more; whether one asks once or often makes no difference to the
-//! last bit. Arithmetic is IEEE addition, multiplication, division and rounding
-//! up, the same everywhere. An α below 2⁻⁶⁴ is taken for 0.
+//! There are no timer events: the state belongs to the time of its last update, and advances to the present
+//! when a CNP arrives or a packet leaves. Ticks that change nothing are skipped, so a long pause of a flow
+//! costs no more. The number of queries does not change a single bit of the result. Arithmetic is IEEE
+//! addition, multiplication, division and rounding up, the same everywhere. An α below 2⁻⁶⁴ counts as 0.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::Time;
@@ -48,8 +45,8 @@ const NOTHING: f64 = 1.0 / (1u128 << 64) as f64;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DcqcnParams {
     pub reaction: Reaction,
-    /// Least time between two CNPs of a flow, in picoseconds. 0: no packets of
-    /// their own, each ACK tells whether what it answers was marked.
+    /// Least time between two CNPs of a flow, in picoseconds. 0: no CNPs; each ACK says whether its data
+    /// packet was marked.
     pub cnp_interval: Time,
     /// Bytes of a CNP on the wire.
     pub cnp_size: u32,
@@ -125,17 +122,17 @@ impl ReactionPoint {
         }
     }
 
-    /// R_C at the time that the state stands at.
+    /// R_C at the time of the state.
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// R_T at the time that the state stands at.
+    /// R_T at the time of the state.
     pub fn target(&self) -> f64 {
         self.target
     }
 
-    /// α at the time that the state stands at.
+    /// α at the time of the state.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }
@@ -169,8 +166,8 @@ impl ReactionPoint {
         self.active = true;
     }
 
-    /// A packet of `size` wire bytes leaves. Answers how long the next one of
-    /// this flow must wait from now on, in picoseconds; `None` at line rate.
+    /// Counts a sent packet of `size` wire bytes. Returns how long the next one of this flow must wait from
+    /// now on, in picoseconds; `None` at line rate.
     #[inline]
     pub fn on_sent(&mut self, params: &DcqcnParams, now: Time, size: u32) -> Option<Time> {
         if !self.active {
@@ -277,13 +274,13 @@ impl ReactionPoint {
 pub struct NotificationPoint {
     /// The next CNP may go from this time on.
     next: Time,
-    /// A marked packet has come since the last answer.
+    /// Whether a marked packet has arrived since the last ACK or NACK.
     marked: bool,
 }
 
 impl NotificationPoint {
-    /// A marked packet arrived. Answers whether a CNP goes back at once. (With
-    /// an interval of 0, the next answer carries the news instead.)
+    /// A marked packet arrived. Returns whether to send a CNP at once. (With an interval of 0, the next ACK
+    /// or NACK reports the mark instead.)
     pub fn on_marked(&mut self, params: &DcqcnParams, now: Time) -> bool {
         if params.cnp_interval == 0 {
             self.echo();
@@ -296,12 +293,12 @@ impl NotificationPoint {
         goes
     }
 
-    /// A marked packet arrived, and the next answer carries the news.
+    /// A marked packet arrived, and the next ACK or NACK reports the mark.
     pub fn echo(&mut self) {
         self.marked = true;
     }
 
-    /// An ACK or NACK goes back. Answers whether it says that marked packets came.
+    /// An ACK or NACK is sent. Returns whether it reports marked packets.
     pub fn on_answer(&mut self) -> bool {
         std::mem::take(&mut self.marked)
     }
@@ -386,9 +383,9 @@ mod tests {
         assert_eq!(at(&mut rp, &p, 914 * US).0, second / 2.0 + line / 2.0);
     }
 
-    /// CNPs without end from 0 on: α stays 1 from its first update with a CNP
-    /// (the first has none), each look of 4 us cuts by α/2, the target stays at
-    /// the line (no increase between), and R_min holds.
+    /// Continuous CNPs from 0 on: α stays 1 from its first update with a CNP (the first has none), each check
+    /// after 4 us reduces the rate by α/2, the target stays at line rate (no increase between), and R_min
+    /// holds.
     #[test]
     fn a_storm_of_notifications_reaches_the_minimum() {
         let p = periodic();

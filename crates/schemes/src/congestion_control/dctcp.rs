@@ -1,23 +1,22 @@
 //! DCTCP (Alizadeh et al., SIGCOMM 2010) with a rate in the place of a window, as
 //! a scheme of RoCE NICs: that of HPCC's evaluation and its public simulator.
 //!
-//! Switches mark by one threshold (K_min = K_max), and each answer says whether
-//! what it answers was marked. A sender keeps the rate R and α, the estimate of
-//! the share of marked packets. It looks once per round trip: a round ends with
-//! the first answer that acknowledges a packet sent after the round began.
+//! Switches mark by one threshold (K_min = K_max), and each ACK says whether its data packet was marked. A
+//! sender keeps the rate R and α, the estimate of the share of marked packets. It updates α once per round
+//! trip: a round ends with the first ACK that acknowledges a packet sent after the round began.
 //!
 //! ```text
-//!   for each answer:   F counts the packets that marked answers acknowledge, of all
+//!   for each ACK:      F is the share of the packets that marked ACKs acknowledge
 //!     round ends:      α ← (1 − g)·α + g·F;  F ← 0;  the next round begins
-//!     reduced, and something sent since then is acknowledged:  no longer reduced
+//!     reduced, and a packet sent since then is acknowledged:  no longer reduced
 //!     marked, and not reduced:      R ← max(R·(1 − α/2), R_min);  reduced
 //!     round ends, and not reduced:  R ← min(R + R_AI, line rate)
 //! ```
 //!
-//! α begins at 1 (so does RFC 8257's, §3.2), and the first round, which ends with
-//! the first answer, leaves it. With one ACK per packet and without loss the public
-//! simulator's count (answers, over the packets in flight when the round began,
-//! and one) is the same. An answer that acknowledges nothing counts as no packet.
+//! α begins at 1 (so does RFC 8257's, §3.2), and the first round, which ends with the first ACK, does not
+//! change it. With one ACK per packet and without loss the public simulator's count (ACKs, over the packets
+//! in flight when the round began, and one) is the same. An ACK or NACK that acknowledges nothing counts as
+//! no packet.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::Time;
@@ -31,10 +30,10 @@ pub struct DctcpParams {
     pub minimum_rate: Step,
 }
 
-/// An answer that came.
+/// An ACK or NACK that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Everything below is acknowledged, by this answer or earlier ones.
+    /// All packets below are acknowledged, by this control packet or earlier ones.
     pub acknowledged: u32,
     /// The next packet that will be sent.
     pub next: u32,
@@ -49,9 +48,9 @@ pub struct Sender {
     rate: f64,
     line: f64,
     alpha: f64,
-    /// Acknowledged before the last answer.
+    /// Acknowledged before the last ACK or NACK.
     acknowledged: u32,
-    /// Packets acknowledged in this round, and those of them by marked answers.
+    /// Packets acknowledged in this round, and the part of them that marked ACKs acknowledged.
     packets: u32,
     marked: u32,
     /// The round ends when more than this is acknowledged.
@@ -76,13 +75,13 @@ impl Sender {
         self.alpha
     }
 
-    /// A packet of `size` wire bytes leaves. Answers how long the next one must
-    /// wait, in picoseconds; `None` at line rate.
+    /// Counts a sent packet of `size` wire bytes. Returns how long the next one must wait, in picoseconds;
+    /// `None` at line rate.
     pub fn on_sent(&self, size: u32) -> Option<Time> {
         (self.rate < self.line).then(|| gap_at(size, self.rate))
     }
 
-    /// An answer has come.
+    /// An ACK or NACK has arrived.
     pub fn on_answer(&mut self, params: &DctcpParams, answer: Answer) {
         let newly_acknowledged = answer.acknowledged.saturating_sub(self.acknowledged);
         self.acknowledged += newly_acknowledged;
@@ -172,12 +171,12 @@ mod tests {
         }
     }
 
-    /// An answer that acknowledges nothing new, and one that goes for several packets.
+    /// An ACK that acknowledges nothing new, and one for several packets.
     #[test]
     fn packets_count_not_answers() {
         let mut s = Sender::new(100_000_000_000);
         s.on_answer(&PARAMS, Answer { acknowledged: 2, next: 10, marked: false });
-        // Of the packets up to 12, 3 are acknowledged by a marked answer.
+        // Of the packets up to 12, a marked ACK acknowledges 3.
         s.on_answer(&PARAMS, Answer { acknowledged: 5, next: 13, marked: true });
         s.on_answer(&PARAMS, Answer { acknowledged: 5, next: 5, marked: true });
         s.on_answer(&PARAMS, Answer { acknowledged: 12, next: 20, marked: false });

@@ -1,11 +1,10 @@
 //! HPCC (Li et al., *HPCC: High Precision Congestion Control*, SIGCOMM 2019).
 //!
-//! Each device that forwards a data packet adds to it what it knows of the link
-//! that the packet leaves by ([`Hop`]): the time, the bytes sent so far, the bytes
-//! still queued, and the rate B. The answer brings all of it back. The sender keeps
-//! what came last as L, and from both works out U, how much of the busiest link is
-//! in use: the bytes in flight over B·T, with T the base round-trip time. It aims
-//! at U = η. Algorithm 1 of the paper:
+//! Each device that forwards a data packet adds to it the state of the link by which the packet leaves
+//! ([`Hop`]): the time, the bytes sent so far, the bytes still queued, and the rate B. The ACK carries all of
+//! it to the sender. The sender keeps the last state as L. From both it computes U, the utilisation of the
+//! busiest link: the bytes in flight over B·T, with T the base round-trip time. It aims at U = η. Algorithm 1
+//! of the paper:
 //!
 //! ```text
 //!   1  MeasureInflight(ack):
@@ -22,14 +21,12 @@
 //!  27    R = W/T;  L = ack.L
 //! ```
 //!
-//! Here everything is written for the rate R = W/T, as in the authors' simulator: R_c
-//! and R_AI in the place of W_c and W_AI, R between a minimum and the line rate, where
-//! it begins. U begins at 1. The first answer of a flow only fills L. So does the
-//! first one whose packet took another way, which the paper's header tells by the
-//! switches' numbers (pathID) and a [`Hop`] by its port. Without `fast_reaction`
-//! nothing happens in line 25 (the authors' simulator has that as an option).
-//! Telemetry is exact: times in picoseconds and bytes one by one, where the paper's
-//! header has 24 bits of nanoseconds and rounds lengths.
+//! Here everything is written for the rate R = W/T, as in the authors' simulator: R_c and R_AI in the place
+//! of W_c and W_AI, R between a minimum and the line rate, where it begins. U begins at 1. The first ACK of a
+//! flow only fills L. So does the first one whose packet took another path, which the paper's header detects
+//! by the switches' numbers (pathID) and a [`Hop`] by its port. Without `fast_reaction` nothing happens in
+//! line 25 (the authors' simulator has that as an option). Telemetry is exact: times in picoseconds and bytes
+//! one by one, where the paper's header has 24 bits of nanoseconds and rounds lengths.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::{SECOND, Time};
@@ -43,25 +40,24 @@ pub struct HpccParams {
     /// W_AI/T.
     pub additive_increase: Step,
     pub minimum_rate: Step,
-    /// The rate (but not R_c) follows every answer, instead of one per round trip.
+    /// The rate (but not R_c) follows every ACK, instead of one per round trip.
     pub fast_reaction: bool,
     /// T, in picoseconds, above 0.
     pub base_rtt: Time,
-    /// Most hops that a packet has room to tell of.
+    /// The maximum number of hops in a packet's telemetry.
     pub hops: u8,
-    /// Bytes that telemetry takes in each data packet and in each answer; they are
-    /// part of the packets' sizes.
+    /// Bytes of telemetry in each data packet and in each ACK; they are part of the packets' sizes.
     pub telemetry: u32,
 }
 
-/// What a device tells of a link, when a packet begins to leave by it.
+/// The state of a link that a device reports, when a packet begins to leave by it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hop {
     /// ts, in picoseconds.
     pub at: Time,
-    /// txBytes: bytes sent before this packet, of whatever kind.
+    /// txBytes: bytes of any kind sent before this packet.
     pub sent: u64,
-    /// qlen: bytes that wait behind this packet.
+    /// qlen: bytes that wait after this packet.
     pub queued: u64,
     /// B, in bits per second.
     pub rate: u64,
@@ -79,7 +75,7 @@ pub struct Sender {
     utilisation: f64,
     inc_stage: u32,
     last_update: u32,
-    /// L. It takes no memory before the first answer.
+    /// L. It takes no memory before the first ACK.
     last: Vec<Hop>,
 }
 
@@ -107,18 +103,18 @@ impl Sender {
         self.utilisation
     }
 
-    /// A packet of `size` wire bytes leaves. Answers how long the next one must
-    /// wait, in picoseconds; `None` at line rate.
+    /// Counts a sent packet of `size` wire bytes. Returns how long the next one must wait, in picoseconds;
+    /// `None` at line rate.
     pub fn on_sent(&self, size: u32) -> Option<Time> {
         (self.rate < self.line).then(|| gap_at(size, self.rate))
     }
 
-    /// An answer has come: everything below `acknowledged` is acknowledged, `next`
-    /// will be sent next, and the packet that is answered came by `hops`.
+    /// An ACK or NACK has arrived: all packets below `acknowledged` are acknowledged, `next` will be sent
+    /// next, and its data packet came by `hops`.
     pub fn on_answer(&mut self, params: &HpccParams, acknowledged: u32, next: u32, hops: &[Hop]) {
         let full = acknowledged > self.last_update;
         let same_way = self.last.iter().map(|h| h.port).eq(hops.iter().map(|h| h.port));
-        // Along one way nothing overtakes, so that time goes on; and the first answer fills L.
+        // Packets on one path stay in order, so time increases; and the first ACK fills L.
         if !same_way {
             self.last.clear();
             self.last.extend_from_slice(hops);
@@ -144,8 +140,7 @@ impl Sender {
         }
     }
 
-    /// Lines 1 to 10. Answers whether there was anything to measure: time must have
-    /// passed on some link.
+    /// Lines 1 to 10. Returns whether the measurement is valid: time must have passed on some link.
     fn measure(&mut self, params: &HpccParams, hops: &[Hop]) -> bool {
         let t = params.base_rtt as f64;
         let (mut most, mut over) = (0.0, 0);
@@ -203,18 +198,15 @@ mod tests {
 
     /// By hand. T = 10 us, two links.
     ///
-    /// - The first answer fills L.
-    /// - 5 us later, in the first round trip: link 1 has sent 31,250 B (half of what it
-    ///   could), link 2 all of 62,500 B with 25,000 B queued before and 50,000 B after:
-    ///   u = 1 + 25,000/125,000 = 1.2, τ = 5 us, U = 0.5·1 + 0.5·1.2 = 1.1. Not a full
-    ///   update: R = 100/(1.1/0.95) + 0.04 = 86.403636…, R_c stays 100.
-    /// - 20 us later, full: 100,000 B in 20 us on link 2 (0.4), no queue; link 1 sends
-    ///   125,000 B (0.5): τ is more than T, U = 0.5: R = 100/(0.5/0.95) + 0.04 is more
-    ///   than the line.
-    /// - 2 us later, full again: link 1 sends 25,000 B (1.0) with a standing queue of
-    ///   250,000 B (2.0), u = 3, U = 0.8·0.5 + 0.2·3 = 1.0: R = R_c = 100·0.95 + 0.04.
-    /// - 1 us later, fast: link 1 as before, u = 3: U = 0.9 + 0.3 = 1.2;
-    ///   R = 95.04/(1.2/0.95) + 0.04 = 75.28.
+    /// - The first ACK fills L.
+    /// - 5 us later, in the first round trip: link 1 has sent 31,250 B (half of its capacity), link 2 all of
+    ///   62,500 B with 25,000 B queued before and 50,000 B after: u = 1 + 25,000/125,000 = 1.2, τ = 5 us, U =
+    ///   0.5·1 + 0.5·1.2 = 1.1. Not a full update: R = 100/(1.1/0.95) + 0.04 = 86.403636…, R_c stays 100.
+    /// - 20 us later, full: 100,000 B in 20 us on link 2 (0.4), no queue; link 1 sends 125,000 B (0.5): τ is
+    ///   more than T, U = 0.5: R = 100/(0.5/0.95) + 0.04 is more than the line.
+    /// - 2 us later, full again: link 1 sends 25,000 B (1.0) with a standing queue of 250,000 B (2.0), u = 3,
+    ///   U = 0.8·0.5 + 0.2·3 = 1.0: R = R_c = 100·0.95 + 0.04.
+    /// - 1 us later, fast: link 1 as before, u = 3: U = 0.9 + 0.3 = 1.2; R = 95.04/(1.2/0.95) + 0.04 = 75.28.
     #[test]
     fn the_rate_follows_the_algorithm() {
         let p = params(0);
@@ -248,7 +240,7 @@ mod tests {
         near(s.rate(), 9.54e9);
         let mut rates = Vec::new();
         for i in 2..6u64 {
-            // Then at half of what it could send.
+            // Then at half of its capacity.
             let at = i * 10 * US;
             s.on_answer(&p, i as u32 + 1, i as u32 + 1, &[hop(1, at, 125_000 + (i - 1) * 62_500, 0)]);
             rates.push(s.rate());
@@ -259,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Another way, an answer that brings no news of time, and no fast reaction.
+    /// Another path, an ACK without newer times, and no fast reaction.
     #[test]
     fn what_cannot_be_compared_changes_nothing() {
         let p = HpccParams { fast_reaction: false, ..params(0) };

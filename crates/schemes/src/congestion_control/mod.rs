@@ -1,4 +1,4 @@
-//! Congestion controls: what sets a sender's rate.
+//! Congestion controls, which set a sender's rate.
 
 pub mod dcqcn;
 pub mod dctcp;
@@ -84,8 +84,8 @@ impl Step {
     }
 }
 
-/// How long the next packet must wait behind one of `size` wire bytes at `rate`
-/// bits per second, in picoseconds, rounded up.
+/// Time that the next packet must wait after one of `size` wire bytes at `rate` bits per second, in
+/// picoseconds, rounded up.
 #[inline]
 pub fn gap_at(size: u32, rate: f64) -> Time {
     (f64::from(size) * (8.0 * SECOND as f64) / rate).ceil() as Time

@@ -21,13 +21,11 @@
 //! get it, too (the paper has them in line 11 only); the rate stays between a
 //! minimum and the line rate, and a factor in line 14 is never negative.
 //!
-//! What is measured: the sender notes when a new data packet begins to leave, and
-//! measures when an answer acknowledges it (with `ack_every` above 1 that may be
-//! the answer to a later one). Then it notes the next new packet that it sends. So
-//! it keeps one number and one time, packets carry none, and rates change once per
-//! round trip. A packet that is sent again, or before which one is, is not
-//! measured: nobody could tell which of the two was acknowledged. The first
-//! measurement of a flow only sets prev_rtt.
+//! The measurement: the sender records the time when a new data packet begins to leave, and measures when an
+//! ACK covers it (with `ack_every` above 1 that may be the ACK of a later packet). Then it records the next
+//! new packet. So it keeps one number and one time, packets carry none, and rates change once per round trip.
+//! It does not measure a retransmitted packet, or one after a retransmission: the ACK could belong to either
+//! copy. The first measurement of a flow only sets prev_rtt.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::Time;
@@ -38,10 +36,9 @@ pub struct TimelyParams {
     pub ewma: f64,
     /// β, the share of a decrease; above 0, at most 1.
     pub beta: f64,
-    /// T_low, in picoseconds: below it the rate grows whatever the gradient.
+    /// T_low, in picoseconds: below it the rate grows for any gradient.
     pub t_low: Time,
-    /// T_high, in picoseconds, no less than T_low: above it the rate shrinks
-    /// whatever the gradient.
+    /// T_high, in picoseconds, no less than T_low: above it the rate shrinks for any gradient.
     pub t_high: Time,
     /// minRTT, in picoseconds, above 0: the unit of the gradient.
     pub min_rtt: Time,
@@ -79,8 +76,8 @@ impl Sender {
         self.rate
     }
 
-    /// Packet `psn` of `size` wire bytes begins to leave, perhaps `again`. Answers
-    /// how long the next one must wait, in picoseconds; `None` at line rate.
+    /// Packet `psn` of `size` wire bytes begins to leave; `again` if it is a retransmission. Returns how long
+    /// the next one must wait, in picoseconds; `None` at line rate.
     pub fn on_sent(&mut self, now: Time, size: u32, psn: u32, again: bool) -> Option<Time> {
         match self.timed {
             None if !again => self.timed = Some((psn, now)),
@@ -90,7 +87,7 @@ impl Sender {
         (self.rate < self.line).then(|| gap_at(size, self.rate))
     }
 
-    /// Every packet below `acknowledged` has been acknowledged by an answer that came.
+    /// A control packet has arrived that acknowledges every packet below `acknowledged`.
     pub fn on_answer(&mut self, params: &TimelyParams, now: Time, acknowledged: u32) {
         if let Some((timed, left)) = self.timed
             && acknowledged > timed
@@ -174,12 +171,11 @@ mod tests {
         assert_eq!(s.on_sent(0, 1_000, 1, false), Some(160_000));
     }
 
-    /// By hand, α = 7/8, minRTT 20 us. The first measurement, of 60 us, changes nothing.
-    /// 64 us: rtt_diff = 3.5, gradient 0.175, factor 1 − 0.14 = 0.86, rate 86.
-    /// 64 us: rtt_diff = 0.4375, gradient 0.021875, factor 0.9825, rate 84.495.
-    /// 60 us: rtt_diff = 0.0546875 − 3.5 < 0: δ = 0.1, rate 84.595.
-    /// 1000 us: above T_high: factor 1 − 0.8·(1 − 0.5) = 0.6, rate 50.757.
-    /// 40 us: below T_low, whatever the gradient: rate 50.857.
+    /// By hand, α = 7/8, minRTT 20 us. The first measurement, of 60 us, changes nothing. 64 us: rtt_diff =
+    /// 3.5, gradient 0.175, factor 1 − 0.14 = 0.86, rate 86. 64 us: rtt_diff = 0.4375, gradient 0.021875,
+    /// factor 0.9825, rate 84.495. 60 us: rtt_diff = 0.0546875 − 3.5 < 0: δ = 0.1, rate 84.595. 1000 us:
+    /// above T_high: factor 1 − 0.8·(1 − 0.5) = 0.6, rate 50.757. 40 us: below T_low, for any gradient: rate
+    /// 50.857.
     #[test]
     fn the_rate_follows_the_algorithm() {
         let expected = [100.0, 86.0, 84.495, 84.595, 50.757, 50.857];
@@ -199,7 +195,7 @@ mod tests {
         }
     }
 
-    /// One packet is measured at a time; what is sent again, or behind a repeat, is not.
+    /// One packet is measured at a time; a retransmitted packet, or one after a retransmission, is not.
     #[test]
     fn what_is_measured() {
         let p = field();
@@ -209,11 +205,11 @@ mod tests {
         assert_eq!(s.timed, Some((0, 0)));
         s.on_answer(&p, 30 * US, 1);
         assert_eq!((s.timed, s.prev_rtt), (None, Some(30 * US)));
-        // Packet 1 was on its way already: packet 2 is next.
+        // Packet 1 was in flight already: packet 2 is next.
         s.on_answer(&p, 31 * US, 2);
         s.on_sent(40 * US, 1_000, 2, false);
         s.on_sent(41 * US, 1_000, 3, false);
-        // An answer that acknowledges nothing new.
+        // An ACK that acknowledges nothing new.
         s.on_answer(&p, 50 * US, 2);
         assert_eq!(s.timed, Some((2, 40 * US)));
         // Back to packet 2: neither it nor packet 3 is measured, but packet 4.

@@ -1,4 +1,4 @@
-//! What a scenario's fabric comes to, as plain data: sizes of packets, lanes, buffers and accounts.
+//! The fabric of a scenario, as plain data: sizes of packets, lanes, buffers and accounts.
 
 use super::keys::{Complaint, Setting};
 use super::seam::Headroom;
@@ -17,7 +17,7 @@ pub const ENDS: u32 = 1 << 31;
 pub const UNBOUNDED: Account =
     Account { reserve: 0, limit: Limit::Unlimited, resume: 0, resume_offset: 0, headroom: None, pool: None };
 
-/// What parameters are resolved on.
+/// The fabric for which parameters are resolved.
 pub struct Fabric<'f> {
     /// Nodes, ports and links; inner ports of slow hosts come last.
     pub topology: &'f Topology,
@@ -31,7 +31,7 @@ pub struct Fabric<'f> {
     pub fails: bool,
     /// Links lose or corrupt frames.
     pub loses: bool,
-    /// What [`Keys::tags`](super::keys::Keys::tags) has returned.
+    /// The result of [`Keys::tags`](super::keys::Keys::tags).
     pub tags: Option<Layout>,
 }
 
@@ -58,7 +58,7 @@ pub struct Routes<'r> {
     pub hops: &'r [u32],
     /// Each flow's, and then those after failures.
     pub flows: Vec<Route>,
-    /// For packets under way when links fail: old and new positions in `hops`.
+    /// For packets in flight when links fail: old and new positions in `hops`.
     pub moved: Vec<(u32, u32)>,
 }
 
@@ -117,7 +117,7 @@ pub enum Limit {
     Unlimited,
     /// So many bytes.
     Static(u64),
-    /// α times what is free of the shared pool, with α in 1/65536, and at most `cap` bytes.
+    /// α times the free bytes of the shared pool, with α in 1/65536, and at most `cap` bytes.
     Dynamic {
         /// α · 65536.
         alpha_q16: u64,
@@ -138,8 +138,8 @@ pub struct Red {
     /// The lengths are for a port of this rate in bits per second, and in
     /// proportion for others; 0: they hold for every port.
     pub per: u64,
-    /// A packet is marked when it leaves the queue, by what it leaves behind,
-    /// rather than when it joins it, by what it finds.
+    /// Whether a packet is marked when it leaves the queue, by the rest of the queue, rather than when it
+    /// joins it.
     pub at_dequeue: bool,
 }
 
@@ -161,15 +161,15 @@ impl Red {
 pub struct Buffer {
     /// All of it, in bytes.
     pub total: u64,
-    /// What the accounts share: the total less every account's headroom,
-    /// reserve and one packet (the one that crosses the threshold).
+    /// The bytes that the accounts share: the total less every account's headroom, reserve and one packet
+    /// (the one that crosses the threshold).
     pub shared: u64,
 }
 
 /// Buffers by node, and accounts by port and lane.
 pub type Memory = (Vec<Buffer>, Vec<Account>);
 
-/// What one ingress port grants one lane.
+/// The account of one ingress port for one lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Account {
     /// Guaranteed bytes, outside the shared pool.
@@ -181,7 +181,7 @@ pub struct Account {
     pub resume: u64,
     /// … or this many bytes below the threshold of the moment (dynamic limit).
     pub resume_offset: u64,
-    /// Room for what arrives after XOFF; `None` on lossy lanes.
+    /// Room for packets that arrive after XOFF; `None` on lossy lanes.
     pub headroom: Option<Headroom>,
     /// The buffer that it is charged to, an index into the plan's buffers, which it may
     /// share with the other lanes of its port; the node's if `None`.
@@ -217,8 +217,8 @@ impl PacketFormat {
     }
 }
 
-/// By port: when its device polls first, before `period`; `None` where nobody [`watches`]. Devices boot
-/// at different times, which the stream called `stream` draws.
+/// By port: the time of its device's first poll, before `period`; `None` where nothing [`watches`]. Devices
+/// boot at different times, which the stream `stream` draws.
 pub(super) fn first_polls(topology: &Topology, seed: u64, stream: &str, period: Time) -> Vec<Option<Time>> {
     let first = |node: NodeId| {
         let mut stream = Stream::new(seed, stream, node.into());
@@ -228,8 +228,8 @@ pub(super) fn first_polls(topology: &Topology, seed: u64, stream: &str, period: 
     topology.ports.iter().map(|p| polls[p.node as usize]).collect()
 }
 
-/// An error about a buffer; where its size is not written, what was written of its
-/// use is shown, or else the topology.
+/// An error about a buffer; if its size is not written, it shows the written key of its use, or otherwise the
+/// topology.
 pub fn at_buffer(cx: &Setting<'_>, key: &str, message: String, help: &str) -> Complaint {
     let taking = [
         "flow_control.headroom",

@@ -1,5 +1,5 @@
-//! Control frames between neighbours: what devices, oracles and captures ask of them. The registry has
-//! a line for each.
+//! Control frames between neighbours: the methods for devices, oracles and captures. The registry has a line
+//! for each.
 
 pub use super::registry::ControlFrame;
 use super::registry::each;
@@ -7,22 +7,22 @@ use xoff_wire::SMALLEST_FRAME;
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::queue_pause::{QueuePauseFrame, Target};
 
-/// A control frame of a scheme. As bytes it is what its own `emit` writes.
+/// A control frame of a scheme. Its own `emit` writes it as bytes.
 pub trait Frame {
     /// Bytes on the wire, check sequence included.
     fn length(&self) -> u32 {
         SMALLEST_FRAME
     }
 
-    /// What it does to the egress of the device that gets it.
+    /// The effect on the egress of the device that receives it.
     fn effect(&self) -> Effect;
 
-    /// Takes up what a `later` frame says, if one frame can say both; whether it has.
+    /// Adds the content of a `later` frame, if one frame can contain both; returns whether it has.
     fn merge(&mut self, _later: &ControlFrame) -> bool {
         false
     }
 
-    /// A frame that says what a PFC frame that `waits` says, and then what this frame says.
+    /// A frame with the content of the waiting PFC frame `waits`, and then that of this frame.
     fn join(&self, _waits: &PfcFrame) -> Option<ControlFrame> {
         None
     }
@@ -37,14 +37,14 @@ pub trait Frame {
         false
     }
 
-    /// What tests write down when it leaves `port`.
+    /// The text of tests when it leaves `port`.
     #[cfg(test)]
     fn note(&self, port: u32) -> String;
 }
 
-/// What a frame does to the egress of the device that gets it, by what a pause can stop
-/// ([`PauseScope`](super::PauseScope)). A port of the network is the number of its switch, and
-/// its own number there.
+/// The effect of a frame on the egress of the device that receives it, by the unit that a pause can stop
+/// ([`PauseScope`](super::PauseScope)). A port of the network is the number of its switch, and its own number
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing is stopped or restarted.
@@ -68,13 +68,13 @@ pub enum Effect {
         target: Target,
         pause: bool,
     },
-    /// What goes on through a port of the sender is stopped or restarted.
+    /// Packets that continue through a port of the sender are stopped or restarted.
     Onward {
         /// The port's number at the sender.
         port: u16,
         pause: bool,
     },
-    /// What goes through a congestion root is stopped or restarted.
+    /// Packets through a congestion root are stopped or restarted.
     Root {
         priority: u8,
         root: (u32, u16),
@@ -102,22 +102,21 @@ impl ControlFrame {
         each!(self, frame => frame.emit(source).to_vec())
     }
 
-    /// What it does to the egress of the device that gets it.
+    /// The effect on the egress of the device that receives it.
     pub fn effect(&self) -> Effect {
         each!(self, frame => frame.effect())
     }
 
-    /// Bytes on the wire beyond those of PFC: all of a frame that neither pauses nor resumes,
-    /// and of others what they are longer than 802.1Qbb's.
+    /// Bytes on the wire beyond those of PFC: all bytes of a frame that neither pauses nor resumes; of other
+    /// frames the bytes beyond the length of a frame of 802.1Qbb.
     pub fn beyond_pfc(&self) -> u32 {
         let pfc = if self.pauses().is_some() { PfcFrame::LENGTH } else { 0 };
         self.length().saturating_sub(pfc)
     }
 
-    /// Takes up what a `later` frame says, if one frame can say both: a PFC frame
-    /// speaks of every priority, and the newest word on each is what counts. The
-    /// device asks while this frame still waits for its wire, so that no frame
-    /// waits behind another of its kind. A frame that names a queue keeps its place.
+    /// Adds the content of a `later` frame, if one frame can contain both: a PFC frame has a value for every
+    /// priority, and the newest one counts. The device calls this while this frame still waits for its wire,
+    /// so no frame waits after another of its kind. A frame that names a queue keeps its place.
     pub fn merge(&mut self, later: &Self) -> bool {
         if let Self::Pfc(waits) = self
             && let Some(both) = each!(later, frame => frame.join(waits))
@@ -128,8 +127,8 @@ impl ControlFrame {
         each!(self, frame => frame.merge(later))
     }
 
-    /// Whether it leaves before one that waits: what hardware says goes before the messages
-    /// of control planes, and a pause before a check, so that no pause waits behind those.
+    /// Whether it leaves before a waiting one: frames of hardware go before messages of control planes, and a
+    /// pause before a check.
     pub fn overtakes(&self, waiting: &Self) -> bool {
         matches!(self, Self::Pfc(_)) && each!(waiting, frame => frame.yields())
     }
@@ -152,7 +151,7 @@ impl ControlFrame {
         }
     }
 
-    /// What tests write down when it leaves `port`.
+    /// The text of tests when it leaves `port`.
     #[cfg(test)]
     pub fn note(&self, port: u32) -> String {
         each!(self, frame => frame.note(port))

@@ -1,5 +1,5 @@
-//! The seam between a scheme and whoever reads scenarios: the keys of `[flow_control]`, what a scheme
-//! makes of them, and what it is told of the rest of the scenario.
+//! The seam between a scheme and the reader of scenarios: the keys of `[flow_control]`, the parameters that a
+//! scheme makes of them, and its view of the rest of the scenario.
 
 use super::fabric::Layout;
 use super::fabric::{Account, Buffer, Fabric, Lane, Memory, PacketFormat, Routes};
@@ -22,15 +22,14 @@ use xoff_net::units::{Bytes, Span, Threshold};
 pub const MEMORY: u64 = 16 << 30;
 /// Longest one-way delay of a link and longest response time: 1000 s.
 pub const LONGEST: Time = 1_000 * SECOND;
-/// Last time of the clock: 100 days. Sums of two times then fit 63 bits, which
-/// is what the files of a run hold.
+/// Last time of the clock: 100 days. The sum of two times then fits 63 bits, as in the files of a run.
 pub const LAST: Time = 100 * 86_400 * SECOND;
 /// Largest buffer: 1 EB. Sums over the accounts of a device fit 64 bits.
 pub const LARGEST: u64 = 1_000_000_000_000_000_000;
 /// The remedy of a value above it.
 pub const LARGEST_ALLOWED: &str = "the maximum is 1 EB";
 
-/// The keys of a scheme: what they refuse, and what they resolve to.
+/// The keys of a scheme: their errors, and their resolved parameters.
 ///
 /// A scheme writes the hooks that it uses. Those that it does not write are PFC's where it rests on PFC,
 /// and else do nothing.
@@ -83,13 +82,13 @@ pub trait Keys {
         Ok(())
     }
 
-    /// Whether packets change their priority on the way; then [`Keys::tags`] says how.
+    /// Whether packets change their priority on their path; then [`Keys::tags`] defines how.
     fn changes_priorities(&self) -> bool {
         false
     }
 
     /// The priorities that packets change to on `routes`; `starts` are those that are lossless before.
-    /// `inner` ports of slow hosts come behind those of `topology`.
+    /// `inner` ports of slow hosts come after those of `topology`.
     ///
     /// # Errors
     /// There are too few priorities.
@@ -164,7 +163,7 @@ pub trait Keys {
         Ok(None)
     }
 
-    /// PFC on some links only, whatever the priority: its keys, and by port whether its link is one.
+    /// PFC only on some links, for every priority: its keys, and by port whether its link is one.
     ///
     /// # Errors
     /// The scenario names them wrongly.
@@ -200,7 +199,7 @@ pub trait Keys {
         0
     }
 
-    /// Adds what a lossless account of `port` has to spare to PFC's headroom.
+    /// Adds the spare bytes of a lossless account of `port` to PFC's headroom.
     fn spare(&self, cx: &Setting<'_>, port: &Port, headroom: &mut Headroom) {}
 
     /// Makes some of the accounts share a buffer of their own; returns those buffers and whose they are.
@@ -226,7 +225,8 @@ pub trait Keys {
         None
     }
 
-    /// Refuses keys that links and lanes do not suit, and names those that may not do what is expected.
+    /// Returns an error for keys that do not suit links and lanes, and warns about keys that may have another
+    /// effect than expected.
     ///
     /// # Errors
     /// The first that is wrong.
@@ -251,7 +251,7 @@ pub trait Keys {
         false
     }
 
-    /// Whether an arbiter of flows goes with it.
+    /// Whether it is compatible with an arbiter of flows.
     fn suits_arbiter(&self) -> bool {
         false
     }
@@ -263,10 +263,10 @@ pub trait Keys {
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint>;
 }
 
-/// The node of a name; else what is wrong with the name, and what there is.
+/// The node of a name; otherwise the error of the name, and the existing names.
 pub type FindNode = fn(&Topology, &str) -> Result<NodeId, (String, String)>;
 
-/// What a scheme is told of the rest of the scenario.
+/// The view of a scheme on the rest of the scenario.
 pub struct Setting<'s> {
     /// The name by which the scenario asks for the scheme.
     pub scheme: &'static str,
@@ -298,7 +298,7 @@ pub struct Setting<'s> {
     pub host_buffer: u64,
     /// `switch.buffer`, in bytes.
     pub switch_buffer: Option<u64>,
-    /// What is allowed but may not be what the author of the scenario expects.
+    /// Allowed settings that may have another effect than the author expects.
     pub warnings: Vec<Warning>,
 }
 
@@ -354,7 +354,7 @@ pub fn alpha_q16(key: &str, alpha: f64) -> Result<u64, Complaint> {
     Ok((alpha * 65_536.0).round() as u64)
 }
 
-/// A number of bytes as the errors show it: rounded to what a reader can take in.
+/// A number of bytes for errors: rounded to a few digits.
 pub fn bytes(n: u64) -> String {
     let (unit, factor) = match n {
         0..10_000 => return format!("{n} B"),
@@ -380,10 +380,11 @@ pub(super) fn link(topology: &Topology, port: PortId) -> String {
     format!("the link of {} ({rate}, {delay})", topology.port_name(port))
 }
 
-/// What a queue may take in beyond what it holds: `given` in bytes or BDP of the network's longest link,
-/// and a largest packet at least.
+/// The bytes that a queue may take in beyond its present ones: `given` in bytes or BDP of the network's
+/// longest link, and a largest packet at least.
 pub(super) fn room(given: Option<Threshold>, topology: &Topology, packet: &PacketFormat) -> u64 {
-    // What a link carries until a pause is obeyed, so that no packet of a whole round trip is stopped.
+    // The bytes that a link carries until a pause takes effect, so no packet of a whole round trip is
+    // stopped.
     let room = given.unwrap_or(Threshold::Bdp(2_000));
     let most = topology.ports.iter().map(|p| room.resolve(p.rate, p.delay)).max();
     most.unwrap_or(0).max(packet.largest().into())
@@ -409,9 +410,9 @@ pub struct Complaint {
     pub shown: String,
     /// The key that is wrong.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What is allowed.
+    /// The allowed values.
     pub help: String,
 }
 
@@ -432,12 +433,12 @@ impl Complaint {
     }
 }
 
-/// Something in a scenario that is allowed but does not do what its author may expect.
+/// A setting that is allowed but may have another effect than the author expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// The key it is about, such as `flow_control.xoff`; empty for the whole.
     pub key: String,
-    /// What is the matter, as a sentence without its full stop.
+    /// The problem, as a sentence without its full stop.
     pub message: String,
 }
 
@@ -450,7 +451,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A scheme's own keys and those of PFC, which it rests on. Both stand in one table.
+/// A scheme's own keys and those of PFC, on which it is based. Both are in one table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct OnPfc<K> {
     /// The scheme's own.
@@ -485,8 +486,8 @@ pub trait Reader {
     /// Its keys.
     fn keys(&self) -> Vec<String>;
 
-    /// Gives the table, but for the keys in `without`, to `parse`; does nothing if there is no table.
-    /// `schema` is that of what is read.
+    /// Gives the table, except the keys in `without`, to `parse`; does nothing if there is no table. `schema`
+    /// is that of the parsed type.
     ///
     /// # Errors
     /// Those of `parse`.
@@ -497,7 +498,7 @@ pub trait Reader {
         parse: &mut dyn FnMut(ValueDeserializer<'_>) -> Result<(), toml::de::Error>,
     ) -> Result<(), Unread>;
 
-    /// Refuses `key`, which no scheme has, where those of `allowed` could stand.
+    /// Returns an error for `key`, which no scheme has, with the keys in `allowed`.
     fn unknown(&self, key: &str, allowed: &[&str]) -> Unread;
 }
 
@@ -516,7 +517,7 @@ impl dyn Reader + '_ {
     }
 }
 
-/// What a [`Reader`] has against a table: an error of its own type.
+/// A [`Reader`]'s error about a table: an error of its own type.
 #[derive(Debug)]
 pub struct Unread(pub Box<dyn Any>);
 
@@ -550,7 +551,7 @@ impl<K: DeserializeOwned + Default + JsonSchema> Table for OnPfc<K> {
         [names::<K>(), names::<PfcKeys>()]
     }
 
-    /// In two parts, neither of which knows what else is allowed.
+    /// In two parts, neither of which knows the other allowed keys.
     fn read(reader: &dyn Reader, passed: &[&'static str]) -> Result<Self, Unread> {
         let [own, shared] = Self::names();
         let known = |key: &str| own.contains(&key) || shared.contains(&key) || passed.contains(&key);
@@ -564,7 +565,7 @@ impl<K: DeserializeOwned + Default + JsonSchema> Table for OnPfc<K> {
     }
 }
 
-/// The default of keys is what an empty table says.
+/// The default of keys is the value of an empty table.
 macro_rules! default_keys {
     ($($keys:ident),*) => {
         $(impl Default for $keys {

@@ -8,11 +8,10 @@
 //!   egress:  pause taken for T;      resumed by its resume, or when T has passed
 //! ```
 //!
-//! All pauses that stand at a port are repeated together: the frames are then
-//! what a bitmap of the neighbour's queues would be, spread over frames of one
-//! queue each. They take at most a quarter of the link; if that makes them rarer
-//! than T, pauses end early, and never too late. When the link fails, the egress
-//! half forgets; when it is up again, the ingress half repeats at once.
+//! All active pauses of a port are repeated together: the frames are then like a bitmap of the neighbour's
+//! queues, distributed over frames of one queue each. They take at most a quarter of the link. If that makes
+//! them rarer than T, pauses end early, and never too late. When the link fails, the egress half clears its
+//! state; when it is up again, the ingress half repeats at once.
 
 use super::ControlFrame;
 use super::device::Queues;
@@ -29,10 +28,10 @@ pub(super) struct Lasting {
     priorities: Vec<u8>,
     /// Number of its first timer: two for each port, repeat and expiry.
     first: u32,
-    /// By ingress port: what is paused upstream, and who of this device wants it
-    /// (see [`Lasting::pause`]), by lane.
+    /// By ingress port: the paused upstream queues, and the holders on this device (see [`Lasting::pause`]),
+    /// by lane.
     sent: Vec<BTreeSet<(u8, Target, u32)>>,
-    /// By egress port: what is paused here, by lane, and until when.
+    /// By egress port: the paused queues here, by lane, and the ends of their pauses.
     obeyed: Vec<BTreeMap<(u8, Target), Time>>,
 }
 
@@ -78,8 +77,8 @@ impl Lasting {
         self.sent[port as usize].range(holders).next().is_some()
     }
 
-    /// Pauses `target` upstream of `port`. If several of this device want that,
-    /// each by a `holder` number of its own, it stands until the last one resumes it.
+    /// Pauses `target` upstream of `port`. If several holders of this device pause it, each by a `holder`
+    /// number of its own, it is paused until the last one resumes it.
     pub(super) fn pause(
         &mut self,
         device: &mut impl Queues,
@@ -124,7 +123,7 @@ impl Lasting {
         self.send(device, port, lane, target, false);
     }
 
-    /// Does what a frame says that arrived at `port`.
+    /// Applies a frame that arrived at `port`.
     pub(super) fn received(&mut self, device: &mut impl Queues, port: u32, frame: &QueuePauseFrame) {
         // A priority that this device does not use has no queue to pause.
         let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return };
@@ -166,7 +165,7 @@ impl Lasting {
         }
     }
 
-    /// Sends every pause that stands once more.
+    /// Sends every active pause once more.
     fn repeat(&mut self, device: &mut impl Queues, port: u32) {
         let mut standing: Vec<(u8, Target)> = self.sent[port as usize].iter().map(|s| (s.0, s.1)).collect();
         standing.dedup();
@@ -180,7 +179,7 @@ impl Lasting {
         }
     }
 
-    /// Resumes what has been paused for its time.
+    /// Resumes the targets whose time has passed.
     fn expire(&mut self, device: &mut impl Queues, port: u32) {
         let now = device.now();
         let obeyed = &mut self.obeyed[port as usize];
@@ -194,8 +193,7 @@ impl Lasting {
         }
     }
 
-    /// The link of `port` has failed: nobody is there who pauses. What is paused
-    /// upstream stays known.
+    /// The link of `port` has failed, so no neighbour pauses it. The upstream pauses remain recorded.
     pub(super) fn link_failed(&mut self, device: &mut impl Queues, port: u32, lane: u8) {
         let Some(obeyed) = self.obeyed.get_mut(port as usize) else { return };
         let ended: Vec<(u8, Target)> = obeyed.keys().filter(|o| o.0 == lane).copied().collect();

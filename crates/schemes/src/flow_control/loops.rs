@@ -1,4 +1,4 @@
-//! What all schemes that find deadlocks say of them.
+//! The common report of all schemes that find deadlocks.
 
 use xoff_kernel::time::Time;
 use xoff_net::human;
@@ -8,7 +8,7 @@ pub(super) fn mean(times: &[Time]) -> Option<Time> {
     times.iter().sum::<Time>().checked_div(times.len() as Time)
 }
 
-/// The row of the answer's totals: deadlocks found, when and where the first one was, and how long the
+/// The row in the totals of the results: deadlocks found, time and place of the first one, and how long the
 /// others took to be `over`.
 pub(super) fn row(
     found: u64,

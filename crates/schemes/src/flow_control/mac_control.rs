@@ -14,8 +14,8 @@ const PARAMETERS: usize = SMALLEST_BYTES - HEADER;
 /// A MAC control frame. While it waits for its wire, a later one of its opcode takes its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacControlFrame {
-    /// What it is: 0x0001 is PAUSE (Annex 31B), 0x0101 PFC (Annex 31D), which has a
-    /// [frame of its own](xoff_wire::pfc).
+    /// The kind of frame: 0x0001 is PAUSE (Annex 31B), 0x0101 PFC (Annex 31D), which has a [frame of its
+    /// own](xoff_wire::pfc).
     pub opcode: u16,
     /// In the order of the wire; zero beyond those that the opcode has.
     pub parameters: [u8; PARAMETERS],
@@ -23,7 +23,7 @@ pub struct MacControlFrame {
 }
 
 impl MacControlFrame {
-    /// The frame with these parameters, 44 bytes at most; `effect` is what they mean.
+    /// The frame with these parameters, 44 bytes at most; `effect` is their meaning.
     ///
     /// # Panics
     /// There are more.
@@ -44,7 +44,7 @@ impl MacControlFrame {
         bytes
     }
 
-    /// Reads a frame of this opcode, whose parameters mean what `effect` says; `None` if it is another.
+    /// Parses a frame of this opcode, whose parameters have the meaning `effect`; `None` if it is another.
     pub fn parse(bytes: &[u8], opcode: u16, effect: impl Fn(&[u8]) -> Effect) -> Option<Self> {
         let is = bytes.len() == SMALLEST_BYTES && bytes[..6] == MAC_CONTROL && bytes[12..14] == ETHERTYPE;
         let parameters = bytes.get(HEADER..).filter(|_| is && u16_at(bytes, 14) == opcode)?;

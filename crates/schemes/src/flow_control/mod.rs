@@ -1,8 +1,8 @@
 //! Flow controls, one folder or file each.
 //!
-//! [`seam`] has what a scheme and its device call of each other, [`device`] what a device gives a
-//! scheme, [`frame`] the frames between them, [`keys`] what scenarios say and [`fabric`] what it comes
-//! to, and [`registry`] a line for each scheme.
+//! [`seam`] has the calls between a scheme and its device, [`device`] the device's methods for a scheme,
+//! [`frame`] the frames between them, [`keys`] the keys of scenarios, [`fabric`] the resolved fabric, and
+//! [`registry`] a line for each scheme.
 
 pub mod bfc;
 pub mod bifrost;

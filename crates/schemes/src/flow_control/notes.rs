@@ -1,4 +1,4 @@
-//! A device for tests, which writes down what is asked of it.
+//! A device for tests, which records its calls.
 
 use super::device::{Causes, Device, Loops, Queues, Repair};
 use super::{ControlFrame, Crossing, Mode, Onward};
@@ -9,30 +9,30 @@ use xoff_wire::queue_pause::Target;
 pub struct Notes {
     pub now: Time,
     pub log: Vec<String>,
-    /// Answers of `active_queues` and `is_paused`.
+    /// Results of `active_queues` and `is_paused`.
     pub active: u32,
     pub paused: Vec<u16>,
-    /// Answers of `port_of` and `relay_port`.
+    /// Results of `port_of` and `relay_port`.
     pub ports: Vec<u32>,
     pub relays: Vec<u32>,
-    /// Answers of `onward`, by hop, and of `queue_bytes`, by port.
+    /// Results of `onward`, by hop, and of `queue_bytes`, by port.
     pub ways: Vec<Vec<u32>>,
     pub bytes: std::collections::BTreeMap<u32, u64>,
-    /// Answer of `backlog`.
+    /// Result of `backlog`.
     pub backlog: u64,
-    /// Answers of `waits`: ingress, egress and lane.
+    /// Results of `waits`: ingress, egress and lane.
     pub waiting: std::collections::BTreeSet<(u32, u32, u8)>,
-    /// Answers of `stored` and `received`, by port and lane.
+    /// Results of `stored` and `received`, by port and lane.
     pub stored: std::collections::BTreeMap<(u32, u8), u64>,
     pub received: std::collections::BTreeMap<(u32, u8), u64>,
-    /// Answers of `is_over`.
+    /// Results of `is_over`.
     pub over: std::collections::BTreeSet<(u32, u8)>,
-    /// Answers of `reroute` and `enlarge`.
+    /// Results of `reroute` and `enlarge`.
     pub rerouted: (u64, u64),
     pub enlarged: Option<u64>,
-    /// Answer of `shrink`.
+    /// Result of `shrink`.
     pub shrinks: bool,
-    /// Answer of `headroom`.
+    /// Result of `headroom`.
     pub headroom: (u64, u64),
 }
 

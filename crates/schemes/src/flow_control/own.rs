@@ -15,7 +15,7 @@ use xoff_outcome::report::{Facts, Records};
 /// Reads a table of a scenario, but for some keys.
 type Read = fn(&dyn Reader, &[&'static str]) -> Result<Arc<dyn AnyKeys>, Unread>;
 
-/// A scheme that is not built in: what a line of the registry says.
+/// A scheme that is not built in: the content of a line of the registry.
 #[derive(Clone, Copy)]
 pub struct OwnScheme {
     /// The name by which scenarios ask for it.
@@ -28,8 +28,8 @@ pub struct OwnScheme {
 }
 
 impl OwnScheme {
-    /// The scheme called `name`, which has the keys `K` and the state machine `M`; `about` is what
-    /// `xoff schemes` and the JSON Schema say of it.
+    /// The scheme `name`, with the keys `K` and the state machine `M`; `about` is its text in `xoff schemes`
+    /// and the JSON Schema.
     pub const fn new<K, M: Machine>(name: &'static str, about: &'static str) -> Self
     where
         K: Table + Keys + JsonSchema + Serialize + Debug + PartialEq + Send + Sync + 'static,

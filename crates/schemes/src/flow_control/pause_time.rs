@@ -26,9 +26,8 @@ pub(super) fn check_pause_time(given: Option<Span>) -> Result<(), Complaint> {
     time("pause_time", value)
 }
 
-/// The slowest of a network's own links: its port, and how long a pause must last
-/// there so that its repetition, sent after half of it and behind one largest
-/// packet, comes in time.
+/// The slowest of a network's own links: its port, and how long a pause must last there so that its
+/// repetition, sent after half of it and after one largest packet, comes in time.
 fn slowest(topology: &Topology, packet: &PacketFormat) -> Option<(PortId, Time)> {
     let frames = 2 * u64::from(packet.largest() + QueuePauseFrame::LENGTH);
     let of = |(port, p): (PortId, &Port)| (port, serialisation(frames, p.rate));

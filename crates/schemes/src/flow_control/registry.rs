@@ -53,11 +53,11 @@ use xoff_outcome::report::{Facts, Records};
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::queue_pause::QueuePauseFrame;
 
-/// From a line for each scheme: the enums of keys, parameters and state machines, and what calls reach
-/// their scheme. What shares its parameters or its state machine with a scheme above has none.
+/// From a line for each scheme: the enums of keys, parameters and state machines, and the dispatch of calls
+/// to their scheme. A scheme that shares its parameters or its state machine with one above has none.
 macro_rules! registry {
     ($($(#[$about:meta])* $scheme:ident = $name:literal: $keys:ty $(=> $params:ty $(=> $machine:ty)?)?;)*) => {
-        /// What schemes tell of a run.
+        /// The facts that schemes report about a run.
         pub fn facts() -> impl Iterator<Item = &'static Facts> {
             [$($($(<$machine as Machine>::FACTS,)?)?)*].into_iter().flatten().chain(own::facts())
         }
@@ -165,7 +165,7 @@ macro_rules! registry {
             }
         }
 
-        /// The flow control of all devices of a run; each port's state stands alone.
+        /// The flow control of all devices of a run; each port's state is independent.
         #[derive(Debug)]
         pub enum FlowControl {
             $($($(#[doc = concat!("Under `", $name, "`.")] $scheme($machine),)?)?)*
@@ -177,13 +177,13 @@ macro_rules! registry {
             hooks! { @asks [$($($({ $scheme $machine })?)?)*]
                 /// Number of timers that it arms, counted from 0.
                 timers -> usize;
-                /// What it has recorded for the report of the run.
+                /// Its records for the report of the run.
                 records -> Records;
-                /// What it knows of credit, if its upstream sends on credit.
+                /// Its state about credit, if its upstream sends on credit.
                 credits -> Option<&dyn Credits>;
-                /// What its device knows of its queues, if they are pulled.
+                /// Its device's data about its queues, if they are pulled.
                 pulled -> Option<&Pulled>;
-                /// What it knows of roots, if it pauses by root.
+                /// Its state about roots, if it pauses by root.
                 roots -> Option<&dyn Roots>;
             }
         }
@@ -324,7 +324,7 @@ macro_rules! frames {
             }
         })*
 
-        /// What `$result` is of a control frame, called `$name` there, whichever it is.
+        /// The value of `$result` for a control frame, with the name `$name` there, of any kind.
         macro_rules! each {
             ($self:expr, $name:ident => $result:expr) => {
                 match $self { $(ControlFrame::$variant($name) => $result,)* }
@@ -357,7 +357,7 @@ pub struct QueueMap {
     pub counted: Counted,
 }
 
-/// From n, k and whether the queues of a port are asked for: a text, or what is wrong and what to do.
+/// From n, k and whether the queues of a port are requested: a text, or the problem and the correction.
 pub type Counted = fn(u32, u32, bool) -> Result<String, (String, &'static str)>;
 
 /// The schemes whose queues depend on the network.
@@ -371,13 +371,13 @@ pub const SIZED: [&str; 9] =
 /// The keys of slots, whose defaults `xoff size` asks with.
 pub(super) type SlotKeys = BifrostKeys;
 
-/// Refuses settings of a question that a scheme cannot be asked with.
+/// Returns an error for settings of a question that a scheme cannot use.
 pub(super) const CHECK: fn(&Question) -> Result<(), Refusal> = super::bifrost::size::check;
 
-/// The schemes that `xoff size` asks, in the order of their answers, and the line of the curve over
-/// distance that each is drawn as. Pyrrha and PortFC, which are for the inside of a datacenter and need
-/// several BDP, would press the others flat; 12 bits of CBFC do not speak of what it needs on such links,
-/// with or without which as much is needed.
+/// The schemes of `xoff size`, in the order of its output, and the line of each in the curve over distance.
+/// Pyrrha and PortFC are for the inside of a datacenter; they need several BDP, and would make the other
+/// curves flat. On such links the 12 bits of CBFC cannot express its needs, which are the same with and
+/// without them.
 pub(super) const ANSWERS: [(&str, Answer, Option<&str>); 9] = [
     ("pfc", super::pfc::size::shallow, Some("pfc")),
     ("pfc-deep", super::pfc::size::deep, Some("pfc-deep")),
@@ -418,7 +418,7 @@ mod tests {
         }
     }
 
-    /// What a scheme has no use for is neither asked nor kept: it would cost every packet.
+    /// A call or a record that a scheme does not use is neither made nor kept: it would cost every packet.
     #[test]
     fn a_scheme_is_asked_for_what_it_has_a_use_for() {
         for (scheme, patience, asks, knows) in [
@@ -476,8 +476,7 @@ mod tests {
         );
     }
 
-    /// No reader takes the frame of another scheme for its own; that of PFC takes what carries a
-    /// PFC frame.
+    /// No parser accepts the frame of another scheme; that of PFC accepts a frame that carries a PFC frame.
     #[test]
     fn frames_are_told_apart() {
         let frames: [ControlFrame; 10] = [
@@ -519,7 +518,7 @@ mod tests {
     }
 }
 
-/// What the command line says of the options that set schemes for `xoff size`.
+/// Help texts of the command line's options that set schemes for `xoff size`.
 pub mod size_help {
     pub use super::super::bifrost::size::help::*;
     pub use super::super::cbfc::size::help::*;

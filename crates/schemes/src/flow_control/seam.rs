@@ -1,10 +1,10 @@
-//! The seam between a scheme and its device: the hooks that a device calls, what a scheme says of
-//! itself as plain data, and the words both use.
+//! The seam between a scheme and its device: the hooks that a device calls, a scheme's description as plain
+//! data, and the types that both use.
 //!
-//! A scheme has an ingress half (it watches what is admitted to and released from an ingress account)
-//! and an egress half (it reacts to frames by pausing queues); either may be absent. It acts through
-//! [`Device`], a narrow view of its own device. Ports are named by the device's own numbers; a lane is
-//! the dense index of a priority in use.
+//! A scheme has an ingress half (it watches admissions to an ingress account and releases from it) and an
+//! egress half (it reacts to frames by pausing queues); either may be absent. It acts through [`Device`], a
+//! narrow view of its own device. Ports are named by the device's own numbers; a lane is the dense index of a
+//! priority in use.
 
 use super::device::Device;
 #[cfg(doc)]
@@ -21,10 +21,10 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::NodeKind;
 use xoff_outcome::report::{Cause, Facts, Note, Ran, Records};
 
-/// The hooks of a flow control on every port of a run; each port's state stands alone.
+/// The hooks of a flow control on every port of a run; each port's state is independent.
 ///
-/// A scheme writes the hooks that it uses. What it does not write is PFC's where it rests on PFC
-/// ([`Scheme::base`]), and else nothing.
+/// A scheme implements the hooks that it uses. The others are those of PFC if it is based on PFC
+/// ([`Scheme::base`]), and otherwise empty.
 #[allow(unused_variables)]
 pub trait Scheme<D: Device + ?Sized> {
     /// PFC, if the scheme rests on it.
@@ -32,8 +32,7 @@ pub trait Scheme<D: Device + ?Sized> {
         None
     }
 
-    /// Both halves: the run begins. Told once for each port of a link, before anything
-    /// has happened.
+    /// Both halves: the run begins. Called once for each port of a link, before any other event.
     fn begins(&mut self, device: &mut D, port: u32) {}
 
     /// Ingress half: the account of (`port`, `lane`) crossed a threshold, by an
@@ -67,11 +66,10 @@ pub trait Scheme<D: Device + ?Sized> {
         }
     }
 
-    /// Both halves: the link of `port` is up again, and the peer has forgotten
-    /// everything. `over` tells whether the account of (`port`, `lane`), a
-    /// lossless one, is over its threshold now; at `settled`, and its own
-    /// serialisation later, a frame that the peer sends at once has taken effect.
-    /// (Where nothing is lossless, [`Scheme::link_reset`] is told alone.)
+    /// Both halves: the link of `port` is up again, and the peer has reset its state. `over` is whether the
+    /// account of (`port`, `lane`), a lossless one, is over its threshold now; at `settled`, and its own
+    /// serialisation later, a frame that the peer sends at once has taken effect. (Without a lossless
+    /// priority, only [`Scheme::link_reset`] is called.)
     fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, over: bool, settled: Time) {
         if let Some(pfc) = self.base() {
             pfc.link_recovered(device, port, lane, over, settled);
@@ -82,43 +80,40 @@ pub trait Scheme<D: Device + ?Sized> {
     /// peer has forgotten everything.
     fn link_reset(&mut self, device: &mut D, port: u32) {}
 
-    /// Egress half: the turn of a packet of `size` bytes has come in `lane` of `port`;
-    /// whether it goes now. If not, the scheme has stopped the lane ([`Device::pause`]), and
-    /// will resume it when it may be asked again. If it goes, its transmission begins at
-    /// once. Asked only where [`Traits::asks_to_leave`] says so, and not of control
-    /// frames.
+    /// Egress half: the turn of a packet of `size` bytes has come in `lane` of `port`. Returns whether it may
+    /// leave now. If not, the scheme has stopped the lane ([`Device::pause`]), and resumes it when the device
+    /// may call this again. If it may, its transmission begins at once. Called only with
+    /// [`Traits::asks_to_leave`], and not for control frames.
     fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {
         true
     }
 
-    /// Egress half: the number of the queue that a packet (or queue pair) joins
-    /// next. Of `packet`, its queue and bytes are not known yet. Asked only under
-    /// [`Queueing::Numbered`]; [`Scheme::enqueued`] follows at once.
+    /// Egress half: the number of the queue that a packet (or queue pair) joins next. The queue and bytes of
+    /// `packet` are not known yet. Called only under [`Queueing::Numbered`]; [`Scheme::enqueued`] follows at
+    /// once.
     fn classify(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         0
     }
 
-    /// Egress half: a packet's turn has come in its queue, which is not queue 0; the
-    /// number of the queue that it goes on to. Of a queue pair: it is its queue's turn
-    /// and its own; the number of the queue that it belongs to now, which sends it if
-    /// it is the same. Asked only where queues are pulled.
+    /// Egress half: a packet's turn has come in its queue, which is not queue 0. Returns the number of its
+    /// next queue. For a queue pair: its queue's turn and its own have come; returns the number of its
+    /// present queue, which sends it if it is the same. Called only where queues are pulled.
     fn onward(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         0
     }
 
-    /// Egress half: a packet (or queue pair) joined its queue. Not told under
-    /// [`Queueing::PerLane`].
+    /// Egress half: a packet (or queue pair) joined its queue. Not called under [`Queueing::PerLane`].
     fn enqueued(&mut self, device: &mut D, packet: &mut QueueEntry) {}
 
-    /// Egress half: a packet left its queue for the wire, or a queue pair has
-    /// nothing to send for now. Not told under [`Queueing::PerLane`].
+    /// Egress half: a packet left its queue for the wire, or a queue pair has nothing to send for now. Not
+    /// called under [`Queueing::PerLane`].
     fn left(&mut self, device: &mut D, packet: &mut QueueEntry) {}
 
-    /// Both halves: the first packet from `ingress` waits in `lane` of `egress`. Told only where
-    /// [`Traits::knows_causes`] says so.
+    /// Both halves: the first packet from `ingress` waits in `lane` of `egress`. Called only with
+    /// [`Traits::knows_causes`].
     fn waits(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8) {}
 
-    /// Ingress half: a packet arrived, as [`Loops::enter_loop`] says; what becomes of it.
+    /// Ingress half: a packet arrived, under the conditions of [`Loops::enter_loop`]. Returns its fate.
     fn passes(&mut self, device: &mut D, packet: &LoopPacket) -> LoopDecision {
         LoopDecision::Continue
     }
@@ -127,17 +122,17 @@ pub trait Scheme<D: Device + ?Sized> {
     /// account, or has reached its end.
     fn stored(&mut self, device: &mut D, ingress: u32, lane: u8, size: u32) {}
 
-    /// Ingress half, as [`Loops::follow_charges`] says: what the account is charged for a packet that
-    /// takes `bytes`.
+    /// Ingress half, after [`Loops::follow_charges`]: the charge of the account for a packet that takes
+    /// `bytes`.
     fn charged(&mut self, device: &mut D, ingress: u32, lane: u8, bytes: u64) -> u64 {
         bytes
     }
 
     /// Ingress half, likewise: a packet of the account (`ingress`, `lane`) that takes `bytes` leaves
-    /// `egress`. The scheme gives back what it is charged.
+    /// `egress`. The scheme releases its charge.
     fn on_release(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, bytes: u64) {}
 
-    /// Ingress half: what [`Loops::settle`] has put off.
+    /// Ingress half: the work that [`Loops::settle`] has postponed.
     fn settles(&mut self, device: &mut D, port: u32, lane: u8) {}
 
     /// Ingress half: a packet of `size` bytes of the account (`ingress`, `lane`) has left `egress`.
@@ -150,9 +145,9 @@ pub trait Scheme<D: Device + ?Sized> {
     }
 }
 
-/// A state machine, whatever device it runs on.
+/// A state machine, independent of the device on which it runs.
 pub trait Machine {
-    /// What it tells of a run.
+    /// The facts that it reports about a run.
     const FACTS: Option<&'static Facts> = None;
 
     /// Number of timers that it arms, counted from 0.
@@ -160,29 +155,29 @@ pub trait Machine {
         0
     }
 
-    /// What it has recorded for the report of the run.
+    /// Its records for the report of the run.
     fn records(&self) -> Records {
         Records::default()
     }
 
-    /// What it knows of credit, if its upstream sends on credit.
+    /// Its state about credit, if its upstream sends on credit.
     fn credits(&self) -> Option<&dyn Credits> {
         None
     }
 
-    /// What it knows of roots, if it pauses by root.
+    /// Its state about roots, if it pauses by root.
     fn roots(&self) -> Option<&dyn Roots> {
         None
     }
 
-    /// What its device knows of its queues, if they are pulled.
+    /// Its device's data about its queues, if they are pulled.
     fn pulled(&self) -> Option<&Pulled> {
         None
     }
 }
 
-/// What a scheme is, as plain data: what the device does for it, and what can be said of it without
-/// running it.
+/// The description of a scheme, as plain data: the services that the device provides, and the properties that
+/// are known without running it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
     /// From the arrival of a control frame's last bit until it takes effect.
@@ -192,15 +187,15 @@ pub struct Traits {
     pub patience: Time,
     /// Whether it lets deadlocks form, finds them and ends them.
     pub ends_deadlocks: bool,
-    /// Whether [`Scheme::may_leave`] is asked before a packet leaves. Of loops the device asks
-    /// while it has a place in one.
+    /// Whether [`Scheme::may_leave`] is called before a packet leaves. For loops the device calls it while it
+    /// has a place in one.
     pub asks_to_leave: bool,
-    /// Whether [`Scheme::stored`] and [`Scheme::freed`] are told of every packet, and not of those
-    /// of devices with a place in a loop only.
+    /// Whether [`Scheme::stored`] and [`Scheme::freed`] are called for every packet, and not only for those
+    /// of devices with a place in a loop.
     pub reports_storage: bool,
     /// Whether [`Device::received`] is counted.
     pub counts_arrivals: bool,
-    /// Whether [`Causes::waits`](super::device::Causes::waits) is kept, and [`Scheme::waits`] told.
+    /// Whether [`Causes::waits`](super::device::Causes::waits) is kept, and [`Scheme::waits`] called.
     pub knows_causes: bool,
     /// Why a packet was dropped that left a queue in [`Mode::Forward`] and found no room.
     pub overrun: Option<&'static Cause>,
@@ -209,7 +204,7 @@ pub struct Traits {
     pub cell: u32,
     /// When a host serves relayed packets, compared with its own traffic.
     pub relay_order: RelayOrder,
-    /// What one of its pauses stops.
+    /// The unit that one of its pauses stops.
     pub pause_scope: PauseScope,
     /// On some links its pauses stop lanes instead.
     pub also_by_lane: bool,
@@ -218,7 +213,7 @@ pub struct Traits {
 }
 
 impl Traits {
-    /// Nothing is paused or asked.
+    /// No queue is paused, and no hook is called.
     pub const NONE: Self = Self {
         response_time: 0,
         patience: 0,
@@ -250,10 +245,10 @@ pub trait Parameters {
         None
     }
 
-    /// What the scheme is.
+    /// The description of the scheme.
     fn traits(&self) -> Traits;
 
-    /// The parameters of PFC, where it (or what rests on it) runs.
+    /// The parameters of PFC, if it (or a scheme based on it) runs.
     fn pfc(&self) -> Option<&PfcParams> {
         None
     }
@@ -286,8 +281,7 @@ pub trait Parameters {
     /// The parameters in words, in parentheses and on further lines.
     fn describe(&self, seen: &Seen<'_>) -> String;
 
-    /// Compares the memory of a scenario's links with what they need; `false` if none is known to
-    /// suffice.
+    /// Compares the memory of a scenario's links with their needs; `false` if no sufficient memory is known.
     fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
         let Some(pfc) = self.pfc() else { return false };
         links.accounts(|port, priority, account| {
@@ -312,8 +306,8 @@ pub trait Parameters {
         true
     }
 
-    /// What to do where a full buffer of such a node lost packets of a lossless priority, if it is not
-    /// to raise that buffer or to lower the thresholds.
+    /// The advice if a full buffer of such a node lost packets of a lossless priority, other than to raise
+    /// that buffer or to lower the thresholds.
     fn full_buffer_help(&self, kind: NodeKind) -> Option<&'static str> {
         None
     }
@@ -333,9 +327,9 @@ pub struct LaneRules {
 }
 
 impl LaneRules {
-    /// The lane of what comes in through this port may change.
+    /// The lane of packets that arrive by this port may change.
     pub const IN: u8 = 1;
-    /// The lane of what leaves by this port may change.
+    /// The lane of packets that leave by this port may change.
     pub const OUT: u8 = 2;
 
     /// Whether the lane of a packet changes that comes in through `ingress` and leaves by `egress`.
@@ -351,7 +345,8 @@ impl LaneRules {
     }
 }
 
-/// What a device knows of queues that are pulled ([`Queueing::Numbered`]), without asking at each packet.
+/// A device's data about queues that are pulled ([`Queueing::Numbered`]), which needs no call for each
+/// packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulled {
     /// By port and lane: see [`Pulled::quiet_up_to`].
@@ -360,20 +355,20 @@ pub struct Pulled {
     /// Each queue that may send gives a packet to the one that it goes on to whenever one is sent,
     /// rather than in turn with it.
     pub pushes: bool,
-    /// The number of a host's queue of queue pairs that wait for nobody.
+    /// The number of a host's queue of queue pairs that are not paused.
     pub free_pairs: u16,
 }
 
 impl Pulled {
-    /// Bytes that queue 0 of a port may hold while only its length matters there: packets only join and
-    /// leave it, and the scheme need not be told. 0 while more matters.
+    /// Bytes that queue 0 of a port may hold while only its length matters there: packets only join and leave
+    /// it, and the scheme needs no call. 0 otherwise.
     #[inline]
     pub fn quiet_up_to(&self, port: u32, lane: u8) -> u64 {
         self.quiet[port as usize * self.lanes + usize::from(lane)]
     }
 }
 
-/// When a host serves what it relays.
+/// When a host serves the packets that it relays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelayOrder {
@@ -386,7 +381,7 @@ pub enum RelayOrder {
     Last,
 }
 
-/// What a description of parameters needs of the plan.
+/// The part of the plan that a description of parameters needs.
 pub struct Seen<'p> {
     /// Ports of links; inner ports of slow hosts come last.
     pub links: usize,
@@ -405,16 +400,15 @@ pub(super) fn range<T: Ord>(values: &[T], show: impl Fn(&T) -> String) -> String
     }
 }
 
-/// What one pause stops: the static pause relation, by which a fabric can be
-/// checked without running it. A device that waits for one of its egress queues
-/// stops what fills it at its neighbours upstream.
+/// The unit that one pause stops: the static pause relation, by which a fabric can be checked without running
+/// it. A device that waits for one of its egress queues pauses the upstream neighbours that fill it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseScope {
     /// Nothing is ever stopped: what does not fit is dropped.
     Nothing,
     /// All of a lane on the link that the packets came through.
     Lane,
-    /// Every lane of that link, for what lossless lanes have brought through it.
+    /// Every lane of that link, because of arrivals of its lossless lanes.
     Link,
     /// One of so many queues of a lane on that link. Which flows share it is
     /// settled while they run: in the worst case any that the port sends.
@@ -424,18 +418,16 @@ pub enum PauseScope {
     },
     /// One flow on that link, and no other.
     Flow,
-    /// The queues of what is going to leave through the port that waits, wherever
-    /// they are: see [`OnwardQueues`].
+    /// The queues of packets that will leave through the waiting port, on all devices: see [`OnwardQueues`].
     Onward,
-    /// What is going to leave through the port that is congested, the root, wherever
-    /// it waits, in isolation queues.
+    /// Packets that will leave through the congested port, the root, on all devices, in isolation queues.
     Root,
 }
 
 /// How the packets of a lane lie in the egress queues of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queueing {
-    /// One queue; the scheme is not asked.
+    /// One queue; no call to the scheme.
     PerLane,
     /// The scheme chooses a queue by its number.
     Numbered {
@@ -449,19 +441,18 @@ pub enum Queueing {
         /// queue 0 at last.
         pulls: bool,
     },
-    /// One for each flow, besides a queue of ACKs, which is served first and
-    /// never paused; the device finds it, the scheme is not asked.
+    /// One for each flow, besides a queue of ACKs, which is served first and never paused. The device finds
+    /// it without a call to the scheme.
     PerFlow,
 }
 
-/// Numbers of a scheme's queues at a port. At hosts, those of what is forwarded
-/// and of the host's own queue pairs, each as (first, how many), together number
-/// all from 0 on.
+/// Numbers of a scheme's queues at a port. At hosts, the queues of forwarded packets and of the host's own
+/// queue pairs, each as (first, count), together have all numbers from 0 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     /// At a switch: how many, from 0 on.
     pub switch: u16,
-    /// At a host: those of what it forwards.
+    /// At a host: the queues of forwarded packets.
     pub relayed: (u16, u16),
     /// At a host: those of its own queue pairs.
     pub own: (u16, u16),
@@ -482,12 +473,12 @@ pub struct QueueEntry {
     /// Bytes in the queue, this packet included when it enters and not when it
     /// leaves; 0 for queue pairs.
     pub queued: u64,
-    /// Where it is on its way: the position of `port` in the plan's hops.
+    /// Its position on its path: that of `port` in the plan's hops.
     pub hop: u32,
-    /// The flow; stands for its addresses and ports.
+    /// The flow; it represents its addresses and ports.
     pub flow: u32,
-    /// An answer of the flow's receiver: it travels from there to the sender,
-    /// hence under exchanged addresses.
+    /// Whether it is a control packet of the flow's receiver: it travels from there to the sender, hence with
+    /// exchanged addresses.
     pub answer: bool,
     /// The port that it came through; `None` if it began here.
     pub ingress: Option<u32>,
@@ -502,18 +493,18 @@ pub struct QueueEntry {
     pub pausing: bool,
 }
 
-/// What becomes of a packet that arrives at a device with a place in a loop.
+/// The fate of a packet that arrives at a device with a place in a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopDecision {
-    /// It goes its way.
+    /// It continues on its path.
     Continue,
-    /// It is (or stays) marked and waits at this egress port; its place on its way stays.
+    /// It is (or stays) marked and waits at this egress port; its position on its path does not change.
     Circulate(u32),
     /// It is back where it began: the mark is cleared, and its place is that of this egress port.
     Exit(u32),
     /// It waits beside the queue of its egress port until the loop is dissolved.
     SetAside,
-    /// It is marked, and nobody here knows of a loop: it goes on by its way from here.
+    /// It is marked, and this device is in no loop: it continues on its path from here.
     NoLoop,
 }
 
@@ -522,7 +513,7 @@ pub enum LoopDecision {
 pub struct LoopPacket {
     /// The port that it came through.
     pub ingress: u32,
-    /// The port that its way leads through.
+    /// The next port on its path.
     pub egress: u32,
     pub lane: u8,
     pub flow: u32,
@@ -532,14 +523,14 @@ pub struct LoopPacket {
     pub marked: bool,
 }
 
-/// What is known of one port on a packet's onward way.
+/// The knowledge about one port on a packet's further path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Onward {
     /// The packet will leave through this egress port.
     Port(u32),
-    /// It depends on what a device on the way will choose.
+    /// It depends on the choice of a device on the path.
     Unknown,
-    /// The way has ended before.
+    /// The path has ended before.
     End,
 }
 
@@ -568,14 +559,14 @@ pub enum Mode {
     Obey,
     /// Those that wait are dropped for this cause, and those that come for it.
     Discard(&'static Cause),
-    /// As with [`Mode::Obey`]; but it sends what the peer has not agreed to, which may
-    /// therefore have no room for it. The scheme does not pause it meanwhile.
+    /// Like [`Mode::Obey`], but it sends without the peer's permission, so the peer may have no room. The
+    /// scheme does not pause it meanwhile.
     Forward,
 }
 
-/// A change of an ingress account, told to the ingress half. The account counts
-/// as over from the packet that brings it to its threshold (XOFF) until it has
-/// drained to the resume level (XON) with its headroom empty.
+/// A change of an ingress account, reported to the ingress half. The account counts as over from the packet
+/// that brings it to its threshold (XOFF) until it has drained to the resume level (XON) with its headroom
+/// empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
     Over,

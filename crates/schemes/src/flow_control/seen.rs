@@ -1,4 +1,4 @@
-//! What oracles see of a scheme beside its pauses. Nothing here changes anything.
+//! The view of oracles on a scheme beside its pauses. Nothing here changes anything.
 
 use std::ops::Range;
 use xoff_net::topology::Topology;
@@ -28,7 +28,7 @@ pub trait OnwardQueues {
     /// Queues of a host's port; no port has more.
     fn of_host(&self) -> u16;
 
-    /// The number of a host's queue of what it relays.
+    /// The number of a host's queue of relayed packets.
     fn relay(&self) -> u16;
 
     /// Whether `port` is one of a host.
@@ -53,13 +53,13 @@ pub trait OnwardQueues {
     /// The queue in a word and its number.
     fn name(&self, port: u32, queue: u16) -> String;
 
-    /// In words, by kinds of ports: how many there are, their queues, and what these are for.
+    /// In words, by kinds of ports: their number, their queues, and the purpose of these.
     fn counts(&self, topology: &Topology) -> Vec<[String; 3]>;
 
     /// In words, the queues of a port; `None` of a port inside of a slow host.
     fn of_port(&self, topology: &Topology, port: u32) -> Option<PortQueues>;
 
-    /// Whether hosts pass pauses on to the switch behind them.
+    /// Whether hosts pass pauses on to their next switch.
     fn passes_on(&self) -> bool;
 
     /// Whether a resume may never be sent.
@@ -95,7 +95,7 @@ pub struct RootQueues {
     pub queues: u16,
     /// Each is for a set of roots, rather than for one.
     pub by_set: bool,
-    /// Roots that turn out to be none give way to the root ahead.
+    /// Whether false roots yield to the root ahead.
     pub merges: bool,
     /// On some links pauses stop lanes instead.
     pub also_by_lane: bool,

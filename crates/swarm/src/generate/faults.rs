@@ -46,7 +46,7 @@ fn failure(sketch: &mut Sketch, place: &Place) -> Table {
     }
     let at = if sketch.draw.one_in(5) { 0 } else { sketch.draw.log(1, 50 * place.tick) };
     t.put("at", time(at));
-    // A run without end has to end.
+    // A run that has no end of its own needs one.
     if !sketch.ends || !sketch.draw.one_in(4) {
         let length = sketch.draw.log(1, 50 * place.tick);
         t.put("until", time(at + length));
@@ -62,7 +62,7 @@ fn loss(sketch: &mut Sketch, place: &Place) -> Table {
     let mut t = Table::new();
     let name = sketch.draw.pick(&place.links).clone();
     t.put("link", if sketch.draw.one_in(4) { sketch.draw.pick(&place.ports).clone() } else { name.clone() });
-    // Relays of SWING stand between the ends of a long link.
+    // Relays of SWING are between the ends of a long link.
     let whole = t["link"].as_str() == Some(&name) && sketch.scheme != "swing";
     if whole && sketch.draw.one_in(3) {
         // Names of nodes have no hyphen, but for the topologies that are drawn here.

@@ -341,7 +341,7 @@ fn watchdog(sketch: &mut Sketch, place: &Place, t: &mut Table) {
 
 fn roundabout(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     if matches!(sketch.balancing, "spray" | "drill") && !sketch.draw.one_in(10) {
-        // What dissolves a deadlock needs to know the ways of packets.
+        // A scheme that dissolves deadlocks needs the paths of packets.
         t.put("dissolve", false);
     }
     for key in ["audit", "dissolve"] {

@@ -25,12 +25,12 @@ use crate::draw::{Draw, int};
 use crate::scenario::Scenario;
 use place::Place;
 
-/// What the tables of one scenario share.
+/// Values that the tables of one scenario share.
 struct Sketch {
     draw: Draw,
     table: Table,
     files: BTreeMap<String, String>,
-    /// Values far from what networks have are welcome.
+    /// Whether values far from those of real networks are allowed.
     extreme: bool,
     /// Largest payload of a packet.
     mtu: u64,
@@ -141,7 +141,7 @@ fn rest(sketch: &mut Sketch, place: &Place) {
         congestion::draw(sketch, place);
         priorities::draw(sketch);
     }
-    // What has no effect beside a Zeropod is warned of, and accepted.
+    // Keys without effect beside a Zeropod cause a warning, and are accepted.
     let far = place.rates.1 / 8 * (place.delay / 1_000) / 1_000_000_000 * 4;
     if far > 8_000_000 || sketch.draw.one_in(4) {
         memory(sketch, far);

@@ -1,4 +1,4 @@
-//! What each kind of traffic sends, to whom.
+//! The flows and receivers of each kind of traffic.
 
 use std::fmt::Write;
 
@@ -105,7 +105,7 @@ fn poisson(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
     let flows = sketch.draw.log(2, share.flows);
     t.put("sizes", sizes(sketch, share, flows));
     t.put("load", sketch.draw.real(0.05, if sketch.extreme { 4.0 } else { 1.0 }));
-    // A run of unknown length has to be told how many.
+    // A run of unknown length requires the number of flows.
     t.put("flows", int(flows));
     if sketch.draw.one_in(2) {
         let of = match sketch.draw.between(0, 2) {
@@ -220,7 +220,7 @@ fn flow(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
     }
 }
 
-/// The way between two hosts that share a switch.
+/// The path between two hosts that share a switch.
 fn path(place: &Place, src: &str, dst: &str) -> Option<Vec<String>> {
     let at = |host: &str| {
         place.links.iter().filter_map(|link| link.split_once('-')).find_map(|(a, b)| {

@@ -28,7 +28,7 @@ fn one(sketch: &mut Sketch, id: u64) -> Table {
     let tags = sketch.scheme == "tagger";
     let lossy = sketch.scheme == "none" || !tags && sketch.draw.one_in(8);
     if sketch.scheme == "none" || lossy || sketch.draw.one_in(4) && !tags {
-        // What no flow control covers is lossy.
+        // A priority without flow control is lossy.
         t.put("lossless", !lossy);
     }
     if lossy {
@@ -51,7 +51,7 @@ fn one(sketch: &mut Sketch, id: u64) -> Table {
     t
 }
 
-/// What bounds a lossy queue.
+/// The limit of a lossy queue.
 fn limit(draw: &mut Draw, extreme: bool, t: &mut Table) {
     match draw.between(0, 2) {
         0 => t.put("egress_limit", bytes(draw.log(if extreme { 1 } else { 10_000 }, 10_000_000))),

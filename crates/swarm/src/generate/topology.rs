@@ -112,14 +112,14 @@ fn fabric(sketch: &mut Sketch, t: &mut Table, bits: u64) {
     }
 }
 
-/// What `ring` and `full-mesh` share.
+/// Keys that `ring` and `full-mesh` share.
 fn switches(sketch: &mut Sketch, t: &mut Table, bits: u64, least: u64, most: u64) {
     t.put("switches", int(sketch.draw.between(least, most)));
     t.put("hosts_per_switch", int(sketch.draw.between(1, 3)));
     fabric(sketch, t, bits);
 }
 
-/// What `fat-tree` and `dci` share.
+/// Keys that `fat-tree` and `dci` share.
 fn tree(sketch: &mut Sketch, t: &mut Table, bits: u64) {
     fabric(sketch, t, bits);
     sketch.maybe(t, 2, "tiers", |s| int(s.draw.between(2, 3)));

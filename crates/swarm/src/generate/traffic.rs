@@ -1,4 +1,4 @@
-//! `[[traffic]]`: which tables, and what all of them have.
+//! `[[traffic]]`: the tables, and their common keys.
 
 use toml::{Table, Value};
 
@@ -9,7 +9,7 @@ use crate::draw::{bytes, int, time};
 /// Data packets that a scenario sends, at most about.
 const MOST_PACKETS: u64 = 3_000;
 
-/// The share of a table in what is sent.
+/// The share of a table in the offered traffic.
 pub struct Share {
     /// Payload bytes in all.
     pub bytes: u64,

@@ -45,7 +45,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     if sketch.transport == "go-back-n" && (sketch.draw.one_in(3) || place.tick > SECOND / 2_000) {
         t.put("rto", time(timeout(sketch, place)));
     }
-    // A window below what an ACK is for is refused.
+    // A window below the data of one ACK is refused.
     if sketch.draw.one_in(4) && (!t.contains_key("ack_every") || sketch.draw.one_in(5)) {
         let mtu = sketch.mtu;
         let window = if sketch.draw.one_in(2) {

@@ -6,7 +6,7 @@ use super::place::Place;
 use super::{Put, Sketch};
 use crate::draw::{MICROSECOND, bytes, int, time};
 
-/// The table, and what of the transport has a meaning beside it.
+/// The table, and the keys of the transport that have a meaning beside it.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let mut t = Table::new();
     if sketch.draw.one_in(2) {
@@ -42,7 +42,7 @@ fn cores(sketch: &mut Sketch, t: &mut Table) {
     sketch.maybe(t, 6, "mice_cores", |_| int(1));
 }
 
-/// What is asked for, and what is sent without asking.
+/// The demands of requests, and the data that is sent without requests.
 fn demands(sketch: &mut Sketch, t: &mut Table) {
     sketch.maybe(t, 3, "iterations", |s| int(s.draw.log(1, 20)));
     sketch.maybe(t, 4, "requests", |s| int(s.draw.log(1, 10)));

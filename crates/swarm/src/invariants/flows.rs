@@ -1,4 +1,4 @@
-//! Flows: packets are conserved, nobody is faster than alone, critical paths add up.
+//! Flows: packets are conserved, no flow is faster than its ideal, critical paths add up.
 
 use xoff_plan::Loaded;
 use xoff_plan::balancing::LoadBalancing;
@@ -7,12 +7,12 @@ use xoff_sim::outcome::{Outcome, Part};
 
 use super::{Broken, holds};
 
-/// Every packet that was sent is delivered, dropped or under way.
+/// Every sent packet is delivered, dropped or in flight.
 pub fn conserved(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     let c = outcome.counters;
     holds(c.sent == c.delivered + c.dropped + c.in_flight, "conservation", || format!("{c:?}"))?;
-    // In pods without buffers the totals count cells: one carries the ends of several flows, and
-    // what lies in a core is a cell of its own.
+    // In pods without buffers the totals count cells: one carries the ends of several flows, and a cell in a
+    // core is a cell of its own.
     let cells = loaded.plan.pods.is_some();
     let sent: u64 = outcome.flows.iter().map(|f| f.packets_sent).sum();
     holds(sent == c.sent || cells, "conservation by flow", || format!("{sent} packets of flows, {c:?}"))?;
@@ -30,9 +30,9 @@ pub fn conserved(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
 
 /// Whether a flow cannot complete sooner than its ideal says.
 fn ideal_is_a_bound(plan: &Plan) -> bool {
-    // A detour has more links, and may have faster ones; an ACK for several packets may come
-    // sooner than the one that the ideal has for each; and packets that take several paths do not
-    // wait for each other on the way, as those of the ideal do.
+    // A detour has more links, and may have faster ones; an ACK for several packets may come sooner than the
+    // one that the ideal has for each; and packets that take several paths do not wait for each other on the
+    // path, as those of the ideal do.
     let detours = !plan.faults.down.is_empty();
     let spread = matches!(plan.load_balancing, LoadBalancing::Packets(_));
     let rate = plan.topology.ports[0].rate;

@@ -8,7 +8,7 @@ use xoff_sim::outcome::{Outcome, Stop};
 
 use super::{Broken, holds};
 
-/// The reason of the end fits what became of the flows.
+/// The reason of the end fits the results of the flows.
 pub fn ended(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     let plan = &loaded.plan;
     let done = outcome.flows.iter().all(|f| f.completed.is_some());
@@ -38,12 +38,13 @@ pub fn ended(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     }
 }
 
-/// Whether something explains that nothing happens any more: a deadlock or a queue that waits,
-/// packets that nobody repeats, resumes that are never sent, faults, or a clock that is so far off that its host is not heard.
+/// Whether something explains that the run has no more progress: a deadlock or a queue that waits, packets
+/// that no host retransmits, resumes that are never sent, faults, or a clock that is so wrong that no device
+/// receives its host's frames.
 fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
     let plan = &loaded.plan;
     let faulty = !plan.faults.down.is_empty() || !plan.faults.losses.is_empty();
-    // Where routes end on their way no ideal is known.
+    // If routes end before the destination, the ideal is unknown.
     let cut_off =
         plan.flows.iter().zip(&outcome.flows).any(|(f, seen)| seen.completed.is_none() && f.ideal == 0);
     let pods = plan.pods.as_ref().is_some_and(|z| z.acks.is_none());

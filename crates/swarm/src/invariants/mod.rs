@@ -1,4 +1,4 @@
-//! What holds of every run.
+//! Invariants of every run.
 
 mod flows;
 mod liveness;
@@ -17,7 +17,7 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// Says what was seen instead.
+    /// Describes the observation that violates it.
     pub fn new(invariant: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { invariant: invariant.into(), detail: detail.into() }
     }
@@ -28,7 +28,7 @@ fn holds(condition: bool, invariant: &str, detail: impl FnOnce() -> String) -> R
     if condition { Ok(()) } else { Err(Broken::new(invariant, detail())) }
 }
 
-/// What holds at any time of a run, also of one that was cut short.
+/// Invariants at any time of a run, also of one that was cut short.
 ///
 /// # Errors
 /// The first invariant that does not hold.
@@ -41,7 +41,7 @@ pub fn partial(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     flows::paths_add_up(loaded, outcome)
 }
 
-/// What holds of a run that has ended by itself.
+/// Invariants of a run that has ended by itself.
 ///
 /// # Errors
 /// As of [`partial`].

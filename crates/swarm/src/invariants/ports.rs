@@ -10,7 +10,7 @@ use xoff_sim::outcome::{Outcome, Quantity};
 
 use super::{Broken, holds};
 
-/// Nothing is dropped for want of room in a lossless priority whose links have what they need.
+/// No packet is dropped for lack of buffer in a lossless priority whose links have the required buffer.
 pub fn lossless(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     let plan = &loaded.plan;
     let Ok(report) = links::links(plan) else { return Ok(()) };
@@ -26,8 +26,8 @@ pub fn lossless(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     holds(lost.is_none(), "lossless", || format!("{lost:?}"))
 }
 
-/// Whether a scheme promises that a device loses nothing once links have what they need. Under
-/// PortFC hosts pause nobody, and switches rest on relay queues that stay short.
+/// Whether a scheme promises that a device drops no packet if links have the required buffer. Under PortFC
+/// hosts pause no device, and switches rely on relay queues that stay short.
 fn promised(plan: &Plan, node: NodeId) -> bool {
     match &plan.flow_control {
         FlowControlParams::PortFc(portfc) => {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use xoff_net::topology::{NodeId, Topology};
 use xoff_net::traffic::{self, Level};
 
-/// The hosts of a topology and their groups, as far as they were asked for.
+/// The hosts of a topology and their groups, if they were needed.
 pub(super) struct HostSets<'t> {
     topology: &'t Topology,
     /// Every host, in order.
@@ -52,8 +52,8 @@ impl<'t> HostSets<'t> {
         self.grouping(cx, path, level).map(|g| &g.of[..])
     }
 
-    /// The hosts that `text` means, which stands at `path`: `H3`, `H0..H7` (both
-    /// ends included), `rack:2`, `pod:0`, `dc:1`, or `all`.
+    /// The hosts that `text` at the key `path` means: `H3`, `H0..H7` (both ends included), `rack:2`, `pod:0`,
+    /// `dc:1`, or `all`.
     pub(super) fn expression(
         &mut self,
         cx: &Context<'_>,

@@ -1,4 +1,4 @@
-//! What is offered to the network: every flow of every `[[traffic]]` table.
+//! The traffic offered to the network: every flow of every `[[traffic]]` table.
 
 mod collective;
 mod hosts;
@@ -31,8 +31,8 @@ pub(super) struct Offer {
     pub(super) class: u16,
     /// 802.1p priority.
     pub(super) priority: u8,
-    /// Position in its table: a part of its ECMP key, so that a table's flows
-    /// keep their paths whatever else is sent.
+    /// Position in its table: a part of its ECMP key, so a table's flows keep their paths whatever other
+    /// tables send.
     pub(super) position: u64,
     pub(super) src: NodeId,
     pub(super) dst: NodeId,
@@ -41,14 +41,13 @@ pub(super) struct Offer {
     pub(super) pace: u64,
 }
 
-/// What the ECMP hashes see of a flow's packets from one host to another: data, or ACKs.
+/// The input of the ECMP hashes for a flow's packets from one host to another: data, or ACKs.
 pub(super) fn flow_key(offer: &Offer, from: NodeId, to: NodeId) -> u64 {
     let pair = u64::from(from) << 32 | u64::from(to);
     mix(mix(pair) ^ mix((u64::from(offer.class) << 48) ^ offer.position))
 }
 
-/// All flows, in the order of start, table and position; those behind gates
-/// after all others.
+/// All flows, in the order of start, table and position; flows after gates follow all others.
 pub(super) struct Offers {
     /// Names of the tables.
     pub(super) classes: Vec<String>,
@@ -56,13 +55,13 @@ pub(super) struct Offers {
     pub(super) gates: Vec<Gate>,
     /// Routes that tables spell out: of each such table those of its flows, by position.
     pub(super) explicit: BTreeMap<u16, Vec<Route>>,
-    /// By table: what the network can carry of it, where its load refers to that.
+    /// By table: the capacity of the network for it, if its load refers to that.
     pub(super) saturation: Vec<Option<Saturation>>,
-    /// By table: what its law lets expect.
+    /// By table: the expected values of its distribution.
     pub(super) expected: Vec<Option<Expected>>,
 }
 
-/// What a table makes: flows, and what is known of them beforehand.
+/// The result of a table: flows, and their expected values.
 #[derive(Default)]
 struct Made {
     schedule: Schedule,
@@ -81,7 +80,7 @@ impl Made {
         Made { schedule: Schedule { steps, barriers: Vec::new() }, ..Made::default() }
     }
 
-    /// The same with what is expected of a distribution of sizes.
+    /// The same with the expected values of a distribution of sizes.
     fn expecting(self, flows: Option<f64>, sizes: &SizeDistribution) -> Self {
         Made { expected: Some(Expected { flows, mean_size: sizes.mean() }), ..self }
     }
@@ -176,7 +175,7 @@ pub(super) fn generate(
     Ok(all)
 }
 
-/// Adds what table `i` has made.
+/// Adds the flows of table `i`.
 fn add(cx: &mut Context<'_>, all: &mut Offers, i: usize, table: &Traffic, made: Made) -> Result<(), Error> {
     let Made { schedule, priorities: own, pace, saturation, expected } = made;
     if schedule.steps.is_empty() {

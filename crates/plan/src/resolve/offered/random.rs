@@ -61,7 +61,7 @@ pub(super) fn poisson(
     Ok(Made { saturation: limit, ..Made::of(demands).expecting(Some(expected), &sizes) })
 }
 
-/// Who sends to whom.
+/// The senders and receivers.
 struct Among {
     pairs: Pairs,
     sources: Vec<NodeId>,
@@ -397,12 +397,12 @@ pub(super) fn named_path(
     Ok(nodes)
 }
 
-/// The nodes of the list `names`, which stands at `path`.
+/// The nodes of the list `names` at the key `path`.
 fn nodes(cx: &Context<'_>, topology: &Topology, path: &str, names: &[String]) -> Result<Vec<NodeId>, Error> {
     names.iter().enumerate().map(|(i, name)| node(cx, topology, &format!("{path}[{i}]"), name)).collect()
 }
 
-/// The flows of a loop with the nodes on their ways.
+/// The flows of a loop with the nodes on their paths.
 pub(super) fn around(
     cx: &mut Context<'_>,
     topology: &Topology,
@@ -468,7 +468,7 @@ pub(super) fn from_file(
         }
     };
     let all = demands.len();
-    // In the order of time: what is left out are the last ones.
+    // In the order of time: the last ones are left out.
     if let Some(duration) = cx.scenario.run.duration {
         demands.retain(|d| d.start < duration.0);
     }

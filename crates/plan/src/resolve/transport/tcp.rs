@@ -1,4 +1,4 @@
-//! TCP, NewReno and DCTCP: their parameters, and what does not go with them.
+//! TCP, NewReno and DCTCP: their parameters, and incompatible keys.
 
 use super::{check_timeout, timeout, variable_window, warn_of_timeout, window};
 use crate::error::Error;
@@ -76,7 +76,7 @@ pub(super) fn params(
     Ok(TransportParams { kind, ack_every: 1, rto: max_rto, window: None, variable_window })
 }
 
-/// DCTCP's table: what is NewReno's of it, and the rest.
+/// DCTCP's table: the keys of NewReno in it, and the rest.
 fn dctcp(cx: &mut Context<'_>) -> Result<(TcpNewReno, DctcpParams), Error> {
     let given = cx.scenario.tcp_dctcp.unwrap_or_default();
     let gain = share(cx, "tcp-dctcp.gain", "g", given.gain.unwrap_or(TcpDctcp::GAIN), "0.0625 (1/16)")?;

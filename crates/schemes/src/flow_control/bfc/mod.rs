@@ -27,14 +27,12 @@
 //!             `resume_interval` after the last resume of this queue
 //! ```
 //!
-//! **Hosts** assign their queue pairs to queues in the same way and obey pauses
-//! by queue. Queue 0 holds ACKs (unless they are to lie in the other queues); it
-//! is served first and never paused.
+//! **Hosts** assign their queue pairs to queues by the same rule and obey pauses by queue. Queue 0 holds ACKs
+//! (unless they use the other queues); it is served first and never paused.
 //!
-//! **Lost frames.** With a `pause_time`, pauses that stand are repeated and run
-//! out, so that a lost resume does not pause a queue for ever. (How exactly the
-//! paper does that is open here; a periodic statement of what is paused, which
-//! each new one replaces, is the idea.)
+//! **Lost frames.** With a `pause_time`, active pauses are repeated and expire, so a lost resume does not
+//! pause a queue permanently. (The paper does not specify this exactly; its idea is a periodic list of the
+//! paused queues, which replaces the previous list.)
 //!
 //! BFC reserves no buffer for what arrives after a pause: a packet that does not
 //! fit is dropped.
@@ -126,7 +124,7 @@ struct QueueState {
     resume_at: Time,
 }
 
-/// What is counted at an ingress against one upstream queue.
+/// The counters of an ingress for one upstream queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
     packets: u32,
@@ -141,7 +139,7 @@ struct Due {
     counter: usize,
 }
 
-/// BFC on every port of a run; each port's state stands alone.
+/// BFC on every port of a run; each port's state is independent.
 #[derive(Clone, Debug)]
 pub struct Bfc {
     params: BfcParams,
@@ -174,7 +172,7 @@ impl Bfc {
         }
     }
 
-    /// A side of a port and lane: what is forwarded, or the host's own flows.
+    /// A side of a port and lane: forwarded packets, or the host's own flows.
     fn side(&self, packet: &QueueEntry) -> usize {
         (packet.port as usize * self.lanes + usize::from(packet.lane)) * 2 + usize::from(packet.own)
     }
@@ -202,7 +200,7 @@ impl Bfc {
         lane * 2 * usize::from(self.params.queues) + usize::from(packet.upstream)
     }
 
-    /// Tells the upstream queue of counter `at` to stop, or to go.
+    /// Sends the upstream queue of counter `at` a pause or a resume.
     fn send(&mut self, device: &mut impl Queues, at: usize, pause: bool) {
         let per_lane = 2 * usize::from(self.params.queues);
         let (place, queue) = (at / per_lane, Target::Queue((at % per_lane) as u16));
@@ -275,7 +273,7 @@ impl<D: Queues> Scheme<D> for Bfc {
             let queue = entry.queue;
             self.queue(side, queue).flows += 1;
         }
-        // What came from queue 0 has no upstream queue that could be paused.
+        // A packet from queue 0 has no upstream queue that could be paused.
         let Some(ingress) = packet.ingress.filter(|_| packet.upstream != 0) else { return };
         // queued > rate · hop round trip / N_active, without rounding.
         let active = device.active_queues(packet.port, packet.lane).max(1);
@@ -288,7 +286,7 @@ impl<D: Queues> Scheme<D> for Bfc {
         let at = self.counter(ingress, packet);
         let counter = &mut self.counters[at];
         counter.packets += 1;
-        // If a resume of this queue waits for its time, the pause still stands.
+        // If a resume of this queue waits for its time, the queue is still paused.
         if counter.packets == 1 && !counter.paused {
             counter.paused = true;
             self.send(device, at, true);

@@ -95,7 +95,7 @@ fn the_threshold_is_the_hop_bdp_over_the_active_queues() {
     device.active = 3;
     assert!(!enter(&mut bfc, &mut device, 1, 8, 8_333).counted);
     assert!(enter(&mut bfc, &mut device, 1, 8, 8_334).counted);
-    // What came from queue 0 is never counted: that queue is never paused.
+    // A packet from queue 0 is never counted: that queue is never paused.
     assert!(!enter(&mut bfc, &mut device, 1, 0, 90_000).counted);
     // None active (all paused) counts as one.
     device.active = 0;
@@ -129,7 +129,7 @@ fn resumes_of_one_queue_keep_their_distance() {
         bfc.left(&mut device, p);
     }
     assert_eq!(device.log, ["go 1 Queue(1)", "arm 0 1050", "arm 0 1050"]);
-    // Counted anew before its turn: no frame, and the pause still stands.
+    // Counted anew before its turn: no frame, and the queue is still paused.
     device.log.clear();
     let mut again = enter(&mut bfc, &mut device, 0, 2, 30_000);
     device.now = 1_050;
@@ -156,14 +156,14 @@ fn own_flows_have_queues_of_their_own_numbers() {
     assert!(device.log.is_empty());
 }
 
-/// What the neighbour is told after its link was down is what holds at that time.
+/// After a link failure the neighbour receives the present state.
 #[test]
 fn a_recovered_neighbour_hears_of_the_counters_of_now() {
     let (mut bfc, mut device) = bfc(32, |p| p.pause_time = 1_000_000);
     let mut a = enter(&mut bfc, &mut device, 0, 5, 30_000);
     let mut b = enter(&mut bfc, &mut device, 1, 6, 30_000);
     bfc.lasting.link_failed(&mut device, 1, 0);
-    // Meanwhile packets from before leave; what is sent then gets nowhere.
+    // Meanwhile packets from before leave; frames sent then are lost.
     bfc.left(&mut device, &mut a);
     device.log.clear();
     bfc.lasting.link_recovered(&mut device, 1);
@@ -176,7 +176,7 @@ fn a_recovered_neighbour_hears_of_the_counters_of_now() {
     assert_eq!(device.log[2..], ["arm 2 500000", "stop 1 Queue(5)"]);
 }
 
-/// Timers of pauses that last come behind those of resumes.
+/// Timers of pauses that last come after those of resumes.
 #[test]
 fn every_timer_that_is_armed_is_counted() {
     let (mut bfc, mut device) = bfc(32, |p| p.pause_time = 1_000_000);

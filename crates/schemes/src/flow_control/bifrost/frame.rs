@@ -1,5 +1,5 @@
-//! BifrostX's feedback frame: what a downstream port grants for the next slot, in all and
-//! to each priority.
+//! BifrostX's feedback frame: the grants of a downstream port for the next slot, in total and to each
+//! priority.
 //!
 //! No standard has such a frame. It is laid out as an Ethernet frame of an experimental
 //! EtherType (IEEE 802 local experimental 1, 0x88B5) to the address of MAC control, which
@@ -25,7 +25,7 @@ use xoff_wire::{SMALLEST_BYTES, SMALLEST_FRAME, u32_at};
 const KIND: u8 = 5;
 const LEAST: usize = 54;
 
-/// What one slot grants.
+/// The grant of one slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeedbackFrame {
     /// Bit `p` is set if the frame speaks of priority `p`.
@@ -60,10 +60,10 @@ impl FeedbackFrame {
         bytes
     }
 
-    /// Reads a frame; what it grants to priorities that are not enabled is dropped.
+    /// Reads a frame; grants to priorities that are not enabled are ignored.
     ///
     /// # Errors
-    /// [`NotFrame`] says what does not fit.
+    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         experimental::expect(bytes, KIND, LEAST)?;
         if bytes[16] > 1 || bytes[17] != 0 {

@@ -75,7 +75,7 @@ pub struct BifrostKeys {
     pub undersized: bool,
 }
 
-/// How Bifrost keeps what can still arrive.
+/// The estimate of the bytes that can still arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "BifrostHistory")]
@@ -98,7 +98,7 @@ pub enum BifrostLinks {
     All,
 }
 
-/// What becomes of tokens that a priority does not use in its slot.
+/// The fate of tokens that a priority does not use in its slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "BifrostLeftover")]
@@ -159,7 +159,7 @@ impl Keys for OnPfc<BifrostKeys> {
         Ok(())
     }
 
-    /// It counts as over where nothing can be granted, even with nothing under way.
+    /// It counts as over where nothing can be granted, even with nothing in flight.
     fn account(
         &self,
         cx: &Setting<'_>,
@@ -274,7 +274,7 @@ fn grants(keys: &BifrostKeys, topology: &Topology, port: PortId) -> bool {
     }
 }
 
-/// What the downstream port of a link is set to, without its buffer.
+/// The parameters of the downstream port of a link, without its buffer.
 fn without_buffer(keys: &BifrostKeys, counted: bool, response_time: Time, link: &LinkFacts) -> SlotParams {
     let ask = size::Ask {
         slot: keys.slot.0,
@@ -289,7 +289,7 @@ fn without_buffer(keys: &BifrostKeys, counted: bool, response_time: Time, link: 
     size::params(link, &ask)
 }
 
-/// What the downstream port of a link is set to.
+/// The parameters of the downstream port of a link.
 fn slots(
     cx: &Setting<'_>,
     bifrost: &OnPfc<BifrostKeys>,
@@ -320,7 +320,7 @@ fn slots(
             bytes(params.margin),
             name()
         );
-        // By itself the slot may fit, and what was given be the reason that it does not.
+        // By itself the slot may fit, and the given value may be the reason that it does not.
         let fits = size::longest_pause(&SlotParams { margin: 0, ..params }) <= MOST_QUANTA;
         let (key, help) = match keys.margin.is_some() && fits {
             true => ("flow_control.margin", "write a smaller margin, or a shorter slot"),

@@ -1,8 +1,7 @@
-//! Bifrost (Huang et al., "Minimizing Buffer Utilization for Lossless Inter-DC Links",
-//! 2024): the downstream port of a long link tells its peer in each slot of length T for
-//! how much of it to pause, by what it stores *and* by what it has let go that can still
-//! arrive. So it needs little more than one bandwidth-delay product of buffer, where PFC
-//! needs two.
+//! Bifrost (Huang et al., "Minimizing Buffer Utilization for Lossless Inter-DC Links", 2024): the downstream
+//! port of a long link tells its peer in each slot of length T how long to pause. This depends on the bytes
+//! that it stores *and* on granted bytes that can still arrive. So it needs little more than one
+//! bandwidth-delay product of buffer, where PFC needs two.
 //!
 //! Ingress half of a port that grants, at the end of each slot:
 //!
@@ -14,16 +13,15 @@
 //!                                                  p = 0: nothing is sent
 //! ```
 //!
-//! One frame speaks of all lossless lanes of the port that are to be stopped. Egress half:
-//! that of PFC, each frame replacing the pause that stands (section V). On all other ports
-//! PFC runs whole.
+//! One frame names all lossless lanes of the port that must stop. Egress half: that of PFC, each frame
+//! replacing the present pause (section V). All other ports run ordinary PFC.
 //!
 //! BifrostX ([`tokens`]) sends tokens instead of pauses, in every slot, for all lossless lanes of
 //! a port together and for each.
 //!
-//! The processing time is what the switch takes from the end of a slot until the frame is
-//! at its MAC (about 1 us, section V); the jitter, uniform up to a bound and drawn for each
-//! frame, is that of the cable and of the switch (section IV-D).
+//! The processing time is the time from the end of a slot until the frame is at its MAC (about 1 us, section
+//! V); the jitter, uniform up to a bound and drawn for each frame, is that of the cable and of the switch
+//! (section IV-D).
 
 pub mod frame;
 pub mod keys;
@@ -51,10 +49,10 @@ use xoff_wire::pfc::PfcFrame;
 pub struct BifrostParams {
     /// PFC: of all ports that do not grant, and the obeying half of those that do.
     pub pfc: PfcParams,
-    /// What each port grants its peer by, the same for each lossless lane; `None` where it
+    /// The parameters by which each port grants its peer, the same for each lossless lane; `None` where it
     /// runs PFC.
     pub ports: Vec<Option<SlotParams>>,
-    /// What each port is granted by, the same of its peer.
+    /// The parameters of the peer, by which each port is granted.
     pub granted: Vec<Option<SlotParams>>,
     /// By lane: it is lossless.
     pub lossless: Vec<bool>,
@@ -117,7 +115,7 @@ impl Parameters for BifrostParams {
         links.accounts(|port, priority, account| match &self.ports[port as usize] {
             Some(slots) => {
                 size::compare(links, self, slots, port, priority, account, report);
-                // BifrostX: all of them share what is said of the first.
+                // BifrostX: all of them share the first one's state.
                 self.tokens.is_none()
             }
             None => {
@@ -133,7 +131,7 @@ impl Parameters for BifrostParams {
     }
 }
 
-/// What was seen at the ends of slots.
+/// The observations at the ends of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotTally {
     pub slots: u64,
@@ -153,10 +151,10 @@ pub struct SlotTally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granting {
     pub port: u32,
-    /// The first of the lanes that are granted together: alone with Bifrost, all lossless
-    /// ones with BifrostX.
+    /// The first of the lanes that are granted together: a single one with Bifrost, all lossless ones with
+    /// BifrostX.
     pub lane: u8,
-    /// What it is set to.
+    /// Its parameters.
     pub params: SlotParams,
     pub tally: SlotTally,
 }
@@ -293,7 +291,7 @@ impl Bifrost {
         }
     }
 
-    /// What was seen, port by port.
+    /// The observations, port by port.
     fn seen(&self) -> Vec<Granting> {
         let of = |granter: &Granter| {
             granter
@@ -431,8 +429,8 @@ impl<D: Device> Scheme<D> for Bifrost {
         if own % TIMERS == 0 { self.slot_ends(device, i) } else { self.send(device, i) }
     }
 
-    /// Whether a packet has tokens, which it then takes. What is lossy needs none: no room
-    /// is kept for it.
+    /// Whether a packet has tokens, which it then takes. A lossy packet needs none: no buffer is reserved for
+    /// it.
     fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {
         if !self.lossless[usize::from(lane)] {
             return true;
@@ -454,8 +452,8 @@ impl<D: Device> Scheme<D> for Bifrost {
         }
     }
 
-    /// Begins afresh with nothing under way: the downstream half says at once what it
-    /// grants, and the upstream half waits until that can have been heard.
+    /// Starts again with nothing in flight: the downstream half sends its grants at once, and the upstream
+    /// half waits until they can have arrived.
     fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, over: bool, settled: Time) {
         if let Some(i) = self.granter(port) {
             let granter = &mut self.granters[i];

@@ -1,12 +1,12 @@
-//! What Bifrost and BifrostX say of a run: what was stored and could still arrive at the ends of long
-//! links, against the bounds of Theorem 1 (section IV-C).
+//! The report of Bifrost and BifrostX about a run: bytes stored, and bytes that could still arrive, at the
+//! ends of long links, against the bounds of Theorem 1 (section IV-C).
 
 use super::Granting;
 use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section};
 
-/// What a run tells.
+/// The facts of a run.
 pub static FACTS: Facts = facts! { "bifrost":
     slots: Count, "Slots of all granting ports; under Bifrost, of each lossless priority.";
     whole_slots: Count, "Slots granted whole, without a pause.";
@@ -18,7 +18,7 @@ pub static FACTS: Facts = facts! { "bifrost":
     least_spread: Bytes, "Smallest excess of the tokens of all priorities over the tokens of the port; null except under BifrostX.";
 };
 
-/// What ports granted, in the order of ports and lanes.
+/// The grants of ports, in the order of ports and lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report(pub Vec<Granting>);
 

@@ -20,7 +20,7 @@ pub const MOST_QUANTA: u64 = 65_535;
 /// A slot is at most this part of the link's one-way delay: "far smaller" (section IV-B).
 pub const SLOTS_PER_DELAY: u64 = 4;
 
-/// What Bifrost is asked with, beside the link.
+/// Bifrost's input, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     pub slot: Time,
@@ -28,8 +28,8 @@ pub struct Ask {
     pub processing: Time,
     /// Most that a frame is late beyond that.
     pub jitter: Time,
-    /// What a window may send beyond its length, as time at line rate; `None`: a packet just
-    /// begun, and what passes while the next frame is late.
+    /// The time at line rate that a window may send beyond its length; `None`: a packet just begun, and the
+    /// bytes sent while the next frame is late.
     pub margin: Option<Time>,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
@@ -95,7 +95,7 @@ fn spans(link: &LinkFacts, ask: &Ask) -> [(&'static str, Time); 7] {
     ]
 }
 
-/// What the downstream port of a link is set to, without its buffer.
+/// The parameters of the downstream port of a link, without its buffer.
 pub fn params(link: &LinkFacts, ask: &Ask) -> SlotParams {
     SlotParams {
         rate: link.rate,
@@ -114,8 +114,8 @@ pub fn params(link: &LinkFacts, ask: &Ask) -> SlotParams {
     }
 }
 
-/// Room beyond H for what leaks (section IV-D): k packets, and a frame that is late; and
-/// where tokens are `counted` a packet, which may begin on a single one.
+/// Room beyond H for leaks (section IV-D): k packets, and a frame that is late; and where tokens are
+/// `counted` a packet, which may begin on a single one.
 pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32, counted: bool) -> Headroom {
     let mut terms = vec![
         ("packets just begun", u64::from(repair_every) * u64::from(link.largest)),
@@ -127,8 +127,7 @@ pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32, counted: bool) -
     Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
 }
 
-/// What Bifrost needs for each of `priorities` lossless priorities, or BifrostX once for all
-/// of them.
+/// The needs of Bifrost for each of `priorities` lossless priorities, or of BifrostX once for all of them.
 pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
     let (params, budgets) = (params(link, ask), ask.counted);
     // Parts of one product, which is rounded as a whole.
@@ -203,7 +202,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
 }
 
 impl Ask {
-    /// What a question says of slots.
+    /// The parameters of slots in a question.
     pub fn of(question: &Question, counted: bool) -> Self {
         Self {
             slot: question.slot.0,
@@ -273,7 +272,7 @@ fn longest_slot(question: &Question) -> Time {
     fits * 1_000
 }
 
-/// What a link needs with what is asked.
+/// The needs of a link with the question's settings.
 pub(in super::super) fn answer(question: &Question, link: &LinkFacts, counted: bool) -> Sizing {
     sizing(link, &Ask::of(question, counted), question.priorities.into())
 }
@@ -313,7 +312,7 @@ pub(super) fn compare(
     report.idle(links, id, links.need(id, priority, "H", slots.buffer, &least));
 }
 
-/// What the command line says of the options that set it.
+/// Help texts of the command line's options that set it.
 pub mod help {
     /// `--slot`.
     pub const SLOT: &str = "Bifrost: a slot T [default: 10us]";

@@ -1,4 +1,4 @@
-//! What the downstream port of a long link grants, slot by slot: Algorithm 1.
+//! The grants of the downstream port of a long link, slot by slot: Algorithm 1.
 //!
 //! In the paper's notation, at the end of slot n of length T, where R_s is the link's
 //! rate, Δ = R_s · RTT its bandwidth-delay product and H the bytes reserved:
@@ -9,42 +9,37 @@
 //! c = clamp(H − L − F, 0, R_s T)                         (line 10)
 //! ĉ = max(0, c − max(0, L + F − H)) in every k-th slot   (lines 11–13)
 //! p = T − ĉ / R_s, in quanta, rounded up                 (line 14)
-//! F ← what was granted for the last RTT + T              (line 15, section IV-A)
+//! F ← bytes granted for the last RTT + T              (line 15, section IV-A)
 //! ```
 //!
-//! *Readings.* A negative c cannot be enforced (`bifrost.c-clamp`), and a negative excess
-//! is none (`bifrost.leak-sign`). c is worked out with the F of the slot before, as
-//! printed: its constants are those of Theorem 1 (`bifrost.order-of-L-and-F`). Where RTT is
-//! no multiple of T, the oldest grant counts as far as its bytes can still arrive.
-//! With these, line 13 never deducts anything: where L + F exceeds H, c is 0 already. The
-//! repair of a leak is what line 10 does by itself once the leaked bytes are in L. (The
-//! printed line without the guard would *raise* grants, up to twofold.) So k has one
-//! effect, the room of k largest packets beyond H.
+//! *Readings.* A negative c cannot be enforced (`bifrost.c-clamp`), and a negative excess is none
+//! (`bifrost.leak-sign`). c is computed with the F of the slot before, as printed: its constants are those of
+//! Theorem 1 (`bifrost.order-of-L-and-F`). Where RTT is no multiple of T, the oldest grant counts as far as
+//! its bytes can still arrive. With these, line 13 never deducts anything: where L + F exceeds H, c is 0
+//! already. Line 10 repairs a leak by itself when the leaked bytes are in L. (The printed line without the
+//! guard would *raise* grants, up to twofold.) So k has one effect, the room of k largest packets beyond H.
 //!
-//! *F.* Section IV-A has the downstream port keep the history of its grants; line 15 has
-//! F ← F − r + c, bounded by Δ + R_s T ([`History::Recurrence`]). They differ in what
-//! is sent and was not granted, and in what is granted and not sent: the recurrence takes
-//! bytes off F that it never counted, and keeps what expired unused until its bound
-//! forgets it.
+//! *F.* Section IV-A has the downstream port keep the history of its grants; line 15 has F ← F − r + c,
+//! bounded by Δ + R_s T ([`History::Recurrence`]). They differ for bytes that are sent without a grant, and
+//! for grants that are not used: the recurrence subtracts bytes from F that it never counted, and keeps
+//! expired grants until its bound removes them.
 //!
-//! *Packets.* Bytes are granted and packets are sent. A window of w that opens for part of
-//! a slot lets packets *begin*: up to R_s w and one largest packet. And its end is the
-//! arrival of the next frame, which may wait for a packet on the wire, and jitters. The
-//! *margin* is the sum of both: it is taken off the window of every slot that is not
-//! granted whole, so that no window sends more than its grant; grants are whole packets; and
-//! a grant within the margin is none. A slot that is granted whole ends with no pause, so
-//! that what the next frame finds on its way counts with the first slot that is not. Then F
-//! is an upper bound to the byte, and L + F ≤ H + margin. Section IV-D has a frame that is
-//! late leak at most one packet, which line 13 repairs; but what leaks is not seen
-//! before it arrives: without the margin every slot of a round trip can leak one
-//! (`bifrost.full-pause-gap` says so of pauses of a whole slot alone).
+//! *Packets.* Bytes are granted and packets are sent. A window of w that opens for part of a slot lets
+//! packets *begin*: up to R_s w and one largest packet. And its end is the arrival of the next frame, which
+//! may wait for a packet on the wire, and jitters. The *margin* is the sum of both: it is taken off the
+//! window of every slot that is not granted whole, so that no window sends more than its grant; grants are
+//! whole packets; and a grant within the margin is none. A slot that is granted whole ends with no pause, so
+//! bytes in flight before the next frame count with the first slot that is not. Then F is an upper bound to
+//! the byte, and L + F ≤ H + margin. Section IV-D has a frame that is late leak at most one packet, which
+//! line 13 repairs; but what leaks is not seen before it arrives: without the margin every slot of a round
+//! trip can leak one (`bifrost.full-pause-gap` says so of pauses of a whole slot alone).
 
 pub use super::keys::History;
 use std::collections::VecDeque;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_wire::pfc::QUANTUM_BITS;
 
-/// What a port is set to.
+/// The parameters of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotParams {
     /// R_s, in bits per second.
@@ -60,17 +55,17 @@ pub struct SlotParams {
     /// Grants are rounded down to multiples of this, in bytes: the largest packet; 1 to
     /// leave them as they are.
     pub unit: u64,
-    /// What a window may send beyond its length, in bytes: the packet that has just begun,
-    /// and what passes while the next frame is late.
+    /// Bytes that a window may send beyond its length: the packet that has just begun, and the bytes sent
+    /// while the next frame is late.
     pub margin: u64,
-    /// Grants are bytes that are counted where they are sent, rather than windows: the margin
-    /// belongs to slots that are granted whole alone.
+    /// Grants are bytes that are counted where they are sent, rather than windows: the margin belongs only to
+    /// slots that are granted whole.
     pub counted: bool,
     /// How F is kept.
     pub history: History,
 }
 
-/// What a slot ends with.
+/// The feedback at the end of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// c: bytes that F counts.
@@ -126,8 +121,7 @@ impl SlotParams {
         if grant.whole { 0 } else { self.of_slot() - grant.let_go + self.margin }
     }
 
-    /// The least H with which Theorem 1 holds: Δ + 2 R_s T (section IV-C.1), and what
-    /// rounding and the margin take.
+    /// The least H with which Theorem 1 holds: Δ + 2 R_s T (section IV-C.1), plus rounding and the margin.
     pub fn least_buffer(&self) -> u64 {
         self.bdp() + 2 * self.of_slot() + self.margin + self.unit - 1
     }
@@ -157,7 +151,7 @@ impl Slots {
         }
     }
 
-    /// What it is set to.
+    /// Its parameters.
     pub fn params(&self) -> &SlotParams {
         &self.params
     }
@@ -210,9 +204,9 @@ mod tests {
         Adversarial,
     }
 
-    /// A link of one byte per tick: a byte let go `d` ticks after a frame was sent
-    /// arrives `2d` ticks after. Answers (least L + F, most L + F, most L, idle ticks of a
-    /// drain that had to wait for bytes that stood upstream).
+    /// A link of one byte per tick: a byte let go `d` ticks after a frame was sent arrives `2d` ticks after.
+    /// Returns (least L + F, most L + F, most L, idle ticks of a drain that had to wait for bytes that were
+    /// upstream).
     struct Line {
         slots: Slots,
         d: u64,

@@ -8,14 +8,12 @@
 //! send feedback(c_max, c_1 … c_P), in every slot         (line 6)
 //! ```
 //!
-//! Upstream, from the frame that says so until the next one, at most for a slot
-//! (Algorithm 3): priorities are served strictly, the first one first (`bifrostx.order`), and
-//! a packet of class i may begin while both what is left of c_i and what is left of c_max
-//! are positive; it takes its bytes off both. In this order class i gets
-//! min(q_i, c_i, c_left), line 4, also of what arrives in the slot: what one class leaves
-//! of c_max is there for all of them ([`Leftover::Pooled`], `bifrostx.leftover`).
-//! [`Leftover::Reserved`] is the algorithm as printed: c'_i is worked out from what is
-//! queued when the frame comes, and what is left over then is lost.
+//! Upstream, from the frame that says so until the next one, at most for a slot (Algorithm 3): priorities are
+//! served strictly, the first one first (`bifrostx.order`), and a packet of class i may begin while the rests
+//! of c_i and of c_max are both positive; its bytes are subtracted from both. In this order class i gets
+//! min(q_i, c_i, c_left), line 4, also for packets that arrive in the slot: the rest of c_max is available to
+//! all classes ([`Leftover::Pooled`], `bifrostx.leftover`). [`Leftover::Reserved`] is the algorithm as
+//! printed: c'_i is computed from the queue when the frame arrives, and the rest of the grant is lost.
 //!
 //! All tokens expire with the slot (`bifrostx.cumulative`). A packet may take more than is
 //! left; the debt, less than a packet, is taken off the next slot's tokens
@@ -45,7 +43,7 @@ pub struct Tokens {
     until: Time,
 }
 
-/// What is left of a budget when the next one comes: a debt.
+/// The rest of a budget when the next one arrives: a debt.
 fn debt(left: i64) -> i64 {
     if left == FREE { 0 } else { left.min(0) }
 }
@@ -61,10 +59,9 @@ impl Tokens {
         Self { port: 0, lanes: vec![0; lanes], until: 0 }
     }
 
-    /// A frame has taken effect at `now`, of a slot that with its margin lasts `slot`
-    /// picoseconds, in which `of_slot` bytes pass; `priorities` are those of the lanes, in
-    /// the order of service. `queued` tells what a lane has to send, where leftovers are
-    /// lost.
+    /// A frame has taken effect at `now`, of a slot that with its margin lasts `slot` picoseconds, in which
+    /// `of_slot` bytes pass; `priorities` are those of the lanes, in the order of service. `queued` returns
+    /// the bytes that a lane has to send, if leftovers are lost.
     pub fn set(
         &mut self,
         now: Time,
@@ -155,7 +152,7 @@ mod tests {
         tokens.set(0, 100, 10_000, &frame(false, 6_000, &[3_000, 10_000, 10_000]), &PRIORITIES, None);
         assert!(tokens.take(0, 0, 1500) && tokens.take(0, 0, 1500) && !tokens.take(0, 0, 1500));
         assert!(tokens.take(0, 1, 1500) && tokens.take(0, 2, 1500) && !tokens.take(0, 1, 1500));
-        // As printed, what was not queued when the frame came is lost.
+        // As printed, tokens for bytes that were not queued when the frame arrived are lost.
         let mut printed = Tokens::new(3);
         let queued = |lane: u8| [1_500, 0, 100_000][usize::from(lane)];
         printed.set(
@@ -185,8 +182,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Over any slots, what all classes send exceeds Σ c_max by less than a packet, and
-        /// what one sends Σ c_i; with both rules for leftovers.
+        /// Over any slots, the bytes that all classes send exceed Σ c_max by less than a packet, and those of
+        /// one class Σ c_i; with both rules for leftovers.
         #[test]
         fn grants_are_never_exceeded(
             slots in prop::collection::vec((0u32..9_000, prop::array::uniform3(0u32..10_000)), 1..40),
@@ -217,8 +214,8 @@ mod tests {
             }
         }
 
-        /// Section IV-E: what arrives in a slot is at most R_s T, so with two classes or more
-        /// the sum of c_i is at least R_s T, hence at least c_max.
+        /// Section IV-E: at most R_s T arrives in a slot, so with two classes or more the sum of c_i is at
+        /// least R_s T, hence at least c_max.
         #[test]
         fn two_classes_are_always_granted_a_whole_slot(
             of_slot in 1u64..1_000_000,

@@ -1,5 +1,5 @@
-//! Frames between the control planes of neighbouring devices: probes for deadlocks, and
-//! what follows them (the schemes `loop-breaker` and `deadlock-breaker`).
+//! Frames between the control planes of neighbouring devices: probes for deadlocks, and the frames that
+//! follow them (the schemes `loop-breaker` and `deadlock-breaker`).
 //!
 //! Shpiner et al. (HotNets 2016) leave their form open. They are laid out as Ethernet frames
 //! of an experimental EtherType (IEEE 802 local experimental 1, 0x88B5) to the address of MAC
@@ -29,17 +29,17 @@ use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME, u32_at};
 const KIND: u8 = 6;
 const LIST: usize = 26;
 
-/// What a frame says.
+/// The purpose of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Word {
     /// It follows packets that wait for ever, if they do.
     Probe = 1,
-    /// It tells the devices of a loop to give their ingress queues in it more room.
+    /// The devices of a loop must give their ingress queues in it more room.
     Room = 2,
 }
 
-/// Tells probes apart; of two, the smaller one goes on.
+/// Identifies probes; of two, the smaller one continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identifier {
     /// 0 in the first probe of a port that has just been suspected, else drawn.
@@ -77,7 +77,7 @@ impl ProbeFrame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotFrame`] says what does not fit.
+    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         experimental::expect(bytes, KIND, SMALLEST_BYTES)?;
         let (priority, count) = (bytes[16], usize::from(bytes[17]));

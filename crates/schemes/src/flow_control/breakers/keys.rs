@@ -146,7 +146,7 @@ fn params(
     cx: &Setting<'_>,
     topology: &Topology,
 ) -> FlowControlParams {
-    // A frame behind a packet and the links' other frames, over the link, until it is through.
+    // The time of a frame over the link, after a packet and the link's other frames.
     let hop = |p: &Port| {
         let frames = serialisation(u64::from(cx.packet.largest()) + 2 * u64::from(LONGEST_FRAME), p.rate);
         frames.saturating_add(p.delay).saturating_add(pfc.response_time.0).saturating_add(latency.0)

@@ -3,9 +3,9 @@
 //! 2016; as Lv et al., 2025, describe them, sections II-B and VI-D, and as claim 1 of US
 //! patent 10,630,590 has the detection).
 //!
-//! **A control plane is slow.** It looks at the queues of its device every `period`, and each
-//! message spends `latency` in it before anything comes of it. Messages are frames
-//! ([`frame`]) that cross the links behind pause frames and ahead of all data.
+//! **A control plane is slow.** It checks the queues of its device every `period`, and each message spends
+//! `latency` in it before it has an effect. Messages are frames ([`frame`]) that cross the links after pause
+//! frames and before all data.
 //!
 //! **Detection.** An egress queue of (port, priority):
 //!
@@ -18,26 +18,25 @@
 //!            its pause ends, or a poll finds nothing to send
 //! ```
 //!
-//! At each poll a suspected queue sends a probe over its own link, with an identifier of its
-//! own. What a device does with a probe from ingress port *i*, for each of its egress ports *e*
-//! whose queue is paused and holds packets that came in by *i*:
+//! At each poll a suspected queue sends a probe over its own link, with an identifier of its own. A device
+//! treats a probe from ingress port *i* as follows, for each of its egress ports *e* whose queue is paused
+//! and holds packets that came in by *i*:
 //!
 //! | the probe | what happens |
 //! |---|---|
-//! | set out from *e* | a deadlock: *e* leads what follows |
+//! | set out from *e* | a deadlock: *e* leads the resolution |
 //! | `deadlock-breaker`: lists *e* in its path | the same: a loop that does not hold the probe's source |
 //! | is smaller than what *e* has recorded since its last poll, its own included | recorded, and passed on by *e* |
 //! | else | dropped |
 //!
-//! **Loop Breaker** ([`Cure::Reroute`]) then gives the packets of *e* that came in by *i*
-//! another way: see [`Repair::reroute`].
+//! **Loop Breaker** ([`Cure::Reroute`]) then gives the packets of *e* that came in by *i* another path: see
+//! [`Repair::reroute`].
 //!
-//! **Deadlock Breaker** ([`Cure::Room`]) gives the ingress queue that the probe came back by
-//! more room ([`Repair::enlarge`]), and its neighbour upstream goes on; and tells the next
-//! device of the loop, by the path that the probe has carried, which does the same for the
-//! ingress queue that it hears it by. At polls that find the queue drained to where it resumes
-//! by itself the room is taken back. Where the shared pool has not so much, nothing is given,
-//! and that is told.
+//! **Deadlock Breaker** ([`Cure::Room`]) gives more room to the ingress queue by which the probe returned
+//! ([`Repair::enlarge`]), so its upstream neighbour resumes. It informs the next device of the loop, by the
+//! path that the probe has recorded. That device does the same for the ingress queue by which it receives the
+//! message. At a poll that finds the queue drained to its own resume threshold, the room is returned. If the
+//! shared pool has too few bytes, the device gives nothing, and the report names this.
 //!
 //! While *e* stays paused the next probe that returns does the same again.
 //!
@@ -82,10 +81,10 @@ use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Facts, Records};
 use xoff_wire::nodes::Nodes;
 
-/// What is done about a deadlock.
+/// The action against a deadlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cure {
-    /// Loop Breaker: packets get another way.
+    /// Loop Breaker: packets get another path.
     Reroute,
     /// Deadlock Breaker: ingress queues get so many bytes more than they hold.
     Room(u64),
@@ -95,7 +94,7 @@ pub enum Cure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerParams {
     pub pfc: PfcParams,
-    /// What is done about a deadlock.
+    /// The action against a deadlock.
     pub cure: Cure,
     /// Between two polls of a device.
     pub period: Time,
@@ -103,15 +102,15 @@ pub struct BreakerParams {
     pub latency: Time,
     /// A turn of the longest loop that a probe can list, latencies included.
     pub turn: Time,
-    /// By port: when its device polls first, before `period`; `None` where nobody does.
+    /// By port: the time of its device's first poll, before `period`; `None` where no device polls.
     pub first: Vec<Option<Time>>,
-    /// Seed of what identifiers draw.
+    /// Seed of the random identifiers.
     pub seed: u64,
 }
 
 impl BreakerParams {
-    /// How long nothing may move before the flow control has done what it does: found, in as
-    /// many attempts as draws can reasonably take, and acted.
+    /// The time without movement after which the flow control has acted: it has found the deadlock, in a
+    /// reasonable number of draws, and has resolved it.
     pub fn patience(&self) -> Time {
         (4 * self.period + self.turn).saturating_mul(8)
     }
@@ -169,14 +168,14 @@ pub struct Found {
     pub attempts: u64,
 }
 
-/// What the control planes did, summed over devices.
+/// The actions of the control planes, summed over devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Frames that set out or were passed on …
     pub frames: u64,
     /// … and their bytes, check sequences included.
     pub bytes: u64,
-    /// Packets that got another way, and those of the loop that have none or found it paused.
+    /// Packets that got another path, and packets of the loop that have none or found it paused.
     pub rerouted: u64,
     /// See [`Tally::rerouted`].
     pub stayed: u64,
@@ -184,8 +183,7 @@ pub struct Tally {
     pub enlarged: u64,
     /// See [`Tally::enlarged`].
     pub enlarged_bytes: u64,
-    /// Attempts at a device that achieved nothing: no packet had another way, or the pool had
-    /// no room.
+    /// Attempts at a device that achieved nothing: no packet had another path, or the pool had no room.
     pub failed: u64,
 }
 
@@ -203,7 +201,7 @@ impl Tally {
     }
 }
 
-/// What is known of one port and lane.
+/// The state of one port and lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Watch {
     /// A poll is to come.
@@ -216,7 +214,7 @@ struct Watch {
     probed: bool,
     /// The smallest identifier that has left since the last poll.
     recorded: Option<Identifier>,
-    /// The number of what it has found during this pause.
+    /// The number of the deadlock that it has found during this pause.
     found: Option<usize>,
     /// The ingress queue has more room than it would have.
     enlarged: bool,
@@ -477,7 +475,7 @@ impl Breaker {
             .ports
             .pop_front()
             .filter(|&next| (0..).map_while(|i| device.port_of(ingress, i)).any(|port| port == next));
-        // Behind the last one lies the master.
+        // The master follows the last one.
         if let Some(next) = next
             && !frame.ports.as_slice().is_empty()
         {
@@ -541,7 +539,7 @@ impl<D: Causes + Repair> Scheme<D> for Breaker {
         }
     }
 
-    /// Who looks forgets as well: nobody is there who pauses.
+    /// The polling half resets its state too: no neighbour pauses this port any more.
     fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         self.goes(device.now(), port, lane);
         self.pfc.link_failed(device, port, lane);

@@ -1,5 +1,5 @@
-//! What Loop Breaker and Deadlock Breaker say of a run: the deadlocks that control planes found, and
-//! what became of them.
+//! The report of Loop Breaker and Deadlock Breaker about a run: the deadlocks that control planes found, and
+//! their resolution.
 
 use super::{Cure, Found, Tally};
 use crate::flow_control::loops;
@@ -8,7 +8,7 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Level, Note, Ran, Record, Section};
 
-/// What a run tells.
+/// The facts of a run.
 pub static FACTS: Facts = facts! { "breakers":
     found: Count, "Deadlocks found: queues whose probe (or a probe that lists them) returned, once for each pause of the queue.";
     attempts: Count, "Probes that returned.";
@@ -26,10 +26,10 @@ pub static FACTS: Facts = facts! { "breakers":
     room_bytes: Bytes, "Bytes taken from shared pools for it.";
 };
 
-/// What the control planes recorded.
+/// The records of the control planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What is done about a deadlock.
+    /// The action against a deadlock.
     pub cure: Cure,
     /// Deadlocks that queues have found, in their order (then of port and lane).
     pub found: Vec<Found>,

@@ -1,12 +1,12 @@
-//! The control plane of one device: when it suspects, which probes it passes on, and what it
-//! does with one that comes back.
+//! The control plane of one device: when it suspects, which probes it passes on, and its reaction to one that
+//! returns.
 
 use super::super::notes::Notes;
 use super::super::pfc::Relay;
 use super::*;
 use xoff_wire::pfc::PfcFrame;
 
-/// Well below what the longest pause lasts, 335 us.
+/// Well below the longest pause, 335 us.
 const US: Time = 1_000_000;
 
 /// Ports 0 to 2 of one device; polls at 3 us, 13 us and on; 2 us in the control plane.
@@ -18,7 +18,7 @@ fn breaker(cure: Cure) -> (Breaker, Notes) {
     (Breaker::new(&params, 3, &[3]), device)
 }
 
-/// What was asked of the device by `act` at `us`, but for timers.
+/// The calls of `act` at `us` to the device, except timers.
 fn at(b: &mut Breaker, d: &mut Notes, us: Time, act: impl Fn(&mut Breaker, &mut Notes)) -> Vec<String> {
     d.now = us * US;
     act(b, d);
@@ -42,7 +42,7 @@ fn poll(b: &mut Breaker, d: &mut Notes) {
     b.timer(d, timer);
 }
 
-/// A probe comes in by a port at `us`; what has become of it 2 us later, and not before.
+/// A probe arrives by a port at `us`; the calls 2 us later, and not before.
 fn probe(b: &mut Breaker, d: &mut Notes, us: Time, port: u32, frame: ProbeFrame) -> Vec<String> {
     assert!(at(b, d, us, |b, d| b.on_probe(d, port, &frame)).is_empty());
     at(b, d, us + 2, |b, d| b.timer(d, b.inbox_of(port)))
@@ -122,8 +122,8 @@ fn room_is_made_along_the_path_and_taken_back() {
     at(&mut b, &mut d, 5, pause);
     at(&mut b, &mut d, 13, poll);
     assert_eq!(at(&mut b, &mut d, 23, poll), ["Probe 1 0:1 [1]"]);
-    // From port 1 over 50 and 60, and back. Its upstream neighbour goes on at once, and the
-    // others are told, in the order of the flow.
+    // From port 1 over 50 and 60, and back. Its upstream neighbour resumes at once, and the other devices are
+    // informed, in the order of the flow.
     let back = probe(&mut b, &mut d, 25, 0, frame(0, 1, &[60, 50, 1]));
     assert_eq!(back, ["enlarge 0/0 5000", "send 0 [(3, 0)]", "Room 1 0:1 [50, 60]"]);
     // A probe from outside of the loop, which has been here before.
@@ -150,10 +150,10 @@ fn a_device_that_is_told_makes_room_and_tells_the_next() {
     let done = ["enlarge 0/0 5000", "send 0 [(3, 0)]"];
     assert_eq!(probe(&mut b, &mut d, 5, 0, room_frame(&[1, 60]))[..2], done);
     assert_eq!(probe(&mut b, &mut d, 9, 0, room_frame(&[1, 60]))[2], "Room 1 0:99 [60]");
-    // Behind the last one lies the master; another device's port is not for this one.
+    // The master follows the last one; another device's port is not for this one.
     assert_eq!(probe(&mut b, &mut d, 15, 0, room_frame(&[1])), done);
     assert_eq!(probe(&mut b, &mut d, 19, 0, room_frame(&[70, 60])), done);
-    // What does not pause gets nothing; nor does anyone where the pool has nothing.
+    // A queue that does not pause gets no room; nor does any queue if the pool has none.
     d.over.clear();
     assert_eq!(probe(&mut b, &mut d, 25, 0, room_frame(&[1, 60])), ["Room 1 0:99 [60]"]);
     (d.enlarged, d.over) = (None, [(0, 0)].into());
@@ -171,7 +171,7 @@ fn a_loop_beyond_what_a_probe_can_list_is_not_found() {
     assert!(probe(&mut b, &mut d, 9, 0, frame(0, 0, &path)).is_empty());
 }
 
-/// What sizes links and oracles read: PFC runs below it.
+/// The input of link sizes and oracles: PFC runs below it.
 #[test]
 fn it_rests_on_pfc() {
     let pfc = PfcParams { quanta: 1000, response_time: 0, relay: Relay::Accounts };

@@ -1,8 +1,8 @@
-//! Flow-control packets of InfiniBand's credits: what `cbfc` sends.
+//! Flow-control packets of InfiniBand's credits, the frames of `cbfc`.
 //!
-//! A link packet (InfiniBand Architecture Specification vol. 1, §7.9.4) speaks of
-//! one virtual lane, and tells the neighbour two things: how much has been sent to
-//! it, and up to where it may send. On the wire it is eight symbols of a byte each:
+//! A link packet (InfiniBand Architecture Specification vol. 1, §7.9.4) concerns one virtual lane, and has
+//! two numbers for the neighbour: the blocks that were sent to it, and its limit for sending. On the wire it
+//! is eight symbols of a byte each:
 //!
 //! ```text
 //! byte  0  start delimiter of a link packet (SLP)
@@ -51,7 +51,7 @@ use crate::flow_control::frame::{ControlFrame, Effect, Frame};
 use xoff_wire::experimental::{self, NotFrame};
 use xoff_wire::{CHECKED, u16_at};
 
-/// What byte 14 of a frame says that holds a link packet.
+/// The value of byte 14 in a frame that holds a link packet.
 const KIND: u8 = 7;
 
 /// Bytes of a block, the unit of credit (InfiniBand vol. 1, §7.9.4).
@@ -169,7 +169,7 @@ impl CreditPacket {
     /// Reads a packet in an Ethernet frame.
     ///
     /// # Errors
-    /// [`NotCredit`] says what does not fit.
+    /// [`NotCredit`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotCredit> {
         experimental::expect(bytes, KIND, 16).map_err(|why| match why {
             NotFrame::Short => NotCredit::Length,
@@ -181,7 +181,7 @@ impl CreditPacket {
     /// Reads a packet with its delimiters.
     ///
     /// # Errors
-    /// [`NotCredit`] says what does not fit.
+    /// [`NotCredit`] is the reason.
     pub fn parse_packet(bytes: &[u8]) -> Result<Self, NotCredit> {
         let narrow = match bytes.len() as u32 {
             Self::NARROW => true,

@@ -165,8 +165,8 @@ fn microseconds(time: Time) -> String {
     format!("{:.2} us", time as f64 / MICROSECOND as f64)
 }
 
-/// Says where a link cannot be kept busy for want of bits, the worst one, and what of
-/// written buffers is never used.
+/// Warns about the worst link that the 12 bits cannot keep busy, and about written buffers that are never
+/// fully used.
 fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u64], packet: &PacketFormat) {
     let grantable = most(form(keys), keys.response_time.0);
     let room = grantable.saturating_mul(u64::from(BLOCK));
@@ -214,10 +214,9 @@ fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u
 
 /// Buffer of every node and accounts of every port.
 ///
-/// An account is a partition of its own: all but the largest packet's room is its reserve,
-/// and the rest, but for a block, its headroom. So it is over exactly while there is no
-/// room for the largest packet, which is what oracles look at; credit alone keeps it
-/// within its blocks.
+/// An account is a partition of its own: all but the largest packet's room is its reserve, and the rest, but
+/// for a block, its headroom. So it is over exactly while there is no room for the largest packet, and
+/// oracles use this; credit keeps it within its blocks.
 fn memory(
     cx: &mut Setting<'_>,
     keys: &CbfcKeys,
@@ -259,8 +258,8 @@ fn memory(
     Ok((buffers, accounts))
 }
 
-/// The memory of a node whose partitions take `taken` bytes. Where its size is not
-/// written, or a long link asks for what it needs, it grows with them.
+/// The memory of a node whose partitions take `taken` bytes. If its size is not written, or a long link
+/// requires more, it grows with them.
 fn total(
     cx: &Setting<'_>,
     topology: &Topology,

@@ -27,26 +27,23 @@
 //!     └ link fails: resume        link recovers: FCTBS, FCCL ← 0, hold ┘
 //! ```
 //!
-//! A lane that waits does so whole, for as many blocks as the packet that was refused
-//! takes: what comes behind it does not overtake it.
+//! A lane that waits does so completely, for the blocks of the refused packet: later packets do not overtake
+//! it.
 //!
-//! The receiving half has no states. A timer of each (port, lane) sends a flow-control
-//! packet with FCTBS of the one direction and FCCL of the other every `update`, whether or
-//! not anything has changed. (InfiniBand asks for one at least every 65,536 symbol
-//! times, and leaves it to a port to send more.) Ports and lanes begin at phases spread over
-//! the period. When one comes, ABR ← FCTBS: what was lost on the link is room again. As a
-//! packet takes effect a response time after its arrival, when data sent behind it
-//! may have come, ABR never moves back; where there is such a time, one block less is
-//! granted, so that 12 bits tell back from forth.
+//! The receiving half has no states. A timer of each (port, lane) sends a flow-control packet with FCTBS of
+//! the one direction and FCCL of the other every `update`, even without a change. (InfiniBand requires one at
+//! least every 65,536 symbol times; a port may send more.) Ports and lanes begin at phases spread over the
+//! period. When one arrives, ABR ← FCTBS: lost packets become room again. As a packet takes effect a response
+//! time after its arrival, when data sent after it may have arrived, ABR never moves back; where there is
+//! such a time, one block less is granted, so that 12 bits distinguish both directions.
 //!
-//! A link that begins tells both ends each other's buffers; at the start of a run it has
-//! done so, and a link that recovers does it with its first flow-control packet.
+//! A link that begins exchanges the buffers of both ends. At the start of a run this has happened already. A
+//! link that recovers does it with its first flow-control packet.
 //!
-//! *No packet is lost.* With f free blocks at the receiver when it says FCCL = ABR + f,
-//! at most f more are sent than it had received then (and those on the way, lost or not,
-//! are in both ABR and FCTBS in the end); blocks free later come on top. So no more
-//! is outstanding and stored than the buffer has, whatever the update's period and the
-//! link's length: these decide throughput alone. See [`full_throughput`].
+//! *No packet is lost.* With f free blocks at the receiver when it says FCCL = ABR + f, at most f more are
+//! sent than it had received then (and those in flight, lost or not, are in both ABR and FCTBS in the end);
+//! blocks that become free later are added. So the outstanding and stored blocks never exceed the buffer, for
+//! any update period and link length: these affect only throughput. See [`full_throughput`].
 
 pub mod frame;
 pub mod keys;
@@ -68,16 +65,15 @@ use xoff_outcome::report::{Level, Note, Ran};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CbfcParams {
     pub form: Form,
-    /// By port: blocks that it can store of each lane that comes in by it, at least as many
-    /// as the largest packet takes. Ports behind those listed (the inner ones of slow
-    /// hosts) need no credit.
+    /// By port: blocks that it can store of each lane that comes in by it, at least as many as the largest
+    /// packet takes. Ports after those listed (the inner ones of slow hosts) need no credit.
     pub buffer: Vec<u64>,
     /// By port: the same of the port at the other end of its link.
     pub ahead: Vec<u64>,
     /// By port: time between two flow-control packets of a lane, above 0.
     pub update: Vec<Time>,
-    /// By lane: it runs on credit. On others everything may leave, as on InfiniBand's
-    /// lane of management, and what does not fit is dropped.
+    /// By lane: whether it runs on credit. On others every packet may leave, as on InfiniBand's lane of
+    /// management, and a packet that does not fit is dropped.
     pub lanes: Vec<bool>,
     /// Time from the arrival of a flow-control packet until it takes effect.
     pub response_time: Time,
@@ -166,8 +162,8 @@ pub fn longest_update(rate: u64) -> Time {
     serialisation(SYMBOLS * WIDTH, rate).max(1)
 }
 
-/// Blocks of buffer with which a link is never idle for want of credit while its receiver
-/// passes on what comes: with fewer the throughput falls in proportion.
+/// Blocks of buffer with which a link never waits for credit while its receiver passes packets on: with fewer
+/// the throughput falls in proportion.
 ///
 /// A block is away from the moment its packet's transmission begins until a
 /// flow-control packet that counts it free has taken effect: the packet's own serialisation
@@ -177,8 +173,8 @@ pub fn longest_update(rate: u64) -> Time {
 ///
 /// `2·delay + update + response + (2·largest + flow-control packet) / rate`
 ///
-/// is filled with largest packets of whole blocks, one more may be cut by the window's
-/// edge, and one more must fit behind what is left.
+/// is filled with largest packets of whole blocks, one more may be cut by the window's edge, and one more
+/// must fit after the rest.
 pub fn full_throughput(link: &LinkFacts, update: Time, response_time: Time, form: Form) -> u64 {
     let control = CreditPacket::new(form, 0, 0, 0).length();
     let away = 2 * u128::from(link.delay) + u128::from(update) + u128::from(response_time);

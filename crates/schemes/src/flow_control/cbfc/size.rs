@@ -1,5 +1,5 @@
-//! CBFC, InfiniBand's flow control by credits: what one round trip and one update of
-//! credits take, in blocks of 64 bytes.
+//! CBFC, InfiniBand's flow control by credits: the blocks of 64 bytes for one round trip and one update of
+//! credits.
 
 use super::super::LinkFacts;
 use super::super::size::links::{Links, Report};
@@ -10,7 +10,7 @@ use super::frame::{BLOCK, CreditPacket, Form};
 use super::{blocks, full_throughput, longest_update, most};
 use xoff_kernel::time::Time;
 
-/// What CBFC is asked with, beside the link.
+/// CBFC's input, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// A flow-control packet is sent for each priority in every such span; `None`: as
@@ -24,9 +24,8 @@ pub struct Ask {
     pub unlimited: bool,
 }
 
-/// What CBFC needs so that its sender never waits for credit while the receiver drains:
-/// the blocks of [`full_throughput`], by terms. With less the throughput falls in
-/// proportion, and nothing is lost.
+/// The needs of CBFC if its sender must never wait for credit while the receiver drains: the blocks of
+/// [`full_throughput`], by terms. With less the throughput falls in proportion, and no packet is lost.
 pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let period = ask.update.map_or_else(|| longest_update(link.rate), |t| t.max(1));
     let form = if ask.unlimited { Form::Wide } else { Form::Narrow };
@@ -102,7 +101,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     sizing
 }
 
-/// What a link needs with what is asked.
+/// The needs of a link with the question's settings.
 pub(in super::super) fn answer(question: &Question, link: &LinkFacts, unlimited: bool) -> Sizing {
     let (update, response_time) = (question.update.map(|t| t.0), question.response_time.0);
     sizing(link, &Ask { update, response_time, priorities: question.priorities.into(), unlimited })
@@ -123,7 +122,7 @@ pub(super) fn compare(links: &Links<'_>, params: &CbfcParams, report: &mut Repor
     }
 }
 
-/// What the command line says of the options that set it.
+/// Help texts of the command line's options that set it.
 pub mod help {
     /// `--update`.
     pub const UPDATE: &str = "CBFC: time between two credit updates [default: the longest that InfiniBand allows, 65,536 symbol times]";

@@ -23,11 +23,10 @@ fn packets_go_while_their_blocks_fit_and_wait_until_they_do() {
     assert!(cbfc.may_leave(&mut device, 0, 0, 65));
     assert!(!cbfc.may_leave(&mut device, 0, 0, 1_000));
     assert_eq!((device.log.pop().as_deref(), cbfc.wanted(0, 0)), (Some("pause 0/0"), 16));
-    // Another lane, which runs without credit, and a port behind those of links.
+    // Another lane, which runs without credit, and a port after those of links.
     assert!((0..100).all(|_| cbfc.may_leave(&mut device, 0, 1, 1_000)));
     assert!((0..100).all(|_| cbfc.may_leave(&mut device, 7, 0, 1_000)));
-    // 33 blocks are not enough for 18 and 16, and 34 are. What another lane or port is
-    // told does not matter.
+    // 33 blocks are not enough for 18 and 16, and 34 are. Credit of another lane or port does not matter.
     for (port, lane, limit, resumed) in
         [(0, 3, 33, false), (1, 3, 34, false), (0, 5, 34, false), (0, 3, 34, true)]
     {
@@ -124,8 +123,8 @@ fn the_longest_update_is_that_of_65536_symbols_on_four_lanes() {
     assert_eq!(longest_update(8_000_000_000), 65_536 * 4_000);
 }
 
-/// One direction of a link, by hand: what is on it, what the receiver stores, and what
-/// flow-control packets are on their way back. Steps may lose anything.
+/// One direction of a link, by hand: packets in flight, stored packets, and flow-control packets in flight in
+/// the other direction. Steps may lose anything.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Send(u32),
@@ -161,9 +160,9 @@ enum OnWire {
 }
 
 proptest! {
-    /// Whatever is lost and however late anything is, what is stored and on its way never
-    /// exceeds the buffer; both forms decide alike, over many wraps; and when the
-    /// link falls silent, two flow-control packets give all of the buffer back.
+    /// For any losses and delays, stored and outstanding blocks never exceed the buffer; both forms decide
+    /// alike, over many wraps; and when the link falls silent, two flow-control packets return all of the
+    /// buffer.
     #[test]
     fn no_more_is_outstanding_than_the_buffer_holds(
         steps in prop::collection::vec(step(), 1..3_000), buffer in 141u64..2_049, respond in any::<bool>(),

@@ -1,7 +1,7 @@
 //! ITSY's check messages: PFC frames with a check in their padding.
 //!
-//! Its paper's layout is not public; what is known is that a pause carries the check (Lv et al., 2025,
-//! section II-B). So it lies where the probes of other schemes do, and byte 34 tells them apart:
+//! Its paper's layout is not public; it is only known that a pause carries the check (Lv et al., 2025,
+//! section II-B). So the check has the place of other schemes' probes, and byte 34 distinguishes them:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01
@@ -23,7 +23,7 @@ use xoff_wire::{SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at};
 const KIND: usize = 34;
 const CHECK: u8 = 0x80;
 
-/// What an initial trigger sends around the loop that it may be part of.
+/// The check that an initial trigger sends around the loop that it may be part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Check {
     /// The priority that is paused.
@@ -47,7 +47,7 @@ impl Check {
 /// A frame of ITSY: a check, with or without a word of PFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItsyFrame {
-    /// What it pauses and resumes.
+    /// Its pauses and resumes.
     pub pfc: PfcFrame,
     pub check: Check,
 }
@@ -92,7 +92,7 @@ impl ItsyFrame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotItsy`] says what does not fit.
+    /// [`NotItsy`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotItsy> {
         let pfc = PfcFrame::parse(bytes).map_err(NotItsy::Pfc)?;
         if bytes.len() < SMALLEST_BYTES {
@@ -116,7 +116,7 @@ impl Frame for ItsyFrame {
         if self.is_alone() { Effect::Nothing } else { Effect::Lanes(self.pfc) }
     }
 
-    /// A check rides on what goes to the same neighbour; it does not hold that up.
+    /// A check is sent with a frame to the same neighbour; it does not delay that frame.
     fn merge(&mut self, later: &ControlFrame) -> bool {
         match later {
             ControlFrame::Pfc(later) if !self.is_alone() => {

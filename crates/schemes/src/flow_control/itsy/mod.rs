@@ -1,11 +1,10 @@
 //! ITSY: deadlocks found by the switch that began them (Wu and Ng, *Detecting and Resolving PFC
 //! Deadlocks with ITSY Entirely in the Data Plane*, INFOCOM 2022).
 //!
-//! Modelled on what Lv et al. (*Solving PFC Deadlocks with Distributed Detection and
-//! Buffer Collaboration*, 2025) say of it (sections II-B and VI-D,
-//! `roundabout.itsy-model`), since its own is not openly available; the abstract of its forerunner
-//! DCFIT names the same *initial trigger*. It is PFC ([`super::pfc`]), and on top of it one ingress
-//! queue, seen by what it has told its neighbour upstream:
+//! Modelled on the description by Lv et al. (*Solving PFC Deadlocks with Distributed Detection and Buffer
+//! Collaboration*, 2025, sections II-B and VI-D, `roundabout.itsy-model`), because its own paper is not
+//! openly available; the abstract of its forerunner DCFIT names the same *initial trigger*. It is PFC
+//! ([`super::pfc`]), and on top of it one ingress queue, described by its frames to its upstream neighbour:
 //!
 //! ```text
 //!          reaches XOFF, and none of the egress queues that its packets
@@ -45,9 +44,8 @@
 //! costs time and not the deadlock. The paper has no numbers of triggers; a check from before
 //! would be taken for one of now.
 //!
-//! Checks wait for nobody: one that is sent with a pause rides on it, and one that goes on later
-//! is a frame of its own, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So
-//! PFC's headroom suffices.
+//! Checks delay no frame: one that is sent with a pause is part of it. One that is passed on later is a frame
+//! of its own, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So PFC's headroom suffices.
 
 pub mod frame;
 pub mod keys;
@@ -67,7 +65,7 @@ use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Facts, Records};
 use xoff_wire::pfc::PfcFrame;
 
-/// What is done about a deadlock.
+/// The action against a deadlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
     /// Packets of the loop are dropped.
@@ -122,7 +120,7 @@ pub struct Trigger {
     pub lane: u8,
     /// When it reached XOFF.
     pub from: Time,
-    /// When it was at XON again, or got room; `None` if it stood at the end.
+    /// When it was at XON again, or got room; `None` if it lasted until the end.
     pub until: Option<Time>,
 }
 
@@ -147,7 +145,7 @@ pub struct Detection {
     pub ended: Option<Time>,
 }
 
-/// What is known of one ingress queue.
+/// The state of one ingress queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Queue {
     /// It has paused its neighbour.
@@ -156,7 +154,7 @@ struct Queue {
     trigger: Option<usize>,
     /// How often it has been one.
     number: u16,
-    /// Checks of others that it has passed on with the pause that stands.
+    /// Checks of others that it has passed on with the present pause.
     passed: Vec<Check>,
     /// It is resolving: the index of the detection.
     resolves: Option<usize>,
@@ -172,7 +170,7 @@ pub struct Itsy {
     priorities: Vec<u8>,
     /// By port and lane, of the ingress queue.
     queues: Vec<Queue>,
-    /// By port and lane: the checks that a paused egress queue was told.
+    /// By port and lane: the checks that a paused egress queue received.
     reported: Vec<Vec<Check>>,
     triggers: Vec<Trigger>,
     detections: Vec<Detection>,
@@ -451,7 +449,7 @@ impl<D: Causes + Repair> Scheme<D> for Itsy {
         }
     }
 
-    /// Nobody is there to pause, and nobody who pauses.
+    /// After a link failure the port has no neighbour to pause, and no neighbour that pauses it.
     fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         self.pfc.link_failed(device, port, lane);
         self.opens(device, port, lane);

@@ -1,4 +1,4 @@
-//! What ITSY says of a run: the deadlocks that triggers found, and what became of them.
+//! The report of ITSY about a run: the deadlocks that triggers found, and their resolution.
 
 use super::{Detection, Resolution, Trigger};
 use crate::flow_control::loops;
@@ -10,7 +10,7 @@ use xoff_outcome::report::{Cause, Facts, Level, Note, Ran, Record, Section};
 /// A packet of a deadlock that made room.
 pub static DROPPED: Cause = Cause { name: "itsy", because: "ITSY found it in a deadlock", by: "by ITSY" };
 
-/// What a run tells.
+/// The facts of a run.
 pub static FACTS: Facts = facts! { "itsy":
     resolution: Text, "Resolution of a deadlock: `lossy` or `lossless`.";
     triggers: Count, "How often ingress queues became initial triggers.";
@@ -30,7 +30,7 @@ pub static FACTS: Facts = facts! { "itsy":
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What is done about a deadlock.
+    /// The action against a deadlock.
     pub resolution: Resolution,
     /// Times for which queues were triggers, in their order (then of port and lane).
     pub triggers: Vec<Trigger>,
@@ -90,7 +90,7 @@ impl Record for Report {
 }
 
 impl Report {
-    /// What it did, or what it missed.
+    /// Its actions, or the deadlocks that it missed.
     fn notes(&self, ran: &Ran<'_>, dropped: (u64, u64), notes: &mut Vec<Note>) {
         let found = &self.detections;
         if found.is_empty() {

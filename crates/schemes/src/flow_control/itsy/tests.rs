@@ -12,7 +12,7 @@ fn itsy(resolution: Resolution) -> (Itsy, Notes) {
     (Itsy::new(&params, 3, &[3]), Notes { ports: vec![0, 1, 2], ..Notes::default() })
 }
 
-/// What was asked of the device by `act`, but for the timers of PFC.
+/// The calls of `act` to the device, except for the timers of PFC.
 fn said(itsy: &mut Itsy, device: &mut Notes, act: impl Fn(&mut Itsy, &mut Notes)) -> Vec<String> {
     act(itsy, device);
     let own = |line: &String| {
@@ -58,7 +58,7 @@ fn check(port: u32, sid: u32, qid: u16, number: u16) -> impl Fn(&mut Itsy, &mut 
     move |itsy, device| itsy.received(device, port, &ControlFrame::Itsy(ItsyFrame::alone(check)))
 }
 
-/// The timer of what is done about the queue of `port`.
+/// The timer of the action on the queue of `port`.
 fn acts(port: u32) -> impl Fn(&mut Itsy, &mut Notes) {
     move |itsy, device| {
         let timer = itsy.pfc.timers() as u32 + port;
@@ -79,7 +79,7 @@ fn triggered(resolution: Resolution) -> (Itsy, Notes) {
 fn a_trigger_knows_its_own_check_and_drops_all_others() {
     let (mut i, mut d) = triggered(Resolution::Lossy);
     assert_eq!(said(&mut i, &mut d, check(1, 7, 11, 1)), [""; 0]);
-    // Its own of another time is none of now, and counts as nobody's.
+    // Its own check of an earlier pause does not count.
     assert_eq!(said(&mut i, &mut d, check(1, 0, 3, 0)), [""; 0]);
     assert_eq!((i.discarded(), i.detections().len()), (1, 0));
     d.now = 4 * US;
@@ -88,7 +88,7 @@ fn a_trigger_knows_its_own_check_and_drops_all_others() {
     let [found] = i.detections() else { panic!("{:?}", i.detections()) };
     assert_eq!((found.at, found.port, found.egress, found.ended), (4 * US, 0, 1, None));
     assert_eq!(said(&mut i, &mut d, acts(0)), ["drop 0/0 at 1"]);
-    // That brings it to XON; what upstream then sends fills it again, and it acts again.
+    // That brings it to XON; new packets from upstream fill it again, and it acts again.
     assert_eq!(said(&mut i, &mut d, under(0)), ["send 0 [(3, 0)]"]);
     assert_eq!(said(&mut i, &mut d, over(0)), ["send 0 [(3, 1000)]", "arm 6 4000000"]);
     assert_eq!(said(&mut i, &mut d, acts(0)), ["drop 0/0 at 1"]);
@@ -104,7 +104,7 @@ fn a_trigger_knows_its_own_check_and_drops_all_others() {
 #[test]
 fn a_spreader_passes_each_check_on_once() {
     let (mut i, mut d) = itsy(Resolution::Lossy);
-    // What comes before it pauses is remembered, the later one of a queue's.
+    // A check that arrives before it pauses is stored, and the later one of a queue counts.
     said(&mut i, &mut d, paused(1));
     for number in [4, 5] {
         assert_eq!(said(&mut i, &mut d, check(1, 7, 11, number)), [""; 0]);
@@ -122,7 +122,7 @@ fn a_spreader_passes_each_check_on_once() {
     let refresh = (0..i.pfc.timers() as u32).find(|&t| i.pfc.refreshes(t) == Some((0, 0))).unwrap();
     let repeats = |i: &mut Itsy, d: &mut Notes| i.timer(d, refresh);
     assert_eq!(said(&mut i, &mut d, repeats), ["send 0 [(3, 1000)]", "check 0 7.11#5", "check 0 8.11#5"]);
-    // A resume ends what is remembered; a check behind it comes too late.
+    // A resume deletes the stored checks; a check after it comes too late.
     said(&mut i, &mut d, goes(1));
     assert_eq!(said(&mut i, &mut d, check(1, 7, 11, 6)), [""; 0]);
     said(&mut i, &mut d, under(0));
@@ -166,7 +166,7 @@ fn a_failed_link_ends_what_was_found() {
     said(&mut i, &mut d, |i, d| i.link_failed(d, 0, 0));
     assert_eq!((i.detections()[0].ended, i.triggers()[0].until), (Some(7 * US), Some(7 * US)));
     assert_eq!(said(&mut i, &mut d, acts(0)), [""; 0]);
-    // It is up again and over: its packets wait for what is paused.
+    // It is up again and over: its packets wait for the paused queue.
     said(&mut i, &mut d, |i, d| i.link_recovered(d, 0, 0, true, 8 * US));
     assert!(i.queues[0].pausing && i.queues[0].trigger.is_none());
 }
@@ -183,7 +183,7 @@ fn checks_ride_on_pauses_and_hold_none_up() {
     assert!(!waiting.merge(&alone(2)) && waiting.merge(&alone(1)));
     assert!(waiting.merge(&resume));
     assert_eq!(waiting.pauses(), Some(false));
-    // What waits alone is overtaken.
+    // A check in a frame of its own is overtaken.
     let mut check = alone(1);
     assert!(!check.merge(&pause) && pause.overtakes(&check) && !check.overtakes(&pause));
     assert!(!pause.overtakes(&waiting) && check.merge(&alone(1)) && !check.merge(&alone(2)));

@@ -1,5 +1,5 @@
-//! PAUSE of the whole link (IEEE 802.3 Annex 31B): what Ethernet had before priorities had pauses of
-//! their own.
+//! PAUSE of the whole link (IEEE 802.3 Annex 31B), which Ethernet had before priorities had pauses of their
+//! own.
 //!
 //! Ingress half, per port, two states:
 //!
@@ -20,8 +20,8 @@
 //!            PAUSE(0), or expiry: resume every lane
 //! ```
 //!
-//! So what is stopped is more than what has caused it: lossy priorities too. What arrives after XOFF of
-//! one account may belong to any other, so each account has PFC's headroom.
+//! So a pause stops more than its cause: lossy priorities too. Packets that arrive after XOFF of one account
+//! may belong to any other, so each account has PFC's headroom.
 
 pub mod keys;
 #[cfg(test)]
@@ -86,7 +86,7 @@ impl Pause {
         2 * port + 1
     }
 
-    /// Tells the peer what holds now.
+    /// Sends the present state to the peer.
     fn say(&self, device: &mut impl Device, port: u32) {
         let pause = self.over[port as usize] != 0;
         let quanta = if pause { self.quanta } else { 0 };
@@ -145,7 +145,7 @@ impl<D: Device> Scheme<D> for Pause {
         }
     }
 
-    /// Both halves forget: nobody is there to pause, and nobody who pauses.
+    /// Both halves clear their state: the port has no neighbour to pause, and no neighbour that pauses it.
     fn link_failed(&mut self, device: &mut D, port: u32, _: u8) {
         self.over[port as usize] = 0;
         device.cancel(Self::refresh(port));

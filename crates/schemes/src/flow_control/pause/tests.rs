@@ -63,14 +63,14 @@ fn the_frame_is_that_of_the_standard() {
 }
 
 proptest! {
-    /// Whatever the order in which accounts cross: the last frame stops the link if one of its
-    /// accounts is over, and lets it go if none is.
+    /// For any order in which accounts cross: the last frame stops the link if one of its accounts is over,
+    /// and resumes it if none is.
     #[test]
     fn the_last_frame_says_what_holds(steps in prop::collection::vec((0u32..4, 0u8..2), 1..60)) {
         let (mut scheme, mut device) = (pause(9), Notes::default());
         let (mut over, mut closed) = ([[false; 2]; 4], [false; 4]);
         for (port, lane) in steps {
-            // The device tells transitions only.
+            // The device reports only transitions.
             let account = &mut over[port as usize][usize::from(lane)];
             *account = !*account;
             let crossing = if *account { Crossing::Over } else { Crossing::Under };

@@ -198,7 +198,7 @@ mod tests {
             pfq.left(&mut device, &mut packet);
         }
         assert_eq!(device.log, ["stop 1 Flow(7)", "go 1 Flow(7)"]);
-        // What begins here has no upstream to pause.
+        // A packet that begins here has no upstream to pause.
         packet.ingress = None;
         packet.queued = 9_000;
         pfq.enqueued(&mut device, &mut packet);
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(device.log, ["stop 1 Flow(7)", "go 1 Flow(7)"]);
     }
 
-    /// After a change of routes a queue may hold what came through two ports.
+    /// After a change of routes a queue may hold packets that came through two ports.
     #[test]
     fn every_ingress_is_paused_and_resumed_for_itself() {
         let (mut pfq, mut device, mut packet) = (pfq(1_000_000), Notes::default(), packet());

@@ -1,4 +1,4 @@
-//! `[flow_control]` of PFC, and of what rests on it.
+//! `[flow_control]` of PFC, and of schemes based on it.
 
 use super::super::fabric::{Account, Fabric, Limit};
 use super::super::keys::{
@@ -19,7 +19,7 @@ use xoff_net::units::{Bytes, Span, Threshold};
 const XON_OFFSET: u64 = 3_000;
 /// Reserve under a dynamic threshold, if not given.
 const RESERVE: u64 = 4_000;
-/// Dynamic threshold's share of what is free, if not given.
+/// Default of the dynamic threshold's share of the free bytes.
 pub(in super::super) const ALPHA: f64 = 0.125;
 
 /// PFC. The threshold is static (`xoff`) or dynamic (`alpha`, `cap`).
@@ -359,7 +359,7 @@ impl PfcKeys {
     }
 }
 
-/// Whose ingress an account is.
+/// The device whose ingress an account is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// Of a device that shares its buffer.

@@ -24,15 +24,13 @@
 //!            PAUSE(0), or expiry: resume the queue
 //! ```
 //!
-//! *Hosts that relay* can be switches to PFC, with an account for each ingress
-//! ([`Relay::Accounts`]), or pass on what they are told ([`Relay::Blind`]): then
-//! the ingress half of a host's port is closed while its account is over *or*
-//! any other port of the host is paused, so that a pause goes upstream at once,
-//! whether or not a packet of the host has to wait for it. The paper (Cao et al., 2026,
-//! section II-C, Figure 5) has nodes that merely forward what they are told; how they count
-//! besides is left open (`portfc.pfc-at-nodes`). Here such a node also obeys, and
-//! keeps its accounts, so that nothing is lost; it passes on the state, not each
-//! frame: a refresh is its own, for the links may differ in rate.
+//! *Hosts that relay* can be switches to PFC, with an account for each ingress ([`Relay::Accounts`]), or pass
+//! pauses on ([`Relay::Blind`]): then the ingress half of a host's port is closed while its account is over
+//! *or* any other port of the host is paused, so a pause goes upstream at once, even if no packet of the host
+//! has to wait for it. The paper (Cao et al., 2026, section II-C, Figure 5) has nodes that only forward the
+//! frames; it does not specify their accounts (`portfc.pfc-at-nodes`). Here such a node also obeys, and keeps
+//! its accounts, so no packet is lost. It passes on the state, not each frame: its refreshes are its own,
+//! because the links may differ in rate.
 //!
 //! *Relays on long links* ([`Relay::Mirror`]) do the same,
 //! but for one thing: they pass a pause on at once, and its end a little later.
@@ -121,8 +119,8 @@ pub fn headroom(link: &LinkFacts, response_time: Time) -> Headroom {
     Headroom { terms, total }
 }
 
-/// The fewest quanta with which a refresh sent after half of the pause, behind
-/// one packet of `largest` bytes, still arrives in time.
+/// The fewest quanta with which a refresh that is sent after half of the pause, and after one packet of
+/// `largest` bytes, still arrives in time.
 pub fn least_quanta(largest: u32) -> u64 {
     (2 * u64::from(largest + PfcFrame::LENGTH)).div_ceil(QUANTUM_BITS / 8)
 }
@@ -142,7 +140,7 @@ pub struct Pfc {
 const OVER: u8 = 1;
 /// A mark: a frame of the neighbour has stopped the queue.
 const PAUSED: u8 = 2;
-/// A mark: the neighbour has been told to stop.
+/// A mark: the neighbour is paused.
 const CLOSED: u8 = 4;
 
 enum Role {
@@ -198,7 +196,7 @@ impl Pfc {
         self.params.quanta
     }
 
-    /// The egress half goes to Going, but that whoever asks says when the queue does.
+    /// The egress half goes to Going, and the caller resumes the queue.
     pub(super) fn forgets_pause(&self, device: &mut (impl Device + ?Sized), port: u32, lane: u8) {
         device.cancel(self.timer_of(port, lane, Role::Expiry));
     }
@@ -235,7 +233,7 @@ impl Pfc {
         *marks = *marks & !mark | if set { mark } else { 0 };
     }
 
-    /// Tells the neighbour at `port` what holds now, if that is news.
+    /// Sends the neighbour at `port` the present state, if it has changed.
     fn settle(&mut self, device: &mut (impl Device + ?Sized), port: u32, lane: u8) {
         let others = (0..).map_while(|i| device.relay_port(port, i)).filter(|&p| p != port);
         let closed = self.is(port, lane, OVER) || { others }.any(|p| self.is(p, lane, PAUSED));
@@ -249,8 +247,8 @@ impl Pfc {
         }
     }
 
-    /// A frame has stopped the queue of `port`, or let it go, or the pause has run
-    /// out: whoever passes pauses on does so, sooner or later.
+    /// A frame has stopped the queue of `port`, or resumed it, or the pause has expired: a device that passes
+    /// pauses on does so, now or later.
     fn heard(&mut self, device: &mut (impl Device + ?Sized), port: u32, lane: u8, paused: bool) {
         let Relay::Mirror { hold } = self.params.relay else {
             return self.pass_on(device, port, lane, paused);
@@ -267,8 +265,8 @@ impl Pfc {
         }
     }
 
-    /// A frame has stopped (or let go) the queue of `port`: a host that passes
-    /// pauses on tells its other neighbours.
+    /// A frame has stopped (or resumed) the queue of `port`: a host that passes pauses on informs its other
+    /// neighbours.
     fn pass_on(&mut self, device: &mut (impl Device + ?Sized), port: u32, lane: u8, paused: bool) {
         if self.marks.is_empty() || self.is(port, lane, PAUSED) == paused {
             return;
@@ -334,7 +332,7 @@ impl<D: Device + ?Sized> Scheme<D> for Pfc {
         }
     }
 
-    /// Both halves forget: nobody is there to pause, and nobody who pauses.
+    /// Both halves clear their state: the port has no neighbour to pause, and no neighbour that pauses it.
     fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         device.cancel(self.timer_of(port, lane, Role::Refresh));
         device.cancel(self.timer_of(port, lane, Role::Expiry));
@@ -352,7 +350,7 @@ impl<D: Device + ?Sized> Scheme<D> for Pfc {
     /// of the peer has come, nothing is sent.
     fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, over: bool, settled: Time) {
         if !self.marks.is_empty() {
-            // What was said while the link was down has not been heard.
+            // Frames that were sent while the link was down have not arrived.
             self.mark(port, lane, CLOSED, false);
             self.mark(port, lane, OVER, over);
             self.settle(device, port, lane);
@@ -395,8 +393,8 @@ mod tests {
         Pfc::new(PfcParams { quanta: 1000, response_time: 0, relay: Relay::Accounts }, 4, &[3, 5])
     }
 
-    /// A host with the ports 0 to 2 passes on what it is told, once, to the other
-    /// ports, and takes it back when no other port is paused and its account is under.
+    /// A host with the ports 0 to 2 passes each pause on once, to the other ports, and resumes them when no
+    /// other port is paused and its account is under.
     #[test]
     fn a_blind_host_passes_pauses_on() {
         let params = PfcParams { quanta: 1000, response_time: 0, relay: Relay::Blind };
@@ -417,10 +415,10 @@ mod tests {
         };
         let (stop, go) = ("[(5, 1000)]", "[(5, 0)]");
         assert_eq!(said(&mut pfc, &pause(0, 7)), [format!("send 1 {stop}"), format!("send 2 {stop}")]);
-        // A refresh is no news, nor is an account that is over where a pause stands.
+        // A refresh changes nothing, nor does an account that is over where a pause is active.
         assert_eq!(said(&mut pfc, &pause(0, 7)), [""; 0]);
         assert_eq!(said(&mut pfc, &cross(1, Crossing::Over)), [""; 0]);
-        // A second port: now port 0 is told as well.
+        // A second port: now port 0 is paused as well.
         assert_eq!(said(&mut pfc, &pause(2, 7)), [format!("send 0 {stop}")]);
         // Port 0 goes again: port 2 has no other reason, port 1 has two.
         assert_eq!(said(&mut pfc, &pause(0, 0)), [format!("send 2 {go}")]);
@@ -432,7 +430,7 @@ mod tests {
         assert_eq!(said(&mut pfc, &|pfc, device| pfc.timer(device, expiry)).len(), 2);
         assert_eq!(said(&mut pfc, &pause(1, 7)).len(), 2);
         assert_eq!(said(&mut pfc, &|pfc, device| pfc.link_failed(device, 1, 1)).len(), 2);
-        // A link that is up again hears of what stands.
+        // A link that is up again receives the active pauses.
         assert_eq!(said(&mut pfc, &pause(0, 7)).len(), 2);
         assert_eq!(
             said(&mut pfc, &|pfc, device| pfc.link_recovered(device, 1, 1, false, 0)),
@@ -465,7 +463,7 @@ mod tests {
         assert_eq!(said(&mut pfc, &pause(7)), ["cancel 5"]);
         assert_eq!(said(&mut pfc, &pause(0)), ["arm 5 60000"]);
         assert_eq!(said(&mut pfc, &|pfc, device| pfc.timer(device, hold)), ["send 1 [(5, 0)]"]);
-        // A resume of what is not paused says nothing.
+        // A resume of a queue that is not paused sends nothing.
         assert_eq!(said(&mut pfc, &pause(0)), [""; 0]);
         // A pause that runs out is held back, too; its own account keeps it.
         assert_eq!(said(&mut pfc, &pause(7)), ["cancel 5", "send 1 [(5, 1000)]"]);

@@ -14,10 +14,10 @@ use xoff_wire::pfc::PfcFrame;
 /// XOFF on a long link as Huang et al. 2024 have it (section VI-B, "PFC settings"): 1 MiB.
 pub const SHALLOW: u64 = 1 << 20;
 
-/// What PFC is asked with, beside the link.
+/// PFC's input, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// XOFF, in bytes; `None`: what keeps the egress busy.
+    /// XOFF, in bytes; `None`: enough to keep the egress busy.
     pub xoff: Option<u64>,
     /// From the arrival of a pause frame's last bit until it takes effect.
     pub response_time: Time,
@@ -26,8 +26,8 @@ pub struct Ask {
     pub priorities: u64,
 }
 
-/// What an account must hold when it resumes its peer, so that its egress has something to
-/// send until the first packet is there.
+/// The bytes that an account must hold when it resumes its peer, so its egress has packets to send until the
+/// first one arrives.
 ///
 /// The resume frame may find a largest packet just begun on its own wire; then it crosses
 /// and takes effect; and the first packet is there when its last bit is. All of that time
@@ -55,7 +55,7 @@ pub fn refresh(link: &LinkFacts, quanta: u16, priorities: u64) -> Control {
     }
 }
 
-/// Says that what resumes below `busy` bytes can run dry.
+/// The note that an account which resumes below `busy` bytes can run empty.
 pub fn may_idle(busy: u64) -> String {
     format!(
         "an egress can idle after a pause: only an XON of {} B or more leaves it enough packets until the \
@@ -64,7 +64,7 @@ pub fn may_idle(busy: u64) -> String {
     )
 }
 
-/// What PFC needs: XOFF, the packet that crosses it, and headroom, for each priority.
+/// The needs of PFC: XOFF, the packet that crosses it, and headroom, for each priority.
 pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let (room, busy) = (headroom(link, ask.response_time), busy(link, ask.response_time));
     let xoff = ask.xoff.unwrap_or(busy.total);
@@ -103,7 +103,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     .if_frames_fit(link.rate)
 }
 
-/// With the XOFF that is asked with.
+/// With the XOFF of the question.
 pub(in super::super) fn shallow(question: &Question, link: &LinkFacts) -> Sizing {
     answer(question, link, Some(question.xoff.0))
 }
@@ -132,7 +132,7 @@ pub(in super::super) fn compare(
     let room = account.headroom.as_ref().map_or(0, |room| room.total);
     let needed = headroom(&link, response_time);
     report.add(links.need(id, Some(priority), "headroom", room, &needed.terms));
-    // A threshold that moves with what is free has no least value.
+    // A threshold that depends on the free bytes has no least value.
     if matches!(account.limit, Limit::Static(_)) {
         let on = account.reserve.saturating_add(account.resume);
         let busy = busy(&link, response_time);
@@ -140,7 +140,7 @@ pub(in super::super) fn compare(
     }
 }
 
-/// What the command line says of the options that set it.
+/// Help texts of the command line's options that set it.
 pub mod help {
     /// `--xoff`.
     pub const XOFF: &str = "PFC: XOFF of a shallow threshold [default: 1MiB]";

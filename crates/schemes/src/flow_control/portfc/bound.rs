@@ -1,42 +1,40 @@
 //! How much memory a switch needs under PortFC in order to lose nothing, for k = 1.
 //!
-//! The paper calls X_off = 6 BDP a headroom (section V-A), but it is where pausing
-//! begins; what arrives from then on needs room beyond it (`portfc.headroom-wording`).
-//! With o an upper bound on that, no set of queues exceeds
+//! The paper calls X_off = 6 BDP a headroom (section V-A), but it is the level at which pausing begins; later
+//! arrivals need room beyond it (`portfc.headroom-wording`). With o an upper bound on that, no set of queues
+//! exceeds
 //!
 //! ```text
 //!   IHFQs of a port:  X_off + largest packet + Σ o_A(j)   over all other ports j
 //!   DDQ of a port:    X̂_off + largest packet + Σ o_B(j)
 //! ```
 //!
-//! *o_A(j).* The frame waits for the packet on the wire of j and for every other
-//! frame that the switch may send at that time, crosses, and takes effect; what
-//! the node had begun, and what is on the cable, still arrives:
+//! *o_A(j).* The frame waits for the packet on the wire of j and for every other frame that the switch may
+//! send at that time, crosses, and takes effect. The packet that the node had begun, and the packets on the
+//! cable, still arrive:
 //!
 //! ```text
 //!   t1  = (largest + 2 (n − 1) frames) / rate + delay + response time
 //!   o_A = rate · (t1 + delay) + largest
 //! ```
 //!
-//! *o_B(j).* The node passes the frame on to the switch behind it, whose packets
-//! then still come over the node (three hops in all):
+//! The node passes the frame on to the next switch, whose packets then still come over the node (three hops
+//! in all):
 //!
 //! ```text
 //!   t2  = (largest + (n − 1) frames) / rate' + delay' + response time
 //!   o_B = rate · (t1 + t2 + delay' + delay) + largest · (rate / rate' + 4)
 //! ```
 //!
-//! where ' is the node's other link, and four packets are taken to wait in its
-//! relay queue and on its wires. So the bound rests on relay queues that stay
-//! short: what else is in them arrives as well. They do where they are fed no
-//! faster than they are served. A faster other link (rate' > rate) feeds them
-//! faster; and so, by little, does HQ, whose acknowledgements go before RQ: a node
-//! that relays and receives at line rate for long has RQ grow by up to an ACK for
-//! each data packet. Nothing bounds that but the flows' end, their windows, or a
-//! congestion control, which lets it grow to where it marks.
+//! where ' is the node's other link, and four packets are taken to wait in its relay queue and on its wires.
+//! So the bound assumes short relay queues: further packets in them arrive as well. Relay queues are short if
+//! they are fed no faster than they are served. A faster other link (rate' > rate) feeds them faster. HQ has
+//! a small effect too, because its ACKs go before RQ: at a node that relays and receives at line rate for
+//! long, RQ grows by up to an ACK for each data packet. Only the flows' end, their windows, or a congestion
+//! control limits that; a congestion control lets it grow to its marking threshold.
 //!
-//! All ports of a switch can reach their bounds at the same time only in theory:
-//! this is sufficient, and not necessary. What waits in HQ is not counted.
+//! All ports of a switch can reach their bounds at the same time only in theory: this is sufficient, and not
+//! necessary. Packets in HQ are not counted.
 
 use super::frame::PortPauseFrame;
 use xoff_kernel::time::{SECOND, Time, serialisation};
@@ -51,7 +49,7 @@ pub struct Link {
     pub delay: Time,
 }
 
-/// A port of a switch, and what is behind it.
+/// A port of a switch, and the devices after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Side {
     /// The link to the node.
@@ -64,14 +62,14 @@ pub struct Side {
     pub ddq_xoff: u64,
 }
 
-/// What a switch may have to hold, in bytes.
+/// The bytes that a switch may have to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
     /// All X_off and X̂_off, with the packets that cross them.
     pub thresholds: u64,
-    /// What arrives at IHFQs behind that.
+    /// Arrivals at IHFQs after that.
     pub forwarding: u64,
-    /// What arrives at DDQs behind that, over relays included.
+    /// Arrivals at DDQs after that, over relays included.
     pub direct: u64,
 }
 
@@ -122,9 +120,9 @@ mod tests {
         let side = Side { near: link, far: Some(link), xoff: 75_000, ddq_xoff: 75_000 };
         let bound = bound(&[side; 8], 1_048, 0);
         assert_eq!(bound.thresholds, 8 * (150_000 + 2 * 1_048));
-        // 1,048 + 14 · 64 B, 12,500 B each way, and the packet begun: 27,992 B.
+        // 1,048 + 14 · 64 B, 12,500 B in each direction, and the packet begun: 27,992 B.
         assert_eq!(bound.forwarding, 56 * (1_048 + 896 + 25_000 + 1_048));
-        // Then 1,048 + 7 · 64 B, 12,500 B each way once more, and a packet; and four.
+        // Then 1,048 + 7 · 64 B, 12,500 B in each direction once more, and a packet; and four.
         assert_eq!(bound.direct, 56 * (1_944 + 25_000 + 1_496 + 25_000 + 1_048 + 4 * 1_048));
         assert!(bound.total() > 5_000_000, "{bound:?}");
     }

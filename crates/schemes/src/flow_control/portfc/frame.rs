@@ -18,7 +18,7 @@
 //!      20  zeros up to the smallest frame
 //! ```
 //!
-//! Byte 14 tells it from [`xoff_wire::queue_pause`].
+//! Byte 14 distinguishes it from [`xoff_wire::queue_pause`].
 
 use crate::flow_control::frame::{Effect, Frame};
 use xoff_wire::experimental::{self, NotFrame};
@@ -26,10 +26,10 @@ use xoff_wire::{SMALLEST_BYTES, SMALLEST_FRAME, u16_at};
 
 const KIND: u8 = 3;
 
-/// Pauses or resumes what feeds one class of queues of a congested port.
+/// Pauses or resumes the senders to one class of queues of a congested port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPauseFrame {
-    /// It stops (rather than restarts) what it names.
+    /// Whether it pauses (rather than resumes) the named queues.
     pub pause: bool,
     /// Number of the congested queue at its port. Below n − 1 it is one of the
     /// inter-hop forwarding queues, n − 1 is the destination-direct queue.
@@ -54,7 +54,7 @@ impl PortPauseFrame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotFrame`] says what does not fit.
+    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         experimental::expect(bytes, KIND, 20)?;
         if bytes[15] > 1 {

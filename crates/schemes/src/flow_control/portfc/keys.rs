@@ -18,7 +18,7 @@ use xoff_net::units::{Span, Threshold};
 /// Priority of ACKs and notifications, if not given: first of all.
 const HIGH: u8 = 7;
 
-/// Most ports of a switch: what the numbers of its neighbours' queues have room for.
+/// Maximum number of ports of a switch: the limit of the numbers of its neighbours' queues.
 const LARGEST_SWITCH: u16 = 1 << 14;
 
 /// Egress ports of the longest route: node, switch, node, switch.
@@ -63,7 +63,7 @@ pub struct PortFcKeys {
     pub response_time: Span,
 }
 
-/// How many flags tell a switch port whom it has paused.
+/// The number of flags by which a switch port knows its pauses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortFcFlags {
@@ -250,8 +250,8 @@ fn route<'h>(map: &QueueMap, hops: &'h [u32], at: u32) -> &'h [u32] {
     &rest[..length]
 }
 
-/// Refuses routes of data with more than one relay, and packets under way that
-/// would go over another one.
+/// Returns an error for routes of data with more than one relay, and for packets in flight that would change
+/// to another relay.
 fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Result<(), Complaint> {
     let hops = routes.hops;
     let why = "packets from a second relay enter queues that no frame can pause";
@@ -392,8 +392,8 @@ fn thresholds(
     Ok(out)
 }
 
-/// What switch `node` may have to hold, and whether all its relays are fed no
-/// faster than they are served.
+/// The bytes that switch `node` may have to hold, and whether all its relays are fed no faster than they are
+/// served.
 fn needs(topology: &Topology, params: &PortFcParams, packet: &PacketFormat, node: NodeId) -> (Bound, bool) {
     let link = |port: PortId| {
         let p = &topology.ports[port as usize];
@@ -414,8 +414,7 @@ fn needs(topology: &Topology, params: &PortFcParams, packet: &PacketFormat, node
     (bound(&sides, packet.largest(), params.response_time), served)
 }
 
-/// Says where memory is less than what is known to suffice, and what cannot be
-/// promised.
+/// Warns about memory that may be too small, and about missing promises.
 fn warn(cx: &mut Setting<'_>, fabric: &Fabric<'_>, params: &PortFcParams) {
     let (topology, buffers) = (fabric.topology, fabric.buffers);
     let short = (0..)

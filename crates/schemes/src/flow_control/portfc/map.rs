@@ -5,15 +5,14 @@
 //!
 //! | port of | packet | queue |
 //! |---|---|---|
-//! | a switch | goes on at the next node, and leaves the switch behind it through port e | IHFQ, 0 to n − 2, by e |
+//! | a switch | continues at the next node, and leaves the switch after it through port e | IHFQ, 0 to n − 2, by e |
 //! | a switch | is delivered at the next node | DDQ, n − 1 |
 //! | a node | begins here, four hops; leaves the next switch through port e | 0 to n − 2, by e |
 //! | a node | begins here, two hops; leaves the next switch through port e | n − 1 to 2n − 3, by e |
 //! | a node | comes from elsewhere | RQ, 2n − 2 |
 //!
-//! A switch has n ports, but nothing leaves it the way it came: of the n numbers e
-//! the one through which the packet comes to that switch is skipped, which leaves
-//! n − 1 (`portfc.port-to-queue-map`; the paper's algorithms use e itself, and its
+//! A switch has n ports, but no packet leaves it through its ingress port: of the n numbers e, that port is
+//! skipped, so n − 1 remain (`portfc.port-to-queue-map`; the paper's algorithms use e itself, and its
 //! examples have no e above the skipped one). The same map reads a frame.
 //!
 //! Acknowledgements, notifications and the frames of PortFC itself wait in the
@@ -36,7 +35,7 @@ pub struct Place {
     pub node: bool,
 }
 
-/// What a queue is for.
+/// The purpose of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// At a switch: inter-hop forwarding (type A).
@@ -47,7 +46,7 @@ pub enum Role {
     FourHop,
     /// At a node: two-hop traffic of its own (type b).
     TwoHop,
-    /// At a node: what it relays (type c).
+    /// At a node: packets that it relays (type c).
     Relay,
 }
 
@@ -57,8 +56,8 @@ pub struct QueueMap {
     /// Ports of a switch (the largest); at least 2.
     pub n: u16,
     places: Vec<Place>,
-    /// By port of a switch: the port of the switch behind its neighbour through
-    /// which that neighbour attaches to it. Else, and where there is none, [`NONE`].
+    /// By port of a switch: the port of the next switch over its neighbour, through which that neighbour is
+    /// attached. [`NONE`] for other ports, and without such a switch.
     beyond: Vec<u32>,
     /// By device: its ports.
     ports: Vec<Vec<u32>>,
@@ -71,8 +70,8 @@ pub enum Unmappable {
     BetweenSwitches(u32),
     /// This port joins two nodes.
     BetweenNodes(u32),
-    /// This node has so many ports to switches, rather than up to 2: a switch
-    /// before it could not tell by n − 1 queues where its packets go (section VI-B).
+    /// The number of ports of this node to switches, if it is not up to 2: then n − 1 queues of a switch
+    /// before it could not separate its packets by their next links (section VI-B).
     Ports(u32, usize),
     /// There is no switch with two ports or more.
     NoSwitch,
@@ -83,7 +82,7 @@ impl QueueMap {
     /// back to their own device (inside a slow host) count for nothing.
     ///
     /// # Errors
-    /// [`Unmappable`] says what is not as in an NDC(n, 1).
+    /// [`Unmappable`] names the difference to an NDC(n, 1).
     pub fn new(places: Vec<Place>) -> Result<Self, Unmappable> {
         let outer = |p: &Place| places[p.peer as usize].device != p.device;
         let mut switches: Vec<u16> = Vec::new();
@@ -164,9 +163,9 @@ impl QueueMap {
         }
     }
 
-    /// The queue of a packet at port `route[0]`, by its egress ports from there on,
-    /// as far as they are given (four are enough). At a node's port it is that of
-    /// the node's own packets; what is relayed waits in [`QueueMap::relay`].
+    /// The queue of a packet at port `route[0]`, by its egress ports from there on, as far as they are given
+    /// (four are enough). At a node's port it is that of the node's own packets; relayed packets wait in
+    /// [`QueueMap::relay`].
     pub fn queue(&self, route: &[u32]) -> u16 {
         let at = |i: usize| route.get(i).copied().filter(|&port| !self.inner(port));
         let Some(port) = at(0) else { return self.relay() };
@@ -181,7 +180,7 @@ impl QueueMap {
         if at(2).is_some() { index } else { self.n - 1 + index }
     }
 
-    /// What queue `queue` of `port` is for.
+    /// The purpose of queue `queue` of `port`.
     pub fn role(&self, port: u32, queue: u16) -> Role {
         match (self.place(port).node, queue) {
             (false, q) if q < self.n - 1 => Role::Ihfq,
@@ -192,10 +191,9 @@ impl QueueMap {
         }
     }
 
-    /// The port of a switch through which what waits in queue `queue` of `port`
-    /// leaves it, one hop behind a node's port and two behind a switch's: the port
-    /// whose frames pause this queue. `None` of the DDQ and RQ, which nothing
-    /// pauses, and of a number that stands for no port.
+    /// The port of a switch through which the packets in queue `queue` of `port` leave it, one hop after a
+    /// node's port and two after a switch's: the frames of that port pause this queue. `None` for DDQ and RQ,
+    /// which no frame pauses, and for a number without a port.
     pub fn leads_to(&self, port: u32, queue: u16) -> Option<u32> {
         let (ingress, index) = match self.role(port, queue) {
             Role::Ihfq => (self.beyond[port as usize], queue),

@@ -22,10 +22,9 @@
 //!              Resume(qIdx, portIdx) on all other ports of the switch
 //! ```
 //!
-//! Each set has a flag of its own (`portfc.flag`): printed is one for both, under
-//! which the congestion of one set hides the other's, and either set's end resumes
-//! its own queues only, so that the other's stay paused for good. That is the
-//! variant [`Variant::one_flag`].
+//! Each set has a flag of its own (`portfc.flag`): the paper prints one for both. With it the congestion of
+//! one set hides the other's, and each set's end resumes only its own queues, so the other's stay paused
+//! permanently. That is the variant [`Variant::one_flag`].
 //!
 //! **Obedience.** A frame names the congested port e of the switch that sent it,
 //! and by qIdx its set; q(e) is the queue of [`map::QueueMap::named`].
@@ -37,10 +36,9 @@
 //!   at a switch (Algorithm 4), on port p: the IHFQ q(e) of p
 //! ```
 //!
-//! The second caption says *switch* like the first, but what it describes is the
-//! node (`portfc.alg3-title`). What is relayed goes to the other ports and not
-//! back (`portfc.relay-ports`). Without it ([`Variant::no_signal_relay`]) the
-//! switches behind go on filling the congested queue over the relays.
+//! The second caption says *switch* like the first, but it describes the node (`portfc.alg3-title`). A frame
+//! is relayed to the other ports and not back (`portfc.relay-ports`). Without it
+//! ([`Variant::no_signal_relay`]) the next switches continue to fill the congested queue over the relays.
 //!
 //! **Service.** Frames first, then acknowledgements and notifications (HQ, never
 //! paused), then RQ, which nothing pauses, then the node's own queues in turn by
@@ -54,9 +52,8 @@
 //! one hop upstream and type A two hops (equation 1), a full set of type A pauses
 //! type a at the next node (equation 2), and nothing pauses further.
 //!
-//! **Lost frames.** The paper sends each word once. When a link comes back, its
-//! ends say again what stands; a frame that a link loses is lost, and what it
-//! would have resumed stays paused.
+//! **Lost frames.** The paper sends each frame once. When a link recovers, its ends send the present state
+//! again. A frame that a link loses is lost, and the queue that it would have resumed stays paused.
 
 pub mod bound;
 pub mod frame;
@@ -86,7 +83,7 @@ use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Note, Ran};
 use xoff_wire::queue_pause::Target;
 
-/// What is left out of PortFC, to show what for it is there.
+/// The part of PortFC that is left out, to show its effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
     /// One flag for both sets of queues of a port, as Algorithms 1 and 2 print it.
@@ -115,7 +112,7 @@ pub struct PortFcParams {
     pub lane: u8,
     /// When a node serves RQ.
     pub relay_order: RelayOrder,
-    /// What is left out.
+    /// The part that is left out.
     pub variant: Variant,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
@@ -316,7 +313,7 @@ pub enum Doubt {
     RelayOrder,
     /// Nodes do not pass frames on.
     NoSignalRelay,
-    /// One flag stands for both sets of queues.
+    /// One flag is used for both sets of queues.
     OneFlag,
     /// Neither a window nor a congestion control slows a relay down whose
     /// acknowledgements, which go first, leave it less than the wire that feeds it.
@@ -350,7 +347,7 @@ struct Set {
     named: u16,
 }
 
-/// PortFC on every port of a run; each device's state stands alone.
+/// PortFC on every port of a run; each device's state is independent.
 #[derive(Clone, Debug)]
 pub struct PortFc {
     params: PortFcParams,
@@ -373,7 +370,7 @@ impl PortFc {
         (!node).then(|| if packet.queue < map.n - 1 { IHFQ } else { DDQ })
     }
 
-    /// Whose flag counts for a set: its own, or the only one.
+    /// The flag of a set: its own, or the only one.
     fn flag(&mut self, port: usize, set: usize) -> &mut Set {
         let at = if self.params.variant.one_flag { IHFQ } else { set };
         &mut self.sets[port][at]
@@ -421,7 +418,7 @@ impl<D: Queues> Scheme<D> for PortFc {
         self.params.queue_at[packet.hop as usize]
     }
 
-    /// Algorithm 1, behind its admission.
+    /// Algorithm 1, after its admission.
     fn enqueued(&mut self, device: &mut D, packet: &mut QueueEntry) {
         let Some(set) = self.set_of(packet) else { return };
         let port = packet.port as usize;
@@ -466,8 +463,7 @@ impl<D: Queues> Scheme<D> for PortFc {
         }
     }
 
-    /// The link of `port` has failed: who paused here is gone, and does not pause
-    /// what is relayed here either.
+    /// The link of `port` has failed: its neighbour no longer pauses this port, or relayed packets here.
     fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         let node = self.params.map.place(port).node;
         if lane != self.params.lane {
@@ -482,8 +478,7 @@ impl<D: Queues> Scheme<D> for PortFc {
         }
     }
 
-    /// The link of `port` is up again, and the peer has forgotten everything: it is
-    /// told what stands.
+    /// The link of `port` is up again, and the peer has reset its state: it receives the active pauses.
     fn link_reset(&mut self, device: &mut D, port: u32) {
         if !self.params.map.place(port).node {
             for other in (0..).map_while(|i| device.port_of(port, i)).collect::<Vec<_>>() {

@@ -5,11 +5,11 @@ use super::map::Role;
 use super::{PortFcParams, RelayOrder};
 use xoff_net::topology::{NodeKind, PortId, Topology};
 
-/// Of NDC(n, k) for k other than 1, the paper has the numbers of queues and no more; with `port`, the
-/// queues of a port are asked for.
+/// For NDC(n, k) with k other than 1, the paper has only the numbers of queues; with `port`, the caller
+/// requests the queues of a port.
 ///
 /// # Errors
-/// What is wrong, and what to do.
+/// The problem, and the correction.
 pub fn counted(n: u32, k: u32, port: bool) -> Result<String, (String, &'static str)> {
     if !(2..=4096).contains(&n) || !(1..=8).contains(&k) {
         return Err((format!("NDC({n}, {k}) is out of range"), "write n from 2 to 4096 and k from 1 to 8"));
@@ -29,7 +29,7 @@ pub fn counted(n: u32, k: u32, port: bool) -> Result<String, (String, &'static s
     ))
 }
 
-/// Kinds of ports: how many there are, their queues, and what these are for.
+/// Kinds of ports: their number, their queues, and the purpose of these.
 pub(super) fn counts(params: &PortFcParams, topology: &Topology) -> Vec<[String; 3]> {
     let n = params.map.n;
     let (mut hosts, mut switches) = (0, 0);

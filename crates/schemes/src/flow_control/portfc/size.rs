@@ -1,4 +1,4 @@
-//! PortFC: a port's part of what suffices for a switch.
+//! PortFC: a port's part of the sufficient memory of a switch.
 
 use super::super::LinkFacts;
 use super::super::pfc::size as pfc;
@@ -12,7 +12,7 @@ use super::keys::PortFcKeys;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::topology::NodeKind;
 
-/// What PortFC is asked with, beside the link.
+/// PortFC's input, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// X_off and X̂_off, in bytes.
@@ -21,7 +21,7 @@ pub struct Ask {
     pub others: u64,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
-    /// Lossless priorities asked for; PortFC has one.
+    /// The requested lossless priorities; PortFC has one.
     pub priorities: u64,
 }
 
@@ -75,14 +75,14 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     .if_frames_fit(link.rate)
 }
 
-/// What a link needs with what is asked.
+/// The needs of a link with the question's settings.
 pub(in super::super) fn answer(question: &Question, link: &LinkFacts) -> Sizing {
     let xoff = PortFcKeys::default().xoff.resolve(link.rate, link.delay);
     let (response_time, priorities) = (question.response_time.0, question.priorities.into());
     sizing(link, &Ask { xoff, others: question.fan_in.into(), response_time, priorities })
 }
 
-/// A switch holds what all of its queues can.
+/// A switch must hold the bytes of all its queues.
 pub(super) fn compare(fabric: &Links<'_>, params: &PortFcParams, report: &mut Report) {
     for ((node, need), buffer) in fabric.topology.nodes.iter().zip(&params.needs).zip(fabric.buffers) {
         if node.kind == NodeKind::Switch {

@@ -129,7 +129,7 @@ fn packets_frames_and_ports_agree_on_every_route() {
     assert_eq!(routes, 16 * 2 * 3 * 3);
 }
 
-/// Different ways on have different queues: n − 1 are as few as can be.
+/// Different next paths have different queues: n − 1 is the minimum.
 #[test]
 fn no_two_ways_share_a_queue() {
     let map = map();
@@ -249,11 +249,11 @@ fn two_flags_keep_the_sets_apart_and_one_does_not() {
         ["stop q3", "stop q2", "go q1", "go q3"].map(|w| w.replace(' ', &format!(" {other} ")) + " p1")
     );
     let one = frames_with(Variant { one_flag: true, ..Variant::default() });
-    // The DDQ's pause was sent; what is resumed are the IHFQs, and never the DDQ.
+    // The DDQ's pause was sent; only the IHFQs are resumed, and never the DDQ.
     assert_eq!(one, ["stop q3", "go q1"].map(|w| w.replace(' ', &format!(" {other} ")) + " p1"));
 }
 
-/// Algorithm 3: a node obeys, and passes on what a DDQ says, but not back.
+/// Algorithm 3: a node obeys a DDQ's frame, and passes it on, but not back.
 #[test]
 fn a_node_obeys_and_relays_frames_about_direct_queues() {
     let mut fc = portfc(Variant::default());
@@ -288,8 +288,8 @@ fn a_switch_pauses_the_queue_of_the_port_that_the_frame_names() {
     assert_eq!(drain(&mut device), [format!("resume {}/0 Queue(1)", switch(21, 3))]);
 }
 
-/// A switch whose link comes back says again what stands; a node passes on what
-/// its other port has been told, and takes it back when that link fails.
+/// A switch whose link recovers sends the active pauses again. A node passes on the pauses of its other port,
+/// and resumes them when that link fails.
 #[test]
 fn a_link_that_comes_back_is_told_what_stands() {
     let (port, mut fc) = (switch(17, 1), portfc(Variant::default()));
@@ -310,8 +310,8 @@ fn a_link_that_comes_back_is_told_what_stands() {
     assert_eq!(drain(&mut device), ["stop 31 q3 p2"]);
 }
 
-/// What oracles see: on the NDC(4, 1) a switch's port has four queues, of which the first three pause together, and
-/// a host's seven.
+/// The view of oracles: on the NDC(4, 1) a switch's port has four queues, of which the first three pause
+/// together, and a host's seven.
 #[test]
 fn oracles_see_the_queues_of_the_map() {
     let whole = params(Variant::default());

@@ -46,7 +46,7 @@ const ROOTS: [u32; 3] = [2, 4, 6];
 struct Packet {
     flow: u8,
     number: u8,
-    /// The port that it waits at is this one of its way.
+    /// The index on its path of the port where it waits.
     at: u8,
     ingress: Option<u32>,
     passed: u16,
@@ -57,17 +57,17 @@ struct Packet {
 struct Net {
     queues: BTreeMap<(u32, u16), VecDeque<Packet>>,
     paused: BTreeSet<(u32, u16)>,
-    /// Frames under way, by the port that they arrive at.
+    /// Frames in flight, by the port at which they arrive.
     frames: BTreeMap<u32, VecDeque<RootPauseFrame>>,
     /// Packets on the link between the switches.
     wire: VecDeque<Packet>,
-    /// By flow: packets that may still come, and that have come out.
+    /// By flow: packets that may still arrive, and packets that have left.
     left: [u8; WAYS.len()],
     sent: [u8; WAYS.len()],
     out: [u8; WAYS.len()],
-    /// By flow: the number behind the last one of those that have come out.
+    /// By flow: the number after the last departed packet.
     next: [u8; WAYS.len()],
-    /// Some packet has come out behind a later one of its flow.
+    /// Whether a packet has left after a later one of its flow.
     reordered: bool,
 }
 
@@ -180,7 +180,7 @@ enum Step {
     Serves(u32, u16),
     /// The first packet on the link between the switches arrives.
     Arrives,
-    /// The first frame on its way to this port takes effect.
+    /// The first frame in flight to this port takes effect.
     Hears(u32),
 }
 
@@ -196,8 +196,8 @@ impl World {
         Self { pyrrha: Pyrrha::new(params, PORTS.len(), &[3]), net }
     }
 
-    /// What stands for the state: of a million, two have the same one with a chance of
-    /// one in ten million.
+    /// A hash of the state: of a million states, two have the same one with a probability of one in ten
+    /// million.
     fn key(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         let Pyrrha { ports, pulled, trees, flows, .. } = &self.pyrrha;
@@ -260,8 +260,8 @@ impl World {
         self.check();
     }
 
-    /// What goes on between hosts and their switch takes no time, so that only the
-    /// orders of what happens at and between the switches and the last host are many.
+    /// Events between hosts and their switch take no time, so only the orders of events at and between the
+    /// switches and the last host vary.
     fn hosts_are_fast(&mut self) {
         while let Some(&port) = self.net.frames.keys().find(|port| ![2, 3, 4, 5].contains(*port)) {
             for frame in self.net.frames.remove(&port).expect("it is there") {
@@ -367,7 +367,7 @@ impl World {
         }
     }
 
-    /// What holds at all times.
+    /// Invariants at all times.
     fn check(&self) {
         for (port, state) in (0..).zip(&self.pyrrha.ports) {
             for queue in 1..=self.pyrrha.params.queues {
@@ -417,7 +417,7 @@ fn params(organisation: Organisation, merging: Merging, k: u64, queues: u16) -> 
     }
 }
 
-/// What has been seen in all states together.
+/// The observations in all states together.
 #[derive(Debug, Default)]
 struct Seen {
     states: usize,
@@ -526,7 +526,7 @@ const CASES: [(u64, [u8; WAYS.len()]); 7] = [
     (SIZE, [3, 0, 2, 0, 0]),
 ];
 
-/// What some cases lead to.
+/// The results of some cases.
 fn all(organisation: Organisation, merging: Merging, queues: u16, cases: &[(u64, [u8; WAYS.len()])]) -> Seen {
     let mut all = Seen::default();
     for &(k, packets) in cases {
@@ -538,8 +538,8 @@ fn all(organisation: Organisation, merging: Merging, queues: u16, cases: &[(u64,
     all
 }
 
-/// What must have happened for the absence of faults to mean something; that a port claims
-/// again after it has abdicated is part of it.
+/// The events that must have happened to give the absence of faults a meaning; one of them is that a port
+/// claims again after it has abdicated.
 fn much_happens(seen: &Seen) {
     let counts = [seen.claims, seen.abdications, seen.merges, seen.moves, seen.releases];
     assert!(counts.iter().all(|&n| n > 0) && seen.reclaims > 0 && seen.at_rest > 0, "{seen:?}");
@@ -573,8 +573,8 @@ fn one_queue_for_all_roots_keeps_order_and_comes_to_rest() {
     }
 }
 
-/// Without soft merging later packets of a flow overtake those that wait in the queue
-/// of what was no root; all else holds.
+/// Without soft merging later packets of a flow overtake those that wait in the queue of a false root; all
+/// other invariants hold.
 #[test]
 fn hard_merging_reorders_and_comes_to_rest() {
     for organisation in [Organisation::Hiq, Organisation::SingleTier] {

@@ -1,12 +1,11 @@
 //! The frames of Pyrrha, which name the root of a congestion tree.
 //!
-//! The paper (section IV) names three frames, PAUSE, RESUME and MERGE, that travel
-//! upstream and carry the root's identity, `switch-id:port-id`; a MERGE has the old
-//! and the new root. What tells a port downstream that an isolation queue upstream
-//! has been given back is left open there; here it is a fourth one, RELEASE, which
-//! travels downstream. There is no layout either; this one is an Ethernet frame of
-//! an experimental EtherType (IEEE 802 local experimental 1, 0x88B5) to the address
-//! of MAC control, which bridges never forward:
+//! The paper (section IV) names three frames, PAUSE, RESUME and MERGE, that travel upstream and carry the
+//! root's identity, `switch-id:port-id`; a MERGE has the old and the new root. The paper does not define how
+//! a port downstream learns that an isolation queue upstream has been released. Here a fourth frame does
+//! this, RELEASE, which travels downstream. The paper has no layout either; this one is an Ethernet frame of
+//! an experimental EtherType (IEEE 802 local experimental 1, 0x88B5) to the address of MAC control, which
+//! bridges never forward:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01
@@ -24,9 +23,9 @@
 //!      36  zeros up to the smallest frame
 //! ```
 //!
-//! The *sequence number* counts how often a port has stopped one neighbour for a root;
-//! 0 in a MERGE. A RELEASE repeats the last one that it has seen, so that a RELEASE which
-//! crosses a PAUSE on the wire is known for what it is.
+//! The *sequence number* counts how often a port has stopped one neighbour for a root; 0 in a MERGE. A
+//! RELEASE repeats the last one that it has seen, so a port recognises a RELEASE that crosses a PAUSE on the
+//! wire.
 
 use crate::flow_control::frame::{Effect, Frame};
 use xoff_wire::experimental::{self, NotFrame};
@@ -45,14 +44,14 @@ pub struct RootId {
     pub epoch: u16,
 }
 
-/// What a frame says.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
-    /// What goes through the root may go on.
+    /// Packets through the root may continue.
     Resume,
-    /// What goes through the root stops.
+    /// Packets through the root stop.
     Pause,
-    /// The root is none any more, and stops nobody: what made it one is `into`.
+    /// The root is a false root, and pauses no port: the true root is `into`.
     Merge {
         /// The root that takes its place.
         into: RootId,
@@ -64,7 +63,7 @@ pub enum Word {
 /// A frame of Pyrrha.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RootPauseFrame {
-    /// What it says …
+    /// Its kind …
     pub word: Word,
     /// … of this root.
     pub root: RootId,
@@ -98,7 +97,7 @@ impl RootPauseFrame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotFrame`] says what does not fit.
+    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         experimental::expect(bytes, KIND, 36)?;
         let into = parse_root(&bytes[28..36]);

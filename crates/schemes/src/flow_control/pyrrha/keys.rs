@@ -196,8 +196,8 @@ impl Keys for PyrrhaKeys {
         let is_legacy = |port: PortId| legacy.as_ref().is_some_and(|l| l.switch[port as usize]);
         let (mut k_pause, mut k_resume) = (Vec::new(), Vec::new());
         for (id, port) in (0..).zip(&topology.ports) {
-            // A slow host pauses by what it holds: of its inner port, which has no delay, the
-            // thresholds are those of its link.
+            // A slow host pauses by its stored bytes: its inner port has no delay, so it has the thresholds
+            // of the host's link.
             let inner = receivers.iter().find(|(_, rx)| *rx == id || topology.ports[*rx as usize].peer == id);
             let at = inner
                 .map_or(port, |(host, _)| &topology.ports[topology.nodes[*host as usize].ports[0] as usize]);
@@ -214,7 +214,7 @@ impl Keys for PyrrhaKeys {
                 let help = "choose `k_resume` no larger than `k_pause`";
                 return Err(Complaint::of_key("k_resume", message, help));
             }
-            // A switch that knows PFC alone is never a root.
+            // A switch that supports only PFC is never a root.
             k_pause.push(if is_legacy(id) { u64::MAX } else { pause });
             k_resume.push(resume);
         }
@@ -251,7 +251,7 @@ impl Keys for PyrrhaKeys {
     }
 }
 
-/// Switches that know PFC alone, and what they ask of others.
+/// Switches that support only PFC, and their effect on others.
 struct Legacy {
     /// PFC on their links.
     pfc: PfcKeys,
@@ -285,7 +285,7 @@ fn legacy(pyrrha: &PyrrhaKeys, cx: &Setting<'_>, topology: &Topology) -> Result<
     }))
 }
 
-/// Names what is written and cannot have an effect.
+/// Warns about written keys that cannot have an effect.
 fn warn(
     cx: &mut Setting<'_>,
     pyrrha: &PyrrhaKeys,
@@ -309,7 +309,7 @@ fn warn(
     unreachable_thresholds(cx, params, topology, buffers);
 }
 
-/// Ports of switches whose buffer cannot hold what would make them roots.
+/// Ports of switches whose buffer is too small to make them roots.
 fn unreachable_thresholds(
     cx: &mut Setting<'_>,
     params: &PyrrhaParams,

@@ -1,7 +1,6 @@
-//! Pyrrha (Zhang et al., *Analysis of Pyrrha: Congestion-Root-Based Flow Control Is
-//! Most Cost-Effective to Eliminate Head-of-Line Blocking*, IEEE Transactions on
-//! Networking 2026): what goes through one congested port waits apart, at every hop
-//! before it, and nothing else does.
+//! Pyrrha (Zhang et al., *Analysis of Pyrrha: Congestion-Root-Based Flow Control Is Most Cost-Effective to
+//! Eliminate Head-of-Line Blocking*, IEEE Transactions on Networking 2026): only packets through one
+//! congested port wait separately, at every hop before it.
 //!
 //! **Queues** (section IV-C). An egress port has an output queue, the *OQ*, which is
 //! never paused, and *isolation queues*, *IQs*, one for each congestion root that lies
@@ -33,9 +32,9 @@
 //!     a packet leaves, len ≤ K_resume:  RESUME(p) to all that are paused;  armed
 //! ```
 //!
-//! A port that has abdicated with a full OQ would claim again with the next packet;
-//! it is armed again when *len* has been down to K_resume, or when what has arrived
-//! since exceeds K_pause by itself (`pyrrha.reclaim-after-merge`).
+//! A port that has abdicated with a full OQ would claim again with the next packet; it is armed again when
+//! *len* has been down to K_resume, or when the bytes that arrived since then exceed K_pause
+//! (`pyrrha.reclaim-after-merge`).
 //!
 //! **Isolation queues** (Figure 6), at port p for a root r ahead:
 //!
@@ -52,13 +51,11 @@
 //!     MERGE(r → s) goes on to all upstream that are assigned to r
 //! ```
 //!
-//! A soft-merging IQ waits for nothing but its port's own wire: when it is longer than
-//! K_pause, the port is congested as by its OQ, and claims and pauses for itself.
-//! A MERGE names the new root and stops nobody for it: that is for a packet that goes
-//! through it and joins a queue that is too long. (The paper has the new root's entry
-//! made at once. Then ports wait for roots that none of their packets come to, and do so
-//! in circles.) Nor does a root abdicate for a MERGE, of which its own packets need not
-//! be part.
+//! A soft-merging IQ waits only for its port's own wire: when it is longer than K_pause, the port is
+//! congested as by its OQ, and claims and pauses for itself. A MERGE names the new root and pauses no port
+//! for it: only a packet through it that joins a too long queue causes a pause. (In the paper the new root's
+//! entry is made at once. Then ports wait for roots that none of their packets cross, and such waits form
+//! cycles.) Nor does a root abdicate for a MERGE, of which its own packets need not be part.
 //!
 //! A PAUSE after a MERGE whose epoch is old is ignored (`pyrrha.merge-in-flight`).
 //! Packets that match a soft-merging root keep joining its IQ while it holds any, so
@@ -68,13 +65,12 @@
 //! can reach a root through several of its ports: it pauses an upstream neighbour
 //! while the queue of any of them asks for it, and resumes it when none does.
 //!
-//! **Release** (`pyrrha.unassign-signal`). The paper has a root end when all IQs
-//! upstream are unassigned, and no word that tells it. RELEASE does, hop by hop from
-//! the leaves. It repeats the sequence number of the last frame that has paused its
-//! sender, and one that crosses a newer PAUSE on the wire is not heard.
+//! **Release** (`pyrrha.unassign-signal`). In the paper a root ends when all IQs upstream are unassigned, but
+//! no frame reports this. RELEASE does, hop by hop from the leaves. It repeats the sequence number of the
+//! last frame that has paused its sender, and one that crosses a newer PAUSE on the wire is ignored.
 //!
-//! **A port's own root.** A PAUSE that names the port which receives it is ignored
-//! (section IV-E, `pyrrha.own-root-pause`) and answered by a RELEASE.
+//! **A port's own root.** A port ignores a PAUSE that names itself (section IV-E, `pyrrha.own-root-pause`),
+//! and sends a RELEASE.
 //!
 //! **When IQs run out**, a hash of the root (or set) picks one, which is paused while
 //! any of its roots is (`pyrrha.iq-exhaustion`). In a single tier a packet whose new queue
@@ -84,15 +80,14 @@
 //! pair waits in the IQ of the nearest one. So a paused root stops its flows and no
 //! others. Or they take no notice, as [`PyrrhaParams::hosts_obey`] says.
 //!
-//! **Single tier.** There is one queue for each set of roots that packets match, which
-//! may send while none of the set is paused. A packet joins the queue that holds its
-//! flow's last packet; without one, that of the paused roots on its path. When its turn
-//! comes, and its path by then has other roots that are paused than the queue's, it moves
-//! to the queue of these; packets of its flow behind it follow while it is there, so that
-//! none overtakes it (`pyrrha.reorder-single-tier`). A queue that is too long pauses for those of its
-//! roots that are paused, or for all.
+//! **Single tier.** There is one queue for each set of roots that packets match, which may send while none of
+//! the set is paused. A packet joins the queue that holds its flow's last packet; without one, that of the
+//! paused roots on its path. When its turn comes, and its path by then has other roots that are paused than
+//! the queue's, it moves to the queue of these; later packets of its flow follow while it is there, so none
+//! overtakes it (`pyrrha.reorder-single-tier`). A queue that is too long pauses for those of its roots that
+//! are paused, or for all.
 //!
-//! **Lost frames.** The paper sends each word once. What a link loses is lost.
+//! **Lost frames.** The paper sends each frame once. A frame that a link loses is lost.
 
 pub mod frame;
 pub mod keys;
@@ -124,7 +119,7 @@ use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Facts, Note, Ran, Records};
 
-/// Rules that are read otherwise, to see what they do.
+/// Other readings of rules, to see their effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
     /// Every IQ that may send feeds the OQ a packet whenever one is sent, rather than in
@@ -132,9 +127,9 @@ pub struct Variant {
     pub push: bool,
     /// A port that has abdicated is armed.
     pub reclaim_at_once: bool,
-    /// Hosts say no RELEASE, and nobody waits for one of theirs.
+    /// Hosts send no RELEASE, and no port waits for one of theirs.
     pub hosts_are_no_leaves: bool,
-    /// An IQ pauses and resumes a neighbour by what has come from it alone.
+    /// An IQ pauses and resumes a neighbour only by the bytes that came from it.
     pub count_by_ingress: bool,
 }
 
@@ -143,7 +138,7 @@ pub struct Variant {
 pub struct PyrrhaParams {
     /// Organisation of isolation queues.
     pub organisation: Organisation,
-    /// What becomes of roots that were none.
+    /// The treatment of false roots.
     pub merging: Merging,
     /// Isolation queues of a port and priority, at least 1.
     pub queues: u16,
@@ -157,8 +152,8 @@ pub struct PyrrhaParams {
     pub acks_in_queues: bool,
     /// Rules that are read otherwise.
     pub variant: Variant,
-    /// By port, where some switches know PFC alone: the link is one of theirs, so that
-    /// no frame of Pyrrha's crosses it. Empty where all know Pyrrha.
+    /// By port, if some switches support only PFC: whether the link is one of theirs, so no frame of Pyrrha
+    /// crosses it. Empty if all switches support Pyrrha.
     pub deaf: Vec<bool>,
     /// PFC on those links.
     pub pfc: Option<PfcParams>,
@@ -265,7 +260,7 @@ impl Places {
     }
 }
 
-/// What Pyrrha did in a run.
+/// The actions of Pyrrha in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Ports that have claimed to be a root, each time.
@@ -296,7 +291,7 @@ struct At {
     index: usize,
 }
 
-/// Pyrrha on every port of a run; each device's state stands alone.
+/// Pyrrha on every port of a run; each device's state is independent.
 #[derive(Clone, Debug)]
 pub struct Pyrrha {
     params: PyrrhaParams,
@@ -331,7 +326,7 @@ impl Pyrrha {
         }
     }
 
-    /// What it has done so far.
+    /// Its actions so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -430,11 +425,11 @@ impl<D: Queues> Scheme<D> for Pyrrha {
         self.link_failed(device, port, lane);
     }
 
-    /// Both ends of a link forget what went over it when it fails.
+    /// Both ends of a link reset their state for it when it fails.
     fn link_recovered(&mut self, _: &mut D, _: u32, _: u8, _: bool, _: Time) {}
 }
 
-/// Whether who is behind `port` knows PFC alone.
+/// Whether the neighbour of `port` supports only PFC.
 fn is_deaf(params: &PyrrhaParams, port: u32) -> bool {
     params.deaf.get(port as usize).is_some_and(|&deaf| deaf)
 }

@@ -1,4 +1,4 @@
-//! What a port knows of the roots ahead, and its isolation queues.
+//! The state of a port about the roots ahead, and its isolation queues.
 
 use super::super::QueueEntry;
 use std::collections::BTreeMap;
@@ -56,14 +56,14 @@ pub struct Iq {
     pub members: u32,
     /// Bytes of its packets.
     pub bytes: u64,
-    /// The same by the port that they came through, where that is asked for.
+    /// The same by their ingress port, if the parameters require it.
     by_ingress: Vec<(u32, u64)>,
     /// The root that it is paused for.
     pub paused: Option<u32>,
 }
 
 impl Iq {
-    /// A packet of `size` bytes from `ingress` joins or leaves. Answers the bytes from there.
+    /// A packet of `size` bytes from `ingress` joins or leaves. Returns the bytes from there.
     pub fn count(&mut self, ingress: u32, size: u64, joins: bool) -> u64 {
         let at = self.by_ingress.iter().position(|&(i, _)| i == ingress).unwrap_or_else(|| {
             self.by_ingress.push((ingress, 0));
@@ -150,8 +150,8 @@ impl PortState {
         self.iq(queue).roots.iter().any(holds)
     }
 
-    /// Whether a queue waits for none of its roots any more: each has turned out to be
-    /// none, and what is inside waits for this port alone.
+    /// Whether a queue waits for none of its roots any more: all are false roots, and its packets wait only
+    /// for this port.
     pub fn merges_away(&self, queue: u16) -> bool {
         let merging = |root: &u32| self.entry(*root).is_some_and(|e| e.state == State::SoftMerging);
         let roots = &self.iq(queue).roots;
@@ -173,8 +173,8 @@ impl PortState {
         self.queues.iter().position(|iq| iq.roots == roots).map(|at| at as u16 + 1)
     }
 
-    /// A queue for a set of roots that has none: its own, or a free one, or, of `most`, one that it
-    /// shares with others. Answers whether it has to share.
+    /// Assigns a queue to a set of roots that has none: its own, or a free one, or, of `most`, one that it
+    /// shares with others. Returns whether it has to share.
     pub fn assign(&mut self, roots: &[u32], most: u16) -> (u16, bool) {
         // One that is empty of roots, but still holds packets, is being emptied.
         let free = self.queues.iter().position(|iq| iq.roots.is_empty() && iq.members == 0);
@@ -198,7 +198,7 @@ impl PortState {
         (at as u16 + 1, shares)
     }
 
-    /// The neighbour at `ingress` is gone; `own` tells that the root is this port itself.
+    /// The neighbour at `ingress` is gone; `own` is whether the root is this port itself.
     pub fn forget(&mut self, root: u32, ingress: u32, own: bool) {
         if own {
             self.holding.retain(|&i| i != ingress);
@@ -219,9 +219,9 @@ impl PortState {
     }
 }
 
-/// Single tier: in which isolation queues the packets of flows wait. Those of a flow are
-/// in one queue, or in a chain of them: what arrives joins the last one, and what moves
-/// joins the one before its own, as long as any of its flow is there.
+/// Single tier: the isolation queues in which the packets of flows wait. Packets of a flow are in one queue,
+/// or in a chain of queues: an arriving packet joins the last one, and a moved packet joins the one before
+/// its own, as long as the flow has packets there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowPlaces {
     /// By port, flow and direction: queues, the one that is farthest ahead first, and how
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// Packets of a flow stand in queues 2 and 5; one of queue 5 moves to queue 3, between the two.
+    /// Packets of a flow are in queues 2 and 5; one of queue 5 moves to queue 3, between the two.
     #[test]
     fn a_flow_keeps_its_order_over_queues() {
         let mut places = FlowPlaces::default();
@@ -347,7 +347,7 @@ mod tests {
         assert!(places.is_behind(&packet(5), 5) && !places.is_behind(&packet(5), 2));
         places.joined(&packet(3), true);
         assert_eq!(places.last(&packet(0)), Some(5));
-        // Another one of queue 5 moves behind it, into the same queue.
+        // Another one of queue 5 moves after it, into the same queue.
         places.left(&packet(5));
         assert_eq!(places.before(&packet(5)), Some(3));
         places.joined(&packet(3), true);

@@ -1,4 +1,4 @@
-//! Queues: which one a packet joins, and what the length of one asks for.
+//! Queues: the queue that a packet joins, and the actions that the length of a queue causes.
 
 use super::port::{PortState, State};
 use super::{At, Merging, Organisation, Pyrrha, is_deaf};
@@ -30,7 +30,7 @@ impl Pyrrha {
         if self.flows.is_behind(packet, queue) { 0 } else { queue }
     }
 
-    /// Hierarchical: the IQ of the next root on the packet's way.
+    /// Hierarchical: the IQ of the next root on the packet's path.
     pub(super) fn next_level(&mut self, device: &mut impl Queues, at: At, packet: &mut QueueEntry) -> u16 {
         let mut distance = u32::from(packet.passed);
         loop {
@@ -63,7 +63,7 @@ impl Pyrrha {
         if roots.is_empty() { 0 } else { self.assign(device, at, &roots) }
     }
 
-    /// The paused roots on the way behind `hop`, in order of their number.
+    /// The paused roots on the path after `hop`, in order of their number.
     fn matched(&self, device: &impl Queues, at: At, hop: u32) -> Vec<u32> {
         let mut roots = Vec::new();
         for distance in 1.. {
@@ -83,7 +83,7 @@ impl Pyrrha {
         roots
     }
 
-    /// A host's queue pair waits in the IQ of the nearest root on its way that is paused.
+    /// A host's queue pair waits in the IQ of the nearest paused root on its path.
     pub(super) fn gate(&mut self, device: &mut impl Queues, at: At, pair: &QueueEntry) -> u16 {
         for distance in 1.. {
             let root = match device.onward(pair.hop, distance) {
@@ -274,15 +274,15 @@ impl Pyrrha {
         }
     }
 
-    /// The OQ is down to K_resume: nobody waits for it, unless a queue that is emptied
-    /// into it is longer.
+    /// The OQ is down to K_resume: no neighbour waits for it, unless a queue that is emptied into it is
+    /// longer.
     pub(super) fn drained_oq(&mut self, device: &mut impl Queues, at: At) {
         if self.pulled.quiet[at.index] > 0 {
             return;
         }
         let state = &mut self.ports[at.index];
         if !state.has_asked() && state.unarmed.is_none() {
-            // What its OQ holds was nobody's business, as nearly always.
+            // Its OQ has paused no neighbour, as in nearly all cases.
             if state.is_quiet() {
                 self.settle_quiet(at);
             }
@@ -309,7 +309,7 @@ impl Pyrrha {
         self.let_go(device, at, root, epoch, holding);
     }
 
-    /// What has come from `ingress` to `queue` is little now.
+    /// The bytes from `ingress` in `queue` are few now.
     fn drained_of(&mut self, device: &mut impl Queues, at: At, queue: u16, ingress: u32) {
         for root in self.ports[at.index].queue_roots(queue).to_vec() {
             let Some(entry) = self.ports[at.index].entry_mut(root) else { continue };

@@ -1,4 +1,4 @@
-//! What Pyrrha says of a run: roots, trees, isolation queues.
+//! The report of Pyrrha about a run: roots, trees, isolation queues.
 
 use super::Tally;
 use xoff_net::human;
@@ -6,7 +6,7 @@ use xoff_net::topology::PortId;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section, Value};
 
-/// What a run tells.
+/// The facts of a run.
 pub static FACTS: Facts = facts! { "pyrrha":
     claims: Count, "How often ports claimed to be a root.";
     abdications: Count, "How often ports abdicated for a root further down.";

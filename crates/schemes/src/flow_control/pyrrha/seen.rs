@@ -1,4 +1,4 @@
-//! What oracles see of Pyrrha's ports.
+//! The view of oracles on Pyrrha's ports.
 
 use super::super::seen::{Ahead, Roots};
 use super::Pyrrha;

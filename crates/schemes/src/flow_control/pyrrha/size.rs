@@ -1,4 +1,4 @@
-//! Pyrrha: what is left at a congested port when everybody who sends to it is told to stop.
+//! Pyrrha: the bytes at a congested port when all its senders are paused.
 
 use super::super::LinkFacts;
 use super::super::pfc::headroom;
@@ -12,7 +12,7 @@ use super::keys::PyrrhaKeys;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::topology::{NodeKind, PortId};
 
-/// What Pyrrha is asked with, beside the link.
+/// Pyrrha's input, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// K_pause of the congested port, in bytes.
@@ -30,9 +30,8 @@ pub fn k_resume(k_pause: u64) -> u64 {
     k_pause / 2
 }
 
-/// What m neighbours leave at a congested port. Each is paused by the first packet of its
-/// own that finds more than K_pause; until that takes effect the link brings what it brings
-/// after a pause of PFC.
+/// The bytes that m neighbours leave at a congested port. Each is paused by the first packet of its own that
+/// finds more than K_pause; until that takes effect, the link brings the same bytes as after a pause of PFC.
 pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let names = [
         "m cables, both ways",
@@ -78,18 +77,18 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     .if_frames_fit(link.rate)
 }
 
-/// What a link needs with what is asked.
+/// The needs of a link with the question's settings.
 pub(in super::super) fn answer(question: &Question, link: &LinkFacts) -> Sizing {
     let k_pause = PyrrhaKeys::default().k_pause.resolve(link.rate, link.delay);
     let (response_time, priorities) = (question.response_time.0, question.priorities.into());
     sizing(link, &Ask { k_pause, fan_in: question.fan_in.into(), response_time, priorities })
 }
 
-/// A switch holds what one congested port of it leaves, when all of its other
-/// ports feed that one. Of its ports the one that takes most counts.
+/// A switch must hold the bytes of one congested port, when all of its other ports feed that one. The port
+/// with the largest need counts.
 pub(super) fn compare(fabric: &Links<'_>, params: &PyrrhaParams, report: &mut Report) {
     for (node, buffer) in fabric.topology.nodes.iter().zip(fabric.buffers) {
-        // A switch that knows PFC alone is never a root.
+        // A switch that supports only PFC is never a root.
         let own = |p: &&PortId| params.k_pause[**p as usize] != u64::MAX;
         if node.kind == NodeKind::Host {
             continue;

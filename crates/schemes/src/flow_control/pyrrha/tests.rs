@@ -34,8 +34,8 @@ fn params(organisation: Organisation) -> PyrrhaParams {
     }
 }
 
-/// The device with its queues; way 0 leads through port 3 and then roots 5 and 7, way 1
-/// through port 3 and then root 5, way 2 through port 3 alone.
+/// The device with its queues; path 0 leads through port 3 and then roots 5 and 7, path 1 through port 3 and
+/// then root 5, path 2 only through port 3.
 struct Bench {
     pyrrha: Pyrrha,
     device: Notes,
@@ -56,7 +56,7 @@ impl Bench {
         self.queues.get(&(port, queue)).into_iter().flatten().map(|p| u64::from(p.size)).sum()
     }
 
-    /// A packet of 1000 bytes comes from `ingress` and leaves through `port`. Answers its queue.
+    /// A packet of 1000 bytes comes from `ingress` and leaves through `port`. Returns its queue.
     fn arrive(&mut self, ingress: u32, port: u32, way: u32) -> u16 {
         let mut packet = QueueEntry {
             port,
@@ -87,8 +87,8 @@ impl Bench {
         packet.queue
     }
 
-    /// The first packet of a queue leaves it: for the wire, or as [`Pyrrha::onward`]
-    /// says. Answers the queue that it joins, 0 if it is sent.
+    /// The first packet of a queue leaves it: for the wire, or by [`Pyrrha::onward`]. Returns the queue that
+    /// it joins, 0 if it is sent.
     fn serve(&mut self, port: u32, queue: u16) -> u16 {
         let mut packet = self.queues.get_mut(&(port, queue)).expect("used").remove(0);
         packet.queued = self.bytes(port, queue);
@@ -157,7 +157,7 @@ fn an_isolation_queue_is_paused_relays_resumes_and_is_given_back() {
     let mut bench = Bench::new(Organisation::Hiq);
     bench.hear(3, Word::Pause, 5, 9, 1);
     assert_eq!(bench.log(), ["pause 3/0 1 for 5"]);
-    // What goes through the root waits in its queue, and nothing else does.
+    // Only packets through the root wait in its queue.
     assert_eq!((bench.arrive(0, 3, 1), bench.arrive(0, 3, 2)), (1, 0));
     for _ in 0..3 {
         bench.arrive(0, 3, 1);
@@ -207,7 +207,7 @@ fn a_root_abdicates_and_claims_again_only_when_it_is_armed() {
     }
     assert_eq!(bench.log(), ["stop 1 0:3#1 /1"]);
     bench.hear(3, Word::Pause, 5, 4, 1);
-    // Whoever is upstream is told of the new root, and stops for nobody.
+    // Upstream neighbours receive the new root, and stop for no root.
     assert_eq!(bench.log(), ["merge into 7:0#4 of 1 0:3#1 /0", "pause 3/0 1 for 5"]);
     assert!(!bench.pyrrha.ports[3].claimed);
     assert_eq!(bench.pyrrha.tally.abdications, 1);
@@ -218,7 +218,7 @@ fn a_root_abdicates_and_claims_again_only_when_it_is_armed() {
     assert_eq!(bench.pyrrha.tally.claims, 1);
     bench.arrive(1, 3, 2);
     assert_eq!(bench.pyrrha.tally.claims, 2);
-    // Nobody upstream is assigned to the root, and nothing waits.
+    // No upstream neighbour is assigned to the root, and no packet waits.
     bench.log();
     bench.hear(3, Word::Resume, 5, 4, 1);
     assert_eq!(bench.log(), ["resume 3/0 Queue(1)", "release 3 7:0#4 /1"]);
@@ -250,15 +250,15 @@ fn a_queue_that_merges_away_and_is_too_long_pauses_for_its_own_port() {
         assert_eq!(bench.arrive(0, 3, 1), 1);
     }
     bench.log();
-    // Root 5 finds that it was none; 6 is not on this way.
+    // Root 5 is a false root; 6 is not on this path.
     bench.hear_merge(5, 6);
     bench.log();
-    // Above K_pause, in a queue that waits for this port alone: it claims, and pauses.
+    // Above K_pause, in a queue that waits only for this port: it claims, and pauses.
     bench.arrive(0, 3, 1);
     assert!(bench.pyrrha.ports[3].claimed);
     bench.arrive(1, 3, 1);
     assert_eq!(bench.log(), ["stop 1 0:3#1 /1"]);
-    // The output queue is empty, and yet nobody goes on before this one is short.
+    // The output queue is empty, but no neighbour resumes before this queue is short.
     for _ in 0..3 {
         bench.serve(3, 1);
     }
@@ -285,7 +285,7 @@ fn a_root_whose_merging_queue_is_paused_again_lets_go() {
     assert_eq!(bench.log(), ["pause 3/0 1 for 5", "go 1 0:3#1 /1", "merge into 7:0#2 of 1 0:3#1 /0"]);
 }
 
-/// Whom another port still stops for the old root is not told of the merge by this one.
+/// A neighbour that another port still pauses for the old root receives no MERGE from this one.
 #[test]
 fn a_merge_is_told_to_none_that_another_port_holds() {
     for other in [false, true] {
@@ -328,7 +328,7 @@ fn a_shared_queue_asks_for_the_roots_that_are_paused() {
     }
 }
 
-/// What oracles see of a port and the roots ahead of it.
+/// The view of oracles on a port and the roots ahead of it.
 #[test]
 fn observers_see_roots_their_queues_and_whom_they_have_stopped() {
     let mut bench = Bench::new(Organisation::Hiq);

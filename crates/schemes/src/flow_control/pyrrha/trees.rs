@@ -1,11 +1,11 @@
-//! Who upstream is part of which congestion tree, device by device.
+//! The upstream members of each congestion tree, device by device.
 
 use std::collections::BTreeMap;
 
 /// A device, a lane and a root.
 pub type Key = (u32, u8, u32);
 
-/// A neighbour upstream that has been told of a root.
+/// A neighbour upstream that has received a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Child {
     /// The port that leads to it.
@@ -27,8 +27,8 @@ impl Trees {
         self.0.get_mut(&key)?.iter_mut().find(|c| c.ingress == ingress)
     }
 
-    /// One more queue wants `ingress` stopped. Answers the number of the frame that
-    /// does so, if none has or the neighbour has said since that nothing waits there.
+    /// One more queue needs `ingress` paused. Returns the number of the PAUSE to send, if none was sent, or
+    /// if the neighbour has reported since then that it holds no packets for the root.
     pub fn hold(&mut self, key: Key, ingress: u32) -> Option<u16> {
         let children = self.0.entry(key).or_default();
         let at = children.iter().position(|c| c.ingress == ingress).unwrap_or_else(|| {
@@ -44,15 +44,13 @@ impl Trees {
         })
     }
 
-    /// One queue less wants `ingress` stopped. Answers the last number, if it is to be
-    /// told to go on.
+    /// One queue less needs `ingress` paused. Returns the last number, if a RESUME is due.
     pub fn let_go(&mut self, key: Key, ingress: u32) -> Option<u16> {
         let (sequence, released) = self.forget(key, ingress)?;
         (!released).then_some(sequence)
     }
 
-    /// The same, and nobody is told. Answers what was known of it if no queue is left
-    /// that wants it stopped.
+    /// The same without a frame. Returns the neighbour's state if no queue is left that needs it paused.
     pub fn forget(&mut self, key: Key, ingress: u32) -> Option<(u16, bool)> {
         let child = self.child(key, ingress)?;
         child.holders -= 1;
@@ -90,8 +88,8 @@ impl Trees {
         children.filter(|c| !c.released).map(|c| c.ingress).collect()
     }
 
-    /// `ingress` has nothing assigned any more, and had seen frame `sequence` then.
-    /// Answers whether that is news.
+    /// `ingress` has no assigned queue any more, and had received frame `sequence` by then. Returns whether
+    /// that is new.
     pub fn released(&mut self, key: Key, ingress: u32, sequence: u16) -> bool {
         let Some(child) = self.child(key, ingress) else { return false };
         if child.sequence != sequence || child.released {
@@ -104,7 +102,7 @@ impl Trees {
         true
     }
 
-    /// The neighbour at `ingress` is gone. Answers the roots that it was told of.
+    /// The neighbour at `ingress` is gone. Returns the roots that it had received.
     pub fn remove_child(&mut self, device: u32, lane: u8, ingress: u32) -> Vec<u32> {
         let range = (device, lane, 0)..=(device, lane, u32::MAX);
         let has_child = |(_, children): &(&Key, &Vec<Child>)| children.iter().any(|c| c.ingress == ingress);

@@ -1,5 +1,5 @@
-//! Words: what a device says to its neighbours upstream of the trees that it is part of,
-//! and what it does when one is said to it.
+//! Frames: a device's frames to its upstream neighbours about its trees, and its reactions to received
+//! frames.
 
 use super::frame::{RootId, RootPauseFrame, Word};
 use super::port::{Entry, State, later};
@@ -70,8 +70,8 @@ impl Pyrrha {
         device.send_control(port, ControlFrame::RootPause(RootPauseFrame { word, root, priority, sequence }));
     }
 
-    /// A root disappears when its OQ is down to K_resume and nobody upstream has an IQ
-    /// for it. Told when the former is so.
+    /// A root disappears when its OQ is down to K_resume and no upstream neighbour has an IQ for it. Called
+    /// when the former is true.
     pub(super) fn try_unroot(&mut self, device: &mut impl Queues, at: At) {
         let claimed = self.ports[at.index].claimed;
         if claimed && !self.any((device.device_of(at.port), at.lane, at.port)) {
@@ -86,7 +86,7 @@ impl Pyrrha {
         self.trees.any(key, |ingress| all || !self.params.places.to_host[ingress as usize])
     }
 
-    /// An IQ is given back: Figure 6.
+    /// An IQ is released: Figure 6.
     pub(super) fn try_release(&mut self, device: &mut impl Queues, at: At, root: u32) {
         let key = (device.device_of(at.port), at.lane, root);
         let state = &self.ports[at.index];
@@ -121,15 +121,15 @@ impl Pyrrha {
                 if !self.stop(device, at, root, frame.root, frame.sequence) {
                     return;
                 }
-                // A packet of this port has caused it. What a MERGE says need not concern
-                // any: who is a root stays one.
+                // A packet of this port has caused it. A MERGE may concern none of its packets: a root
+                // remains one.
                 if is_new && self.ports[at.index].claimed && self.params.merging != Merging::Off {
                     self.abdicate(device, at, frame.root);
                 }
                 if self.params.organisation == Organisation::Hiq
                     && self.ports[at.index].entry(root).is_some_and(|e| e.queue.is_none())
                 {
-                    // The frame was caused by what goes through this port, and more will come.
+                    // A packet through this port caused the frame, and more will come.
                     self.assign_to(device, at, root);
                 }
             }
@@ -143,7 +143,7 @@ impl Pyrrha {
         self.send(device, at.port, at.lane, Word::Release, root, sequence);
     }
 
-    /// What goes through `root` stops. Answers whether it has.
+    /// Packets through `root` stop. Returns whether the state has changed.
     fn stop(&mut self, device: &mut impl Queues, at: At, root: u32, id: RootId, sequence: u16) -> bool {
         if root == at.port {
             self.tally.own_roots += 1;
@@ -177,7 +177,7 @@ impl Pyrrha {
         true
     }
 
-    /// The port is no root: part of what congests it goes through `into`.
+    /// The port is a false root: some packets that congest it go through `into`.
     fn abdicate(&mut self, device: &mut impl Queues, at: At, into: RootId) {
         let long = device.queue_bytes(at.port, at.lane, 0) > self.params.k_resume[at.port as usize];
         let state = &mut self.ports[at.index];
@@ -188,7 +188,7 @@ impl Pyrrha {
         self.merge_tree(device, at, at.port, epoch, holding, into);
     }
 
-    /// What goes through `root` may go on.
+    /// Packets through `root` may continue.
     fn go(&mut self, device: &mut impl Queues, at: At, root: u32) {
         let Some(entry) = self.ports[at.index].entry_mut(root) else { return };
         if entry.state == State::Paused {
@@ -204,7 +204,7 @@ impl Pyrrha {
         let state = &mut self.ports[at.index];
         let merged = match state.entry_mut(old) {
             Some(entry) => {
-                // Of a later epoch nobody there asks for anything; whoever does so says it.
+                // No port there needs anything of a later epoch; a port that does sends a frame.
                 (entry.state, entry.epoch) = (State::SoftMerging, epoch);
                 Some(std::mem::take(&mut entry.holding))
             }
@@ -217,11 +217,10 @@ impl Pyrrha {
         }
     }
 
-    /// The tree of `old`, of which a queue of this port was part that was `holding` some,
-    /// becomes part of that of `into`. Nobody upstream is stopped for `into` by this: what
-    /// it sends to here need not go through it. It is when a packet that does joins a
-    /// queue that is too long. (Else ports would wait for ports that none of their packets
-    /// come to, in circles where routes have none.)
+    /// A queue of this port was part of the tree of `old`, and may have been `holding` some neighbours; the
+    /// tree becomes part of that of `into`. This pauses no upstream neighbour for `into`, because its packets
+    /// need not go through it. A packet through `into` that joins a too long queue does so. (Otherwise ports
+    /// would wait for ports that none of their packets cross, in cycles where routes have none.)
     fn merge_tree(
         &mut self,
         device: &mut impl Queues,
@@ -237,7 +236,7 @@ impl Pyrrha {
         }
         let id = self.params.places.id(old, epoch);
         for ingress in self.trees.assigned(key) {
-            // Whom another port still stops for the old one waits for what that one hears.
+            // A neighbour that another port still pauses for the old root waits for the frames of that port.
             if !self.trees.is_held(key, ingress) {
                 self.send(device, ingress, at.lane, Word::Merge { into }, id, 0);
             }
@@ -269,7 +268,7 @@ impl Pyrrha {
         }
     }
 
-    /// The link of `port` has failed. Who paused here is gone, and who was paused
+    /// The link of `port` has failed. The neighbour that paused it is gone, and so are those that were paused
     /// through it.
     pub(super) fn link_failed(&mut self, device: &mut impl Queues, port: u32, lane: u8) {
         let at = self.at(port, lane);

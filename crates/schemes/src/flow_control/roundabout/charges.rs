@@ -1,9 +1,9 @@
 //! Which account pays for the packets of a loop (section IV-C; [`super::dissolve`] says how its audit is
 //! read).
 //!
-//! What leaves a loop's queue makes as much room for the account in the loop, whosever packet it was: in
-//! its headroom, or, where that is empty, by a charge that it *keeps* without a packet. Where the packet's
-//! own account had headroom alone, that stays charged: the account in the loop *owes* it, and pays with its
+//! Bytes that leave a loop's queue become free for the account in the loop, whatever account the packet had:
+//! in its headroom, or, if that is empty, by a charge that it *keeps* without a packet. If the packet's own
+//! account had only headroom, that stays charged: the account in the loop *owes* it, and repays it with its
 //! own packets that leave, or when it leaves the loop.
 
 use super::Roundabout;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// A port and a lane.
 type Account = (u32, u8);
 
-/// What accounts of loops keep and owe.
+/// The kept and owed bytes of accounts in loops.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Charges {
     /// Bytes that an account is charged for packets that have left: room for those that come.
@@ -37,7 +37,7 @@ impl Roundabout {
         device.follow_charges(!self.seats.is_empty() || !reserved.is_empty() || !owed.is_empty());
     }
 
-    /// What the account is charged for a packet of `bytes`: less what it has kept.
+    /// The charge of the account for a packet of `bytes`: less its kept bytes.
     pub(super) fn charged(&mut self, port: u32, lane: u8, bytes: u64) -> u64 {
         let Some(reserved) = self.charges.reserved.get_mut(&(port, lane)) else { return bytes };
         let used = bytes.min(*reserved);
@@ -73,8 +73,8 @@ impl Roundabout {
         self.release_charge(device, port, lane, freed);
     }
 
-    /// Gives back `bytes` of what an account is charged, or others for it: first its own headroom, for
-    /// which upstream waits.
+    /// Releases `bytes` of an account's charge, or of other accounts' charges for it: first its own headroom,
+    /// for which upstream waits.
     fn repay(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
         let own = bytes.min(device.headroom(port, lane).1);
         self.release_charge(device, port, lane, own);
@@ -98,8 +98,8 @@ impl Roundabout {
         self.release_charge(device, port, lane, rest);
     }
 
-    /// An account has left its loop: behind everything else that happens now it settles, for that may
-    /// resume upstream.
+    /// An account has left its loop: it settles after all other events of this time, because that may resume
+    /// upstream.
     pub(super) fn settles_later(&self, device: &mut impl Loops, port: u32, lane: u8) {
         let Charges { reserved, owed } = &self.charges;
         if reserved.contains_key(&(port, lane)) || owed.contains_key(&(port, lane)) {
@@ -107,8 +107,8 @@ impl Roundabout {
         }
     }
 
-    /// It gives back what it kept, and is charged itself what others are still charged for it. They would
-    /// wait for packets that no frame of theirs tells of.
+    /// It releases its kept bytes, and takes over the charges of other accounts for it. These accounts would
+    /// otherwise wait for packets that none of their frames mentions.
     pub(super) fn settles(&mut self, device: &mut impl Loops, port: u32, lane: u8) {
         let reserved = self.charges.reserved.remove(&(port, lane)).unwrap_or(0);
         self.repay(device, port, lane, reserved);
@@ -125,7 +125,7 @@ impl Roundabout {
         self.follows_charges(device);
     }
 
-    /// Gives back `bytes` of what an account is charged.
+    /// Releases `bytes` of an account's charge.
     fn release_charge(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
         let crossing = device.release_charge(port, lane, bytes);
         self.report(device, port, lane, crossing);

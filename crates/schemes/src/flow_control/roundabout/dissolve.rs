@@ -1,7 +1,7 @@
 //! Roundabout's resolution (section IV): the packets of a deadlocked loop go round until they are
 //! where they leave it.
 //!
-//! A switch that knows its two ports in the loop has a [`Seat`] there. What happens, in order:
+//! A switch that knows its two ports in the loop has a [`Seat`] there. The steps, in order:
 //!
 //! ```text
 //! coordinator C (its triplet came back at ingress p):
@@ -101,7 +101,7 @@ const AGREED: u32 = 16;
 const BACK: u32 = 32;
 /// Packets have left the loop in this round.
 const MOVED: u32 = 64;
-/// Someone has sent something since it was asked last, or may.
+/// A neighbour has sent something since the last check, or may send.
 const ALIVE: u32 = 128;
 /// The coordinator asks only that, in the middle of a round.
 const STILL: u32 = 256;
@@ -109,18 +109,18 @@ const STILL: u32 = 256;
 /// Readings that are taken as the paper prints them. None of them is by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Printed {
-    /// `roundabout.check-message`: one switch that is ready answers for all.
+    /// `roundabout.check-message`: one switch that is ready replies for all.
     pub check: bool,
     /// `roundabout.credit-accounting`: a grant names all that is free, granted before or not.
     pub credit: bool,
-    /// `roundabout.nearest-exit`: nothing is said of packets behind one that has missed its exit.
+    /// `roundabout.nearest-exit`: no rule for packets after one that has missed its exit.
     pub exit: bool,
 }
 
 /// A device's place in a loop that is being dissolved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Seat {
-    /// Whose attempt it is.
+    /// The triplet of its attempt.
     pub attempt: Triplet,
     /// It is the coordinator's.
     leads: bool,
@@ -131,7 +131,7 @@ pub struct Seat {
     pub lane: u8,
     /// Bytes that may be sent.
     credit: u64,
-    /// It stays until the end, whatever its neighbour downstream says.
+    /// Whether it stays until the end, whatever its neighbour downstream sends.
     agreed: bool,
     /// All have agreed: upstream can be granted something.
     pub(super) grants: bool,
@@ -145,13 +145,13 @@ pub struct Seat {
     behind: bool,
     /// Flows of which a packet missed its exit in this round.
     missed: Vec<u32>,
-    /// What was free of its headroom when the round began.
+    /// The free bytes of its headroom when the round began.
     room: u64,
     /// Bytes of its ingress queue that wait elsewhere than in the loop, against then.
     outside: i64,
     /// Bytes that came from the loop in this round and did not stay in it.
     left: i64,
-    /// It has sent something since it was asked last.
+    /// Whether it has sent something since the last check.
     sent: bool,
     /// The coordinator: quarters of its patience in which nothing has moved.
     quiet: u32,
@@ -159,7 +159,7 @@ pub struct Seat {
     paused: Option<u16>,
 }
 
-/// Something that happened to an attempt, for whoever watches.
+/// An event of an attempt, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// The coordinator's route packet is back, and all have their seats.
@@ -208,9 +208,9 @@ impl Roundabout {
         self.attempts.push(Attempted { at: device.now(), attempt, step });
     }
 
-    /// The triplet of the ingress queue came back: its switch leads what follows.
+    /// The triplet of the ingress queue came back: its switch leads the resolution.
     pub(super) fn coordinates(&mut self, device: &mut impl Loops, port: u32, lane: u8, own: Triplet) {
-        // Copies that come by other ways, and refreshes, are of the same attempt.
+        // Copies on other paths, and refreshes, belong to the same attempt.
         let (at, now) = (self.at(port, lane), device.now());
         let soon = self.tried[at].is_some_and(|(t, before)| t == own && now - before < self.params.turn);
         if soon || self.seat_in(port, lane).is_some() {
@@ -236,7 +236,7 @@ impl Roundabout {
         }
     }
 
-    /// An announcement goes where its triplet came from; what it says is noted.
+    /// An announcement goes to the source of its triplet; its content is recorded.
     fn announced(&mut self, device: &mut impl Loops, egress: u32, lane: u8, t: Triplet) {
         for port in Self::causes(device, egress, lane) {
             let at = self.at(port, lane);
@@ -385,7 +385,7 @@ impl Roundabout {
         self.grant(device, at, free);
     }
 
-    /// Grants upstream what can be granted, if that is worth a frame.
+    /// Grants upstream the free bytes, if they are worth a frame.
     fn grants(&mut self, device: &mut impl Loops, at: usize) {
         let (largest, outstanding) = (u64::from(self.params.largest), self.seats[at].outstanding);
         let free = self.free(device, at);
@@ -396,14 +396,14 @@ impl Roundabout {
         }
     }
 
-    /// What is free of the headroom and has not been granted.
+    /// The free bytes of the headroom that are not granted.
     fn free(&self, device: &impl Loops, at: usize) -> u64 {
         let seat = &self.seats[at];
         let granted = if self.resolves.credit { 0 } else { seat.outstanding };
         self.room(device, seat).saturating_sub(granted).min(u64::from(u32::MAX))
     }
 
-    /// What is free of the headroom, with what the account keeps.
+    /// The free bytes of the headroom, with the account's kept bytes.
     fn room(&self, device: &impl Loops, seat: &Seat) -> u64 {
         let (total, used) = device.headroom(seat.ingress, seat.lane);
         (total + self.charges.reserved(seat.ingress, seat.lane)).saturating_sub(used)
@@ -422,7 +422,7 @@ impl Roundabout {
         self.seats[at].credit += u64::from(bytes);
         if self.seats[at].round == 0 {
             self.begins_round(device, at, 1);
-            // Who leads has begun with it.
+            // The leader has begun with it.
             if !self.seats[at].grants {
                 self.begins_to_grant(device, at);
             }
@@ -516,7 +516,7 @@ impl Roundabout {
         let reserved = self.charges.reserved(seat.ingress, seat.lane);
         let long = if device.is_over(seat.ingress, seat.lane, reserved) { LONG } else { 0 };
         let moved = if seat.left > 0 { MOVED } else { 0 };
-        // What may go and does not waits for others on the wire.
+        // A queue that may send and does not waits for others on the wire.
         let may_go = !device.stands(seat.egress, seat.lane) && device.backlog(seat.egress, seat.lane) > 0;
         out | long | moved | if seat.sent || may_go { ALIVE } else { 0 }
     }
@@ -578,14 +578,14 @@ impl Roundabout {
         self.tell(device, self.seats[at].egress, &self.seats[at], Opcode::Check, end);
         self.step(device, attempt, step);
         if step == Step::Dissolved {
-            // What comes back from now on is of another deadlock.
+            // A later triplet that comes back belongs to another deadlock.
             let queue = self.at(self.seats[at].ingress, lane);
             self.tried[queue] = None;
         }
         self.leaves(device, at);
     }
 
-    /// It obeys pauses again; what waited beside the loop joins its queue.
+    /// It obeys pauses again; packets that waited outside the loop join its queue.
     fn leaves(&mut self, device: &mut impl Loops, at: usize) {
         let seat = self.seats.remove(at);
         device.cancel(self.patience_of(seat.ingress, seat.lane));
@@ -652,7 +652,7 @@ impl Roundabout {
 
     pub(super) fn passes(&mut self, device: &mut impl Loops, packet: &LoopPacket) -> LoopDecision {
         let LoopPacket { ingress, egress, lane, flow, size, marked } = *packet;
-        // What comes before it has granted anything is not of a round.
+        // Packets before its first grant belong to no round.
         let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].grants) else {
             return match (marked, self.seat_out(egress, lane).filter(|&at| self.seats[at].ingress != ingress))
             {

@@ -1,11 +1,10 @@
 //! Every order in which things can happen around a loop, with `stateright`: the very state machine
 //! that switches run, on links that are queues of frames.
 //!
-//! What is open, and so tried in every way: when an ingress queue reaches XOFF and when it is at XON
-//! again, whether packets of it wait for an egress queue, which of the numbers it draws, and which
-//! link is the faster one. Frames of one link stay in their order. An ingress queue may drain
-//! whenever it is over, as if all that is in it left the loop: so every loop of pauses that can
-//! stand is met, and also those that were about to end.
+//! The open events, which are tried in every order: an ingress queue reaches XOFF or is at XON again, its
+//! packets wait for an egress queue, it draws one of the numbers, and one link is faster than another. Frames
+//! of one link stay in order. An ingress queue may drain at any time when it is over, as if all its packets
+//! left the loop. So every possible loop of pauses is found, including those that are about to end.
 
 mod resolution;
 
@@ -32,7 +31,7 @@ impl Shape {
         self.0.len()
     }
 
-    /// Pairs of links that a packet can go over one behind the other.
+    /// Pairs of links that a packet can cross one after the other.
     fn turns(self) -> impl Iterator<Item = (usize, usize)> {
         let links = self.links();
         (0..links)
@@ -52,13 +51,13 @@ struct Net {
     shape: Shape,
     /// By link: the links at its end for which packets that came over it wait.
     waits: [u8; 8],
-    /// By link: the account behind it is over.
+    /// By link: whether the account after it is over.
     over: u8,
     /// By link: its egress queue is stopped.
     paused: u8,
-    /// By link: frames on their way against it.
+    /// By link: frames in flight against it.
     frames: Vec<VecDeque<RoundaboutFrame>>,
-    /// What is sent with the flow.
+    /// The data in flight.
     data: Data,
 }
 
@@ -177,7 +176,7 @@ impl Causes for Net {
 
 impl Loops for Net {
     fn neighbour(&self, port: u32) -> u32 {
-        // Behind an exit is a host.
+        // A host is after an exit.
         if port >= 2 * self.shape.links() as u32 { 1_000 } else { self.device_of(port ^ 1) }
     }
     fn headroom(&self, port: u32, _: u8) -> (u64, u64) {
@@ -230,7 +229,7 @@ impl Loops for Net {
     }
 }
 
-/// What is explored, and how far.
+/// The explored case, and its limits.
 #[derive(Clone, Copy, Debug)]
 struct Detection {
     shape: Shape,
@@ -240,8 +239,8 @@ struct Detection {
     joins: u8,
     /// How often a pause is repeated.
     refreshes: u8,
-    /// The lines that are taken as printed: of what is tried and, where there is one, of what it is
-    /// compared with. To both the same things happen.
+    /// The lines that are used as printed: in the tested model and, if there is one, in the model of
+    /// comparison. Both get the same events.
     printed: &'static [Printed],
     /// Frames that come to rest do after this many at most, if links are equally fast.
     rest: usize,
@@ -261,7 +260,7 @@ struct World {
     refreshes: u8,
     /// Numbers that have been drawn.
     drawn: u8,
-    /// Something was found while it did not stand.
+    /// Whether a deadlock was found when there was none.
     early: bool,
 }
 
@@ -309,7 +308,7 @@ impl PartialEq for World {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The queue behind the link reaches XOFF, and draws the number of this rank.
+    /// The queue after the link reaches XOFF, and draws the number of this rank.
     Over(usize, u8),
     /// It is at XON again.
     Under(usize),
@@ -317,9 +316,9 @@ enum Step {
     Joins(usize, usize),
     /// None does any more.
     Leaves(usize, usize),
-    /// The first frame on its way against the link arrives.
+    /// The first frame in flight against the link arrives.
     Hears(usize),
-    /// The queue behind the link repeats its pause.
+    /// The queue after the link repeats its pause.
     Refreshes(usize),
 }
 
@@ -359,7 +358,7 @@ impl Side {
         }
     }
 
-    /// Whether something was found that does not stand.
+    /// Whether a deadlock was found that does not exist.
     fn takes(&mut self, step: Step, fills: u8) -> bool {
         let Self { roundabout, net } = self;
         let found = roundabout.detections.len();
@@ -393,8 +392,8 @@ impl Side {
         let standing = net.deadlocks();
         let stands = |d: &super::Detection| standing.iter().any(|set| set >> (d.port / 2) & 1 == 1);
         let early = !roundabout.detections[found..].iter().all(stands);
-        // What makes no difference any more: what was found of pauses that are over, and, where
-        // registers are worked out anew each time, what they held.
+        // State without further effect: findings about pauses that are over, and, if registers are computed
+        // anew each time, their former content.
         let reserved = roundabout.printed.below;
         for r in roundabout.registers.iter_mut().filter(|r| !r.pauses() && !reserved) {
             *r = Registers::default();
@@ -409,7 +408,7 @@ impl Side {
         early
     }
 
-    /// Whether a deadlock stands, nothing is under way, and nobody knows.
+    /// Whether a deadlock exists, no frame is in flight, and no switch has found it.
     fn misses(&self) -> bool {
         let found = |set: u8| self.roundabout.detections.iter().any(|d| set >> (d.port / 2) & 1 == 1);
         self.net.quiet() && !self.net.deadlocks().into_iter().all(found)
@@ -523,7 +522,7 @@ const TWO: &str = "two find a deadlock";
 
 const AS_READ: Printed =
     Printed { below: false, resume: false, line_24: false, invalid: false, outdated: false, again: false };
-/// T_curr is kept, and whatever else can be mended is.
+/// T_curr is kept, and all other errors are corrected.
 const KEPT: Printed = Printed { below: true, ..AS_READ };
 
 const fn detection(shape: Shape, fills: u8, joins: u8, refreshes: u8) -> Detection {
@@ -570,10 +569,10 @@ fn search(model: Detection, property: &'static str) {
     counter_example(model, property, &path);
 }
 
-/// Line 31 as printed: a queue that does not pause keeps what has been resumed.
+/// Line 31 as printed: a queue that does not pause keeps resumed triplets.
 const LINE_31: Detection =
     Detection { printed: &[Printed { resume: true, ..KEPT }, KEPT], ..detection(RING_3, 4, 0, 0) };
-/// Line 24 as printed: a register that is not valid swallows what has the same bits.
+/// Line 24 as printed: a register that is not valid drops a triplet with the same bits.
 const LINE_24: Detection =
     Detection { printed: &[Printed { line_24: true, ..KEPT }, KEPT], ..detection(RING_3, 4, 0, 1) };
 /// Lines 37 to 40 as printed.
@@ -590,20 +589,20 @@ const REGISTERS: Detection = Detection { printed: &[KEPT, AS_READ], ..detection(
 /// The same in loops over different numbers of links.
 const WAVES: Detection = Detection { printed: &[KEPT, AS_READ], rest: 100, ..detection(SHARED, 3, 0, 0) };
 
-/// Lines 26 to 29 as printed, in those loops: what was said before is said again.
+/// Lines 26 to 29 as printed, in those loops: triplets are repeated.
 const AGAIN: Detection = Detection {
     printed: &[Printed { again: true, ..KEPT }, KEPT],
     rest: 1_000,
     ..detection(SHARED, 3, 0, 0)
 };
 
-/// Each line as printed, with the others mended, breaks what holds as it is read here. (The steps
-/// are those that [`searches`] found.)
+/// Each line as printed, with the others corrected, violates an invariant of the reading here. ([`searches`]
+/// found the steps.)
 #[test]
 fn lines_as_printed_have_counter_examples() {
     use Step::*;
-    // Queue 2 hears of the best number and of its end, keeps it, and says it when it pauses: it
-    // hides all others from queue 1.
+    // Queue 2 receives the best number and its end, keeps it, and sends it when it pauses: it hides all
+    // others from queue 1.
     counter_example(
         LINE_31,
         FOUND,
@@ -612,8 +611,8 @@ fn lines_as_printed_have_counter_examples() {
             .chain([Hears(2), Hears(1)])
             .collect::<Vec<_>>(),
     );
-    // Queue 2 is told of the number of queue 0 by a pause that is repeated, and says it again after
-    // it has taken it back: queue 1 takes it for known, and later pauses with its own.
+    // Queue 2 receives the number of queue 0 by a repeated pause, and sends it again after it has withdrawn
+    // it. Queue 1 believes that it is known, and later pauses with its own.
     counter_example(
         LINE_24,
         FOUND,
@@ -628,8 +627,8 @@ fn lines_as_printed_have_counter_examples() {
         HOLDS,
         &[Over(0, 0), Hears(0), Under(0), Over(1, 1), Over(2, 2), Hears(0), Hears(2), Hears(2)],
     );
-    // Queue 0 resumes and pauses again before its own first triplet is back. That one and its end go
-    // round one behind the other for ever.
+    // Queue 0 resumes and pauses again before its own first triplet is back. That triplet and its end then
+    // circulate one after the other permanently.
     counter_example(LINE_18, REST, &[Over(0, 0), Under(0), Over(0, 1), Over(1, 3), Over(2, 2)]);
     // Queue 0 resumes and pauses again. It still waits for queue 1, which has the best number, and
     // has forgotten that.
@@ -641,9 +640,10 @@ fn lines_as_printed_have_counter_examples() {
             .chain([Hears(2)])
             .collect::<Vec<_>>(),
     );
-    // What queue 2 says and takes back goes round two loops, one longer than the other, for ever.
+    // Triplets that queue 2 sends and withdraws circulate permanently in two loops, one longer than the
+    // other.
     counter_example(WAVES, REST, &[Over(0, 1), Over(1, 2), Over(2, 0), Under(2)]);
-    // Queues 0 and 1 answer each other for ever.
+    // Queues 0 and 1 reply to each other permanently.
     let before = [Over(0, 2), Over(1, 1), Hears(1), Over(2, 0), Hears(2), Leaves(2, 3), Leaves(3, 0)];
     let heard = [0, 0, 0, 1, 0].map(Hears);
     let after = [2, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1].map(Hears);
@@ -663,7 +663,7 @@ fn searches() {
     search(AGAIN, REST);
 }
 
-/// Whatever happens, a deadlock is found.
+/// A deadlock is found in every case.
 fn finds(model: Detection) {
     let checker = explored(model);
     for property in model.properties() {
@@ -672,9 +672,9 @@ fn finds(model: Detection) {
             _ => checker.assert_no_discovery(property.name),
         }
     }
-    // A triplet that comes back says that each pause stood when it passed, not that all do: so
-    // something can be found that does not stand, and then another one can find what does. What
-    // follows asks all of the loop again.
+    // A triplet that comes back shows that each pause was active when it passed, not that all are. So the
+    // check can find a deadlock that does not exist, and then another one can find the real one. The
+    // resolution then checks all of the loop again.
     checker.assert_any_discovery(EARLY);
 }
 

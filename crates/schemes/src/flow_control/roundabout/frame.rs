@@ -1,5 +1,4 @@
-//! Roundabout's frames: a PFC frame with `ra_hdr` behind it (Roundabout, Figure 4 and
-//! Table I).
+//! Roundabout's frames: a PFC frame followed by `ra_hdr` (Roundabout, Figure 4 and Table I).
 //!
 //! The paper names the header's fields and leaves their widths open, but for the 32 bits that
 //! `rand` and `credit` share. It fits into the padding of a PFC frame, so that a pause with a
@@ -29,7 +28,7 @@ use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at};
 const HEADER: usize = 34;
 const LIST: usize = 48;
 
-/// What a frame is about (Table I).
+/// The purpose of a frame (Table I).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Opcode {
@@ -41,7 +40,7 @@ pub enum Opcode {
     Announcement = 3,
     /// Collects the switches of the loop, against the flow.
     Collect = 4,
-    /// Tells them who their neighbours in the loop are, along the flow.
+    /// Gives the switches their neighbours in the loop, along the flow.
     Build = 5,
     /// Grants bytes.
     Credit = 6,
@@ -60,7 +59,7 @@ pub struct Triplet {
     pub qid: u16,
     /// The smaller, the more advantageous.
     pub rand: u32,
-    /// Links that it has come over; no part of what it is.
+    /// Links that it has crossed; not a part of its identity.
     pub hops: u8,
 }
 
@@ -90,7 +89,7 @@ pub struct RoundaboutFrame {
     pub priority: u8,
     /// Pauses that priority for so many quanta, or resumes it with 0; `None`: neither.
     pub quanta: Option<u16>,
-    /// What it is about.
+    /// Its purpose.
     pub opcode: Opcode,
     /// The triplet. Of a credit, `rand` is the bytes granted; of a check, its state.
     pub triplet: Triplet,
@@ -135,7 +134,7 @@ impl RoundaboutFrame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotRoundabout`] says what does not fit.
+    /// [`NotRoundabout`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotRoundabout> {
         let pfc = PfcFrame::parse(bytes).map_err(NotRoundabout::Pfc)?;
         if bytes.len() < SMALLEST_BYTES {

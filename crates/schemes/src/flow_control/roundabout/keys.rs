@@ -108,7 +108,7 @@ impl Keys for OnPfc<RoundaboutKeys> {
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
         let (topology, packet) = (fabric.topology, cx.packet);
         let response = self.pfc.response_time.0;
-        // A frame behind a packet, over the link, until it takes effect.
+        // The time of a frame over the link, after a packet, until it takes effect.
         let hop = |p: &Port| {
             let frame = serialisation(u64::from(packet.largest()) + LONGEST_FRAME, p.rate);
             frame.saturating_add(p.delay).saturating_add(response)

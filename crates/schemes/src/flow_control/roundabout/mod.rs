@@ -7,14 +7,13 @@
 //! **Detection** (section III). Each ingress queue has two registers; what becomes of them is
 //! [`registers`]. Here is what lies between them and the wire:
 //!
-//! - A pause says T_curr, and so does each of its refreshes; a new T_init is drawn only when the
-//!   queue reaches XOFF (`roundabout.init-on-refresh`). A resume carries opcode 2
-//!   (`roundabout.resume-opcode`).
-//! - What arrives at an egress port is told to its *causal* ingress queues: those with a packet
-//!   in the egress queue that the frame speaks of (`roundabout.causal-bitmap`). So a probe is
-//!   multicast where several ingress queues wait for one egress queue.
-//! - An egress queue remembers what it was told last, while it is paused: by that the ingress queues
-//!   settle which have packets there.
+//! - A pause has T_curr, and so does each of its refreshes; a new T_init is drawn only when the queue reaches
+//!   XOFF (`roundabout.init-on-refresh`). A resume carries opcode 2 (`roundabout.resume-opcode`).
+//! - A frame that arrives at an egress port goes to its *causal* ingress queues: those with a packet in the
+//!   egress queue that the frame names (`roundabout.causal-bitmap`). So a probe is multicast where several
+//!   ingress queues wait for one egress queue.
+//! - A paused egress queue stores its last received triplet: the ingress queues with packets there settle by
+//!   it.
 //! - A pause that runs out, or whose link fails, ends as by a RESUME with the triplet it had.
 //!
 //! The three states of a switch (section III) are not kept: a queue that pauses and whose packets
@@ -64,10 +63,10 @@ pub struct RoundaboutParams {
     pub patience: Time,
     /// A turn of a frame around the longest loop: for so long its copies are of one attempt.
     pub turn: Time,
-    /// What leaves a loop's queue and came from elsewhere gives back shared room first
+    /// Whether a packet that leaves a loop's queue and came from elsewhere releases shared room first
     /// (section IV-C).
     pub audit: bool,
-    /// What is found is dissolved, too.
+    /// Whether deadlocks are dissolved, too.
     pub dissolves: bool,
 }
 
@@ -104,7 +103,7 @@ pub struct Detection {
     pub port: u32,
     /// … and lane.
     pub lane: u8,
-    /// What it had drawn.
+    /// Its drawn triplet.
     pub triplet: Triplet,
     /// When its announcement had been around the loop.
     pub all_know: Option<Time>,
@@ -113,13 +112,13 @@ pub struct Detection {
 /// Roundabout on every port of a run.
 #[derive(Clone, Debug)]
 pub struct Roundabout {
-    /// What it rests on.
+    /// The PFC below it.
     pub(super) pfc: Pfc,
     params: RoundaboutParams,
     priorities: Vec<u8>,
     /// By port and lane, of the ingress queue.
     registers: Vec<Registers>,
-    /// By port and lane: what the egress queue was told last, while it is paused.
+    /// By port and lane: the last triplet of the egress queue, while it is paused.
     told: Vec<Option<Triplet>>,
     /// By port and lane, where any was drawn: the numbers to come.
     draws: BTreeMap<usize, Stream>,
@@ -163,7 +162,7 @@ impl Roundabout {
         }
     }
 
-    /// What became of attempts, in their order.
+    /// The results of attempts, in their order.
     pub fn attempts(&self) -> &[Attempted] {
         &self.attempts
     }
@@ -183,7 +182,7 @@ impl Roundabout {
         (device.device_of(port), number * 8 + u16::from(self.priorities[usize::from(lane)]))
     }
 
-    /// What the paused egress queues were told that have packets of the ingress queue.
+    /// The triplets of the paused egress queues that have packets of the ingress queue.
     fn below<'a, D: Loops>(
         told: &'a [Option<Triplet>],
         lanes: usize,
@@ -209,7 +208,7 @@ impl Roundabout {
         (0..).map_while(|i| device.port_of(port, i)).collect()
     }
 
-    /// Tells the neighbour upstream of an ingress queue.
+    /// Sends a frame to the neighbour upstream of an ingress queue.
     fn say(&mut self, device: &mut impl Loops, port: u32, lane: u8, word: Word) {
         let (quanta, opcode, triplet) = match word {
             Word::Pause(t) => (Some(self.pfc.quanta()), Opcode::Probe, t),

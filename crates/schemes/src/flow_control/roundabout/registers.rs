@@ -14,9 +14,9 @@
 //!   it says INVALID(T)       (37-40) | T_curr = T: invalid                 | INVALID(T)
 //! ```
 //!
-//! "It pauses upstream" and "T_init is valid" are the same. The algorithm as printed keeps T_curr
-//! from event to event. That fails in several ways, each shown by a test; with [`Printed`] every
-//! line can be had as it is printed:
+//! "It pauses upstream" and "T_init is valid" are the same. The algorithm as printed keeps T_curr from event
+//! to event. That fails in several cases, each shown by a test; with [`Printed`] every line can be used as it
+//! is printed:
 //!
 //! - `roundabout.resume-when-not-pausing` (line 31): a queue that does not pause keeps what has been
 //!   resumed. Nobody will ever take it back; with the smallest number it wins every later election.
@@ -52,7 +52,7 @@ pub struct Register {
 }
 
 impl Register {
-    /// What it holds, if that is valid.
+    /// Its content, if that is valid.
     pub fn get(&self) -> Option<Triplet> {
         self.valid.then_some(self.triplet)
     }
@@ -65,10 +65,10 @@ impl Register {
 /// Lines that are taken as printed. None of them is by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Printed {
-    /// T_curr is kept from event to event, rather than worked out from what stands. The others
+    /// T_curr is kept from event to event, rather than computed from the active pauses. The other fields
     /// matter only with this.
     pub below: bool,
-    /// Line 31: a queue that does not pause keeps what has been resumed.
+    /// Line 31: a queue that does not pause keeps resumed triplets.
     pub resume: bool,
     /// Line 24 does not ask whether T_curr is valid.
     pub line_24: bool,
@@ -76,11 +76,11 @@ pub struct Printed {
     pub invalid: bool,
     /// Line 18: nothing is said of outdated triplets of one's own.
     pub outdated: bool,
-    /// Lines 26-29 say what was said before.
+    /// Lines 26-29 repeat triplets.
     pub again: bool,
 }
 
-/// What the neighbour upstream is told of a priority.
+/// The message about a priority to the upstream neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
     /// Stop; the triplet is the best one known (opcode 1).
@@ -91,7 +91,7 @@ pub enum Word {
     Invalid(Triplet),
 }
 
-/// What follows from what was heard: at most two words, in this order.
+/// The consequences of a received frame: at most two messages, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
     words: [Option<Word>; 2],
@@ -137,8 +137,8 @@ impl Registers {
         self.init.valid
     }
 
-    /// Lines 8-12: the queue has reached XOFF. `own` is new; `below` is what the egress queues
-    /// were told which are paused and have packets of this queue.
+    /// Lines 8-12: the queue has reached XOFF. `own` is new; `below` are the triplets of the paused egress
+    /// queues that have packets of this queue.
     pub fn send_pause(
         &mut self,
         own: Triplet,
@@ -162,8 +162,8 @@ impl Registers {
         Word::Resume(self.curr.triplet)
     }
 
-    /// Lines 17-29: an egress queue with packets of this one is told PAUSE(T). `source` is the queue
-    /// itself; `below` is as for [`Registers::send_pause`], with T.
+    /// Lines 17-29: an egress queue with packets of this one receives PAUSE(T). `source` is the queue itself;
+    /// `below` is as for [`Registers::send_pause`], with T.
     pub fn peer_paused(
         &mut self,
         t: Triplet,
@@ -230,8 +230,8 @@ impl Registers {
         self.falls_back(t)
     }
 
-    /// `t` holds no longer: upstream hears it (lines 32-33), and what holds instead (34-36). In
-    /// this order, or upstream would let the new one lose against the old one.
+    /// `t` is not valid any more: upstream receives this (lines 32-33), and then the new triplet (34-36). In
+    /// the other order, upstream would reject the new triplet, because the old one is better.
     fn falls_back(&mut self, t: Triplet) -> Heard {
         self.curr.valid = false;
         let Some(own) = self.init.get() else { return Heard::default() };
@@ -239,9 +239,9 @@ impl Registers {
         Heard::say([Some(Word::Invalid(t)), Some(Word::Pause(own))])
     }
 
-    /// T_curr becomes the best one of T_init and what stands below; of one triplet the copy that has
-    /// come over fewest links. Says what is new: first that the old one holds no longer, if it lost
-    /// to nobody.
+    /// T_curr becomes the best one of T_init and the triplets below; of one triplet the copy that has crossed
+    /// the fewest links. Returns the changes: first that the old one is not valid any more, if no better one
+    /// replaced it.
     fn settle(&mut self, below: impl Iterator<Item = Triplet>) -> Heard {
         let Some(own) = self.init.get() else { return Heard::default() };
         let candidates = below.filter(|t| !t.same_source(&own));
@@ -273,7 +273,7 @@ mod tests {
         below: false,
         again: false,
     };
-    /// T_curr is kept, and whatever else can be mended is.
+    /// T_curr is kept, and all other errors are corrected.
     const KEPT: Printed = Printed { below: true, ..AS_READ };
     /// Figure 5 shows T_curr of queues that do not pause.
     const FIGURE: Printed = Printed { below: true, again: true, ..AS_READ };
@@ -282,7 +282,7 @@ mod tests {
         Triplet { sid, qid: 1, rand, hops: 0 }
     }
 
-    /// A loop of four switches: what each one's queue says goes to the queue of the one before.
+    /// A loop of four switches: the messages of each queue go to the queue of the previous switch.
     struct Ring {
         queues: [Registers; 4],
         detected: Vec<u32>,
@@ -293,7 +293,7 @@ mod tests {
             (of + 3) % 4
         }
 
-        /// The words of `from` reach the switch upstream of it; answers what that one says.
+        /// The messages of `from` reach the switch upstream of it; returns its messages.
         fn tell(&mut self, from: u32, words: &[Word]) -> Vec<Word> {
             let at = Self::upstream(from);
             let queue = &mut self.queues[at as usize];
@@ -334,7 +334,7 @@ mod tests {
         let from_4 = pause(&mut ring, s4, 40);
         let own = |s: u32| (Some(s), Some(s));
         assert_eq!(ring.registers(), [own(s1), own(s2), (None, None), own(s4)]);
-        // t1: they arrive. S4 prefers that of S1, S1 that of S2; S3 has heard of S4.
+        // t1: they arrive. S4 prefers that of S1, S1 that of S2; S3 has received that of S4.
         let from_4_again = ring.tell(s1, &[from_1]);
         let from_1_again = ring.tell(s2, &[from_2]);
         assert!(ring.tell(s4, &[from_4]).is_empty());
@@ -345,7 +345,7 @@ mod tests {
         let from_3 = pause(&mut ring, s3, 10);
         let resume = ring.queues[0].send_resume();
         assert_eq!((from_3, resume), (Word::Pause(t(s3, 10)), Word::Resume(t(s2, 20))));
-        // S4 hears of S2 by S1's election and then that this is over: its own triplet is back.
+        // S4 receives the triplet of S2 by S1's election and then its end: its own triplet is back.
         assert_eq!(ring.tell(s1, &from_1_again), [Word::Pause(t(s2, 20))]);
         let from_4 = ring.tell(s1, &[resume]);
         assert_eq!(from_4, [Word::Invalid(t(s2, 20)), Word::Pause(t(s4, 40))]);
@@ -365,8 +365,8 @@ mod tests {
         assert_eq!(ring.detected, [s3]);
     }
 
-    /// A queue that does not pause has heard of a triplet with the smallest number, and of its
-    /// end. Printed, it keeps it, and says it when it pauses.
+    /// A queue that does not pause has received a triplet with the smallest number, and its end. As printed,
+    /// it keeps it, and sends it when it pauses.
     #[test]
     fn a_queue_that_does_not_pause_forgets_what_was_resumed() {
         for (printed, said) in [(false, t(1, 50)), (true, t(9, 1))] {
@@ -378,8 +378,8 @@ mod tests {
         }
     }
 
-    /// The same triplet comes again behind its end. Printed, a register that still has its bits
-    /// swallows it where the queue does not pause.
+    /// The same triplet comes again after its end. As printed, a register that still has its bits drops it if
+    /// the queue does not pause.
     #[test]
     fn a_probe_counts_though_an_invalid_register_has_its_bits() {
         for (printed, said) in [(false, t(9, 1)), (true, t(1, 50))] {
@@ -392,7 +392,7 @@ mod tests {
         }
     }
 
-    /// A triplet is taken back and no other follows. Printed, upstream is left with none.
+    /// A triplet is withdrawn and no other follows. As printed, upstream is left with none.
     #[test]
     fn behind_an_invalidation_comes_the_queues_own_triplet() {
         for (printed, said) in [(false, Some(Word::Pause(t(1, 50)))), (true, None)] {
@@ -428,8 +428,8 @@ mod tests {
         }
     }
 
-    /// It resumes while it still waits for a queue that was told of a better triplet, and pauses
-    /// again. Printed, it does not know of that any more.
+    /// It resumes while it still waits for a queue with a better triplet, and pauses again. As printed, that
+    /// triplet is lost.
     #[test]
     fn what_stands_below_is_a_candidate() {
         for (printed, said) in [(false, t(9, 1)), (true, t(1, 60))] {
@@ -441,8 +441,8 @@ mod tests {
             let below = [t(9, 1), t(8, 2)];
             assert_eq!(queue.send_pause(t(1, 60), below.into_iter(), &printed), Word::Pause(said));
         }
-        // Of two queues that it waits for, one resumes: the triplet of the other one counts. If that
-        // is the same one, it stands as before.
+        // Of two queues that it waits for, one resumes: the triplet of the other one counts. If that is the
+        // same one, nothing changes.
         for (left, said) in [(t(8, 2), vec![Word::Invalid(t(9, 1)), Word::Pause(t(8, 2))]), (t(9, 1), vec![])]
         {
             let mut queue = Registers::default();
@@ -453,8 +453,8 @@ mod tests {
         }
     }
 
-    /// The nearer copy of a triplet stands; when only the farther one is left, upstream hears how
-    /// far that has come.
+    /// The nearer copy of a triplet counts; when only the farther one is left, upstream receives its number
+    /// of links.
     #[test]
     fn copies_grow_old() {
         let far = Triplet { hops: 7, ..t(9, 1) };
@@ -468,8 +468,8 @@ mod tests {
         assert_eq!(said(queue.peer_paused(far, (1, 1), [far].into_iter(), &AS_READ)), [false; 0]);
     }
 
-    /// Downstream prefers a triplet of this queue itself, from a pause that is over, to the one
-    /// that it said before. Nobody vouches for that any more.
+    /// Downstream prefers a triplet of this queue itself, from a pause that is over, to its previous one. No
+    /// active pause confirms that triplet any more.
     #[test]
     fn what_downstream_says_no_longer_falls() {
         let mut queue = Registers::default();
@@ -483,7 +483,7 @@ mod tests {
         assert_eq!(idle.curr.get(), None);
     }
 
-    /// A probe that loses changes nothing, and nothing is said. Printed, it is answered.
+    /// A probe that loses changes nothing, and no frame is sent. As printed, a frame is sent.
     #[test]
     fn a_probe_that_loses_is_not_answered() {
         for printed in [false, true] {

@@ -1,4 +1,4 @@
-//! What Roundabout says of a run: the deadlocks that switches found, and what became of them.
+//! The report of Roundabout about a run: the deadlocks that switches found, and their resolution.
 
 use super::Detection;
 use super::dissolve::{Attempted, Step};
@@ -9,7 +9,7 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section};
 
-/// What a run tells.
+/// The facts of a run.
 pub static FACTS: Facts = facts! { "roundabout":
     found: Count, "Triplets that returned to the queue that had drawn them.";
     seated: Count, "Loops in which every switch took its seat.";
@@ -27,7 +27,7 @@ pub static FACTS: Facts = facts! { "roundabout":
 pub struct Report {
     /// Deadlocks that switches have found, in their order (then of port and lane).
     pub detections: Vec<Detection>,
-    /// What became of them, in their order.
+    /// Their results, in their order.
     pub attempts: Vec<Attempted>,
 }
 

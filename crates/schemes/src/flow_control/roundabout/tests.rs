@@ -27,7 +27,7 @@ fn frame(opcode: Opcode, quanta: Option<u16>, triplet: Triplet) -> RoundaboutFra
     RoundaboutFrame { priority: 3, quanta, opcode, triplet, nodes: Nodes::default() }
 }
 
-/// Triplets tell queues apart by the switch, the port and the priority.
+/// Triplets differ by switch, port and priority of their queues.
 #[test]
 fn every_queue_is_a_source_of_its_own() {
     let (roundabout, device) = roundabout();
@@ -36,7 +36,7 @@ fn every_queue_is_a_source_of_its_own() {
     assert_eq!(sources, [3, 5, 11, 13, 19, 21, 27, 29].map(|qid| (0, qid)));
 }
 
-/// An INVALID takes back what the egress queue was told, if it is that; the pause stands.
+/// An INVALID withdraws the triplet of the egress queue, if it is the same; the queue stays paused.
 #[test]
 fn an_invalid_triplet_is_forgotten() {
     let (mut roundabout, mut device) = roundabout();
@@ -73,7 +73,7 @@ fn an_announcement_closes_its_own_detection() {
 fn a_refusal_gives_up() {
     let (mut roundabout, mut device) = roundabout();
     let mut build = frame(Opcode::Build, None, t(7, 1));
-    // From switch 9 to this one, 0, and on to switch 5, which it knows no way to.
+    // From switch 9 to this one, 0, and on to switch 5, to which it knows no path.
     assert!([5, 0, 9].into_iter().all(|switch| build.nodes.push_front(switch)));
     roundabout.received(&mut device, 3, &build.into());
     assert_eq!(device.log, ["Check 3 None 7:40"]);
@@ -109,7 +109,7 @@ fn a_route_that_has_come_around_is_the_coordinators_own() {
     }
 }
 
-/// A grant is of a packet or more, or makes what is granted one. The largest packet has 1,000 B.
+/// A grant is of a packet or more, or completes one. The largest packet has 1,000 B.
 #[test]
 fn a_grant_is_worth_a_frame() {
     let (mut roundabout, mut device) = roundabout();
@@ -133,8 +133,8 @@ fn a_grant_is_worth_a_frame() {
     }
 }
 
-/// The packets of other loops and of none that wait outside take no more than what was free when the
-/// round began, less the largest packet; what leaves makes room again.
+/// Packets of other loops and of none, which wait outside, take no more than the free bytes at the beginning
+/// of the round, less the largest packet; packets that leave make room again.
 #[test]
 fn what_waits_outside_a_loop_leaves_room_for_a_packet() {
     let (mut roundabout, mut device) = roundabout();
@@ -151,12 +151,12 @@ fn what_waits_outside_a_loop_leaves_room_for_a_packet() {
     assert_eq!(first, [on, on, on, round, round]);
     roundabout.freed(&mut Notes { headroom: (4_000, 0), ..Notes::default() }, 1, 3, 0, 1_000);
     assert_eq!([4, 5, 6].map(|flow| passes(&mut roundabout, flow)), [round, on, round]);
-    // What left by the loop's own port did not wait outside.
+    // A packet that left by the loop's own port did not wait outside.
     roundabout.freed(&mut Notes { headroom: (4_000, 0), ..Notes::default() }, 1, 2, 0, 1_000);
     assert_eq!(passes(&mut roundabout, 7), round);
 }
 
-/// Behind a link that is up again, an account that is over pauses anew with a triplet; one that is not says
+/// After a link has recovered, an account that is over pauses anew with a triplet; one that is not over sends
 /// nothing.
 #[test]
 fn an_account_that_is_over_pauses_the_link_that_recovers() {

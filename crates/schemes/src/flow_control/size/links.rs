@@ -1,7 +1,7 @@
 //! Which links of a scenario have less memory than its scheme needs on them.
 //!
-//! What is needed is worked out anew from the facts of each link, as if nothing had been
-//! set; what is set is what the plan has.
+//! The needs are computed anew from the facts of each link, independent of the configuration; the configured
+//! values are those of the plan.
 
 use super::super::LinkFacts;
 use super::super::fabric::{Account, Buffer, Lane, PacketFormat};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 
-/// A memory of the scenario against what it should be.
+/// A memory of the scenario against its recommended size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Need {
     /// The port that receives, such as `S0:1`, or the device, where its ports share.
@@ -23,14 +23,14 @@ pub struct Need {
     pub rate_bps: u64,
     /// One-way delay of the link; of a device 0.
     pub delay_ps: Time,
-    /// What is compared: `headroom`, `XON`, `margin`, `room beyond H`, `H`, `credit`,
-    /// `relay memory` or `buffer`.
+    /// The compared memory: `headroom`, `XON`, `margin`, `room beyond H`, `H`, `credit`, `relay memory` or
+    /// `buffer`.
     pub what: &'static str,
     /// Bytes that the scenario has.
     pub configured: u64,
     /// Bytes that it needs.
     pub needed: u64,
-    /// Terms of what it needs.
+    /// Terms of its need.
     pub terms: Vec<(String, u64)>,
 }
 
@@ -44,7 +44,7 @@ impl Need {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     pub scheme: &'static str,
-    /// Memories that were compared with what losslessness needs.
+    /// Number of memories that were compared with the need of losslessness.
     pub compared: u64,
     /// Those that are too small: packets can be lost.
     pub too_small: Vec<Need>,
@@ -72,8 +72,8 @@ pub struct Links<'p> {
 }
 
 impl Links<'_> {
-    /// Every ingress account with room of its own: its port, priority and what it is. A port is left
-    /// where `each` returns `false`.
+    /// Every ingress account with room of its own: its port, its priority and the account. The rest of a port
+    /// is skipped where `each` returns `false`.
     pub(in super::super) fn accounts(&self, mut each: impl FnMut(PortId, u8, &Account) -> bool) {
         for (id, port) in (0..).zip(&self.topology.ports) {
             // Inner ports of slow hosts are no links.
@@ -94,7 +94,7 @@ impl Links<'_> {
         LinkFacts { rate: p.rate, delay: p.delay, largest: self.packet.largest() }
     }
 
-    /// What a port is set to, beside what its link needs.
+    /// The setting of a port, beside the need of its link.
     pub(in super::super) fn need(
         &self,
         port: PortId,
@@ -125,7 +125,7 @@ impl Report {
         }
     }
 
-    /// A port whose egress may run dry. Hosts have no egress that could wait for what comes in.
+    /// A port whose egress may run empty. Hosts have no egress that could wait for arrivals.
     pub(in super::super) fn idle(&mut self, links: &Links<'_>, port: PortId, need: Need) {
         let node = links.topology.ports[port as usize].node;
         if links.topology.nodes[node as usize].kind == NodeKind::Switch && !need.is_met() {
@@ -134,7 +134,7 @@ impl Report {
     }
 }
 
-/// What a device has in all.
+/// The total memory of a device.
 pub(in super::super) fn device(name: &str, configured: u64, terms: &[Term]) -> Need {
     Need {
         place: name.to_string(),

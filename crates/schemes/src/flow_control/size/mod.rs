@@ -1,9 +1,9 @@
-//! What a link needs under each scheme: memory by terms, thresholds, and the bandwidth of
-//! its control frames. One function for each scheme, in closed form, in its folder, which
-//! whoever sets a scheme up or asks beforehand (`xoff size`) calls with the facts of the link.
+//! The needs of a link under each scheme: memory by terms, thresholds, and the bandwidth of its control
+//! frames. Each scheme has one function, in closed form, in its folder. The resolver of a scheme and `xoff
+//! size` call it with the facts of the link.
 //!
-//! All of it is the worst case of one direction of one link: its peer always has something
-//! to send, and what drains the receiving port stops and goes on whenever that is worst.
+//! All of it is the worst case of one direction of one link: its peer always has packets to send, and the
+//! egress of the receiving port stops and resumes at the worst times.
 
 pub mod links;
 pub mod question;
@@ -14,7 +14,7 @@ pub use xoff_net::human::grouped;
 /// A term of a sum: its name, and bytes.
 pub type Term = (&'static str, u64);
 
-/// What one end of a link needs under a scheme.
+/// The needs of one end of a link under a scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizing {
     /// As scenarios call the scheme, with `pfc-deep` for PFC that keeps its egress busy.
@@ -23,14 +23,14 @@ pub struct Sizing {
     pub terms: Vec<Term>,
     /// Shares that the link needs: one for each lossless priority, or one in all.
     pub shares: u64,
-    /// Part of a share, in bytes: what can still arrive after the sender was told to stop.
-    /// (Under credits nothing can that has no room yet.)
+    /// Part of a share, in bytes: the bytes that can still arrive after the pause of the sender. (Under
+    /// credits, all arriving bytes already have room.)
     pub headroom: u64,
-    /// Where a share acts, and what it acts by.
+    /// The levels at which a share acts, and their quantities.
     pub thresholds: Vec<Figure>,
     /// Its control frames, all priorities together.
     pub control: Control,
-    /// What is known to hold with this memory.
+    /// The properties that are known to hold with this memory.
     pub promise: Promise,
     /// Most bytes of a share that the scheme's frames can speak of; `None`: any.
     pub expressible: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Sizing {
     pub formula: &'static str,
     /// Where it is from.
     pub source: &'static str,
-    /// What else whoever builds it should know.
+    /// Further notes for its designer.
     pub notes: Vec<String>,
 }
 
@@ -53,8 +53,8 @@ impl Sizing {
         self.share().saturating_mul(self.shares)
     }
 
-    /// What remains of the promise where control frames would take all of the other direction,
-    /// or more: they wait for each other, ever longer. Pauses may then come too late.
+    /// The rest of the promise if control frames would take all of the other direction, or more: their queue
+    /// then grows without limit, and pauses may come too late.
     pub(super) fn if_frames_fit(mut self, rate: u64) -> Self {
         if self.control.share(rate) >= 1.0 {
             self.promise.full_throughput = false;
@@ -81,7 +81,7 @@ pub struct Figure {
     pub unit: Unit,
 }
 
-/// What a [`Figure`] counts.
+/// The unit of a [`Figure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -126,12 +126,12 @@ impl Control {
     }
 }
 
-/// What holds in every case, if the memory is what the terms say.
+/// The properties that hold in every case, if the memory has all terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
     /// No packet is lost.
     pub lossless: bool,
-    /// An egress that could send never waits for bytes that stand on the other side.
+    /// Whether an egress that could send never waits for bytes on the other side.
     pub full_throughput: bool,
 }
 

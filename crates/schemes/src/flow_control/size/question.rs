@@ -1,7 +1,7 @@
-//! What a link needs under every scheme, before there is a scenario: `xoff size`.
+//! The needs of a link under every scheme, before there is a scenario: `xoff size`.
 //!
-//! The sums are the schemes' own, which plans are made with as well; what is not asked for is as
-//! scenarios have it by default.
+//! The sums are the schemes' own functions, which plans use as well; other values have the defaults of
+//! scenarios.
 
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::{self, ANSWERS};
@@ -17,9 +17,9 @@ const LARGEST_PACKET: u64 = 65_535;
 const SMALLEST_PACKET: u64 = 64;
 /// No link is faster, in bits per second.
 const FASTEST: u64 = 100_000_000_000_000;
-/// No switch has more ports that are asked about.
+/// The maximum number of ports of a switch in a question.
 const WIDEST: u16 = 256;
-/// No time that is asked with is longer.
+/// The maximum of a time in a question.
 pub(in super::super) const LONGEST_TIME: Time = xoff_kernel::time::SECOND;
 
 /// A link, and how schemes are set on it.
@@ -70,10 +70,10 @@ pub enum Reach {
     Anywhere,
 }
 
-/// A scheme's answer about a link.
+/// A scheme's needs for a link.
 pub type Answer = fn(&Question, &LinkFacts) -> Sizing;
 
-/// The names of the schemes that are asked, in the order of their answers.
+/// The names of the schemes, in the order of the output.
 pub const SCHEMES: [&str; ANSWERS.len()] = {
     let mut names = [""; ANSWERS.len()];
     let mut i = 0;
@@ -90,8 +90,8 @@ pub fn line(scheme: &str) -> Option<&'static str> {
 }
 
 impl Question {
-    /// About a link of `rate`, with packets of 1500 B and one priority, and what papers and
-    /// scenarios set.
+    /// A question about a link of `rate`, with packets of 1500 B and one priority, and the defaults of papers
+    /// and scenarios.
     pub fn new(rate: Bandwidth) -> Self {
         let keys = registry::SlotKeys::default();
         Self {
@@ -114,7 +114,7 @@ impl Question {
         LinkFacts { rate: self.rate.0, delay: distance.delay().0, largest: self.mtu.0 as u32 }
     }
 
-    /// Refuses what no link can be asked with.
+    /// Returns an error for values that no link can have.
     ///
     /// # Errors
     /// The first value that cannot be used.
@@ -169,12 +169,12 @@ impl Question {
         (registry::CHECK)(self)
     }
 
-    /// What a link of length `distance` needs, scheme by scheme as in [`SCHEMES`].
+    /// The needs of a link of length `distance`, scheme by scheme as in [`SCHEMES`].
     pub fn answers(&self, distance: Length) -> Vec<Sizing> {
         SCHEMES.iter().map(|scheme| self.answer(scheme, distance)).collect()
     }
 
-    /// What it needs under one of [`SCHEMES`].
+    /// Its needs under one of [`SCHEMES`].
     ///
     /// # Panics
     /// If `scheme` is none of them.

@@ -143,8 +143,8 @@ impl Keys for OnPfc<SwingKeys> {
         Ok(Some(dedicated(limit, limit, room)))
     }
 
-    /// The memory of a relay: what its accounts are granted, and a packet for each;
-    /// for a lossy priority the same as between relay and switch.
+    /// The memory of a relay: the grants of its accounts, and a packet for each; for a lossy priority the
+    /// same as between relay and switch.
     fn buffer(
         &self,
         cx: &Setting<'_>,
@@ -172,8 +172,8 @@ impl Keys for OnPfc<SwingKeys> {
         Some(Buffer { total, shared })
     }
 
-    /// Says where a relay may drop what it gets: it is less deep than a round trip, or
-    /// has too little headroom where pauses alone do not bound what waits in it.
+    /// Warns where a relay may drop packets: it is less deep than a round trip, or has too little headroom if
+    /// pauses do not limit its queue.
     fn check_links(
         &self,
         cx: &mut Setting<'_>,
@@ -234,7 +234,7 @@ impl OnPfc<SwingKeys> {
         (xoff, self.keys.relay_xon.map_or_else(|| xon(xoff, largest), |b| b.0))
     }
 
-    /// How deep a relay is for what comes in over its long link at `port`.
+    /// The depth of a relay for arrivals over its long link at `port`.
     fn depth(
         &self,
         cx: &Setting<'_>,
@@ -301,9 +301,9 @@ struct Depth {
     limit: u64,
     /// There are several lossless priorities of data.
     several: bool,
-    /// What can come in after a pause: PFC's headroom of the long link.
+    /// The bytes that can arrive after a pause: PFC's headroom of the long link.
     room: u64,
-    /// What one priority's mirrored stops can leave here.
+    /// The bytes that one priority's mirrored stops can leave here.
     least: u64,
 }
 

@@ -10,10 +10,9 @@
 //!         ◄─ PAUSE  at once, and own queue stops
 //! ```
 //!
-//! A relay has two ports; what comes in by one leaves by the other. The switch
-//! says when to stop, at shallow thresholds; the relay keeps what is under way
-//! meanwhile. What is left open by that description (`bifrost.swing-model`) is
-//! filled in so: every port runs [`super::pfc`], switches as in a datacenter, and
+//! A relay has two ports; packets that arrive by one leave by the other. The switch pauses at shallow
+//! thresholds; the relay stores the packets in flight meanwhile. What is left open by that description
+//! (`bifrost.swing-model`) is filled in so: every port runs [`super::pfc`], switches as in a datacenter, and
 //! a relay's two ports are joined.
 //!
 //! One direction of a relay, for each priority: it gets data by port `i` and
@@ -31,21 +30,17 @@
 //!         threshold, i is closed as well: RESUME goes out when neither holds.
 //! ```
 //!
-//! While i is closed its PAUSE is repeated after half of its time, as in PFC; so
-//! a pause crosses the long link as a real frame, behind the packet on the wire,
-//! and takes a propagation delay.
+//! While i is closed its PAUSE is repeated after half of its time, as in PFC; so a pause crosses the long
+//! link as a real frame, after the packet on the wire, and takes a propagation delay.
 //!
-//! *Why one round trip of memory is enough.* The far relay stops for as long as
-//! this one stops, a round trip later. So what waits here is what came while this
-//! one stopped, less what did not come for stops that are a round trip old: at
-//! most [`memory`]. That rests on the far stop being no shorter than this one. A
-//! pause takes effect behind a packet (here, or there), and its frame waits for
-//! one: between the two ends of a stop that makes up to two packets, either way.
-//! Without [`hold`] such packets would add up, stop by stop. With it what drifts,
-//! drifts towards an empty queue. (Pause frames that a relay sends its switch
-//! take 64 B of wire time each. The far relay sends as many over the long link,
-//! ahead of the data, but for repetitions at another moment; these are not made
-//! up for.)
+//! *Why one round trip of memory is enough.* The far relay stops for as long as this one stops, a round trip
+//! later. So the bytes here are the arrivals during stops of this relay, less the missing arrivals of stops
+//! that are a round trip old: at most [`memory`]. This requires that the far stop is no shorter than this
+//! one. A pause takes effect behind a packet (here, or there), and its frame waits for one: between the two
+//! ends of a stop that makes up to two packets, either way. Without [`hold`] such packets would add up, stop
+//! by stop. With it the drift is towards an empty queue. (Pause frames that a relay sends its switch take 64
+//! B of wire time each. The far relay sends as many over the long link, ahead of the data, except repetitions
+//! at another time, which are not compensated.)
 //!
 //! *Several priorities.* A relay that serves one priority before another holds
 //! the other back without a pause that could be mirrored. Then one round trip is
@@ -62,7 +57,7 @@ use super::{Headroom, LinkFacts, Parameters, Seen, Traits};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::units::Span;
 
-/// PFC's on every port: what is SWING's own are the relays.
+/// The parameters of PFC on every port: only the relays are special to SWING.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwingParams {
     pub pfc: PfcParams,

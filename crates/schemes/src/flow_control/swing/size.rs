@@ -1,5 +1,5 @@
-//! SWING: a relay with deep memory at the end of the long link, and a switch behind it that
-//! runs PFC with shallow thresholds.
+//! SWING: a relay with deep memory at the end of the long link, and after it a switch that runs PFC with
+//! shallow thresholds.
 
 use super::super::LinkFacts;
 use super::super::fabric::{Account, Limit};
@@ -14,7 +14,7 @@ use super::{memory, xon};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 
-/// What SWING is asked with, beside the long link.
+/// SWING's input, beside the long link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// XOFF of the switch, in bytes.
@@ -28,9 +28,9 @@ pub struct Ask {
     pub priorities: u64,
 }
 
-/// What the relay must hold for one priority, by [`memory`]. Where it serves `several`
-/// priorities, one can hold another back without a pause that could be passed on: then the
-/// relay pauses the far one by a threshold of its own, with PFC's headroom besides.
+/// What the relay must hold for one priority, by [`memory`]. Where it serves `several` priorities, one can
+/// delay another without a pause that could be passed on: then the relay pauses the far one by a threshold of
+/// its own, with PFC's headroom besides.
 fn relay_memory(link: &LinkFacts, response_time: Time, several: bool) -> Vec<Term> {
     let names = [
         "relay: cable, both ways",
@@ -48,7 +48,7 @@ fn relay_memory(link: &LinkFacts, response_time: Time, several: bool) -> Vec<Ter
     terms
 }
 
-/// What SWING needs, relay and switch together, for each priority.
+/// The needs of SWING, relay and switch together, for each priority.
 pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let mut terms = relay_memory(link, ask.response_time, ask.priorities > 1);
     let relay: u64 = terms.iter().map(|t| t.1).sum();
@@ -84,15 +84,15 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     .if_frames_fit(link.rate)
 }
 
-/// What a link needs with what is asked.
+/// The needs of a link with the question's settings.
 pub(in super::super) fn answer(question: &Question, link: &LinkFacts) -> Sizing {
     let (response_time, priorities) = (question.response_time.0, question.priorities.into());
     let quanta = PfcKeys::default().quanta;
     sizing(link, &Ask { xoff: THRESHOLD, relay_delay: 0, response_time, quanta, priorities })
 }
 
-/// Relays, towards the long link: what a round trip leaves in them, or headroom
-/// above a threshold of their own, which alone is enough where several priorities have data.
+/// Relays, towards the long link: the bytes of a round trip, or headroom above a threshold of their own,
+/// which is enough if several priorities have data.
 pub(super) fn compare(
     links: &Links<'_>,
     id: PortId,

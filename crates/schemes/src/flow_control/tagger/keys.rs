@@ -13,8 +13,8 @@ use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 
 /// Priorities that there are.
 const PRIORITIES: u8 = 8;
-/// So many ports are looked at, for all destinations together, to tell what all
-/// routes need: about a second's work.
+/// Maximum number of examined ports, for all destinations together, when it computes the tags that all routes
+/// need: about a second's work.
 const VISITS: u64 = 20_000_000;
 
 /// Tagger: keys of its own, and those of PFC.
@@ -252,7 +252,7 @@ fn turns(topology: &Topology, rule: TagRule) -> Vec<u8> {
 /// on the other, for both lead over one host that relays.)
 fn most(tags: &LaneRules, topology: &Topology, routes: &Routes<'_>) -> u8 {
     let hops = routes.hops;
-    // By position: one more than the growths with which a packet can stand there.
+    // By position: one more than the number of growths of a packet there.
     let mut known = vec![0u8; hops.len()];
     let walk = |known: &mut Vec<u8>, start: u32, mut growths: u8| {
         let mut at = start as usize;

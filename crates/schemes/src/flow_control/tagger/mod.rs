@@ -13,11 +13,10 @@
 //!   new tag ──► egress queue, which the next hop's PAUSE stops
 //! ```
 //!
-//! So a packet waits for queues of its own tag or of higher ones alone, and
-//! where the rule makes the tag grow before a route can close a circle, no
-//! circle of pauses can form. A packet whose tag would grow beyond the last
-//! lossless one goes on in a lossy priority, for good: it is dropped rather than
-//! paused, and nobody waits for it.
+//! So a packet waits only for queues of its own tag or of higher ones. If the rule makes the tag grow before
+//! a route can close a cycle, no cycle of pauses can form. A packet whose tag would grow beyond the last
+//! lossless one continues permanently in a lossy priority: it is dropped rather than paused, and no queue
+//! waits for it.
 //!
 //! The rules:
 //!
@@ -47,13 +46,13 @@ use xoff_outcome::report::{Level, Note, Ran};
 /// Parameters of Tagger, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaggerParams {
-    /// What each tag's pauses are.
+    /// The pause parameters of each tag.
     pub pfc: PfcParams,
     /// How tags grow: to the next one, of the last lossless one and of lossy lanes to a lossy one.
     pub tags: LaneRules,
     /// Lossless tags of a packet, its first one included; at least 1.
     pub lossless: u8,
-    /// As many as the routes of the run need; 8 stands for more than there are.
+    /// The number of tags that the routes of the run need; 8 means more than there are.
     pub needed: u8,
     /// As many as all shortest paths between hosts of the intact network need, 8
     /// likewise; `None` where they are too many to look at.

@@ -2,10 +2,9 @@
 //! paused for too long is taken for the victim of a storm of pauses (a deadlock is one),
 //! and its packets are dropped, or sent all the same.
 //!
-//! Modelled on SONiC's (its *PFC Watchdog* design; `pfcwd` in sonic-utilities for the
-//! defaults; `pfc_detect_broadcom.lua` and `pfc_restore.lua` in sonic-swss for what a poll
-//! looks at). Lv et al. (2025, section VI-E) compare with it, at 200 ms, and
-//! leave the action open (`roundabout.watchdog-action`).
+//! Modelled on SONiC's (its *PFC Watchdog* design; `pfcwd` in sonic-utilities for the defaults;
+//! `pfc_detect_broadcom.lua` and `pfc_restore.lua` in sonic-swss for the state that a poll reads). Lv et al.
+//! (2025, section VI-E) compare with it, at 200 ms, and leave the action open (`roundabout.watchdog-action`).
 //!
 //! A device polls all its queues every `poll`. One (port, priority):
 //!
@@ -19,13 +18,13 @@
 //!                 PAUSE come; alert: the pause has ended; or the link has failed
 //! ```
 //!
-//! What holds during a storm, by the action:
+//! The behaviour during a storm, by the action:
 //!
-//! - *drop*: what waits in the queue is dropped, and so is what comes for it. The queue
-//!   still obeys: what a host that relays has to send of its own waits;
-//! - *forward*: the queue goes on, and PAUSE frames for it are not obeyed. What the peer has
-//!   no room for it drops;
-//! - *alert*: nothing, but that it is told of.
+//! - *drop*: packets in the queue are dropped, and so are packets that arrive for it. The queue still obeys:
+//!   the own packets of a host that relays wait;
+//! - *forward*: the queue resumes, and PAUSE frames for it are not obeyed. The peer drops packets for which
+//!   it has no room;
+//! - *alert*: nothing; the storm is only reported.
 //!
 //! "The polls of at least `detection`" are the first one that finds the queue so and the
 //! first one that comes `detection` later and still does: a single poll is never enough, for
@@ -33,10 +32,10 @@
 //! its pause began, rounded up to whole polls, and is over between
 //! `restoration` and `restoration + poll` after the last PAUSE.
 //!
-//! *Readings.* A pause that stands at a poll counts as if it had just come: with times as
-//! short as its frames are apart a storm would end under it. What comes in by the port that is in a storm is not dropped, only what would
-//! leave by it: SONiC once dropped the former as well and gave it up (sonic-swss, pull
-//! request 2304). Frames that resume do not count as PAUSE frames. A poll is armed only
+//! *Readings.* An active pause at a poll counts as if it had just arrived: otherwise, with times as short as
+//! the intervals of its frames, a storm would end during it. Packets that arrive by the port in a storm are
+//! not dropped, only packets that would leave by it: SONiC once dropped the former as well and gave it up
+//! (sonic-swss, pull request 2304). Frames that resume do not count as PAUSE frames. A poll is armed only
 //! while the queue is paused or in a storm: the others would see nothing.
 
 pub mod keys;
@@ -64,13 +63,13 @@ pub struct WatchdogParams {
     pub restoration: Time,
     /// Between two polls of a device.
     pub poll: Time,
-    /// By port: when its device polls first, before `poll`; `None` where nobody watches.
+    /// By port: the time of its device's first poll, before `poll`; `None` where no device polls.
     pub first: Vec<Option<Time>>,
 }
 
 impl WatchdogParams {
-    /// The longest time that can pass, while nothing else happens, before the watchdog has
-    /// done what it does: it finds a storm, and holds it to be over.
+    /// The longest time, without other events, before the watchdog has acted: it finds a storm, and then its
+    /// end.
     pub fn patience(&self) -> Time {
         self.detection + self.restoration + 3 * self.poll
     }
@@ -124,12 +123,12 @@ pub struct Storm {
     pub until: Option<Time>,
 }
 
-/// What is known of one port and lane.
+/// The state of one port and lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Watch {
     /// A poll is to come.
     armed: bool,
-    /// When the pause that the neighbour has last asked for runs out; 0 if it has resumed.
+    /// When the last pause of the neighbour expires; 0 if it has resumed.
     until: Time,
     /// A PAUSE has come since the last poll.
     heard: bool,
@@ -302,7 +301,7 @@ impl<D: Repair> Scheme<D> for Watchdog {
         }
     }
 
-    /// Who watches forgets as well: nobody is there who pauses.
+    /// The watching half resets its state too: no neighbour pauses this port any more.
     fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         self.storm_ends(device, port, lane);
         let at = self.at(port, lane);
@@ -318,7 +317,7 @@ mod tests {
     use super::super::pfc::Relay;
     use super::*;
 
-    /// Well below what the longest pause lasts, 335 us.
+    /// Well below the longest pause, 335 us.
     const US: Time = 1_000_000;
 
     /// Port 1, lane 0 of two; polls at 3 us, 13 us and on. A storm after 20 us, over after 30.
@@ -333,7 +332,7 @@ mod tests {
         Notes { backlog: 1, ..Notes::default() }
     }
 
-    /// What was asked of the device by `act` at `us`, but for the timers of PFC.
+    /// The calls of `act` at `us` to the device, except the timers of PFC.
     fn at(w: &mut Watchdog, d: &mut Notes, us: Time, act: impl Fn(&mut Watchdog, &mut Notes)) -> Vec<String> {
         d.now = us * US;
         act(w, d);
@@ -416,7 +415,7 @@ mod tests {
             w.received(d, 1, &frame.into());
         };
         assert_eq!(at(&mut w, &mut d, 42, both), [format!("arm 11 {}", 43 * US), "pause 1/1".into()]);
-        // While the pause stands, which is not obeyed, and 30 us longer.
+        // During the pause, which is not obeyed, and 30 us longer.
         for us in [43, 53, 63, 73] {
             assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
         }
@@ -432,12 +431,12 @@ mod tests {
     fn an_alert_asks_nothing_and_ends_with_the_pause() {
         let (mut w, mut d, done) = stormy(Action::Alert);
         assert_eq!(done, [next(43)]);
-        // Refreshes or none, the pause stands.
+        // With or without refreshes, the pause is active.
         for us in [43, 53, 63, 73] {
             assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
         }
         assert_eq!(w.storms()[0].until, None);
-        // One that ends between two polls has ended, though another one stands.
+        // A pause that ends between two polls has ended, although another one is active.
         at(&mut w, &mut d, 75, resume);
         at(&mut w, &mut d, 76, pause);
         assert_eq!(at(&mut w, &mut d, 83, poll), [next(93)]);
@@ -457,7 +456,7 @@ mod tests {
         at(&mut w, &mut d, 36, pause);
         assert_eq!(at(&mut w, &mut d, 43, poll), [next(53)]);
         at(&mut w, &mut d, 44, |w, d| w.received(d, 1, &PfcFrame::single(3, 1).into()));
-        // Nobody polls what is not paused.
+        // A queue that is not paused is not polled.
         assert_eq!(at(&mut w, &mut d, 53, poll), [""; 0]);
         // An empty queue for one poll begins anew.
         assert_eq!(at(&mut w, &mut d, 54, pause)[0], next(63));

@@ -1,4 +1,4 @@
-//! What the watchdog says of a run: the storms that it found, and what it cost.
+//! The report of the watchdog about a run: its storms, and their cost.
 
 use super::{Action, Storm, WatchdogParams};
 use xoff_net::human;
@@ -16,7 +16,7 @@ pub static OVERRUN: Cause = Cause {
     by: "by the watchdog",
 };
 
-/// What a run tells.
+/// The facts of a run.
 pub static FACTS: Facts = facts! { "watchdog":
     action: Text, "The action of a queue in a storm: `drop`, `forward` or `alert`.";
     storms: Count, "Storms found.";
@@ -29,12 +29,12 @@ pub static FACTS: Facts = facts! { "watchdog":
     queues: List, "Each storm, in order of its beginning: `port`, `priority`, `from_ps`, and `until_ps` (null if it lasted to the end).";
 };
 
-/// What the watchdog recorded.
+/// The records of the watchdog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The storms, in the order of their beginning (then of port and lane).
     pub storms: Vec<Storm>,
-    /// What it was set to.
+    /// Its parameters.
     pub params: WatchdogParams,
 }
 
@@ -97,7 +97,7 @@ impl Record for Report {
 }
 
 impl Report {
-    /// What it did, or how far it was from doing anything.
+    /// Its actions, or how far it was from an action.
     fn note(&self, ran: &Ran<'_>, restored: u64, dropped: (u64, u64), overrun: (u64, u64)) -> Option<Note> {
         let params = &self.params;
         let Some(first) = self.storms.first() else {

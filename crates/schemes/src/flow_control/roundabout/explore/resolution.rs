@@ -1,10 +1,10 @@
 //! Every order of events while a loop of pauses is dissolved: packets, barriers and frames on links
 //! that keep their order, each as fast as may be.
 //!
-//! All packets are of one byte. An ingress queue is at XOFF with two of them and has room for one
-//! more, [`SPARE`]; once the loop is dissolved, what comes in spite of a pause finds room as well, for
-//! nothing limits how late a pause is heard here. Where packets leave the loop there is a port to a
-//! host, which is open or closed and may change.
+//! All packets are of one byte. An ingress queue is at XOFF with two of them and has room for one more,
+//! [`SPARE`]; after the loop is dissolved, packets that arrive in spite of a pause find room as well, because
+//! nothing limits the delay of a pause here. Where packets leave the loop there is a port to a host, which is
+//! open or closed and may change.
 
 use super::super::dissolve;
 use super::*;
@@ -25,7 +25,7 @@ pub struct Packet {
     links: u8,
     /// and is that one of its flow.
     number: u8,
-    /// Its place on this way.
+    /// Its position on this path.
     hop: u8,
     marked: bool,
     /// It came from the host of its switch, and has not left that yet.
@@ -51,29 +51,29 @@ impl Hash for Item {
     }
 }
 
-/// What an ingress queue is charged.
+/// The charges of an ingress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Account {
     pub main: u64,
     pub headroom: u64,
 }
 
-/// What is sent with the flow, and where it waits.
+/// Data in flight, and its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Data {
     pub exits: u32,
     /// By egress queue: links, then exits.
     pub queues: Vec<VecDeque<Item>>,
     pub wires: Vec<VecDeque<Item>>,
-    /// By link, of the ingress queue behind it.
+    /// By link, of the ingress queue after it.
     pub accounts: Vec<Account>,
     /// Egress queues in loops.
     pub loops: u32,
     /// Barriers do not keep their place: they overtake packets.
     pub overtaken: bool,
-    /// Roundabout is asked about charges.
+    /// Whether Roundabout follows charges.
     pub follows_charges: bool,
-    /// By link: the ingress queue behind it has left a loop, and is about to settle.
+    /// By link: whether the ingress queue after it has left a loop, and is about to settle.
     pub settles: u8,
 }
 
@@ -106,7 +106,7 @@ struct Fabric {
     net: Net,
     changes: u8,
     refreshes: u8,
-    /// By flow: packets that have come out.
+    /// By flow: packets that have left.
     out: [[u8; 4]; 4],
     reordered: bool,
     lost: bool,
@@ -158,11 +158,11 @@ enum Event {
     Serves(usize),
     /// The first thing on the link arrives.
     Arrives(usize),
-    /// The first frame on its way against the link arrives.
+    /// The first frame in flight against the link arrives.
     Hears(usize),
     /// The exit of this switch opens, or closes.
     Changes(usize),
-    /// The queue behind the link repeats its pause.
+    /// The queue after the link repeats its pause.
     Refreshes(usize),
 }
 
@@ -180,7 +180,7 @@ impl Fabric {
         if queue < self.links() { 2 * queue as u32 } else { (self.links() + queue) as u32 }
     }
 
-    /// The port at a place of a packet's way.
+    /// The port at a position of a packet's path.
     fn way(&self, packet: &Packet, hop: u8) -> u32 {
         let link = (packet.first + hop) as usize % self.links();
         if hop < packet.links { 2 * link as u32 } else { self.port(self.links() + link) }
@@ -299,7 +299,7 @@ impl Fabric {
         }
     }
 
-    /// What waits for an exit that is open leaves at once.
+    /// Packets that wait for an open exit leave at once.
     fn leaves(&mut self) {
         for queue in self.links()..2 * self.links() {
             while self.net.paused >> queue & 1 == 0 && !self.net.data.queues[queue].is_empty() {
@@ -308,7 +308,7 @@ impl Fabric {
         }
     }
 
-    /// An attempt has ended, and none is under way.
+    /// Whether an attempt has ended, and none is active.
     fn is_over(&self) -> bool {
         let about = |f: &RoundaboutFrame| !matches!(f.opcode, Opcode::Probe | Opcode::Invalid);
         let Data { queues, wires, .. } = &self.net.data;
@@ -332,7 +332,7 @@ impl Fabric {
             }
             Event::Refreshes(link) => {
                 self.refreshes -= 1;
-                // What follows is another attempt.
+                // The next steps belong to another attempt.
                 self.steps = [0; 3];
                 // Pauses are repeated after any patience.
                 self.roundabout.tried.fill(None);
@@ -365,8 +365,8 @@ impl Fabric {
         detections.clear();
     }
 
-    /// Whether nothing is lost nor out of its order, and stays so if from now on all exits are open
-    /// and everything is equally fast. Where the loop was dissolved, everything comes out then.
+    /// Whether no packet is lost or out of order, and this remains so if from now on all exits are open and
+    /// all links have the same speed. If the loop was dissolved, all packets then leave.
     fn keeps_order(&self) -> bool {
         let mut last = self.clone();
         if self.is_over() {
@@ -414,7 +414,7 @@ impl Fabric {
         !twice && inside + out == self.packets
     }
 
-    /// Frames, packets and turns that are to come if nobody does anything.
+    /// The remaining frames, packets and turns without further outside events.
     fn under_way(&self) -> Vec<Event> {
         let data = &self.net.data;
         let turn = |&queue: &usize| self.net.paused >> queue & 1 == 0 && !data.queues[queue].is_empty();
@@ -498,7 +498,7 @@ impl Model for Resolution {
                 net.waits[first] |= 1 << queue;
             }
         }
-        // Queue 0 draws the best number, and it is its pause that is still to be heard.
+        // Queue 0 draws the best number, and its pause has not arrived yet.
         for l in (0..links).rev() {
             net.over |= 1 << l;
             roundabout.params.seed = seed(Fabric::ingress(l), l as u8, links as u8);
@@ -593,8 +593,8 @@ fn explored(model: Resolution, most: usize) -> usize {
     checker.unique_state_count()
 }
 
-/// Whatever the packets' ways, and however fast links are, a loop of three is dissolved in order; all
-/// exits are open.
+/// For all paths of packets, and all speeds of links, a loop of three is dissolved in order; all exits are
+/// open.
 #[test]
 fn a_loop_of_three_is_dissolved_in_order() {
     for ways in [[[2; 2]; 4], [[2, 3]; 4], [[3, 2]; 4]] {
@@ -602,8 +602,8 @@ fn a_loop_of_three_is_dissolved_in_order() {
     }
 }
 
-/// An exit that is closed opens: packets that missed it come back in order. If a packet waits there
-/// that holds the loop up (way 1), a pause of the loop ends meanwhile.
+/// A closed exit opens: packets that missed it come back in order. If a packet that blocks the loop waits
+/// there (path 1), a pause of the loop ends meanwhile.
 #[test]
 #[ignore = "minutes; see `make soak`"]
 fn exits_that_change_lose_no_order() {
@@ -614,9 +614,9 @@ fn exits_that_change_lose_no_order() {
     }
 }
 
-/// The coordinator (switch 1) grants before it has its first credit, with which its round begins. What
-/// misses its exit meanwhile goes round, and so does what is behind it in its flow, though the exit
-/// has opened.
+/// The coordinator (switch 1) grants before it has its first credit, with which its round begins. A packet
+/// that misses its exit meanwhile circulates, and so do the later packets of its flow, although the exit has
+/// opened.
 #[test]
 fn what_missed_its_exit_before_the_first_round_is_remembered() {
     use Event::*;
@@ -643,8 +643,8 @@ fn what_missed_its_exit_before_the_first_round_is_remembered() {
     assert_eq!(fabric.out, [[0; 4]; 4]);
 }
 
-/// What was sent before its switch had a seat may arrive behind one, and goes its way as always: nobody
-/// has granted it room, and no round that would bring it back need follow.
+/// A packet that was sent before its switch had a seat may arrive after one, and continues on its path: it
+/// was not granted, and there may be no round that would bring it back.
 #[test]
 fn what_comes_before_anything_is_granted_goes_its_way() {
     let mut fabric = Resolution { closed: 0b111, ..LOOP }.init_states().remove(0);
@@ -696,8 +696,8 @@ fn without_barriers_there_is_no_order() {
     assert!(broken(Resolution { overtaken: true, closed: 0b111, changes: 1, ..LOOP }, IN_ORDER).reordered);
 }
 
-/// Packets of hosts leave the queues of the loop first. With the audit order each makes room for one of
-/// the loop's; without it all headroom is used then, and nobody has anything to grant (section IV-C).
+/// Packets of hosts leave the queues of the loop first. With the audit order each makes room for one of the
+/// loop's; without it all headroom is used then, and no switch has anything to grant (section IV-C).
 #[test]
 fn without_the_audit_order_a_loop_stalls() {
     let model = Resolution { hosts: true, ..LOOP };
@@ -707,8 +707,8 @@ fn without_the_audit_order_a_loop_stalls() {
     explored(model, 10_000_000);
 }
 
-/// A switch whose barrier is back ahead of its packets is ready for a moment, and answers for all: the
-/// loop counts as dissolved though nothing has left it.
+/// A switch whose barrier is back before its packets is ready for a moment, and replies for all: the loop
+/// counts as dissolved although no packet has left it.
 #[test]
 fn one_that_is_ready_does_not_answer_for_all() {
     let printed = dissolve::Printed { check: true, ..LOOP.printed };
@@ -716,14 +716,14 @@ fn one_that_is_ready_does_not_answer_for_all() {
     assert_eq!((last.steps[1], last.out), (1, [[0; 4]; 4]));
 }
 
-/// What was granted is granted again before it comes: there is no room for it.
+/// Granted bytes are granted again before they arrive: there is no room for them.
 #[test]
 fn a_grant_counts_what_was_granted_before() {
     let printed = dissolve::Printed { credit: true, ..LOOP.printed };
     assert!(broken(Resolution { printed, hosts: true, closed: 0b111, ..LOOP }, IN_ORDER).lost);
 }
 
-/// An exit opens behind a packet that has missed it, before the next one of its flow.
+/// An exit opens after a packet that has missed it, before the next one of its flow.
 #[test]
 fn what_follows_one_that_missed_its_exit_misses_it_too() {
     let printed = dissolve::Printed { exit: true, ..LOOP.printed };
