@@ -1,4 +1,4 @@
-//! What links need under schemes, against what papers state, and against each other.
+//! Needs of links under schemes, against the papers, and against each other.
 
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_schemes::flow_control::LinkFacts;
@@ -80,7 +80,7 @@ fn slots_have_as_many_quanta_as_the_paper_says_and_no_more_than_fit() {
     assert_eq!(fit(MICROSECOND + 1), Ok(()));
 }
 
-/// Theorem 1's H, section IV-C.1, and half of what PFC needs (IV-C.2), to the byte.
+/// Theorem 1's H, section IV-C.1, and half of the need of PFC (IV-C.2), to the byte.
 #[test]
 fn bifrost_needs_half_of_deep_pfc() {
     for (gbps, km) in [(100, 80), (400, 600), (400, 2_000), (100, 600)] {
@@ -99,7 +99,7 @@ fn bifrost_needs_half_of_deep_pfc() {
     }
 }
 
-/// Section VI-C: BifrostX has a third of what three priorities need elsewhere.
+/// Section VI-C: BifrostX has a third of the need of three priorities elsewhere.
 #[test]
 fn bifrostx_needs_one_buffer_for_all_priorities() {
     let link = link(400, 600);
@@ -147,8 +147,8 @@ fn credits_of_12_bits_end_after_a_kilometre() {
     assert!(ideal.promise.full_throughput && ideal.buffer() == s.buffer() && ideal.scheme == "cbfc-ideal");
 }
 
-/// Section VI-B: 1 MB and a headroom of 286 MB; relays of 287 MB suffice; what SWING needs at
-/// the switch does not grow with the distance.
+/// Section VI-B: 1 MB and a headroom of 286 MB; relays of 287 MB suffice; SWING's need at the switch does not
+/// grow with the distance.
 #[test]
 fn shallow_pfc_and_relays_are_those_of_the_paper() {
     let ask = swing::Ask {

@@ -1,8 +1,9 @@
-//! What crosses the links of Zeropod's pods: requests (RTS), schedules (SCHD) and cells of data.
+//! The frames on the links of Zeropod's pods: requests (RTS), schedules (SCHD) and cells of data.
 //!
-//! *Zeropod* (§III-A, §IV-A) says what they tell, and gives 40 B to each RTS, each SCHD and the header of
+//! *Zeropod* (§III-A, §IV-A) describes their content, and gives 40 B to each RTS, each SCHD and the header of
 //! each cell, but no layout. These are Ethernet frames of an experimental EtherType (IEEE 802 local
-//! experimental 1, 0x88B5); as slots tell the way, they need no addresses, and have that of MAC control:
+//! experimental 1, 0x88B5); because slots determine the path, they need no addresses, and have that of MAC
+//! control:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01
@@ -71,7 +72,7 @@ pub enum Target {
 pub struct Demand {
     /// Whom it is for.
     pub target: Target,
-    /// Cells asked for in all.
+    /// Requested cells in total.
     pub asked: u32,
     /// Cells served in all; 0 where nothing may fail.
     pub served: u32,
@@ -88,7 +89,7 @@ pub struct Mice {
     pub bytes: u64,
 }
 
-/// What became of an earlier epoch.
+/// The result of an earlier epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// The epoch, modulo 2^32.
@@ -124,14 +125,14 @@ pub struct Schd {
     pub epoch: u32,
     /// Whom the cells are for.
     pub target: Target,
-    /// Number of the aggregation switch on their way.
+    /// Number of the aggregation switch on their path.
     pub aggregation: u32,
-    /// Number of the core on their way.
+    /// Number of the core on their path.
     pub core: Option<u32>,
     pub cells: u16,
 }
 
-/// What is in a part of a cell.
+/// The content of a part of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// Bytes of the flow from this one on.
@@ -162,7 +163,7 @@ pub struct Cell {
     pub parts: Vec<Part>,
 }
 
-/// What crosses a link of a pod.
+/// A frame on a link of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     Rts(Rts),
@@ -219,7 +220,7 @@ impl Frame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotFrame`] says what does not fit.
+    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         let kind = experimental::kind(bytes, SMALLEST_BYTES)?;
         let reader = Reader(bytes);

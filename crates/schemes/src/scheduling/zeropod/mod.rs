@@ -2,11 +2,10 @@
 //! (*Zeropod: Simplifying Datacenter Networking with Future-Proof Zero-Buffer Packet Switches*,
 //! §IV-A and Algorithm 1).
 //!
-//! The switches of a pod hold nothing, so no two cells may meet in it. One [`Scheduler`] for
-//! each pod decides for everyone in it. It knows what requests to send (RTS) told it, and no
-//! more. Its demands 𝒟 are three traffic matrices of bytes: E2E from host to host of the pod,
-//! E2P from host to another pod (up to a core that keeps them), C2E from core to host. An RTS
-//! adds to them; a grant subtracts at once.
+//! The switches of a pod have no buffer, so no two cells may meet in it. One [`Scheduler`] for each pod
+//! decides for all senders in it. It knows only the content of the requests to send (RTS). Its demands 𝒟 are
+//! three traffic matrices of bytes: E2E from host to host of the pod, E2P from host to another pod (up to a
+//! core that keeps them), C2E from core to host. An RTS adds to them; a grant subtracts at once.
 //!
 //! Once in an epoch [`Scheduler::schedule`] runs Algorithm 1 over 𝒟 and the port states 𝒮: up
 //! to I iterations of four phases.
@@ -20,10 +19,10 @@
 //! 4. *Accept*. Of what is meant for a receiver one is accepted. Links of all others are idle
 //!    again in the next iteration.
 //!
-//! It is a function of what it was told and of the numbers it draws: it has no clock. How long
-//! the phases take (§V-A: 15 us for 256 hosts) is a delay of its grants, which whoever calls it
-//! adds; what is granted is no demand of the next epoch. In a pipeline of processors the next
-//! epochs begin before that is known, and the paper does not say what they take for granted.
+//! It is a function of the requests and of its random numbers: it has no clock. How long the phases take
+//! (§V-A: 15 us for 256 hosts) is a delay of its grants, which the caller adds; granted bytes are no demand
+//! of the next epoch. In a pipeline of processors the next epochs begin before that is known, and the paper
+//! does not say which demands they assume.
 //!
 //! The paper leaves open, and here is taken:
 //! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the
@@ -56,9 +55,9 @@
 //!   their sender's matter. That a core cannot reach a pod is told as its backpressure.
 //! - *Racks* (`zeropod.epoch-alignment`). What stays in a rack goes by an aggregation switch, too.
 //!
-//! Smallest first is not fair: new mice, as long as they keep a host busy, hold back what else
-//! it has to send. Once they pause, every epoch serves the smallest that is left, and so all
-//! that has a path is served in the end.
+//! Smallest first is not fair: new mice, if they keep a host busy, delay its other data. When there are no
+//! new mice, every epoch serves the smallest remaining demand, so each demand with a path is served in the
+//! end.
 
 mod demands;
 pub mod describe;
@@ -143,9 +142,9 @@ pub struct Params {
     pub iterations: u32,
     /// Paths that a demand asks for in an iteration, at least 1; if fewer are idle, all of them.
     pub requests: u32,
-    /// How many of the cores, the last ones, are for mice alone.
+    /// The number of the cores, the last ones, that are only for mice.
     pub mice_cores: u16,
-    /// Who comes first of those without mice.
+    /// The order of demands without mice.
     pub order: Order,
 }
 
@@ -162,7 +161,7 @@ pub enum Order {
     Random,
 }
 
-/// Who has something to send in the pod.
+/// A sender in the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sender {
     /// A host of the pod.
@@ -203,7 +202,7 @@ pub enum Link {
     CoreDown { core: u16 },
 }
 
-/// What a demand may send in the epoch.
+/// The grant of a demand in the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub demand: Demand,
@@ -218,7 +217,7 @@ pub struct Grant {
 /// How much the phases did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Iterations in which a path was asked for.
+    /// Iterations in which a demand requested a path.
     pub iterations: u64,
     pub requests: u64,
     /// Those that Grant 1 left.
@@ -242,7 +241,7 @@ pub struct Scheduler {
     targets: Vec<bool>,
     /// Cores that take more for a pod, for each pod and aggregation switch a word.
     open: Vec<u64>,
-    /// Cores that are not for mice alone, for each aggregation switch a word.
+    /// Cores that are not only for mice, for each aggregation switch a word.
     bulk: Vec<u64>,
     tally: Tally,
 
@@ -258,7 +257,7 @@ pub struct Scheduler {
     /// Senders that have a path in this iteration.
     chosen: Vec<bool>,
     choice: Choice,
-    /// Req, then G1, then G2, then what is accepted.
+    /// The paths of Req, then G1, then G2, then the accepted ones.
     paths: Vec<(Waiting, Path)>,
     grants: Vec<Grant>,
 }
@@ -301,7 +300,7 @@ impl Scheduler {
         }
     }
 
-    /// An RTS tells of newly arrived bytes.
+    /// An RTS reports newly arrived bytes.
     ///
     /// # Panics
     /// If the pod has no such demand, or the sum does not count in 64 bits.
@@ -323,8 +322,7 @@ impl Scheduler {
         self.demands.advertise(row, mice);
     }
 
-    /// An RTS tells whether a core has room for a pod, or asks that nothing more be sent there
-    /// by it.
+    /// An RTS reports whether a core has room for a pod, or needs a stop of the data for it.
     ///
     /// # Panics
     /// If there is no such core or pod.
@@ -349,13 +347,13 @@ impl Scheduler {
         }
     }
 
-    /// Bytes that were asked for and not granted yet.
+    /// Requested bytes that are not granted yet.
     pub fn waiting(&self, demand: Demand) -> u64 {
         let (row, column) = self.place(demand);
         self.demands.bytes(row, column)
     }
 
-    /// What the phases did so far.
+    /// The counters of the phases.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
