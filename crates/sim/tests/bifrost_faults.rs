@@ -1,5 +1,5 @@
-//! Bifrost and BifrostX where links fail and lose frames, where pauses could close a circle, on
-//! every link of a datacenter, and over several threads.
+//! Bifrost and BifrostX where links fail and lose frames, where pauses could close a cycle, on every link of
+//! a datacenter, and over several threads.
 
 mod common;
 
@@ -63,9 +63,8 @@ fn lost_frames_stop_nobody_for_ever() {
     }
 }
 
-/// Flows that each take three of four long links of a ring lock up under PFC with a shallow
-/// threshold at once. What counts what is under way slows its peers down before buffers are
-/// full, and goes on.
+/// Flows that each take three of four long links of a ring deadlock under PFC with a shallow threshold at
+/// once. A scheme that counts bytes in flight slows its peers before buffers are full, and continues.
 #[test]
 fn a_ring_that_locks_up_under_pfc_goes_on() {
     for scheme in ["pfc", "bifrost", "bifrostx"] {
@@ -102,8 +101,8 @@ fn a_ring_that_locks_up_under_pfc_goes_on() {
     }
 }
 
-/// One priority fills the buffer that two share and stops; the other one drains, and is granted
-/// what it leaves. The first has as much right to that as the second.
+/// One priority fills the buffer that two share and stops; the other one drains, and is granted the rest.
+/// Both have equal rights to it.
 #[test]
 fn priorities_share_what_either_of_them_leaves() {
     for leftover in ["pooled", "reserved"] {

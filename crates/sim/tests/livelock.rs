@@ -1,5 +1,5 @@
-//! Runs in which packets move and no flow progresses: they end by themselves and name what each flow
-//! waits for. What timers, losses and slow links explain is no livelock.
+//! Runs in which packets move and no flow progresses: they end by themselves and name the reason for which
+//! each flow waits. Waits that timers, losses and slow links explain are no livelock.
 
 mod common;
 
@@ -57,8 +57,8 @@ fn a_link_that_loses_every_frame_is_told() {
 
 #[test]
 fn what_losses_and_timers_explain_is_no_livelock() {
-    // Nine of ten frames are lost in both directions, over and over, with a timeout of 5 ms: the flow
-    // often stands still for longer than any timer, and finishes in the end.
+    // Nine of ten frames are lost in both directions, repeatedly, with a timeout of 5 ms: the flow is often
+    // idle for longer than any timer, and finishes in the end.
     let losses = "[[loss]]\nlink = \"S0.0-H1\"\nrate = 0.9\n[transport]\nrto = \"5ms\"\n";
     for seed in ["1", "2", "3", "4", "5"] {
         let outcome = run(&plan_with(&format!("{PAIR}{FLOW}{losses}"), &[("run.seed", seed)]));

@@ -17,7 +17,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     packet.set_upstream(0);
     let lane = packet.lane;
     if !waits(core, id) {
-        // With separate ACKs, a leaf takes the place of the output queue for them.
+        // ACKs that do not wait as data does are in leaf 0, which has the number of the output queue.
         return core.leaf_append(core.egress.leaves.numbered(port, lane, 0), id);
     }
     let quiet = pulled(flow_control).quiet_up_to(port, lane);
