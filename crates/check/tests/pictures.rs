@@ -1,4 +1,4 @@
-//! The pictures: well-formed, the same again, and with what they should show.
+//! The pictures: well-formed, reproducible, and with the required parts.
 
 use xoff_check::certificate::Routes;
 

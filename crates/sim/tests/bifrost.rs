@@ -163,11 +163,11 @@ fn delivered(outcome: &Outcome) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 40 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// With sources that always send. F counts whole grants, and windows send up to a
-    /// margin less; after a time of partial grants the drain may take line rate for a round
-    /// trip before that is made good. So L + F stays above Δ + R·T but for two packets of each
-    /// slot of a round trip; and the receiver gets what it gets under PFC with four round
-    /// trips of buffer less 0.5%, but for those packets once after the stall.
+    /// With sources that always send. F counts whole grants, and windows send up to a margin less; after a
+    /// time of partial grants the drain may take line rate for a round trip before that is made good. So L +
+    /// F stays above Δ + R·T except for two packets of each slot of a round trip; and the receiver gets what
+    /// it gets under PFC with four round trips of buffer less 0.5%, but for those packets once after the
+    /// stall.
     #[test]
     fn no_throughput_is_lost(
         sites in sites(), x in any::<bool>(), rate in 1u64..400, from in 0u64..8, length in 1u64..6, back in any::<bool>(),
@@ -233,8 +233,8 @@ fn each_part_of_the_upper_bound_is_needed() {
     // Pauses as long as their slots: packets slip through whenever a frame is late.
     let (over, lost) = overflow("scheme=\"bifrost\"\nmargin=\"0s\"", soon);
     assert!(over >= 0 && lost > 0, "without margin: {over} B over H, {lost} lost");
-    // Line 15 takes what was sent beyond its grant off F, slot after slot: unseen until the
-    // drain stops.
+    // Line 15 subtracts bytes from F that were sent beyond the grant, slot after slot: without effect until
+    // the drain stops.
     let (over, lost) = overflow("scheme=\"bifrost\"\nmargin=\"0s\"\nhistory=\"recurrence\"", late);
     assert!(over >= 0 && lost > 0, "by the recurrence: {over} B over H, {lost} lost");
     // k packets beyond H hold the leaks of k slots; a longer stop leaks more.

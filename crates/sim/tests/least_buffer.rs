@@ -3,10 +3,10 @@
 //!
 //! A buffer is looked for part by part, each in the case that it is for:
 //!
-//! | part | case | too small is what |
+//! | part | case | effect of a too small one |
 //! |---|---|---|
 //! | PFC's headroom | a source at line rate, and a drain that stops | loses packets |
-//! | PFC's XON | the drain goes on at line rate after all that was under way is there | lets the egress idle while the resume is under way |
+//! | PFC's XON | the drain resumes at line rate after all packets in flight have arrived | the egress is idle while the resume is in flight |
 //! | Bifrost's H | a source and a drain at line rate | grants less than a slot in each slot |
 //! | Bifrost's room beyond H | a drain that stops | loses packets |
 //! | CBFC's credit | a source and a drain at line rate | makes the sender wait for credit |

@@ -69,12 +69,11 @@ fn hpcc_leaves_a_share_of_the_link() {
 ///
 /// - Packet 0 only fills L. 48 packets have begun by then.
 /// - Packet 1: the link sent 1,104 B in s, so U stays 1: R = 100·0.95 + 0.04 = 95.04.
-/// - So is it for packets 2 to 48, which left at line rate, as does the next one, 49
-///   (at 49 s), since no gap stood when the rate changed. Packet 48 is the first one
-///   beyond the 48: R_c = 95.04.
+/// - The same holds for packets 2 to 48, which left at line rate, as does the next one, 49 (at 49 s), because
+///   no gap was active when the rate changed. Packet 48 is the first one beyond the 48: R_c = 95.04.
 /// - Packet 49: R = 95.04·0.95 + 0.04 = 90.328.
-/// - Packet 50 left 92,930 ps (1,104 B at 95.04 Gbit/s) behind packet 49: u = s/92,930,
-///   U = 1 − (92,930 − s)/T, and R follows.
+/// - Packet 50 left 92,930 ps (1,104 B at 95.04 Gbit/s) behind packet 49: u = s/92,930, U = 1 − (92,930 −
+///   s)/T, and R follows.
 #[test]
 fn hpcc_rates_are_those_of_the_equations() {
     let text = star(2, "congestion_control = \"hpcc\"")
@@ -95,10 +94,9 @@ fn hpcc_rates_are_those_of_the_equations() {
     assert!((rate_after(t + 49 * s + gap) as f64 - expected).abs() < 2.0, "instead of {expected}");
 }
 
-/// TIMELY measures the round trip to the picosecond: T = 2·84,960 + 4 us + 2·5,280 ps
-/// for packets of 1,062 B and answers of 66 B. With T_high at 4 us the second
-/// measurement, which begins with the first packet that leaves T or later (number 50,
-/// at 50·84,960 ps), takes the rate down by 0.8·(1 − 4 us/T).
+/// TIMELY measures the round trip to the picosecond: T = 2·84,960 + 4 us + 2·5,280 ps for packets of 1,062 B
+/// and ACKs of 66 B. With T_high at 4 us the second measurement, which begins with the first packet that
+/// leaves T or later (number 50, at 50·84,960 ps), takes the rate down by 0.8·(1 − 4 us/T).
 #[test]
 fn timely_measures_the_round_trip() {
     let text = star(2, "congestion_control = \"timely\"")

@@ -26,17 +26,17 @@
 //! that wait (§IV-B.1), with how many cells had been sent by then. From that and its later grants the
 //! scheduler computes the rest.
 //!
-//! What the paper leaves open, and here is taken, beside what stands in the scheduler's and the slots' texts:
-//! - *Demands* (`zeropod.e2p-demand`). RTS ask for cells, not bytes: a cell is for one host, so that a few bytes
-//!   for each of many hosts need more cells than their sum does.
+//! What the paper leaves open, and here is taken, besides the texts of the scheduler and the slots:
+//! - *Demands* (`zeropod.e2p-demand`). RTS ask for cells, not bytes: a cell is for one host, so that a few
+//!   bytes for each of many hosts need more cells than their sum does.
 //! - *Commitment*. A host commits itself to the cells of an epoch when that begins.
 //! - *RTS* (`zeropod.rts-content`) cost 40 B whatever they carry; how many entries the fullest carries is
 //!   reported.
 //! - *Optimistic sending* (`zeropod.optimistic-eligibility`): in `unscheduled`.
 //! - *Cores* do not know the flows: their queues are first in, first out, and what they ask for is ordered by
 //!   its sum.
-//! - *Backpressure* (`zeropod.backpressure`): cells for a pod in a core, above the threshold or not; told to the
-//!   schedulers of all pods.
+//! - *Backpressure* (`zeropod.backpressure`): cells for a pod in a core, above the threshold or not; told to
+//!   the schedulers of all pods.
 //! - *Reassembly*. The cells of a flow between pods may come in another order than they left in; the receiver
 //!   holds back what is early. A flow is complete when all of it is there: nothing acknowledges it.
 

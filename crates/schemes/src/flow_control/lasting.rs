@@ -4,7 +4,7 @@
 //! links fail or lose frames, a pause has a time T, and both ends know it:
 //!
 //! ```text
-//!   ingress: a first pause stands:   send it, and T/2 later repeat all that stand
+//!   ingress: a first pause begins:   send it, and T/2 later repeat all active ones
 //!   egress:  pause taken for T;      resumed by its resume, or when T has passed
 //! ```
 //!

@@ -7,7 +7,7 @@
 //! nor CWR is needed. A sender keeps α, the estimate of the share of packets that are marked.
 //!
 //! ```text
-//!   for each answer:   F counts those that say marked, of all
+//!   for each ACK:      F is the share of the marked ones
 //!   una > end:         α ← (1 − g)·α + g·F;  F ← 0;  end = nxt
 //!   marked, and una ≥ spared:
 //!                      ssthresh = max(W·(1 − α/2), 2 SMSS);  cwnd = min(cwnd, ssthresh);
@@ -15,8 +15,8 @@
 //!   loss or timeout:   as in NewReno;  spared = highest + 1
 //! ```
 //!
-//! So a window of data is reduced once, whatever was marked or lost of it (RFC 3168 §6.1.2), slow start ends
-//! with the first mark, and the ACK that reduces the window does not grow it; other marked ones do, as in the
+//! So a window of data is reduced once, for any marks or losses in it (RFC 3168 §6.1.2), slow start ends with
+//! the first mark, and the ACK that reduces the window does not grow it; other marked ones do, as in the
 //! model of DCTCP's paper (§3.3). α begins at 1, and `end` at 0, so the first ACK does not change α (RFC 8257
 //! §3.3).
 //!

@@ -30,7 +30,7 @@
 //! Receiver: `expected` is the next one in order; a bitmap has the later ones that have arrived.
 //!
 //! ```text
-//!   packet = expected   deliver it and what has arrived behind it; acknowledge if a gap was
+//!   packet = expected   deliver it and later ones without a gap; acknowledge if a gap was
 //!                       closed, it was the last packet, or the `ack_every`-th since the last ACK
 //!   packet > expected   keep it; NACK(expected, packet)
 //!   seen before         discard; ACK(expected), for its ACK may have been lost

@@ -20,24 +20,21 @@
 //!
 //! The points that the paper leaves open, and their readings:
 //!
-//! - *T_H* (`portfc.ate-formula`): a volume in flight cannot be compared with a
-//!   rate. Here it is the bits of the node's own data packets, headers and repeats
-//!   included, that went into the port during a window, over the window's length.
-//!   Packets that the node relays and its ACKs do not count. Windows of one
-//!   length follow each other from time 0.
-//! - *When*: at the end of each window. It needs no timer, for nothing depends on
-//!   the weight but choices: the first packet or choice behind a window ends it.
-//! - *Lines 5 and 6* forget the old weight, add a weight to a volume, and do not sum
-//!   to 1. Equation 3 and w_N = 1 − w_H (both §III-F) hold instead, and w_H is kept
-//!   within [`AteParams::least`] and 1.
-//! - *Below the threshold* (`T_H < p · B_H`) the algorithm says nothing, and equation
-//!   3 has no condition: [`Update`] has three readings. Where weights grow, a window
-//!   that is used in part, as the last one of a burst, counts as one of little
-//!   traffic, and may bring the weight up to its bound.
-//! - *T_H = 0*: the weight stays, as the paper says. A weight of 0 would then stay
-//!   for ever, which is why there is a least one.
-//! - *The first weight* is the high-bandwidth domain's share of the capacity, B_H /
-//!   (B_H + B_N): "proportional fairness" (§III-F).
+//! - *T_H* (`portfc.ate-formula`): a volume in flight cannot be compared with a rate. Here it is the bits of
+//!   the node's own data packets, headers and repeats included, that went into the port during a window, over
+//!   the window's length. Packets that the node relays and its ACKs do not count. Windows of one length
+//!   follow each other from time 0.
+//! - *When*: at the end of each window. It needs no timer, for nothing depends on the weight but choices: the
+//!   first packet or choice after a window ends it.
+//! - *Lines 5 and 6* forget the old weight, add a weight to a volume, and do not sum to 1. Equation 3 and w_N
+//!   = 1 − w_H (both §III-F) hold instead, and w_H is kept within [`AteParams::least`] and 1.
+//! - *Below the threshold* (`T_H < p · B_H`) the algorithm says nothing, and equation 3 has no condition:
+//!   [`Update`] has three readings. Where weights grow, a window that is used in part, as the last one of a
+//!   burst, counts as one of little traffic, and may bring the weight up to its bound.
+//! - *T_H = 0*: the weight stays, as the paper says. A weight of 0 would then stay permanently; therefore
+//!   there is a least one.
+//! - *The first weight* is the high-bandwidth domain's share of the capacity, B_H / (B_H + B_N):
+//!   "proportional fairness" (§III-F).
 
 pub mod report;
 

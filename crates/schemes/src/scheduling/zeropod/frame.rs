@@ -10,37 +10,18 @@
 //!       6  source
 //!      12  EtherType 0x88B5
 //!
-//!      14  8: RTS
-//!      15  bits: 1 the mice are named anew; 2 it says what came of an earlier epoch, in which it
-//!          4 sent data, 8 got data, 16 heard no SCHD
-//!      16  sender: number of the node, 32 bits
-//!      20  epoch in which it is sent, 32 bits
-//!      24  the earlier epoch, 32 bits; else 0
-//!      28  how many demands follow, 16 bits
-//!      30  how many mice, 16 bits
-//!      32  how many pods that no more is taken for (backpressure), 16 bits
-//!      34  each demand: target, cells asked for in all, cells served in all (where links may fail; else
-//!          0), 32 bits each
-//!          each of the mice: target, cells served in all, 32 bits each, bytes that wait, 64 bits
-//!          each pod, 16 bits
-//!
-//!      14  9: SCHD
-//!      15  zero
-//!      16  who may send: number of the node, 32 bits
-//!      20  in which epoch, 32 bits
-//!      24  target
-//!      28  aggregation switch on the way: number of the node, 32 bits
-//!      32  core on the way: number of the node, 32 bits; 2^32 − 1 for none
-//!      36  how many cells, 16 bits
-//!
-//!      14  10: cell
-//!      15  1: sent without a grant (§IV-B.3); else 0
-//!      16  source host: number of the node, 32 bits
-//!      20  destination host, 32 bits
-//!      24  how many parts are in it, 16 bits
-//!      26  each part: 0 data of a flow or 1 an acknowledgement, 8 bits; zero, 8 bits; flow, 32 bits;
-//!          its first byte in the flow, or how much of the flow is acknowledged, 64 bits; bytes, 32 bits
-//!          the bytes of all parts, as zeros
+//! 14 8: RTS 15 bits: 1 the mice are named anew; 2 it reports an earlier epoch, in which it 4 sent data, 8
+//! got data, 16 received no SCHD 16 sender: number of the node, 32 bits 20 epoch in which it is sent, 32 bits
+//! 24 the earlier epoch, 32 bits; else 0 28 how many demands follow, 16 bits 30 how many mice, 16 bits 32 how
+//! many pods for which it takes no more (backpressure), 16 bits 34 each demand: target, cells asked for in
+//! all, cells served in all (where links may fail; else 0), 32 bits each each of the mice: target, cells
+//! served in all, 32 bits each, bytes that wait, 64 bits each pod, 16 bits 14 9: SCHD 15 zero 16 sender:
+//! number of the node, 32 bits 20 in which epoch, 32 bits 24 target 28 aggregation switch on the path: number
+//! of the node, 32 bits 32 core on the path: number of the node, 32 bits; 2^32 − 1 for none 36 how many
+//! cells, 16 bits 14 10: cell 15 1: sent without a grant (§IV-B.3); else 0 16 source host: number of the
+//! node, 32 bits 20 destination host, 32 bits 24 how many parts are in it, 16 bits 26 each part: 0 data of a
+//! flow or 1 an acknowledgement, 8 bits; zero, 8 bits; flow, 32 bits; its first byte in the flow, or how much
+//! of the flow is acknowledged, 64 bits; bytes, 32 bits the bytes of all parts, as zeros
 //!
 //!          zeros up to the smallest frame; of a cell, up to the whole slot
 //! ```

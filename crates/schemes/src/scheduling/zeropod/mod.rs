@@ -10,14 +10,13 @@
 //! Once in an epoch [`Scheduler::schedule`] runs Algorithm 1 over 𝒟 and the port states 𝒮: up
 //! to I iterations of four phases.
 //!
-//! 1. *Request*. Each demand that is not granted yet asks for an idle path, drawn at random:
-//!    E2E for an aggregation switch whose links to both racks are idle, E2P for a core that has
-//!    not signalled backpressure for that pod and the idle links to it, C2E for the one path
-//!    that leads down from its core.
-//! 2. *Grant 1*. Each aggregation switch gives its idle links to those who asked for them.
-//! 3. *Grant 2*. Of what a sender was given it keeps one path.
-//! 4. *Accept*. Of what is meant for a receiver one is accepted. Links of all others are idle
-//!    again in the next iteration.
+//! 1. *Request*. Each demand that is not granted yet asks for an idle path, drawn at random: E2E for an
+//!    aggregation switch whose links to both racks are idle, E2P for a core that has not signalled
+//!    backpressure for that pod and the idle links to it, C2E for the one path that leads down from its core.
+//! 2. *Grant 1*. Each aggregation switch gives its idle links to the demands that requested them.
+//! 3. *Grant 2*. Of the paths of a sender one is kept.
+//! 4. *Accept*. Of the paths to a receiver one is accepted. Links of all others are idle again in the next
+//!    iteration.
 //!
 //! It is a function of the requests and of its random numbers: it has no clock. How long the phases take
 //! (§V-A: 15 us for 256 hosts) is a delay of its grants, which the caller adds; granted bytes are no demand
@@ -25,34 +24,33 @@
 //! does not say which demands they assume.
 //!
 //! The paper leaves open, and here is taken:
-//! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the
-//!   smallest mice size of those for which one was advertised; then, of the others, the one with
-//!   the smallest aggregated size, which also tells those of equal mice sizes apart; of equal ones
-//!   any, drawn anew in each epoch ([`Params::order`] has other orders). §IV-B.1 has the mice size in the *place* of the aggregated
-//!   size. Read to the letter, what cores ask for, which is never much at a time, would come
-//!   before mice of 50 kB, the more so the more cores there are: with 16 cores in the place of 6
-//!   the p99 of flows up to 100 kB doubled. Of all demands that have a path, the first one is
-//!   always granted.
-//! - *Mice sizes* are those of the sender's last list (§IV-B.1: its top k destinations), less
-//!   what was granted since, as hosts send mice first; never more than the aggregated size.
-//! - *Aggregation switches* go through their requests in that order, and grant each one whose
-//!   two links are still idle.
-//! - *Requests* (`zeropod.request-multiplicity`). One path for each demand and iteration, as
-//!   the text has it; [`Params::requests`] sets how many. The pseudocode asks for all.
-//! - *Port states* (`zeropod.port-state`). 𝒮 are the links at aggregation switches, which are
-//!   those of ToRs and cores as well. A link is given to one demand at most, so releasing a
-//!   refused path frees no link that is kept. That a host sends and receives one thing only is
-//!   said by a mark on it, which it gets when a grant is accepted.
-//! - *Matched hosts* (`zeropod.rejected-within-iteration`). One demand for each sender and each
-//!   receiver; their other demands take no part in later iterations. A core is a sender (C2E)
-//!   and, for its link up, a receiver (E2P).
-//! - *Small demands* (`zeropod.partial-epochs`). A grant is of min(N, what is left) cells; the
-//!   last may be partly full. The path is taken for the epoch.
-//! - *Cores for mice* (`zeropod.exclusive-core`). The last cores of [`Params::mice_cores`] take
-//!   demands with mice only, and of those the cells that hold mice.
+//! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the smallest mice size of
+//!   those for which one was advertised; then, of the others, the one with the smallest aggregated size,
+//!   which also tells those of equal mice sizes apart; of equal ones any, drawn anew in each epoch
+//!   ([`Params::order`] has other orders). §IV-B.1 has the mice size in the *place* of the aggregated size.
+//!   By the exact wording, the demands of cores, which are always small, would come before mice of 50 kB, in
+//!   particular with many cores: with 16 cores in the place of 6 the p99 of flows up to 100 kB doubled. Of
+//!   all demands that have a path, the first one is always granted.
+//! - *Mice sizes* are those of the sender's last list (§IV-B.1: its top k destinations), less the bytes
+//!   granted since, because hosts send mice first; never more than the aggregated size.
+//! - *Aggregation switches* go through their requests in that order, and grant each one whose two links are
+//!   still idle.
+//! - *Requests* (`zeropod.request-multiplicity`). One path for each demand and iteration, as the text has it;
+//!   [`Params::requests`] sets how many. The pseudocode asks for all.
+//! - *Port states* (`zeropod.port-state`). 𝒮 are the links at aggregation switches, which are those of ToRs
+//!   and cores as well. A link is given to one demand at most, so releasing a refused path frees no link that
+//!   is kept. That a host sends and receives one thing only is said by a mark on it, which it gets when a
+//!   grant is accepted.
+//! - *Matched hosts* (`zeropod.rejected-within-iteration`). One demand for each sender and each receiver;
+//!   their other demands take no part in later iterations. A core is a sender (C2E) and, for its link up, a
+//!   receiver (E2P).
+//! - *Small demands* (`zeropod.partial-epochs`). A grant is of min(N, what is left) cells; the last may be
+//!   partly full. The path is taken for the epoch.
+//! - *Cores for mice* (`zeropod.exclusive-core`). The last cores of [`Params::mice_cores`] take demands with
+//!   mice only, and of those the cells that hold mice.
 //! - *Wiring* (`zeropod.core-wiring`). Core c is linked to aggregation switch c mod A.
-//! - *E2P* demands (`zeropod.e2p-demand`) are for a pod; which hosts in it the cells are for is
-//!   their sender's matter. That a core cannot reach a pod is told as its backpressure.
+//! - *E2P* demands (`zeropod.e2p-demand`) are for a pod; which hosts in it the cells are for is their
+//!   sender's matter. That a core cannot reach a pod is told as its backpressure.
 //! - *Racks* (`zeropod.epoch-alignment`). What stays in a rack goes by an aggregation switch, too.
 //!
 //! Smallest first is not fair: new mice, if they keep a host busy, delay its other data. When there are no
@@ -148,7 +146,7 @@ pub struct Params {
     pub order: Order,
 }
 
-/// In what order the scheduler considers demands without mice.
+/// The order in which the scheduler considers demands without mice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {

@@ -22,10 +22,10 @@
 //! - *Both control slots at once* (`zeropod.control-slots`). If i = j, the RTS comes first.
 //! - *Alignment* (`zeropod.epoch-alignment`). Cores begin an epoch one hop after the hosts.
 //! - *Scheduler's links* (`zeropod.scheduler-links`). One to each switch, of the same rate and length.
-//! - *Guard bands* (§IV-E) lie on both sides of a control slot, and behind each epoch.
+//! - *Guard bands* (§IV-E) lie on both sides of a control slot, and after each epoch.
 //! - *Pipeline* (`zeropod.rts-schd-timing`). A schedule is of what had reached the scheduler when an epoch
-//!   began; its SCHD leave in the first epoch that begins, at the scheduler, after the scheduling delay,
-//!   and the data in the first one that begins after all SCHD have arrived.
+//!   began; its SCHD leave in the first epoch that begins, at the scheduler, after the scheduling delay, and
+//!   the data in the first one that begins after all SCHD have arrived.
 
 use super::Link;
 

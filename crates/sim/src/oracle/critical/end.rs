@@ -73,8 +73,8 @@ impl Core<'_> {
     }
 }
 
-/// The pieces of a path in the order of the path: those of the source first, then port by port of the `way`;
-/// equal pieces are merged.
+/// The pieces of a path in order: those of the source first, then port by port of the `way`; equal pieces are
+/// merged.
 pub(super) fn in_order(source: Vec<Piece>, way: Vec<Piece>) -> Vec<Piece> {
     let mut places: Vec<(Leg, u32)> = Vec::new();
     for piece in way.iter().chain(&source) {
