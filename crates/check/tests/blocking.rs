@@ -91,7 +91,7 @@ fn three_switches_by_hand() {
 
 /// The other schemes on the same three switches.
 #[test]
-fn what_a_pause_stops_decides() {
+fn the_scope_of_pauses_decides() {
     let of = |scheme: &str| {
         let plan = three_switches(scheme);
         let walks = Walks::new(&plan);
@@ -307,7 +307,7 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
 /// that waited as a victim a root that it can wait for. (For the oracle, a packet that has crossed the root
 /// and waits again is a victim, too.)
 #[test]
-fn no_run_finds_what_the_plan_does_not() {
+fn runs_find_only_blocking_that_the_plan_finds() {
     let (mut places, mut victims, mut lasting, mut answers, mut bursts, mut relays) = (0, 0, 0, 0, 0, 0);
     for number in 0..250 {
         let plan = plan(&random(number));

@@ -105,7 +105,7 @@ fn the_check_sees_both_routes() {
 
 /// A scenario that may show a cycle spells its routes out, and keeps no choice.
 #[test]
-fn what_may_show_a_cycle_makes_no_choice() {
+fn candidates_for_a_cycle_make_no_choice() {
     let mut shown = 0;
     for seed in 0..120 {
         let analysis = check(&load(&routed(&pairs(seed), "[routing.ate]\n"), &[]), Routes::Scenario);

@@ -85,7 +85,7 @@ fn ports(plan: &Plan) -> BTreeSet<Vec<u32>> {
 }
 
 #[test]
-fn the_check_sees_every_way() {
+fn the_check_covers_every_path() {
     let (mut cycles, mut unseen) = (0, 0);
     for seed in 0..60 {
         let pairs = pairs(seed);
@@ -120,7 +120,7 @@ fn the_check_sees_every_way() {
 
 /// A scenario that may show a cycle spells its routes out, and balances nothing.
 #[test]
-fn what_may_show_a_cycle_spells_its_routes_out() {
+fn candidates_for_a_cycle_have_explicit_routes() {
     let (mut candidates, mut deadlocks) = (0, 0);
     for (seed, kind) in (0..30).zip(["spray", "drill", "plb"].into_iter().cycle()) {
         let analysis = check(&load(&routed(&pairs(seed), kind), &[]), Routes::Scenario);

@@ -77,7 +77,7 @@ fn graph_of_flows(plan: &Plan) -> Graph {
 /// n − 1 two-hop queues, each of which waits for a DDQ; so does each IHFQ. There are
 /// 2n² ports of hosts and as many of switches.
 #[test]
-fn cubes_are_proved_and_pfc_has_a_circle_on_the_same_file() {
+fn cubes_are_proved_and_pfc_has_a_cycle_on_the_same_file() {
     for n in 2..=16usize {
         let [portfc, pfc] = both(n);
         let (ports, m) = (2 * n * n, n - 1);
@@ -329,7 +329,7 @@ fn counts_of_victims_are_those_of_the_definition() {
 }
 
 #[test]
-fn what_is_proved_never_deadlocks_and_pfc_does() {
+fn proved_fabrics_never_deadlock_and_pfc_does() {
     let (mut deadlocks, mut victims) = (0, 0);
     for seed in 0..40 {
         let text = random(seed);
@@ -368,7 +368,7 @@ fn foreseen(plan: &Plan, outcome: &Outcome) -> usize {
 }
 
 #[test]
-fn a_certificate_that_is_wrong_in_any_way_is_refused() {
+fn a_certificate_with_any_error_is_refused() {
     let loaded = by_hand("", &[]);
     for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
         let good = check(&loaded, routes).certificate.expect("it is safe");

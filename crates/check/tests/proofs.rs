@@ -90,7 +90,7 @@ fn scenario(seed: u64) -> String {
 }
 
 #[test]
-fn what_is_proved_never_deadlocks_and_cycles_mostly_do() {
+fn proved_fabrics_never_deadlock_and_cycles_mostly_do() {
     let (mut proved, mut cycles, mut witnesses, mut own, mut every) = (0, 0, 0, 0, 0);
     for seed in 0..FABRICS {
         let loaded = load(&scenario(seed), &[]);
@@ -155,7 +155,7 @@ fn failing(seed: u64) -> String {
 }
 
 #[test]
-fn what_is_proved_under_failures_never_deadlocks() {
+fn fabrics_proved_under_failures_never_deadlock() {
     let (mut proved, mut cycles) = (0, 0);
     for seed in 0..FABRICS / 2 {
         let loaded = load(&failing(seed), &[]);

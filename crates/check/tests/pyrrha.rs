@@ -42,7 +42,7 @@ fn proved_and_deadlocks(loaded: &Loaded) -> (bool, bool) {
 }
 
 #[test]
-fn the_figures_are_told_as_they_run() {
+fn the_checks_of_the_figures_agree_with_runs() {
     let short = ("run.duration", "8ms");
     for id in ["fig12", "fig13"] {
         assert_eq!(proved_and_deadlocks(&experiment(id, "pfc", &[short])), (false, true), "{id}");
@@ -210,7 +210,7 @@ fn single_failures_are_examined_root_by_root() {
 
 /// The messages where nothing is proved, where false roots persist, and where there may be too few queues.
 #[test]
-fn what_is_not_proved_is_said() {
+fn missing_proofs_are_noted() {
     let single = [("flow_control.organisation", "single-tier")];
     let analysis = check(&experiment("fig12", "pyrrha", &single), Routes::Scenario);
     let text = render(&analysis.report);
@@ -365,7 +365,7 @@ fn scenario(seed: u64) -> String {
 /// Of random fabrics: a proved one never deadlocks; and with a queue for each root none does, although most
 /// of these routes may deadlock under PFC.
 #[test]
-fn what_is_proved_never_deadlocks() {
+fn proved_fabrics_never_deadlock() {
     for (organisation, queues) in [("hiq", "100"), ("single-tier", "100"), ("hiq", "1"), ("single-tier", "2")]
     {
         let (mut proved, mut dead, mut proved_pfc, mut pauses, mut merges) = (0, 0, 0, 0, 0);

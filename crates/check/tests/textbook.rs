@@ -133,7 +133,7 @@ fn tags_break_the_cycles() {
 }
 
 #[test]
-fn hosts_that_pass_pauses_on_wait_whatever_the_routes() {
+fn hosts_that_pass_pauses_on_wait_on_all_routes() {
     // H1 sends in one direction, and receives from the other: no route leads through any host.
     let text = |relay: &str| {
         let mut text =
@@ -243,7 +243,7 @@ fn routes_that_change_are_taken_together() {
 }
 
 #[test]
-fn a_certificate_that_is_wrong_in_any_way_is_refused() {
+fn a_certificate_with_any_error_is_refused() {
     let loaded = example("fat-tree-failed-links", &[("failure", "[]")]);
     for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
         let analysis = check(&loaded, routes);
@@ -279,7 +279,7 @@ fn a_certificate_that_is_wrong_in_any_way_is_refused() {
 }
 
 #[test]
-fn an_order_for_a_failure_holds_for_what_waited_before_it() {
+fn an_order_for_a_failure_holds_for_earlier_waits() {
     let loaded = example("fat-tree-failed-links", &[("failure", "[]")]);
     let good = check(&loaded, Routes::AllUnderSingleFailures).certificate.expect("it is safe");
     let topology = &loaded.plan.topology;
@@ -323,7 +323,7 @@ fn notifications_wait_in_their_own_priority() {
 }
 
 #[test]
-fn static_routes_hide_what_a_failure_changes() {
+fn static_routes_hide_changes_by_a_failure() {
     // Packets from D to d go over A, whose static route leads over B. Without A-T, which
     // they do not use, A is farther from T than before, and E becomes as good as A.
     // Packets from T to x go over F and E.
@@ -375,7 +375,7 @@ fn the_first_sentence_is_the_verdict_and_the_cycle_names_its_flows() {
 /// A host that passes pauses on stops queues from which no flow goes on to the
 /// congested port: there, too, some flow is to blame for each victim.
 #[test]
-fn blind_relays_blame_whoever_fills_the_port() {
+fn blind_relays_blame_all_flows_that_fill_the_port() {
     let loaded = load(
         "[topology]\nkind = \"ndc\"\nn = 2\nk = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
          [flow_control]\nscheme = \"pfc\"\nrelay = \"blind\"\n[[traffic]]\nkind = \"all-to-all\"\nsize = \"1MB\"\n",
@@ -388,7 +388,7 @@ fn blind_relays_blame_whoever_fills_the_port() {
 /// Hosts that are cut off, links that are down, and a slow host, whose inner ports
 /// no router knows.
 #[test]
-fn what_is_down_from_the_start_is_no_hindrance() {
+fn links_down_from_the_start_do_not_matter() {
     let down = |link: &str| format!("[{{link = \"{link}\", at = \"0us\"}}]");
     let (host, fabric) = (down("H0-S0.0"), down("S0.0-S1.0"));
     for failure in [&host, &fabric] {

@@ -45,7 +45,7 @@ fn term(sizing: &Sizing, name: &str) -> u64 {
 
 /// Huang et al. 2024, section VI-B: 286 MB (binary) at 600 km and 400 Gbps; II: 9.5 MB at 80 km, 100 Gbps.
 #[test]
-fn one_bdp_is_what_the_paper_says() {
+fn one_bdp_is_that_of_the_paper() {
     let far = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1);
     assert_eq!(term(&far, "cable, both ways"), 300_000_000);
     assert_eq!((300_000_000.0 / MIB).floor(), 286.0);
@@ -65,7 +65,7 @@ fn the_testbed_has_a_bdp_and_three_slots_of_5_us() {
 
 /// Section V: 7,813 quanta for 10 us at 400 Gbps; a slot of 65,535 quanta carries 4 MiB.
 #[test]
-fn slots_have_as_many_quanta_as_the_paper_says_and_no_more_than_fit() {
+fn slots_have_the_quanta_of_the_paper_and_no_more_than_fit() {
     let s = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1);
     let quanta: Vec<u64> = s.thresholds.iter().filter(|f| f.unit == Unit::Quanta).map(|f| f.value).collect();
     assert_eq!(quanta[0], 7_813);
@@ -117,7 +117,7 @@ fn bifrostx_needs_one_buffer_for_all_priorities() {
 
 /// Section IV-C.3: 64 B every 10 us are 0.05% of 100 Gbps.
 #[test]
-fn a_frame_per_slot_costs_what_the_paper_says() {
+fn a_frame_per_slot_has_the_cost_of_the_paper() {
     let s = bifrost::sizing(&link(100, 80), &slots(10 * MICROSECOND), 3);
     assert_eq!(s.control.bytes_per_second(), 6_400_000);
     assert_eq!(format!("{:.4}", 100.0 * s.control.share(100_000_000_000)), "0.0512");
@@ -225,7 +225,7 @@ fn portfc_xon_is_two_thirds_of_xoff() {
 
 /// A link may idle if fewer bytes wait at X_on than leave until a RESUME has brought more; PortFC has one priority.
 #[test]
-fn portfc_says_when_a_link_may_idle_and_what_it_does_not_count() {
+fn portfc_notes_idle_links_and_uncounted_bytes() {
     let link = link(100, 1);
     let of = |xoff, priorities| {
         portfc::sizing(&link, &portfc::Ask { xoff, others: 3, response_time: 0, priorities })
@@ -245,7 +245,7 @@ fn portfc_says_when_a_link_may_idle_and_what_it_does_not_count() {
 }
 
 #[test]
-fn bifrost_says_when_a_slot_is_no_longer_than_its_margin() {
+fn bifrost_notes_a_slot_no_longer_than_its_margin() {
     let link = link(100, 80);
     let of_slot = 125_000;
     let says = |margin_us: Time| {

@@ -71,7 +71,7 @@ fn a_smaller_one_from_elsewhere() {
 
 /// A flow that waits does not stop a third one: the list is walked to its end.
 #[test]
-fn what_is_free_is_used() {
+fn free_hosts_are_used() {
     let traffic = flow(0, 7, "10kB", "0us") + &flow(0, 6, "20kB", "0us") + &flow(1, 6, "30kB", "0us");
     for rule in RULES {
         let plan = plan(&star(rule, &traffic));

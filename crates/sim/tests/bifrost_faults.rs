@@ -50,7 +50,7 @@ fn a_long_link_that_fails_begins_afresh() {
 /// Frames that are lost: Bifrost's peer goes on for a slot that F does not count, BifrostX's
 /// peer stops for one. Every flow ends all the same.
 #[test]
-fn lost_frames_stop_nobody_for_ever() {
+fn lost_frames_stop_no_flow_permanently() {
     for scheme in ["bifrost", "bifrostx"] {
         let loss = "[[loss]]\nlink=\"M-N\"\nrate=0.01\n";
         let plan = plan(&sites(scheme, loss));
@@ -66,7 +66,7 @@ fn lost_frames_stop_nobody_for_ever() {
 /// Flows that each take three of four long links of a ring deadlock under PFC with a shallow threshold at
 /// once. A scheme that counts bytes in flight slows its peers before buffers are full, and continues.
 #[test]
-fn a_ring_that_locks_up_under_pfc_goes_on() {
+fn a_ring_that_deadlocks_under_pfc_continues() {
     for scheme in ["pfc", "bifrost", "bifrostx"] {
         let hosts: Vec<String> = (0..4).map(|i| format!("\"H{i}\"")).collect();
         let switches: Vec<String> = (0..4).map(|i| format!("\"S{i}\"")).collect();
@@ -104,7 +104,7 @@ fn a_ring_that_locks_up_under_pfc_goes_on() {
 /// One priority fills the buffer that two share and stops; the other one drains, and is granted the rest.
 /// Both have equal rights to it.
 #[test]
-fn priorities_share_what_either_of_them_leaves() {
+fn priorities_share_their_unused_bytes() {
     for leftover in ["pooled", "reserved"] {
         let text = format!(
             "[topology]\nkind=\"custom\"\nhosts=[\"A1\",\"A2\",\"B\"]\nswitches=[\"M\",\"N\"]\nlinks=[\n\

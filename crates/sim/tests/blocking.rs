@@ -121,7 +121,7 @@ fn three_switches_to_the_picosecond() {
 /// The same with B on its path to the last switch: it waits in the same queues, for the port next to its own,
 /// and is also a victim. On its path to X it is not.
 #[test]
-fn the_way_decides_and_not_the_queue() {
+fn the_path_decides_and_not_the_queue() {
     let to = |host: &str, at: &str| {
         let text = LINE
             .replace("{a=\"S1\", b=\"Y\"", &format!("{{a=\"{at}\", b=\"Y\""))

@@ -137,7 +137,7 @@ proptest! {
     /// that direction, too (six of 12,000 rings): then each queue of the ring waits, the other path of each
     /// packet is paused, and the scheme finds the deadlock repeatedly and reports that nothing moved.
     #[test]
-    fn other_ways_end_deadlocks(ring in rings()) {
+    fn other_paths_end_deadlocks(ring in rings()) {
         let plan = plan(&ring.text("loop-breaker", ""));
         let outcome = run(&plan);
         prop_assert!(outcome.drops.is_empty());
@@ -179,7 +179,7 @@ fn mesh(n: usize, scheme: &str) -> String {
 
 /// There another path is at most one link longer.
 #[test]
-fn a_mesh_has_other_ways() {
+fn a_mesh_has_other_paths() {
     for n in 4..7 {
         let plan = plan(&mesh(n, "loop-breaker"));
         let outcome = run(&plan);
@@ -267,7 +267,7 @@ fn a_queue_outside_of_the_loop_does_not_hide_it() {
 
 /// Messages are lost as any frame is; the next poll sends others.
 #[test]
-fn lost_probes_cost_time_alone() {
+fn lost_probes_cost_only_time() {
     let starts = vec![0; 4];
     let ring = Ring { switches: 4, reach: 3, starts, xoff: 20, seed: 3, period: 50, latency: 10 };
     for scheme in ["loop-breaker", "deadlock-breaker"] {

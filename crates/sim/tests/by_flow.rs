@@ -243,7 +243,7 @@ fn ring(control: &str) -> (Plan, Outcome) {
 }
 
 #[test]
-fn colliding_flows_lock_up_around_a_ring_and_queues_of_their_own_do_not() {
+fn colliding_flows_deadlock_around_a_ring_and_separate_queues_do_not() {
     let (plan, outcome) = ring("scheme = \"bfc\"\nqueues = 2");
     assert_eq!(outcome.stop, Stop::Starved);
     let deadlock = outcome.deadlock.expect("one queue for all");
@@ -267,7 +267,7 @@ fn colliding_flows_lock_up_around_a_ring_and_queues_of_their_own_do_not() {
 
 /// A host that stops reading holds the queues of its flows, and no deadlock is seen.
 #[test]
-fn who_waits_for_a_host_that_does_not_read_is_told() {
+fn flows_that_wait_for_a_host_that_does_not_read_are_reported() {
     let text = format!(
         "{FABRIC}[flow_control]\nscheme = \"bfc\"\n[run]\nduration = \"400us\"\n[host]\nbuffer = \"64MB\"\n\
          [[slow_receiver]]\nhost = \"H8\"\nstall_from = \"1us\"\nstall_until = \"1s\"\n\

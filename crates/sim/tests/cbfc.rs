@@ -133,7 +133,7 @@ fn twelve_bits_reach_a_kilometre_at_100_gbps() {
 }
 
 #[test]
-fn credit_that_never_ran_out_is_told() {
+fn credit_that_never_ran_out_is_reported() {
     let said = |keys: &str| {
         let plan = plan(&link(1_000, "100us", keys, ""));
         let outcome = run(&plan);
@@ -189,7 +189,7 @@ fn a_ring_without_credit_is_a_deadlock_and_is_named() {
 
 /// A network whose hosts relay deadlocks under credit as it does under PFC.
 #[test]
-fn a_bcube_locks_up() {
+fn a_bcube_deadlocks() {
     let text = "[topology]\nkind = \"ndc\"\nn = 4\nk = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
         [flow_control]\nscheme = \"cbfc\"\nbuffer = \"6bdp\"\nupdate = \"2us\"\n\
         [[traffic]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.6\n\
@@ -210,7 +210,7 @@ fn a_bcube_locks_up() {
 /// Lost frames, of data and credit, lose no credit permanently: all data arrives, and a link that fails
 /// begins anew.
 #[test]
-fn losses_and_failures_leave_no_credit_behind() {
+fn losses_and_failures_lose_no_credit() {
     for (faults, response) in [
         ("[[loss]]\nlink = \"S0.0-S0.1\"\nrate = 0.05\n", 0),
         ("[[loss]]\nlink = \"S0.0-S0.1\"\nrate = 0.05\n", 700),
@@ -358,7 +358,7 @@ proptest! {
     /// Without an end: everything completes and the oracle was silent, or it fired and then the
     /// run starves.
     #[test]
-    fn the_oracle_fires_exactly_when_something_stands_for_ever(
+    fn the_oracle_reports_exactly_the_permanent_pauses(
         n in 3usize..6, reach in 1usize..4, buffer in 2u64..100, update in 200u64..400_000, seed in 0u64..1_000,
     ) {
         let text = ring(n, reach.min(n - 1), &format!("buffer = \"{buffer}kB\"\nupdate = \"{update}ns\"\n"))

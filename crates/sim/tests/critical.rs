@@ -71,7 +71,7 @@ fn alone() -> Vec<(Leg, String, Part, Option<String>, f64)> {
 }
 
 #[test]
-fn a_packet_alone_is_sent_and_propagates() {
+fn a_single_packet_is_sent_and_propagates() {
     let (plan, shares) = star(&flow("H0", "H1", "938B", ""));
     assert_eq!(of(&plan, &shares, 0), alone());
     assert_eq!(shares.iter().map(|s| s.time).sum::<u64>(), plan.flows[0].ideal);

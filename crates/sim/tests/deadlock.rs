@@ -27,7 +27,7 @@ fn ring(n: usize, reach: usize, size: &str, control: &str) -> String {
 const TIGHT: &str = "[flow_control]\nscheme = \"pfc\"\nxoff = \"20kB\"\nxon = \"10kB\"\n";
 
 #[test]
-fn a_ring_of_three_locks_up_and_the_cycle_is_named() {
+fn a_ring_of_three_deadlocks_and_the_cycle_is_named() {
     let plan = plan(&ring(3, 2, "10MB", TIGHT));
     let outcome = run(&plan);
     assert_eq!(outcome.stop, Stop::Starved);
@@ -53,7 +53,7 @@ fn a_ring_of_three_locks_up_and_the_cycle_is_named() {
 
 /// It can only be ended from outside.
 #[test]
-fn a_failed_link_ends_it_and_that_is_told() {
+fn a_failed_link_ends_it_and_that_is_reported() {
     let failing = "[[failure]]\nlink = \"S0.1-S0.2\"\nat = \"1ms\"\nuntil = \"2ms\"\n";
     let plan = plan(&(ring(3, 2, "10MB", TIGHT) + failing + "[run]\nduration = \"3ms\"\n"));
     let deadlock = run(&plan).deadlock.expect("as above");
@@ -98,7 +98,7 @@ proptest! {
     /// silent, or it fired, and then its ports are paused for ever and the run
     /// starves.
     #[test]
-    fn it_fires_exactly_when_something_stands_for_ever(
+    fn it_reports_exactly_the_permanent_pauses(
         n in 3usize..6, reach in 1usize..4, kilobytes in 20u64..3_000, xoff in 5u64..100, gap in 1u64..60,
         seed in 0u64..1_000, incast in 1u32..4, dynamic in any::<bool>(),
     ) {
@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn the_example_locks_up_under_pfc_and_not_without() {
+fn the_example_deadlocks_under_pfc_and_not_without() {
     let text =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/bcube-deadlock.toml"))
             .expect("the example exists");

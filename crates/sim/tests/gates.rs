@@ -123,7 +123,7 @@ fn the_broadcast_begins_with_the_last_push() {
 }
 
 #[test]
-fn moe_answers_with_what_it_got() {
+fn moe_returns_the_bytes_that_it_received() {
     let text = star(
         6,
         "[[traffic]]\nkind = \"moe\"\nexperts = 2\nweights = [3, 1]\ntokens = 50\ntoken_size = \"1kB\"\nrounds = 2\ngroups = 2\nphase = \"20us\"\ncompute = \"1us\"\ngap = \"2us\"\n",
@@ -152,7 +152,7 @@ fn moe_answers_with_what_it_got() {
 }
 
 #[test]
-fn a_run_that_ends_before_says_what_never_started() {
+fn a_run_that_ends_before_names_flows_that_never_started() {
     let rest = "[[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"800kB\"\n[run]\nduration = \"30us\"\n";
     let plan = plan(&star(8, rest));
     let outcome = run(&plan);

@@ -97,7 +97,7 @@ fn the_window_bounds_what_is_in_flight() {
 /// The receiver does not read for longer than both timeouts, twice: packets are not lost, only late, and the
 /// timeouts are reported as spurious.
 #[test]
-fn timeouts_for_nothing_are_counted() {
+fn timeouts_in_vain_are_counted() {
     let plan = plan(
         "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 1\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n\
          [transport]\nkind = \"irn\"\n[[slow_receiver]]\nhost = \"H1\"\nstall_from = \"10us\"\nstall_until = \"1ms\"\n\

@@ -70,7 +70,7 @@ fn one_trigger_finds_the_deadlock_at_once() {
 }
 
 #[test]
-fn packets_are_dropped_and_sent_again() {
+fn packets_are_dropped_and_retransmitted() {
     for n in 3..=7 {
         let plan = plan(&one_trigger(n, ""));
         let outcome = run(&plan);

@@ -52,7 +52,7 @@ fn spraying_divides_packets_as_fair_dice_do() {
 }
 
 #[test]
-fn a_flow_has_one_way_under_ecmp_and_packets_in_order() {
+fn a_flow_has_one_path_under_ecmp_and_packets_in_order() {
     let plan = plan(&fabric(1, 5, "100Gbps", "", &flow("H0", "H1", "20MB")));
     let outcome = run(&plan);
     assert_eq!(packets(&outcome, &uplinks(&plan, 1)).iter().filter(|&&c| c > 0).count(), 1);
@@ -196,7 +196,7 @@ fn plb_leaves_a_hot_path_and_stays_where_there_is_none() {
 }
 
 #[test]
-fn plb_waits_for_so_many_congested_rounds() {
+fn plb_waits_for_the_given_number_of_congested_rounds() {
     // The packets that the second flow, the only one of its host, sends before it moves.
     let before = |forced: u32| {
         let plan = plb(forced, "");
@@ -302,7 +302,7 @@ fn all_combinations_deliver_everything_and_do_not_depend_on_threads() {
 /// A packet at an edge switch may come over any aggregation and core switch, so the congested last hop of the
 /// incast is on all of its paths or on none.
 #[test]
-fn the_oracle_calls_victim_who_cannot_have_been_the_cause() {
+fn victims_of_the_oracle_cannot_have_been_the_cause() {
     for kind in ["spray", "drill"] {
         let plan = plan(&format!(
             "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{rate=\"100Gbps\", delay=\"1us\"}}\n\
@@ -363,7 +363,7 @@ fn spread_packets_follow_failures() {
 
 /// A link that fails before the first packet, and never recovers, gives the results of a network without it.
 #[test]
-fn what_is_down_from_the_beginning_is_not_there() {
+fn links_down_from_the_beginning_do_not_exist() {
     let text = |links: &str, rest: &str| {
         format!(
             "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"X\", \"Y\", \"P\", \"Q\", \"R\"]\n\

@@ -123,12 +123,12 @@ fn random_networks(cases: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_hundred_random_networks_lose_nothing_and_never_lock_up() {
+fn a_hundred_random_networks_lose_nothing_and_never_deadlock() {
     random_networks(0..100);
 }
 
 #[test]
-fn another_hundred_random_networks_lose_nothing_and_never_lock_up() {
+fn another_hundred_random_networks_lose_nothing_and_never_deadlock() {
     random_networks(100..200);
 }
 
@@ -267,7 +267,7 @@ fn the_sum_of_the_forwarding_queues_has_victims_by_the_root() {
 /// Where the two layers differ in rate a relay may be fed faster than it is served, and then its queue has no
 /// limit.
 #[test]
-fn unequal_rates_are_said_to_have_no_bound() {
+fn unequal_rates_are_reported_without_a_bound() {
     let text = "[topology]\nkind = \"rail-only\"\nn = 4\ndomain_link = { rate = \"160Gbps\", delay = \"1us\" }\n\
          rail_link = { rate = \"100Gbps\", delay = \"1us\" }\n[flow_control]\nscheme = \"portfc\"\n\
          [[traffic]]\nkind = \"incast\"\nfan_in = 8\nsize = \"1MB\"\n[transport]\nrto = \"1s\"\n";

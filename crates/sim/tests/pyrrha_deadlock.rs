@@ -69,7 +69,7 @@ fn at<'o>(plan: &Plan, outcome: &'o Outcome, name: &str) -> Option<&'o RootsAtPo
 }
 
 #[test]
-fn pfc_and_bfc_lock_up_in_both_figures() {
+fn pfc_and_bfc_deadlock_in_both_figures() {
     let bfc = [("flow_control.scheme", "bfc"), ("flow_control.queues", "2")];
     for text in [one_flow(), three_flows()] {
         for scheme in [&[("flow_control.scheme", "pfc")][..], &bfc] {
@@ -85,7 +85,7 @@ fn pfc_and_bfc_lock_up_in_both_figures() {
 }
 
 #[test]
-fn one_flow_that_goes_round_does_not_lock_pyrrha_up() {
+fn one_looping_flow_does_not_deadlock_pyrrha() {
     for organisation in ["hiq", "single-tier"] {
         let (plan, outcome) = figure(&one_flow(), &pyrrha(organisation));
         assert!(outcome.deadlock.is_none() && outcome.waiting.is_empty(), "{organisation}");

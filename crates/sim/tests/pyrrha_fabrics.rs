@@ -244,7 +244,7 @@ fn without_soft_merging_packets_are_reordered() {
 
 /// A link between switches fails, and comes back; routes follow.
 #[test]
-fn after_failures_nobody_stays_paused() {
+fn after_failures_no_queue_stays_paused() {
     let mut sums = Sums::default();
     for case in 0..80 {
         let mut random = Stream::new(case, "failures", 0);

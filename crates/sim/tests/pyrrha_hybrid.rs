@@ -52,7 +52,7 @@ fn is_legacy(plan: &Plan, names: &[&str], port: u32) -> bool {
 /// A spine, or the rack of the receiver, supports only PFC: on its links whole priorities are paused, on all
 /// others queues of roots, and no packet is lost.
 #[test]
-fn each_link_is_paused_in_the_way_that_both_of_its_ends_know() {
+fn each_link_has_the_pauses_that_both_ends_support() {
     for (seed, name) in (1..=5).flat_map(|seed| [(seed, "S1.0"), (seed, "S0.0")]) {
         let legacy = format!(r#"{{ switches = ["{name}"], alpha = 0.02 }}"#);
         let seed = seed.to_string();
@@ -84,7 +84,7 @@ fn is_own(plan: &Plan, name: &str, port: u32) -> bool {
 
 /// Where no switch knows Pyrrha, it is PFC, to the picosecond; and so say the oracles.
 #[test]
-fn without_a_switch_that_knows_it_pyrrha_is_pfc() {
+fn without_a_switch_that_supports_it_pyrrha_is_pfc() {
     for seed in ["1", "2", "3"] {
         let all = r#"{ switches = ["S0.0", "S0.1", "S0.2", "S1.0", "S1.1"] }"#;
         let hybrid = common::plan_with(FABRIC, &[("flow_control.legacy", all), ("run.seed", seed)]);
@@ -128,7 +128,7 @@ fn legacy(switches: &[usize], more: &str) -> String {
 /// A ring of switches that all support only PFC deadlocks as it does under PFC: at the same time, in the same
 /// cycle, with the same flows.
 #[test]
-fn a_ring_that_knows_pfc_alone_locks_up_as_under_pfc() {
+fn a_ring_that_supports_only_pfc_deadlocks_as_under_pfc() {
     for (n, reach) in [(3, 2), (4, 2), (4, 3)] {
         let hybrid = common::plan(&ring(n, reach, "10MB", &legacy(&(0..n).collect::<Vec<_>>(), "")));
         let pfc = common::plan(&ring(n, reach, "10MB", "scheme = \"pfc\"\nalpha = 0.25\n"));
@@ -145,7 +145,7 @@ fn a_ring_that_knows_pfc_alone_locks_up_as_under_pfc() {
 /// The oracle reports a deadlock of a ring if, and only if, something in it is paused permanently, for any
 /// switches that support only PFC.
 #[test]
-fn it_fires_exactly_when_something_stands_for_ever() {
+fn it_reports_exactly_the_permanent_pauses() {
     let mut seen = [0, 0];
     let mut mixed = 0;
     for case in 0..240u64 {

@@ -41,7 +41,7 @@ fn standing(outcome: &Outcome) -> usize {
 /// queue longer. A lost RESUME stops the flow permanently, because no packet remains that could cause another
 /// pause and resume. There is no other case.
 #[test]
-fn a_lost_resume_holds_its_flows_for_good() {
+fn a_lost_resume_stops_its_flows_permanently() {
     let (mut done, mut stuck, mut longer) = (0, 0, 0);
     let peak = |outcome: &Outcome| *outcome.buffer_peaks.iter().max().expect("buffers");
     let (_, lossless) = checked(&line(0, "A-S", "S", 1e-12));

@@ -49,7 +49,7 @@ fn told(plan: &Plan, outcome: &Outcome, flow: usize, slow: &str) -> (Option<u64>
 /// another path by the same first port: it does not wait any more, although the root persists for
 /// milliseconds.
 #[test]
-fn a_queue_pair_that_waits_for_a_root_goes_on_when_its_route_leads_elsewhere() {
+fn a_queue_pair_that_waits_for_a_root_continues_on_another_route() {
     let links = [("A", "B"), ("B", "C"), ("C", "D"), ("A", "E"), ("E", "F"), ("F", "G"), ("G", "D")];
     let text = network("ABCDEFG", "acd", &links, ("B", "C"))
         + &flow("a", "1MB")
@@ -67,7 +67,7 @@ fn a_queue_pair_that_waits_for_a_root_goes_on_when_its_route_leads_elsewhere() {
 /// the new one leads by the other switch the flow goes on at once, and where it does not
 /// it waits.
 #[test]
-fn a_queue_pair_with_another_label_goes_on() {
+fn a_queue_pair_with_another_label_continues() {
     let links = [("A", "P"), ("A", "Q"), ("P", "D"), ("Q", "D")];
     let mut seen = [0; 2];
     for seed in 1..40 {

@@ -40,7 +40,7 @@ fn line(relay: &str) -> String {
 /// from 980 to 1060, packet 11 from 1060 to 1140, and packet 12 from 1140 to 1220,
 /// when the pause takes effect), so that its account stays under 5 kB.
 #[test]
-fn a_pause_goes_on_at_once_and_so_does_its_end() {
+fn a_pause_is_passed_on_at_once_and_so_is_its_end() {
     let plan_of = |relay: &str| plan(&line(relay));
     let blind = plan_of("blind");
     let outcome = run(&blind);
@@ -82,7 +82,7 @@ fn opposite(relay: &str) -> String {
 /// PortFC's Figure 5: with blind relays two opposite flows that end at hosts close a cycle, with accounts
 /// they do not.
 #[test]
-fn two_opposite_flows_lock_up_blind_relays_only() {
+fn two_opposite_flows_deadlock_only_blind_relays() {
     let blind = plan(&opposite("blind"));
     let outcome = run(&blind);
     assert_eq!(outcome.stop, Stop::Starved);

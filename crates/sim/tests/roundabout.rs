@@ -320,7 +320,7 @@ fn any_one_control_frame_is_lost() {
 /// Without a pause it is PFC, byte for byte. The same holds with pauses while no frame is sent that PFC would
 /// not send: probes lie in the padding of its own. The counters have the bytes of the other frames.
 #[test]
-fn what_differs_from_pfc_is_what_its_frames_add() {
+fn only_the_bytes_of_its_frames_differ_from_pfc() {
     let (mut quiet, mut paused, mut more) = (0, 0, 0);
     for seed in 0..60 {
         let (load, xoff) = (1 + seed % 8, 20 + 20 * (seed % 7));

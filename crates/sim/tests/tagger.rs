@@ -151,7 +151,7 @@ fn ring(n: usize, reach: usize, control: &str) -> String {
 /// By hop as many tags as switches on a route; by bounce two, because clockwise routes turn up again only at
 /// the switch with the lowest number.
 #[test]
-fn rings_do_not_lock_up() {
+fn rings_do_not_deadlock() {
     for (n, reach) in [(3, 2), (5, 2), (5, 3)] {
         let pfc = plan(&ring(n, reach, ""));
         assert_eq!(run(&pfc).stop, Stop::Starved);
@@ -214,7 +214,7 @@ fn relays_count_one_tag_for_each_switch() {
 /// Any topology, either rule, links that fail during the run: no deadlock, drops only by failures, and
 /// threads change nothing.
 #[test]
-fn nothing_locks_up_whatever_the_topology() {
+fn no_topology_deadlocks() {
     let mut grown = 0;
     for seed in 0..24 {
         let mut random = Stream::new(seed, "scenario", 0);

@@ -108,7 +108,7 @@ fn queues_swing_as_in_the_analysis_and_flows_share_the_link() {
 /// Each ACK reports its own packet: the number of marked ACKs equals that of marked packets. Without marks
 /// everything is as with NewReno.
 #[test]
-fn acks_tell_of_each_marked_packet() {
+fn acks_report_each_marked_packet() {
     let text = |kind: &str, k: u32| {
         format!(
             "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 9\nlink = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\

@@ -40,7 +40,7 @@ fn every_permutation_completes() {
 }
 
 #[test]
-fn a_flow_between_datacenters_takes_what_arithmetic_says() {
+fn a_flow_between_datacenters_takes_the_computed_time() {
     let plan = plan(&format!(
         "[topology]\nkind = \"dci\"\nk = 4\nlink = {LINK}\nlong_link = {{ rate = \"400Gbps\", length = \"600km\" }}\n\
          [switch]\nbuffer = \"400MB\"\n[transport]\nrto = \"20ms\"\n\
@@ -56,7 +56,7 @@ fn a_flow_between_datacenters_takes_what_arithmetic_says() {
 
 /// If a failed link leaves no path in dimension order, packets go around it.
 #[test]
-fn dimension_order_goes_round_a_failed_link() {
+fn dimension_order_avoids_a_failed_link() {
     let plan = plan(
         "[topology]\nkind = \"torus-2d\"\nwidth = 4\nheight = 4\nhosts_per_switch = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
          [routing]\nkind = \"dimension-order\"\n[[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\n\

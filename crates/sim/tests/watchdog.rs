@@ -56,7 +56,7 @@ fn found(params: &WatchdogParams, port: u32, from: u64) -> u64 {
 }
 
 #[test]
-fn what_waits_for_ever_is_dropped_and_everything_finishes() {
+fn permanently_paused_packets_are_dropped_and_everything_finishes() {
     let text = ring(3, 2, "2MB", WATCHED);
     let bare = run(&plan_with(&text, &[("flow_control.scheme", "pfc")]));
     assert_eq!(bare.stop, Stop::Starved);
@@ -155,7 +155,7 @@ fn hosts_that_relay_watch_and_plain_ones_do_not() {
 }
 
 #[test]
-fn let_go_they_overrun_their_peers_and_nobody_else_loses_anything() {
+fn forwarded_packets_overrun_their_peers_and_no_other_packet_is_lost() {
     let text = ring(3, 2, "2MB", WATCHED) + "[run]\nseed = 3\n";
     let outcome = run(&plan_with(&text, &[("flow_control.action", "forward")]));
     assert_eq!(outcome.stop, Stop::AllDone);
@@ -230,7 +230,7 @@ proptest! {
     /// Rings that deadlock, and hosts that relay, with a watchdog of microseconds: all losses are its drops,
     /// every storm comes at a poll, and everything is the same over threads. Dropped, all flows finish.
     #[test]
-    fn it_drops_what_it_means_to_and_no_other_packet(
+    fn it_drops_only_the_intended_packets(
         n in 3usize..6, kilobytes in 200u64..2_000, seed in 0u64..1_000, action in 0usize..3,
         detection in 60u64..400, restoration in 60u64..400, poll in 5u64..60, relays in any::<bool>(),
         blind in any::<bool>(), fails in any::<bool>(),

@@ -79,7 +79,7 @@ fn fct(outcome: &Outcome, flow: usize) -> u64 {
 
 /// Without other traffic a flow waits for its RTS slot, the pipeline, and its cells: to the picosecond.
 #[test]
-fn a_flow_alone_takes_what_the_slots_say() {
+fn a_single_flow_takes_the_time_of_its_slots() {
     // H5 is at position 1 of its rack, H10 at position 2.
     let keys = "in_phase = true\ndelay = \"15us\"";
     for cells in [5, 16, 17, 40] {
@@ -173,7 +173,7 @@ fn between_pods_there_are_two_rounds() {
 
 /// Small flows that go at once arrive at once in an empty pod, and copies do no harm.
 #[test]
-fn an_optimistic_flow_alone_takes_the_way_and_its_rts() {
+fn a_single_optimistic_flow_takes_the_path_and_its_rts() {
     let plan = plan(&scenario(POD, "in_phase = true", &flow(4, 10, "1500B")));
     let outcome = run_all(&plan);
     // The RTS of position 0, a cell, the slots of position 2, and two cells.
@@ -216,7 +216,7 @@ fn optimistic_cells_leave_all_else_as_it_is() {
 /// Equations 6 and 7 (§IV-B.3): only unscheduled cells, both lost when they meet; and beside them the rule
 /// that the first one wins.
 #[test]
-fn unscheduled_cells_arrive_as_often_as_the_model_says() {
+fn unscheduled_cells_arrive_as_often_as_in_the_model() {
     let share = |k: u32, g: f64, collision: &str| {
         let m = k / 2;
         let text = scenario(

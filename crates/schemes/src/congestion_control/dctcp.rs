@@ -172,7 +172,7 @@ mod tests {
 
     /// An ACK that acknowledges nothing new, and one for several packets.
     #[test]
-    fn packets_count_not_answers() {
+    fn packets_count_not_acks() {
         let mut s = Sender::new(100_000_000_000);
         s.on_answer(&PARAMS, Answer { acknowledged: 2, next: 10, marked: false });
         // Of the packets up to 12, a marked ACK acknowledges 3.

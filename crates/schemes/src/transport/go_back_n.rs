@@ -148,7 +148,7 @@ mod tests {
     /// Random loss, in both directions, of a connection with one packet in each
     /// direction per step: everything arrives once and in order.
     #[test]
-    fn whatever_is_lost_everything_arrives_in_order() {
+    fn for_any_losses_everything_arrives_in_order() {
         for seed in 0..200 {
             let mut random = Stream::new(seed, "loss", 0);
             let total = 1 + random.below(40) as u32;

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_lost_is_repeated() {
+    fn only_lost_packets_are_retransmitted() {
         let (mut n, mut r) = (numbers(20, 8), Recovery::default());
         assert_eq!(send_all(&mut n, &mut r).len(), 8);
         // 0 arrived; 1 and 3 are lost; 2, 4, 5 arrived.
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_repeats_the_first_packet_and_what_a_sack_tells_of() {
+    fn a_timeout_retransmits_the_first_packet_and_the_losses_before_a_sack() {
         let (mut n, mut r) = (numbers(20, 6), Recovery::default());
         assert!(!r.on_timeout(&mut n), "nothing in flight");
         send_all(&mut n, &mut r);
@@ -343,7 +343,7 @@ mod tests {
     /// A burst that is lost completely: the first packet is retransmitted after the timeout, and the new
     /// packet that its ACK permits reports the others.
     #[test]
-    fn a_lost_burst_is_found_by_the_packet_behind_it() {
+    fn a_lost_burst_is_found_by_the_packet_after_it() {
         let (mut n, mut r) = (numbers(20, 4), Recovery::default());
         send_all(&mut n, &mut r);
         assert!(r.on_timeout(&mut n));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_receiver_delivers_once_and_says_what_it_has() {
+    fn the_receiver_delivers_once_and_reports_its_packets() {
         let mut receiver = Receiver::default();
         use Reply::{Ack, Nack};
         let replies: Vec<_> = [0, 2, 2, 4, 1, 3, 0, 5]
@@ -404,7 +404,7 @@ mod tests {
     /// the end all of them; the window is kept; no packet is repeated that the sender knows to have arrived;
     /// and a useless retransmission is distinguished from a needed one.
     #[test]
-    fn whatever_happens_on_the_way_everything_arrives_once() {
+    fn for_any_path_everything_arrives_once() {
         let mut recoveries = 0;
         for seed in 0..400 {
             let mut random = Stream::new(seed, "test", 0);

@@ -258,7 +258,7 @@ mod tests {
         /// YAPS's rule grants the same flows, and flows that have lost only their destination continue beside
         /// them.
         #[test]
-        fn who_loses_its_destination_goes_on(steps in prop::collection::vec(step(), 1..120)) {
+        fn a_flow_that_loses_its_destination_continues(steps in prop::collection::vec(step(), 1..120)) {
             let mut bench = Bench::new(Rule::Srpt);
             for step in &steps {
                 bench.step(step);
@@ -277,7 +277,7 @@ mod tests {
 
     /// A long flow loses its destination to a short one from elsewhere: YAPS lets both send.
     #[test]
-    fn two_sources_send_to_one_host_in_yaps_alone() {
+    fn two_sources_send_to_one_host_only_under_yaps() {
         for (rule, senders) in [(Rule::Srpt, vec![0, 1]), (Rule::SrptStrict, vec![1])] {
             let mut bench = Bench::new(rule);
             bench.begins(0, 2, 10);

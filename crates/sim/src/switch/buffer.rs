@@ -351,7 +351,7 @@ mod tests {
 
     /// The last byte of the memory is used, and none beyond it, even if the headroom has more room.
     #[test]
-    fn a_memory_holds_what_it_has() {
+    fn a_memory_holds_its_last_byte() {
         let mut memory = Memory::new(&plan::Buffer { total: 3_000, shared: 3_000 });
         let profile = profile(Limit::Static(1_000), 0, 50_000);
         let mut account = Account::default();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_enlarged_by_what_the_pool_has() {
+    fn an_account_is_enlarged_by_free_bytes_of_the_pool() {
         let mut memory = Memory::new(&plan::Buffer { total: 100_000, shared: 10_000 });
         let profile = profile(Limit::Static(5_000), 1_000, 3_000);
         let mut account = Account::default();
@@ -420,7 +420,7 @@ mod tests {
 
     /// A dynamic limit is alpha times the free bytes, and its cap at most.
     #[test]
-    fn a_dynamic_limit_shares_what_is_free() {
+    fn a_dynamic_limit_shares_the_free_bytes() {
         let half = |cap| Limit::Dynamic { alpha_q16: 1 << 15, cap };
         assert_eq!(Memory::share(half(u64::MAX), 1_000), 500);
         assert_eq!(Memory::share(half(300), 1_000), 300);

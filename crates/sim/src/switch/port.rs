@@ -272,7 +272,7 @@ mod tests {
 
     /// Two lanes, the first one strictly before the second.
     #[test]
-    fn relayed_packets_come_before_or_behind_the_hosts_own() {
+    fn relayed_packets_come_before_or_after_the_hosts_own() {
         let lanes = [(0, 1_000), (1, 1_000)];
         for (relay, winner) in [(RelayOrder::First, 2), (RelayOrder::Last, 4)] {
             let discipline = Discipline::new(&lanes, relay);

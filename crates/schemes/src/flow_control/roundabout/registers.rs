@@ -367,7 +367,7 @@ mod tests {
     /// A queue that does not pause has received a triplet with the smallest number, and its end. As printed,
     /// it keeps it, and sends it when it pauses.
     #[test]
-    fn a_queue_that_does_not_pause_forgets_what_was_resumed() {
+    fn a_queue_that_does_not_pause_drops_resumed_triplets() {
         for (printed, said) in [(false, t(1, 50)), (true, t(9, 1))] {
             let printed = Printed { resume: printed, ..KEPT };
             let mut queue = Registers::default();
@@ -393,7 +393,7 @@ mod tests {
 
     /// A triplet is withdrawn and no other follows. As printed, upstream is left with none.
     #[test]
-    fn behind_an_invalidation_comes_the_queues_own_triplet() {
+    fn the_queues_own_triplet_follows_an_invalidation() {
         for (printed, said) in [(false, Some(Word::Pause(t(1, 50)))), (true, None)] {
             let printed = Printed { invalid: printed, ..KEPT };
             let mut queue = Registers::default();
@@ -430,7 +430,7 @@ mod tests {
     /// It resumes while it still waits for a queue with a better triplet, and pauses again. As printed, that
     /// triplet is lost.
     #[test]
-    fn what_stands_below_is_a_candidate() {
+    fn triplets_below_are_candidates() {
         for (printed, said) in [(false, t(9, 1)), (true, t(1, 60))] {
             let printed = Printed { below: printed, ..AS_READ };
             let mut queue = Registers::default();
@@ -470,7 +470,7 @@ mod tests {
     /// Downstream prefers a triplet of this queue itself, from a pause that is over, to its previous one. No
     /// active pause confirms that triplet any more.
     #[test]
-    fn what_downstream_says_no_longer_falls() {
+    fn withdrawn_triplets_of_downstream_are_dropped() {
         let mut queue = Registers::default();
         queue.send_pause(t(1, 50), empty(), &AS_READ);
         queue.peer_paused(t(9, 7), (1, 1), [t(9, 7)].into_iter(), &AS_READ);
@@ -484,7 +484,7 @@ mod tests {
 
     /// A probe that loses changes nothing, and no frame is sent. As printed, a frame is sent.
     #[test]
-    fn a_probe_that_loses_is_not_answered() {
+    fn a_probe_that_loses_gets_no_reply() {
         for printed in [false, true] {
             let mut queue = Registers::default();
             queue.send_pause(t(1, 5), empty(), &KEPT);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_numbers_are_told_apart() {
+    fn equal_numbers_are_distinguished() {
         for (own, other) in [(1, 2), (2, 1)] {
             let mut queue = Registers::default();
             queue.send_pause(t(own, 5), empty(), &AS_READ);

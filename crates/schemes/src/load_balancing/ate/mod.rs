@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_at_the_end_of_a_window_belongs_to_the_next() {
+    fn bytes_at_the_end_of_a_window_belong_to_the_next() {
         let p = params(Update::OneSided);
         let mut w = weight(Update::OneSided);
         w.sent(&p, 0, 150_000);

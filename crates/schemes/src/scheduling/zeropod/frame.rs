@@ -439,7 +439,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_cut_off_is_refused(frame in prop_oneof![rts(), cell()], keep in 0.0..1.0f64) {
+        fn truncated_frames_are_refused(frame in prop_oneof![rts(), cell()], keep in 0.0..1.0f64) {
             let bytes = frame.emit(SOURCE, 0);
             if bytes.len() > 60 {
                 let keep = (bytes.len() as f64 * keep) as usize;

@@ -396,7 +396,7 @@ fn cores_are_those_that_have_room_and_are_meant_for_it() {
 /// Cores 0 and 4 come by aggregation switch 0, and rack 0 has one link from there. One after the other has
 /// it, and a host that sends to the rack, which has more to send, uses other paths.
 #[test]
-fn what_comes_from_cores_shares_links_with_what_stays_in_the_pod() {
+fn traffic_from_cores_shares_links_with_traffic_in_the_pod() {
     let epochs = |n: u64| n * 16 * 512;
     let demands = [
         (core_to_host(0, 1), epochs(10)),
@@ -483,7 +483,7 @@ fn equal_demands_take_turns() {
 
 /// The next demand of one host: the order determines it, and mice come first.
 #[test]
-fn who_comes_first_is_a_matter_of_the_order() {
+fn the_order_decides_the_first_demand() {
     let (small, large) = (host_to_host(0, 1), host_to_host(0, 2));
     let first = |order, seed, mice: &[(Target, u64)]| {
         let mut scheduler = scheduler(LARGE, Params { order, ..PAPER }, &[(large, 100_000), (small, 50_000)]);

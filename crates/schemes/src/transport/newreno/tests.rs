@@ -209,7 +209,7 @@ fn timeouts_double_and_begin_anew_with_one_packet() {
 
 /// Duplicates that the repeats after a timeout bring about are no loss (RFC 6582).
 #[test]
-fn duplicates_behind_a_timeout_open_no_recovery() {
+fn duplicates_after_a_timeout_open_no_recovery() {
     let mut end = End::new(1_000, PARAMS);
     end.send_all();
     assert_eq!(end.timeout(), [0]);
@@ -275,7 +275,7 @@ fn the_timer_runs_while_something_is_outstanding() {
 }
 
 #[test]
-fn the_receive_window_bounds_what_is_in_flight() {
+fn the_receive_window_bounds_the_packets_in_flight() {
     let mut end = End::new(1_000, NewRenoParams { receive_window: 12, ..PARAMS });
     end.send_all();
     let mut sent = 10;
@@ -295,7 +295,7 @@ fn the_receive_window_bounds_what_is_in_flight() {
 
 /// The receiver against a plain list of arrivals.
 #[test]
-fn the_receiver_knows_what_has_arrived() {
+fn the_receiver_records_all_arrivals() {
     for seed in 0..300 {
         let mut random = Stream::new(seed, "test", 0);
         let (total, spread) = (1 + random.below(200) as u32, 1 + random.below(60));
@@ -325,7 +325,7 @@ enum Wire {
 /// Random loss, reordering and duplication in both directions, and under DCTCP random
 /// marks: everything arrives, the windows are kept, and no mark makes a window larger.
 #[test]
-fn whatever_happens_on_the_way_everything_arrives() {
+fn for_any_path_everything_arrives() {
     let (mut recoveries, mut timeouts, mut reductions) = (0, 0, 0);
     for seed in 0..400 {
         let mut random = Stream::new(seed, "test", 0);
@@ -505,7 +505,7 @@ fn without_marks_it_is_newreno() {
 /// nothing more; those of later ones do. The same holds for a timeout, after which slow start continues
 /// despite such marks.
 #[test]
-fn what_a_loss_has_reduced_marks_do_not_reduce_again() {
+fn marks_do_not_reduce_the_window_again_after_a_loss() {
     let mut end = End::new(1_000, DCTCP);
     end.send_all();
     (0..3).for_each(|_| drop(end.hear(0, false)));
@@ -532,7 +532,7 @@ fn what_a_loss_has_reduced_marks_do_not_reduce_again() {
 /// The bytes in flight are reduced, even if cwnd has grown beyond them: by the receive window here. (The same
 /// holds if the sender's port is the bottleneck.)
 #[test]
-fn a_mark_reduces_what_is_in_flight() {
+fn a_mark_reduces_the_packets_in_flight() {
     let mut end = End::new(1_000, NewRenoParams { receive_window: 8, ..DCTCP });
     end.send_all();
     (1..100).for_each(|n| drop(end.ack(n)));
