@@ -209,7 +209,7 @@ impl<'p> Spread<'p> {
         }
     }
 
-    /// Forgets the last place.
+    /// Clears the last place.
     fn clear(&mut self) {
         for (port, _) in self.found.drain(..) {
             self.active[port as usize] = 0;

@@ -74,7 +74,7 @@ impl Certificate {
     /// Reads a certificate.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The error of the text.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let read: Self = serde_json::from_slice(text).map_err(|e| format!("it is not a certificate: {e}"))?;
         if read.format != FORMAT {

@@ -38,7 +38,7 @@ pub struct Edge {
     pub count: u64,
     /// Routes that reach `to` on another path.
     pub feeders: Vec<Through>,
-    /// A host passes the pause of `to` on to `from`, whatever the routes.
+    /// Whether a host passes the pause of `to` on to `from`, on all routes.
     pub passed_on: bool,
 }
 

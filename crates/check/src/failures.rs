@@ -153,8 +153,8 @@ pub struct Intact<'a> {
     pub order: &'a [Wait],
 }
 
-/// Whether a failure changes what packets do, and the waits under it if the order of the intact network does
-/// not hold for them.
+/// Whether a failure changes the steps of packets, and the waits under it if the order of the intact network
+/// does not hold for them.
 type Change = (bool, Option<Graph>);
 
 /// Examines every single failure, with packets of `lanes`. `under` returns the changes; `steady` returns the

@@ -148,7 +148,7 @@ pub struct CycleReport {
 /// An edge of a cycle by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EdgeReport {
-    /// Who waits …
+    /// The waiting queue …
     pub from: Entry,
     /// … for whom.
     pub to: Entry,
@@ -156,7 +156,7 @@ pub struct EdgeReport {
     pub closed_by: Vec<RouteReport>,
     /// How many flows do; 0 where all routes are checked, which are not counted.
     pub flows: u64,
-    /// Whether a host passes the pause on, whatever the routes.
+    /// Whether a host passes the pause on, on all routes.
     pub passed_on: bool,
 }
 
@@ -174,7 +174,7 @@ pub struct RouteReport {
     pub path: Vec<String>,
 }
 
-/// A report, and what belongs to it.
+/// A report, and its files.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     /// The report. A cycle has no witness yet.

@@ -73,7 +73,7 @@ pub struct Walks {
     pub upstream: Lists,
     /// By queue: the walks through it.
     pub through: Lists,
-    /// By port: the walks over it, whatever lane or queue they are in.
+    /// By port: the walks over it, in any lane or queue.
     pub over: Lists,
     /// By port: its queues.
     pub of_port: Lists,
@@ -212,7 +212,7 @@ impl Walks {
                 debug_assert!(all.walks.len() > first);
             }
         }
-        // A host that passes pauses on stops what comes in, whoever's packets there are.
+        // A host that passes pauses on stops all arriving packets.
         numbers.own.clear();
         let passed = passed_on(plan).into_iter();
         let passed = passed.map(|(from, to)| (numbers.number(to), numbers.number(from))).collect();
@@ -250,9 +250,9 @@ impl Walks {
         self.of_port = Lists::of(ports, self.queues.iter().zip(0..).map(|(q, i)| (q.port, i)).collect());
     }
 
-    /// The walks through congestion root `root` alone, with its queues: at each port on
-    /// the way to where a walk first comes to it the isolation queue that it has there,
-    /// and at the root its output queue. What lies in others waits for it nowhere.
+    /// Only the walks through congestion root `root`, with its queues: at each port before a walk first
+    /// reaches the root, the isolation queue of the root, and at the root its output queue. Packets in other
+    /// queues never wait for it.
     pub fn toward(&self, root: PortId) -> Self {
         let mut numbers: BTreeMap<Queue, u32> = BTreeMap::new();
         let mut all = Self { unstopped: 1, ..Self::default() };
@@ -325,7 +325,7 @@ struct Follow<'a> {
 }
 
 impl Follow<'_> {
-    /// What of its lane a packet lies in at `position`; `None`: in a relay's queue.
+    /// The part of its lane in which a packet waits at `position`; `None`: in a relay's queue.
     fn part(&self, port: PortId, position: u32, flow: u32, begins: bool) -> Option<Part> {
         match self.plan.flow_control.onward_queues() {
             Some(queues) if queues.at_host(port) && !begins => None,

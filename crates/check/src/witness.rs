@@ -1,5 +1,5 @@
-//! Scenarios in which a cycle may show itself as a deadlock: the same fabric, and
-//! flows that close the cycle. They are candidates; only a run tells.
+//! Scenarios in which a cycle may show itself as a deadlock: the same fabric, and flows that close the cycle.
+//! They are candidates; only a run decides.
 
 use crate::closing::{Edge, Through, cross};
 use crate::routes::Kind;
@@ -16,12 +16,12 @@ use xoff_schemes::transport::Transport;
 /// Most flows of a candidate.
 const FLOWS: usize = 400;
 
-/// Most events of all runs of candidates together, but for those that a run handles before
-/// it looks up: some 100,000 each. A count, so that the answer depends on no clock.
+/// Most events of all runs of candidates together, except those that a run processes before it checks the
+/// count: some 100,000 each. A count, because then the result does not depend on a clock.
 pub const EVENTS: u64 = 50_000_000;
 
-/// What candidates may still run for, in events: each a quarter of what is left, as the
-/// gentler ones more often succeed, and the last four equal shares.
+/// The remaining events for candidates: each gets a quarter of the rest, because the gentler ones succeed
+/// more often, and the last four get equal shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     left: u64,
@@ -39,7 +39,7 @@ impl Budget {
         self.left / self.runs.clamp(1, 4)
     }
 
-    /// A run has taken so many; what it has left over is for those that follow.
+    /// A run has taken so many; its rest is for later runs.
     pub fn spend(&mut self, events: u64) {
         *self = Self { left: self.left.saturating_sub(events), runs: self.runs.saturating_sub(1) };
     }
@@ -48,7 +48,7 @@ impl Budget {
 /// A scenario to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// What it tries, in words.
+    /// A description of its attempt, in words.
     pub about: String,
     pub text: String,
 }
@@ -64,7 +64,7 @@ struct Effort {
     cross: bool,
     /// Flows on each route.
     copies: usize,
-    /// Who stops reading for a while, so that buffers fill.
+    /// The receivers that stop reading for a while, so buffers fill.
     stall: Stall,
 }
 
@@ -72,8 +72,8 @@ struct Effort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stall {
     None,
-    /// One, of the receivers in the order of the flows: what is behind it fills up
-    /// with packets that are not for it, and stays full when it reads again.
+    /// One, of the receivers in the order of the flows: the buffers before it fill up with packets that are
+    /// not for it, and stay full when it reads again.
     One(usize),
     All,
 }
@@ -105,7 +105,7 @@ struct Sent {
     src: NodeId,
     dst: NodeId,
     priority: u8,
-    /// Its way; empty if the routing finds it.
+    /// Its path; empty if the routing finds it.
     ports: Vec<PortId>,
 }
 
@@ -156,16 +156,16 @@ fn flows(plan: &Plan, edges: &[Edge], effort: Effort, failed: Option<PortId>) ->
             continue;
         }
         let steady = || e.closers.iter().filter(|c| !c.ports.is_empty());
-        // Data takes the way of answers only where no data closes the edge.
+        // Data takes the path of control packets only where no data closes the edge.
         let data = steady().any(|c| c.kind == Kind::Data);
         let closers = steady().filter(|c| c.kind == Kind::Data || !data).take(effort.closers);
-        // Where a host passes pauses on, whoever fills the port it passes them on for will do.
+        // Where a host passes pauses on, any packet that fills the port to which it passes them is enough.
         let feeders = if e.passed_on { effort.feeders.max(effort.closers) } else { effort.feeders };
         let mut routes: Vec<Through> = closers.chain(e.feeders.iter().take(feeders)).cloned().collect();
         if effort.cross
             && let Some(ports) = cross(plan, e.to.port, e.from.port, &down)
         {
-            // It begins as the others do, for the lane may change on the way.
+            // It begins like the others, because the lane may change on the path.
             let lane = e.closers.first().map_or(e.to.lane, |c| c.lane);
             routes.push(Through { flow: None, kind: Kind::Data, ports, delivers: true, lane });
         }
@@ -192,7 +192,7 @@ fn sent(plan: &Plan, route: &Through) -> Option<Sent> {
         src: plan.topology.ports[first as usize].node,
         dst,
         priority: plan.lanes[usize::from(route.lane)].priority,
-        // A circle is made by the routing, not by a path.
+        // The routing makes a loop, not a path.
         ports: if route.delivers { route.ports.clone() } else { Vec::new() },
     })
 }
@@ -292,7 +292,7 @@ fn scenario(
             list.as_array_mut().ok_or("`slow_receiver` is a list")?.push(Value::Table(slow));
         }
     }
-    // What has no effect would only be warned of.
+    // A key without effect would only cause a warning.
     if !topology.relay_hosts && !table.contains_key("slow_receiver") {
         table.remove("host");
     }
@@ -309,8 +309,7 @@ fn scenario(
     Ok(head + &toml::to_string(&table).map_err(|e| e.to_string())?)
 }
 
-/// The tables of a scenario that say what its fabric is, and what a sender without
-/// congestion control needs.
+/// The tables of a scenario that define its fabric, and the keys of a sender without congestion control.
 fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
     let mut table = Table::try_from(scenario).map_err(|e| e.to_string())?;
     let senders = Transport::ALL.iter().map(|kind| kind.name());
@@ -323,7 +322,7 @@ fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
             transport.remove(key);
         }
     }
-    // Flows whose way matters have an explicit path; the others keep to the hash.
+    // Flows whose path matters have an explicit path; the others use the hash.
     if let Some(Value::Table(routing)) = table.get_mut("routing") {
         for key in ["ate", "load_balancing", "drill", "plb"] {
             routing.remove(key);

@@ -1,4 +1,4 @@
-//! Who can block whom: by hand, by brute force, and against the runs' own oracle.
+//! The possible blocking: by hand, by brute force, and against the runs' own oracle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_check::blocking::{Blocking, Cause, Tree, blocking, tree};
@@ -24,9 +24,9 @@ fn port(plan: &Plan, a: &str, b: &str) -> PortId {
     *ports.iter().find(|&&p| plan.topology.neighbour(p) == node(b)).expect("neighbours")
 }
 
-/// Three switches in a row. A sends to X behind the last one, over a slow link; B
-/// sends to Y at the middle one, and shares with A the link between the first two;
-/// C sends to D at the first one, and C2, at the host of B, too.
+/// Three switches in a row. A sends to X after the last one, over a slow link; B sends to Y at the middle
+/// one, and shares with A the link between the first two; C sends to D at the first one, and C2, at the host
+/// of B, too.
 fn three_switches(scheme: &str) -> Plan {
     plan(&format!(
         "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\", \"C\", \"D\", \"X\", \"Y\"]\n\
@@ -91,7 +91,7 @@ fn three_switches_by_hand() {
 
 /// The other schemes on the same three switches.
 #[test]
-fn what_a_pause_stops_decides() {
+fn the_scope_of_pauses_decides() {
     let of = |scheme: &str| {
         let plan = three_switches(scheme);
         let walks = Walks::new(&plan);
@@ -112,9 +112,8 @@ fn what_a_pause_stops_decides() {
 /// A queue that a pause can stop: port, lane, and the flow where each has its own.
 type Key = (PortId, u8, u32);
 
-/// A way of a flow's packets, worked out without [`Walks`]: egress ports, and
-/// whether pauses reach the packets there (with the lane and the flow, as far as
-/// these part queues).
+/// A path of a flow's packets, computed without [`Walks`]: egress ports, and whether pauses reach the packets
+/// there (with the lane and the flow, as far as these part queues).
 struct Way {
     flow: u32,
     answers: bool,
@@ -141,8 +140,8 @@ fn ways(plan: &Plan) -> Vec<Way> {
     ways
 }
 
-/// By definition: queues that `port` can pause, victims by data and by answers,
-/// and those in a queue with a culprit.
+/// By definition: queues that `port` can pause, victims by data and by control packets, and those in a queue
+/// with a culprit.
 fn by_definition(plan: &Plan, port: PortId) -> (usize, BTreeSet<u32>, BTreeSet<u32>, BTreeSet<u32>) {
     let ways = ways(plan);
     let crosses = |w: &Way| w.steps.iter().any(|s| s.0 == port);
@@ -277,8 +276,8 @@ fn counts_and_lists_are_those_of_the_definition() {
     assert!(checked > 1000 && with_victims > 300 && apart > 100, "{checked} {with_victims} {apart}");
 }
 
-/// What is said of each victim: it lies in the queue, and so does the culprit, or
-/// in the next one of the chain that a culprit comes through.
+/// Checks each victim: it waits in the queue, and so does the culprit, or in the next queue of the chain that
+/// a culprit crosses.
 fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
     let ways = ways(plan);
     for i in &tree.victims {
@@ -286,7 +285,7 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
             let q = walks.queues[tree.queues[at as usize].queue as usize];
             (q.port, q.lane, if let Part::Flow(flow) = q.part { flow } else { 0 })
         };
-        // A victim anywhere on its way; a culprit before it comes to the port.
+        // A victim anywhere on its path; a culprit before it reaches the port.
         let lies = |flow: u32, at: u32, culprit: bool| {
             ways.iter().filter(|w| w.flow == flow && (culprit || !w.answers)).any(|w| {
                 let port = w.steps.iter().rposition(|s| s.0 == tree.port);
@@ -304,11 +303,11 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
     }
 }
 
-/// Whatever a run's oracle says, the plan has said before: for each root the paused
-/// ports, and for each flow that waited as a victim a root that it can wait for. (The
-/// oracle calls a victim, too, what has left the root behind and waits again.)
+/// Each result of a run's oracle is possible by the plan: for each root the paused ports, and for each flow
+/// that waited as a victim a root that it can wait for. (For the oracle, a packet that has crossed the root
+/// and waits again is a victim, too.)
 #[test]
-fn no_run_finds_what_the_plan_does_not() {
+fn runs_find_only_blocking_that_the_plan_finds() {
     let (mut places, mut victims, mut lasting, mut answers, mut bursts, mut relays) = (0, 0, 0, 0, 0, 0);
     for number in 0..250 {
         let plan = plan(&random(number));
@@ -326,7 +325,7 @@ fn no_run_finds_what_the_plan_does_not() {
                 let tree = tree(&plan, &walks, root);
                 let mut waits: BTreeSet<u32> = tree.victims.iter().map(|i| i.flow).collect();
                 let queues: BTreeSet<u32> = tree.queues.iter().map(|q| q.queue).collect();
-                // Data of flows that have crossed the root, and answers.
+                // Data of flows that have crossed the root, and control packets.
                 for walk in 0..walks.walks.len() as u32 {
                     let crossed = walks.ports(walk).iter().rposition(|&p| p == root);
                     let behind = &walks.at(walk)[crossed.map_or(0, |at| at + 1)..];

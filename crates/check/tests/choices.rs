@@ -14,8 +14,7 @@ use xoff_kernel::random::Stream;
 
 const N: u64 = 3;
 
-/// A rail-only network of three by three; ACKs in a lossy priority, so that data
-/// alone makes dependencies.
+/// A rail-only network of three by three; ACKs in a lossy priority, so only data makes dependencies.
 const FABRIC: &str = "[topology]\nkind = \"rail-only\"\nn = 3\ndomain_link = {rate=\"160Gbps\", delay=\"1us\"}\n\
      rail_link = {rate=\"100Gbps\", delay=\"1us\"}\n[transport]\nack_priority = 0\n\
      [[priority]]\nid = 0\nlossless = false\n";
@@ -84,7 +83,7 @@ fn the_check_sees_both_routes() {
         assert_eq!(safe(&a.report.verdict), safe(&b.report.verdict), "seed {seed}: {pairs:?}");
         cycles += usize::from(!safe(&a.report.verdict));
 
-        // What each flow's packets may cross, port by port.
+        // The ports that each flow's packets may cross.
         let ports = |plan: &xoff_plan::plan::Plan| -> BTreeSet<Vec<u32>> {
             let walks = Walks::new(plan);
             let data = (0..walks.walks.len() as u32).filter(|&w| !walks.walks[w as usize].answers);
@@ -106,13 +105,13 @@ fn the_check_sees_both_routes() {
 
 /// A scenario that may show a cycle spells its routes out, and keeps no choice.
 #[test]
-fn what_may_show_a_cycle_makes_no_choice() {
+fn candidates_for_a_cycle_make_no_choice() {
     let mut shown = 0;
     for seed in 0..120 {
         let analysis = check(&load(&routed(&pairs(seed), "[routing.ate]\n"), &[]), Routes::Scenario);
         for candidate in &analysis.candidates {
             let made = load(&candidate.text, &[]);
-            // The scenario has ACKs behind data, which is warned of.
+            // The scenario has ACKs after data, which causes a warning.
             let other = made.warnings.iter().find(|w| w.key != "transport.ack_priority");
             assert!(made.plan.ate.is_none() && other.is_none(), "{other:?}");
             shown += 1;

@@ -1,5 +1,5 @@
-//! Section VI of Pyrrha's paper by trying everything: Theorems 1 and 2, Lemma 1, and
-//! what hierarchical queues cost.
+//! Section VI of Pyrrha's paper by brute force: Theorems 1 and 2, Lemma 1, and the cost of hierarchical
+//! queues.
 
 mod model;
 
@@ -53,9 +53,9 @@ struct Found {
     cases: u64,
     /// Ports of them.
     ports: u64,
-    /// Ways to put flows into queues that were looked at.
+    /// Number of examined assignments of flows to queues.
     ways: u64,
-    /// Ports at which fewer queues than Pyrrha's do by Definition 7 by the letter.
+    /// Ports at which fewer queues than Pyrrha's are enough by the exact wording of Definition 7.
     fewer_anywhere: u64,
     /// Ports at which hierarchical queues are more, or fewer, than a single tier's.
     hiq_more: u64,
@@ -130,12 +130,12 @@ fn no_assignment_with_fewer_queues_is_free_of_blocking() {
         let tree = links.len() + 1 == nodes as usize;
         assert!(found.cases > 1_000, "{name}: {found:?}");
         assert!(!tree || found.fewer_anywhere == 0, "{name}: {found:?}");
-        // By the letter it fails in one of these networks only.
+        // By the exact wording it fails in only one of these networks.
         assert_eq!(found.fewer_anywhere, if name == "ring of 4" { 32 } else { 0 }, "{name}: {found:?}");
         sum = [sum[0] + found.fewer_anywhere, sum[1] + found.hiq_more, sum[2] + found.hiq_fewer];
     }
-    // Theorem 2 does not hold by the letter of Definition 7, and hierarchical queues are
-    // sometimes more than those of a single tier, sometimes fewer.
+    // Theorem 2 does not hold by the exact wording of Definition 7, and hierarchical queues are sometimes
+    // more than those of a single tier, sometimes fewer.
     assert!(sum.iter().all(|&n| n > 0), "{sum:?}");
 }
 

@@ -1,5 +1,5 @@
-//! Packets that are spread one by one, and flows with labels: every way counts, in the
-//! search, in the checker of proofs and in the walks of the blocking analysis.
+//! Packets that are spread singly, and flows with labels: every path counts, in the search, in the checker of
+//! proofs and in the walks of the blocking analysis.
 
 mod common;
 
@@ -14,8 +14,8 @@ use xoff_kernel::random::Stream;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
 
-/// A torus of 4 by 4, whose shortest paths can wait for each other in circles; ACKs in
-/// a lossy priority, so that data alone makes dependencies.
+/// A torus of 4 by 4, whose shortest paths can wait for each other in cycles; ACKs in a lossy priority, so
+/// only data makes dependencies.
 const TORUS: &str = "[topology]\nkind = \"torus-2d\"\nwidth = 4\nheight = 4\nhosts_per_switch = 1\n\
      link = {rate=\"100Gbps\", delay=\"1us\"}\n[transport]\nkind = \"irn\"\nack_priority = 0\n\
      [[priority]]\nid = 0\nlossless = false\n";
@@ -43,8 +43,7 @@ fn routed(pairs: &[(u64, u64)], kind: &str) -> String {
     text
 }
 
-/// Every shortest path of the torus: all orders of the steps that lead nearer, by the
-/// coordinates alone.
+/// Every shortest path of the torus: all orders of the steps that lead nearer, only by the coordinates.
 fn paths((a, b): (u64, u64)) -> Vec<Vec<u64>> {
     fn extend(path: Vec<u64>, b: u64, done: &mut Vec<Vec<u64>>) {
         let at = *path.last().unwrap();
@@ -78,7 +77,7 @@ fn spelled_out(pairs: &[(u64, u64)]) -> String {
     text
 }
 
-/// What each flow's packets may cross, port by port.
+/// The ports that each flow's packets may cross.
 fn ports(plan: &Plan) -> BTreeSet<Vec<u32>> {
     let walks = Walks::new(plan);
     let data = (0..walks.walks.len() as u32).filter(|&w| !walks.walks[w as usize].answers);
@@ -86,7 +85,7 @@ fn ports(plan: &Plan) -> BTreeSet<Vec<u32>> {
 }
 
 #[test]
-fn the_check_sees_every_way() {
+fn the_check_covers_every_path() {
     let (mut cycles, mut unseen) = (0, 0);
     for seed in 0..60 {
         let pairs = pairs(seed);
@@ -121,14 +120,14 @@ fn the_check_sees_every_way() {
 
 /// A scenario that may show a cycle spells its routes out, and balances nothing.
 #[test]
-fn what_may_show_a_cycle_spells_its_routes_out() {
+fn candidates_for_a_cycle_have_explicit_routes() {
     let (mut candidates, mut deadlocks) = (0, 0);
     for (seed, kind) in (0..30).zip(["spray", "drill", "plb"].into_iter().cycle()) {
         let analysis = check(&load(&routed(&pairs(seed), kind), &[]), Routes::Scenario);
         for candidate in &analysis.candidates {
             let made = load(&candidate.text, &[]);
             assert_eq!(made.plan.load_balancing, LoadBalancing::Ecmp);
-            // The scenario has ACKs behind data, which is warned of.
+            // The scenario has ACKs after data, which causes a warning.
             let other = made.warnings.iter().find(|w| w.key != "transport.ack_priority");
             assert!(other.is_none(), "{other:?}");
             candidates += 1;
@@ -156,7 +155,7 @@ fn every_label_counts() {
     }
 }
 
-/// A Clos network stays free of deadlock, whatever devices choose.
+/// A Clos network is deadlock-free for all choices of devices.
 #[test]
 fn a_fat_tree_is_safe() {
     let text = "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
@@ -171,8 +170,8 @@ fn a_fat_tree_is_safe() {
     assert_eq!(own.report.dependencies, all.report.dependencies);
 }
 
-/// Under failures the checker of proofs, which shares nothing with the search, finds
-/// the same ways, those of packets under way included.
+/// Under failures the checker of proofs, which shares nothing with the search, finds the same paths,
+/// including those of packets in flight.
 #[test]
 fn proofs_hold_where_forks_follow_failures() {
     let text = "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
@@ -183,7 +182,7 @@ fn proofs_hold_where_forks_follow_failures() {
     let intact = load(&format!("{text}{traffic}"), &[]);
     let failing = load(&format!("{text}{failure}{traffic}"), &[]);
     let (a, b) = (check(&intact, Routes::Scenario), check(&failing, Routes::Scenario));
-    // What stands before the dead link goes back, by ways that it did not take before.
+    // Packets before the failed link go back, on paths that they did not take before.
     assert!(b.report.dependencies > a.report.dependencies);
     assert!(ports(&intact.plan).is_subset(&ports(&failing.plan)) || ports(&failing.plan).len() > 4);
     if let Some(proof) = &a.certificate {

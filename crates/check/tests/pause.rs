@@ -5,7 +5,7 @@ mod common;
 use common::{check, cycle, example, safe, shown};
 use xoff_check::certificate::Routes;
 
-/// The ring's flows have two priorities in turn: no priority alone closes it.
+/// The ring's flows have two priorities in turn: no single priority closes it.
 #[test]
 fn two_priorities_close_a_cycle() {
     let ring = |scheme| {
@@ -21,7 +21,7 @@ fn two_priorities_close_a_cycle() {
     assert!(shown(&pause).is_some(), "a run deadlocks");
 }
 
-/// What PFC proves with one priority, PAUSE does; and where PFC has a cycle, it has one.
+/// Where PFC with one priority is proved safe, PAUSE is too; and where PFC has a cycle, it has one.
 #[test]
 fn one_priority_is_as_under_pfc() {
     for routes in [Routes::Scenario, Routes::All] {

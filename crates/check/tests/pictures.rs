@@ -1,4 +1,4 @@
-//! The pictures: well-formed, the same again, and with what they should show.
+//! The pictures: well-formed, reproducible, and with the required parts.
 
 use xoff_check::certificate::Routes;
 
@@ -36,7 +36,7 @@ fn a_ring_shows_its_cycle() {
 }
 
 #[test]
-fn a_large_incast_is_cut_and_says_so() {
+fn a_large_incast_is_cut_with_a_note() {
     let found = pictures(
         "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 16\n\
          host_link = {rate=\"100Gbps\", delay=\"1us\"}\nfabric_link = {rate=\"400Gbps\", delay=\"1us\"}\n\

@@ -77,7 +77,7 @@ fn graph_of_flows(plan: &Plan) -> Graph {
 /// n − 1 two-hop queues, each of which waits for a DDQ; so does each IHFQ. There are
 /// 2n² ports of hosts and as many of switches.
 #[test]
-fn cubes_are_proved_and_pfc_has_a_circle_on_the_same_file() {
+fn cubes_are_proved_and_pfc_has_a_cycle_on_the_same_file() {
     for n in 2..=16usize {
         let [portfc, pfc] = both(n);
         let (ports, m) = (2 * n * n, n - 1);
@@ -96,7 +96,7 @@ fn cubes_are_proved_and_pfc_has_a_circle_on_the_same_file() {
                 assert_eq!(compared, report.dependencies as u64);
             }
             assert_eq!(report.pause_stops, "onward");
-            // Between four hosts one route each need not close the circle.
+            // Between four hosts one route each may not close the cycle.
             if routes == Routes::All || n > 2 && small {
                 assert!(cycle(&check(&pfc, routes)).len() >= 4, "NDC({n}, 1)");
             }
@@ -199,10 +199,10 @@ fn waits_by_hand() {
     assert!(told.contains("a resume may never be sent"), "{told}");
 }
 
-/// H4's port of S1.1 is offered 20 Gbit/s. Its DDQ pauses H7, and the IHFQ of S0.0
-/// that leads there; that one's port pauses what H0 and H2 send over the relay. So
-/// H2's flow to H7 waits for a port that it never crosses: the IHFQs of a port are
-/// summed up (the paper's section III-F counts queues of switches only).
+/// H4's port of S1.1 is offered 20 Gbit/s. Its DDQ pauses H7, and the IHFQ of S0.0 that leads there; that
+/// one's port pauses the packets of H0 and H2 over the relay. So H2's flow to H7 waits for a port that it
+/// never crosses: the IHFQs of a port are summed up (the paper's section III-F counts queues of switches
+/// only).
 #[test]
 fn victims_by_hand() {
     for (more, victims, beside) in [("", 1, 0), (&*path("H0 S0.0 H1 S1.1 H7"), 2, 1)] {
@@ -232,7 +232,7 @@ fn victims_by_hand() {
     }
 }
 
-/// A random NDC(n, 1), and flows over random ways of two and four hops.
+/// A random NDC(n, 1), and flows over random paths of two and four hops.
 fn random(seed: u64) -> String {
     let mut random = Stream::new(seed, "cube", 0);
     let mut below = |n: usize| random.below(n as u64) as usize;
@@ -261,8 +261,8 @@ fn random(seed: u64) -> String {
     cube(n, "portfc", &(flows + "[measure]\nblocking = true\n"))
 }
 
-/// A queue by what it is for (the letters of the paper's table 1), its port, and the
-/// port of a switch by which its packets leave that.
+/// A queue by its purpose (the letters of the paper's table 1), its port, and the port of a switch by which
+/// its packets leave that.
 type Queue = (char, PortId, PortId);
 
 /// Of a flow's data: queues that can be paused, with the ports that pause them.
@@ -329,7 +329,7 @@ fn counts_of_victims_are_those_of_the_definition() {
 }
 
 #[test]
-fn what_is_proved_never_deadlocks_and_pfc_does() {
+fn proved_fabrics_never_deadlock_and_pfc_does() {
     let (mut deadlocks, mut victims) = (0, 0);
     for seed in 0..40 {
         let text = random(seed);
@@ -353,7 +353,7 @@ fn foreseen(plan: &Plan, outcome: &Outcome) -> usize {
     let oracle = outcome.blocking.as_ref().expect("it watched");
     let mut victims = BTreeSet::new();
     for &(xoff_sim::outcome::Place { port: paused, root, .. }, b) in &oracle.places {
-        // A frame goes to every host of its switch, whoever has anything to send there.
+        // A frame goes to every host of its switch, even if the host has nothing to send there.
         if b.own + b.victim + b.source_own + b.source_victim == 0 {
             continue;
         }
@@ -368,7 +368,7 @@ fn foreseen(plan: &Plan, outcome: &Outcome) -> usize {
 }
 
 #[test]
-fn a_certificate_that_is_wrong_in_any_way_is_refused() {
+fn a_certificate_with_any_error_is_refused() {
     let loaded = by_hand("", &[]);
     for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
         let good = check(&loaded, routes).certificate.expect("it is safe");

@@ -1,4 +1,4 @@
-//! What is proved never fails: random fabrics, routes and traffic, checked and run.
+//! Proofs never fail: random fabrics, routes and traffic, checked and run.
 
 mod common;
 
@@ -90,7 +90,7 @@ fn scenario(seed: u64) -> String {
 }
 
 #[test]
-fn what_is_proved_never_deadlocks_and_cycles_mostly_do() {
+fn proved_fabrics_never_deadlock_and_cycles_mostly_do() {
     let (mut proved, mut cycles, mut witnesses, mut own, mut every) = (0, 0, 0, 0, 0);
     for seed in 0..FABRICS {
         let loaded = load(&scenario(seed), &[]);
@@ -126,8 +126,8 @@ fn what_is_proved_never_deadlocks_and_cycles_mostly_do() {
     assert!(witnesses * 10 >= cycles * 8, "{witnesses} of {cycles} cycles have a witness");
 }
 
-/// The same fabric under PFC or BFC, its flows routed: random static routes, and a link that
-/// fails while packets are under way.
+/// The same fabric under PFC or BFC, its flows routed: random static routes, and a link that fails while
+/// packets are in flight.
 fn failing(seed: u64) -> String {
     let mut random = Stream::new(seed, "failing", 0);
     let mut below = |n: usize| random.below(n as u64) as usize;
@@ -155,13 +155,13 @@ fn failing(seed: u64) -> String {
 }
 
 #[test]
-fn what_is_proved_under_failures_never_deadlocks() {
+fn fabrics_proved_under_failures_never_deadlock() {
     let (mut proved, mut cycles) = (0, 0);
     for seed in 0..FABRICS / 2 {
         let loaded = load(&failing(seed), &[]);
         if safe(&loaded, Routes::AllUnderSingleFailures) {
             proved += 1;
-            // What the flows do at the failure is a part of what was proved.
+            // The changes of flows at the failure are a part of the proof.
             assert!(safe(&loaded, Routes::Scenario), "fabric {seed}:\n{}", failing(seed));
             assert!(run(&loaded.plan).deadlock.is_none(), "fabric {seed}:\n{}", failing(seed));
         } else {

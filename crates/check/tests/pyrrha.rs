@@ -1,4 +1,4 @@
-//! Pyrrha: which ports may wait for which, root by root; and what runs do.
+//! Pyrrha: the possible waits of ports, root by root; and the results of runs.
 
 mod common;
 
@@ -15,8 +15,8 @@ use xoff_schemes::flow_control::pyrrha::Tally;
 
 const FABRICS: u64 = 300;
 
-/// The scenario of an experiment on Pyrrha's paper, with what is chosen where the paper
-/// leaves it open, under its run `name`.
+/// The scenario of an experiment on Pyrrha's paper, with the choices where the paper leaves points open,
+/// under its run `name`.
 fn experiment(id: &str, name: &str, more: &[(&str, &str)]) -> Loaded {
     let path = format!("{}/../../experiments/pyrrha/{id}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).expect("the experiment exists");
@@ -36,13 +36,13 @@ fn experiment(id: &str, name: &str, more: &[(&str, &str)]) -> Loaded {
     load(&toml::to_string(&table["scenario"]).expect("it was TOML"), &set)
 }
 
-/// What a check says is proved, and whether a run of 8 ms deadlocks.
+/// Whether a check proves it safe, and whether a run of 8 ms deadlocks.
 fn proved_and_deadlocks(loaded: &Loaded) -> (bool, bool) {
     (safe(loaded, Routes::Scenario), run(&loaded.plan).deadlock.is_some())
 }
 
 #[test]
-fn the_figures_are_told_as_they_run() {
+fn the_checks_of_the_figures_agree_with_runs() {
     let short = ("run.duration", "8ms");
     for id in ["fig12", "fig13"] {
         assert_eq!(proved_and_deadlocks(&experiment(id, "pfc", &[short])), (false, true), "{id}");
@@ -76,8 +76,8 @@ fn waits_of_the_three_flows() {
         roots.sort();
         roots
     };
-    // F1 goes a, A to B, B to C, C to c; ACKs of F2 go a, A to C, C to B, B to b. What is
-    // next has no wait of its own, unless others wait for that one.
+    // F1 goes a, A to B, B to C, C to c; ACKs of F2 go a, A to C, C to B, B to b. The next port has no wait
+    // of its own, unless others wait for that one.
     assert_eq!(of("a:0"), ["B:1", "B:2", "C:0", "C:2"]);
     assert_eq!(of("A:0"), ["B:1", "B:2", "C:2"]);
     let report = &analysis.report.blocking;
@@ -114,8 +114,7 @@ fn one_root() -> String {
     text
 }
 
-/// Routes to one root that do not agree on the way: Pyrrha deadlocks, whatever the
-/// organisation and however many queues it has.
+/// Routes to one root on different paths: Pyrrha deadlocks with any organisation and any number of queues.
 #[test]
 fn routes_to_one_root_that_lead_round_a_ring_deadlock() {
     for organisation in ["hiq", "single-tier"] {
@@ -172,8 +171,8 @@ fn all_shortest_routes_are_safe_while_queues_suffice() {
     assert_eq!(proved_and_deadlocks(&bcube), (true, false));
 }
 
-/// Single failures of a fat-tree that has lost a link already: some close a circle where one
-/// queue has to do for all roots, the same as under PFC, and none with a queue for each.
+/// Single failures of a fat-tree that has lost a link already: some close a cycle if one queue serves all
+/// roots, the same as under PFC, and none with a queue for each.
 #[test]
 fn single_failures_are_examined_root_by_root() {
     let down = ("failure", "[{link = \"S0.0-S1.1\", at = \"0us\"}]");
@@ -209,10 +208,9 @@ fn single_failures_are_examined_root_by_root() {
     assert!(refused(&|c| c.under[0].order.clone_from(&other)).contains("not listed"));
 }
 
-/// What is said where nothing is proved, where ports that are no roots stay such, and where
-/// queues may run out.
+/// The messages where nothing is proved, where false roots persist, and where there may be too few queues.
 #[test]
-fn what_is_not_proved_is_said() {
+fn missing_proofs_are_noted() {
     let single = [("flow_control.organisation", "single-tier")];
     let analysis = check(&experiment("fig12", "pyrrha", &single), Routes::Scenario);
     let text = render(&analysis.report);
@@ -243,7 +241,7 @@ fn what_is_not_proved_is_said() {
     let (text, few) = victims("flow_control.organisation", "single-tier");
     assert!(text.contains("sets of roots may be on the paths ahead of a port, and queues = "), "{text}");
     assert!(few.blocking.victim_flows > 0);
-    // With as many as it says nobody is a victim.
+    // With the recommended number there are no victims.
     let enough = text.split("queues = ").nth(1).and_then(|t| t.split(' ').next()).expect("a number");
     let keys = [
         ("flow_control.scheme", "pyrrha"),
@@ -269,15 +267,15 @@ fn a_certificate_that_was_tampered_with_is_refused() {
     assert!(refused(&|c| c.order[0].root = None).contains("listed"));
     assert!(refused(&|c| c.order[0].root = Some("X:9".into())).contains("unknown port X:9"));
     assert!(refused(&|c| c.order.push(c.order[0].clone())).contains("listed twice"));
-    // Under another flow control nobody waits by root.
+    // Under another flow control no wait is by root.
     let pfc = load(&one_root(), &[("flow_control.scheme", "pfc")]);
     let refused = verify(&pfc, &mut router(&pfc), &good).expect_err("it is not PFC's");
     assert!(refused.contains("does not wait for a root"), "{refused}");
 }
 
-/// A random fabric of three to six switches with a host each: mostly a ring, with some
-/// links more; or a ring, torus or BCube whose hosts all send to all. Flows along
-/// random paths, so that routes close circles; a stall now and then.
+/// A random fabric of three to six switches with a host each: mostly a ring, with some links more; or a ring,
+/// torus or BCube whose hosts all send to all. Flows along random paths, so routes close cycles; a stall now
+/// and then.
 fn scenario(seed: u64) -> String {
     let mut random = Stream::new(seed, "fabric", 0);
     let mut below = |n: usize| random.below(n as u64) as usize;
@@ -364,10 +362,10 @@ fn scenario(seed: u64) -> String {
     text
 }
 
-/// Of random fabrics: what is proved never deadlocks; and with a queue for each root
-/// nothing does, though most of these routes may lock up under PFC.
+/// Of random fabrics: a proved one never deadlocks; and with a queue for each root none does, although most
+/// of these routes may deadlock under PFC.
 #[test]
-fn what_is_proved_never_deadlocks() {
+fn proved_fabrics_never_deadlock() {
     for (organisation, queues) in [("hiq", "100"), ("single-tier", "100"), ("hiq", "1"), ("single-tier", "2")]
     {
         let (mut proved, mut dead, mut proved_pfc, mut pauses, mut merges) = (0, 0, 0, 0, 0);
@@ -395,8 +393,8 @@ fn what_is_proved_never_deadlocks() {
              {pauses} pauses, {merges} merges"
         );
         assert!(pauses > 10_000 && merges > 1_000, "{pauses} {merges}");
-        // Queues for sets of roots may wait for each other: the paper's argument, that
-        // whoever waits does so for an output queue in the end, is one of single roots.
+        // Queues for sets of roots may wait for each other: the paper's argument, that each wait is for an
+        // output queue in the end, applies to single roots.
         match (organisation, queues) {
             ("hiq", "100") => assert_eq!((proved, dead), (FABRICS, 0)),
             ("single-tier", "100") => assert!(proved * 10 >= FABRICS * 8, "{proved}"),

@@ -1,4 +1,4 @@
-//! What is known of fabrics under PFC, and what the certificates are worth.
+//! Known facts about fabrics under PFC, and the value of the certificates.
 
 mod common;
 
@@ -45,7 +45,7 @@ fn single_failures_of_a_fat_tree_are_examined_one_by_one() {
     assert_eq!(failures.examined, 8 * 2 + 8 * 2);
     assert!(failures.changing > 0);
     assert_eq!(failures.cyclic, Vec::<String>::new());
-    // With one link down, some second failure closes the circle of the example.
+    // With one link down, some second failure closes the cycle of the example.
     let one = example("fat-tree-failed-links", &[("failure", "[{link = \"S0.0-S1.1\", at = \"0us\"}]")]);
     assert!(safe(&one, Routes::All));
     let analysis = check(&one, Routes::AllUnderSingleFailures);
@@ -100,7 +100,7 @@ fn one_switch_is_safe() {
             assert!(safe(&loaded, routes), "{routes:?}");
         }
     }
-    // Each of three hosts sends to two others: three waits on the way in, six dependencies.
+    // Each of three hosts sends to two others: three waits on the path in, six dependencies.
     let report = check(&load(&incast, &[]), Routes::All).report;
     assert_eq!((report.waits, report.dependencies), (6, 6));
 }
@@ -133,8 +133,8 @@ fn tags_break_the_cycles() {
 }
 
 #[test]
-fn hosts_that_pass_pauses_on_wait_whatever_the_routes() {
-    // H1 sends one way, and gets from the other: no route leads through any host.
+fn hosts_that_pass_pauses_on_wait_on_all_routes() {
+    // H1 sends in one direction, and receives from the other: no route leads through any host.
     let text = |relay: &str| {
         let mut text =
             format!("[topology]\nkind = \"ndc\"\nn = 2\nk = 1\n{LINK}{TIGHT}relay = \"{relay}\"\n");
@@ -153,8 +153,8 @@ fn hosts_that_pass_pauses_on_wait_whatever_the_routes() {
     assert!(xoff_check::text::render(&blind.report).contains("passes pauses on"));
 }
 
-/// Relays in long links wait as switches do: a ring of sites has a circle, which leads
-/// through them, and two sites have none.
+/// Relays in long links wait like switches: a ring of sites has a cycle, which leads through them, and two
+/// sites have none.
 #[test]
 fn relays_in_long_links_are_links_of_the_chain() {
     let sites = |links: &[(&str, &str)], flows: &[&str]| {
@@ -243,7 +243,7 @@ fn routes_that_change_are_taken_together() {
 }
 
 #[test]
-fn a_certificate_that_is_wrong_in_any_way_is_refused() {
+fn a_certificate_with_any_error_is_refused() {
     let loaded = example("fat-tree-failed-links", &[("failure", "[]")]);
     for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
         let analysis = check(&loaded, routes);
@@ -279,7 +279,7 @@ fn a_certificate_that_is_wrong_in_any_way_is_refused() {
 }
 
 #[test]
-fn an_order_for_a_failure_holds_for_what_waited_before_it() {
+fn an_order_for_a_failure_holds_for_earlier_waits() {
     let loaded = example("fat-tree-failed-links", &[("failure", "[]")]);
     let good = check(&loaded, Routes::AllUnderSingleFailures).certificate.expect("it is safe");
     let topology = &loaded.plan.topology;
@@ -298,7 +298,7 @@ fn an_order_for_a_failure_holds_for_what_waited_before_it() {
     };
     let order = at.map_or(&good.order, |at| &good.under[at].order);
     assert!(holds(order.clone()).is_ok());
-    // Nobody leaves by the link once it has failed, but what waited for it may still stand.
+    // No packet leaves by the link after it has failed, but earlier waits for it may remain.
     let (front, rest): (Vec<Entry>, Vec<Entry>) = order.iter().cloned().partition(|e| e.port == link);
     assert!(!front.is_empty());
     let refused = holds(front.into_iter().chain(rest).collect()).expect_err("it is refused");
@@ -323,7 +323,7 @@ fn notifications_wait_in_their_own_priority() {
 }
 
 #[test]
-fn static_routes_hide_what_a_failure_changes() {
+fn static_routes_hide_changes_by_a_failure() {
     // Packets from D to d go over A, whose static route leads over B. Without A-T, which
     // they do not use, A is farther from T than before, and E becomes as good as A.
     // Packets from T to x go over F and E.
@@ -364,7 +364,7 @@ fn the_first_sentence_is_the_verdict_and_the_cycle_names_its_flows() {
         assert_eq!(edge.to, next.from);
         assert!(edge.flows > 0 && !edge.closed_by.is_empty());
         for route in &edge.closed_by {
-            // The nodes of both ports follow each other on its way.
+            // The nodes of both ports follow each other on its path.
             let nodes = [&edge.from, &edge.to].map(|e| e.port.split(':').next().unwrap().to_string());
             assert!(route.path.windows(2).any(|w| w == nodes), "{route:?} {edge:?}");
             assert!(text.contains(&edge.from.port));
@@ -375,7 +375,7 @@ fn the_first_sentence_is_the_verdict_and_the_cycle_names_its_flows() {
 /// A host that passes pauses on stops queues from which no flow goes on to the
 /// congested port: there, too, some flow is to blame for each victim.
 #[test]
-fn blind_relays_blame_whoever_fills_the_port() {
+fn blind_relays_blame_all_flows_that_fill_the_port() {
     let loaded = load(
         "[topology]\nkind = \"ndc\"\nn = 2\nk = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
          [flow_control]\nscheme = \"pfc\"\nrelay = \"blind\"\n[[traffic]]\nkind = \"all-to-all\"\nsize = \"1MB\"\n",
@@ -388,7 +388,7 @@ fn blind_relays_blame_whoever_fills_the_port() {
 /// Hosts that are cut off, links that are down, and a slow host, whose inner ports
 /// no router knows.
 #[test]
-fn what_is_down_from_the_start_is_no_hindrance() {
+fn links_down_from_the_start_do_not_matter() {
     let down = |link: &str| format!("[{{link = \"{link}\", at = \"0us\"}}]");
     let (host, fabric) = (down("H0-S0.0"), down("S0.0-S1.0"));
     for failure in [&host, &fabric] {

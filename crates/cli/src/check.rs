@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_after_a_count_of_events_and_says_so() {
+    fn a_search_ends_after_a_count_of_events_and_notes_it() {
         let most = 600_000;
         let mut runs = Vec::new();
         for _ in 0..2 {

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allocated_is_counted() {
+    fn allocations_are_counted() {
         let before = OWN.with(Cell::get);
         let mut block: Vec<u8> = Vec::with_capacity(1000);
         assert_eq!(OWN.with(Cell::get) - before, 1000);

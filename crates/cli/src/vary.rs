@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_values_is_refused() {
+    fn invalid_lists_of_values_are_refused() {
         for (text, why) in [
             ("k", "expected KEY="),
             ("=1", "expected KEY="),

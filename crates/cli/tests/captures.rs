@@ -116,7 +116,7 @@ fn column(run: &Path, name: &str) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn a_capture_has_what_the_tables_count() {
+fn a_capture_agrees_with_the_tables() {
     let dir = scratch("counts");
     let done = xoff(&dir, "incast.toml", "--quiet --out run --pcap all");
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
@@ -204,7 +204,7 @@ fn a_snap_length_cuts_packets_off_and_keeps_their_lengths() {
 }
 
 #[test]
-fn what_cannot_be_captured_is_refused() {
+fn invalid_captures_are_refused() {
     let dir = scratch("refused");
     for (args, status, said) in [
         ("--pcap S0.9:0", 1, "no node is called `S0.9` help: did you mean `S0.0`?"),

@@ -47,7 +47,7 @@ fn a_cycle_comes_with_a_scenario_that_deadlocks() {
 }
 
 #[test]
-fn a_proof_is_written_and_checked_and_replaces_what_was_there() {
+fn a_proof_is_written_and_checked_and_replaces_an_older_one() {
     let dir = scratch("check-proof");
     let failed = example("fat-tree-failed-links");
     out(&xoff(&dir, &["check", &failed, "--out", "found", "--quiet"]));
@@ -83,7 +83,7 @@ fn failures_are_examined_and_usage_is_checked() {
 }
 
 #[test]
-fn what_no_check_has_left_is_not_replaced() {
+fn foreign_files_are_not_replaced() {
     let dir = scratch("check-foreign");
     fs::create_dir_all(dir.join("found")).unwrap();
     fs::write(dir.join("found/cycle.svg"), "a drawing of mine").unwrap();

@@ -70,7 +70,7 @@ fn wrong_usage_exits_with_2() {
 }
 
 #[test]
-fn what_is_no_scenario_file_is_said_to_be_so() {
+fn files_without_a_scenario_are_refused() {
     let dir = scratch("no-file");
     let directory = xoff(&dir, &["run", "."]);
     assert_eq!(directory.status.code(), Some(1));
@@ -127,7 +127,7 @@ fn a_key_that_is_given_twice_is_refused() {
 }
 
 #[test]
-fn unwritable_output_is_said_before_simulating() {
+fn unwritable_output_is_reported_before_simulating() {
     let dir = scratch("unwritable");
     fs::write(dir.join("file"), "").unwrap();
     for place in ["file", "file/run"] {
@@ -139,7 +139,7 @@ fn unwritable_output_is_said_before_simulating() {
 }
 
 #[test]
-fn a_run_answers_and_leaves_its_directory() {
+fn a_run_prints_results_and_writes_its_directory() {
     let dir = scratch("run");
     let table = xoff(&dir, &["run", "hello.toml"]);
     assert_eq!(table.status.code(), Some(0), "{}", err(&table));
@@ -172,7 +172,7 @@ fn standard_output_has_no_wall_time() {
 }
 
 #[test]
-fn nobody_reading_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let dir = scratch("pipe");
     for args in [&["schema"][..], &["schemes"], &["topo", "hello.toml"], &["run", "hello.toml", "--no-out"]] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_xoff"))
@@ -206,7 +206,7 @@ fn traffic_as_text_and_as_data() {
 }
 
 #[test]
-fn flows_that_waited_to_the_end_are_said_to() {
+fn flows_that_waited_to_the_end_are_reported() {
     let dir = scratch("waiting");
     let ring = HELLO.split("[[traffic]]").next().unwrap().to_string()
         + "[[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"10kB\"\nrounds = 2\n[run]\nduration = \"4us\"\n";
@@ -240,7 +240,7 @@ fn topo_as_text_and_as_data() {
 }
 
 #[test]
-fn schema_is_json_and_schemes_list_what_it_has() {
+fn schema_is_json_and_schemes_lists_its_keys() {
     let dir = scratch("schema");
     let schema: serde_json::Value = serde_json::from_slice(&xoff(&dir, &["schema"]).stdout).unwrap();
     assert!(schema["properties"]["flow_control"].is_object());
@@ -254,7 +254,7 @@ fn schema_is_json_and_schemes_list_what_it_has() {
 /// A limit on file sizes replaces a full disk.
 #[cfg(unix)]
 #[test]
-fn a_write_error_prints_the_answer_and_leaves_no_directory() {
+fn a_write_error_prints_the_results_and_leaves_no_directory() {
     let dir = scratch("full");
     let script = format!("trap '' XFSZ; ulimit -f 1; exec {} run hello.toml", env!("CARGO_BIN_EXE_xoff"));
     let output = Command::new("sh").current_dir(&dir).args(["-c", &script]).output().unwrap();
@@ -267,7 +267,7 @@ fn a_write_error_prints_the_answer_and_leaves_no_directory() {
 /// Ctrl-C in the middle of a run of many seconds.
 #[cfg(unix)]
 #[test]
-fn an_interrupted_run_is_whole_and_says_so() {
+fn an_interrupted_run_is_complete_and_marked() {
     let dir = scratch("interrupt");
     fs::write(dir.join("long.toml"), HELLO.replace("10kB", "1000GB")).unwrap();
     let child = Command::new(env!("CARGO_BIN_EXE_xoff"))

@@ -91,7 +91,7 @@ fn the_testbed_s_flows_share_by_thirds_under_pyrrha() {
 }
 
 #[test]
-fn an_incast_leaves_what_pyrrha_s_paper_says_at_the_receiver() {
+fn an_incast_leaves_the_bytes_of_pyrrha_s_paper_at_the_receiver() {
     let claims = repro("pyrrha/design-properties");
     for id in ["incast-buffer", "in-order", "oq-free", "own-merges", "own-pauses"] {
         assert_eq!(claims[&format!("design-properties.{id}")].0, "reproduced", "{id}");
@@ -104,7 +104,7 @@ fn an_incast_leaves_what_pyrrha_s_paper_says_at_the_receiver() {
 }
 
 #[test]
-fn pyrrha_s_pauses_close_no_circle_in_a_torus() {
+fn pyrrha_s_pauses_close_no_cycle_in_a_torus() {
     let claims = repro("pyrrha/deadlock-general");
     assert_eq!(claims["deadlock-general.chain"], ("reproduced".to_string(), vec![0.0, 0.0]));
     assert_eq!(claims["deadlock-general.own-all-arrive"].0, "reproduced");
@@ -149,7 +149,7 @@ fn pauses_of_portfc_reach_three_links_and_the_queues_that_the_equations_name() {
 }
 
 #[test]
-fn two_flows_lock_up_bcube_where_hosts_forward_pauses_blindly() {
+fn two_flows_deadlock_bcube_where_hosts_forward_pauses_blindly() {
     let claims = repro("portfc/fig5");
     let expected = [
         ("fig5.bfc", "reproduced"),

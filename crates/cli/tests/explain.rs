@@ -97,7 +97,7 @@ fn a_run_says_how_to_ask_and_is_explained() {
 }
 
 #[test]
-fn what_cannot_be_explained_fails() {
+fn unrecorded_runs_cannot_be_explained() {
     let dir = scratch("explain-wrong");
     out(&xoff(&dir, &["run", "victim.toml", "--quiet", "--set", "measure.explain=true"]));
     let run = "xoff-runs/victim";

@@ -104,7 +104,7 @@ const GRID: [&str; 6] =
     ["--vary", "traffic.0.load=0.2,0.6", "--vary", "flow_control.scheme=pfc,none", "--seeds", "1..2"];
 
 #[test]
-fn a_grid_is_the_product_in_order_and_each_run_is_the_run_alone() {
+fn a_grid_is_the_product_in_order_and_each_run_equals_a_single_run() {
     let dir = scratch("product");
     let args = ["run", "small.toml", "--json", "--out", "g"];
     let done = xoff(&dir, &[&args[..], &GRID].concat());
@@ -205,7 +205,7 @@ fn signal(child: &Child, name: &str) {
 
 #[cfg(unix)]
 #[test]
-fn a_killed_grid_goes_on_and_ends_as_if_it_had_never_been_killed() {
+fn a_killed_grid_resumes_and_ends_like_an_undisturbed_one() {
     let dir = scratch("kill");
     let args = long(&dir, "1GB", &[]);
     let mut child = start(&dir, &args);
@@ -253,7 +253,7 @@ fn a_killed_grid_goes_on_and_ends_as_if_it_had_never_been_killed() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_grid_keeps_what_is_done_and_says_what_is_not() {
+fn an_interrupted_grid_keeps_completed_runs_and_names_the_others() {
     for name in ["-INT", "-TERM"] {
         let dir = scratch(&format!("interrupt{name}"));
         let args = long(&dir, "1000GB", &[]);
@@ -427,7 +427,7 @@ fn wrong_grids_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn odd_values_reach_the_scenario_as_they_are_written() {
+fn unusual_values_reach_the_scenario_as_written() {
     let dir = scratch("odd");
     let link = "topology.link={ rate = \"100Gbps\", delay = \"1us\" },{rate=\"40Gbps\",delay=\"2us\"}";
     let args = ["run", "small.toml", "--quiet", "--json", "--out", "g/../odd run", "--vary", link];
@@ -470,7 +470,7 @@ fn a_run_that_loses_packets_does_not_stop_the_others() {
 /// for a run's flows.
 #[cfg(unix)]
 #[test]
-fn a_full_disk_is_said_and_what_was_written_stays() {
+fn a_full_disk_is_reported_and_written_files_remain() {
     let dir = scratch("full");
     let limited = |blocks: u32, args: &str| {
         let program = env!("CARGO_BIN_EXE_xoff");

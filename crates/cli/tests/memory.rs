@@ -101,7 +101,7 @@ fn a_plan_beyond_the_budget_is_an_error() {
 }
 
 #[test]
-fn in_a_grid_a_run_beyond_the_budget_fails_alone() {
+fn in_a_grid_only_the_run_beyond_the_budget_fails() {
     let dir = scratch("memory-grid");
     let output = command(&dir)
         .args(["run", "pauses.toml", "--memory", "3MB", "--jobs", "2"])

@@ -187,7 +187,7 @@ fn numbers_that_files_cannot_hold_are_refused_at_the_start() {
 }
 
 #[test]
-fn what_a_core_without_room_needs_is_said() {
+fn the_needs_of_a_core_without_room_are_reported() {
     let dir = scratch("zeropod");
     let text = "[topology]\nkind = \"zeropod\"\npods = 3\nracks = 1\nhosts_per_rack = 4\naggs = 1\ncores = 1\n\
         link = { rate = \"100Gbps\", delay = \"1us\" }\n[zeropod]\ncore_buffer = \"10kB\"\n[run]\nduration = \"1ms\"\n\

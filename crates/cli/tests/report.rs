@@ -87,7 +87,7 @@ fn agrees(document: &Value, summary: &Value) {
 }
 
 #[test]
-fn a_deadlock_is_told_drawn_and_explained() {
+fn a_deadlock_is_reported_drawn_and_explained() {
     let dir = scratch("deadlock");
     example(
         &dir,
@@ -247,7 +247,7 @@ fn a_grid_is_compared_as_the_terminal_compares_it() {
 /// Ctrl-C in the middle of a run: the page says so first of all.
 #[cfg(unix)]
 #[test]
-fn the_page_of_an_interrupted_run_says_so() {
+fn the_page_of_an_interrupted_run_is_marked() {
     let dir = scratch("interrupt");
     let text = fs::read_to_string(format!("{EXAMPLES}/hello.toml")).unwrap();
     let child = |args: &[&str]| {
@@ -276,7 +276,7 @@ fn the_page_of_an_interrupted_run_says_so() {
 }
 
 #[test]
-fn what_is_no_run_is_refused_and_nothing_is_left_behind() {
+fn directories_without_a_run_are_refused_and_no_file_is_left() {
     let dir = scratch("refused");
     example(&dir, "hello", &["--out", "run"]);
     let cases: [(&[&str], &str); 4] = [

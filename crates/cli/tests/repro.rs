@@ -236,7 +236,7 @@ fn every_plan_is_worked_out_before_anything_runs() {
 /// Pyrrha's records, by hand: four senders to each of two hosts, two of which send to both; and one incast
 /// through a rack's uplink that is too slow for it.
 #[test]
-fn what_pyrrha_records_can_be_measured() {
+fn pyrrha_s_records_can_be_measured() {
     let (out, dir) = (place("pyrrha"), place("pyrrha-experiments"));
     fs::create_dir_all(dir.join("p")).unwrap();
     let metrics = [

@@ -58,7 +58,7 @@ fn err(output: &Output) -> String {
 }
 
 #[test]
-fn a_link_is_answered_as_text_as_data_and_as_a_picture() {
+fn a_link_has_text_data_and_a_picture() {
     let dir = scratch("size-link");
     let link = ["--rate", "400Gbps", "--distance", "600km"];
     let text = xoff(&dir, &link);

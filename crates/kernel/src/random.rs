@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_fixed_for_ever() {
+    fn streams_never_change() {
         let draw = |seed, name, element| Stream::new(seed, name, element).bits();
         assert_eq!(draw(1, "flow sizes", 0), draw(1, "flow sizes", 0));
         assert_ne!(draw(1, "flow sizes", 0), draw(2, "flow sizes", 0));

@@ -56,7 +56,7 @@ fn a_list_of_switches_may_go_over_lines_and_be_empty() {
 }
 
 #[test]
-fn what_contradicts_is_refused_at_its_line() {
+fn contradictions_are_refused_at_their_line() {
     let replaced = |from: &str, to: &str| {
         assert!(STAR.contains(from), "{from}");
         let e = topology(&STAR.replacen(from, to, 1)).map(|_| ()).expect_err(to);

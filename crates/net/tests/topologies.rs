@@ -239,7 +239,7 @@ fn rail_only_is_the_ndc_of_the_paper_with_unequal_layers() {
 }
 
 #[test]
-fn both_ways_around_a_torus_are_used_where_they_are_equal() {
+fn both_directions_around_a_torus_are_used_where_they_are_equal() {
     let t = torus(4, 4, 1);
     let mut router = router(&t, RoutingKind::DimensionOrder, HashKind::Mix64);
     // Two columns away: over either neighbour in the row, and no other.
@@ -279,7 +279,7 @@ fn saturation_has_its_closed_forms() {
 }
 
 #[test]
-fn what_cannot_be_built_is_refused_at_its_key() {
+fn invalid_topologies_are_refused_at_their_key() {
     let link = format!("link = {LINK}");
     let rails = format!("domain_link = {LINK}\nrail_link = {LINK}");
     let long = "long_link = { rate = \"400Gbps\", delay = \"3ms\" }";

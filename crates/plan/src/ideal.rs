@@ -23,7 +23,7 @@
 use crate::plan::PacketFormat;
 use xoff_kernel::time::{Time, serialisation};
 
-/// A hop of a route: a port that sends and the link behind it.
+/// A hop of a route: a port that sends and its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     pub rate: u64,

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_written_has_no_default() {
+    fn required_keys_have_no_default() {
         let schema = serde_json::to_value(schema()).unwrap();
         keys(&schema, &mut |required, name, property| {
             let default = property.get("default").or(property.get(DEFAULT)).is_some();
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_with_their_units_and_ranges() {
+    fn values_are_documented_with_their_units_and_ranges() {
         let description = |of: Value| range("integer", Some("hosts"), &of);
         assert_eq!(description(serde_json::json!({"minimum": 1, "maximum": 7})), "integer (hosts), 1 to 7");
         assert_eq!(description(serde_json::json!({"minimum": 0, "maximum": 7})), "integer (hosts), 0 to 7");

@@ -94,7 +94,7 @@ fn flows_between_two_digits_have_two_routes_and_no_others_do() {
 }
 
 #[test]
-fn who_has_no_choice_is_said() {
+fn hosts_without_a_choice_are_named() {
     let two_hops = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1kB\"\n";
     let spelled = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H4\"\nsize = \"1kB\"\n\
                    path = [\"H0\", \"S1.0\", \"H3\", \"S0.1\", \"H4\"]\n";

@@ -52,7 +52,7 @@ fn a_round_trip_and_two_slots() {
 }
 
 #[test]
-fn the_plan_says_what_links_grant_with() {
+fn the_plan_names_the_grants_of_links() {
     let (plan, _) = plan("scheme = \"bifrost\"\nslot = \"5us\"\nxoff = \"100kB\"");
     let seen = Seen { links: plan.topology.ports.len(), lanes: &plan.lanes, detours: 0 };
     // Both ends of the long link grant with the same parameters, which are reported once.

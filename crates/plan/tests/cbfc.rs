@@ -30,7 +30,7 @@ fn warnings(loaded: &Loaded) -> Vec<&str> {
 /// InfiniBand's own numbers: 12 bits, and an update every 65,536 symbol times, which do
 /// not go together on a link of four lanes.
 #[test]
-fn the_defaults_are_infinibands_and_are_said_to_be_slow() {
+fn the_defaults_are_infinibands_and_are_noted_as_slow() {
     let plain = loaded(LINE, "");
     let p = params(&plain);
     assert!(p.update.iter().all(|&t| t == 20_971_520) && p.buffer.iter().all(|&b| b == 2_048));

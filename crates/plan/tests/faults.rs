@@ -62,7 +62,7 @@ fn spans_of_one_link_are_merged_on_both_ends() {
 /// Every position of a packet in flight, by hand: H0 - S0.0 - S1.x - S0.1 - H1, and the link from the spine
 /// in use to S0.1 fails.
 #[test]
-fn packets_under_way_turn_where_they_are() {
+fn packets_in_flight_turn_where_they_are() {
     let intact = plan(&[RACKS, FLOW]);
     let (used, end) = way(&intact, intact.flows[0].path);
     assert_eq!(end, DELIVER);
@@ -90,7 +90,7 @@ fn packets_under_way_turn_where_they_are() {
 }
 
 #[test]
-fn without_a_way_packets_end_at_the_next_device() {
+fn without_a_path_packets_end_at_the_next_device() {
     let plan =
         plan(&[RACKS, FLOW, "[[failure]]\nlink = \"S0.1-H1\"\nat = \"10us\"\n[run]\nduration = \"1ms\"\n"]);
     let table = &plan.faults.tables[plan.faults.reroutes[0].table as usize];

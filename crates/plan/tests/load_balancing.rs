@@ -63,7 +63,7 @@ fn shortest(plan: &Plan, first: u32, to: u32) -> BTreeSet<Vec<u32>> {
 }
 
 #[test]
-fn the_ways_are_all_shortest_paths() {
+fn the_paths_are_all_shortest_paths() {
     for topology in [FAT_TREE, LEAF_SPINE, TORUS, CUBE] {
         let plan = spread(topology);
         let mut several = 0;
@@ -83,7 +83,7 @@ fn the_ways_are_all_shortest_paths() {
 }
 
 #[test]
-fn what_is_known_of_the_way_on_is_so_of_every_way() {
+fn the_known_part_of_the_path_is_on_every_path() {
     for topology in [FAT_TREE, LEAF_SPINE, TORUS, CUBE] {
         let plan = spread(topology);
         let mut known = BTreeMap::new();
@@ -131,7 +131,7 @@ fn what_is_known_of_the_way_on_is_so_of_every_way() {
 /// In a fat-tree all paths upwards from an aggregation switch lead down over one aggregation switch of the
 /// destination's pod; those from an edge switch do not.
 #[test]
-fn in_a_fat_tree_the_way_down_is_known_where_it_is_one() {
+fn in_a_fat_tree_a_single_path_down_is_known() {
     let plan = spread(FAT_TREE);
     let flow = plan.flows.iter().find(|f| f.src == 0 && f.dst == 15).unwrap();
     let name = |port: &u32| plan.topology.port_name(*port);
@@ -154,7 +154,7 @@ fn in_a_fat_tree_the_way_down_is_known_where_it_is_one() {
 }
 
 #[test]
-fn packets_divide_evenly_over_the_ways() {
+fn packets_divide_evenly_over_the_paths() {
     let plan = spread(FAT_TREE);
     for flow in &plan.flows {
         let mut sums: BTreeMap<u32, u64> = BTreeMap::new();

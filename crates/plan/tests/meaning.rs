@@ -92,7 +92,7 @@ fn the_default_is_a_dynamic_threshold() {
 }
 
 #[test]
-fn a_scenario_with_pfc_runs_without_it_and_says_what_had_no_effect() {
+fn a_scenario_with_pfc_runs_without_it_and_names_keys_without_effect() {
     let parts = [LINE, "[flow_control]\nscheme = \"pfc\"\nxoff = \"6bdp\"\nxon = \"4bdp\"\n", FLOW];
     let with = loaded(&parts);
     let without = set(&parts, &[("flow_control.scheme", "none")]);
@@ -199,7 +199,7 @@ fn wire(plan: &Plan, flow: &Flow) -> u64 {
 }
 
 #[test]
-fn the_offered_load_is_what_was_asked_for() {
+fn the_offered_load_is_the_requested_one() {
     let topology = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 8\n\
                     host_link = { rate = \"100Gbps\", delay = \"1us\" }\nfabric_link = { rate = \"100Gbps\", delay = \"1us\" }\n";
     let check = |plan: &Plan, seconds: f64, capacity: f64, what: &str| {
@@ -225,7 +225,7 @@ fn the_offered_load_is_what_was_asked_for() {
 }
 
 #[test]
-fn a_table_keeps_its_flows_and_paths_whatever_else_is_sent() {
+fn a_table_keeps_its_flows_and_paths_beside_any_others() {
     let ndc = "[topology]\nkind = \"ndc\"\nn = 4\nk = 1\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n";
     let run = "[run]\nduration = \"1ms\"\n";
     let incast = "[[traffic]]\nkind = \"incast\"\nfan_in = 8\nsize = \"1MB\"\nperiod = \"100us\"\n";
@@ -282,7 +282,7 @@ fn flows_come_from_a_csv_file_and_late_ones_are_named() {
 }
 
 #[test]
-fn a_permutation_gives_each_host_one_flow_each_way() {
+fn a_permutation_gives_each_host_one_flow_in_each_direction() {
     let plan = plan(&[LINE, "[[traffic]]\nkind = \"permutation\"\nsize = \"2MB\"\n"]);
     let mut ends: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
     for f in &plan.flows {
@@ -502,7 +502,7 @@ const TWO_CENTERS: &str = "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\",
 /// IRN's window is the slowest link's rate times the longest round trip of the
 /// flow's group; timeouts between datacenters come on top of theirs.
 #[test]
-fn irn_tells_flows_between_datacenters() {
+fn irn_recognises_flows_between_datacenters() {
     let built = loaded(&[TWO_CENTERS]);
     assert!(built.warnings.is_empty(), "{:?}", built.warnings);
     let plan = built.plan;
@@ -826,7 +826,7 @@ fn pauses_last_until_they_can_be_repeated() {
 
 /// A warning names Pyrrha's keys that cannot have an effect.
 #[test]
-fn what_cannot_have_an_effect_under_pyrrha_is_named() {
+fn keys_without_effect_under_pyrrha_are_named() {
     let warned = |rest: &str| -> Vec<String> {
         let all = loaded(&[LINE, FLOW, "[flow_control]\nscheme = \"pyrrha\"\n", rest]).warnings;
         all.iter().map(ToString::to_string).collect()
@@ -864,7 +864,7 @@ fn what_cannot_have_an_effect_under_pyrrha_is_named() {
 }
 
 #[test]
-fn acks_behind_their_own_data_are_warned_of() {
+fn acks_after_their_own_data_cause_a_warning() {
     let both = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
     let keys =
         |text: &str| -> Vec<String> { loaded(&[LINE, text]).warnings.into_iter().map(|w| w.key).collect() };

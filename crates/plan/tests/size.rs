@@ -174,7 +174,7 @@ fn headroom_that_is_too_small_is_named_link_by_link() {
 }
 
 #[test]
-fn bifrost_is_compared_by_what_it_grants_with() {
+fn bifrost_is_compared_by_its_grants() {
     let keys = |scheme: &str, more: &str| {
         format!("[flow_control]\nscheme = \"{scheme}\"\nslot = \"5us\"\nxoff = \"100kB\"\n{more}")
     };
@@ -231,7 +231,7 @@ fn pyrrha_is_compared_switch_by_switch() {
 }
 
 #[test]
-fn what_promises_nothing_is_not_compared() {
+fn schemes_without_a_promise_are_not_compared() {
     for scheme in ["none", "bfc", "per-flow-queue"] {
         assert_eq!(links(&plan(&format!("[flow_control]\nscheme = \"{scheme}\""))), Err(scheme));
     }

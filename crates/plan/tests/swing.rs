@@ -24,7 +24,7 @@ fn loaded(parts: &[&str]) -> Loaded {
 const HEADROOM: u64 = 300_000_000 + 2 * 1500 + 64;
 
 #[test]
-fn a_relay_stands_in_each_end_of_a_long_link() {
+fn a_relay_is_in_each_end_of_a_long_link() {
     let l = loaded(&[SITES, FLOW]);
     let (plan, t) = (&l.plan, &l.plan.topology);
     let names: Vec<&str> = t.nodes.iter().map(|n| n.name.as_str()).collect();

@@ -115,7 +115,7 @@ fn each_priority_has_its_tags() {
 }
 
 #[test]
-fn a_plan_tells_its_tags_and_relays() {
+fn a_plan_describes_its_tags_and_relays() {
     let l = all_to_all("kind = \"ndc\"\nn = 2\nk = 1", "rule = \"hop\"\nlossless = 1\n");
     let told = describe(&l);
     for part in [

@@ -86,7 +86,7 @@ fn a_matrix_deals_out_its_shares() {
 }
 
 #[test]
-fn the_matrix_decides_what_saturates() {
+fn the_matrix_decides_which_link_saturates() {
     // A single pair: its host link is full at 100 Gbit/s. With another receiver
     // in the same share the sender's link is.
     let text = |matrix: &str| {
@@ -236,7 +236,7 @@ fn times_without_effect_are_named() {
 }
 
 #[test]
-fn what_waits_comes_last_and_before_what_waits_for_it() {
+fn waiting_flows_come_last_and_before_their_dependents() {
     let ring = "[[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"1MB\"\nrounds = 2\nstart = \"1us\"\n";
     let flow = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1kB\"\nstart = \"1ms\"\n";
     let plan = plan(&[LEAF_SPINE, ring, flow]);

@@ -134,7 +134,7 @@ pub struct Quick {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Chosen {
-    /// The key of the scenario that it sets; without a key, `what` describes the choice.
+    /// The key of the scenario that it sets; without a key, `what` has the choice in words.
     #[serde(default)]
     pub key: Option<String>,
     /// The choice in words, if no key of the scenario has it.

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_any_characters() {
+    fn stars_match_any_characters() {
         for (pattern, name, is) in [
             ("H1", "H1", true),
             ("H1", "H10", false),

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_our_own_says_by_how_much() {
+    fn a_claim_of_our_own_has_its_factor() {
         let within =
             |part: f64| Test::Range { low: Some(6.0), high: Some(6.0), neutral: None, widened: part };
         assert_eq!(judged(&[6.8], within(0.15)), Verdict::Reproduced);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_seeds_do_not_say_who_wins_nothing_is_decided() {
+    fn seeds_on_both_sides_leave_the_order_undecided() {
         // 4 ± 7.452 of a quotient that is claimed to be 6: less than 1 is possible.
         assert_eq!(judged(&[4.0, 1.0, 7.0], range(6.0, 6.0, Some(1.0))), Verdict::Undecided);
         let less = Test::Ordering { side: Side::Less, neutral: 0.0 };

@@ -119,7 +119,7 @@ fn a_claim_is_tested_at_every_point_that_it_leaves_open() {
 }
 
 #[test]
-fn seeds_are_paired_and_what_is_missing_decides_nothing() {
+fn seeds_are_paired_and_missing_values_decide_nothing() {
     // Seed by seed always twice, though the seeds differ a hundredfold.
     let fct = [2.0, 200.0, 2.0, 200.0, 1.0, 100.0, 1.0, 100.0];
     assert_eq!(judge(RATIO, fct).0, Verdict::Reproduced);
@@ -197,7 +197,7 @@ fn the_largest_of_the_values_of_a_key_is_taken() {
 }
 
 #[test]
-fn what_differs_from_the_mean_over_seeds_is_compared() {
+fn differences_from_the_mean_over_seeds_are_compared() {
     let claim = "relation = \"ordering\"\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\", deviation = true, expect = \"greater\" }]";
     // At each load two seeds: 8 and 12 differ by 2 from 10, 99 and 101 by 1 from 100.
     let fct = [8.0, 12.0, 8.0, 12.0, 99.0, 101.0, 99.0, 101.0];
@@ -258,7 +258,7 @@ measure = [{ run = "ours", against = "theirs", metric = "rate", expect = "greate
 "#;
 
 #[test]
-fn an_experiment_can_look_at_the_runs_of_another() {
+fn an_experiment_can_use_the_runs_of_another() {
     let owner = read::read("e.toml", text(RATIO).as_bytes()).unwrap();
     let other = |id: &str| Ok((id == "e").then(|| owner.clone()));
     let read = |text: &str| read::read_beside("f.toml", text.as_bytes(), &other);
@@ -297,7 +297,7 @@ fn an_experiment_can_look_at_the_runs_of_another() {
 }
 
 #[test]
-fn whose_runs_they_are_is_found_in_the_directory() {
+fn the_owner_of_runs_is_found_in_the_directory() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("repro-owner");
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(dir.join("p")).unwrap();
@@ -363,7 +363,7 @@ fn every_relation_is_judged_by_its_own_rule() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn errors_are_named_with_their_place() {
     for (from, to, line, key, message) in [
         ("paper = \"p\"", "papr = \"p\"", 1, "papr", "unknown key"),
         ("kind = \"simulation\"", "kind = \"sim\"", 5, "kind", "unknown value"),
@@ -433,7 +433,7 @@ fn unmeasured(e: &Experiment) -> Results {
 }
 
 #[test]
-fn partial_and_short_results_say_so_everywhere() {
+fn partial_and_short_results_are_marked_everywhere() {
     let mut results = unmeasured(&experiment(RATIO));
     for (quick, complete) in [(false, true), (true, true), (false, false)] {
         (results.quick, results.complete) = (quick, complete);
@@ -450,7 +450,7 @@ fn partial_and_short_results_say_so_everywhere() {
 }
 
 #[test]
-fn choices_in_words_are_named_where_sensitivity_was_asked_for() {
+fn choices_in_words_are_named_with_sensitivity() {
     let words = "[[chosen]]\nwhat = \"the moon\"\nreason = \"r\"\n\n[[chosen]]\nkey = \"transport.mtu\"\nvalue = \"1kB\"\nreason = \"r\"\n\n[[claim]]";
     let e = read::read("e.toml", text(RATIO).replace("[[claim]]", words).as_bytes()).unwrap().experiment;
     let mut results = unmeasured(&e);

@@ -13,7 +13,7 @@ pub mod transport;
 
 use xoff_outcome::report::Facts;
 
-/// What the mechanisms here can tell of a run.
+/// The facts that the mechanisms here report about a run.
 pub fn facts() -> Vec<&'static Facts> {
     let mut facts = vec![&load_balancing::ate::report::FACTS, &load_balancing::plb::report::FACTS];
     facts.extend(flow_control::registry::facts());

@@ -1,6 +1,6 @@
 //! Mechanisms by the names that scenarios give them.
 
-/// From a line for each mechanism: the enum of what a key may be, and its names.
+/// From a line for each mechanism: the enum of a key's values, and their names.
 macro_rules! names {
     ($(#[$about:meta])* pub enum $key:ident { $($(#[$doc:meta])* $mechanism:ident = $name:literal,)* }) => {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

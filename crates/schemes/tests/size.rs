@@ -1,4 +1,4 @@
-//! What links need under schemes, against what papers state, and against each other.
+//! Needs of links under schemes, against the papers, and against each other.
 
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_schemes::flow_control::LinkFacts;
@@ -45,7 +45,7 @@ fn term(sizing: &Sizing, name: &str) -> u64 {
 
 /// Huang et al. 2024, section VI-B: 286 MB (binary) at 600 km and 400 Gbps; II: 9.5 MB at 80 km, 100 Gbps.
 #[test]
-fn one_bdp_is_what_the_paper_says() {
+fn one_bdp_is_that_of_the_paper() {
     let far = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1);
     assert_eq!(term(&far, "cable, both ways"), 300_000_000);
     assert_eq!((300_000_000.0 / MIB).floor(), 286.0);
@@ -65,7 +65,7 @@ fn the_testbed_has_a_bdp_and_three_slots_of_5_us() {
 
 /// Section V: 7,813 quanta for 10 us at 400 Gbps; a slot of 65,535 quanta carries 4 MiB.
 #[test]
-fn slots_have_as_many_quanta_as_the_paper_says_and_no_more_than_fit() {
+fn slots_have_the_quanta_of_the_paper_and_no_more_than_fit() {
     let s = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1);
     let quanta: Vec<u64> = s.thresholds.iter().filter(|f| f.unit == Unit::Quanta).map(|f| f.value).collect();
     assert_eq!(quanta[0], 7_813);
@@ -80,7 +80,7 @@ fn slots_have_as_many_quanta_as_the_paper_says_and_no_more_than_fit() {
     assert_eq!(fit(MICROSECOND + 1), Ok(()));
 }
 
-/// Theorem 1's H, section IV-C.1, and half of what PFC needs (IV-C.2), to the byte.
+/// Theorem 1's H, section IV-C.1, and half of the need of PFC (IV-C.2), to the byte.
 #[test]
 fn bifrost_needs_half_of_deep_pfc() {
     for (gbps, km) in [(100, 80), (400, 600), (400, 2_000), (100, 600)] {
@@ -99,7 +99,7 @@ fn bifrost_needs_half_of_deep_pfc() {
     }
 }
 
-/// Section VI-C: BifrostX has a third of what three priorities need elsewhere.
+/// Section VI-C: BifrostX has a third of the need of three priorities elsewhere.
 #[test]
 fn bifrostx_needs_one_buffer_for_all_priorities() {
     let link = link(400, 600);
@@ -117,7 +117,7 @@ fn bifrostx_needs_one_buffer_for_all_priorities() {
 
 /// Section IV-C.3: 64 B every 10 us are 0.05% of 100 Gbps.
 #[test]
-fn a_frame_per_slot_costs_what_the_paper_says() {
+fn a_frame_per_slot_has_the_cost_of_the_paper() {
     let s = bifrost::sizing(&link(100, 80), &slots(10 * MICROSECOND), 3);
     assert_eq!(s.control.bytes_per_second(), 6_400_000);
     assert_eq!(format!("{:.4}", 100.0 * s.control.share(100_000_000_000)), "0.0512");
@@ -147,8 +147,8 @@ fn credits_of_12_bits_end_after_a_kilometre() {
     assert!(ideal.promise.full_throughput && ideal.buffer() == s.buffer() && ideal.scheme == "cbfc-ideal");
 }
 
-/// Section VI-B: 1 MB and a headroom of 286 MB; relays of 287 MB suffice; what SWING needs at
-/// the switch does not grow with the distance.
+/// Section VI-B: 1 MB and a headroom of 286 MB; relays of 287 MB suffice; SWING's need at the switch does not
+/// grow with the distance.
 #[test]
 fn shallow_pfc_and_relays_are_those_of_the_paper() {
     let ask = swing::Ask {
@@ -225,7 +225,7 @@ fn portfc_xon_is_two_thirds_of_xoff() {
 
 /// A link may idle if fewer bytes wait at X_on than leave until a RESUME has brought more; PortFC has one priority.
 #[test]
-fn portfc_says_when_a_link_may_idle_and_what_it_does_not_count() {
+fn portfc_notes_idle_links_and_uncounted_bytes() {
     let link = link(100, 1);
     let of = |xoff, priorities| {
         portfc::sizing(&link, &portfc::Ask { xoff, others: 3, response_time: 0, priorities })
@@ -245,7 +245,7 @@ fn portfc_says_when_a_link_may_idle_and_what_it_does_not_count() {
 }
 
 #[test]
-fn bifrost_says_when_a_slot_is_no_longer_than_its_margin() {
+fn bifrost_notes_a_slot_no_longer_than_its_margin() {
     let link = link(100, 80);
     let of_slot = 125_000;
     let says = |margin_us: Time| {

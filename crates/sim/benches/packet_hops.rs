@@ -1,16 +1,15 @@
 //! Speed: packet-hops per CPU second on one core.
 //!
-//! A packet-hop is one packet of any kind that crosses one link. Besides
-//! Criterion's timing of a whole run, each case prints its best speed in CPU
-//! seconds (wall time counts what other processes do), data packet-hops apart,
-//! events per packet-hop, and the memory that the process took.
+//! A packet-hop is one packet of any kind that crosses one link. Besides Criterion's timing of a whole run,
+//! each case prints its best speed in CPU seconds (wall time includes other processes), data packet-hops
+//! apart, events per packet-hop, and the memory of the process.
 
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use std::time::Duration;
 use xoff_plan::plan::Plan;
 
-/// 160 hosts under ten leaves and four spines; web search at half of what the
-/// fabric carries, for 1 ms, then until every flow is done.
+/// 160 hosts under ten leaves and four spines; web search at half of the fabric's capacity, for 1 ms, then
+/// until every flow is complete.
 const LEAF_SPINE: &str = r#"
 [topology]
 kind = "leaf-spine"
@@ -42,7 +41,7 @@ kind = "permutation"
 size = "2MB"
 "#;
 
-/// Zeropod's pod of 256 hosts, web search at 0.8 of what the hosts' links carry.
+/// Zeropod's pod of 256 hosts, web search at 0.8 of the capacity of the hosts' links.
 const ZEROPOD: &str = r#"
 [topology]
 kind = "zeropod"

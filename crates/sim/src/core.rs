@@ -1,5 +1,4 @@
-//! The state of every device, flat and by index, and what can be done to it
-//! without asking the flow control.
+//! The state of every device, flat and by index, and its operations that do not call the flow control.
 
 use crate::faults::Faults;
 use crate::frames::Frames;
@@ -23,19 +22,19 @@ use xoff_net::topology::NodeKind;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{ControlFrame, Crossing, Effect, LaneRules};
 
-/// How many events ahead of the current one what it names is fetched …
+/// Prefetch distance of the data that an event names, in events …
 const FETCH_FIRST: usize = 10;
-/// … and what that points to.
+/// … and of the data to which that points.
 const FETCH_SECOND: usize = 4;
 
-/// Everything but the flow control's own state. All arrays are those of the
-/// whole plan; a part of a run uses what belongs to its devices.
+/// Everything except the flow control's own state. All arrays are those of the whole plan; a part of a run
+/// uses the entries of its devices.
 pub struct Core<'a> {
     pub plan: &'a Plan,
     pub partition: &'a Partition,
     /// Which part of the run this is.
     pub part: usize,
-    /// What leaves for each other part.
+    /// The events for each other part.
     pub outbox: Vec<Outbox>,
     pub now: Time,
     pub wheel: Wheel,
@@ -43,12 +42,12 @@ pub struct Core<'a> {
     pub frames: Frames,
     pub hops: &'a [u32],
     pub lanes: usize,
-    /// How packets change lanes on their way, if they do.
+    /// The rules by which packets change lanes on their path, if they do.
     pub lane_rules: Option<&'a LaneRules>,
     pub egress: Egress,
     pub ingress: Ingress,
     pub hosts: Hosts,
-    /// Devices that choose the way on of each packet, if they do.
+    /// Devices that choose the next hop of each packet, if they do.
     pub chooser: Option<Box<Chooser<'a>>>,
     /// By packet; empty unless packets carry any.
     pub telemetry: Telemetry,
@@ -62,7 +61,7 @@ pub struct Core<'a> {
     pub observed: Observed,
     /// The head-of-line blocking oracle, if the plan asks for it.
     pub blocking: Option<Box<Oracle>>,
-    /// Ports at which somebody looks at what crosses them.
+    /// Ports at which a tap records packets and frames.
     pub taps: Taps,
 }
 
@@ -75,8 +74,8 @@ fn bucket_bits(plan: &Plan) -> u32 {
         .filter_map(|host| plan.topology.nodes[host as usize].ports.first())
         .map(|&port| plan.topology.ports[port as usize].rate as f64 / bits / 1e12)
         .sum();
-    // Packets sent at full load during a bucket: a few, for each makes some ten
-    // events on its way and few hosts send at full load.
+    // Packets sent at full load during a bucket: a few, because each makes some ten events on its path and
+    // few hosts send at full load.
     (9..14).find(|&b| f64::from(1u32 << b) * per_ps > 2.5).unwrap_or(14)
 }
 
@@ -122,8 +121,8 @@ impl<'a> Core<'a> {
         port as usize * self.lanes + usize::from(lane)
     }
 
-    /// Notes that an account crosses a threshold. Answers which the flow control is told: over a link that
-    /// is down it tells nobody.
+    /// Records that an account crosses a threshold. Returns the crossing for the flow control: `None` over a
+    /// link that is down.
     #[cold]
     pub fn crosses(&mut self, account: u32, crossing: Crossing) -> Option<Crossing> {
         match crossing {
@@ -153,13 +152,13 @@ impl<'a> Core<'a> {
         self.wheel.push(Event::new(time, kind, element, data));
     }
 
-    /// Fetches what the coming events will touch: first what they name, then,
-    /// nearer to them, what that points to. Decides nothing.
+    /// Prefetches the data of the coming events: first the data that they name, then, nearer to them, the
+    /// data to which that points. It decides nothing.
     #[inline]
     pub fn fetch_ahead(&self) {
         if let Some(event) = self.wheel.peek(FETCH_FIRST) {
-            // A decision names no packet; what is fetched then is not needed, and
-            // that costs less than a branch that nobody can predict.
+            // A decision names no packet; its prefetch is useless, but costs less than a branch that the
+            // processor cannot predict.
             prefetch(self.packets.slots(), event.data as usize);
             if event.kind() == kind::DECISION {
                 prefetch(&self.egress.ports, event.element() as usize);
@@ -204,7 +203,7 @@ impl<'a> Core<'a> {
         self.egress.append(&mut self.packets, port, queue, id);
     }
 
-    /// The same for an answer of the host itself: it waits beside a queue that is part of a loop.
+    /// The same for an ACK of the host itself: it waits beside a queue that is part of a loop.
     #[inline(always)]
     pub fn enqueue_own(&mut self, port: u32, lane: u8, id: u32) {
         match self.egress.loops {
@@ -232,7 +231,7 @@ impl<'a> Core<'a> {
         id
     }
 
-    /// Marks a packet that leaves `queue` of `port`, by what it leaves behind.
+    /// Marks a packet that leaves `queue` of `port`, by the rest of the queue.
     #[cold]
     pub fn mark_leaving(&mut self, port: u32, queue: usize, id: u32) {
         let packet = &self.packets[id];
@@ -278,9 +277,9 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// The congested port that a frame names which arrived at `port`, [`NONE`] if it
-    /// names none: of the switch next to a host, and of the switch behind the host
-    /// that has passed it on to a switch. By the links alone, not by any scheme's map.
+    /// The congested port that a frame names which arrived at `port`, [`NONE`] if it names none: of the
+    /// switch next to a host, and of the switch before the host that has passed it on to a switch. By the
+    /// links alone, not by any scheme's map.
     #[inline]
     pub fn named_by(&self, port: u32, effect: Effect) -> u32 {
         let topology = &self.plan.topology;
@@ -308,8 +307,8 @@ impl<'a> Core<'a> {
         self.observed.control_sent(port, frame);
     }
 
-    /// The last place of a packet's way, at its own or before, where it leaves through a port
-    /// that is `sought`.
+    /// The last position on a packet's path, its own or an earlier one, where it leaves through a port that
+    /// is `sought`.
     pub fn place_before(&self, id: u32, sought: impl Fn(u32) -> bool) -> Option<u32> {
         let hops = self.hops;
         let earlier = (0..=self.packets[id].hop).rev();
@@ -322,12 +321,12 @@ impl<'a> Core<'a> {
         self.frames.get(self.packets[id].number).is_barrier()
     }
 
-    /// What a control packet says.
+    /// The content of a control packet.
     pub fn frame_of(&self, id: u32) -> ControlFrame {
         *self.frames.get(self.packets[id].number)
     }
 
-    /// Takes what a control packet says, and frees it.
+    /// Takes the content of a control packet, and frees it.
     pub fn take_frame(&mut self, id: u32) -> ControlFrame {
         let slot = self.packets[id].number;
         self.packets.remove(id);

@@ -48,7 +48,7 @@ impl<'a> Engine<'a> {
         engine
     }
 
-    /// Lets everything happen that comes before `until`. Answers the number of events.
+    /// Processes all events before `until`. Returns the number of events.
     pub fn advance(&mut self, until: Time) -> u64 {
         let mut events = 0;
         while let Some(event) = self.core.wheel.pop_before(until) {
@@ -125,7 +125,7 @@ impl<'a> Engine<'a> {
     /// Posts the beginning of the next flow of this part's hosts.
     fn await_flows(&mut self) {
         let flows = &self.core.plan.flows;
-        // Those behind gates come last, and are begun by their gates.
+        // Flows after gates come last, and their gates begin them.
         while let Some(flow) = flows.get(self.next_flow).filter(|f| f.after.is_none()) {
             if self.core.owns(flow.src) {
                 self.core.post(flow.start, kind::FLOWS, 0, 0);
@@ -135,7 +135,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// What a gate waited for has arrived: its flows begin.
+    /// The last delivery for a gate has arrived: its flows begin.
     #[cold]
     fn open_gate(&mut self, gate: u32) {
         let plan = self.core.plan;
@@ -149,7 +149,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Begins the flows that are due. Answers how many.
+    /// Begins the flows that are due. Returns how many.
     fn begin_flows(&mut self) -> u64 {
         let plan = self.core.plan;
         let mut begun = 0;

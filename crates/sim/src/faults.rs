@@ -1,10 +1,9 @@
 //! Links that fail, recover, lose and corrupt: when, as the plan says.
 //!
-//! Each end of a link handles its own end, at the same time. What a port sends
-//! is lost if the frame's transmission or flight overlaps a span in which the
-//! link is down: a pure function of the plan, so that it is known when the
-//! transmission begins. Such a frame arrives all the same, at a position of the
-//! plan's hops that says what became of it, and is counted there.
+//! Each end of a link handles its own end, at the same time. A packet that a port sends is lost if the
+//! frame's transmission or flight overlaps a span in which the link is down: a pure function of the plan, so
+//! it is known when the transmission begins. Such a frame arrives nevertheless, at a position of the plan's
+//! hops that names its fate, and is counted there.
 
 use crate::outcome::DropReason;
 use crate::packet::NONE;
@@ -13,7 +12,7 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::ELEMENTS;
 use xoff_plan::plan::{EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Hits, LINK_DOWN, Plan};
 
-/// The element of a change of routes, behind the ports that fail or recover at that time.
+/// The element of a change of routes, after the ports that fail or recover at that time.
 pub const ROUTES: u32 = ELEMENTS - 1;
 
 /// The faulty ports of a run; nothing in a healthy network.
@@ -33,7 +32,7 @@ pub struct Line {
     pub errors: Vec<Errors>,
 }
 
-/// What hits frames: a random process, but for a single one.
+/// The random process that hits frames, or a single hit.
 pub struct Errors {
     stream: Stream,
     hits: Hits,
@@ -51,7 +50,7 @@ impl Errors {
             Hits::Control(_) => u64::from(is_control),
         };
         let hit = self.pass < length;
-        // What follows a hit does not depend on how far back that was.
+        // The future after a hit does not depend on the past.
         self.pass = match self.hits {
             _ if !hit => self.pass - length,
             Hits::Frames(p) | Hits::Bits(p) => self.stream.geometric(p),
@@ -94,7 +93,7 @@ impl Faults {
         faults
     }
 
-    /// Whether what a port sends can be lost.
+    /// Whether frames that a port sends can be lost.
     pub fn is_faulty(&self, port: u32) -> bool {
         self.numbers.get(port as usize).is_some_and(|&number| number != NONE)
     }
@@ -108,7 +107,7 @@ impl Faults {
     }
 }
 
-/// What an end of a route that is no delivery says.
+/// The reason of an end of a route that is no delivery.
 pub fn reason(end: u32) -> DropReason {
     match end {
         EXPIRE => DropReason::Expired,

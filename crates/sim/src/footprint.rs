@@ -1,11 +1,10 @@
-//! What a run keeps in memory, by purpose: told where a memory budget ends a run.
+//! The memory of a run, by purpose, for runs that a memory budget ends.
 
 use crate::outcome::footprint::{of, sorted};
 use crate::outcome::{MemoryUse, Sample};
 use crate::world::World;
 
-/// What a run and its plan keep, the largest first; what is small or held by a flow control is left
-/// out.
+/// The memory of a run and its plan, largest first, without small parts and without the flow control's own.
 pub fn footprint(world: &World, samples: &Vec<Sample>) -> Vec<MemoryUse> {
     let plan = world.plan;
     let cores = &world.cores;

@@ -1,4 +1,4 @@
-//! What control packets say, by [`Packet::number`](crate::packet::Packet::number).
+//! The content of control packets, by [`Packet::number`](crate::packet::Packet::number).
 
 use xoff_schemes::flow_control::ControlFrame;
 
@@ -10,7 +10,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Stores a frame; answers its slot.
+    /// Stores a frame; returns its slot.
     pub fn keep(&mut self, frame: ControlFrame) -> u32 {
         match self.free.pop() {
             Some(slot) => {

@@ -21,11 +21,11 @@ pub const PACE: u8 = 6;
 pub const STALL: u8 = 7;
 /// The next flows of the plan begin.
 pub const FLOWS: u8 = 8;
-/// The flows behind a gate begin. Element: gate.
+/// The flows after a gate begin. Element: gate.
 pub const GATE: u8 = 9;
 /// A frame that keeps its place among data arrives. Element: the receiving port. Data: packet.
 pub const BARRIER: u8 = 10;
-/// The flow control settles an account, behind everything else at that time. Element: port. Data: lane.
+/// The flow control settles an account, after all other events of that time. Element: port. Data: lane.
 pub const SETTLE: u8 = 11;
 /// The last packet of a flow has left its source, and the arbiter may let others have its ends.
 /// Element: flow.
@@ -36,7 +36,7 @@ pub fn is_timer(event: &Event) -> bool {
     matches!(event.kind(), TIMER | TIMEOUT | CONTROL)
 }
 
-/// Whether an event comes from outside: what the plan has in store.
+/// Whether an event comes from outside, that is from the plan.
 pub fn is_news(event: &Event) -> bool {
     matches!(event.kind(), FAULT | STALL | FLOWS | GATE)
 }

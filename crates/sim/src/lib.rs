@@ -1,6 +1,5 @@
-//! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It knows
-//! nothing of files and terminals. Plans of pods without buffers go on to the second
-//! world, [`xoff_zeropod`].
+//! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It does not depend on files and
+//! terminals. Plans of pods without buffers go on to the second world, [`xoff_zeropod`].
 //!
 //! One loop takes events in their total order. A port has at most one
 //! transmission decision pending, always for the time when its wire is free,
@@ -41,9 +40,9 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
     run_on(plan, 1, watch)
 }
 
-/// Runs a plan on at most `threads` threads to its end, or until `watch` answers
-/// `false`. The number of threads changes nothing in the outcome of a run that is
-/// not cut short; [`worthwhile_threads`] says how many help.
+/// Runs a plan on at most `threads` threads to its end, or until `watch` returns `false`. The number of
+/// threads changes nothing in the outcome of a run that is not cut short; [`worthwhile_threads`] returns how
+/// many help.
 ///
 /// # Panics
 /// If packets are not conserved (sent ≠ delivered + dropped + in flight): a
@@ -55,7 +54,7 @@ pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> b
     }
 }
 
-/// The same, and what crosses some ports is handed on as time goes by. That changes nothing in the
+/// The same, with taps: the crossings of some ports are handed on during the run. That does not change the
 /// outcome, and is the same for any number of threads.
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! What a run writes down. Nothing here decides anything.
+//! The records of a run. Nothing here decides anything.
 
 use crate::outcome::{Counters, DropReason, Drops, FlowOutcome, Pause};
 use crate::packet::NONE;
@@ -91,7 +91,7 @@ impl Observed {
         self.open.swap_remove(at);
     }
 
-    /// A leaf (or flow) of a lane stops; the answer ends it.
+    /// A leaf (or flow) of a lane stops; the returned number ends the pause.
     pub fn leaf_pause_begins(&mut self, pause: Pause) -> u32 {
         let index = self.pauses.len() as u32;
         self.open.push(index);

@@ -3,7 +3,7 @@
 /// No packet, no account, no flow.
 pub const NONE: u32 = u32::MAX;
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -26,10 +26,10 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct Packet {
-    /// The packet behind it in its queue, or the next free slot.
+    /// The next packet in its queue, or the next free slot.
     pub next: u32,
-    /// Where it stands on its route: index into the plan's hops of the egress
-    /// port that it waits at or was last sent from.
+    /// Its position on its route: index into the plan's hops of the egress port where it waits or from which
+    /// it was last sent.
     pub hop: u32,
     pub flow: u32,
     /// See [`Kind`].
@@ -45,9 +45,8 @@ pub struct Packet {
     /// Number of the leaf that it left the neighbour from (see [`crate::switch::leaves`]),
     /// below 2^15; and in the highest bit the flow control's own.
     upstream: u16,
-    /// See [`Kind::Nack`]. Of other answers to a flow whose sender changes labels
-    /// (PLB): how many marked packets they tell of. Else 0. Three bytes, so that a
-    /// packet keeps its size.
+    /// See [`Kind::Nack`]. For other ACKs of a flow whose sender changes labels (PLB): the number of marked
+    /// packets that they report. Otherwise 0. Three bytes, so a packet keeps its size.
     pub ahead: [u8; 3],
 }
 
@@ -101,8 +100,8 @@ impl Packet {
         self.set_upstream((port % LEAVES) as u16 + 1);
     }
 
-    /// Whether it has come to `port` in this way: what is written of another port of its
-    /// route differs, in all but absurd networks.
+    /// Whether [`Packet::set_against`] was called for `port`. The mark of another port of its route differs,
+    /// except in very large switches.
     pub fn against(&self, port: u32) -> bool {
         u32::from(self.upstream()) == port % LEAVES + 1
     }

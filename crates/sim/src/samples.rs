@@ -1,4 +1,4 @@
-//! What is read from a run while and after it goes on: series, and the records of ports and roots.
+//! The data that is read during and after a run: series, and the records of ports and roots.
 
 use crate::outcome::{PortOutcome, Quantity, RootAhead, RootsAtPort, Sample};
 use crate::switch::port::Port;
@@ -18,7 +18,7 @@ use xoff_schemes::load_balancing::plb;
 pub struct Series {
     /// Samples, in the order of time.
     pub samples: Vec<Sample>,
-    /// At the last sample: bytes by class; what left by measured port, see [`on_wire`].
+    /// At the last sample: bytes by class; bytes that left by measured port, see [`on_wire`].
     last_classes: Vec<u64>,
     last_ports: Vec<u128>,
     /// Bytes in order, by measured flow.
@@ -99,10 +99,10 @@ impl Series {
     }
 }
 
-/// What has left a port of `rate` up to `now`, in bits times picoseconds per second: all
-/// of the packets before, and of the one on the wire that part whose time is over. The
-/// product is exact where bytes would have to be rounded, so the difference of two never
-/// exceeds the rate; a serialisation time is rounded up, by less than a picosecond.
+/// The bits that have left a port of `rate` up to `now`, in bits times picoseconds per second: all of the
+/// packets before, and of the one on the wire that part whose time is over. The product is exact where bytes
+/// would have to be rounded, so the difference of two never exceeds the rate; a serialisation time is rounded
+/// up, by less than a picosecond.
 fn on_wire(port: &Port, rate: u64, now: Time) -> u128 {
     let begun = u128::from(port.bytes) * 8 * u128::from(SECOND);
     let ahead = u128::from(port.free_at.saturating_sub(now)) * u128::from(rate);
@@ -117,7 +117,7 @@ pub fn routes(world: &World) -> Option<Vec<u32>> {
     chosen.then(|| plan.flows.iter().enumerate().map(home).collect())
 }
 
-/// What senders that choose or change routes have recorded.
+/// The records of senders that choose or change routes.
 pub fn of_senders(world: &World, now: Time) -> Records {
     let plan = world.plan;
     let mut records = Records::default();
@@ -136,7 +136,7 @@ pub fn of_senders(world: &World, now: Time) -> Records {
     records
 }
 
-/// Ports that are roots, or know of any, as they stand; none where nothing is paused by root.
+/// Ports that are roots, or know of any, at this time; none if no pause is by root.
 pub fn roots(world: &World) -> Vec<RootsAtPort> {
     let lanes = world.lanes() as u8;
     let mut all = Vec::new();

@@ -1,15 +1,15 @@
-//! What crosses tapped ports.
+//! The packets and frames that cross tapped ports.
 //!
-//! A port that is tapped, and the one at the other end of its link, send by the way of those whose
-//! wires are not simply links (`Wire::Special`), so that nobody else is asked. What a
-//! port will receive is known when its peer begins to send it. The parts of a run keep what they
-//! have seen until they stand still; then all that has happened is put in order and handed on.
+//! A port that is tapped, and the one at the other end of its link, use the code of special wires
+//! (`Wire::Special`), so other ports have no extra check. The packets that a port will receive are known when
+//! its peer begins to send them. The parts of a run keep their records until the end of a window; then all
+//! past records are put in order and handed on.
 
 use crate::outcome::tap::Crossing;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 
-/// What a part has seen.
+/// The records of a part.
 #[derive(Default)]
 pub(crate) struct Taps {
     /// By port; empty without taps.
@@ -33,7 +33,7 @@ impl Taps {
         Self { tapped, seen: Vec::new() }
     }
 
-    /// Whether what `port` sends is seen, by itself or by `peer`.
+    /// Whether the sending of `port` is recorded, for itself or for `peer`.
     pub fn see(&self, port: u32, peer: u32) -> bool {
         let at = |port: u32| self.tapped.get(port as usize).copied().unwrap_or(false);
         at(port) || at(peer)

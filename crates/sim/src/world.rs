@@ -1,5 +1,5 @@
-//! All parts of a run at once, for those that see everything and change nothing:
-//! oracles and samples. Whatever belongs to a device is read where it runs.
+//! All parts of a run at once, for oracles and samples, which read everything and change nothing. The data of
+//! a device is read from the part that runs it.
 
 use crate::core::Core;
 use crate::outcome::Pause;
@@ -42,7 +42,7 @@ impl<'w, 'a> World<'w, 'a> {
         self.flow_controls[self.partition.of(self.plan.topology.ports[port as usize].node)]
     }
 
-    /// What the device of a port knows of roots, if its scheme pauses by root.
+    /// The state of a port's device about roots, if its scheme pauses by root.
     pub fn roots(&self, port: u32) -> Option<&'w dyn Roots> {
         self.flow_control(port).roots()
     }
@@ -75,9 +75,8 @@ impl<'w, 'a> World<'w, 'a> {
         self.cores[0].ingress.in_cells(packet.size)
     }
 
-    /// Whether what `account` holds keeps its upstream stopped. Under credit-based flow
-    /// control it does not if the upstream waits for less than there is room for: then
-    /// it goes on when it hears of that.
+    /// Whether the bytes of `account` keep its upstream stopped. Under credit-based flow control they do not
+    /// if the upstream waits for less than the free room: then it continues when that credit arrives.
     pub fn closes(&self, account: u32) -> bool {
         self.short_of_room(account, self.account(account).held()).unwrap_or(true)
     }
@@ -151,9 +150,8 @@ impl<'w, 'a> World<'w, 'a> {
         self.cores.iter().map(|core| core.observed.counters.data_hops).sum()
     }
 
-    /// How much has been delivered in order and acknowledged so far, in packets of
-    /// all flows: unlike [`World::data_hops`] it stands still when packets are sent
-    /// again and again.
+    /// How much has been delivered in order and acknowledged so far, in packets of all flows: unlike
+    /// [`World::data_hops`] it does not grow when packets are only retransmitted.
     pub fn progress(&self) -> u64 {
         let of = |core: &Core, flow: usize| {
             let ends = &self.plan.flows[flow];

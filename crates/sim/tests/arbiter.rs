@@ -38,9 +38,9 @@ fn an_incast_is_served_flow_by_flow() {
     }
 }
 
-/// Flows of one packet to one host: all at once where the destination is free when a packet begins to leave, so
-/// that they meet in front of it, and six wait for the first; one behind the other where it is free when the packet
-/// has left. Either way the host's link has no gap.
+/// Flows of one packet to one host: all at once where the destination is free when a packet begins to leave,
+/// so they meet before it, and six wait for the first; one after the other where it is free when the packet
+/// has left. In both cases the host's link has no gap.
 #[test]
 fn a_strict_matching_queues_nothing() {
     let traffic: String = (0..7).map(|src| flow(src, 7, "1kB", "0us")).collect();
@@ -55,9 +55,9 @@ fn a_strict_matching_queues_nothing() {
     }
 }
 
-/// A smaller flow of another source takes the destination. Under a matching the larger one stops behind the packet
-/// on its wire, which the smaller one then meets; in YAPS's way both go on and share the last link. The larger one
-/// loses the same time.
+/// A smaller flow of another source takes the destination. Under a matching the larger one stops after the
+/// packet on its wire, which the smaller one then meets; under YAPS's rule both continue and share the last
+/// link. The larger one loses the same time.
 #[test]
 fn a_smaller_one_from_elsewhere() {
     let wait = 12 * PACKET - 1_000_000;
@@ -69,16 +69,16 @@ fn a_smaller_one_from_elsewhere() {
     }
 }
 
-/// Who has to wait does not keep a third one waiting: the list is walked to its end.
+/// A flow that waits does not stop a third one: the list is walked to its end.
 #[test]
-fn what_is_free_is_used() {
+fn free_hosts_are_used() {
     let traffic = flow(0, 7, "10kB", "0us") + &flow(0, 6, "20kB", "0us") + &flow(1, 6, "30kB", "0us");
     for rule in RULES {
         let plan = plan(&star(rule, &traffic));
         let times = fcts(&plan, &run(&plan));
         assert_eq!(times[0], plan.flows[0].ideal, "{rule}");
-        // The third one sends until the second one has its source. Then both share the last link in YAPS's way;
-        // under a matching the third one stops behind a packet that it began at that moment.
+        // The third one sends until the second one has its source. Then both share the last link under YAPS's
+        // rule; under a matching the third one stops after a packet that it began at that moment.
         let shared = if rule == "srpt" { 19 } else { 1 };
         assert_eq!(times[1], plan.flows[1].ideal + (10 + shared) * PACKET, "{rule}");
         assert_eq!(times[2], plan.flows[2].ideal + 20 * PACKET, "{rule}");
@@ -101,7 +101,7 @@ fn the_smaller_one_goes_first() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 40 / 256, ..ProptestConfig::default() })]
 
-    /// Every flow ends, none sooner than alone, nothing is sent twice, and threads change nothing.
+    /// Every flow ends, none sooner than its ideal, no packet is sent twice, and threads change nothing.
     #[test]
     fn every_flow_ends(
         pairs in prop::collection::vec((0u32..8, 1u32..8, 1u32..200, 0u32..50), 1..30),

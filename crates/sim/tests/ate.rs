@@ -1,5 +1,5 @@
-//! Sources that choose the first hop: what they send where, under every flow
-//! control, against closed forms, their own random numbers and sums by hand.
+//! Sources that choose the first hop: their traffic over each hop, under every flow control, against closed
+//! forms, their own random numbers and sums by hand.
 
 mod common;
 
@@ -63,7 +63,7 @@ fn above_the_threshold_traffic_rests_there() {
     }
 }
 
-/// Below it each rule splits traffic in its own way.
+/// Below it each rule splits traffic differently.
 #[test]
 fn below_the_threshold_the_rule_says_how_it_is_split() {
     for (update, share) in [("both-ways", 1.0), ("to-capacity", 160.0 / 260.0)] {
@@ -78,7 +78,7 @@ fn below_the_threshold_the_rule_says_how_it_is_split() {
     }
 }
 
-/// The rule as printed takes what chance gives, and never gives it back.
+/// The rule as printed reduces the weight by chance, and never increases it.
 #[test]
 fn the_printed_rule_ratchets_down() {
     let high = |update: &str| {
@@ -121,8 +121,8 @@ fn choices_are_the_sources_own_random_numbers() {
     assert!((0..9).all(|host| source(&outcome, host).weight == 0.75));
 }
 
-/// What each port has sent is what the chosen routes bring to it, packet by packet;
-/// and what hosts note is what their flows weigh.
+/// Each port has sent the packets of its chosen routes, packet by packet; and the records of hosts are the
+/// bytes of their flows.
 fn assert_ports(plan: &Plan, outcome: &Outcome) {
     let mut packets = vec![0u64; plan.topology.ports.len()];
     let mut bytes = vec![[0u64; 2]; plan.topology.hosts().count()];
@@ -224,8 +224,8 @@ fn without_traffic_the_weight_stays() {
     let at = |us: u64| weights.iter().find(|w| w.0 == us * MICROSECOND).expect("a sample").1 as f64 / 1e6;
     let first = 160.0 / 260.0;
     assert!((at(50) / first - 1.0).abs() < 1e-5);
-    // Three whole windows, and one of 7,400 packets less what these held: 1,062 B each
-    // at 160 Gbit/s take 53.1 ns.
+    // Three whole windows, and one of 7,400 packets less the packets of these: 1,062 B each at 160 Gbit/s
+    // take 53.1 ns.
     let mut expected = first;
     let mut left = 7_400.0;
     for window in [100, 200, 300, 400] {

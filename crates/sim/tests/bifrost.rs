@@ -69,8 +69,8 @@ fn sites() -> impl Strategy<Value = Sites> {
     )
 }
 
-/// Whoever is downstream stores no more than it reserves, and L + F keeps its upper bound
-/// but for the packet and the lateness that the margin stands for.
+/// The downstream side stores no more than it reserves, and L + F keeps its upper bound, except for the
+/// packet and the delay that the margin covers.
 fn bounds(plan: &Plan, outcome: &Outcome) -> Result<(), TestCaseError> {
     prop_assert!(!outcome.records.get::<Report>().unwrap().0.is_empty());
     for grant in &outcome.records.get::<Report>().unwrap().0 {
@@ -84,7 +84,7 @@ fn bounds(plan: &Plan, outcome: &Outcome) -> Result<(), TestCaseError> {
         prop_assert!(tally.most <= params.buffer + spare + twice, "{grant:?}");
         prop_assert!(tally.most_stored <= params.buffer + spare);
         let alone = plan.lanes.iter().filter(|l| l.lossless).count() < 2;
-        // What arrives counts with its last bit: a slot can bring R_s T and the packet before it.
+        // A packet counts with its last bit: a slot can bring R_s T and the packet before it.
         let spread = tally.least_spread + i64::from(plan.packet.largest());
         prop_assert!(!params.counted || spread >= 0 || alone, "{grant:?}");
     }
@@ -123,7 +123,7 @@ proptest! {
             );
         }
         if lossy_answers {
-            // Answers in a lossy priority of their own, which nobody holds back.
+            // ACKs in a lossy priority of their own, which nothing delays.
             rest += "[[priority]]\nid=6\nlossless=false\n";
         }
         let keys = format!(
@@ -137,9 +137,9 @@ proptest! {
     }
 }
 
-/// Three hosts send all they can over one long link, from the start to the end, to a host
-/// that reads at `rate` Gbit/s but stalls for a while; `back` adds data the other way, which
-/// frames have to wait for.
+/// Three hosts send all they can over one long link, from the start to the end, to a host that reads at
+/// `rate` Gbit/s but stalls for a while; `back` adds data in the other direction, for which frames have to
+/// wait.
 fn saturated(sites: &Sites, keys: &str, rate: u64, stall: (u64, u64), back: bool) -> Plan {
     let mut rest = String::new();
     for src in 0..3 {
@@ -163,11 +163,11 @@ fn delivered(outcome: &Outcome) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 40 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// With sources that always send. F counts whole grants, and windows send up to a
-    /// margin less; after a time of partial grants the drain may take line rate for a round
-    /// trip before that is made good. So L + F stays above Δ + R·T but for two packets of each
-    /// slot of a round trip; and the receiver gets what it gets under PFC with four round
-    /// trips of buffer less 0.5%, but for those packets once after the stall.
+    /// With sources that always send. F counts whole grants, and windows send up to a margin less; after a
+    /// time of partial grants the drain may take line rate for a round trip before that is made good. So L +
+    /// F stays above Δ + R·T except for two packets of each slot of a round trip; and the receiver gets what
+    /// it gets under PFC with four round trips of buffer less 0.5%, but for those packets once after the
+    /// stall.
     #[test]
     fn no_throughput_is_lost(
         sites in sites(), x in any::<bool>(), rate in 1u64..400, from in 0u64..8, length in 1u64..6, back in any::<bool>(),
@@ -205,8 +205,8 @@ fn paper() -> Sites {
     Sites { rates: (100, 100), delay: 400, long_links: 1, slot: 10_000, mtu: 1_500, seed: 1 }
 }
 
-/// What was stored and could still arrive, beyond H and the margin, and packets lost: of a
-/// receiver that stops for three round trips while data goes the other way.
+/// The bytes stored and in flight beyond H and the margin, and packets lost, of a receiver that stops for
+/// three round trips while data crosses in the other direction.
 fn overflow(keys: &str, stall: (u64, u64)) -> (i64, u64) {
     let mut plan = saturated(&paper(), keys, 60, stall, true);
     plan.end = Some(stall.1 * 1_000_000);
@@ -233,11 +233,11 @@ fn each_part_of_the_upper_bound_is_needed() {
     // Pauses as long as their slots: packets slip through whenever a frame is late.
     let (over, lost) = overflow("scheme=\"bifrost\"\nmargin=\"0s\"", soon);
     assert!(over >= 0 && lost > 0, "without margin: {over} B over H, {lost} lost");
-    // Line 15 takes what was sent beyond its grant off F, slot after slot: unseen until the
-    // drain stops.
+    // Line 15 subtracts bytes from F that were sent beyond the grant, slot after slot: without effect until
+    // the drain stops.
     let (over, lost) = overflow("scheme=\"bifrost\"\nmargin=\"0s\"\nhistory=\"recurrence\"", late);
     assert!(over >= 0 && lost > 0, "by the recurrence: {over} B over H, {lost} lost");
-    // k packets beyond H hold what leaks in k slots; a stop that is longer leaks on.
+    // k packets beyond H hold the leaks of k slots; a longer stop leaks more.
     for (k, stall, enough) in [(10, soon, false), (400, soon, true), (400, (1_500, 30_000), false)] {
         let (over, lost) = overflow(
             &format!("scheme=\"bifrost\"\nmargin=\"0s\"\njitter=\"300ns\"\nrepair_every={k}"),
@@ -247,8 +247,8 @@ fn each_part_of_the_upper_bound_is_needed() {
     }
 }
 
-/// The example of Figure 6: D of slots that are granted half, then D of whole ones. What can
-/// still arrive in a round trip is 0.25 + 0.5 BDP; and the slot before them, of RTT + T.
+/// The example of Figure 6: D of slots that are granted half, then D of whole ones. The bytes that can still
+/// arrive in a round trip are 0.25 + 0.5 BDP; and the slot before them, of RTT + T.
 #[test]
 fn figure_6() {
     let (delay, slot) = (1_000, 10);

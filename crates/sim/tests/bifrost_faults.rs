@@ -1,5 +1,5 @@
-//! Bifrost and BifrostX where links fail and lose frames, where pauses could close a circle, on
-//! every link of a datacenter, and over several threads.
+//! Bifrost and BifrostX where links fail and lose frames, where pauses could close a cycle, on every link of
+//! a datacenter, and over several threads.
 
 mod common;
 
@@ -50,7 +50,7 @@ fn a_long_link_that_fails_begins_afresh() {
 /// Frames that are lost: Bifrost's peer goes on for a slot that F does not count, BifrostX's
 /// peer stops for one. Every flow ends all the same.
 #[test]
-fn lost_frames_stop_nobody_for_ever() {
+fn lost_frames_stop_no_flow_permanently() {
     for scheme in ["bifrost", "bifrostx"] {
         let loss = "[[loss]]\nlink=\"M-N\"\nrate=0.01\n";
         let plan = plan(&sites(scheme, loss));
@@ -63,11 +63,10 @@ fn lost_frames_stop_nobody_for_ever() {
     }
 }
 
-/// Flows that each take three of four long links of a ring lock up under PFC with a shallow
-/// threshold at once. What counts what is under way slows its peers down before buffers are
-/// full, and goes on.
+/// Flows that each take three of four long links of a ring deadlock under PFC with a shallow threshold at
+/// once. A scheme that counts bytes in flight slows its peers before buffers are full, and continues.
 #[test]
-fn a_ring_that_locks_up_under_pfc_goes_on() {
+fn a_ring_that_deadlocks_under_pfc_continues() {
     for scheme in ["pfc", "bifrost", "bifrostx"] {
         let hosts: Vec<String> = (0..4).map(|i| format!("\"H{i}\"")).collect();
         let switches: Vec<String> = (0..4).map(|i| format!("\"S{i}\"")).collect();
@@ -102,10 +101,10 @@ fn a_ring_that_locks_up_under_pfc_goes_on() {
     }
 }
 
-/// One priority fills the buffer that two share and stops; the other one drains, and is granted
-/// what it leaves. The first has as much right to that as the second.
+/// One priority fills the buffer that two share and stops; the other one drains, and is granted the rest.
+/// Both have equal rights to it.
 #[test]
-fn priorities_share_what_either_of_them_leaves() {
+fn priorities_share_their_unused_bytes() {
     for leftover in ["pooled", "reserved"] {
         let text = format!(
             "[topology]\nkind=\"custom\"\nhosts=[\"A1\",\"A2\",\"B\"]\nswitches=[\"M\",\"N\"]\nlinks=[\n\

@@ -20,9 +20,8 @@ fn port(plan: &Plan, a: &str, b: &str) -> PortId {
     *ports.iter().find(|&&p| plan.topology.neighbour(p) == node(b)).expect("neighbours")
 }
 
-/// Three switches in a line. A sends to X behind the last one, over a link that
-/// is ten times slower than the others; B sends to Y at the middle one, and
-/// shares with A the link between the first two.
+/// Three switches in a line. A sends to X after the last one, over a link that is ten times slower than the
+/// others; B sends to Y at the middle one, and shares with A the link between the first two.
 const LINE: &str = "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\", \"X\", \"Y\"]\n\
     switches = [\"S0\", \"S1\", \"S2\"]\nlinks = [\n\
     {a=\"A\", b=\"S0\", rate=\"100Gbps\", delay=\"100ns\"}, {a=\"B\", b=\"S0\", rate=\"100Gbps\", delay=\"100ns\"},\n\
@@ -89,7 +88,7 @@ fn three_switches_to_the_picosecond() {
     let (a, b) = (6_000_000 - 1_965_120, 6_000_000 - 2_105_120);
 
     let found = found(&outcome);
-    // PFC's frames name nobody: what is a victim is so in both senses.
+    // PFC's frames name no port: a victim is one in both senses.
     let blame = |own, victim, source_own, source_victim| FlowBlame {
         own,
         victim,
@@ -119,10 +118,10 @@ fn three_switches_to_the_picosecond() {
     assert_eq!(found.places, places);
 }
 
-/// The same with B on its way to the last switch: it waits in the same queues,
-/// for the port next to its own, and is as victim. On its way to X it is not.
+/// The same with B on its path to the last switch: it waits in the same queues, for the port next to its own,
+/// and is also a victim. On its path to X it is not.
 #[test]
-fn the_way_decides_and_not_the_queue() {
+fn the_path_decides_and_not_the_queue() {
     let to = |host: &str, at: &str| {
         let text = LINE
             .replace("{a=\"S1\", b=\"Y\"", &format!("{{a=\"{at}\", b=\"Y\""))
@@ -254,11 +253,11 @@ fn scheme() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What must hold of the oracle's word on any run.
+/// Invariants of the oracle's results in any run.
 fn consistent(plan: &Plan, outcome: &Outcome) {
     let found = found(outcome);
     let topology = &plan.topology;
-    // What places and flows have waited is the same.
+    // The waits of places and of flows are the same.
     let mut sums = [[0u64; 6]; 2];
     for (place, b) in &found.places {
         [b.own, b.victim, b.source_own, b.source_victim, b.named_victim, b.source_named_victim]
@@ -288,10 +287,9 @@ fn consistent(plan: &Plan, outcome: &Outcome) {
     }
     assert_eq!(pauses, found.places.iter().map(|(place, blame)| (*place, blame.pauses)).collect());
     for pause in &outcome.pauses {
-        // The root sends packets, and is at the device that asked for the pause, or
-        // that device itself was paused for it when it asked: since then the frame
-        // has waited for a packet and another frame, crossed the cable, and waited
-        // for the peer's response.
+        // The root sends packets, and is at the device that asked for the pause, or that device itself was
+        // paused for it when it sent the pause: since then the frame has waited for a packet and another
+        // frame, crossed the cable, and waited for the peer's response.
         let root = pause.root.expect("as above");
         let device = topology.ports[pause.cause as usize].node;
         let through = &topology.ports[pause.cause as usize];

@@ -1,5 +1,5 @@
-//! Loop Breaker and Deadlock Breaker: control planes find every deadlock that lasts, in bounded
-//! time, and end it where there are other ways, or room.
+//! Loop Breaker and Deadlock Breaker: control planes find every deadlock that lasts, in bounded time, and end
+//! it where there are other paths, or room.
 
 mod common;
 
@@ -76,15 +76,15 @@ fn params(plan: &Plan) -> &BreakerParams {
     }
 }
 
-/// The last pause of the deadlock's circle.
+/// The last pause of the deadlock's cycle.
 fn closed(outcome: &Outcome) -> u64 {
     let deadlock = outcome.deadlock.as_ref().expect("a deadlock");
     let pauses = |h: &Held| outcome.pauses.iter().rfind(|p| (p.port, p.lane) == (h.port, h.lane));
     deadlock.cycle.iter().filter_map(pauses).map(|p| p.from).max().expect("a cycle")
 }
 
-/// How long a message takes for one link at most: it waits behind a packet and a pause frame,
-/// crosses, and spends its time in the control plane. (1,062 + 64 + 158 bytes are the most.)
+/// The longest time of a message for one link: it waits after a packet and a pause frame, crosses, and spends
+/// its time in the control plane. (1,062 + 64 + 158 bytes are the maximum.)
 fn hop(params: &BreakerParams) -> u64 {
     US + (1_062 + 64 + 158) * 80 + params.latency
 }
@@ -92,19 +92,18 @@ fn hop(params: &BreakerParams) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 60 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Deadlock Breaker without room to give, so that what stands stays. Of the queues of the
-    /// circle the one with the smallest number leads. A poll within a period from the last pause
-    /// sees it, the next one suspects it, and its first probe, smaller than all others, goes
-    /// round: two periods and a turn. However many queues have begun it, and with nothing found
-    /// where nothing stands (all polls see queues that resume within a period: or what was found
-    /// went on).
+    /// Deadlock Breaker without room to give, so a deadlock remains. Of the queues of the cycle the one with
+    /// the smallest number leads. A poll within a period from the last pause sees it, the next one suspects
+    /// it, and its first probe, smaller than all others, circulates: two periods and a turn. This holds for
+    /// any number of suspecting queues. Without a deadlock none is found (all polls see queues that resume
+    /// within a period), or the found queue continued.
     #[test]
     fn every_deadlock_is_found_within_two_periods_and_a_turn(ring in rings()) {
         let plan = plan(&ring.text("deadlock-breaker", "room=\"800MB\""));
         let outcome = run(&plan);
         prop_assert!(outcome.drops.is_empty());
         let Some(deadlock) = &outcome.deadlock else {
-            // What is found then was no deadlock, and went on by itself.
+            // A deadlock that is found then was none, and resolved itself.
             prop_assert!(outcome.records.get::<Report>().unwrap().found.iter().all(|f| f.until.is_some()));
             prop_assert_eq!(outcome.stop, Stop::AllDone);
             return Ok(());
@@ -134,12 +133,11 @@ proptest! {
         prop_assert!(outcome.deadlock.is_none() || tally.enlarged > 0);
     }
 
-    /// The ring's other direction is another way. Nothing is lost there. But what is sent back by
-    /// it can fill that direction, too (six of 12,000 rings): then each queue of the ring
-    /// waits, the other way of each packet is paused, and the scheme finds it again and again
-    /// and says that nothing moved.
+    /// The ring's other direction is another path. No packet is lost there. But rerouted packets can fill
+    /// that direction, too (six of 12,000 rings): then each queue of the ring waits, the other path of each
+    /// packet is paused, and the scheme finds the deadlock repeatedly and reports that nothing moved.
     #[test]
-    fn other_ways_end_deadlocks(ring in rings()) {
+    fn other_paths_end_deadlocks(ring in rings()) {
         let plan = plan(&ring.text("loop-breaker", ""));
         let outcome = run(&plan);
         prop_assert!(outcome.drops.is_empty());
@@ -158,7 +156,7 @@ proptest! {
     }
 }
 
-/// The same bytes on one thread and on two; and rerouted packets come out of order.
+/// The same bytes on one thread and on two; and rerouted packets arrive out of order.
 #[test]
 fn threads_change_nothing() {
     for (seed, scheme) in (0..6).zip(["loop-breaker", "deadlock-breaker"].iter().cycle()) {
@@ -179,16 +177,16 @@ fn mesh(n: usize, scheme: &str) -> String {
     ring.text(scheme, "").replace("kind=\"ring\"", "kind=\"full-mesh\"")
 }
 
-/// There another way is never longer than one link more.
+/// There another path is at most one link longer.
 #[test]
-fn a_mesh_has_other_ways() {
+fn a_mesh_has_other_paths() {
     for n in 4..7 {
         let plan = plan(&mesh(n, "loop-breaker"));
         let outcome = run(&plan);
         assert_eq!(outcome.stop, Stop::AllDone);
         let (deadlock, tally) =
             (outcome.deadlock.as_ref().expect("it locks up"), outcome.records.get::<Report>().unwrap().tally);
-        // Somebody led while it ended; where a queue has asked before, it takes a draw or two.
+        // A queue led when it ended; if a queue has probed before, it takes a draw or two.
         let ended = deadlock.ended.expect("it ends");
         assert!(
             outcome
@@ -205,8 +203,8 @@ fn a_mesh_has_other_ways() {
     }
 }
 
-/// X's flow enters a ring of three that stands, so that X's queue waits, too, for ever; and its
-/// number is the smallest. Fixed identifiers would hide the ring behind it.
+/// X's flow enters a deadlocked ring of three, so X's queue waits permanently, too; and its number is the
+/// smallest. Fixed identifiers would hide the ring from probes.
 fn fed(scheme: &str, seed: u64) -> String {
     let mut text = format!(
         "[topology]\nkind=\"custom\"\nhosts=[\"H0\",\"H1\",\"H2\",\"HX\"]\nswitches=[\"X\",\"S0\",\"S1\",\"S2\"]\n\
@@ -256,7 +254,7 @@ fn a_queue_outside_of_the_loop_does_not_hide_it() {
             let found = found.unwrap_or_else(|| panic!("{scheme} {seed}"));
             assert!(cycle.contains(&found.port));
             let took = found.at.saturating_sub(deadlock.closed);
-            // The path tells at once; without it, as soon as a draw is the smallest.
+            // The path identifies it at once; without it, as soon as a draw is the smallest.
             if scheme == "deadlock-breaker" {
                 assert!(took <= 2 * params(&plan).period + 4 * hop(params(&plan)), "{took}");
             } else {
@@ -269,7 +267,7 @@ fn a_queue_outside_of_the_loop_does_not_hide_it() {
 
 /// Messages are lost as any frame is; the next poll sends others.
 #[test]
-fn lost_probes_cost_time_alone() {
+fn lost_probes_cost_only_time() {
     let starts = vec![0; 4];
     let ring = Ring { switches: 4, reach: 3, starts, xoff: 20, seed: 3, period: 50, latency: 10 };
     for scheme in ["loop-breaker", "deadlock-breaker"] {

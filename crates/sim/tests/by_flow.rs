@@ -29,7 +29,7 @@ fn lossless_and_in_order(plan: &Plan, outcome: &Outcome) {
     let frames =
         |get: &dyn Fn(&xoff_sim::outcome::PortOutcome) -> u64| outcome.ports.iter().map(get).sum::<u64>();
     let (pauses, resumes) = (frames(&|p| p.pause_frames), frames(&|p| p.resume_frames));
-    // Frames on their way at the end had no effect yet.
+    // Frames in flight at the end had no effect yet.
     let ended = outcome.pauses.iter().filter(|p| p.until.is_some()).count() as u64;
     assert!(pauses >= outcome.pauses.len() as u64 && resumes >= ended, "{pauses} {resumes}");
     assert!(pauses - resumes <= pauses.min(outcome.pauses.len() as u64 - ended) + 64);
@@ -145,8 +145,8 @@ fn few_queues_collide_and_many_do_not() {
     assert_eq!(in_use, 1, "all share the only queue");
     let (in_use, many) = paused("scheme = \"bfc\"\nqueues = 64");
     assert!(in_use >= 2, "{in_use}");
-    // With a queue of its own the victim is never paused and needs its share of
-    // the NIC alone; behind the others it waits for the incast.
+    // With a queue of its own the victim is never paused and needs only its share of the NIC; after the
+    // others it waits for the incast.
     assert!(many < 2 * alone && one > 4 * alone, "{alone} {many} {one}");
 }
 
@@ -177,12 +177,11 @@ fn leaves_share_a_port_fairly() {
         (*fcts.iter().min().expect("eight"), *fcts.iter().max().expect("eight"))
     };
     let packet = 84_960;
-    // A hop BDP in each queue: the link is busy from the first packet to the last
-    // (and the ways there and back), and the flows end in one round.
+    // A hop BDP in each queue: the link is busy from the first packet to the last (and the propagation in
+    // both directions), and the flows end in one round.
     let (first, last) = ends("scheme = \"per-flow-queue\"");
     assert!(last - first <= 8 * packet && last < 8_000 * packet + 4_300_000, "{first} {last}");
-    // BFC's threshold leaves out what serialisation adds to the hop's round trip,
-    // so that queues run empty now and then.
+    // BFC's threshold leaves out the serialisation in the hop's round trip, so queues run empty now and then.
     let (first, last) = ends("scheme = \"bfc\"\nqueues = 64");
     assert!(last - first <= last / 20 && last < 8_000 * packet * 11 / 10, "{first} {last}");
 }
@@ -211,8 +210,8 @@ fn a_flow_is_paused_when_its_queue_reaches_the_threshold() {
         i + 1 - sent
     };
     for flow in 0..2u64 {
-        // What is decided at an instant comes before what arrives at it: the packet
-        // that is sent at arrival i was chosen before it came.
+        // Decisions of an instant come before its arrivals: the packet that is sent at arrival i was chosen
+        // before it arrived.
         let first = (0..100).find(|&i| queued(flow, i) >= 10).expect("it grows");
         let frame = 5_120; // 64 B at 100 Gbit/s
         let nic = plan.topology.ports[plan.hops[plan.flows[flow as usize].path as usize] as usize].peer;
@@ -244,7 +243,7 @@ fn ring(control: &str) -> (Plan, Outcome) {
 }
 
 #[test]
-fn colliding_flows_lock_up_around_a_ring_and_queues_of_their_own_do_not() {
+fn colliding_flows_deadlock_around_a_ring_and_separate_queues_do_not() {
     let (plan, outcome) = ring("scheme = \"bfc\"\nqueues = 2");
     assert_eq!(outcome.stop, Stop::Starved);
     let deadlock = outcome.deadlock.expect("one queue for all");
@@ -268,7 +267,7 @@ fn colliding_flows_lock_up_around_a_ring_and_queues_of_their_own_do_not() {
 
 /// A host that stops reading holds the queues of its flows, and no deadlock is seen.
 #[test]
-fn who_waits_for_a_host_that_does_not_read_is_told() {
+fn flows_that_wait_for_a_host_that_does_not_read_are_reported() {
     let text = format!(
         "{FABRIC}[flow_control]\nscheme = \"bfc\"\n[run]\nduration = \"400us\"\n[host]\nbuffer = \"64MB\"\n\
          [[slow_receiver]]\nhost = \"H8\"\nstall_from = \"1us\"\nstall_until = \"1s\"\n\
@@ -284,7 +283,7 @@ fn who_waits_for_a_host_that_does_not_read_is_told() {
     assert!(outcome.flows[1].completed.is_some(), "the other flow does not wait");
 }
 
-/// Without room there is loss: nothing is reserved for what arrives after a pause.
+/// Without room there is loss: no buffer is reserved for packets that arrive after a pause.
 #[test]
 fn a_small_buffer_loses_packets() {
     for scheme in ["bfc", "per-flow-queue"] {
@@ -297,8 +296,8 @@ fn a_small_buffer_loses_packets() {
     }
 }
 
-/// One frame that stops a queue is one pause, whoever spreads packets over paths and
-/// whether or not routes change meanwhile: no pause of a queue begins while one stands.
+/// One frame that stops a queue is one pause, with any load balancing and with changes of routes: no pause of
+/// a queue begins during another one.
 #[test]
 fn a_pause_of_a_queue_is_recorded_once() {
     let failure = "[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"20us\"\nuntil = \"60us\"\n";

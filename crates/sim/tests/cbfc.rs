@@ -14,8 +14,8 @@ use xoff_sim::outcome::{Outcome, Stop};
 const PACKET: u64 = 1_024;
 const PAYLOAD: u64 = 960;
 
-/// H0 sends to H1 over X, without end; the link of H0 is `delay_ps` long. Nothing comes
-/// back unless `more` says so.
+/// H0 sends to H1 over X continuously; the link of H0 has a delay of `delay_ps`. No data comes back without
+/// `more`.
 fn link(delay_ps: u64, duration: &str, keys: &str, more: &str) -> String {
     format!(
         "[topology]\nkind = \"custom\"\nhosts = [\"H0\", \"H1\"]\nswitches = [\"X\"]\n\
@@ -84,8 +84,8 @@ fn with_less_the_throughput_falls_in_proportion() {
         let keys = format!("unlimited = true\nupdate = \"100ns\"\nbuffer = \"{buffer}B\"\n");
         let outcome = run(&plan(&link(delay, "4ms", &keys, "")));
         let per_trip = (buffer / PACKET) as f64;
-        // A block is away for the cable both ways, its packet, an update's period at the
-        // most, and 24 B.
+        // A block is in use for the cable in both directions, its packet, at most an update's period, and 24
+        // B.
         let (least, most) =
             (20_000_000.0 + 81_920.0 + 1_920.0, 20_000_000.0 + 81_920.0 + 1_920.0 + 100_000.0);
         let trips = 4e9 - delay as f64;
@@ -120,8 +120,8 @@ fn twelve_bits_reach_a_kilometre_at_100_gbps() {
     // 5 ns per metre.
     let reach = full as f64 / 5_000.0;
     println!("12-bit credits keep {reach:.0} m of cable busy at 100 Gbit/s");
-    // Less than the 1,048.6 m of 2,048 blocks by what a packet, an update and the edges take.
-    // (Flow-control packets back take a part of the wire, so that data come more slowly.)
+    // Less than the 1,048.6 m of 2,048 blocks, by the parts of a packet, an update and the edges.
+    // (Flow-control packets in the other direction take a part of the wire, so data is slower.)
     let limit = 2_048.0 * 64.0 * 8.0 / 100.0 / 2.0 / 5.0;
     assert!((limit - 40.0..limit).contains(&reach), "{reach} m of {limit} m");
     // At four times the distance a quarter is left, and all of it without the limit.
@@ -133,7 +133,7 @@ fn twelve_bits_reach_a_kilometre_at_100_gbps() {
 }
 
 #[test]
-fn credit_that_never_ran_out_is_told() {
+fn credit_that_never_ran_out_is_reported() {
     let said = |keys: &str| {
         let plan = plan(&link(1_000, "100us", keys, ""));
         let outcome = run(&plan);
@@ -187,9 +187,9 @@ fn a_ring_without_credit_is_a_deadlock_and_is_named() {
     assert_eq!((outcome.deadlock, outcome.stop), (None, Stop::AllDone));
 }
 
-/// A network whose hosts relay locks up under credit as it does under PFC.
+/// A network whose hosts relay deadlocks under credit as it does under PFC.
 #[test]
-fn a_bcube_locks_up() {
+fn a_bcube_deadlocks() {
     let text = "[topology]\nkind = \"ndc\"\nn = 4\nk = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
         [flow_control]\nscheme = \"cbfc\"\nbuffer = \"6bdp\"\nupdate = \"2us\"\n\
         [[traffic]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.6\n\
@@ -207,10 +207,10 @@ fn a_bcube_locks_up() {
     assert!(outcome.deadlock.is_none());
 }
 
-/// Frames that are lost, data and credit alike, leave no credit behind: everything gets
-/// through, and a link that fails begins anew.
+/// Lost frames, of data and credit, lose no credit permanently: all data arrives, and a link that fails
+/// begins anew.
 #[test]
-fn losses_and_failures_leave_no_credit_behind() {
+fn losses_and_failures_lose_no_credit() {
     for (faults, response) in [
         ("[[loss]]\nlink = \"S0.0-S0.1\"\nrate = 0.05\n", 0),
         ("[[loss]]\nlink = \"S0.0-S0.1\"\nrate = 0.05\n", 700),
@@ -231,7 +231,7 @@ fn losses_and_failures_leave_no_credit_behind() {
     }
 }
 
-/// What a random scenario is about.
+/// The content of a random scenario.
 #[derive(Clone, Debug)]
 struct Case {
     fabric: usize,
@@ -336,9 +336,8 @@ impl Case {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 120 / 256))]
-    /// Whatever the fabric, its load and faults: no lossless packet finds no room (`run`
-    /// asserts it), no buffer holds more blocks than it has (the scheme asserts it, and the
-    /// peaks say so), and two threads leave the same as one.
+    /// For any fabric, load and faults: every lossless packet finds room (`run` asserts it), no buffer
+    /// exceeds its blocks (the scheme and the peaks show it), and two threads have the same result as one.
     #[test]
     fn nothing_is_lost_and_no_buffer_overflows(case in case()) {
         let text = case.toml();
@@ -359,7 +358,7 @@ proptest! {
     /// Without an end: everything completes and the oracle was silent, or it fired and then the
     /// run starves.
     #[test]
-    fn the_oracle_fires_exactly_when_something_stands_for_ever(
+    fn the_oracle_reports_exactly_the_permanent_pauses(
         n in 3usize..6, reach in 1usize..4, buffer in 2u64..100, update in 200u64..400_000, seed in 0u64..1_000,
     ) {
         let text = ring(n, reach.min(n - 1), &format!("buffer = \"{buffer}kB\"\nupdate = \"{update}ns\"\n"))

@@ -1,5 +1,4 @@
-//! Critical paths: the parts of every flow's time add up, and are what one works out
-//! by hand.
+//! Critical paths: the parts of every flow's time add up, and equal the results by hand.
 
 mod common;
 
@@ -10,7 +9,7 @@ use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_sim::outcome::{Leg, Outcome, Part, Share};
 
-/// The shares of an outcome; what must hold of them in any run does.
+/// The shares of an outcome, after a check of their invariants.
 fn shares(plan: &Plan, outcome: &Outcome) -> Vec<Share> {
     let shares = outcome.paths.clone().expect("the plan asks for them");
     let mut sums = vec![0; plan.flows.len()];
@@ -56,7 +55,7 @@ fn flow(src: &str, dst: &str, size: &str, more: &str) -> String {
     format!("[[traffic]]\nkind = \"flow\"\nsrc = \"{src}\"\ndst = \"{dst}\"\nsize = \"{size}\"\n{more}\n")
 }
 
-/// The way of a packet from H0 to H1, and of its ACK, alone: in ns.
+/// The path of a packet from H0 to H1, and of its ACK, without other traffic: in ns.
 fn alone() -> Vec<(Leg, String, Part, Option<String>, f64)> {
     let hop = |leg, port: &str, sending| {
         [(Part::Sending, sending), (Part::Propagation, 100.0)]
@@ -72,7 +71,7 @@ fn alone() -> Vec<(Leg, String, Part, Option<String>, f64)> {
 }
 
 #[test]
-fn a_packet_alone_is_sent_and_propagates() {
+fn a_single_packet_is_sent_and_propagates() {
     let (plan, shares) = star(&flow("H0", "H1", "938B", ""));
     assert_eq!(of(&plan, &shares, 0), alone());
     assert_eq!(shares.iter().map(|s| s.time).sum::<u64>(), plan.flows[0].ideal);
@@ -80,7 +79,7 @@ fn a_packet_alone_is_sent_and_propagates() {
 
 #[test]
 fn packets_before_the_last_one_are_sent_by_the_source() {
-    // Ten packets: nine before the last one, which meets nobody.
+    // Ten packets: nine before the last one, without other traffic.
     let (plan, shares) = star(&flow("H0", "H1", "9380B", ""));
     let source = (Leg::Source, "H0:0".to_string(), Part::Sending, None, 720.0);
     assert_eq!(of(&plan, &shares, 0), [vec![source], alone()].concat());
@@ -102,7 +101,7 @@ fn queue_pairs_of_a_nic_and_packets_at_a_port_wait_in_line() {
     // next, to 340; the second comes at 260.
     assert_eq!(queueing(2), [(Leg::Data, "S0.0:1".into(), 40.0)]);
     let nic = (Leg::Source, "H0:0".into(), 80.0);
-    // Their ACKs leave H1 at 360, 440 (to H2) and 520: nobody waits there.
+    // Their ACKs leave H1 at 360, 440 (to H2) and 520: none of them waits there.
     assert_eq!(queueing(1), [nic, (Leg::Data, "S0.0:1".into(), 80.0)]);
 }
 
@@ -115,8 +114,8 @@ fn a_pace_holds_the_source() {
     assert_eq!(of(&plan, &shares, 0), [by_hand, alone()].concat());
 }
 
-/// A window of one packet: each waits for the ACK of the one before, and that wait is
-/// where that one was. So two packets are twice the way of one.
+/// A window of one packet: each waits for the ACK of the one before, and that wait counts at the place of
+/// that one. So two packets take twice the time of one.
 #[test]
 fn a_window_waits_where_its_packets_are() {
     for kind in ["go-back-n", "irn"] {
@@ -175,8 +174,8 @@ const LINE: &str = "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\", \"X\",
     [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"X\"\nsize = \"28140B\"\n\
     [[traffic]]\nkind = \"flow\"\nsrc = \"B\"\ndst = \"Y\"\nsize = \"938B\"\nstart = \"1500ns\"\n";
 
-/// B's packet comes to S0 at 1680 and waits, behind two of A. From 5950.24 on these
-/// two are sent first. At S1 and behind nobody is in its way.
+/// B's packet comes to S0 at 1680 and waits, after two of A. From 5950.24 on these two are sent first. At S1
+/// and later no other packet delays it.
 #[test]
 fn an_victim_wait_to_the_picosecond() {
     let plan = plan(LINE);
@@ -200,7 +199,7 @@ fn an_victim_wait_to_the_picosecond() {
         hop(Leg::Ack, "S0:1", Part::Propagation, 100.0),
     ];
     assert_eq!(of(&plan, &shares, 1), by_hand);
-    // A's own source is paused from 1965.12 on for what is on its way.
+    // A's own source is paused from 1965.12 on for a port on its path.
     let own = |s: &&Share| s.flow == 0 && s.leg == Leg::Source && s.part == Part::Own;
     let root = shares.iter().find(own).map(|s| plan.topology.port_name(s.root.unwrap()));
     assert_eq!(root.as_deref(), Some("S2:1"));
@@ -218,13 +217,13 @@ fn unfinished_flows_are_followed_to_the_end() {
     let by_hand = vec![
         ("B:0".to_string(), Part::Sending, 80.0),
         ("B:0".to_string(), Part::Propagation, 100.0),
-        // Behind A17, which is being sent since 5950.24.
+        // After A17, which is being sent since 5950.24.
         s0(Part::Queueing, 49.76),
         s0(Part::Victim, 4270.24),
     ];
     assert_eq!(b, by_hand);
     let a: Vec<_> = of(&plan, &shares, 0).into_iter().map(|s| (s.0, s.2, s.4)).collect();
-    // 25 packets, the last from 1920 to 2000, behind the pause's beginning at 1965.12.
+    // 25 packets, the last from 1920 to 2000, after the pause's beginning at 1965.12.
     assert_eq!(a, [(Leg::Source, Part::Sending, 2000.0), (Leg::Source, Part::Own, 4000.0)]);
 }
 
@@ -288,8 +287,8 @@ fn queues_of_their_own_have_no_victims() {
     assert!(pauses && alone == 0, "{alone}");
 }
 
-/// Under Pyrrha with a queue for each root nobody waits for a port off its way that a
-/// pause named, though by where packets stood some do.
+/// Under Pyrrha with a queue for each root no packet waits for a named port off its path, although by the
+/// place of packets some do.
 #[test]
 fn by_the_named_root_pyrrha_has_no_victims() {
     for organisation in ["hiq", "single-tier"] {
@@ -310,8 +309,8 @@ fn by_the_named_root_pyrrha_has_no_victims() {
     }
 }
 
-/// What must hold beside the sums: a pause's root is on the rest of the way or not,
-/// and no flow waited longer than all of its packets together, as the oracle has it.
+/// Invariants beside the sums: a pause's root is on the rest of the path or not, and no flow waited longer
+/// than all of its packets together, by the oracle's sums.
 fn consistent(plan: &Plan, outcome: &Outcome) {
     let all = shares(plan, outcome);
     let found = outcome.blocking.as_ref().expect("the oracle watched");

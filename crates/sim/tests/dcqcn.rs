@@ -17,9 +17,9 @@ fn rates(outcome: &Outcome, flow: u32) -> Vec<(u64, u64)> {
     of_flow.map(|s| (s.at, s.value)).collect()
 }
 
-/// Two senders at line rate into one port, the second from `step` on. Answers
-/// when the first flow's first packet that finds more than `k` bytes queued has
-/// been acknowledged, by a queue written out packet by packet.
+/// Two senders at line rate into one port, the second from `step` on. Returns the time at which the first
+/// flow's first packet that finds more than `k` bytes queued has been acknowledged, by a queue written out
+/// packet by packet.
 fn first_notification(step: u64, k: u64) -> u64 {
     // Arrivals at the switch; at one time the port of the first sender comes first.
     let mut arrivals: Vec<(u64, usize)> = (1..5_000).map(|i| (i * S + D, 0)).collect();
@@ -27,7 +27,7 @@ fn first_notification(step: u64, k: u64) -> u64 {
     arrivals.sort_unstable();
     let (mut queue, mut free): (VecDeque<u64>, u64) = (VecDeque::new(), 0);
     for (at, flow) in arrivals {
-        // Whatever has begun to leave by now waits no more.
+        // Packets that have begun to leave by now do not wait any more.
         while queue.front().is_some_and(|&begin| begin <= at) {
             queue.pop_front();
         }
@@ -42,13 +42,11 @@ fn first_notification(step: u64, k: u64) -> u64 {
     unreachable!("the queue grows")
 }
 
-/// A step of load: the second flow begins while the first has the line. With
-/// K_min = K_max the marking leaves nothing to chance: from the first ACK that
-/// tells of a mark on, at T, each of them does. So α stays 1 (each update of 1 us
-/// has seen one), and the rate is halved at T + 4 us, T + 8 us, T + 12 us. Later,
-/// without marks, the first increase comes 300 us after the last decrease, half
-/// way back to the target, which is still the line (no increase came between the
-/// decreases); two more increases halve the distance again.
+/// A step of load: the second flow begins while the first has the line. With K_min = K_max the marking is not
+/// random: from the first ACK that reports a mark, at T, each ACK does. So α stays 1 (each update of 1 us has
+/// seen one), and the rate is halved at T + 4 us, T + 8 us, T + 12 us. Later, without marks, the first
+/// increase comes 300 us after the last decrease, half of the distance to the target, which is still the line
+/// (no increase came between the decreases); two more increases halve the distance again.
 #[test]
 fn the_rate_after_a_step_of_load_is_that_of_the_equations() {
     let (step, k) = (100_000_000, 20_000);
@@ -64,7 +62,7 @@ fn the_rate_after_a_step_of_load_is_that_of_the_equations() {
     let rates = rates(&outcome, 0);
     let line = 100_000_000_000u64;
     let notified = first_notification(step, k);
-    // What is sampled at a time holds before its events.
+    // A sample shows the state before the events of its time.
     let expected = |at: u64| match at.checked_sub(notified + 4 * D) {
         None => line,
         Some(since) => line >> (since / (4 * D) + 1).min(3),
@@ -159,8 +157,8 @@ fn unmarked_flows_are_as_without() {
     assert_eq!((bare.flows, bare.counters), (measured.flows, measured.counters));
 }
 
-/// What arrived of a flow is the sum of what arrived in each interval, also without a congestion
-/// control; and in the end all of it.
+/// The delivered bytes of a flow are the sum of the bytes delivered in each interval, also without a
+/// congestion control; and in the end all of them.
 #[test]
 fn arrivals_are_sampled() {
     let flow = "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 2\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n\

@@ -1,4 +1,4 @@
-//! The deadlock oracle: it fires when, and only when, something stands for ever.
+//! The deadlock oracle: it reports if, and only if, a cycle is paused permanently.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn ring(n: usize, reach: usize, size: &str, control: &str) -> String {
 const TIGHT: &str = "[flow_control]\nscheme = \"pfc\"\nxoff = \"20kB\"\nxon = \"10kB\"\n";
 
 #[test]
-fn a_ring_of_three_locks_up_and_the_cycle_is_named() {
+fn a_ring_of_three_deadlocks_and_the_cycle_is_named() {
     let plan = plan(&ring(3, 2, "10MB", TIGHT));
     let outcome = run(&plan);
     assert_eq!(outcome.stop, Stop::Starved);
@@ -41,7 +41,7 @@ fn a_ring_of_three_locks_up_and_the_cycle_is_named() {
         assert_eq!(plan.topology.neighbour(held.port), plan.topology.ports[next.port as usize].node);
         assert!(!held.flows.is_empty() && held.bytes > 0);
     }
-    // Nothing stood before it closed, and everything stands since.
+    // No cycle was paused before it closed, and all of it is paused since.
     for held in &deadlock.cycle {
         let last = outcome.pauses.iter().rfind(|p| p.port == held.port).expect("paused");
         assert_eq!(last.until, None);
@@ -53,7 +53,7 @@ fn a_ring_of_three_locks_up_and_the_cycle_is_named() {
 
 /// It can only be ended from outside.
 #[test]
-fn a_failed_link_ends_it_and_that_is_told() {
+fn a_failed_link_ends_it_and_that_is_reported() {
     let failing = "[[failure]]\nlink = \"S0.1-S0.2\"\nat = \"1ms\"\nuntil = \"2ms\"\n";
     let plan = plan(&(ring(3, 2, "10MB", TIGHT) + failing + "[run]\nduration = \"3ms\"\n"));
     let deadlock = run(&plan).deadlock.expect("as above");
@@ -72,8 +72,8 @@ fn without_flow_control_or_with_a_lighter_load_it_does_not() {
     assert_eq!((outcome.deadlock, outcome.stop), (None, Stop::AllDone));
 }
 
-/// A host that stops reading pauses the whole ring back to the senders in a
-/// circle of standing pauses; when it reads again, all of it drains.
+/// A host that stops reading pauses the whole ring back to the senders in a cycle of pauses; when it reads
+/// again, all of it drains.
 #[test]
 fn a_stalled_host_is_named_and_is_no_deadlock() {
     let stall = |until: &str| {
@@ -98,7 +98,7 @@ proptest! {
     /// silent, or it fired, and then its ports are paused for ever and the run
     /// starves.
     #[test]
-    fn it_fires_exactly_when_something_stands_for_ever(
+    fn it_reports_exactly_the_permanent_pauses(
         n in 3usize..6, reach in 1usize..4, kilobytes in 20u64..3_000, xoff in 5u64..100, gap in 1u64..60,
         seed in 0u64..1_000, incast in 1u32..4, dynamic in any::<bool>(),
     ) {
@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn the_example_locks_up_under_pfc_and_not_without() {
+fn the_example_deadlocks_under_pfc_and_not_without() {
     let text =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/bcube-deadlock.toml"))
             .expect("the example exists");
@@ -176,7 +176,7 @@ fn slow_runs_are_not_given_up() {
         )
     };
     let stall = "[[slow_receiver]]\nhost = \"H1\"\nstall_from = \"0s\"\nstall_until = \"2s\"\n";
-    // Timers alone are pending at times, but the host will read again.
+    // Only timers are pending at times, but the host will read again.
     let short_timeouts =
         line("100Gbps", "1us", stall).replace("rto = \"1s\"", "rto = \"1ms\"").replace("3kB", "3MB")
             + "[flow_control]\nscheme = \"pfc\"\nxoff = \"50kB\"\nxon = \"20kB\"\n";
@@ -192,7 +192,7 @@ fn slow_runs_are_not_given_up() {
     }
 }
 
-/// With an end, the run lasts until then, whatever timers are left.
+/// With an end, the run lasts until then, even if timers are left.
 #[test]
 fn a_run_with_an_end_lasts_until_then() {
     let text = "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 2\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\

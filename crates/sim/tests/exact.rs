@@ -1,4 +1,4 @@
-//! Alone in the network, a flow takes exactly as long as arithmetic says.
+//! Without other traffic, the FCT of a flow is exactly the computed one.
 
 mod common;
 
@@ -77,8 +77,8 @@ proptest! {
             .map(|(rate, delay)| (if round { rate / 25_000_000_000 * 25_000_000_000 + 25_000_000_000 } else { rate }, delay))
             .collect();
         let transport = format!("mtu = \"{mtu}B\"\nheader = \"{header}B\"\nack = \"{ack}B\"\nack_every = {every}");
-        // A slow link behind a fast one fills the buffer before it: PFC would pause, and rightly
-        // so; with thresholds beyond the flow's size it does not.
+        // A slow link after a fast one fills the buffer before it: PFC would pause correctly; with thresholds
+        // beyond the flow's size it does not.
         let control = match scheme {
             "pfc" => "[flow_control]\nscheme = \"pfc\"\nxoff = \"60MB\"\nxon = \"50MB\"\n",
             _ => "[flow_control]\nscheme = \"none\"\n[[priority]]\nid = 3\nalpha = 8.0\n",

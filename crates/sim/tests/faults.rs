@@ -1,5 +1,4 @@
-//! Links that fail, lose and corrupt: what is lost is what arithmetic says, and
-//! everything else still arrives.
+//! Links that fail, lose and corrupt: the losses equal the computed ones, and all other packets arrive.
 
 mod common;
 
@@ -29,7 +28,7 @@ fn caught(hop: u64, from: u64, until: u64) -> u64 {
 
 /// One flow over one switch whose second link is down from 20 us to 30 us.
 #[test]
-fn a_failed_link_loses_what_is_on_it_and_what_is_sent_to_it() {
+fn a_failed_link_loses_packets_on_it_and_packets_sent_to_it() {
     for scheme in ["none", "pfc"] {
         let plan = plan(&format!(
             "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 2\nlink = {{rate=\"100Gbps\", delay=\"1us\"}}\n\
@@ -72,7 +71,7 @@ fn link(plan: &Plan, flow: usize, hop: usize) -> String {
 }
 
 #[test]
-fn rerouting_loses_what_is_on_the_way_until_routes_follow() {
+fn rerouting_loses_packets_in_flight_until_routes_change() {
     let intact = plan(&one_flow(""));
     for (hop, follow_us) in [(1, 0), (1, 7), (2, 0), (2, 3)] {
         let failed = link(&intact, 0, hop as usize);
@@ -80,8 +79,8 @@ fn rerouting_loses_what_is_on_the_way_until_routes_follow() {
             "[[failure]]\nlink = \"{failed}\"\nat = \"20us\"\n[routing]\nreconvergence = \"{follow_us}us\"\n"
         )));
         let outcome = run(&plan);
-        // Between the failure and the new routes packets go on towards the dead link;
-        // those that are one link before it then turn, those behind it are safe.
+        // Between the failure and the new routes packets continue towards the failed link. Packets that are
+        // one link before it then turn; later ones are safe.
         assert_eq!(outcome.flows[0].dropped, caught(hop, 20 * D, (20 + follow_us) * D), "{failed}");
         assert_eq!((outcome.stop, outcome.flows[0].timeouts), (Stop::AllDone, 0));
         assert_eq!(dropped(&outcome, DropReason::Unreachable), 0);
@@ -92,7 +91,7 @@ fn rerouting_loses_what_is_on_the_way_until_routes_follow() {
 }
 
 #[test]
-fn what_is_down_from_the_start_is_never_used() {
+fn links_down_from_the_start_are_never_used() {
     let intact = plan(&one_flow(""));
     let text = one_flow(&format!("[[failure]]\nlink = \"{}\"\nat = \"0us\"\n", link(&intact, 0, 1)));
     let plan = plan(&text);
@@ -103,7 +102,7 @@ fn what_is_down_from_the_start_is_never_used() {
 }
 
 #[test]
-fn a_destination_without_a_way_is_unreachable_until_the_link_is_up() {
+fn a_destination_without_a_path_is_unreachable_until_the_link_is_up() {
     let plan = plan(&one_flow(
         "[[failure]]\nlink = \"S0.1-H2\"\nat = \"20us\"\nuntil = \"60us\"\n[routing]\nreconvergence = \"5us\"\n[transport]\nrto = \"100us\"\n",
     ));
@@ -126,10 +125,10 @@ fn a_destination_without_a_way_is_unreachable_until_the_link_is_up() {
     assert!(flow.dropped > stopped && flow.delivered_bytes == PACKETS * 1_000);
 }
 
-/// Two senders at line rate to one receiver, over a switch that fails at 15 us:
-/// all that they have begun to send is lost but what has arrived by then.
+/// Two senders at line rate to one receiver, over a switch that fails at 15 us: all packets that they have
+/// begun to send are lost, except those that have arrived by then.
 #[test]
-fn a_switch_that_fails_loses_what_it_holds() {
+fn a_switch_that_fails_loses_its_packets() {
     let plan = plan(
         "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 3\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
          [[traffic]]\nkind = \"incast\"\nfan_in = 2\nto = \"H0\"\nsize = \"200kB\"\n\
@@ -165,9 +164,9 @@ fn pauses_do_not_outlive_their_link() {
         .filter(|p| Some(p.port as usize) == between)
         .map(|p| (p.from, p.until.expect("the receiver reads again")))
         .collect();
-    // The stall reaches back to S0.0 long before the link fails, which ends the
-    // pause at once. At 120 us nothing is sent until the frame that S0.1 sends at
-    // once (64 B) has come; its pause stands until the stall is over.
+    // The stall reaches back to S0.0 long before the link fails, which ends the pause at once. At 120 us no
+    // packet is sent until the frame that S0.1 sends at once (64 B) has arrived; its pause lasts until the
+    // stall is over.
     assert!(pauses.iter().any(|&(from, until)| from < 100 * D && until == 100 * D), "{pauses:?}");
     assert!(pauses.iter().any(|&(from, until)| from == 121 * D + 5_120 && until > 300 * D), "{pauses:?}");
     assert!(!pauses.iter().any(|&(from, _)| (100 * D..=121 * D).contains(&from)));
@@ -189,7 +188,7 @@ fn flapping_uses_its_tables_again() {
     assert_eq!(outcome, run(&plan), "the same again");
 }
 
-/// What must hold of every change of routes, looked at as data.
+/// Invariants of every change of routes, as data.
 fn check_tables(plan: &Plan) {
     let routed_until = |start: u32| {
         let tail = &plan.hops[start as usize..];
@@ -270,11 +269,10 @@ fn fault() -> impl Strategy<Value = Fault> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 400 / 256))]
-    /// Whatever fails and comes back: packets are conserved and no lossless packet
-    /// is lost for want of room (`run` asserts both), and unless the fabric locks
-    /// up, every flow completes in the end.
+    /// For any failures and recoveries: packets are conserved and no lossless packet is lost for lack of
+    /// buffer (`run` asserts both), and unless the fabric deadlocks, every flow completes in the end.
     #[test]
-    fn packets_are_conserved_whatever_fails(
+    fn packets_are_conserved_under_any_failure(
         fabric in 0usize..FABRICS.len(), broken in prop::collection::vec(fault(), 1..5), follow in 0u64..60_000,
         seed in 0u64..1_000, response in 0u64..2_000, dynamic in any::<bool>(), quanta in prop::sample::select(vec![300u32, 65_535]),
         slow in any::<bool>(), lossy in any::<bool>(),
@@ -397,10 +395,10 @@ fn an_explicit_path_waits_for_its_link() {
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/fat-tree-failed-links.toml");
 
-/// Two failed links make shortest paths go down and up again; then buffers
-/// depend on each other in a circle, which they never do in a tree.
+/// Two failed links make shortest paths go down and up again; then buffers depend on each other in a cycle,
+/// which they never do in a tree.
 #[test]
-fn a_fat_tree_locks_up_with_two_failed_links_and_never_intact() {
+fn a_fat_tree_deadlocks_with_two_failed_links_and_never_intact() {
     let text = std::fs::read_to_string(EXAMPLE).expect("the example exists");
     let failed = plan(&text);
     let outcome = run(&failed);

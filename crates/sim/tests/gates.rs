@@ -25,8 +25,8 @@ fn star(hosts: usize, rest: &str) -> String {
 fn over_the_star(size: u64) -> u64 {
     let packets = size.div_ceil(1000);
     let last = size - (packets - 1) * 1000 + 62;
-    // All packets leave back to back; the last one crosses the second link
-    // behind the one before it, if that is longer.
+    // All packets leave back to back; the last one crosses the second link after the one before it, if that
+    // is longer.
     let sent = ((packets - 1) * 1062 + last) * BYTE;
     let second = if packets > 1 { (1062 - last) * BYTE } else { 0 };
     sent + second + last * BYTE + 2 * DELAY
@@ -75,9 +75,8 @@ fn ring_all_reduce_takes_its_steps_one_after_another() {
 
 #[test]
 fn ring_all_reduce_of_two_is_exact() {
-    // Two hosts: two steps, a chunk of one packet each way. The second step
-    // begins with the arrival, and its packet waits for nothing: the ACK is made
-    // first and sent first.
+    // Two hosts: two steps, a chunk of one packet in each direction. The second step begins with the arrival,
+    // and its packet does not wait: the ACK is made first and sent first.
     let text = star(2, "[[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"1000B\"\n");
     let plan = plan(&text);
     let outcome = run(&plan);
@@ -124,7 +123,7 @@ fn the_broadcast_begins_with_the_last_push() {
 }
 
 #[test]
-fn moe_answers_with_what_it_got() {
+fn moe_returns_the_bytes_that_it_received() {
     let text = star(
         6,
         "[[traffic]]\nkind = \"moe\"\nexperts = 2\nweights = [3, 1]\ntokens = 50\ntoken_size = \"1kB\"\nrounds = 2\ngroups = 2\nphase = \"20us\"\ncompute = \"1us\"\ngap = \"2us\"\n",
@@ -135,8 +134,8 @@ fn moe_answers_with_what_it_got() {
     check_gates(&plan, &outcome);
     let group = |host: u32| host / 3;
     assert!(plan.flows.iter().all(|f| group(f.src) == group(f.dst)));
-    // What went to an expert comes back: per pair as many bytes each way, or,
-    // between two experts, there and back for the tokens of both.
+    // Data to an expert comes back: per pair the same bytes in each direction, or, between two experts, in
+    // both directions for the tokens of both.
     for a in 0..6 {
         for b in 0..6 {
             let bytes = |src: u32, dst: u32| {
@@ -153,7 +152,7 @@ fn moe_answers_with_what_it_got() {
 }
 
 #[test]
-fn a_run_that_ends_before_says_what_never_started() {
+fn a_run_that_ends_before_names_flows_that_never_started() {
     let rest = "[[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"800kB\"\n[run]\nduration = \"30us\"\n";
     let plan = plan(&star(8, rest));
     let outcome = run(&plan);
@@ -166,8 +165,8 @@ fn a_run_that_ends_before_says_what_never_started() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 40 / 256, failure_persistence: None, ..ProptestConfig::default() })]
-    /// Whatever the collective and the fabric, each gate opens exactly when its
-    /// last delivery is complete and its delay over; and everything completes.
+    /// For any collective and fabric, each gate opens exactly when its last delivery is complete and its
+    /// delay over; and everything completes.
     #[test]
     fn gates_open_with_their_last_delivery(
         kind in 0usize..3,

@@ -40,8 +40,8 @@ fn one_timeout_after_the_first_packet_in_flight() {
     }
 }
 
-/// The ACK of the first of two packets moves the timer: the second one, which is lost, is sent again
-/// one `rto` after that ACK.
+/// The ACK of the first of two packets moves the timer: the second one, which is lost, is retransmitted one
+/// `rto` after that ACK.
 #[test]
 fn one_timeout_after_the_last_progress() {
     for rto in [6 * DELAY, 20 * DELAY, 20 * DELAY + 1] {
@@ -51,9 +51,9 @@ fn one_timeout_after_the_last_progress() {
 
 /// Timeouts in a row are one `rto` apart; go-back-N does not back off.
 ///
-/// The first packet that is sent again sets the timer. What the timeout itself sets only matters if
-/// no packet can be sent for that long, and then nothing is in flight that could be lost: a mutation
-/// of it has no effect to test.
+/// The first retransmitted packet sets the timer. The timer that the timeout itself sets matters only if no
+/// packet can be sent for that long, and then no packet in flight could be lost: a mutation of it has no
+/// effect to test.
 #[test]
 fn one_timeout_after_the_last_timeout() {
     for rto in [6 * DELAY, 20 * DELAY, 20 * DELAY + 1] {

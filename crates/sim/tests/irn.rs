@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use xoff_plan::plan::Plan;
 use xoff_sim::outcome::Outcome;
 
-/// Every flow completed, and the packets add up: what was sent again is what was
-/// dropped and what was sent again for nothing; what arrived is the flow and that.
+/// Every flow completed, and the packets add up: retransmitted packets are the dropped ones and those
+/// retransmitted in vain; arrived packets are the flow and the latter.
 fn everything_arrived_once(plan: &Plan, outcome: &Outcome) {
     for (flow, r) in plan.flows.iter().zip(&outcome.flows) {
         let packets = plan.packet.packets(flow.size);
@@ -20,7 +20,7 @@ fn everything_arrived_once(plan: &Plan, outcome: &Outcome) {
         |get: &dyn Fn(&xoff_sim::outcome::FlowOutcome) -> u64| outcome.flows.iter().map(get).sum::<u64>();
     let packets: u64 = plan.flows.iter().map(|f| plan.packet.packets(f.size)).sum();
     let c = outcome.counters;
-    // Repeats may still be on their way when the last flow completes.
+    // Retransmissions may still be in flight when the last flow completes.
     assert!(c.delivered - sum(&|r| r.spurious) == packets, "{c:?}");
     assert_eq!(sum(&|r| r.retransmitted), sum(&|r| r.dropped) + sum(&|r| r.spurious) + c.in_flight);
 }
@@ -60,7 +60,7 @@ fn an_incast_of_64_survives_without_flow_control() {
     assert!(again < repeats, "{again} against {repeats}");
 }
 
-/// Alone in the network the window of a BDP does not bind: the closed form holds.
+/// Without other traffic the window of a BDP is no limit: the closed form holds.
 #[test]
 fn a_flow_alone_takes_the_ideal_time() {
     for (rate, delay, size) in [(100, 1_000, 3_000_000), (400, 50_000, 60_000_000), (25, 10, 1_500_000)] {
@@ -94,10 +94,10 @@ fn the_window_bounds_what_is_in_flight() {
     assert!(fct.abs_diff(expected) < trip, "{fct} {expected}");
 }
 
-/// The receiver is deaf for longer than both timeouts, twice: what was sent is
-/// not lost, only late, and the timeouts are told as spurious.
+/// The receiver does not read for longer than both timeouts, twice: packets are not lost, only late, and the
+/// timeouts are reported as spurious.
 #[test]
-fn timeouts_for_nothing_are_counted() {
+fn timeouts_in_vain_are_counted() {
     let plan = plan(
         "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 1\nlink = { rate = \"100Gbps\", delay = \"1us\" }\n\
          [transport]\nkind = \"irn\"\n[[slow_receiver]]\nhost = \"H1\"\nstall_from = \"10us\"\nstall_until = \"1ms\"\n\
@@ -135,9 +135,8 @@ proptest! {
     }
 }
 
-/// Frames lost on a link at random, 0.01% to 1%, data and answers alike: IRN
-/// and go-back-N both get every byte through once; IRN repeats what was lost,
-/// go-back-N what came behind it, too.
+/// Frames lost on a link at random, 0.01% to 1%, data and ACKs alike: IRN and go-back-N both deliver every
+/// byte once. IRN retransmits the lost packets, go-back-N also the later ones.
 #[test]
 fn selective_repeat_costs_less_than_going_back_under_random_loss() {
     for (rate, kind_of_loss) in [(0.0001, "loss"), (0.001, "corruption"), (0.01, "loss")] {

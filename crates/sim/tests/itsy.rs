@@ -37,7 +37,7 @@ fn one_trigger(n: usize, keys: &str) -> String {
     text
 }
 
-/// The same scenario under PFC, in which a deadlock stands for ever.
+/// The same scenario under PFC, in which a deadlock lasts permanently.
 fn bare(text: &str) -> Outcome {
     let outcome = run(&plan_with(text, &[("flow_control.scheme", "pfc")]));
     assert_eq!(outcome.stop, Stop::Starved);
@@ -58,8 +58,8 @@ fn one_trigger_finds_the_deadlock_at_once() {
         assert!(name(found.port).starts_with("S1") && name(found.egress).starts_with("S1"));
         assert!(pausing(&plan, &deadlock).contains(&found.port));
         assert!(deadlock.cycle.iter().any(|held| held.port == found.egress));
-        // The check has waited in front of the loop's last link: it comes with the pause that
-        // closes it, a link later, maybe behind a packet. There is nothing to find before.
+        // The check has waited before the loop's last link: it comes with the pause that closes it, a link
+        // later, maybe after a packet. Before that there is no deadlock.
         let link = US + (64 + u64::from(plan.packet.largest())) * 4_000;
         assert!((deadlock.closed..=deadlock.closed + link).contains(&found.at), "{found:?} {deadlock:?}");
         // It was the only trigger in the loop.
@@ -70,13 +70,13 @@ fn one_trigger_finds_the_deadlock_at_once() {
 }
 
 #[test]
-fn packets_are_dropped_and_sent_again() {
+fn packets_are_dropped_and_retransmitted() {
     for n in 3..=7 {
         let plan = plan(&one_trigger(n, ""));
         let outcome = run(&plan);
         assert_eq!(outcome.stop, Stop::AllDone);
         let found = &outcome.records.get::<Report>().unwrap().detections;
-        // One drop is not enough: what it lets in fills the queue again.
+        // One drop is not enough: new packets fill the queue again.
         assert!(found[0].acted > 1 && found.iter().all(|d| (d.refused, d.room) == (0, 0)));
         assert!(outcome.counters.dropped > 0 && outcome.flows.iter().any(|f| f.retransmitted > 0));
         // All of it in queues that had found a deadlock.
@@ -95,7 +95,7 @@ fn room_is_given_while_the_shared_pool_has_it() {
         let outcome = run(&plan(&one_trigger(n, "resolution = \"lossless\"")));
         assert_eq!((outcome.stop, outcome.counters.dropped), (Stop::AllDone, 0));
         let found = &outcome.records.get::<Report>().unwrap().detections;
-        // By default what the 100 Gbit/s links carry in a round trip, each time.
+        // By default the bytes of a round trip on the 100 Gbit/s links, each time.
         assert!(found.iter().all(|d| d.refused == 0 && d.room >= d.acted * 25_000));
         assert!(outcome.flows.iter().all(|f| (f.out_of_order, f.retransmitted) == (0, 0)));
         // More than any pool has: it says so, and the deadlock stays.
@@ -175,10 +175,10 @@ fn several_triggers_miss_the_deadlock() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 60 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Of rings that begin at random the first deadlock is found if it has exactly one trigger,
-    /// within a turn of a frame from its last pause; with several, or with none (it has drained to
-    /// XON since and paused again as a spreader), it stands for ever. Nothing else is found: until
-    /// then the run is that of PFC, and what closes later is a deadlock of its own.
+    /// Of rings that begin at random the first deadlock is found if it has exactly one trigger, within a turn
+    /// of a frame from its last pause; with several, or with none (it has drained to XON since and paused
+    /// again as a spreader), it lasts permanently. No other deadlock is found: until then the run is that of
+    /// PFC, and a later one is a deadlock of its own.
     #[test]
     fn a_deadlock_is_found_if_it_has_one_trigger(ring in rings(), lossless in any::<bool>()) {
         let text = ring.text(if lossless { "resolution = \"lossless\"" } else { "" });
@@ -204,15 +204,15 @@ proptest! {
                 prop_assert_eq!((outcome.stop, &outcome.deadlock), (Stop::Starved, &pfc.deadlock));
             }
         }
-        // Whatever stands at the end has been missed for the same reason.
+        // A deadlock that lasts until the end has been missed for the same reason.
         if let Some(last) = outcome.deadlock.as_ref().filter(|last| last.ended.is_none()) {
             prop_assert!(standing(&plan, &outcome, last).len() != 1);
         }
     }
 }
 
-/// Two lossless priorities, whose checks go over the same links: pauses overtake them, so that
-/// nothing is lost for want of headroom; and what is found in one leaves the other alone.
+/// Two lossless priorities, whose checks cross the same links: pauses overtake them, so no packet is lost for
+/// lack of headroom; and a deadlock found in one priority does not affect the other.
 #[test]
 fn priorities_do_not_hold_each_other_up() {
     let single = one_trigger(4, "");
@@ -243,7 +243,7 @@ fn threads_change_nothing() {
     }
 }
 
-/// A link of the loop fails while the deadlock stands, and comes back; then frames get lost.
+/// A link of the loop fails during the deadlock, and recovers; then frames get lost.
 #[test]
 fn faults_end_and_delay_but_break_nothing() {
     let refused = one_trigger(4, "resolution = \"lossless\"\nroom = \"1GB\"");

@@ -3,10 +3,10 @@
 //!
 //! A buffer is looked for part by part, each in the case that it is for:
 //!
-//! | part | case | too small is what |
+//! | part | case | effect of a too small one |
 //! |---|---|---|
 //! | PFC's headroom | a source at line rate, and a drain that stops | loses packets |
-//! | PFC's XON | the drain goes on at line rate after all that was under way is there | lets the egress idle while the resume is under way |
+//! | PFC's XON | the drain resumes at line rate after all packets in flight have arrived | the egress is idle while the resume is in flight |
 //! | Bifrost's H | a source and a drain at line rate | grants less than a slot in each slot |
 //! | Bifrost's room beyond H | a drain that stops | loses packets |
 //! | CBFC's credit | a source and a drain at line rate | makes the sender wait for credit |
@@ -26,7 +26,7 @@ use xoff_sim::outcome::Outcome;
 
 const RATE: u64 = 100_000_000_000;
 
-/// What takes time besides the long link, at most: the receiver's own room fills.
+/// The maximum time besides the long link: the receiver's own room fills.
 const SLACK: Time = 20 * MICROSECOND;
 
 /// Of Bifrost, on all links.
@@ -40,8 +40,8 @@ struct Case {
 }
 
 impl Case {
-    /// Fewer, larger packets where there are many; slots of an eighth of the delay, or what pause
-    /// frames have quanta for.
+    /// Fewer, larger packets where there are many; slots of an eighth of the delay, or the maximum for the
+    /// quanta of pause frames.
     fn new(km: u64) -> Self {
         let delay = km * 5 * MICROSECOND;
         let largest = if km < 1_000 { 1_500 } else { 4_158 };
@@ -52,7 +52,7 @@ impl Case {
         self.facts.largest.into()
     }
 
-    /// XOFF of the short links. What a receiver has in store hides that its switch idles.
+    /// XOFF of the short links. Bytes stored at a receiver hide that its switch idles.
     fn near(&self) -> u64 {
         3 * self.packet()
     }
@@ -176,7 +176,7 @@ impl Case {
     }
 }
 
-/// Within 2%, or four packets; and what was measured is what the page draws.
+/// Within 2%, or four packets; and the page draws the measured values.
 #[test]
 fn the_least_buffers_are_those_of_the_formulas() {
     let mut table = "distance_km,scheme,formula_B,measured_B\n".to_string();

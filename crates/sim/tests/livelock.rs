@@ -1,5 +1,5 @@
-//! Runs in which packets move and no flow progresses: they end by themselves and name what each flow
-//! waits for. What timers, losses and slow links explain is no livelock.
+//! Runs in which packets move and no flow progresses: they end by themselves and name the reason for which
+//! each flow waits. Waits that timers, losses and slow links explain are no livelock.
 
 mod common;
 
@@ -15,7 +15,7 @@ const EXCHANGE: &str = "[[traffic]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
 const FLOW: &str = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"10kB\"\n";
 
 #[test]
-fn acks_behind_data_starve() {
+fn acks_after_data_starve() {
     let text = format!("{PAIR}[transport]\nack_priority = 0\n{EXCHANGE}");
     let plan = plan(&text);
     let outcome = run(&plan);
@@ -46,7 +46,7 @@ fn acks_behind_data_starve() {
 }
 
 #[test]
-fn a_link_that_loses_every_frame_is_told() {
+fn a_link_that_loses_every_frame_is_reported() {
     let losses = "[[loss]]\nlink = \"S0.0-H1\"\nrate = 1.0\n[run]\nduration = \"200ms\"\n";
     let outcome = run(&plan(&format!("{PAIR}{FLOW}{losses}")));
     assert_eq!(outcome.stop, Stop::EndTime);
@@ -56,9 +56,9 @@ fn a_link_that_loses_every_frame_is_told() {
 }
 
 #[test]
-fn what_losses_and_timers_explain_is_no_livelock() {
-    // Nine of ten frames are lost in both directions, over and over, with a timeout of 5 ms: the flow
-    // often stands still for longer than any timer, and finishes in the end.
+fn waits_by_losses_and_timers_are_no_livelock() {
+    // Nine of ten frames are lost in both directions, repeatedly, with a timeout of 5 ms: the flow is often
+    // idle for longer than any timer, and finishes in the end.
     let losses = "[[loss]]\nlink = \"S0.0-H1\"\nrate = 0.9\n[transport]\nrto = \"5ms\"\n";
     for seed in ["1", "2", "3", "4", "5"] {
         let outcome = run(&plan_with(&format!("{PAIR}{FLOW}{losses}"), &[("run.seed", seed)]));
@@ -89,7 +89,7 @@ fn threads_see_the_same_livelock() {
 }
 
 #[test]
-fn tcp_behind_a_deadlock_ends_long_before_its_longest_timeout() {
+fn tcp_after_a_deadlock_ends_long_before_its_longest_timeout() {
     // Four flows around a ring of four switches fill 10 kB of credit each; TCP backs off to 60 s.
     let text = "[topology]\nkind = \"ring\"\nswitches = 4\nhosts_per_switch = 1\n\
                 link = { rate = \"100Gbps\", delay = \"1us\" }\n\

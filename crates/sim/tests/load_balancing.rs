@@ -1,5 +1,4 @@
-//! Load balancing: spraying, DRILL(d, m) and PLB against closed forms, models and
-//! what each of them promises.
+//! Load balancing: spraying, DRILL(d, m) and PLB against closed forms, models and their promises.
 
 mod common;
 
@@ -53,21 +52,21 @@ fn spraying_divides_packets_as_fair_dice_do() {
 }
 
 #[test]
-fn a_flow_has_one_way_under_ecmp_and_packets_in_order() {
+fn a_flow_has_one_path_under_ecmp_and_packets_in_order() {
     let plan = plan(&fabric(1, 5, "100Gbps", "", &flow("H0", "H1", "20MB")));
     let outcome = run(&plan);
     assert_eq!(packets(&outcome, &uplinks(&plan, 1)).iter().filter(|&&c| c > 0).count(), 1);
     assert_eq!(outcome.flows[0].out_of_order, 0);
 }
 
-/// Who looks at all queues joins the shortest one: a burst leaves them equal to within
-/// a packet. 400 packets of 1062 B come at 100 Gbit/s, 84.96 ns apart, for two uplinks
-/// of 10 Gbit/s, which send one in 849.6 ns.
+/// A rule that samples all queues chooses the shortest one: a burst leaves them equal to within a packet. 400
+/// packets of 1062 B come at 100 Gbit/s, 84.96 ns apart, for two uplinks of 10 Gbit/s, which send one in
+/// 849.6 ns.
 #[test]
 fn drill_that_sees_every_queue_keeps_them_equal() {
     let drill = "load_balancing = \"drill\"\ndrill = { d = 16, m = 2 }";
     let irn = "[irn]\nrto_low = \"10ms\"\nrto_high = \"10ms\"\n";
-    // Each packet a flow of its own: none is early, and none is sent again.
+    // Each packet a flow of its own: none is early, and none is retransmitted.
     let burst = "[[traffic]]\nkind = \"incast\"\nfan_in = 1\nflows_per_sender = 400\nsize = \"1kB\"\n\
                  from = [\"H0\"]\nto = \"H1\"\n";
     let plan = plan(&fabric(1, 2, "10Gbps", drill, &format!("{irn}{burst}")));
@@ -197,8 +196,8 @@ fn plb_leaves_a_hot_path_and_stays_where_there_is_none() {
 }
 
 #[test]
-fn plb_waits_for_so_many_congested_rounds() {
-    // What the second flow, the only one of its host, sends before it moves.
+fn plb_waits_for_the_given_number_of_congested_rounds() {
+    // The packets that the second flow, the only one of its host, sends before it moves.
     let before = |forced: u32| {
         let plan = plb(forced, "");
         let outcome = run(&plan);
@@ -208,7 +207,7 @@ fn plb_waits_for_so_many_congested_rounds() {
     let all = 8_000;
     let [(_, soon), (_, later), (_, last)] = [4, 12, 24].map(before);
     assert!(soon > later && later > last, "{soon} {later} {last}");
-    // A round is a round trip of the window: so what goes before grows with the rounds.
+    // A round is a round trip of the window: so the bytes before a move grow with the rounds.
     let (a, b) = ((all - later) - (all - soon), (all - last) - (all - later));
     assert!(b > a && b < 3 * a, "{a} for 8 rounds, {b} for 12");
     assert_eq!(before(100_000), (0, 0));
@@ -249,7 +248,7 @@ fn after_a_timeout_plb_tries_another_label() {
     }
 }
 
-/// Go-back-N's ACKs of several packets tell of all of their marks.
+/// Go-back-N's ACKs of several packets report all of their marks.
 #[test]
 fn marks_are_counted_where_acks_are_few() {
     let plan = plb(4, "");
@@ -257,8 +256,8 @@ fn marks_are_counted_where_acks_are_few() {
         let text = [("transport.kind", "\"go-back-n\""), ("transport.ack_every", every)];
         let plan = colliding(|seed| {
             let keys = format!("load_balancing = \"plb\"\nseed = {seed}\nplb = {{ forced_rounds = 4 }}");
-            // Little more than is under way without a queue: a larger window would
-            // stand in the queue of the last hop, whose marks no other path avoids.
+            // Little more than the bytes in flight without a queue: a larger window would fill the queue of
+            // the last hop, whose marks no other path avoids.
             plan_with(&shared(&keys, "window = \"110kB\"\n"), &text)
         });
         let told = run(&plan).records.get::<Report>().unwrap().clone();
@@ -268,8 +267,8 @@ fn marks_are_counted_where_acks_are_few() {
     assert_eq!(p.labels, 8);
 }
 
-/// Every load balancing with every flow control, transport and congestion control
-/// that goes with it: all flows complete, nothing is lost that may not be.
+/// Every load balancing with every compatible flow control, transport and congestion control: all flows
+/// complete, and no lossless packet is lost.
 #[test]
 fn all_combinations_deliver_everything_and_do_not_depend_on_threads() {
     let mut turn = 0;
@@ -300,10 +299,10 @@ fn all_combinations_deliver_everything_and_do_not_depend_on_threads() {
     }
 }
 
-/// A packet that stands at an edge switch may come over any aggregation and core
-/// switch; so the congested last hop of the incast is on all of its ways or on none.
+/// A packet at an edge switch may come over any aggregation and core switch, so the congested last hop of the
+/// incast is on all of its paths or on none.
 #[test]
-fn the_oracle_calls_victim_who_cannot_have_been_the_cause() {
+fn victims_of_the_oracle_cannot_have_been_the_cause() {
     for kind in ["spray", "drill"] {
         let plan = plan(&format!(
             "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{rate=\"100Gbps\", delay=\"1us\"}}\n\
@@ -321,7 +320,7 @@ fn the_oracle_calls_victim_who_cannot_have_been_the_cause() {
         let victim =
             plan.flows.iter().position(|f| plan.topology.nodes[f.dst as usize].name == "H1").unwrap();
         assert!(sum(|b| b.own) > 0 && sum(|b| b.victim) > 0, "{kind}");
-        // Whoever is a victim of it is not of the incast, but for ACKs, which wait behind data.
+        // A victim of it is not of the incast, except ACKs, which wait after data.
         let others: u64 =
             plan.flows.iter().zip(&blocking.flows).filter(|(f, _)| f.dst != 0).map(|(_, b)| b.victim).sum();
         assert_eq!(plan.flows[victim].dst, 1);
@@ -329,8 +328,8 @@ fn the_oracle_calls_victim_who_cannot_have_been_the_cause() {
     }
 }
 
-/// Links fail and recover while packets are spread: all of them find their way in the
-/// end, whatever the flow control, and nobody goes by a link that routes know to be down.
+/// Links fail and recover while packets are spread: all packets arrive in the end, for every flow control,
+/// and none goes over a link that routes know to be down.
 #[test]
 fn spread_packets_follow_failures() {
     for (turn, (kind, scheme)) in
@@ -351,7 +350,7 @@ fn spread_packets_follow_failures() {
         let outcome = run(&plan);
         fcts(&plan, &outcome);
         assert!(plan.faults.reroutes.len() == 4 && outcome.flows.iter().any(|f| f.out_of_order > 0));
-        // S1.6-S2.0 stays down: what was sent by it went before.
+        // S1.6-S2.0 stays down: packets over it were sent before.
         let aggregation = plan.topology.find("S1.6").unwrap();
         let core = plan.topology.find("S2.0").unwrap();
         let ports = &plan.topology.nodes[aggregation as usize].ports;
@@ -362,10 +361,9 @@ fn spread_packets_follow_failures() {
     }
 }
 
-/// A link that fails before anything is sent, and never comes back, leaves what a
-/// network without it has.
+/// A link that fails before the first packet, and never recovers, gives the results of a network without it.
 #[test]
-fn what_is_down_from_the_beginning_is_not_there() {
+fn links_down_from_the_beginning_do_not_exist() {
     let text = |links: &str, rest: &str| {
         format!(
             "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"X\", \"Y\", \"P\", \"Q\", \"R\"]\n\

@@ -9,8 +9,8 @@ use xoff_kernel::time::{MICROSECOND, SECOND};
 use xoff_plan::plan::Plan;
 use xoff_sim::outcome::{FlowOutcome, Outcome};
 
-/// Every flow completed, and the packets add up: what was sent again is what was
-/// dropped and what was sent again for nothing; what arrived is the flow and that.
+/// Every flow completed, and the packets add up: retransmitted packets are the dropped ones and those
+/// retransmitted in vain; arrived packets are the flow and the latter.
 fn everything_arrived_once(plan: &Plan, outcome: &Outcome) {
     for (flow, r) in plan.flows.iter().zip(&outcome.flows) {
         let packets = plan.packet.packets(flow.size);
@@ -21,13 +21,13 @@ fn everything_arrived_once(plan: &Plan, outcome: &Outcome) {
     let sum = |get: &dyn Fn(&FlowOutcome) -> u64| outcome.flows.iter().map(get).sum::<u64>();
     let packets: u64 = plan.flows.iter().map(|f| plan.packet.packets(f.size)).sum();
     let c = outcome.counters;
-    // Repeats may still be on their way when the last flow completes.
+    // Retransmissions may still be in flight when the last flow completes.
     assert_eq!(c.delivered - sum(&|r| r.spurious), packets, "{c:?}");
     assert_eq!(sum(&|r| r.retransmitted), sum(&|r| r.dropped) + sum(&|r| r.spurious) + c.in_flight);
 }
 
-/// A path of 100 Gbit/s that is `delay` us long, one way, and loses one data
-/// packet of `per` at random, for `ms`.
+/// A path of 100 Gbit/s with a one-way delay of `delay` us, which loses one data packet of `per` at random,
+/// for `ms`.
 fn lossy(delay: u64, per: u64, ms: u64, seed: u64) -> Plan {
     plan(&format!(
         "[topology]\nkind = \"dumbbell\"\nleft = 1\nright = 1\nlink = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
@@ -105,8 +105,7 @@ fn sawtooth(b: f64) -> f64 {
     (3.0 / 8.0 * w * w) / (below + (w * w - from * from) / 2.0)
 }
 
-/// A queue of a BDP keeps the link busy all the time; a smaller one leaves what
-/// the sawtooth leaves.
+/// A queue of a BDP keeps the link busy all the time; a smaller one gives the throughput of the sawtooth.
 #[test]
 fn a_queue_of_a_bdp_keeps_the_bottleneck_busy() {
     assert_eq!((sawtooth(0.0), sawtooth(1.0)), (0.75, 1.0));
@@ -136,8 +135,8 @@ fn flows_with_one_round_trip_share_the_bottleneck() {
     }
 }
 
-/// The window alone bounds a flow: after n round trips it has sent 10 · (2ⁿ − 1)
-/// packets, and what is left takes the last one.
+/// Only the window limits a flow: after n round trips it has sent 10 · (2ⁿ − 1) packets, and the rest takes
+/// the last one.
 #[test]
 fn a_short_flow_takes_the_round_trips_of_slow_start() {
     let text = |packets: u64| {
@@ -156,8 +155,8 @@ fn a_short_flow_takes_the_round_trips_of_slow_start() {
     }
 }
 
-/// The receiver does not read for a while: the RTO is 1 s, then 2 s. Nothing is
-/// lost, so that what the timeouts repeated was for nothing.
+/// The receiver does not read for a while: the RTO is 1 s, then 2 s. No packet is lost, so the timeouts
+/// retransmitted in vain.
 #[test]
 fn timeouts_back_off() {
     let text = |until: &str| {

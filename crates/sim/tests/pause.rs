@@ -34,7 +34,7 @@ fn a_pause_stops_all_priorities_of_the_link() {
     assert!(by_link > by_lane + by_lane / 4, "{by_link} {by_lane}");
 }
 
-/// A lossy priority stops, too, and what it does not find room for is dropped.
+/// A lossy priority stops, too, and packets for which it finds no room are dropped.
 #[test]
 fn a_pause_stops_lossy_priorities() {
     let plan = plan_with(INCAST, &[("flow_control.priorities", "[3]")]);
@@ -43,8 +43,8 @@ fn a_pause_stops_lossy_priorities() {
     assert!(outcome.pauses.iter().any(|pause| usize::from(pause.lane) == lossy));
 }
 
-/// A ring of four switches whose link from S1 to S2 is slow. The flows have two priorities in turn, so
-/// that no priority alone closes the ring.
+/// A ring of four switches whose link from S1 to S2 is slow. The flows have two priorities in turn, so no
+/// single priority closes the ring.
 const RING: &str = include_str!("../../../examples/itsy.toml");
 const TURNS: [(&str, &str); 4] = [
     ("traffic.0.priority", "3"),
@@ -53,7 +53,7 @@ const TURNS: [(&str, &str); 4] = [
     ("traffic.3.priority", "4"),
 ];
 
-/// A link stops for what the other priority has brought, and the ring closes. Under PFC it does not.
+/// A link stops because of arrivals of the other priority, and the ring closes. Under PFC it does not.
 #[test]
 fn two_priorities_can_close_a_cycle() {
     let under = |scheme| run(&plan_with(RING, &[&[("flow_control.scheme", scheme)], &TURNS[..]].concat()));

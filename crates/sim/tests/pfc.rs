@@ -37,7 +37,7 @@ fn a_pause_takes_effect_after_frame_cable_and_response() {
     }
 }
 
-/// A packet on the control frame's wire holds it up by what is left of it.
+/// A packet on the wire delays the control frame by its remaining time.
 #[test]
 fn a_pause_waits_for_the_packet_on_the_wire() {
     // Reverse packets towards H0, back to back. The first one begins when it has
@@ -54,10 +54,9 @@ fn a_pause_waits_for_the_packet_on_the_wire() {
     }
 }
 
-/// Frames of other priorities do not hold a pause up: one that waits for the
-/// wire speaks for all. Here the refreshes of 1 to 7 paused priorities fall due
-/// just before another one crosses its XOFF, all behind the same packet, and the
-/// last priority's headroom is short of its worst case by less than a frame.
+/// Frames of other priorities do not delay a pause: one that waits for the wire has the values of all. Here
+/// the refreshes of 1 to 7 paused priorities fall due just before another one crosses its XOFF, all after the
+/// same packet, and the last priority's headroom is short of its worst case by less than a frame.
 #[test]
 fn pauses_of_other_priorities_take_no_headroom() {
     // Refreshes of 100 quanta come every 256 ns; each flow begins 100 of them later.
@@ -88,8 +87,8 @@ fn pauses_of_other_priorities_take_no_headroom() {
     }
 }
 
-/// Pauses of 512 ns are repeated every 256 ns and stand without a gap; at the
-/// fewest quanta that the plan allows, behind a busy wire, too.
+/// Pauses of 512 ns are repeated every 256 ns and last without a gap, also with the fewest quanta that the
+/// plan allows, and after a busy wire.
 #[test]
 fn refreshes_keep_a_pause_standing() {
     let reverse = "[[traffic]]\nkind = \"flow\"\nsrc = \"H2\"\ndst = \"H0\"\nsize = \"10MB\"\n";
@@ -124,8 +123,8 @@ fn a_slow_host_pauses_its_switch() {
     assert!((reading..reading + 10_000_000).contains(&took), "{took}");
 }
 
-/// Two priorities of one tier share a link by their weights, two tiers do not
-/// share, and a pause of one priority leaves the other alone.
+/// Two priorities of one tier share a link by their weights, two tiers do not share, and a pause of one
+/// priority does not affect the other.
 #[test]
 fn priorities_share_by_weight_or_not_at_all() {
     let fabric = "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 3\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
@@ -149,8 +148,8 @@ fn priorities_share_by_weight_or_not_at_all() {
     assert!(shares("") < 0.001);
 }
 
-/// RED marks nothing below K_min, everything above K_max, and in between the
-/// expected share of a queue that stands still.
+/// RED marks nothing below K_min, everything above K_max, and in between the expected share of a constant
+/// queue.
 #[test]
 fn red_marks_by_the_queues_length() {
     let fabric = |ecn: &str| {

@@ -1,5 +1,4 @@
-//! PortFC over whole networks: what it promises, what its parts are for, and what
-//! its pauses do.
+//! PortFC over whole networks: its promises, the purposes of its parts, and the effects of its pauses.
 
 mod common;
 
@@ -22,9 +21,9 @@ fn portfc(plan: &Plan) -> &PortFcParams {
     }
 }
 
-/// Nothing lost, nothing repeated, no circle; no switch held more than is known
-/// to suffice; no pause came further than three links, and all who waited in a
-/// queue went through the port that its pause named.
+/// No loss, no retransmission, no cycle; no switch held more than the sufficient bytes; no pause went further
+/// than three links, and all packets that waited in a queue were on a path through the port that its pause
+/// named.
 fn promises(plan: &Plan, outcome: &Outcome) {
     assert_eq!(outcome.drops, []);
     assert_eq!(outcome.deadlock, None);
@@ -94,8 +93,8 @@ fn scenario(case: u64) -> String {
     text
 }
 
-/// The theorem, and that there is something to be proved: of the same networks
-/// and flows some lock up under PFC.
+/// The theorem, and a proof that the cases are relevant: of the same networks and flows some deadlock under
+/// PFC.
 fn random_networks(cases: std::ops::Range<u64>) {
     let (mut locked, mut pauses, mut links) = (0, 0, [0u32; 4]);
     for case in cases {
@@ -124,12 +123,12 @@ fn random_networks(cases: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_hundred_random_networks_lose_nothing_and_never_lock_up() {
+fn a_hundred_random_networks_lose_nothing_and_never_deadlock() {
     random_networks(0..100);
 }
 
 #[test]
-fn another_hundred_random_networks_lose_nothing_and_never_lock_up() {
+fn another_hundred_random_networks_lose_nothing_and_never_deadlock() {
     random_networks(100..200);
 }
 
@@ -164,13 +163,13 @@ fn an_incast_pauses_at_one_two_and_three_links() {
     }
     let direct = outcome.pauses.iter().filter(|p| p.links == 2).collect::<Vec<_>>();
     assert!(direct.iter().all(|p| p.root == p.named_root), "a direct queue is its own root");
-    // What pauses three links away names the port whose forwarding queue is paused.
+    // A pause three links away names the port whose forwarding queue is paused.
     let far = outcome.pauses.iter().filter(|p| p.links == 3);
     assert!(far.clone().count() > 0 && far.clone().all(|p| p.root != p.named_root));
 }
 
-/// Hosts that relay hold next to nothing, since what they relay goes first; behind
-/// their own traffic it piles up in them, and nothing can pause it.
+/// Hosts that relay hold almost nothing if relayed packets go first; after the hosts' own traffic these pile
+/// up, and nothing can pause them.
 #[test]
 fn relayed_packets_pile_up_where_they_do_not_go_first() {
     // H1 relays from H4 (over S1.1) to H0 (over S0.0), and has much to send itself.
@@ -188,8 +187,7 @@ fn relayed_packets_pile_up_where_they_do_not_go_first() {
     assert!(turns > 500_000 && last > 1_500_000, "{turns} {last}");
 }
 
-/// Where hosts keep frames to themselves, the switches behind go on filling the
-/// congested queue over the relays.
+/// If hosts do not pass frames on, the next switches continue to fill the congested queue over the relays.
 #[test]
 fn a_direct_queue_fills_up_where_frames_are_not_passed_on() {
     let peak = |relays: &str| {
@@ -207,7 +205,7 @@ fn a_direct_queue_fills_up_where_frames_are_not_passed_on() {
     assert!(without.1 > 3 * with.1, "{with:?} {without:?}");
 }
 
-/// A switch of 1 MB holds with all parts what it loses without any one of them.
+/// A switch of 1 MB is enough with all parts, and drops packets without any one of them.
 #[test]
 fn without_any_one_part_packets_are_lost_or_queues_stay_paused() {
     let text = format!(
@@ -240,8 +238,8 @@ fn promises_but_memory(outcome: &Outcome) {
 /// none; by the root there is one.
 #[test]
 fn the_sum_of_the_forwarding_queues_has_victims_by_the_root() {
-    // H5 is overloaded through S1.1 by H9 and H13, so that S0.0's queue for it over
-    // H1 is paused and fills; what H2 and H3 send over H1 to H9 shares H1's port.
+    // H5 is overloaded through S1.1 by H9 and H13, so S0.0's queue for it over H1 is paused and fills;
+    // packets from H2 and H3 over H1 to H9 share H1's port.
     let mut text = format!("{PAPER}[transport]\nrto = \"1s\"\n[measure]\nblocking = true\n");
     let mut flow = |src: u32, dst: u32, over: &str, name: &str| {
         let _ = writeln!(
@@ -266,10 +264,10 @@ fn the_sum_of_the_forwarding_queues_has_victims_by_the_root() {
     assert!(others.clone().all(|(_, b)| b.victim + b.source_victim == 0), "{:?}", blocking.flows);
 }
 
-/// Where the two layers differ in rate a relay may be fed faster than it is served,
-/// and then what it holds is without bound.
+/// Where the two layers differ in rate a relay may be fed faster than it is served, and then its queue has no
+/// limit.
 #[test]
-fn unequal_rates_are_said_to_have_no_bound() {
+fn unequal_rates_are_reported_without_a_bound() {
     let text = "[topology]\nkind = \"rail-only\"\nn = 4\ndomain_link = { rate = \"160Gbps\", delay = \"1us\" }\n\
          rail_link = { rate = \"100Gbps\", delay = \"1us\" }\n[flow_control]\nscheme = \"portfc\"\n\
          [[traffic]]\nkind = \"incast\"\nfan_in = 8\nsize = \"1MB\"\n[transport]\nrto = \"1s\"\n";
@@ -279,15 +277,15 @@ fn unequal_rates_are_said_to_have_no_bound() {
     assert_eq!((outcome.drops.len(), outcome.deadlock), (0, None));
 }
 
-/// Three relays in a ring, fed at line rate while they receive at line rate: what
-/// acknowledgements take of the wire piles up in their relay queues, and when all of
-/// them then turn to one host it arrives at one direct queue. So no memory is known
-/// to suffice, and it is not said to; DCQCN stops it about where it begins to mark.
+/// Three relays in a ring, fed at line rate while they receive at line rate: the wire time of ACKs piles up
+/// as packets in their relay queues, and when all of them then send to one host, these arrive at one direct
+/// queue. So no memory is known to suffice, and xoff does not say so. DCQCN limits it to about its marking
+/// threshold.
 #[test]
 fn a_ring_of_relays_at_line_rate_has_no_bound_and_is_not_given_one() {
     let mut text =
         format!("{PAPER}[switch]\nbuffer = \"64MB\"\n[run]\nduration = \"2ms\"\ndrain = \"2ms\"\n");
-    // H1, H2 and H3 relay, over S0.0, what comes over their switch of layer 1.
+    // H1, H2 and H3 relay, over S0.0, packets that come over their switch of layer 1.
     for (relay, next) in [(1, 2), (2, 3), (3, 1)] {
         for (at, to, size) in [("0us", next, "12MB"), ("1ms", 0, "6MB")] {
             let _ = writeln!(

@@ -1,5 +1,5 @@
-//! Pyrrha and circles of waits: Figures 12 and 13 of its paper, and a circle that it
-//! does close. (Random fabrics are in the tests of `xoff check`, beside what it proves.)
+//! Pyrrha and cycles of waits: Figures 12 and 13 of its paper, and a cycle that it does close. (Random
+//! fabrics are in the tests of `xoff check`, beside its proofs.)
 
 mod common;
 
@@ -69,7 +69,7 @@ fn at<'o>(plan: &Plan, outcome: &'o Outcome, name: &str) -> Option<&'o RootsAtPo
 }
 
 #[test]
-fn pfc_and_bfc_lock_up_in_both_figures() {
+fn pfc_and_bfc_deadlock_in_both_figures() {
     let bfc = [("flow_control.scheme", "bfc"), ("flow_control.queues", "2")];
     for text in [one_flow(), three_flows()] {
         for scheme in [&[("flow_control.scheme", "pfc")][..], &bfc] {
@@ -85,7 +85,7 @@ fn pfc_and_bfc_lock_up_in_both_figures() {
 }
 
 #[test]
-fn one_flow_that_goes_round_does_not_lock_pyrrha_up() {
+fn one_looping_flow_does_not_deadlock_pyrrha() {
     for organisation in ["hiq", "single-tier"] {
         let (plan, outcome) = figure(&one_flow(), &pyrrha(organisation));
         assert!(outcome.deadlock.is_none() && outcome.waiting.is_empty(), "{organisation}");
@@ -94,7 +94,7 @@ fn one_flow_that_goes_round_does_not_lock_pyrrha_up() {
         assert!(tally.own_roots > 10 && tally.claims > 0, "{organisation}: {tally:?}");
         // Each port has one root ahead at most times, or both others, and their set.
         assert!(tally.peak_queues.iter().all(|&n| n <= 3), "{organisation}: {tally:?}");
-        // What goes round is dropped when it has gone round long enough; the other flow arrives.
+        // Packets that loop are dropped when their time to live ends; the other flow arrives.
         assert_eq!(outcome.flows[1].delivered_bytes, plan.flows[1].size);
         assert!(outcome.counters.dropped > 100, "{organisation}");
     }
@@ -145,8 +145,8 @@ fn the_ring_ends_as_the_figure_has_it() {
     assert_eq!(seen, [16; 3]);
 }
 
-/// Three flows to one host, each two links around a ring first: what waits for the root
-/// waits in one queue at each port of the ring, whichever way it goes on.
+/// Three flows to one host, each two links around a ring first: packets for the root wait in one queue at
+/// each port of the ring, on any further path.
 #[test]
 fn routes_to_one_root_that_lead_round_a_ring_lock_pyrrha_up() {
     let link = |(a, b): (&str, &str)| format!("{{a=\"{a}\", b=\"{b}\", rate=\"100Gbps\", delay=\"600ns\"}}");
@@ -170,7 +170,7 @@ fn routes_to_one_root_that_lead_round_a_ring_lock_pyrrha_up() {
         let (plan, outcome) = figure(&text, &pyrrha(organisation));
         assert_eq!(deadlocked(&plan, &outcome), RING, "{organisation}");
         let deadlock = outcome.deadlock.as_ref().expect("it has been seen");
-        // It closed early, nothing has moved since, and the pauses of the ring stand.
+        // It closed early, no packet has moved since, and the pauses of the ring last.
         assert!(deadlock.closed < 100_000_000 && deadlock.seen < 300_000_000, "{deadlock:?}");
         for held in &deadlock.cycle {
             assert!(held.bytes > 15_000 && held.flows.len() == 2, "{held:?}");
@@ -178,7 +178,7 @@ fn routes_to_one_root_that_lead_round_a_ring_lock_pyrrha_up() {
             assert_eq!(last.until, None);
         }
         assert!(outcome.flows.iter().all(|f| f.delivered_bytes < 1_000_000));
-        // Three ports of the ring, and the three hosts behind them; all in each other.
+        // Three ports of the ring, and the three hosts before them; all in each other.
         assert_eq!(outcome.waiting.len(), 6, "{:?}", outcome.waiting);
         assert!(outcome.waiting.iter().all(|w| w.root.is_none()));
     }

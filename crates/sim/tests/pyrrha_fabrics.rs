@@ -1,5 +1,4 @@
-//! Pyrrha over whole fabrics: Theorem 1, order, losslessness where there is room, and
-//! what each of its parts is for.
+//! Pyrrha over whole fabrics: Theorem 1, order, losslessness with enough room, and the purposes of its parts.
 
 mod common;
 
@@ -114,8 +113,8 @@ fn in_order(plan: &Plan, outcome: &Outcome, what: &str) {
     }
 }
 
-/// The longest that a MERGE may take after the PAUSE that caused it: over each link behind
-/// two packets and with a frame of its own.
+/// The longest time from a PAUSE to the MERGE that it caused: over each link after two packets and with a
+/// frame of its own.
 fn merges_at_most(plan: &Plan) -> u64 {
     let bits = 8 * (2 * u64::from(plan.packet.largest()) + 64);
     let hop = |p: &xoff_net::topology::Port| {
@@ -126,7 +125,7 @@ fn merges_at_most(plan: &Plan) -> u64 {
     (links + 1) * plan.topology.ports.iter().map(hop).max().expect("ports")
 }
 
-/// What random scenarios add up to.
+/// The sums over random scenarios.
 #[derive(Debug, Default)]
 struct Sums {
     tally: Tally,
@@ -182,7 +181,7 @@ fn theorem(organisation: &str, cases: std::ops::Range<u64>) {
     }
     println!("{organisation}: {sums:?}, victim under PFC {pfc} ps, under BFC {bfc} ps");
     assert!(sums.pauses > 2_000 && sums.waits > 10_000 && sums.tally.merges > 300, "{sums:?}");
-    // What is asserted of the longest merge is of merges that were seen.
+    // The assertion about the longest merge needs observed merges.
     assert!(sums.merged.frames > 300 && sums.merged.longest > 0, "{sums:?}");
     assert!(pfc > 0 && bfc > 0, "{pfc} {bfc}");
 }
@@ -245,7 +244,7 @@ fn without_soft_merging_packets_are_reordered() {
 
 /// A link between switches fails, and comes back; routes follow.
 #[test]
-fn after_failures_nobody_stays_paused() {
+fn after_failures_no_queue_stays_paused() {
     let mut sums = Sums::default();
     for case in 0..80 {
         let mut random = Stream::new(case, "failures", 0);

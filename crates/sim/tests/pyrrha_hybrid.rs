@@ -1,4 +1,4 @@
-//! Pyrrha beside switches that know PFC alone.
+//! Pyrrha beside switches that support only PFC.
 
 mod common;
 
@@ -43,16 +43,16 @@ duration = "300us"
 drain = "5ms"
 "#;
 
-/// Whether a link is one of a switch that knows PFC alone.
+/// Whether a link belongs to a switch that supports only PFC.
 fn is_legacy(plan: &Plan, names: &[&str], port: u32) -> bool {
     let of = |p: u32| plan.topology.nodes[plan.topology.ports[p as usize].node as usize].name.as_str();
     names.contains(&of(port)) || names.contains(&of(plan.topology.ports[port as usize].peer))
 }
 
-/// A spine, or the rack of the receiver, knows PFC alone: on its links whole priorities
-/// are paused, on all others queues of roots, and nothing is lost.
+/// A spine, or the rack of the receiver, supports only PFC: on its links whole priorities are paused, on all
+/// others queues of roots, and no packet is lost.
 #[test]
-fn each_link_is_paused_in_the_way_that_both_of_its_ends_know() {
+fn each_link_has_the_pauses_that_both_ends_support() {
     for (seed, name) in (1..=5).flat_map(|seed| [(seed, "S1.0"), (seed, "S0.0")]) {
         let legacy = format!(r#"{{ switches = ["{name}"], alpha = 0.02 }}"#);
         let seed = seed.to_string();
@@ -73,7 +73,7 @@ fn each_link_is_paused_in_the_way_that_both_of_its_ends_know() {
         }
         let tally = outcome.records.get::<Tally>().cloned().expect("of Pyrrha");
         assert!(by_priority > 10 && by_root > 10 && tally.claims > 0, "{by_priority} {by_root} {tally:?}");
-        // What knows PFC alone claims nothing.
+        // A switch that supports only PFC claims nothing.
         assert!(outcome.roots.iter().all(|r| !r.is_root || !is_own(&plan, name, r.port)));
     }
 }
@@ -84,7 +84,7 @@ fn is_own(plan: &Plan, name: &str, port: u32) -> bool {
 
 /// Where no switch knows Pyrrha, it is PFC, to the picosecond; and so say the oracles.
 #[test]
-fn without_a_switch_that_knows_it_pyrrha_is_pfc() {
+fn without_a_switch_that_supports_it_pyrrha_is_pfc() {
     for seed in ["1", "2", "3"] {
         let all = r#"{ switches = ["S0.0", "S0.1", "S0.2", "S1.0", "S1.1"] }"#;
         let hybrid = common::plan_with(FABRIC, &[("flow_control.legacy", all), ("run.seed", seed)]);
@@ -100,8 +100,8 @@ fn without_a_switch_that_knows_it_pyrrha_is_pfc() {
     }
 }
 
-/// `n` switches in a ring with a host each; host i sends over `reach` links clockwise.
-/// Those of `legacy` know PFC alone.
+/// `n` switches in a ring with a host each; host i sends over `reach` links clockwise. Those of `legacy`
+/// support only PFC.
 fn ring(n: usize, reach: usize, size: &str, control: &str) -> String {
     let mut text = format!(
         "[topology]\nkind = \"ring\"\nswitches = {n}\nhosts_per_switch = 1\n\
@@ -125,10 +125,10 @@ fn legacy(switches: &[usize], more: &str) -> String {
     format!("scheme = \"pyrrha\"\nlegacy = {{ switches = [{}], alpha = 0.25 }}\n{more}", names.join(", "))
 }
 
-/// A ring of switches that all know PFC alone locks up as it does under PFC: at the same
-/// time, in the same cycle, with the same flows behind it.
+/// A ring of switches that all support only PFC deadlocks as it does under PFC: at the same time, in the same
+/// cycle, with the same flows.
 #[test]
-fn a_ring_that_knows_pfc_alone_locks_up_as_under_pfc() {
+fn a_ring_that_supports_only_pfc_deadlocks_as_under_pfc() {
     for (n, reach) in [(3, 2), (4, 2), (4, 3)] {
         let hybrid = common::plan(&ring(n, reach, "10MB", &legacy(&(0..n).collect::<Vec<_>>(), "")));
         let pfc = common::plan(&ring(n, reach, "10MB", "scheme = \"pfc\"\nalpha = 0.25\n"));
@@ -142,10 +142,10 @@ fn a_ring_that_knows_pfc_alone_locks_up_as_under_pfc() {
     }
 }
 
-/// The oracle says that a ring has locked up when, and only when, something in it stands
-/// for ever; whichever of its switches know PFC alone.
+/// The oracle reports a deadlock of a ring if, and only if, something in it is paused permanently, for any
+/// switches that support only PFC.
 #[test]
-fn it_fires_exactly_when_something_stands_for_ever() {
+fn it_reports_exactly_the_permanent_pauses() {
     let mut seen = [0, 0];
     let mut mixed = 0;
     for case in 0..240u64 {
@@ -167,7 +167,7 @@ fn it_fires_exactly_when_something_stands_for_ever() {
         assert_eq!(deadlock.is_none(), done, "case {case}: {few:?} of {n}, {deadlock:?}");
         assert_eq!(outcome.stop, if done { Stop::AllDone } else { Stop::Starved }, "case {case}");
         let Some(deadlock) = deadlock else { continue };
-        // Whatever is in the cycle is paused for ever, in one way or the other.
+        // All queues of the cycle are paused permanently, by either kind of pause.
         let mut ways = [false, false];
         for held in &deadlock.cycle {
             let stands = |p: &&Pause| p.port == held.port && p.until.is_none() && p.from <= deadlock.seen;

@@ -32,16 +32,16 @@ fn checked(text: &str) -> (Plan, Outcome) {
     (plan, outcome)
 }
 
-/// Pauses that stand at the end.
+/// Pauses that last until the end.
 fn standing(outcome: &Outcome) -> usize {
     outcome.pauses.iter().filter(|p| p.until.is_none()).count()
 }
 
-/// ACKs and frames from the first switch to the sender are lost, now and then. A lost
-/// PAUSE only makes a queue longer. A lost RESUME holds the flow back for good: nothing
-/// that would be paused, and resumed again, comes any more. Nothing in between happens.
+/// ACKs and frames from the first switch to the sender are lost, now and then. A lost PAUSE only makes a
+/// queue longer. A lost RESUME stops the flow permanently, because no packet remains that could cause another
+/// pause and resume. There is no other case.
 #[test]
-fn a_lost_resume_holds_its_flows_for_good() {
+fn a_lost_resume_stops_its_flows_permanently() {
     let (mut done, mut stuck, mut longer) = (0, 0, 0);
     let peak = |outcome: &Outcome| *outcome.buffer_peaks.iter().max().expect("buffers");
     let (_, lossless) = checked(&line(0, "A-S", "S", 1e-12));
@@ -60,7 +60,7 @@ fn a_lost_resume_holds_its_flows_for_good() {
         assert!(notes[0].text.contains("Pyrrha sends each frame once, and a link can lose it"), "{notes:?}");
         let pause = outcome.pauses.iter().find(|p| p.until.is_none()).expect("it waits for one");
         assert_eq!(plan.topology.port_name(pause.port), "A:0", "seed {seed}");
-        // Timeouts do not help: the queue pair is held back whatever it has to repeat.
+        // Timeouts do not help: the queue pair is paused for retransmissions too.
         assert!(outcome.end - pause.from > 1_000_000_000, "seed {seed}: {pause:?}");
         assert!(outcome.deadlock.is_none(), "seed {seed}: nothing waits in a circle");
     }
@@ -77,7 +77,7 @@ fn incasts(seed: u64, rate: f64) -> String {
         .map(|host| format!("{{a={host}, b=\"S\", rate=\"100Gbps\", delay=\"1us\"}}"))
         .chain(["S", "B"].map(|end| format!("{{a=\"{end}\", b=\"T\", rate=\"100Gbps\", delay=\"1us\"}}")))
         .collect();
-    // Faster than what T sends to B, so that T's port is the root.
+    // Faster than the traffic from T to B, so T's port is the root.
     let links = links.join(", ").replacen("a=\"S\", b=\"T\", rate=\"100", "a=\"S\", b=\"T\", rate=\"400", 1);
     format!(
         "[topology]\nkind = \"custom\"\nhosts = [{}, \"B\"]\nswitches = [\"S\", \"T\"]\nlinks = [{links}]\n\
@@ -105,12 +105,11 @@ fn a_lost_release_stops_nothing() {
         }
     }
     println!("{claims:?} claims, {roots} runs end with a root");
-    // What is a root still does not claim to be one again.
+    // A root does not claim to be one again.
     assert!(claims[0] > SEEDS && claims[1] > SEEDS && roots > 0, "{claims:?} {roots}");
 }
 
-/// A fabric in which ports turn out to be no roots: two incasts behind shared links, and
-/// flows beside them.
+/// A fabric with false roots: two incasts over shared links, and flows beside them.
 fn false_roots(seed: u64, merging: &str) -> String {
     let mut text = format!(
         "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 4\n\
@@ -128,10 +127,10 @@ fn false_roots(seed: u64, merging: &str) -> String {
     text + "[[traffic]]\nkind = \"permutation\"\nsize = \"200kB\"\n"
 }
 
-/// Without merging ports that are no roots go on as such, and hold who is a victim of the
-/// congestion behind them; by the root that frames name nobody is, for they name the port
-/// that holds it. (Merging does not make the former less here: what it lets go waits for
-/// the same links all the same, and in these fabrics for longer.)
+/// Without merging false roots persist, and delay victims of the congestion after them. By the root that
+/// frames name there are no victims, because frames name the port that delays the packet. (Merging does not
+/// reduce the former here: released packets wait for the same links nevertheless, and in these fabrics for
+/// longer.)
 #[test]
 fn roots_that_are_none_hold_victims_where_they_stay() {
     let mut sums = [[0u64; 4]; 2];

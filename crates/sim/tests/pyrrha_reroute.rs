@@ -1,4 +1,4 @@
-//! Pyrrha where routes change under what waits for a root: queue pairs are sorted anew.
+//! Pyrrha with changes of routes for packets that wait for a root: queue pairs are sorted anew.
 
 mod common;
 
@@ -8,8 +8,8 @@ use xoff_plan::plan::Plan;
 use xoff_schemes::load_balancing::plb::report::Report;
 use xoff_sim::outcome::{Outcome, Stop};
 
-/// A network of switches and hosts, each host linked to the switch of its name in capitals;
-/// what joins `slow` runs at 100 Mbit/s, all else at 100 Gbit/s.
+/// A network of switches and hosts, each host linked to the switch of its name in capitals; links of `slow`
+/// run at 100 Mbit/s, all others at 100 Gbit/s.
 fn network(switches: &str, hosts: &str, links: &[(&str, &str)], slow: (&str, &str)) -> String {
     let quoted = |names: &str| names.chars().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(", ");
     let mut text = format!(
@@ -45,11 +45,11 @@ fn told(plan: &Plan, outcome: &Outcome, flow: usize, slow: &str) -> (Option<u64>
     (outcome.flows[flow].completed, pause.until.unwrap_or(outcome.end) - pause.from)
 }
 
-/// The way from A by B leads over a slow link, which is a root. When a link behind it
-/// fails, the flow's way leads elsewhere by the same first port: it waits no more, though
-/// the root is one for milliseconds yet.
+/// The path from A by B leads over a slow link, which is a root. When a link after it fails, the flow gets
+/// another path by the same first port: it does not wait any more, although the root persists for
+/// milliseconds.
 #[test]
-fn a_queue_pair_that_waits_for_a_root_goes_on_when_its_route_leads_elsewhere() {
+fn a_queue_pair_that_waits_for_a_root_continues_on_another_route() {
     let links = [("A", "B"), ("B", "C"), ("C", "D"), ("A", "E"), ("E", "F"), ("F", "G"), ("G", "D")];
     let text = network("ABCDEFG", "acd", &links, ("B", "C"))
         + &flow("a", "1MB")
@@ -58,7 +58,7 @@ fn a_queue_pair_that_waits_for_a_root_goes_on_when_its_route_leads_elsewhere() {
     let outcome = run(&plan);
     let (completed, paused) = told(&plan, &outcome, 0, "B:1");
     assert!(paused > RESUMES / 2, "its host was paused for {paused} ps");
-    // It repeats what stands before the slow link.
+    // It retransmits the packets before the slow link.
     assert!(completed.is_some_and(|t| t < 2_000_000_000), "{completed:?}");
     assert!(outcome.flows[0].timeouts > 0);
 }
@@ -67,7 +67,7 @@ fn a_queue_pair_that_waits_for_a_root_goes_on_when_its_route_leads_elsewhere() {
 /// the new one leads by the other switch the flow goes on at once, and where it does not
 /// it waits.
 #[test]
-fn a_queue_pair_with_another_label_goes_on() {
+fn a_queue_pair_with_another_label_continues() {
     let links = [("A", "P"), ("A", "Q"), ("P", "D"), ("Q", "D")];
     let mut seen = [0; 2];
     for seed in 1..40 {
@@ -80,7 +80,7 @@ fn a_queue_pair_with_another_label_goes_on() {
         if plan.topology.nodes[first as usize].name != "P" {
             continue;
         }
-        // Not by `run`: its other way is faster than the ideal, which is of its first one.
+        // Not by `run`: its other path is faster than the ideal, which is that of its first one.
         let outcome = xoff_sim::run(&plan, &mut |_| true);
         let (completed, paused) = told(&plan, &outcome, 0, "P:1");
         assert!(paused > RESUMES / 2, "seed {seed}: its host was paused for {paused} ps");
@@ -91,7 +91,7 @@ fn a_queue_pair_with_another_label_goes_on() {
             seen[0] += 1;
         } else if changes.by_timeouts == 1 {
             seen[1] += 1;
-            // Before the pause ends. All that was taken is given back.
+            // Before the pause ends. All queues are released.
             assert!(completed.is_some_and(|t| t < RESUMES), "seed {seed}: {changes:?}, {completed:?}");
             assert_eq!(outcome.stop, Stop::AllDone, "seed {seed}");
         }

@@ -4,10 +4,9 @@ mod common;
 
 use common::{fcts, plan, run};
 
-/// Single-packet flows, Poisson, one sender at 400 Gbit/s into a 100 Gbit/s
-/// link. With deterministic service and the faster server first, the waits of
-/// both queues add up to that of the slow queue alone on every sample path: an
-/// M/D/1 queue, whose mean wait is ρ·s / (2(1 − ρ)).
+/// Single-packet flows, Poisson, one sender at 400 Gbit/s into a 100 Gbit/s link. With deterministic service
+/// and the faster server first, the waits of both queues add up to that of the slow queue without the other
+/// on every sample path: an M/D/1 queue, whose mean wait is ρ·s / (2(1 − ρ)).
 ///
 /// The mean of n waits has a relative standard error of about
 /// sqrt(2 / (ρ (1 − ρ)² n)); the runs are long enough that 1% is three of them.

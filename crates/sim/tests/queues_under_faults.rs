@@ -66,7 +66,7 @@ fn scheme() -> impl Strategy<Value = String> {
     let pause_time =
         prop_oneof![Just(String::new()), (2u64..200).prop_map(|us| format!("pause_time = \"{us}us\"\n"))];
     prop_oneof![
-        // Room for what comes while a pause is lost and not repeated yet.
+        // Room for arrivals while a pause is lost and not repeated yet.
         (1u64..60, 300u32..2_000).prop_map(|(xoff, quanta)| format!(
             "scheme = \"pfc\"\nxoff = \"{xoff}kB\"\nheadroom = \"2MB\"\nquanta = {quanta}\n"
         )),
@@ -89,9 +89,9 @@ fn scheme() -> impl Strategy<Value = String> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 60 / 256))]
-    /// Whatever fails, flaps and loses frames: packets are conserved and nothing is
-    /// delivered twice (`run` asserts both); when all links are up again, everything
-    /// completes, unless the fabric locks up; and threads change nothing at all.
+    /// For any failures, flaps and losses of frames: packets are conserved and nothing is delivered twice
+    /// (`run` asserts both); when all links are up again, everything completes, unless the fabric deadlocks;
+    /// and threads change nothing at all.
     #[test]
     fn everything_arrives_once_and_threads_change_nothing(
         fabric in 0usize..FABRICS.len(), scheme in scheme(), irn in any::<bool>(),
@@ -184,8 +184,8 @@ fn a_lost_resume_pauses_for_its_time_and_no_longer() {
         assert_eq!(outcome.flows[0].retransmitted, 0, "ACKs and pauses alone are lost");
         let time = 40_000_000;
         let lasted: Vec<u64> = outcome.pauses.iter().map(|p| p.until.map_or(0, |u| u - p.from)).collect();
-        // Usually what waits at the switch is sent before any repeat. Where a pause
-        // was lost it is more, and the pause, when it comes, longer.
+        // Usually the packets at the switch are sent before any repetition. After the loss of a pause there
+        // are more of them, and the next pause is longer.
         let whole = lasted.iter().filter(|&&t| t == time).count();
         assert!(lasted.iter().all(|&t| t < 5 * time), "{scheme}: {lasted:?}");
         // A fifth of resumes are lost: of n pauses n/5, within five deviations.
@@ -197,8 +197,8 @@ fn a_lost_resume_pauses_for_its_time_and_no_longer() {
     }
 }
 
-/// A link fails while the flows behind it pause their senders' queues: nobody
-/// stays paused, neither while it is down nor after.
+/// A link fails while the flows over it pause their senders' queues: no queue stays paused, neither during
+/// the failure nor after it.
 #[test]
 fn pauses_of_a_dead_link_end() {
     for scheme in ["per-flow-queue", "bfc", "bfc\"\nresume_interval = \"2us"] {
@@ -213,7 +213,7 @@ fn pauses_of_a_dead_link_end() {
         }
         let plan = plan(&text);
         let outcome = run(&plan);
-        // With pauses of a second, whoever were forgotten would be found here.
+        // With pauses of a second, a queue that stayed paused would be found here.
         assert_eq!(outcome.stop, Stop::AllDone);
         assert!(outcome.end < 2_000_000_000, "{scheme}: {} ps", outcome.end);
         let between = |p: u32| plan.topology.nodes[plan.topology.neighbour(p) as usize].name.starts_with('S');
@@ -234,8 +234,8 @@ fn pauses_of_a_dead_link_end() {
     }
 }
 
-/// A link fails while packets are under way, and some come back through the host that has sent them. There a flow
-/// has two queues then, its queue pair and that of its packets; a frame that stops both is one pause.
+/// A link fails while packets are in flight, and some come back through the host that has sent them. There a
+/// flow has two queues then, its queue pair and that of its packets; a frame that stops both is one pause.
 #[test]
 fn a_flow_that_comes_back_through_its_host_is_paused_once() {
     let plan = plan(

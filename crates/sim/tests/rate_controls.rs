@@ -41,10 +41,9 @@ fn a_lone_flow_is_as_without() {
     }
 }
 
-/// HPCC alone on a link: every packet is as long as its telemetry makes it, the
-/// window holds a round trip, and the first answer that counts comes after a round
-/// trip. U then follows R/B, and R comes to rest where R = R/(U/η) + R_AI, U = R/B:
-/// at η·B + R_AI.
+/// HPCC alone on a link: every packet is as long as its telemetry makes it, the window holds a round trip,
+/// and the first ACK that counts arrives after a round trip. U then follows R/B, and R comes to rest where R
+/// = R/(U/η) + R_AI, U = R/B: at η·B + R_AI.
 #[test]
 fn hpcc_leaves_a_share_of_the_link() {
     let text = star(2, "congestion_control = \"hpcc\"")
@@ -64,18 +63,17 @@ fn hpcc_leaves_a_share_of_the_link() {
     assert!((fct / expected - 1.0).abs() < 0.01, "{fct} instead of {expected}");
 }
 
-/// The same, answer by answer. A packet of 1,104 B takes s = 88,320 ps on a link, an
-/// answer of 108 B 8,640 ps, and a packet is answered T = 2s + 4 us + 17,280 ps after
-/// it began to leave, which is the base round-trip time.
+/// The same, ACK by ACK. A packet of 1,104 B takes s = 88,320 ps on a link, an ACK of 108 B 8,640 ps, and the
+/// ACK of a packet arrives T = 2s + 4 us + 17,280 ps after the packet began to leave, which is the base
+/// round-trip time.
 ///
 /// - Packet 0 only fills L. 48 packets have begun by then.
 /// - Packet 1: the link sent 1,104 B in s, so U stays 1: R = 100·0.95 + 0.04 = 95.04.
-/// - So is it for packets 2 to 48, which left at line rate, as does the next one, 49
-///   (at 49 s), since no gap stood when the rate changed. Packet 48 is the first one
-///   beyond the 48: R_c = 95.04.
+/// - The same holds for packets 2 to 48, which left at line rate, as does the next one, 49 (at 49 s), because
+///   no gap was active when the rate changed. Packet 48 is the first one beyond the 48: R_c = 95.04.
 /// - Packet 49: R = 95.04·0.95 + 0.04 = 90.328.
-/// - Packet 50 left 92,930 ps (1,104 B at 95.04 Gbit/s) behind packet 49: u = s/92,930,
-///   U = 1 − (92,930 − s)/T, and R follows.
+/// - Packet 50 left 92,930 ps (1,104 B at 95.04 Gbit/s) behind packet 49: u = s/92,930, U = 1 − (92,930 −
+///   s)/T, and R follows.
 #[test]
 fn hpcc_rates_are_those_of_the_equations() {
     let text = star(2, "congestion_control = \"hpcc\"")
@@ -96,10 +94,9 @@ fn hpcc_rates_are_those_of_the_equations() {
     assert!((rate_after(t + 49 * s + gap) as f64 - expected).abs() < 2.0, "instead of {expected}");
 }
 
-/// TIMELY measures the round trip to the picosecond: T = 2·84,960 + 4 us + 2·5,280 ps
-/// for packets of 1,062 B and answers of 66 B. With T_high at 4 us the second
-/// measurement, which begins with the first packet that leaves T or later (number 50,
-/// at 50·84,960 ps), takes the rate down by 0.8·(1 − 4 us/T).
+/// TIMELY measures the round trip to the picosecond: T = 2·84,960 + 4 us + 2·5,280 ps for packets of 1,062 B
+/// and ACKs of 66 B. With T_high at 4 us the second measurement, which begins with the first packet that
+/// leaves T or later (number 50, at 50·84,960 ps), takes the rate down by 0.8·(1 − 4 us/T).
 #[test]
 fn timely_measures_the_round_trip() {
     let text = star(2, "congestion_control = \"timely\"")
@@ -115,9 +112,9 @@ fn timely_measures_the_round_trip() {
     assert_eq!(rates[(answered / 1_000) as usize], expected as u64);
 }
 
-/// What comes of long flows that share a bottleneck, the second half of them from
-/// 300 us on: Jain's index of what each got through in the last third, all of it
-/// together in Gbit/s, the mean and the longest queue there, in bytes, and pauses.
+/// Results of long flows that share a bottleneck, the second half of them from 300 us on: Jain's index of
+/// their goodput in the last third, the total in Gbit/s, the mean and the longest queue there, in bytes, and
+/// pauses.
 struct Shares {
     jain: f64,
     gbps: f64,
@@ -159,9 +156,9 @@ fn share(control: &str, n: usize, more: &[(&str, &str)]) -> Shares {
     shares
 }
 
-/// At η = 0.95 what is left of the link keeps the queue nearly empty: at all times
-/// below a tenth of a BDP, and together the flows use η of the link (of which 1,000
-/// of 1,104 B are payload). The additive step is made for round trips of 13 us.
+/// At η = 0.95 the rest of the link keeps the queue nearly empty: at all times below a tenth of a BDP, and
+/// together the flows use η of the link (of which 1,000 of 1,104 B are payload). The additive step is made
+/// for round trips of 13 us.
 #[test]
 fn hpcc_shares_fairly_with_a_queue_nearly_empty() {
     for (n, jain) in [(2, 0.99), (8, 0.95)] {
@@ -174,8 +171,8 @@ fn hpcc_shares_fairly_with_a_queue_nearly_empty() {
     }
 }
 
-/// By marks alone the queue stands about K, and the link is full. With the window
-/// as well, two flows never get there.
+/// By marks only, the queue is about K, and the link is full. With the window as well, two flows never get
+/// there.
 #[test]
 fn dctcp_shares_fairly_with_a_queue_about_its_threshold() {
     let rate_alone = [("transport.variable_window", "false")];
@@ -194,22 +191,22 @@ fn dctcp_shares_fairly_with_a_queue_about_its_threshold() {
     assert!(s.jain > 0.99 && s.longest < 2 * 54 * 1_062, "{}", s.longest);
 }
 
-/// The queue comes above what takes T_low (less the empty network's 4 us) to drain,
-/// for below it rates only grow, and stays far below what takes T_high.
+/// The queue exceeds the bytes that take T_low (less the empty network's 4 us) to drain, because below it
+/// rates only grow, and stays far below the bytes that take T_high.
 #[test]
 fn timely_keeps_the_delay_between_its_thresholds() {
     for n in [2, 8] {
         let s = share("timely", n, &[]);
         let (low, high) = (46 * 12_500, 500 * 12_500);
         assert!(s.longest > low && s.longest < high, "{n}: {}", s.longest);
-        // Equal shares are not what the algorithm as published promises (Zhu et al.,
-        // CoNEXT 2016); flows that hear of the same queue come near them.
+        // The published algorithm does not promise equal shares (Zhu et al., CoNEXT 2016); flows of the same
+        // queue come near them.
         assert!(s.jain > 0.95 && s.gbps > 70.0, "{n}: {} {}", s.jain, s.gbps);
     }
 }
 
-/// The smallest of all windows rules: a lone flow in a window of 20 kB is as with
-/// that window alone, whatever else would allow more.
+/// The smallest of all windows limits: a single flow in a window of 20 kB has the results of that window,
+/// even if other limits allow more.
 #[test]
 fn the_smaller_window_rules() {
     let text = star(2, "window = \"20kB\"") + &flow(0, 1, "2MB", "0us");
@@ -258,7 +255,7 @@ fn windows_shrink_with_rates() {
     assert!(without > 2 * with, "{without} and {with}");
 }
 
-/// Every congestion control under every flow control: whatever is sent arrives.
+/// Every congestion control under every flow control: all packets arrive.
 #[test]
 fn every_flow_completes_under_every_flow_control() {
     let clos = "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 2\nhosts_per_leaf = 3\n\
@@ -296,7 +293,7 @@ fn every_flow_completes_under_every_flow_control() {
     }
 }
 
-/// Ends of flows, and the devices that they hear of, on different threads.
+/// Ends of flows, and the devices whose signals they receive, on different threads.
 #[test]
 fn threads_change_nothing() {
     for control in CONTROLS {
@@ -322,7 +319,7 @@ fn threads_change_nothing() {
     }
 }
 
-/// Routes that change under way: records of the old and the new one are not compared.
+/// Routes that change during a flow: records of the old and the new one are not compared.
 #[test]
 fn hpcc_follows_failures() {
     let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\

@@ -1,12 +1,10 @@
-//! Cases that other simulators have run: their results stand here, and nothing
-//! is tuned to meet them. (R1 and R2, one flow over one switch, are in `exact.rs`.)
+//! Cases that other simulators have run: their results are here, and nothing is tuned to reach them. (R1 and
+//! R2, one flow over one switch, are in `exact.rs`.)
 //!
-//! The peer is ns-3's RDMA stack. Known differences of model: it truncates each
-//! serialisation to whole nanoseconds (84.16 ns to 84, 4.8 ns to 4), holds rates
-//! as whole bits per second, and its NIC serves queue pairs in other ways (see
-//! [`r4_lies_within_the_spread_of_hash_seeds`]). It marks packets as they leave
-//! a queue, and its ACKs say whether the packet that they answer was marked;
-//! both are options here, and used.
+//! The peer is ns-3's RDMA stack. Known differences of model: it truncates each serialisation to whole
+//! nanoseconds (84.16 ns to 84, 4.8 ns to 4), holds rates as whole bits per second, and its NIC serves queue
+//! pairs by other rules (see [`r4_lies_within_the_spread_of_hash_seeds`]). It marks packets as they leave a
+//! queue, and its ACKs say whether their data packet was marked; both are options here, and used.
 
 mod common;
 

@@ -108,14 +108,14 @@ fn pfc_agrees_with_the_reference() {
 
 #[test]
 fn bfc_agrees_with_the_reference_but_for_its_round_robin() {
-    // As the peer fills what the paper leaves open.
+    // The peer's choices for points that the paper leaves open.
     let control =
         "scheme = \"bfc\"\nqueues = 32\nacks = \"queues\"\nreuse_kept = true\nvirtual_flows = 25600";
     let (ours, outcome) = measure(control, 4);
     let [incast, victim, other] = ours;
     println!("BFC-32, mean and p99 in us: {ours:.1?}; reference 1903/3074, 247/2171, 68.5/1678");
     assert!(near(incast.1, 3074.0) && near(victim.1, 2171.0) && near(other.0, 68.5), "{ours:?}");
-    // What the peer's scheduler changes (see above): bounds of our own.
+    // The effect of the peer's scheduler (see above): bounds of our own.
     assert!((2_200.0..2_450.0).contains(&incast.0), "{incast:?}");
     assert!((120.0..200.0).contains(&victim.0), "{victim:?}");
     assert!((900.0..1_700.0).contains(&other.1), "{other:?}");
@@ -124,8 +124,8 @@ fn bfc_agrees_with_the_reference_but_for_its_round_robin() {
     assert!(outcome.pauses.len() > 10_000);
 }
 
-/// What the two leave of the blocking: with a queue for each flow, or 128 queues,
-/// victims do as well as under Pyrrha in the reference (28.1 and 161 µs).
+/// The remaining blocking of both: with a queue for each flow, or 128 queues, victims do as well as under
+/// Pyrrha in the reference (28.1 and 161 µs).
 #[test]
 fn victims_of_the_incast_are_spared_by_enough_queues() {
     let (ideal, outcome) = measure("scheme = \"per-flow-queue\"", 1);

@@ -1,5 +1,5 @@
-//! Hosts that pass pauses on blindly: when, what it costs, what closes, and that
-//! both oracles see it.
+//! Hosts that pass pauses on blindly: the times, the cost, the closed cycles, and their detection by both
+//! oracles.
 
 mod common;
 
@@ -15,8 +15,8 @@ fn port(plan: &Plan, a: &str, b: &str) -> PortId {
     *ports.iter().find(|&&p| plan.topology.neighbour(p) == node(b)).expect("neighbours")
 }
 
-/// A sends to X over the host R, behind which the last link is slow. R has
-/// another neighbour, B, who sends nothing that has to wait anywhere.
+/// A sends to X over the host R, after which the last link is slow. R has another neighbour, B, whose packets
+/// never have to wait.
 fn line(relay: &str) -> String {
     format!(
         "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"R\", \"X\", \"B\"]\nrelay_hosts = true\n\
@@ -40,7 +40,7 @@ fn line(relay: &str) -> String {
 /// from 980 to 1060, packet 11 from 1060 to 1140, and packet 12 from 1140 to 1220,
 /// when the pause takes effect), so that its account stays under 5 kB.
 #[test]
-fn a_pause_goes_on_at_once_and_so_does_its_end() {
+fn a_pause_is_passed_on_at_once_and_so_is_its_end() {
     let plan_of = |relay: &str| plan(&line(relay));
     let blind = plan_of("blind");
     let outcome = run(&blind);
@@ -79,10 +79,10 @@ fn opposite(relay: &str) -> String {
     )
 }
 
-/// PortFC's Figure 5: with blind relays two opposite flows that end at hosts
-/// close a circle, with accounts they do not.
+/// PortFC's Figure 5: with blind relays two opposite flows that end at hosts close a cycle, with accounts
+/// they do not.
 #[test]
-fn two_opposite_flows_lock_up_blind_relays_only() {
+fn two_opposite_flows_deadlock_only_blind_relays() {
     let blind = plan(&opposite("blind"));
     let outcome = run(&blind);
     assert_eq!(outcome.stop, Stop::Starved);
@@ -105,7 +105,7 @@ fn two_opposite_flows_lock_up_blind_relays_only() {
     assert_eq!((counted.stop, counted.deadlock), (Stop::AllDone, None));
 }
 
-/// What the oracle named has not moved since it closed.
+/// The queues of the oracle's deadlock have not moved since it closed.
 fn stands_for_ever(outcome: &Outcome) {
     let deadlock = outcome.deadlock.as_ref().expect("a deadlock");
     for held in &deadlock.cycle {
@@ -137,8 +137,7 @@ fn random(seed: u64) -> String {
     )
 }
 
-/// The oracle fires when, and only when, something stands for ever; and threads
-/// change nothing.
+/// The oracle reports if, and only if, a cycle is paused permanently; and threads change nothing.
 #[test]
 fn the_oracle_is_right_and_threads_agree() {
     let mut locked = 0;

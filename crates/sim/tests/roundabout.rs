@@ -65,9 +65,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 60 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Deadlocks form again and again and are dissolved, with one packet of spare headroom on each link: all
-    /// flows end, nothing is lost, and every packet comes in its order. (A look of the oracle may
-    /// meet one that is about to be dissolved. An attempt may be given up where a pause of the loop
-    /// is taken back before all have their seats.)
+    /// flows end, no packet is lost, and all packets arrive in order. (The oracle may find one that is about
+    /// to be dissolved. An attempt may be given up if a pause of the loop ends before all switches have their
+    /// seats.)
     #[test]
     fn every_deadlock_is_dissolved(ring in rings()) {
         let outcome = run(&ring.plan(""));
@@ -81,19 +81,19 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 40 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Flows that leave a deadlocked loop and enter it again, behind a switch outside (Figure 9), keep
-    /// their order as well.
+    /// Flows that leave a deadlocked loop and enter it again, after a switch outside (Figure 9), keep their
+    /// order as well.
     #[test]
     fn flows_cross_the_loop_twice(ring in rings(), again in 2usize..6) {
         let n = ring.switches;
-        // A full mesh: the switch behind the last one of the loop is outside.
+        // A full mesh: the switch after the last one of the loop is outside.
         let mut text = ring.text("");
         let shape = format!("kind=\"ring\"\nswitches={n}\n");
         text = text.replace(&shape, &format!("kind=\"full-mesh\"\nswitches={}\n", n + 1));
         for i in 0..n {
             let (next, back) = ((i + 1) % n, (i + again) % n);
             let last = (back + 1) % n;
-            // A way does not meet a switch twice.
+            // A path does not cross a switch twice.
             if back == i || back == next || last == i {
                 continue;
             }
@@ -108,17 +108,17 @@ proptest! {
     }
 }
 
-/// What random runs showed, all together.
+/// The results of random runs, all together.
 #[derive(Debug, Default)]
 struct Found {
     deadlocks: usize,
-    /// A deadlock stood at the end, and no switch of it had found it.
+    /// A deadlock lasted at the end, and no switch of it had found it.
     missed: usize,
-    /// A switch found what did not stand at the end.
+    /// A switch found a deadlock that did not exist at the end.
     false_ones: usize,
     /// Two switches found one deadlock.
     twice: usize,
-    /// A pause of a host stood after the last one of the circle.
+    /// A pause of a host was active after the last one of the cycle.
     outside: usize,
     /// Later than two turns after the last of these.
     late: usize,
@@ -131,11 +131,11 @@ struct Found {
     missed_by_itsy: [usize; 3],
 }
 
-/// Rings of 3 to 16 switches, from one host that begins to all of them, with hosts that do
-/// not read for a while, so that pauses come and go (sections III and VI-B). No deadlock is missed,
-/// each is found once, within two turns of a frame after the last pause of its circle; where a pause
-/// from outside ended later, as many links after that as a triplet goes over at most. `RUNS` says
-/// how many runs; with 2,000 of them the same holds. ITSY misses deadlocks in the same runs.
+/// Rings of 3 to 16 switches, from one host that begins to all of them, with hosts that do not read for a
+/// while, so pauses begin and end (sections III and VI-B). No deadlock is missed, each is found once, within
+/// two turns of a frame after the last pause of its cycle; where a pause from outside ended later, as many
+/// links after that as a triplet crosses at most. `RUNS` says how many runs; with 2,000 of them the same
+/// holds. ITSY misses deadlocks in the same runs.
 #[test]
 fn deadlocks_are_found_as_they_form() {
     let runs = std::env::var("RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
@@ -169,7 +169,7 @@ fn deadlocks_are_found_as_they_form() {
                 .as_ref()
                 .is_some_and(|k| k.cycle.iter().any(|h| (h.port, h.lane) == (peer, d.lane)))
         };
-        // Of a circle that stood for a while and stands at the end, the last one counts.
+        // Of a cycle that lasted for a while and lasts at the end, the last pause counts.
         let pauses = |h: &Held| outcome.pauses.iter().rfind(|p| (p.port, p.lane) == (h.port, h.lane));
         let cycle = outcome.deadlock.as_ref().map_or(&[][..], |k| &k.cycle);
         let last = cycle.iter().filter_map(pauses).map(|p| p.from).max().unwrap_or(0);
@@ -204,11 +204,11 @@ fn deadlocks_are_found_as_they_form() {
             outcome.pauses.iter().filter(hosts).filter_map(|p| p.until.filter(|&u| u > last && u < first.at));
         let outside = ends.max();
         found.outside += usize::from(outside.is_some());
-        // A frame and a link, and a packet that the frame waits behind.
+        // A frame and a link, and a packet for which the frame waits.
         let hop = 1_000_000 + 64 * 80 + u64::from(plan.packet.largest()) * 80;
         let took = first.at - outside.unwrap_or(last);
         if outside.is_some() {
-            // The copies of its triplet stand for as many links more as one goes over.
+            // The copies of its triplet are valid for as many links more as one crosses.
             found.late += usize::from(took > (LONGEST_LOOP + 2 * cycle.len() as u64) * hop);
             continue;
         }
@@ -222,7 +222,7 @@ fn deadlocks_are_found_as_they_form() {
     assert!(found.deadlocks > runs / 4);
     assert_eq!((found.missed, found.twice, found.late), (0, 0, 0));
     assert!(found.longest_of_four < 10_000_000);
-    // ITSY needs one trigger in the loop. (Its frames are others, so that a run may go another way.)
+    // ITSY needs one trigger in the loop. (Its frames are others, so a run may differ.)
     let ([none, one, several], missed) = (found.by_triggers, found.missed_by_itsy);
     assert!(missed[0] == none && missed[1] * 100 <= one && missed[2] == several);
     assert!(one > 0 && several > found.deadlocks / 4);
@@ -258,7 +258,7 @@ fn threads_change_nothing() {
 }
 
 /// In a network of nodes that relay, loops overlap, lead through one node twice (so with seed 8), and one
-/// that is being dissolved waits for another: nothing is lost or out of order, and all flows end, given
+/// that is being dissolved waits for another: no packet is lost or out of order, and all flows end, given
 /// time.
 #[test]
 fn loops_that_overlap() {
@@ -286,9 +286,9 @@ fn loops_that_overlap() {
     }
 }
 
-/// One frame of the flow control is lost, or corrupted, whichever of the first forty that each switch
-/// of a loop sends each way: all flows end all the same. What has begun to go round may be dropped
-/// then, and so may what a lost pause would have stopped.
+/// One frame of the flow control is lost, or corrupted, any of the first forty that each switch of a loop
+/// sends in each direction: all flows end nevertheless. Packets that circulate may be dropped then, and so
+/// may packets that a lost pause would have stopped.
 #[test]
 fn any_one_control_frame_is_lost() {
     let ring = Ring { switches: 3, reach: 2, starts: vec![0, 700, 1_400], xoff: 20, seed: 3 };
@@ -317,10 +317,10 @@ fn any_one_control_frame_is_lost() {
     assert!(hit > 200 && given_up > 30, "{hit} {given_up}");
 }
 
-/// Without a pause it is PFC, byte for byte; and so it is with pauses, as long as no frame is sent that
-/// PFC would not send: probes lie in the padding of its own. What the others add is in the counters.
+/// Without a pause it is PFC, byte for byte. The same holds with pauses while no frame is sent that PFC would
+/// not send: probes lie in the padding of its own. The counters have the bytes of the other frames.
 #[test]
-fn what_differs_from_pfc_is_what_its_frames_add() {
+fn only_the_bytes_of_its_frames_differ_from_pfc() {
     let (mut quiet, mut paused, mut more) = (0, 0, 0);
     for seed in 0..60 {
         let (load, xoff) = (1 + seed % 8, 20 + 20 * (seed % 7));
@@ -345,7 +345,7 @@ fn what_differs_from_pfc_is_what_its_frames_add() {
             continue;
         }
         *if pfc.pauses.is_empty() { &mut quiet } else { &mut paused } += 1;
-        // The headroom is larger, and what is used of it is the same.
+        // The headroom is larger, and its used part is the same.
         outcome.records = pfc.records.clone();
         assert_eq!(outcome, pfc);
     }
@@ -402,7 +402,7 @@ fn loops_in_two_priorities() {
     }
 }
 
-/// Two links between neighbours: what waits for both is part of several loops.
+/// Two links between neighbours: packets that wait for both are part of several loops.
 #[test]
 fn links_side_by_side() {
     let mut dissolved = 0;
@@ -445,8 +445,8 @@ fn links_side_by_side() {
     assert!(dissolved > 20, "{dissolved}");
 }
 
-/// A ring that loses frames, so that barriers stay behind, beside one that loses none: the same on one
-/// thread and on two, which may have a ring each.
+/// A ring that loses frames, so barriers stay behind, beside one that loses none: the same on one thread and
+/// on two, which may have a ring each.
 #[test]
 fn rings_apart() {
     let ring = Ring { switches: 4, reach: 3, starts: vec![700, 2_100, 1_400, 0], xoff: 20, seed: 0 };

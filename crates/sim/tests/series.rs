@@ -1,12 +1,12 @@
-//! Series over time against what ports have sent in all.
+//! Series over time against the total bytes of ports.
 
 mod common;
 
 use common::{plan, run};
 use xoff_sim::outcome::Quantity;
 
-/// At intervals shorter than a packet's time on the wire no sample is above the rate of
-/// the port, and all samples together are what it has sent.
+/// At intervals shorter than a packet's time on the wire no sample is above the rate of the port, and all
+/// samples add up to its sent bytes.
 #[test]
 fn throughput_never_exceeds_the_rate_and_adds_up() {
     // 100 Gbit/s has a whole number of picoseconds per byte, 7 and 33 have none.
@@ -31,7 +31,7 @@ fn throughput_never_exceeds_the_rate_and_adds_up() {
                     sum += u128::from(sample.value) * u128::from(sample.at - last);
                     last = sample.at;
                 }
-                // What leads away from the sender is over before the answer comes.
+                // Ports away from the sender are idle before the ACK arrives.
                 if p.node == from || plan.topology.neighbour(port) == to {
                     let bytes = outcome.ports[port as usize].bytes;
                     let sum = (sum as f64) / 8e12;

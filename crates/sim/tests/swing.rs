@@ -1,5 +1,5 @@
-//! SWING: what relays in long links say and when, what waits in them, and that the
-//! oracle of deadlocks sees through them.
+//! SWING: the frames of relays in long links and their times, the packets in the relays, and the oracle of
+//! deadlocks through them.
 
 mod common;
 
@@ -35,12 +35,11 @@ fn first(outcome: &Outcome, port: PortId) -> (u64, Option<u64>) {
     (pause.from, pause.until)
 }
 
-/// By hand: a packet takes 80 ns to send, 800 on the last link, a frame 5.12. Packet i
-/// comes to N at 10,620 + 80 i: four times 80, two cables and one to each relay of 100,
-/// and the long link. N has 5 kB when packet 5 arrives, at 11,020, and says so to its
-/// relay, where that is heard at 11,125.12 while packet 8 is on the wire. The nine
-/// packets are down to 2 kB when the seventh begins, at 10,620 + 6 · 800 = 15,420.
-/// The pause takes the long link's 10 us and its frame's own time to the other relay, and 100 ns more to M; its
+/// By hand: a packet takes 80 ns to send, 800 on the last link, a frame 5.12. Packet i comes to N at 10,620 +
+/// 80 i: four times 80, two cables and one to each relay of 100, and the long link. N has 5 kB when packet 5
+/// arrives, at 11,020, and pauses its relay, where the frame takes effect at 11,125.12 while packet 8 is on
+/// the wire. The nine packets are down to 2 kB when the seventh begins, at 10,620 + 6 · 800 = 15,420. The
+/// pause takes the long link's 10 us and its frame's own time to the other relay, and 100 ns more to M; its
 /// end two packets' 160 ns more at each relay.
 #[test]
 fn a_pause_crosses_the_long_link_as_a_frame_and_its_end_two_packets_later() {
@@ -78,10 +77,9 @@ fn a_switch_with_thresholds_of_its_own_pauses_its_relay_at_those() {
     assert_eq!(first(&outcome, port(&plan, "RELAY.0", "RELAY.1")).0, 15_125_120 + 5_120 + 10_000_000);
 }
 
-/// What a receiver that stops for three round trips costs: under SWING the time of
-/// the stop, for the rate comes back as the memory of the far relay runs empty;
-/// under PFC with headroom for a round trip and a shallow threshold a round trip
-/// more, in which nothing is under way.
+/// The cost of a receiver that stops for three round trips: under SWING the time of the stop, because the
+/// rate returns as the memory of the far relay runs empty; under PFC with headroom for a round trip and a
+/// shallow threshold a round trip more, in which no packet is in flight.
 #[test]
 fn the_rate_comes_back_as_the_relay_runs_empty() {
     const ROUND_TRIP: u64 = 20_000_000;
@@ -104,8 +102,8 @@ fn the_rate_comes_back_as_the_relay_runs_empty() {
     assert!((ROUND_TRIP * 9 / 10..ROUND_TRIP + 1_000_000).contains(&more), "{more}");
 }
 
-/// A stop of a round trip or more fills the relay to what the formula says, but for
-/// the packets of its terms.
+/// A stop of a round trip or more fills the relay to the result of the formula, except for the packets of its
+/// terms.
 #[test]
 fn a_long_stop_leaves_a_round_trip_in_the_relay() {
     let text = line(
@@ -241,8 +239,8 @@ proptest! {
     }
 }
 
-/// Three flows that each take two links of a ring of three sites lock up under PFC,
-/// and with relays in the links; the oracle's circle leads through the relays.
+/// Three flows that each take two links of a ring of three sites deadlock under PFC, and with relays in the
+/// links; the oracle's cycle leads through the relays.
 #[test]
 fn the_oracle_sees_through_relays() {
     let mut text = String::from(

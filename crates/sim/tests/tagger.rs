@@ -1,6 +1,5 @@
-//! Tagger: tags grow before a route can close a circle, so that nothing locks up
-//! where PFC does, and nothing is lost; with too few of them, what goes beyond
-//! is lossy, and only that.
+//! Tagger: tags grow before a route can close a cycle, so a network that deadlocks under PFC does not, and no
+//! packet is lost. With too few tags, only packets beyond the last one are lossy.
 
 mod common;
 
@@ -29,9 +28,8 @@ fn dropped_for_want_of_room(outcome: &Outcome) -> u64 {
     outcome.drops.iter().filter(|d| d.reason.for_want_of_room()).map(|d| d.packets).sum()
 }
 
-/// Whether no circle of lossless (link, lane) can wait for one another along the
-/// plan's own routes: by taking away whatever waits for nothing, until nothing
-/// is left.
+/// Whether no cycle of lossless (link, lane) can wait for one another along the plan's own routes: it removes
+/// waits without dependencies until none is left.
 fn acyclic(plan: &Plan) -> bool {
     let mut waits: BTreeMap<(u32, u8), BTreeSet<(u32, u8)>> = BTreeMap::new();
     let ways = plan.flows.iter().flat_map(|f| [(f.path, f.lane), (f.ack_path, f.ack_lane)]);
@@ -150,10 +148,10 @@ fn ring(n: usize, reach: usize, control: &str) -> String {
     text
 }
 
-/// By hop as many tags as switches on a route; by bounce two, for clockwise
-/// routes turn up again at the switch with the lowest number alone.
+/// By hop as many tags as switches on a route; by bounce two, because clockwise routes turn up again only at
+/// the switch with the lowest number.
 #[test]
-fn rings_do_not_lock_up() {
+fn rings_do_not_deadlock() {
     for (n, reach) in [(3, 2), (5, 2), (5, 3)] {
         let pfc = plan(&ring(n, reach, ""));
         assert_eq!(run(&pfc).stop, Stop::Starved);
@@ -171,8 +169,8 @@ fn rings_do_not_lock_up() {
     }
 }
 
-/// One tag too few: the packets that went beyond are dropped where there is no
-/// room, in their lossy lane, and nothing else is; it does not lock up either.
+/// One tag too few: only packets beyond it are dropped for lack of room, in their lossy lane; it does not
+/// deadlock either.
 #[test]
 fn beyond_the_last_tag_packets_are_lossy() {
     // Each link carries a flow on its first hop, and another on its lossy one, with a smaller share.
@@ -213,10 +211,10 @@ fn relays_count_one_tag_for_each_switch() {
     assert_eq!(run(&deeper).stop, Stop::AllDone);
 }
 
-/// Any topology, either rule, links that fail on the way: nothing locks up, only
-/// failures drop anything, and threads change nothing.
+/// Any topology, either rule, links that fail during the run: no deadlock, drops only by failures, and
+/// threads change nothing.
 #[test]
-fn nothing_locks_up_whatever_the_topology() {
+fn no_topology_deadlocks() {
     let mut grown = 0;
     for seed in 0..24 {
         let mut random = Stream::new(seed, "scenario", 0);
@@ -234,7 +232,7 @@ fn nothing_locks_up_whatever_the_topology() {
             ),
         ][seed as usize % 4];
         let rule = ["hop", "bounce"][pick(2)];
-        // By hop, packets that change routes on their way may need more tags than there are.
+        // By hop, packets that change routes on their path may need more tags than there are.
         let failure = match pick(2) {
             _ if rule == "hop" => String::new(),
             0 => String::new(),

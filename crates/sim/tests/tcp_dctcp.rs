@@ -15,8 +15,8 @@ const MS: u64 = 1_000_000_000;
 const PACKET: f64 = 1_062.0;
 const PATH: f64 = 62_500.0 / PACKET;
 
-/// Every flow completed, and the packets add up: what was sent again is what was
-/// dropped and what was sent again for nothing; what arrived is the flow and that.
+/// Every flow completed, and the packets add up: retransmitted packets are the dropped ones and those
+/// retransmitted in vain; arrived packets are the flow and the latter.
 fn everything_arrived_once(plan: &Plan, outcome: &Outcome) {
     for (flow, r) in plan.flows.iter().zip(&outcome.flows) {
         assert!(r.completed.is_some());
@@ -24,7 +24,7 @@ fn everything_arrived_once(plan: &Plan, outcome: &Outcome) {
         assert_eq!(r.packets_sent, plan.packet.packets(flow.size) + r.retransmitted);
     }
     let sum = |get: &dyn Fn(&FlowOutcome) -> u64| outcome.flows.iter().map(get).sum::<u64>();
-    // Repeats may still be on their way when the last flow completes.
+    // Retransmissions may still be in flight when the last flow completes.
     assert_eq!(
         sum(&|r| r.retransmitted),
         sum(&|r| r.dropped) + sum(&|r| r.spurious) + outcome.counters.in_flight
@@ -105,10 +105,10 @@ fn queues_swing_as_in_the_analysis_and_flows_share_the_link() {
     }
 }
 
-/// Each ACK tells of its own packet: as many come back that say marked as packets were
-/// marked. Without marks everything is as with NewReno.
+/// Each ACK reports its own packet: the number of marked ACKs equals that of marked packets. Without marks
+/// everything is as with NewReno.
 #[test]
-fn acks_tell_of_each_marked_packet() {
+fn acks_report_each_marked_packet() {
     let text = |kind: &str, k: u32| {
         format!(
             "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 9\nlink = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
@@ -124,10 +124,10 @@ fn acks_tell_of_each_marked_packet() {
     assert_eq!(dctcp.flows, newreno.flows);
 }
 
-/// A flow fills the link of its host for 1 ms, and nothing is marked: its window grows to many
-/// times what is in flight. The second flow to the same host finds it ready to slow down: its
-/// first marks reduce what is in flight, and the queue never holds as much as the link sends in
-/// a round trip of 4 us, 50 kB. (It would hold 123 kB if they reduced cwnd.)
+/// A flow fills the link of its host for 1 ms, and nothing is marked: its window grows to many times the
+/// bytes in flight. The second flow to the same host finds it ready to slow down: its first marks reduce the
+/// bytes in flight, and the queue never holds the bytes of the link in a round trip of 4 us, 50 kB. (It would
+/// hold 123 kB if they reduced cwnd.)
 #[test]
 fn a_window_that_was_not_filled_makes_room_at_the_first_marks() {
     let plan = plan(
@@ -143,9 +143,9 @@ fn a_window_that_was_not_filled_makes_room_at_the_first_marks() {
     assert_eq!(outcome.counters.dropped, 0);
 }
 
-/// 64 hosts send at once to one, whose port may hold 512 kB, in a switch with room for much
-/// more: the queue never holds more, what does not fit is lost as lossy packets
-/// are, and timeouts of 1 ms bring it all over.
+/// 64 hosts send at once to one, whose port may hold 512 kB, in a switch with room for much more: the queue
+/// never holds more, other packets are lost because they are lossy, and timeouts of 1 ms retransmit all of
+/// them.
 #[test]
 fn an_incast_is_cut_to_the_limit_of_the_port() {
     let plan = plan(

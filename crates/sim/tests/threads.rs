@@ -71,7 +71,7 @@ fn scenario(seed: u64) -> String {
         text += "ack_priority = 6\n";
     }
     if control == "hpcc" {
-        // The way from one datacenter to the other, and detours.
+        // The path from one datacenter to the other, and detours.
         text += "[hpcc]\nhops = 10\n";
     }
     text += "[measure]\ninterval = \"7us\"\nports = \"all\"\n";
@@ -147,11 +147,11 @@ fn two_hundred_random_scenarios_are_the_same_on_any_number_of_threads() {
         let many = xoff_sim::run_on(&plan, threads, &mut |_| true);
         assert_same(&one, &many, &format!("seed {seed}, {threads} threads\n{text}"));
     }
-    // What the scenarios are there for has happened.
+    // The intended events of the scenarios have happened.
     assert!(seen[0] > 50 && seen[2] > 10 && seen[3] > 20 && seen[4] > 20 && seen[5] > 20, "{seen:?}");
 }
 
-/// A run with taps: its outcome, and what was seen.
+/// A run with taps: its outcome, and its records.
 fn tapped(plan: &Plan, threads: usize, ports: &[u32]) -> (Outcome, Vec<Crossing>) {
     let mut seen = Vec::new();
     let mut sink = |crossings: &[Crossing]| seen.extend_from_slice(crossings);
@@ -181,8 +181,8 @@ fn wire_time(plan: &Plan, crossing: &Crossing) -> Time {
     serialisation(size.into(), plan.topology.ports[crossing.port as usize].rate)
 }
 
-/// What taps on every link have seen is what the outcome counts, each packet arrives when it must,
-/// and none overlaps another. Answers how many were sent, and how many of them were lost.
+/// The records of taps on every link equal the counts of the outcome, each packet arrives when it must, and
+/// none overlaps another. Returns how many were sent, and how many of them were lost.
 fn assert_consistent(plan: &Plan, outcome: &Outcome, seen: &[Crossing], text: &str) -> [u64; 2] {
     let ports = plan.topology.ports.len();
     let (mut sent, mut data, mut lost) = (vec![0; ports], vec![0; ports], 0);
@@ -216,7 +216,7 @@ fn assert_consistent(plan: &Plan, outcome: &Outcome, seen: &[Crossing], text: &s
     }
     for (port, out) in outcome.ports.iter().enumerate().filter(|(p, _)| links(plan).contains(&(*p as u32))) {
         assert_eq!((sent[port], data[port]), (out.packets, out.data_packets), "port {port}\n{text}");
-        // What is still under way could not have come.
+        // A packet that is still in flight could not have arrived.
         let link = &plan.topology.ports[port];
         for crossing in &under_way[port] {
             let due = crossing.at + wire_time(plan, crossing) + link.delay;
@@ -240,7 +240,7 @@ fn taps_see_everything_and_change_nothing_on_any_number_of_threads() {
         let faulty = !plan.faults.down.is_empty() || !plan.faults.losses.is_empty();
         assert!(lost == 0 || faulty, "{lost} packets lost\n{text}");
         sums = [sums[0] + sent, sums[1] + lost];
-        // Some of the ports see what all of them see there.
+        // Taps on some ports have the same records of them as taps on all.
         let some: Vec<u32> =
             all.iter().copied().filter(|p| (u64::from(*p) + seed).is_multiple_of(3)).collect();
         let (outcome, part) = tapped(&plan, 2 + seed as usize % 3, &some);

@@ -40,24 +40,23 @@ fn every_permutation_completes() {
 }
 
 #[test]
-fn a_flow_between_datacenters_takes_what_arithmetic_says() {
+fn a_flow_between_datacenters_takes_the_computed_time() {
     let plan = plan(&format!(
         "[topology]\nkind = \"dci\"\nk = 4\nlink = {LINK}\nlong_link = {{ rate = \"400Gbps\", length = \"600km\" }}\n\
          [switch]\nbuffer = \"400MB\"\n[transport]\nrto = \"20ms\"\n\
          [[traffic]]\nkind = \"flow\"\nsrc = \"H3\"\ndst = \"H20\"\nsize = \"100kB\"\n"
     ));
-    // Eight short links and the long one, both ways. The first of 100 packets of
-    // 1,062 B crosses all nine, the others follow at the rate of the short ones;
-    // an ACK of 66 B returns.
+    // Eight short links and the long one, in both directions. The first of 100 packets of 1,062 B crosses all
+    // nine, the others follow at the rate of the short ones; an ACK of 66 B returns.
     let cables = 2 * (8 * 1_000_000 + 3_000_000_000);
     let data = 8 * 84_960 + 21_240 + 99 * 84_960;
     let ack = 8 * 5_280 + 1_320;
     assert_eq!(fcts(&plan, &run(&plan)), [cables + data + ack]);
 }
 
-/// Where a failed link leaves no way in dimension order, packets go round it.
+/// If a failed link leaves no path in dimension order, packets go around it.
 #[test]
-fn dimension_order_goes_round_a_failed_link() {
+fn dimension_order_avoids_a_failed_link() {
     let plan = plan(
         "[topology]\nkind = \"torus-2d\"\nwidth = 4\nheight = 4\nhosts_per_switch = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
          [routing]\nkind = \"dimension-order\"\n[[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\n\

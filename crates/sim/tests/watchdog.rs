@@ -1,5 +1,4 @@
-//! The PFC watchdog: when it acts, on which queues, what that costs, and that nothing else
-//! is lost.
+//! The PFC watchdog: its times, its queues, its cost, and that no other packet is lost.
 
 mod common;
 
@@ -47,8 +46,8 @@ fn params(plan: &Plan) -> &WatchdogParams {
     }
 }
 
-/// When a pause that stands from `from` on makes a storm: with the first poll that is the
-/// detection time behind the first one that sees it.
+/// The time at which a pause that lasts from `from` on becomes a storm: with the first poll at least the
+/// detection time after the first one that sees it.
 fn found(params: &WatchdogParams, port: u32, from: u64) -> u64 {
     let polls = (0..).map(|i| params.first[port as usize].expect("watched") + i * params.poll);
     let mut later = polls.skip_while(|&poll| poll <= from);
@@ -57,7 +56,7 @@ fn found(params: &WatchdogParams, port: u32, from: u64) -> u64 {
 }
 
 #[test]
-fn what_waits_for_ever_is_dropped_and_everything_finishes() {
+fn permanently_paused_packets_are_dropped_and_everything_finishes() {
     let text = ring(3, 2, "2MB", WATCHED);
     let bare = run(&plan_with(&text, &[("flow_control.scheme", "pfc")]));
     assert_eq!(bare.stop, Stop::Starved);
@@ -79,7 +78,7 @@ fn what_waits_for_ever_is_dropped_and_everything_finishes() {
     when.sort_unstable();
     assert_eq!((storm.from, storm.port), when[0]);
     assert!((20 * MS..=27 * MS + MS / 10).contains(&storm.from), "{storm:?}");
-    // The circle opens right behind it: a resume goes round.
+    // The cycle opens directly after it: a resume goes around it.
     let ended = deadlock.ended.expect("it was dissolved");
     assert!((storm.from..storm.from + 20_000_000).contains(&ended), "{ended} after {storm:?}");
     // Everything that was dropped was to leave by that port; nothing else was lost.
@@ -100,8 +99,8 @@ fn a_storm_lasts_until_no_pause_has_come_for_a_while() {
     let plan = plan(&text);
     let outcome = run(&plan);
     assert_eq!((outcome.stop, &outcome.deadlock), (Stop::AllDone, &None));
-    // H1 pauses S0.1, which pauses S0.0, which pauses the host H0: two storms, for the NIC of a
-    // plain host has no watchdog. S0.0's ends as S0.1 has dropped what it had.
+    // H1 pauses S0.1, which pauses S0.0, which pauses the host H0: two storms, because the NIC of a plain
+    // host has no watchdog. S0.0's ends when S0.1 has dropped its packets.
     let name = |port: u32| plan.topology.port_name(port);
     let last = outcome
         .records
@@ -123,8 +122,8 @@ fn a_storm_lasts_until_no_pause_has_come_for_a_while() {
     assert!(outcome.flows[0].dropped > 8_000, "{:?}", outcome.flows[0]);
 }
 
-/// A sends over the host R to X, which does not read. X, R and S0 are paused and switches; so
-/// is the NIC of A, which nobody watches.
+/// A sends over the host R to X, which does not read. X, R and S0 are paused and switches; so is the NIC of
+/// A, which has no watchdog.
 #[test]
 fn hosts_that_relay_watch_and_plain_ones_do_not() {
     let text = format!(
@@ -156,7 +155,7 @@ fn hosts_that_relay_watch_and_plain_ones_do_not() {
 }
 
 #[test]
-fn let_go_they_overrun_their_peers_and_nobody_else_loses_anything() {
+fn forwarded_packets_overrun_their_peers_and_no_other_packet_is_lost() {
     let text = ring(3, 2, "2MB", WATCHED) + "[run]\nseed = 3\n";
     let outcome = run(&plan_with(&text, &[("flow_control.action", "forward")]));
     assert_eq!(outcome.stop, Stop::AllDone);
@@ -164,7 +163,7 @@ fn let_go_they_overrun_their_peers_and_nobody_else_loses_anything() {
     assert!(outcome.counters.dropped > 0 && outcome.records.get::<Report>().unwrap().storms.len() == 1);
 }
 
-/// But for the storms that are told of, and the polls, which are events.
+/// Except for the reported storms, and the polls, which are events.
 #[test]
 fn an_alert_changes_nothing() {
     let text = ring(3, 2, "2MB", WATCHED) + "[run]\nduration = \"70ms\"\n[measure]\nblocking = true\n";
@@ -212,7 +211,7 @@ fn a_link_that_fails_ends_its_storm() {
         let outcome = run(&plan_with(&failing, &[action]));
         assert_eq!(outcome.records.get::<Report>().unwrap().storms[0].from, storm.from);
         assert_eq!(outcome.records.get::<Report>().unwrap().storms[0].until, Some(from * 1_000_000));
-        // Nobody drops for the storm behind that, unless there is another one.
+        // No device drops for the next storm, unless there is another one.
         assert_eq!(outcome.stop, Stop::AllDone);
     }
 }
@@ -228,11 +227,10 @@ fn assert_same_on_threads(plan: &Plan, one: &Outcome) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 40 / 256))]
-    /// Rings that lock up, and hosts that relay, with a watchdog of microseconds: what is lost is
-    /// lost by it, every storm comes at a poll, and everything is the same over threads. Dropped,
-    /// all flows finish.
+    /// Rings that deadlock, and hosts that relay, with a watchdog of microseconds: all losses are its drops,
+    /// every storm comes at a poll, and everything is the same over threads. Dropped, all flows finish.
     #[test]
-    fn it_drops_what_it_means_to_and_no_other_packet(
+    fn it_drops_only_the_intended_packets(
         n in 3usize..6, kilobytes in 200u64..2_000, seed in 0u64..1_000, action in 0usize..3,
         detection in 60u64..400, restoration in 60u64..400, poll in 5u64..60, relays in any::<bool>(),
         blind in any::<bool>(), fails in any::<bool>(),

@@ -39,7 +39,7 @@ struct Load {
     /// Time between arrivals, until the next one, in picoseconds.
     gap: f64,
     next: f64,
-    /// What each host advertises.
+    /// The list of mice of each host.
     mice: Vec<Vec<(Target, u64)>>,
     pending: Vec<(u16, u16, u64)>,
     stale: Vec<u16>,
@@ -105,8 +105,8 @@ impl Load {
         (took, grants.len())
     }
 
-    /// Some epochs: how long the scheduler took for each, and how many it served on average.
-    /// What else the machine does only adds, so of parts of 500 epochs the best, by its median.
+    /// Some epochs: how long the scheduler took for each, and how many it served on average. Other processes
+    /// only add time, so of parts of 500 epochs the best counts, by its median.
     fn epochs(&mut self, count: usize) -> (Duration, f64) {
         let (mut times, served): (Vec<Duration>, Vec<usize>) = (0..count).map(|_| self.epoch()).unzip();
         let median = |part: &mut [Duration]| {
@@ -117,7 +117,7 @@ impl Load {
         (best, served.iter().sum::<usize>() as f64 / count as f64)
     }
 
-    /// Every host has as much for every other, beside what arrives.
+    /// Every host has as much for every other, beside the arrivals.
     fn all_to_all(&mut self, bytes: u64) {
         let hosts = self.hosts as u16;
         for from in 0..hosts {
@@ -127,7 +127,7 @@ impl Load {
         }
     }
 
-    /// Who has something for whom.
+    /// The receivers of each host's data.
     fn receivers(&self) -> Vec<Vec<u16>> {
         let hosts = self.hosts as u16;
         let some = |from, to| from != to && self.scheduler.waiting(host_to_host(from, to)) > 0;

@@ -1,13 +1,13 @@
 //! The layer that acknowledges, if there is one (§IV-E: for links that flap).
 //!
-//! It is above Zeropod: what it says is data, 40 B that wait in queues and are granted as all else. The paper names
-//! TCP and no more; here is taken, as go-back-N:
+//! It is above Zeropod: its messages are data, 40 B that wait in queues and are granted as all other data.
+//! The paper only names TCP; this module uses, like go-back-N:
 //!
-//! - a receiver tells how much of a flow it has in order: when that is all; when something arrives again; and, inside
-//!   a pod, where nothing overtakes, when a gap shows, once for each gap;
-//! - what is told before the end is news of a gap: the sender begins again there;
-//! - a sender that has sent all, and has not heard for a timeout that all is there, sends the last cell again, which
-//!   is answered.
+//! - a receiver tells how much of a flow it has in order: when that is all; when data arrives again; and,
+//!   inside a pod, where cells stay in order, when a gap appears, once for each gap;
+//! - a message before the end reports a gap: the sender begins again there;
+//! - a sender that has sent all, and has received no final message for a timeout, sends the last cell again,
+//!   to which the receiver replies.
 
 use crate::World;
 use crate::voq::Item;
@@ -21,11 +21,11 @@ pub struct Acks {
     pub timeout: Time,
     /// By flow, at its sender: bytes known to have arrived in order.
     pub acked: Vec<u64>,
-    /// By flow, at its receiver: the gap that it last told of.
+    /// By flow, at its receiver: the last reported gap.
     gap: Vec<u64>,
     /// When a sender last received an acknowledgement of new bytes.
     pub progressed: Time,
-    /// Of items behind those of flows: the flow, and how much of it is there.
+    /// Of items after those of flows: the flow, and its received bytes.
     pub acks_sent: Vec<(u32, u64)>,
 }
 
@@ -75,7 +75,7 @@ impl World<'_> {
         }
     }
 
-    /// A sender has not heard for long that all has arrived.
+    /// A sender has received no final message for long.
     pub(crate) fn ack_timeout(&mut self, flow: u32) {
         let Some(acks) = &mut self.acks else { return };
         let size = self.plan.flows[flow as usize].size;

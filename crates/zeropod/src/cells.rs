@@ -1,4 +1,4 @@
-//! What becomes of the cells of grants: the links that they cross, and where they arrive or are lost.
+//! The fate of the cells of grants: the links that they cross, and where they arrive or are lost.
 
 use crate::scheduler::Planned;
 use crate::voq::Piece;
@@ -20,8 +20,8 @@ impl World<'_> {
         (0..cells).take_while(|&cell| begins(cell) < self.end).count() as u32
     }
 
-    /// Cells of a grant for a host of the pod, `taken` of them behind the first `before`, arrive,
-    /// or are lost on their way.
+    /// Cells of a grant for a host of the pod, `taken` of them after the first `before`, arrive, or are lost
+    /// on their path.
     pub(crate) fn arrive_behind(
         &mut self,
         pod: u16,
@@ -107,7 +107,7 @@ impl World<'_> {
     /// Bytes of an item will be at their receiver at a time.
     pub(crate) fn receive(&mut self, item: u32, (from, to): (u64, u64), at: Time) {
         if self.acks.is_some() || self.unscheduled.tries(item) {
-            // What follows from it, or whether a copy is there before it, is found out then.
+            // The consequences, and whether a copy arrives before it, are determined at that time.
             let element = self.unscheduled.keep(item, from, to);
             self.wheel.push(Event::new(at, kind::ARRIVAL, element, 0));
             return;
@@ -164,7 +164,7 @@ impl World<'_> {
     pub(crate) fn drop_cell(&mut self, ingress: u32, reason: DropReason, at: Time) {
         self.counters.dropped += 1;
         let bytes = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
-        // What is scheduled is promised to arrive.
+        // A scheduled cell is promised to arrive.
         let lossless = reason != DropReason::Scheme(&report::COLLISION);
         let none =
             Drops { ingress, lane: 0, lossless, reason, packets: 0, bytes: 0, first: at, shortfall: 0 };

@@ -1,10 +1,11 @@
-//! Core switches, which keep what goes from pod to pod (§III-C, §IV-A.2).
+//! Core switches, which store cells between pods (§III-C, §IV-A.2).
 //!
 //! A core has a VOQ for each host, in the port to that host's pod, first in, first out; all share its memory.
-//! Cells stay what they are: what came in one cell leaves in one. A port follows the clock of its pod, a hop
-//! behind the hosts (§IV-D).
+//! Cells do not change: the content of a received cell leaves in one cell. A port follows the clock of its
+//! pod, a hop after the hosts (§IV-D).
 //!
-//! What leaves in an epoch is out of the queue when the epoch begins, and out of the memory when it ends.
+//! Cells that leave in an epoch are out of the queue when the epoch begins, and out of the memory when it
+//! ends.
 
 use crate::scheduler::Planned;
 use crate::voq::Piece;
@@ -25,16 +26,16 @@ pub struct Part {
     pub ends_cell: bool,
 }
 
-/// What comes from a pod: when its cell is there as a whole, and for which host of the network.
+/// A cell from a pod: when it has arrived completely, and its host of the network.
 pub type Coming = (Time, u32, Part);
 
 pub struct Core {
-    /// By pod: what is under way from there, in the order of arrival.
+    /// By pod: cells in flight from there, in the order of arrival.
     pub coming: Vec<VecDeque<Coming>>,
     /// By host of the network.
     queues: Vec<VecDeque<Part>>,
-    /// By host of the network: cells that its scheduler has been told of, and cells that it was granted for
-    /// epochs which have begun, as counts that go round.
+    /// By host of the network: cells that were reported to its scheduler, and cells that it was granted for
+    /// epochs which have begun, as counts that wrap around.
     pub asked: Vec<u32>,
     pub served: Vec<u32>,
     /// By pod: hosts for which cells have come, one entry for each, since the last RTS.
@@ -43,7 +44,7 @@ pub struct Core {
     pub cells: Vec<u32>,
     /// By pod: cells that leave for it in this epoch.
     pub leaving: Vec<u32>,
-    /// By pod: what its scheduler was told last of backpressure, by pod.
+    /// By pod: the last report of backpressure to its scheduler, by pod.
     pub report: Vec<Vec<bool>>,
     /// Cells in memory, now and at most.
     pub stored: u64,
@@ -69,8 +70,8 @@ impl Core {
         }
     }
 
-    /// Takes in what has come by `now`; `room` cells fit the memory. Calls `dropped` for each part of a cell
-    /// that does not, with the time, the pod that it came from and whether it is the cell's last part.
+    /// Takes in the cells that have arrived by `now`; `room` cells fit the memory. Calls `dropped` for each
+    /// part of a cell that does not, with the time, the source pod and whether it is the cell's last part.
     pub fn take_in(
         &mut self,
         now: Time,
@@ -111,7 +112,7 @@ impl Core {
         self.pending[pod].push(host);
     }
 
-    /// What left for a pod is gone.
+    /// The cells that left for a pod are gone.
     pub fn release(&mut self, pod: usize) {
         self.stored -= u64::from(std::mem::take(&mut self.leaving[pod]));
     }
@@ -133,7 +134,7 @@ impl Core {
         true
     }
 
-    /// Cells that it holds, and that are under way to it, at the end: none of them has been sent on.
+    /// Cells that it holds, and cells in flight to it, at the end: none of them has been sent on.
     pub fn left(&self) -> u64 {
         let ends = |part: &&Part| part.ends_cell;
         let queued = self.queues.iter().map(|q| q.iter().filter(ends).count() as u64).sum::<u64>();
@@ -164,7 +165,7 @@ impl World<'_> {
         self.wheel.push(Event::new(self.now + self.epoch, kind::CORES, u32::from(pod), 0));
     }
 
-    /// A core takes in what has come by a time.
+    /// A core takes in the cells that have arrived by a time.
     fn take_in(&mut self, core: usize, until: Time) {
         let cell = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
         let room = self.zeropod.core_buffer / cell;

@@ -1,4 +1,4 @@
-//! How a run ends, and what it leaves behind.
+//! The end of a run, and its results.
 
 use crate::cores::Core;
 use crate::{QUIET, World, kind};
@@ -46,7 +46,7 @@ impl World<'_> {
         (!flows.is_empty()).then_some(Livelock { since, flows })
     }
 
-    /// What the run keeps in memory, the largest first.
+    /// The memory of the run, largest first.
     fn footprint(&self) -> Vec<MemoryUse> {
         let goodput: u64 = self.receivers.goodput.iter().map(footprint::of).sum();
         footprint::sorted([
@@ -74,7 +74,7 @@ impl World<'_> {
         let end = match stop {
             Stop::AllDone if self.plan.end.is_none() => (self.receivers.last_done / TICK + 1) * TICK,
             Stop::AllDone | Stop::EndTime => self.end,
-            // Grants fix what happens in the rest of an epoch: that has been counted.
+            // Grants fix the cells of the rest of an epoch, which are counted already.
             Stop::Interrupted | Stop::Memory | Stop::Starved | Stop::Livelock => {
                 let times = self.receivers.flows.iter().flat_map(|flow| flow.first_sent.max(flow.completed));
                 times.fold(self.now, Time::max)
@@ -86,11 +86,11 @@ impl World<'_> {
             false => Vec::new(),
         };
         if let Some(taps) = &mut self.taps {
-            // What is due at the end itself has not come, unless that is the time of the last event.
+            // Events at the end itself have not happened, unless that is the time of the last event.
             taps.flush(if matches!(stop, Stop::AllDone | Stop::EndTime) { end } else { end + 1 });
         }
         let z = self.zeropod;
-        // What is under way, or stands in cores.
+        // Cells in flight, or stored in cores.
         self.counters.in_flight += self.unscheduled.left();
         self.counters.in_flight += self.cores.iter().map(Core::left).sum::<u64>();
         let c = self.counters;

@@ -1,22 +1,23 @@
-//! What fails, and how schedulers find out (§IV-E).
+//! Failures, and their detection by schedulers (§IV-E).
 //!
-//! RTS and SCHD come in every epoch at known times, whether they say something or not, so a missing one tells of
-//! a link that is down. Of other links it is told by what does not arrive on them. Only runs in which something
-//! fails, or clocks are off, pay for all this; in them
+//! RTS and SCHD arrive in every epoch at known times, also without content, so a missing one shows a link
+//! that is down. Missing arrivals show other failed links. Only runs with failures, or with clocks that are
+//! off, pay for all this; in them
 //!
-//! - an RTS repeats all that its sender still waits for: cells asked for, and cells served. From what it has
-//!   granted until then the scheduler sees which grants came to nothing, as their SCHD was lost, and takes them for
+//! - an RTS repeats all for which its sender still waits: requested cells, and served cells. From its grants
+//!   until then the scheduler detects grants without effect, because their SCHD was lost, and counts them as
 //!   demands again;
 //! - without an RTS in its epoch a sender's link up is down, until the next one comes;
-//! - a sender says if there was no SCHD for it: then its link down is;
-//! - it says, too, whether it sent data in an epoch, and whether it got any. Where a grant's sender sent and its
-//!   receiver got nothing, one of the two links between them is down. One that fails [`SUSPECT`] times, more often
-//!   than the other, and never carries anything between, is taken to be it; after a while it is tried again, and found at its first failure
-//!   (the paper says that the scheduler infers where a failure is, and not how);
-//! - an RTS that comes at another time than it should is of a host whose clock is off by more than half a guard
-//!   band, so that two such hosts' cells might meet (`zeropod.clock`): it gets no grant;
-//! - a scheduler's backup knows all that the scheduler knew (the paper leaves that to a coordination service).
-//!   What should have come before it took over it does not wait for.
+//! - a sender reports if there was no SCHD for it: then its link down is down;
+//! - it also reports whether it sent data in an epoch, and whether it received any. Where a grant's sender
+//!   sent and its receiver got nothing, one of the two links between them is down. One that fails [`SUSPECT`]
+//!   times, more often than the other, and never carries anything between, is taken to be it; after a while
+//!   it is tried again, and found at its first failure (the paper says that the scheduler infers where a
+//!   failure is, and not how);
+//! - an RTS that comes at another time than it should is of a host whose clock is off by more than half a
+//!   guard band, so that two such hosts' cells might meet (`zeropod.clock`): it gets no grant;
+//! - a scheduler's backup knows all that the scheduler knew (the paper leaves that to a coordination
+//!   service). What should have come before it took over it does not wait for.
 
 use crate::World;
 use crate::scheduler::PodState;
@@ -29,7 +30,7 @@ use xoff_schemes::scheduling::zeropod::{Link, Sender, Target};
 /// A link that fails so often, and carries nothing between, is taken to be down.
 const SUSPECT: u8 = 3;
 
-/// What a sender said of an epoch.
+/// A sender's report about an epoch.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Said {
     /// The epoch, plus 1; 0: nothing yet.
@@ -39,21 +40,21 @@ pub struct Said {
     pub got: bool,
 }
 
-/// What a scheduler knows of failures, and senders of what came and went.
+/// A scheduler's state about failures, and the senders' about sent and received data.
 pub struct Watch {
     /// By row: epochs, plus 1, of the last RTS that came.
     heard: Vec<u64>,
     /// By row: links taken to be down, the one up and the one down.
     silent: Vec<bool>,
     deaf: Vec<bool>,
-    /// By row and epoch modulo the length of the ring: what was told, and what will be.
+    /// By row and epoch modulo the length of the ring: past and future reports.
     report: Vec<Said>,
     seen: Vec<Said>,
     /// By link: how often it was suspected since it last carried something.
     suspected: Vec<u8>,
-    /// Links inside the pod that are taken to be down, and until when they are left alone.
+    /// Links inside the pod that count as down, and until when they are not used.
     left_alone: Vec<(Time, Link)>,
-    /// Epochs, plus 1, that nobody waits for any more.
+    /// Epochs, plus 1, for which no report is expected any more.
     forgiven: u64,
 }
 
@@ -176,7 +177,7 @@ impl World<'_> {
         }
     }
 
-    /// What the RTS of an epoch says of an earlier one, and whether there was an SCHD.
+    /// The report of an epoch's RTS about an earlier one, and whether there was an SCHD.
     pub(crate) fn account(&self, pod: u16, row: u16, epoch: u64) -> (Said, bool) {
         let settled = self.settled();
         let Some(of) = epoch.checked_sub(settled) else { return (Said::default(), false) };
@@ -187,7 +188,7 @@ impl World<'_> {
         (said, self.schd_is_lost(pod, row, of))
     }
 
-    /// When an epoch begins at the scheduler: what it makes of what came and what did not.
+    /// The beginning of an epoch at the scheduler: the conclusions from received and missing RTS.
     pub(crate) fn look_for_failures(&mut self, pod: u16, epoch: u64) {
         let at = usize::from(pod);
         // The backup waits for nothing that should have come before.
@@ -208,7 +209,7 @@ impl World<'_> {
                 self.found(pod, up, silent);
             }
         }
-        // Both RTS that tell of an epoch have come.
+        // Both RTS that report an epoch have arrived.
         if let Some(of) = epoch.checked_sub(self.settled() + lags[1]) {
             self.compare(pod, of);
         }
@@ -221,7 +222,7 @@ impl World<'_> {
         }
     }
 
-    /// Compares the grants of an epoch with what was said of it.
+    /// Compares the grants of an epoch with the reports about it.
     fn compare(&mut self, pod: u16, epoch: u64) {
         let at = usize::from(pod);
         let ring = self.pods[at].plans.len();
@@ -263,7 +264,7 @@ impl World<'_> {
             if receiver.got {
                 continue;
             }
-            // Whichever has failed more often; both, if nothing ever tells them apart.
+            // The one that has failed more often; both, if nothing ever distinguishes them.
             let count = |number: Option<usize>| number.map_or(0, |n| self.pods[at].watch.suspected[n]);
             let counts = numbers.map(count);
             for (link, [own, other]) in [(up, counts), (down, [counts[1], counts[0]])] {
@@ -285,8 +286,8 @@ impl World<'_> {
         self.report.found.push(LinkFound { at: self.now, port, down });
     }
 
-    /// What an RTS of an epoch says of failures. `pending` tells how many cells a row has been granted for a target
-    /// in epochs after that one.
+    /// The report of an epoch's RTS about failures. `pending` returns how many cells a row has been granted
+    /// for a target in later epochs.
     pub(crate) fn hear_of_failures(&mut self, pod: u16, row: u16, epoch: u64, said: Said, no_schd: bool) {
         let at = usize::from(pod);
         let state: &mut PodState = &mut self.pods[at];
@@ -296,7 +297,7 @@ impl World<'_> {
         if said.epoch > 0 {
             watch.report[usize::from(row) * ring + (said.epoch - 1) as usize % ring] = said;
         }
-        // What the scheduler did not send cannot have come.
+        // An SCHD that the scheduler did not send cannot have arrived.
         let blames = no_schd && said.epoch > watch.forgiven;
         if blames != watch.deaf[usize::from(row)] {
             watch.deaf[usize::from(row)] = blames;
@@ -305,7 +306,7 @@ impl World<'_> {
         }
     }
 
-    /// Cells that a row has been granted for a target in epochs behind `epoch`.
+    /// Cells that a row has been granted for a target in epochs after `epoch`.
     pub(crate) fn granted_behind(&self, pod: u16, row: u16, column: u16, epoch: u64, last: u64) -> u32 {
         let link = self.way(pod, row).1;
         let of = |epoch| self.laid(usize::from(pod), link, epoch).filter(|laid| laid.column == column);

@@ -1,4 +1,4 @@
-//! Hosts as senders: their queues, what they ask for, and the cells that they are granted.
+//! Hosts as senders: their queues, their requests, and the cells that they are granted.
 
 use crate::cores::Part;
 use crate::scheduler::{Planned, Rts};
@@ -9,15 +9,16 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_schemes::scheduling::zeropod::{Link, Sender, Target};
 
-/// What a host has for a target: one of its pod, or another pod.
+/// A host's data for a target: one of its pod, or another pod.
 #[derive(Clone, Copy, Default)]
 pub struct Wanted {
     /// Cells that it would need now.
     pub cells: u32,
-    /// Cells that it has asked for, and that it was granted for epochs which have begun; counts that go round.
+    /// Cells that it has requested, and that it was granted for epochs which have begun; counts that wrap
+    /// around.
     pub asked: u32,
     pub served: u32,
-    /// Whether it stands among the host's news, and among those with mice.
+    /// Whether it is among the host's news, and among those with mice.
     pub is_news: bool,
     pub has_mice: bool,
 }
@@ -27,7 +28,7 @@ pub struct Wanted {
 pub struct Host {
     /// Flows that have begun and are in no queue yet.
     pub begun: VecDeque<(Time, u32)>,
-    /// Targets for which more cells are needed than were asked for.
+    /// Targets for which more cells are needed than requested.
     pub pending: Vec<u16>,
     /// Targets for which mice wait, or did.
     pub mice: Vec<u16>,
@@ -56,7 +57,7 @@ impl World<'_> {
         target as u16
     }
 
-    /// Puts what began at a host by `until` into its queues.
+    /// Puts the flows that began at a host by `until` into its queues.
     fn enqueue_begun(&mut self, host: usize, until: Time) {
         while let Some(&(at, item)) = self.hosts[host].begun.front() {
             if at > until {
@@ -196,7 +197,7 @@ impl World<'_> {
             .sort_by_key(|rts| (rts.arrives, rts.row));
     }
 
-    /// Has an RTS repeat all that is waited for, and say what came of an earlier epoch.
+    /// Lets an RTS repeat all pending requests, and report on an earlier epoch.
     pub(crate) fn repeat(
         &self,
         pod: u16,
@@ -335,7 +336,7 @@ impl World<'_> {
             self.saw(pod, host, epoch, true);
         }
         self.report.unused += u64::from(cells - filled);
-        // What was asked for has been served, used or not; what is still needed is asked for again.
+        // Requested cells were served, used or not; cells that are still needed are requested again.
         let w = &mut self.wanted[wanted];
         w.served = w.served.wrapping_add(cells);
         if w.cells > w.asked.wrapping_sub(w.served) && !std::mem::replace(&mut w.is_news, true) {

@@ -1,11 +1,11 @@
-//! The second world: [`xoff_plan::plan::Plan`] in, [`Outcome`] out, where pods have no buffers. Their switches
-//! hold nothing, and cores stand between them (*Zeropod: Simplifying Datacenter Networking with Future-Proof
-//! Zero-Buffer Packet Switches*). It knows nothing of the first world, which has queues in its switches, and
-//! nothing of files and terminals.
+//! The second world: [`xoff_plan::plan::Plan`] in, [`Outcome`] out, where pods have no buffers. Their
+//! switches have no buffer, and cores connect them (*Zeropod: Simplifying Datacenter Networking with
+//! Future-Proof Zero-Buffer Packet Switches*). It does not depend on the first world, which has queues in its
+//! switches, or on files and terminals.
 //!
-//! What decides is in [`xoff_schemes::scheduling::zeropod`]: Algorithm 1, and when cells cross links. Here are
-//! those who act on it: `hosts` with a queue for each destination (`voq`), `cores`, the `scheduler` with what
-//! RTS carry, `cells` that cross links, and `receivers`.
+//! The decisions are in [`xoff_schemes::scheduling::zeropod`]: Algorithm 1, and the times at which cells
+//! cross links. The actors are here: `hosts` with a queue for each destination (`voq`), `cores`, the
+//! `scheduler` with the content of RTS, `cells` that cross links, and `receivers`.
 //!
 //! A pod advances in epochs, not in cells. As long as nothing meets nothing waits, so a grant says all: its
 //! cells are laid onto four links at once, each of which has room for one grant in an epoch, and a second one
@@ -20,23 +20,23 @@
 //!                  for the epoch in which data can leave (`Slots::pipeline`)
 //! ```
 //!
-//! The scheduler knows what RTS have told it, once they have come, and hosts act on grants whose SCHD has come.
-//! An RTS carries counts that go on for ever, so that none is needed to understand another one: of each
-//! destination with news how many cells have been asked for in all, and of the top k destinations the bytes of
-//! mice that wait (§IV-B.1), with how many cells had been sent by then. From that the scheduler, which knows what
-//! it has granted since, knows what is left of them.
+//! The scheduler knows the content of the RTS that have arrived, and hosts act on grants whose SCHD has
+//! arrived. An RTS carries running totals, so none is needed to understand another one: of each destination
+//! with news how many cells have been requested in total, and of the top k destinations the bytes of mice
+//! that wait (§IV-B.1), with how many cells had been sent by then. From that and its later grants the
+//! scheduler computes the rest.
 //!
-//! What the paper leaves open, and here is taken, beside what stands in the scheduler's and the slots' texts:
-//! - *Demands* (`zeropod.e2p-demand`). RTS ask for cells, not bytes: a cell is for one host, so that a few bytes
-//!   for each of many hosts need more cells than their sum does.
+//! What the paper leaves open, and here is taken, besides the texts of the scheduler and the slots:
+//! - *Demands* (`zeropod.e2p-demand`). RTS ask for cells, not bytes: a cell is for one host, so that a few
+//!   bytes for each of many hosts need more cells than their sum does.
 //! - *Commitment*. A host commits itself to the cells of an epoch when that begins.
 //! - *RTS* (`zeropod.rts-content`) cost 40 B whatever they carry; how many entries the fullest carries is
 //!   reported.
 //! - *Optimistic sending* (`zeropod.optimistic-eligibility`): in `unscheduled`.
 //! - *Cores* do not know the flows: their queues are first in, first out, and what they ask for is ordered by
 //!   its sum.
-//! - *Backpressure* (`zeropod.backpressure`): cells for a pod in a core, above the threshold or not; told to the
-//!   schedulers of all pods.
+//! - *Backpressure* (`zeropod.backpressure`): cells for a pod in a core, above the threshold or not; told to
+//!   the schedulers of all pods.
 //! - *Reassembly*. The cells of a flow between pods may come in another order than they left in; the receiver
 //!   holds back what is early. A flow is complete when all of it is there: nothing acknowledges it.
 
@@ -99,7 +99,7 @@ mod kind {
     pub const CORE_RTS: u8 = 8;
 }
 
-/// So much of the events, and of what they do, between two calls of the watcher.
+/// Number of events between two calls of the watcher.
 const WATCH: u64 = 1 << 16;
 /// Without an end time, a run is given up when nothing has been sent for so long, and no flow is to begin.
 const QUIET: Time = 10 * MILLISECOND;
@@ -112,7 +112,7 @@ struct World<'a> {
     end: Time,
     links: Links,
     pipeline: Pipeline,
-    /// Length of an epoch, and of the way through a cable; how late an epoch begins at the scheduler.
+    /// Length of an epoch, and delay of a cable; how late an epoch begins at the scheduler.
     epoch: Time,
     hop: Time,
     late: Time,
@@ -134,7 +134,7 @@ struct World<'a> {
     /// Whether something may fail.
     watches: bool,
     receivers: Receivers<'a>,
-    /// What is captured, and when it is handed on next.
+    /// The captured frames, and when they are handed on next.
     taps: Option<Taps<'a>>,
     next_tap: Time,
     counters: Counters,
@@ -147,14 +147,14 @@ struct World<'a> {
     /// Room that is used again and again.
     pieces: Vec<Piece>,
     parts: Vec<Part>,
-    /// Links behind those on which cells of a grant were lost.
+    /// Links after those on which cells of a grant were lost.
     spared: Vec<Link>,
     room: Vec<(u64, u16)>,
     due: Vec<Rts>,
     work: u64,
 }
 
-/// Runs a plan of Zeropod to its end, or until `watch` answers `false`, with a tap if one is wanted.
+/// Runs a plan of Zeropod to its end, or until `watch` returns `false`, with a tap if the caller gives one.
 ///
 /// # Panics
 /// If two scheduled cells meet, or cells are not conserved: faults of the simulator, never of a plan.
@@ -189,7 +189,7 @@ impl<'a> World<'a> {
         let late = slots.late_at_scheduler(pod.cores > 0);
         let epoch = slots.epoch();
         let watches = watches(zeropod, links.may_fail());
-        // From when a grant is laid down until its last cell has arrived, and been told of.
+        // From when a grant is recorded until its last cell has arrived, and was reported.
         let hops = |count: u64| (count * slots.hop).div_ceil(epoch);
         let ring = pipeline.data + 4 + hops(4) + if watches { hops(4) + 4 } else { 0 };
         let ring = ring.next_power_of_two() as usize;
@@ -201,7 +201,7 @@ impl<'a> World<'a> {
                 wheel.push(Event::new(flow.start, kind::START, index, 0));
             }
         }
-        // Without schedules nobody waits in a queue, or for an epoch.
+        // Without schedules no cell waits in a queue, or for an epoch.
         let scheduled = zeropod.scheduled;
         if scheduled {
             for (pod, &clock) in (0..).zip(&zeropod.clocks) {

@@ -79,8 +79,8 @@ impl Links {
         !self.down.is_empty()
     }
 
-    /// Whether a link of a pod is down at some time from `from` to `until`, both included: then what crosses
-    /// it is lost.
+    /// Whether a link of a pod is down at some time from `from` to `until`, both included: then cells that
+    /// cross it are lost.
     pub fn is_down(&self, at: u16, link: Link, from: Time, until: Time) -> bool {
         self.may_fail()
             && self.down[self.port(at, link) as usize].iter().any(|&(down, up)| down <= until && from < up)

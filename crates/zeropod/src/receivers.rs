@@ -1,4 +1,4 @@
-//! Receivers: what has arrived of each flow, and what begins after it.
+//! Receivers: the received bytes of each flow, and the flows that begin after it.
 
 use crate::kind;
 use crate::voq::Received;
@@ -7,7 +7,7 @@ use xoff_kernel::wheel::{Event, Wheel};
 use xoff_outcome::{FlowOutcome, Quantity, Sample};
 use xoff_plan::plan::Plan;
 
-/// Who receives: flows and what depends on them.
+/// The receivers: flows and their dependents.
 pub struct Receivers<'a> {
     pub plan: &'a Plan,
     pub end: Time,
@@ -45,7 +45,7 @@ impl<'a> Receivers<'a> {
         }
     }
 
-    /// Bytes of a flow come at a time, which may lie ahead. Answers whether any of them is new.
+    /// Bytes of a flow arrive at a time, which may be in the future. Returns whether any of them is new.
     pub fn receive(&mut self, index: u32, (from, to): (u64, u64), at: Time, wheel: &mut Wheel) -> bool {
         if at > self.end {
             return false;

@@ -8,13 +8,13 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::Event;
 use xoff_schemes::scheduling::zeropod::{Demand, Grant, Link, Scheduler, Sender, Target};
 
-/// A request to send, under way.
+/// A request to send, in flight.
 #[derive(Default)]
 pub struct Rts {
     pub arrives: Time,
     /// The sender, as a row of the scheduler's matrices.
     pub row: u16,
-    /// Target, and cells asked for in all.
+    /// Target, and requested cells in total.
     pub asks: Vec<(u16, u32)>,
     /// Whether it names the targets of mice anew …
     pub names_mice: bool,
@@ -22,8 +22,8 @@ pub struct Rts {
     pub mice: Vec<(u16, u64, u32)>,
     /// Of a core: for each pod whether it takes no more for it. Of a host it is empty.
     pub full: Vec<bool>,
-    /// Where something may fail: its epoch, of each target that is waited for the cells served in all, what was
-    /// sent and got in an earlier epoch, and whether there was no SCHD then.
+    /// If failures are possible: its epoch, the total of served cells for each pending target, the data sent
+    /// and received in an earlier epoch, and whether there was no SCHD then.
     pub epoch: u64,
     pub served: Vec<(u16, u32)>,
     pub said: Said,
@@ -36,14 +36,14 @@ pub struct Planned {
     pub grant: Grant,
     pub row: u16,
     pub column: u16,
-    /// Positions of sender and receiver, which tell the control slots.
+    /// Positions of sender and receiver, which determine the control slots.
     pub from: u32,
     pub to: u32,
     /// Its SCHD is lost.
     pub lost: bool,
 }
 
-/// Who has a link in an epoch.
+/// The user of a link in an epoch.
 #[derive(Clone, Copy)]
 pub struct Laid {
     /// The epoch; of one that is over another one's are stored here.
@@ -62,14 +62,14 @@ pub struct PodState {
     pub stream: Stream,
     /// When its first epoch begins at its hosts.
     pub clock: Time,
-    /// RTS of hosts and of cores, under way, in the order of arrival; and some to be used again.
+    /// RTS of hosts and of cores, in flight, in the order of arrival; and some to be used again.
     pub from_hosts: VecDeque<Rts>,
     pub from_cores: VecDeque<Rts>,
     pub spare: Vec<Rts>,
-    /// By row and column: cells that were asked for, and that were granted, as counts that go round.
+    /// By row and column: cells that were requested, and that were granted, as counts that wrap around.
     pub asked: Vec<u32>,
     pub granted: Vec<u32>,
-    /// Cells that were asked for and not granted.
+    /// Cells that were requested and not granted.
     pub waiting: u64,
     /// Grants, at their epoch modulo their number.
     pub plans: Vec<(u64, Vec<Planned>)>,
@@ -90,7 +90,7 @@ impl PodState {
         rts
     }
 
-    /// What a row and a column of the matrices stand for.
+    /// The demand of a row and a column of the matrices.
     fn demand(&self, row: u16, column: u16, hosts: usize) -> Demand {
         let hosts = hosts as u16;
         Demand {
@@ -110,7 +110,7 @@ impl PodState {
             self.scheduler.add(self.demand(rts.row, column, hosts), u64::from(cells) * payload);
         }
         if rts.names_mice {
-            // Less what was granted and not served yet when this was sent.
+            // Less the cells that were granted and not served yet when this was sent.
             let left = |&(column, bytes, served): &(u16, u64, u32)| {
                 let under_way = self.granted[row * targets + usize::from(column)].wrapping_sub(served);
                 let cells = bytes.div_ceil(payload).saturating_sub(u64::from(under_way));
@@ -126,7 +126,7 @@ impl PodState {
 }
 
 impl World<'_> {
-    /// The number of the epoch that begins now at what lies `late` behind the hosts.
+    /// The number of the epoch that begins now at a device that is `late` after the hosts.
     pub(crate) fn epoch_at(&self, pod: u16, late: Time) -> u64 {
         (self.now - late - self.pods[usize::from(pod)].clock) / self.epoch
     }
@@ -137,7 +137,7 @@ impl World<'_> {
         self.links.number(link) * ring + epoch as usize % ring
     }
 
-    /// Who has a link in an epoch.
+    /// The user of a link in an epoch.
     pub(crate) fn laid(&self, pod: usize, link: Link, epoch: u64) -> Option<Laid> {
         Some(self.pods[pod].laid[self.laid_at(pod, link, epoch)]).filter(|laid| laid.epoch == epoch)
     }
@@ -207,7 +207,7 @@ impl World<'_> {
             self.work += plan.len() as u64;
             for planned in &mut plan {
                 self.lay(pod, data, planned);
-                // What is on the wire then is known by now, as its grants are older.
+                // The state of the wire at that time is known by now, because its grants are older.
                 planned.lost =
                     self.watches && self.schd_is_lost(pod, planned.row, epoch + self.pipeline.schd);
                 if self.taps.is_some() {
@@ -231,7 +231,7 @@ impl World<'_> {
         }
     }
 
-    /// Grants that came to nothing, as what an RTS says was served shows, are demands again.
+    /// Grants without effect, which the served cells in an RTS show, are demands again.
     fn revoke(&mut self, pod: u16, last: u64, rts: &Rts) {
         let payload = u64::from(self.zeropod.scheduler.payload);
         for &(column, served) in &rts.served {
@@ -239,7 +239,7 @@ impl World<'_> {
             let state = &mut self.pods[usize::from(pod)];
             let granted = &mut state.granted[usize::from(rts.row) * self.targets + usize::from(column)];
             let lost = granted.wrapping_sub(behind).wrapping_sub(served);
-            // What was taken back before its epoch had come is served after all, or lost once.
+            // Cells that were revoked before their epoch are served after all, or lost once.
             if lost == 0 || lost > u32::MAX / 2 {
                 continue;
             }

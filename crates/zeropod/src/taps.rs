@@ -1,8 +1,8 @@
-//! What crosses tapped ports of pods, for captures: cells, and those RTS and SCHD that say something.
+//! The frames that cross tapped ports of pods, for captures: cells, and RTS and SCHD with content.
 //!
-//! Cells of a grant have no events. When they are sent, all that they will cross is noted at once, with the
-//! times that follow from their slots. RTS of hosts are worked out when their epoch is over, so that what has
-//! happened is known an epoch later.
+//! Cells of a grant have no events. When they are sent, all their crossings are recorded at once, with the
+//! times of their slots. RTS of hosts are computed when their epoch is over, so the records are complete an
+//! epoch later.
 
 use crate::World;
 use crate::scheduler::{Planned, Rts};
@@ -32,7 +32,7 @@ impl<'s> Taps<'s> {
         Self { tapped, handover: Handover::new(tap.sink), seen: Vec::new() }
     }
 
-    /// Hands on what has happened before `until`.
+    /// Hands on the crossings before `until`.
     pub fn flush(&mut self, until: Time) {
         self.handover.take(&mut self.seen);
         self.handover.flush(until);
@@ -40,7 +40,7 @@ impl<'s> Taps<'s> {
 }
 
 impl World<'_> {
-    /// Hands on what is known to be all.
+    /// Hands on the complete records.
     #[cold]
     pub(crate) fn flush(&mut self) {
         let until = self.now.saturating_sub(self.epoch);
@@ -122,7 +122,7 @@ impl World<'_> {
         Frame::Cell(Cell { optimistic, source, destination, parts })
     }
 
-    /// Cells of a grant cross its links: `pieces` are what is in them, and `begins` says when each is sent.
+    /// Cells of a grant cross its links: `pieces` are their contents, and `begins` returns when each is sent.
     #[cold]
     pub(crate) fn tap_cells(
         &mut self,
@@ -188,7 +188,7 @@ impl World<'_> {
         }
     }
 
-    /// What a column stands for.
+    /// The target of a column.
     fn target_node(&self, pod: u16, column: u16) -> Target {
         match usize::from(column).checked_sub(self.per_pod) {
             None => Target::Host(self.row_node(pod, column)),

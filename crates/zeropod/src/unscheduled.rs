@@ -1,5 +1,5 @@
-//! Optimistic sending (§IV-B.3): small flows try at once what is idle, by a random path, and are sent again when
-//! they are granted.
+//! Optimistic sending (§IV-B.3): small flows use idle links at once, by a random path, and are sent again
+//! when they are granted.
 //!
 //! What the paper leaves open, and here is taken:
 //! - *Which* (`zeropod.optimistic-eligibility`). Flows of fewer cells than the limit, each cell once (or
@@ -27,7 +27,7 @@ use xoff_schemes::scheduling::zeropod::Link;
 use xoff_schemes::scheduling::zeropod::params::{Collision, ZeropodParams};
 use xoff_schemes::scheduling::zeropod::report::{COLLISION, UnscheduledTally};
 
-/// A cell on its way.
+/// A cell in flight.
 #[derive(Clone, Copy)]
 pub struct Flying {
     pub flow: u32,
@@ -69,7 +69,7 @@ pub struct Unscheduled {
     free: Vec<u32>,
     /// By pod and link.
     links: Vec<Occupied>,
-    /// Scheduled parts of items on their way, where it matters when they arrive: item, from, to.
+    /// Scheduled parts of items in flight, if their arrival time matters: item, from, to.
     parts: Vec<(u32, u64, u64)>,
     free_parts: Vec<u32>,
     pub tally: UnscheduledTally,
@@ -116,7 +116,7 @@ impl Unscheduled {
         }
     }
 
-    /// Cells on their way.
+    /// Cells in flight.
     pub fn left(&self) -> u64 {
         (self.cells.len() - self.free.len()) as u64
     }
@@ -180,7 +180,7 @@ impl World<'_> {
         let slots = self.zeropod.slots;
         let source = &mut self.unscheduled.sources[host as usize];
         source.looks = false;
-        // Not what has been granted in the meantime.
+        // Without the cells that have been granted in the meantime.
         let payload = u64::from(self.zeropod.scheduler.payload);
         while let Some(&(_, flow, _)) = source.waiting.front() {
             if self.items.list[flow as usize].sent == 0 {
@@ -230,9 +230,9 @@ impl World<'_> {
         self.wheel.push(Event::new(self.now + self.hop, kind::CELL, element, 0));
     }
 
-    /// From when on, as far as its host can tell, a cell may go: not while something scheduled is on its link, nor
-    /// when it would be on its receiver's link as an SCHD is, which comes first or second among that position's
-    /// two slots.
+    /// The time from which a cell may leave, by its host's knowledge: not while a scheduled cell is on its
+    /// link, nor when it would be on its receiver's link at the time of an SCHD, which comes first or second
+    /// among that position's two slots.
     fn free_from(&self, pod: usize, up: Link, flow: u32) -> Time {
         let slots = &self.zeropod.slots;
         if !self.zeropod.scheduled {
@@ -346,7 +346,7 @@ impl World<'_> {
         self.arrived(cell.flow, from, to);
     }
 
-    /// An unscheduled cell ends, before this link or, as it had met another one, behind it.
+    /// An unscheduled cell ends, before this link or, after it had met another one, after the link.
     fn lose(&mut self, element: u32, link: Link, reason: DropReason) {
         self.unscheduled.free.push(element);
         let flow = self.unscheduled.cells[element as usize].flow;

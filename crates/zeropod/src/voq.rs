@@ -1,8 +1,8 @@
 //! Where data wait at hosts: a virtual output queue (VOQ) for each destination, and in it the levels of PIAS.
 //!
-//! An item, which is a flow (or an acknowledgement), is in the level that what it has sent leads to: it does
-//! not have to say how large it is (§IV-B, information-agnostic). Lower levels go first, within a level who
-//! joined it first. A cell takes what the queue has, of one item or of several, and never waits to be full
+//! An item, which is a flow (or an acknowledgement), has a level by its sent bytes: it does not have to know
+//! its size (§IV-B, information-agnostic). Lower levels go first, and within a level the item that joined it
+//! first. A cell takes the content of the queue, of one item or of several, and never waits to be full
 //! (`zeropod.cell-aggregation`).
 
 use xoff_kernel::time::Time;
@@ -22,7 +22,7 @@ pub struct Item {
     joined: u64,
     next: u32,
     level: u8,
-    /// Whether it stands in a level.
+    /// Whether it is in a level.
     pub queued: bool,
 }
 
@@ -94,7 +94,7 @@ impl Voq {
         self.join(items, index);
     }
 
-    /// An item begins anew at `from`: what it had sent behind that is to be sent again.
+    /// An item begins anew at `from`: later bytes that it had sent must be sent again.
     pub fn go_back(&mut self, items: &mut Items, index: u32, from: u64) {
         let item = &mut items.list[index as usize];
         let again = item.sent.saturating_sub(from);
@@ -102,7 +102,7 @@ impl Voq {
             return;
         }
         if item.queued {
-            // It stays where it stands in its level, which only what it sends next may change.
+            // It keeps its place in its level, which only its next bytes may change.
             let old = items.rest_of_level(&items.list[index as usize]);
             let item = &mut items.list[index as usize];
             item.sent = from;
@@ -141,8 +141,8 @@ impl Voq {
         Some((item.level, item.joined))
     }
 
-    /// Fills `cells` cells of `payload` bytes, or fewer if there is not so much, with mice alone if asked to.
-    /// Adds what is in them to `out`, and answers how many are not empty.
+    /// Fills `cells` cells of `payload` bytes, or fewer if there are not enough bytes, only with mice if
+    /// requested. Adds their content to `out`, and returns how many are not empty.
     pub fn take(
         &mut self,
         items: &mut Items,
@@ -186,19 +186,19 @@ impl Voq {
     }
 }
 
-/// What a receiver has of a flow.
+/// The received bytes of a flow.
 #[derive(Clone, Debug, Default)]
 pub struct Received {
     /// Bytes from the beginning on, without a gap.
     pub prefix: u64,
-    /// Parts behind a gap, in order and apart.
+    /// Parts after a gap, in order, with gaps between them.
     beyond: Vec<(u64, u64)>,
-    /// When the last byte of what is there came.
+    /// When the last byte arrived.
     pub last: Time,
 }
 
 impl Received {
-    /// `[from, to)` comes. Answers how many of its bytes are new.
+    /// `[from, to)` arrives. Returns how many of its bytes are new.
     pub fn insert(&mut self, from: u64, to: u64) -> u64 {
         if from <= self.prefix && self.beyond.is_empty() {
             let new = to.saturating_sub(self.prefix);

@@ -1,4 +1,4 @@
-//! Pods without buffers: nothing meets, every byte arrives once, and times are what the slots say.
+//! Pods without buffers: no cells meet, every byte arrives once, and times are those of the slots.
 
 use proptest::prelude::*;
 use xoff_outcome::{DropReason, Outcome, Progress, Stop};
@@ -7,7 +7,7 @@ use xoff_schemes::scheduling::zeropod::report::COLLISION;
 use xoff_schemes::scheduling::zeropod::report::Report;
 use xoff_schemes::scheduling::zeropod::{model, slots::Slots};
 
-/// A scenario: the pods, what `[zeropod]` says, and the rest.
+/// A scenario: the pods, the keys of `[zeropod]`, and the rest.
 fn scenario(pods: &str, keys: &str, rest: &str) -> String {
     format!(
         "[topology]\nkind = \"zeropod\"\n{pods}\nlink = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
@@ -49,7 +49,7 @@ fn watch(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
     xoff_zeropod::run(plan, plan.pods.as_ref().expect("Zeropod"), None, watch)
 }
 
-/// Runs it: cells are conserved, and of flows that completed every byte arrived, no sooner than alone.
+/// Runs it: cells are conserved, and completed flows have delivered every byte, no sooner than their ideal.
 fn run(plan: &Plan) -> Outcome {
     let outcome = watch(plan, &mut |_| true);
     let c = outcome.counters;
@@ -64,7 +64,7 @@ fn run(plan: &Plan) -> Outcome {
     outcome
 }
 
-/// Runs it to the end: every byte arrives, and nothing is dropped but what was sent without a grant.
+/// Runs it to the end: every byte arrives, and only cells without a grant are dropped.
 fn run_all(plan: &Plan) -> Outcome {
     let outcome = run(plan);
     assert_eq!(outcome.stop, Stop::AllDone);
@@ -77,9 +77,9 @@ fn fct(outcome: &Outcome, flow: usize) -> u64 {
     outcome.flows[flow].completed.expect("it is complete") - outcome.flows[flow].started.expect("it began")
 }
 
-/// Alone a flow waits for its RTS slot, the pipeline, and its cells: to the picosecond.
+/// Without other traffic a flow waits for its RTS slot, the pipeline, and its cells: to the picosecond.
 #[test]
-fn a_flow_alone_takes_what_the_slots_say() {
+fn a_single_flow_takes_the_time_of_its_slots() {
     // H5 is at position 1 of its rack, H10 at position 2.
     let keys = "in_phase = true\ndelay = \"15us\"";
     for cells in [5, 16, 17, 40] {
@@ -147,7 +147,8 @@ fn between_pods_there_are_two_rounds() {
     let zeropod = plan.pods.as_ref().expect("Zeropod");
     let (slots, pipeline) = (zeropod.slots, zeropod.slots.pipeline(zeropod.delay, true));
     let epoch = slots.epoch();
-    // When a cell is at its core, if it is sent in an epoch by position 0; and when what it asks for is granted.
+    // The time at which a cell is at its core, if position 0 sends it in an epoch; and the time of the grant
+    // for the core's request.
     let report = outcome.records.get::<Report>().expect("Zeropod");
     assert_eq!((report.grants, report.scheduled, report.unused), (2, 2, 0));
     assert_eq!(outcome.counters.data_hops, 6);
@@ -159,7 +160,7 @@ fn between_pods_there_are_two_rounds() {
         .map(|core: u32| {
             let position = core / 2;
             let arrives = first * epoch + slots.data_at(0, 0, position) + slots.data + 3 * slots.hop;
-            // The first RTS of the core behind that, and the epoch that hears it.
+            // The first RTS of the core after that, and the epoch that receives it.
             let rts = |e: u64| e * epoch + slots.hop + slots.rts_at(position, None);
             let asks = (0..).find(|&e| rts(e) >= arrives).expect("some epoch");
             let second = heard(rts(asks)) + pipeline.data;
@@ -172,7 +173,7 @@ fn between_pods_there_are_two_rounds() {
 
 /// Small flows that go at once arrive at once in an empty pod, and copies do no harm.
 #[test]
-fn an_optimistic_flow_alone_takes_the_way_and_its_rts() {
+fn a_single_optimistic_flow_takes_the_path_and_its_rts() {
     let plan = plan(&scenario(POD, "in_phase = true", &flow(4, 10, "1500B")));
     let outcome = run_all(&plan);
     // The RTS of position 0, a cell, the slots of position 2, and two cells.
@@ -181,7 +182,7 @@ fn an_optimistic_flow_alone_takes_the_way_and_its_rts() {
     assert_eq!((report.sent, report.delivered), (3, 3));
 }
 
-/// Optimistic cells take only what is idle: all that is scheduled happens when it would without them.
+/// Optimistic cells use only idle links: all scheduled events are the same as without them.
 #[test]
 fn optimistic_cells_leave_all_else_as_it_is() {
     let small = "[[traffic]]\nkind = \"poisson\"\nsizes = { uniform = [\"300B\", \"2000B\"] }\nload = 0.01\n\
@@ -212,10 +213,10 @@ fn optimistic_cells_leave_all_else_as_it_is() {
     assert!(earlier > 0);
 }
 
-/// Equations 6 and 7 (§IV-B.3): unscheduled cells alone, both lost when they meet; and beside them the rule that the
-/// first one wins.
+/// Equations 6 and 7 (§IV-B.3): only unscheduled cells, both lost when they meet; and beside them the rule
+/// that the first one wins.
 #[test]
-fn unscheduled_cells_arrive_as_often_as_the_model_says() {
+fn unscheduled_cells_arrive_as_often_as_in_the_model() {
     let share = |k: u32, g: f64, collision: &str| {
         let m = k / 2;
         let text = scenario(
@@ -255,8 +256,8 @@ fn pods() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 24 / 256, ..ProptestConfig::default() })]
 
-    /// Whatever the pods, what is sent, and how little cores hold back: no two grants meet (the run asserts it),
-    /// every byte arrives once, nothing that was granted is lost, and nothing is left waiting.
+    /// For any pods, traffic and memory of cores: no two grants meet (the run asserts it), every byte arrives
+    /// once, no granted cell is lost, and no cell is left waiting.
     #[test]
     fn every_byte_arrives_once(
         pods in pods(),
@@ -282,7 +283,7 @@ proptest! {
     }
 }
 
-/// A core takes less than what comes, signals, and loses nothing.
+/// A core has less room than arrivals, signals, and loses no cell.
 #[test]
 fn backpressure_keeps_cores_from_overflowing() {
     let incast: String = (0..18).map(|src| flow(src, 20, "300kB")).collect();
@@ -368,7 +369,7 @@ fn acknowledgements_that_a_core_drops_are_counted() {
     }
 }
 
-/// A host whose clock is off by more than the guard band takes gets no grant, and nobody is hurt.
+/// A host whose clock is off by more than the guard band gets no grant, and no other host is affected.
 #[test]
 fn clocks_that_are_off_are_found() {
     let with = |error: &str, ms: u32| {

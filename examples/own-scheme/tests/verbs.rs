@@ -114,7 +114,7 @@ fn a_ring_of_two_priorities_deadlocks_and_check_shows_how() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_are_reported_with_their_place() {
     let errors = xoff(&["run", "scenario.toml", "--set", "flow_control.xof=1kB"]).2;
     assert!(errors.contains("unknown key `xof`") && errors.contains("did you mean `xoff`"), "{errors}");
     let place = place("wrong.toml");

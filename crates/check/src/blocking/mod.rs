@@ -76,7 +76,7 @@ pub struct Congested {
     pub answers: u64,
 }
 
-/// Who can block whom.
+/// The possible blocking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocking {
     /// The unit that one pause stops.

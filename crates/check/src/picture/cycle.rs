@@ -238,7 +238,7 @@ fn link(svg: &mut Svg, layout: &Layout, i: usize, name: &str) {
     let (a, b) = (layout.at(i as f64, layout.radius), layout.at(i as f64 + 1.0, layout.radius));
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let length = (dx * dx + dy * dy).sqrt().max(1.0);
-    // Outwards: the circle is walked clockwise.
+    // Outwards: the cycle is walked clockwise.
     let (nx, ny) = (dy / length, -dx / length);
     let bend = 0.18 * length + 12.0;
     let control = ((a.0 + b.0) / 2.0 + nx * bend, (a.1 + b.1) / 2.0 + ny * bend);

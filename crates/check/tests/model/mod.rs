@@ -1,11 +1,11 @@
 //! How many queues keep flows of different congested ports apart: the model of section
 //! VI of Pyrrha's paper, for cases that are small enough to try everything.
 //!
-//! A case has flows with routes without loops, and congested ports. At each port its
-//! flows are put into queues, each into one. A queue may be paused for a congested port
-//! that is ahead of one of its flows; then all its flows are. There is *head-of-line
-//! blocking* if one of these has no business with the congested port. The conditions at
-//! different ports have nothing to do with each other, so each port is looked at alone.
+//! A case has flows with routes without loops, and congested ports. At each port its flows are put into
+//! queues, each into one. A queue may be paused for a congested port that is ahead of one of its flows; then
+//! all its flows are paused. There is *head-of-line blocking* if one of these has no business with the
+//! congested port. The conditions at different ports have nothing to do with each other, so each port is
+//! looked at alone.
 //!
 //! What counts as business is read in two ways ([`Business`]). The proof of Theorem 2
 //! takes flows that share a queue for such that have the same ports ahead, where
@@ -28,7 +28,7 @@ pub struct Case {
 pub enum Business {
     /// The port is ahead of it.
     Ahead,
-    /// It crosses the port, before or after: Definition 7 by the letter.
+    /// It crosses the port, before or after: the exact wording of Definition 7.
     Anywhere,
 }
 
@@ -94,7 +94,7 @@ impl Case {
     }
 }
 
-/// All ways to put so many flows into queues: the partitions of a set, each once.
+/// All assignments of so many flows to queues: the partitions of a set, each once.
 pub fn partitions(flows: usize) -> Vec<Queues> {
     let mut all = vec![Queues::new()];
     for _ in 0..flows {

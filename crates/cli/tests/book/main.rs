@@ -70,7 +70,7 @@ fn each_page_begins_with_its_only_title() {
 }
 
 #[test]
-fn the_drawn_circle_is_that_of_the_check() {
+fn the_drawn_cycle_is_that_of_the_check() {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("book-cycle");
     let done = Command::new(env!("CARGO_BIN_EXE_xoff"))
         .args(["check", "--quiet", "examples/bcube-deadlock.toml", "--out"])

@@ -248,7 +248,7 @@ fn every_block_of_code_does_what_the_page_says() {
 }
 
 #[test]
-fn what_is_shown_is_compared() {
+fn shown_output_is_compared() {
     let lines = ["a", "b", "c"];
     assert!(matches(&["a", "…", "c"], &lines) && matches(&["…", "c", "…"], &lines));
     assert!(!matches(&["a", "c"], &lines) && !matches(&["a", "b"], &lines) && !matches(&["…", "x"], &lines));

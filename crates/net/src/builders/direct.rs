@@ -88,8 +88,9 @@ pub struct Torus2d {
 impl Torus2d {
     /// Builds the topology.
     ///
-    /// # Errors If a dimension is below three (both directions would lead to one neighbour), there are no
-    /// hosts, or the network is too large.
+    /// # Errors
+    /// If a dimension is below three (both directions would lead to one neighbour), there are no hosts, or
+    /// the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let &Self { width, height, hosts_per_switch, .. } = self;
         at_least("width", width, 3)?;

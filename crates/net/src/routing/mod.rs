@@ -126,10 +126,11 @@ const UNREACHED: u32 = u32::MAX;
 impl Router {
     /// A router for `topology`.
     ///
-    /// # Errors If BCube routing is selected without an NDC or together with overrides, or dimension-order
-    /// routing without a torus; or if an override's `via` is no neighbour of `at`, or a host that neither
-    /// relays nor is the destination, its `to` is a switch, or its `at` and `to` are the same. The key is
-    /// `kind`, or `overrides[i].via` (`.at`, `.to`).
+    /// # Errors
+    /// If BCube routing is selected without an NDC or together with overrides, or dimension-order routing
+    /// without a torus; or if an override's `via` is no neighbour of `at`, or a host that neither relays nor
+    /// is the destination, its `to` is a switch, or its `at` and `to` are the same. The key is `kind`, or
+    /// `overrides[i].via` (`.at`, `.to`).
     pub fn new(topology: &Topology, spec: &RoutingSpec, overrides: &[Override]) -> Result<Self, SpecError> {
         let nodes = topology.nodes.len();
         let mut first = Vec::with_capacity(nodes + 1);

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_loop_is_refused() {
+    fn invalid_loops_are_refused() {
         let topology = mesh();
         let switches = nodes(&topology, &["S0.0", "S0.1", "S0.2"]);
         let spec = Around {

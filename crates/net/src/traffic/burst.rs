@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_burst_is_refused() {
+    fn invalid_bursts_are_refused() {
         let sizes = SizeDistribution::Fixed(1);
         let spec = Burst { sources: &[1, 2], destinations: &[3], flows: 1, sizes: &sizes, start: 0, gap: 0 };
         let key = |spec: &Burst<'_>| burst(spec, 1, 0).unwrap_err().key;

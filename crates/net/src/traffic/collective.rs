@@ -367,8 +367,9 @@ pub struct Probes<'a> {
 
 /// The probes, in the order of time.
 ///
-/// # Errors Keys: `sources`, `destinations` (empty, a host twice, or no receiver), `period` (zero, or more
-/// than [`MAX_FLOWS`]).
+/// # Errors
+/// Keys: `sources`, `destinations` (empty, a host twice, or no receiver), `period` (zero, or more than
+/// [`MAX_FLOWS`]).
 pub fn probes(spec: &Probes<'_>) -> Result<Vec<Demand>, SpecError> {
     super::pairs::Pairs::uniform(spec.sources, spec.destinations)?;
     if spec.period == 0 {

@@ -128,7 +128,7 @@ fn thresholds_resolve_against_the_link() {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_back(value in any::<u64>(), zeros in 0u32..20) {
+    fn printed_quantities_are_read_back(value in any::<u64>(), zeros in 0u32..20) {
         let value = value / 10u64.pow(zeros) * 10u64.pow(zeros);
         prop_assert_eq!(Span(value).to_string().parse(), Ok(Span(value)));
         prop_assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));

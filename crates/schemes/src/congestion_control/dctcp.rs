@@ -122,13 +122,12 @@ mod tests {
         minimum_rate: Step::Rate(1_000_000_000),
     };
 
-    /// By hand: four packets in flight, so that rounds end with the answers 1, 6, 11, …
-    /// Answers 1 to 5 are not marked: at line rate nothing grows. Answer 6 is marked and
-    /// ends the round of packets 2 to 6: F = 1/5, α = 15/16 + 0.2/16 = 0.95, R = 100·(1 −
-    /// 0.475) = 52.5, reduced until something beyond packet 10 is acknowledged. Answers 7
-    /// and 8 are marked and change nothing. Answer 11 ends the round of packets 7 to 11:
-    /// F = 2/5, α = 0.95·15/16 + 0.4/16 = 0.915625; it is no longer reduced, and grows to
-    /// 53.1. Answer 13 is marked: R = 53.1·(1 − 0.4578125).
+    /// By hand: four packets in flight, so rounds end with the ACKs 1, 6, 11, … ACKs 1 to 5 are not marked:
+    /// at line rate nothing grows. ACK 6 is marked and ends the round of packets 2 to 6: F = 1/5, α = 15/16 +
+    /// 0.2/16 = 0.95, R = 100·(1 − 0.475) = 52.5, reduced until a packet after 10 is acknowledged. ACKs 7 and
+    /// 8 are marked and change nothing. ACK 11 ends the round of packets 7 to 11: F = 2/5, α = 0.95·15/16 +
+    /// 0.4/16 = 0.915625; it is no longer reduced, and grows to 53.1. ACK 13 is marked: R = 53.1·(1 −
+    /// 0.4578125).
     #[test]
     fn the_rate_follows_the_algorithm() {
         let mut s = Sender::new(100_000_000_000);
@@ -173,7 +172,7 @@ mod tests {
 
     /// An ACK that acknowledges nothing new, and one for several packets.
     #[test]
-    fn packets_count_not_answers() {
+    fn packets_count_not_acks() {
         let mut s = Sender::new(100_000_000_000);
         s.on_answer(&PARAMS, Answer { acknowledged: 2, next: 10, marked: false });
         // Of the packets up to 12, a marked ACK acknowledges 3.

@@ -253,7 +253,7 @@ mod tests {
 
     /// Another path, an ACK without newer times, and no fast reaction.
     #[test]
-    fn what_cannot_be_compared_changes_nothing() {
+    fn incomparable_telemetry_changes_nothing() {
         let p = HpccParams { fast_reaction: false, ..params(0) };
         let mut s = Sender::new(LINE);
         s.on_answer(&p, 1, 10, &[hop(1, 0, 0, 500_000)]);

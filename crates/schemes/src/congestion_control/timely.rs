@@ -197,7 +197,7 @@ mod tests {
 
     /// One packet is measured at a time; a retransmitted packet, or one after a retransmission, is not.
     #[test]
-    fn what_is_measured() {
+    fn new_packets_are_measured() {
         let p = field();
         let mut s = Sender::new(LINE);
         s.on_sent(0, 1_000, 0, false);

@@ -92,10 +92,10 @@ pub trait Repair: Device {
     /// stopped or full. It joins that queue's end, and its charge does not change. Returns how many packets
     /// moved, and how many stayed. Only if the plan has computed other paths.
     fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64);
-    /// Raises the threshold of the account of (`port`, `lane`), which is over, to what it holds, its headroom
-    /// included, and `bytes` more; then it is over no longer. What it holds in headroom moves to the shared
-    /// pool. It resumes as before. Returns how many bytes of the pool that takes; `None`, without an effect,
-    /// if the pool has less.
+    /// Raises the threshold of the account of (`port`, `lane`), which is over, to its present bytes, its
+    /// headroom included, and `bytes` more; then it is not over any more. Its bytes in headroom move to the
+    /// shared pool. It resumes as before. Returns how many bytes of the pool that takes; `None`, without an
+    /// effect, if the pool has less.
     fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64>;
     /// Takes that back, if the account has drained to where it resumes; whether it has.
     fn shrink(&mut self, port: u32, lane: u8) -> bool;

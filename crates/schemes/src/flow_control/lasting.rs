@@ -4,7 +4,7 @@
 //! links fail or lose frames, a pause has a time T, and both ends know it:
 //!
 //! ```text
-//!   ingress: a first pause stands:   send it, and T/2 later repeat all that stand
+//!   ingress: a first pause begins:   send it, and T/2 later repeat all active ones
 //!   egress:  pause taken for T;      resumed by its resume, or when T has passed
 //! ```
 //!
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_is_repeated_until_the_last_holder_resumes_it() {
+    fn pauses_are_repeated_until_the_last_holder_resumes() {
         let (mut lasting, mut device) = lasting(100_000);
         lasting.pause(&mut device, 1, 0, ONE, 7);
         lasting.pause(&mut device, 1, 0, ONE, 8);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_link_is_forgotten_and_a_recovered_one_is_told_again() {
+    fn a_failed_link_is_cleared_and_a_recovered_one_gets_its_pauses_again() {
         let (mut lasting, mut device) = lasting(1_000_000);
         lasting.received(&mut device, 1, &frame(ONE, true));
         lasting.pause(&mut device, 1, 0, TWO, 0);

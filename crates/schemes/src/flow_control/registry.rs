@@ -420,7 +420,7 @@ mod tests {
 
     /// A call or a record that a scheme does not use is neither made nor kept: it would cost every packet.
     #[test]
-    fn a_scheme_is_asked_for_what_it_has_a_use_for() {
+    fn a_scheme_gets_only_the_calls_that_it_uses() {
         for (scheme, patience, asks, knows) in [
             (FlowControlParams::None(NoParams), 0, false, false),
             (FlowControlParams::Pfc(PFC), 0, false, false),
@@ -478,7 +478,7 @@ mod tests {
 
     /// No parser accepts the frame of another scheme; that of PFC accepts a frame that carries a PFC frame.
     #[test]
-    fn frames_are_told_apart() {
+    fn parsers_refuse_frames_of_other_schemes() {
         let frames: [ControlFrame; 10] = [
             PfcFrame::single(3, 9).into(),
             QueuePauseFrame { target: Target::Queue(1), priority: 3, pause: true }.into(),

@@ -1,22 +1,20 @@
 //! DRILL(d, m): a switch looks at a few queues for each packet (Ghorbani et al.,
 //! SIGCOMM 2017).
 //!
-//! Of the N egress ports that lead to a packet's destination equally well, the
-//! switch draws d at random and adds the m that it remembers from before; the
-//! packet goes to the one whose queue is the shortest. The m shortest queues among
-//! all that were looked at are what it remembers for the next packet. With m = 0 it
-//! is the power of d choices; with d = N it is join-the-shortest-queue.
+//! Of the N egress ports that lead to a packet's destination equally well, the switch draws d at random and
+//! adds the m stored ones; the packet goes to the port with the shortest queue. The switch stores the m
+//! shortest of these queues for the next packet. With m = 0 it is the power of d choices; with d = N it is
+//! join-the-shortest-queue.
 //!
 //! Read here as follows, where the paper leaves it open or speaks of hardware:
-//! - a switch has one forwarding engine, so that what one packet adds to a queue is
-//!   seen by the next;
-//! - the memory is kept for each set of equal ports of the switch (the paper's groups
-//!   of a symmetric network; in an asymmetric one it first splits the paths into
-//!   symmetric components, which is not done here: all shortest paths are one set);
+//! - a switch has one forwarding engine, so the next packet sees the queue with the previous one;
+//! - the memory is kept for each set of equal ports of the switch (the paper's groups of a symmetric network;
+//!   in an asymmetric one it first splits the paths into symmetric components, which is not done here: all
+//!   shortest paths are one set);
 //! - the d samples are drawn with replacement;
 //! - a queue's length is in bytes;
-//! - of queues of one length a sample drawn earlier wins, and samples win against what
-//!   is remembered: an idle switch sprays, instead of staying with one port;
+//! - of queues of one length a sample drawn earlier wins, and samples win against stored ports: an idle
+//!   switch sprays, instead of staying with one port;
 //! - the memory begins empty.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +66,7 @@ pub fn choose(
 mod tests {
     use super::*;
 
-    /// Draws what it is told.
+    /// Draws these numbers.
     fn drawing(numbers: &[u64]) -> impl FnMut(u64) -> u64 {
         let mut numbers = numbers.iter().copied();
         move |below| numbers.next().filter(|&n| n < below).expect("no more draws")

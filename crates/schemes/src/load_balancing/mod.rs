@@ -1,5 +1,5 @@
-//! Load balancing over equal paths beyond ECMP: what a switch decides for each
-//! packet ([`PacketRule`]), and what a sender decides for its flow ([`ate`], [`plb`]).
+//! Load balancing over equal paths beyond ECMP: decisions of a switch for each packet ([`PacketRule`]), and
+//! of a sender for its flow ([`ate`], [`plb`]).
 
 pub mod ate;
 pub mod drill;
@@ -33,8 +33,8 @@ impl LoadBalancing {
 /// How a device chooses, for each packet, among equally good egress ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketRule {
-    /// Each with the same probability, whatever their queues hold: random packet
-    /// spraying (Dixit et al., INFOCOM 2013).
+    /// Each with the same probability, independent of their queues: random packet spraying (Dixit et al.,
+    /// INFOCOM 2013).
     Spray,
     /// The least loaded of a few; see [`drill`].
     Drill(drill::DrillParams),

@@ -58,7 +58,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_trying_everything_finds(receivers in prop::collection::vec(prop::collection::vec(0u16..6, 0..4), 0..7)) {
+        fn it_equals_the_result_of_brute_force(receivers in prop::collection::vec(prop::collection::vec(0u16..6, 0..4), 0..7)) {
             prop_assert_eq!(maximum(&receivers, 6), by_trying(&receivers, 0));
         }
     }

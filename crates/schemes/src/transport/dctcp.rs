@@ -1,15 +1,13 @@
-//! DCTCP (Alizadeh et al., SIGCOMM 2010; RFC 8257) as TCP has it: what a sender
-//! makes of marks. The window, losses and the timer are NewReno's
-//! ([`super::newreno`]). (DCTCP with a rate, for RoCE, is
+//! DCTCP (Alizadeh et al., SIGCOMM 2010; RFC 8257) in TCP: the sender's reaction to marks. The window, losses
+//! and the timer are NewReno's ([`super::newreno`]). (DCTCP with a rate, for RoCE, is
 //! [`crate::congestion_control::dctcp`].)
 //!
-//! Switches mark by one threshold (K_min = K_max). Each packet is answered by an ACK
-//! of its own, which says whether it was marked: the echo is exact, and neither the
-//! receiver's state machine for delayed ACKs (RFC 8257 §3.2) nor CWR is needed. A
-//! sender keeps α, the estimate of the share of packets that are marked.
+//! Switches mark by one threshold (K_min = K_max). Each packet has an ACK of its own, which says whether it
+//! was marked: the echo is exact, and neither the receiver's state machine for delayed ACKs (RFC 8257 §3.2)
+//! nor CWR is needed. A sender keeps α, the estimate of the share of packets that are marked.
 //!
 //! ```text
-//!   for each answer:   F counts those that say marked, of all
+//!   for each ACK:      F is the share of the marked ones
 //!   una > end:         α ← (1 − g)·α + g·F;  F ← 0;  end = nxt
 //!   marked, and una ≥ spared:
 //!                      ssthresh = max(W·(1 − α/2), 2 SMSS);  cwnd = min(cwnd, ssthresh);
@@ -17,10 +15,10 @@
 //!   loss or timeout:   as in NewReno;  spared = highest + 1
 //! ```
 //!
-//! So a window of data is reduced once, whatever was marked or lost of it (RFC 3168
-//! §6.1.2), slow start ends with the first mark, and the ACK that reduces the window
-//! does not grow it; other marked ones do, as in the model of DCTCP's paper (§3.3).
-//! α begins at 1, and `end` at 0, so that the first answer leaves it (RFC 8257 §3.3).
+//! So a window of data is reduced once, for any marks or losses in it (RFC 3168 §6.1.2), slow start ends with
+//! the first mark, and the ACK that reduces the window does not grow it; other marked ones do, as in the
+//! model of DCTCP's paper (§3.3). α begins at 1, and `end` at 0, so the first ACK does not change α (RFC 8257
+//! §3.3).
 //!
 //! W is cwnd, or FlightSize and a segment where that is less. A sender that something else
 //! holds back, such as the rate of its own port or the receive window, does not fill cwnd,
@@ -28,9 +26,9 @@
 //! nothing would slow down. NewReno goes by FlightSize for that reason (RFC 5681 §3.1, and so
 //! does RFC 8511 for marks); RFC 8257 says cwnd.
 //!
-//! F counts packets, not the bytes that answers acknowledge: behind a gap these say
-//! nothing, while packets are marked most where they are lost. Linux counts them so,
-//! too; RFC 8257 §3.3 leaves out what comes behind a gap. Without a gap the two are the same.
+//! F counts packets, not the acknowledged bytes: after a gap ACKs acknowledge none, while packets are marked
+//! most where they are lost. Linux counts the same; RFC 8257 §3.3 leaves out packets after a gap. Without a
+//! gap both are equal.
 //!
 //! α is a fraction of [`ONE`], rounded down.
 
@@ -43,12 +41,12 @@ pub struct DctcpParams {
     pub gain: u64,
 }
 
-/// What a sender knows of marks.
+/// A sender's state about marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// α, 0 to [`ONE`].
     alpha: u64,
-    /// Answers in this window of data, and those of them that said marked.
+    /// ACKs in this window of data, and the marked ones among them.
     answers: u64,
     marked: u64,
     /// The window of data ends when more than this is acknowledged.
@@ -63,9 +61,8 @@ impl Marks {
         Self { alpha: ONE, answers: 0, marked: 0, end: 0, spared: 0 }
     }
 
-    /// An answer has come: everything below `una` is acknowledged, the next packet in order
-    /// to be sent is `nxt`, and what it answers was `marked`. Answers whether the window
-    /// is to be reduced.
+    /// An ACK has arrived: everything below `una` is acknowledged, the next packet in order to be sent is
+    /// `nxt`, and its data packet was `marked`. Returns whether to reduce the window.
     pub fn on_answer(&mut self, params: &DctcpParams, una: u32, nxt: u32, marked: bool) -> bool {
         self.answers += 1;
         self.marked += u64::from(marked);
@@ -82,7 +79,7 @@ impl Marks {
         reduces
     }
 
-    /// What has been sent, all below `highest`, is not to reduce the window any more.
+    /// Sent packets, all below `highest`, do not reduce the window any more.
     pub fn spare(&mut self, highest: u32) {
         self.spared = highest.saturating_add(1);
     }
@@ -110,10 +107,10 @@ mod tests {
 
     const PARAMS: DctcpParams = DctcpParams { gain: ONE / 16 };
 
-    /// By hand, four packets in flight behind each answer, and none lost. Answer 1 ends the
-    /// first window: α = 15/16. Packets 0 to 4 had been sent by then, so that the second one
-    /// ends with answer 6: of answers 2 to 6 the last two are marked, F = 2/5, and α =
-    /// 0.9375² + 0.4/16. Answer 5 reduces the window, with packets 0 to 8 sent; 10 is the next.
+    /// By hand, four packets in flight after each ACK, and none lost. ACK 1 ends the first window: α = 15/16.
+    /// Packets 0 to 4 had been sent by then, so the second one ends with ACK 6: of ACKs 2 to 6 the last two
+    /// are marked, F = 2/5, and α = 0.9375² + 0.4/16. ACK 5 reduces the window, with packets 0 to 8 sent; 10
+    /// is the next.
     #[test]
     fn alpha_is_updated_once_per_window_of_data() {
         let mut m = Marks::new();

@@ -46,7 +46,7 @@ impl Sender {
         self.next < self.total && self.next - self.una < self.window
     }
 
-    /// Takes the next packet; the answer's second half is whether it is a repeat.
+    /// Takes the next packet; the second half of the result is whether it is a retransmission.
     #[inline]
     pub fn send(&mut self) -> (u32, bool) {
         debug_assert!(self.can_send());
@@ -57,7 +57,7 @@ impl Sender {
         (psn, repeat)
     }
 
-    /// Everything below `n` has arrived. Answers whether that is news.
+    /// Everything below `n` has arrived. Returns whether that is new.
     #[inline]
     pub fn on_ack(&mut self, n: u32) -> bool {
         let news = n > self.una;
@@ -68,7 +68,7 @@ impl Sender {
         news
     }
 
-    /// `n` is missing: everything from there on is sent again.
+    /// `n` is missing: it and all later packets are retransmitted.
     pub fn on_nack(&mut self, n: u32) -> bool {
         let news = self.on_ack(n);
         // An old NACK that a later ACK has overtaken asks for nothing.
@@ -78,7 +78,7 @@ impl Sender {
         news
     }
 
-    /// No progress for too long. Answers whether anything was in flight.
+    /// No progress for too long. Returns whether anything was in flight.
     pub fn on_timeout(&mut self) -> bool {
         let lost = self.una < self.next;
         self.next = self.una;
@@ -103,7 +103,7 @@ pub struct Receiver {
     gap_reported: bool,
 }
 
-/// What the receiver answers.
+/// The receiver's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     Silent,
@@ -148,7 +148,7 @@ mod tests {
     /// Random loss, in both directions, of a connection with one packet in each
     /// direction per step: everything arrives once and in order.
     #[test]
-    fn whatever_is_lost_everything_arrives_in_order() {
+    fn for_any_losses_everything_arrives_in_order() {
         for seed in 0..200 {
             let mut random = Stream::new(seed, "loss", 0);
             let total = 1 + random.below(40) as u32;

@@ -1,9 +1,9 @@
-//! IRN's transport (Mittal et al., *Revisiting Network Support for RDMA*,
-//! SIGCOMM 2018, §3): selective repeat, and a bound on what is in flight.
+//! IRN's transport (Mittal et al., *Revisiting Network Support for RDMA*, SIGCOMM 2018, §3): selective
+//! repeat, and a bound on the packets in flight.
 //!
-//! Sender, over packets `0 .. total`: `una` is the first one not acknowledged
-//! cumulatively, `highest` one beyond the highest one ever sent; a bitmap tells
-//! which of those between were acknowledged selectively (SACK).
+//! Sender, over packets `0 .. total`: `una` is the first one not acknowledged cumulatively, `highest` one
+//! beyond the highest one ever sent; a bitmap has the packets between them that were acknowledged selectively
+//! (SACK).
 //!
 //! ```text
 //!   new packet      not in recovery, or nothing lost is left to repeat;
@@ -21,26 +21,23 @@
 //!   complete        una = total
 //! ```
 //!
-//! A repeat that is lost again is found by the timer. NACK and timeout open the
-//! same recovery (§3.1 of the paper): it begins with the packet that the cumulative
-//! acknowledgement names, and a later one counts as lost only once a packet behind
-//! it has been acknowledged selectively. So a burst that is lost whole costs one
-//! timeout if new packets may follow the repeat, for their NACKs tell of the rest;
-//! at the end of a flow, where none do, it costs a timeout for each of its packets.
+//! The timer finds a retransmission that is lost again. NACK and timeout open the same recovery (§3.1 of the
+//! paper): it begins with the packet that the cumulative acknowledgement names, and a later one counts as
+//! lost only after the selective acknowledgement of a packet after it. So a burst that is lost completely
+//! costs one timeout if new packets may follow the retransmission, because their NACKs report the rest. At
+//! the end of a flow, without new packets, it costs a timeout for each of its packets.
 //!
-//! Receiver: `expected` is the next one in order; a bitmap tells which later
-//! ones have arrived.
+//! Receiver: `expected` is the next one in order; a bitmap has the later ones that have arrived.
 //!
 //! ```text
-//!   packet = expected   deliver it and what has arrived behind it; acknowledge if a gap was
+//!   packet = expected   deliver it and later ones without a gap; acknowledge if a gap was
 //!                       closed, it was the last packet, or the `ack_every`-th since the last ACK
 //!   packet > expected   keep it; NACK(expected, packet)
 //!   seen before         discard; ACK(expected), for its ACK may have been lost
 //! ```
 //!
-//! The numbers of a sender are those of go-back-N's, so that whoever serves
-//! flows asks both in the same way: `next` is the packet to send next, be it a
-//! repeat or new.
+//! The numbers of a sender are those of go-back-N, so the server of flows calls both alike: `next` is the
+//! packet to send next, a retransmission or a new one.
 
 use super::go_back_n::{Reply, Sender as Numbers};
 use xoff_kernel::time::Time;
@@ -85,7 +82,7 @@ impl Bitmap {
         self.words[word] & bit != 0
     }
 
-    /// Sets a bit of a window of at most `window` numbers; answers whether it was unset.
+    /// Sets a bit of a window of at most `window` numbers; returns whether it was unset.
     fn set(&mut self, psn: u32, window: u32) -> bool {
         if self.words.is_empty() {
             self.words = vec![0; (window as usize).div_ceil(64)];
@@ -97,7 +94,7 @@ impl Bitmap {
         news
     }
 
-    /// Clears a bit; answers whether it was set.
+    /// Clears a bit; returns whether it was set.
     fn clear(&mut self, psn: u32) -> bool {
         let was = self.get(psn);
         if was {
@@ -109,7 +106,7 @@ impl Bitmap {
     }
 }
 
-/// What a sender keeps beside its numbers.
+/// A sender's state beside its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// Acknowledged selectively, within `una .. una + window`.
@@ -118,14 +115,14 @@ pub struct Recovery {
     recover: u32,
     /// In recovery: the first packet not yet looked at for a repeat.
     repeat: u32,
-    /// Packets from here on are not known to be lost: the highest SACK, and in
-    /// recovery beyond what it began with.
+    /// Packets from here on are not known to be lost. It is the highest SACK, but lies after the first packet
+    /// of the recovery.
     lost_end: u32,
     active: bool,
 }
 
 impl Recovery {
-    /// Loss recovery is under way.
+    /// Whether loss recovery is active.
     pub fn active(&self) -> bool {
         self.active
     }
@@ -135,7 +132,7 @@ impl Recovery {
         numbers.highest - numbers.una
     }
 
-    /// What [`Numbers::send`] has just answered was sent.
+    /// Records the packet that [`Numbers::send`] has just returned as sent.
     #[inline]
     pub fn on_sent(&mut self, numbers: &mut Numbers, psn: u32, again: bool) {
         if self.active {
@@ -146,7 +143,7 @@ impl Recovery {
         }
     }
 
-    /// Everything below `n` has arrived. Answers whether that is news.
+    /// Everything below `n` has arrived. Returns whether that is new.
     #[inline]
     pub fn on_ack(&mut self, numbers: &mut Numbers, n: u32) -> bool {
         let news = self.advance(numbers, n);
@@ -154,11 +151,11 @@ impl Recovery {
         news
     }
 
-    /// Everything below `n` and packet `sacked` have arrived, and `n` has not.
-    /// Answers whether the first is news.
+    /// Everything below `n` and packet `sacked` have arrived, and `n` has not. Returns whether the first is
+    /// new.
     pub fn on_nack(&mut self, numbers: &mut Numbers, n: u32, sacked: u32) -> bool {
         let news = self.advance(numbers, n);
-        // An old one, overtaken by later answers, asks for nothing.
+        // An old one, overtaken by later ACKs or NACKs, needs no reaction.
         if sacked > numbers.una && sacked < numbers.highest {
             self.sacked.set(sacked, numbers.window);
             if !self.active {
@@ -170,7 +167,7 @@ impl Recovery {
         news
     }
 
-    /// No progress for too long. Answers whether anything was in flight.
+    /// No progress for too long. Returns whether anything was in flight.
     pub fn on_timeout(&mut self, numbers: &mut Numbers) -> bool {
         let lost = numbers.una < numbers.highest;
         if lost {
@@ -233,12 +230,12 @@ pub struct Receiver {
     arrived: Bitmap,
 }
 
-/// What became of a packet, and what is answered.
+/// The state of a received packet, and the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reception {
-    /// It had arrived before: sent again for nothing.
+    /// Whether it had arrived before: retransmitted in vain.
     pub duplicate: bool,
-    /// The answer; a [`Reply::Nack`] also acknowledges the packet itself.
+    /// The reply; a [`Reply::Nack`] also acknowledges the packet itself.
     pub reply: Reply,
 }
 
@@ -286,7 +283,7 @@ mod tests {
         Numbers::new(total, window)
     }
 
-    /// Sends all that may be sent, and answers which packets those were.
+    /// Sends all allowed packets, and returns their numbers.
     fn send_all(n: &mut Numbers, r: &mut Recovery) -> Vec<(u32, bool)> {
         let mut sent = Vec::new();
         while n.can_send() {
@@ -298,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_lost_is_repeated() {
+    fn only_lost_packets_are_retransmitted() {
         let (mut n, mut r) = (numbers(20, 8), Recovery::default());
         assert_eq!(send_all(&mut n, &mut r).len(), 8);
         // 0 arrived; 1 and 3 are lost; 2, 4, 5 arrived.
@@ -328,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_repeats_the_first_packet_and_what_a_sack_tells_of() {
+    fn a_timeout_retransmits_the_first_packet_and_the_losses_before_a_sack() {
         let (mut n, mut r) = (numbers(20, 6), Recovery::default());
         assert!(!r.on_timeout(&mut n), "nothing in flight");
         send_all(&mut n, &mut r);
@@ -336,17 +333,17 @@ mod tests {
         assert_eq!(send_all(&mut n, &mut r), [(0, true), (1, true), (2, true)]);
         assert!(r.on_timeout(&mut n), "the repeats are lost, too");
         assert_eq!(send_all(&mut n, &mut r), [(0, true), (1, true), (2, true)], "4 and 5 may be under way");
-        // All of them arrive now: what is left is in flight, and the window goes on.
+        // All of them arrive now: the rest is in flight, and the window advances.
         assert!(r.on_ack(&mut n, 4) && r.active());
         assert_eq!(send_all(&mut n, &mut r), [6, 7, 8, 9].map(|psn| (psn, false)));
         r.on_nack(&mut n, 4, 6);
         assert_eq!(send_all(&mut n, &mut r), [(4, true), (5, true)]);
     }
 
-    /// A burst that is lost whole: the first packet is repeated after the timeout,
-    /// and the new one that its ACK lets go tells of the others.
+    /// A burst that is lost completely: the first packet is retransmitted after the timeout, and the new
+    /// packet that its ACK permits reports the others.
     #[test]
-    fn a_lost_burst_is_found_by_the_packet_behind_it() {
+    fn a_lost_burst_is_found_by_the_packet_after_it() {
         let (mut n, mut r) = (numbers(20, 4), Recovery::default());
         send_all(&mut n, &mut r);
         assert!(r.on_timeout(&mut n));
@@ -370,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_receiver_delivers_once_and_says_what_it_has() {
+    fn the_receiver_delivers_once_and_reports_its_packets() {
         let mut receiver = Receiver::default();
         use Reply::{Ack, Nack};
         let replies: Vec<_> = [0, 2, 2, 4, 1, 3, 0, 5]
@@ -403,12 +400,11 @@ mod tests {
         Answer(Reply, u32),
     }
 
-    /// Random loss, reordering and duplication in both directions: every packet
-    /// is delivered exactly once, in the end all of them; the window is kept; no
-    /// packet is repeated that the sender knows to have arrived; and a repeat
-    /// that arrives twice is told from one that was needed.
+    /// Random loss, reordering and duplication in both directions: every packet is delivered exactly once, in
+    /// the end all of them; the window is kept; no packet is repeated that the sender knows to have arrived;
+    /// and a useless retransmission is distinguished from a needed one.
     #[test]
-    fn whatever_happens_on_the_way_everything_arrives_once() {
+    fn for_any_path_everything_arrives_once() {
         let mut recoveries = 0;
         for seed in 0..400 {
             let mut random = Stream::new(seed, "test", 0);

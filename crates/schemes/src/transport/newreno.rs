@@ -1,15 +1,13 @@
-//! TCP NewReno: a window that is halved by losses, which ACKs alone tell of.
+//! TCP NewReno: a window that losses halve; only ACKs report losses.
 //!
-//! After RFC 5681 (slow start, congestion avoidance, fast retransmit), RFC 6582
-//! (NewReno's fast recovery), RFC 3042 (limited transmit), RFC 6298 (the
-//! retransmission timeout) and RFC 6928 (the initial window). No SACK, no
-//! timestamps, and no ECN but for DCTCP's: what that adds is in [`super::dctcp`].
+//! After RFC 5681 (slow start, congestion avoidance, fast retransmit), RFC 6582 (NewReno's fast recovery),
+//! RFC 3042 (limited transmit), RFC 6298 (the retransmission timeout) and RFC 6928 (the initial window). No
+//! SACK, no timestamps, and no ECN except that of DCTCP: see [`super::dctcp`].
 //!
-//! Segments are packets `0 .. total` of SMSS bytes each; the last one may be shorter
-//! and counts as a full one. `una` is the first one not acknowledged, `nxt` the
-//! next one in order to send (SND.NXT), `highest` one beyond the highest ever sent.
-//! cwnd and ssthresh are bytes. FlightSize is `nxt − una` segments: what lay
-//! beyond `nxt` at a timeout is taken for lost.
+//! Segments are packets `0 .. total` of SMSS bytes each; the last one may be shorter and counts as a full
+//! one. `una` is the first one not acknowledged, `nxt` the next one in order to send (SND.NXT), `highest` one
+//! beyond the highest ever sent. cwnd and ssthresh are bytes. FlightSize is `nxt − una` segments: packets
+//! beyond `nxt` at a timeout count as lost.
 //!
 //! ```text
 //!   window          ⌊cwnd / SMSS⌋ segments, at most the receive window: send nxt while nxt − una
@@ -35,10 +33,10 @@
 //!                   nxt = una; RTO = min(2 RTO, most); → OPEN
 //! ```
 //!
-//! A duplicate is an ACK of `una` while something is outstanding. `recover` and the
-//! acknowledgement are both one beyond the last packet meant, so that `n > recover`
-//! is RFC 6582's "covers more than recover"; that document's remedies for a loss right
-//! behind `recover` (§4) are left out, and such a loss takes a timeout.
+//! A duplicate is an ACK of `una` while something is outstanding. `recover` and the acknowledgement are both
+//! one beyond the last packet meant, so that `n > recover` is RFC 6582's "covers more than recover"; that
+//! document's remedies for a loss directly after `recover` (§4) are left out, and such a loss takes a
+//! timeout.
 //!
 //! Timer (RFC 6298 §5): started by a packet sent while it is off, restarted by an ACK
 //! with news (but see above), off when nothing is outstanding. A timeout turns it
@@ -47,12 +45,11 @@
 //! until a round trip has been measured anew. One segment is timed per round trip,
 //! and none over a repeat of anything (Karn).
 //!
-//! The connection is open from the start: there is no handshake to measure the first
-//! round trip. A flow always has data, hence no restart after idling, and the receiver
-//! consumes what is in order at once: the advertised window is constant.
+//! The connection is open from the start: there is no handshake to measure the first round trip. A flow
+//! always has data, hence no restart after idling, and the receiver consumes packets in order at once: the
+//! advertised window is constant.
 //!
-//! Receiver: it keeps what comes early, and answers every packet with ACK(the next
-//! one in order).
+//! Receiver: it keeps packets that arrive early, and sends ACK(the next one in order) for every packet.
 
 use super::dctcp::{DctcpParams, Marks};
 use super::go_back_n::Sender as Numbers;
@@ -88,7 +85,7 @@ struct RoundTrips {
     /// SRTT, once there is a measurement.
     smoothed: Option<Time>,
     variation: Time,
-    /// RTO, with what timeouts have made of it.
+    /// RTO, including the backoff of timeouts.
     rto: Time,
     /// The segment that is timed, and when it was sent.
     timed: Option<(u32, Time)>,
@@ -113,7 +110,7 @@ impl RoundTrips {
     }
 }
 
-/// What a sender keeps beside its numbers.
+/// A sender's state beside its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Congestion {
     /// Congestion window in bytes, at least SMSS.
@@ -134,12 +131,12 @@ pub struct Congestion {
     recovering: bool,
     /// In recovery: a partial ACK has come.
     partial: bool,
-    /// `una` is to be sent again, now.
+    /// Whether to retransmit `una` now.
     repeat: bool,
     /// `una` at the last timeout.
     timed_out: Option<u32>,
     trips: RoundTrips,
-    /// What DCTCP knows of marks.
+    /// DCTCP's state about marks.
     marks: Marks,
     /// When the timer goes off; `Time::MAX` while it is off.
     deadline: Time,
@@ -172,7 +169,7 @@ impl Congestion {
         self.deadline
     }
 
-    /// What [`Numbers::send`] has just answered was sent, at `now`.
+    /// Records that the packet of the last [`Numbers::send`] was sent, at `now`.
     pub fn on_sent(
         &mut self,
         params: &NewRenoParams,
@@ -200,8 +197,8 @@ impl Congestion {
         }
     }
 
-    /// Everything below `n` has arrived, and what this answers was `marked` or not. Answers
-    /// whether there is news.
+    /// Everything below `n` has arrived, and the data packet was `marked` or not. Returns whether that is
+    /// new.
     pub fn on_ack(
         &mut self,
         params: &NewRenoParams,
@@ -221,7 +218,7 @@ impl Congestion {
         news
     }
 
-    /// The timer has gone off. Answers whether anything was outstanding.
+    /// The timer has expired. Returns whether anything was outstanding.
     pub fn on_timeout(&mut self, params: &NewRenoParams, numbers: &mut Numbers) -> bool {
         self.deadline = Time::MAX;
         if numbers.una == numbers.highest {
@@ -244,8 +241,8 @@ impl Congestion {
         true
     }
 
-    /// DCTCP weighs an answer, which acknowledges everything below `n`. Answers whether it
-    /// has reduced the window.
+    /// DCTCP evaluates an ACK, which acknowledges everything below `n`. Returns whether it has reduced the
+    /// window.
     fn weigh(&mut self, params: &NewRenoParams, numbers: &Numbers, n: u32, marked: bool) -> bool {
         let Some(dctcp) = &params.dctcp else { return false };
         let una = numbers.una.max(n);
@@ -325,12 +322,12 @@ impl Congestion {
         }
     }
 
-    /// What is acknowledged covers more than `recover`.
+    /// Whether the acknowledgement covers more than `recover`.
     fn beyond(&self, numbers: &Numbers) -> bool {
         self.recover.is_none_or(|recover| numbers.una > recover)
     }
 
-    /// Half of what is in flight, at least two segments (RFC 5681, equation 4).
+    /// Half of the bytes in flight, at least two segments (RFC 5681, equation 4).
     fn half(&self, params: &NewRenoParams, numbers: &Numbers) -> u64 {
         let smss = u64::from(params.smss);
         let flight = u64::from((self.nxt - numbers.una).saturating_sub(self.limited)) * smss;
@@ -366,14 +363,14 @@ pub fn first_window(params: &NewRenoParams) -> u32 {
 /// Receiving half of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receiver {
-    /// Next packet in order: what every ACK says.
+    /// Next packet in order, the number of every ACK.
     pub expected: u32,
-    /// What has come early: first packets and ends, in order, apart from each other.
+    /// Packets that arrived early: first packets and ends of runs, in order, with gaps between them.
     early: VecDeque<(u32, u32)>,
 }
 
 impl Receiver {
-    /// Packet `psn` arrived. Answers whether it had arrived before.
+    /// Packet `psn` arrived. Returns whether it had arrived before.
     pub fn on_data(&mut self, psn: u32) -> bool {
         if psn < self.expected {
             return true;

@@ -1,11 +1,11 @@
-//! What senders and receivers tell the congestion control, and what it sets.
+//! The input that senders and receivers give the congestion control, and its effects.
 
 use crate::core::Core;
 use crate::host::controls::Controls;
 use crate::packet::{Kind, Packet};
 
 impl Core<'_> {
-    /// Looks up which answers matter, and bounds the flows' first windows.
+    /// Determines which ACKs matter, and limits the flows' first windows.
     pub fn begin_control(&mut self) {
         let variable = self.plan.transport.variable_window.is_some();
         self.hosts.wants_acks = self.hosts.controls.wants_acks() || variable;
@@ -24,7 +24,7 @@ impl Core<'_> {
         self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, sender);
     }
 
-    /// Sends a CNP the way of the ACKs, which begins at `path`. Answers the port to kick.
+    /// Sends a CNP on the path of the ACKs, which begins at `path`. Returns the port to kick.
     #[cold]
     pub fn send_cnp(&mut self, flow: u32, path: u32, ack_lane: u8) -> u32 {
         let Controls::Dcqcn(params, _) = &self.hosts.controls else { unreachable!("only DCQCN notifies") };

@@ -1,8 +1,8 @@
 //! Congestion control at the ends of flows: rates and windows at senders,
 //! notifications at receivers. The state is in arrays that are empty without one.
 //!
-//! A sender asks for its gap when a packet leaves. A gap that stands stays when
-//! the rate changes; the next one is of the rate that holds then.
+//! A sender requests its gap when a packet leaves. A present gap does not change with the rate; the next one
+//! has the rate of that time.
 
 use crate::host::flow::SenderState;
 use crate::packet::Packet;
@@ -15,7 +15,7 @@ use xoff_schemes::congestion_control::hpcc::{self, HpccParams};
 use xoff_schemes::congestion_control::timely::{self, TimelyParams};
 use xoff_schemes::congestion_control::{CongestionControlParams, window_at};
 
-/// What sets the rates of flows, with its state by flow.
+/// The congestion control of flows, with its state by flow.
 pub enum Controls {
     None,
     Dcqcn(DcqcnParams, Vec<ReactionPoint>),
@@ -72,7 +72,7 @@ impl Controls {
         }
     }
 
-    /// Whether answers without marks change anything.
+    /// Whether ACKs without marks change anything.
     pub fn wants_acks(&self) -> bool {
         matches!(self, Self::Timely(..) | Self::Hpcc(..) | Self::Dctcp(..))
     }
@@ -104,7 +104,7 @@ impl Controls {
         })
     }
 
-    /// The same; apart, so that DCQCN's way stays short.
+    /// The same; a separate function, which keeps DCQCN's code path short.
     #[inline(never)]
     fn gap_of_others(&mut self, now: Time, packet: Departure) -> Option<Time> {
         let flow = packet.flow as usize;
@@ -116,8 +116,8 @@ impl Controls {
         }
     }
 
-    /// An answer has reached the sender of its flow and its transport. The slot that
-    /// it had, `id`, still names its telemetry.
+    /// An ACK or NACK has reached the sender of its flow and its transport. Its former slot, `id`, still
+    /// names its telemetry.
     #[cold]
     pub fn on_answer(
         &mut self,
@@ -134,7 +134,7 @@ impl Controls {
             Self::Timely(params, of) => of[flow].on_answer(params, now, acknowledged),
             Self::Hpcc(_, of) if sender.complete() => of[flow].release(),
             Self::Hpcc(params, of) => {
-                // What met more devices than it has room for cannot be compared.
+                // A packet that crossed more devices than its telemetry has room for cannot be compared.
                 if let Some(hops) = telemetry.of(id) {
                     of[flow].on_answer(params, acknowledged, next, hops);
                 }
@@ -161,7 +161,7 @@ pub fn on_marked(plan: &Plan, notifications: &mut [NotificationPoint], flow: u32
         | CongestionControlParams::Dctcp(_)
         | CongestionControlParams::Timely(_)
         | CongestionControlParams::Hpcc(_) => {
-            // Where marks count, the answer carries the news.
+            // If marks count, the ACK or NACK reports the mark.
             if let Some(point) = notifications.get_mut(flow as usize) {
                 point.echo();
             }
@@ -178,7 +178,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// An answer is about to reach the flow's transport, which knows the full window.
+    /// An ACK or NACK is about to reach the flow's transport, which knows the full window.
     #[cold]
     pub fn widen(&self, flow: u32, sender: &mut SenderState) {
         if let Some(&full) = self.full.get(flow as usize) {
@@ -192,7 +192,7 @@ impl Windows {
         let Some(&full) = self.full.get(flow as usize) else { return };
         let Some(round_trip) = plan.transport.variable_window else { return };
         let Some(rate) = controls.rate_at(flow, now) else { return };
-        // Fewer than the receiver acknowledges at once would never be answered.
+        // Fewer packets than the receiver acknowledges at once would never be acknowledged.
         let window = window_at(rate, round_trip, plan.packet.mtu).max(plan.transport.ack_every);
         sender.transport.window = full.min(window);
     }

@@ -1,4 +1,4 @@
-//! The ends of all flows, and what sets their pace.
+//! The ends of all flows, and their rates.
 
 use crate::host::controls::{Controls, Windows, notification_points};
 use crate::host::flow::{ReceiverState, SenderState};
@@ -18,19 +18,19 @@ pub struct Hosts {
     /// By flow; empty under go-back-N.
     pub selective_senders: Vec<SelectiveSender>,
     pub selective_receivers: Vec<SelectiveReceiver>,
-    /// What sets the rates of flows.
+    /// The congestion control of flows.
     pub controls: Controls,
-    /// Every answer is told to it.
+    /// Whether it gets every ACK and NACK.
     pub wants_acks: bool,
     /// Windows that follow rates, if they do.
     pub windows: Windows,
-    /// By flow; empty unless receivers tell of marks.
+    /// By flow; empty unless receivers report marks.
     pub notifications: Vec<NotificationPoint>,
     /// By host; empty unless they choose the first hops of their flows.
     pub sources: Vec<Source>,
     /// By flow; empty unless senders change the labels of their flows.
     pub labelled: Vec<Labelled>,
-    /// By flow, the same: marked data packets since the last answer that told of them.
+    /// By flow, the same: marked data packets since the last ACK or NACK that reported them.
     pub echoes: Vec<u32>,
     /// By gate: deliveries that it still waits for. Empty without gates.
     pub gates: Vec<u32>,

@@ -17,8 +17,7 @@ impl Core<'_> {
         }
     }
 
-    /// A flow begins, which stands in no ring: its source chooses its first hop, if
-    /// there are two.
+    /// A flow begins, which is in no ring: its source chooses its first hop, if there are two.
     #[cold]
     pub fn choose_first_hop(&mut self, flow: u32) {
         let Some(ate) = &self.plan.ate else { return };

@@ -21,7 +21,7 @@ pub struct SenderState {
     /// Start of its route.
     pub path: u32,
     pub port: u32,
-    /// Behind it in the ring.
+    /// The next one in the ring.
     pub ring_next: u32,
     pub retransmitted: u32,
     pub lane: u8,
@@ -80,7 +80,7 @@ impl SenderState {
         }
     }
 
-    /// Data packets sent, repeats included, and repeats alone.
+    /// Sent data packets, including retransmissions, and only the retransmissions.
     pub fn sent(&self) -> (u64, u64) {
         let repeats = u64::from(self.retransmitted);
         (u64::from(self.transport.highest) + repeats, repeats)
@@ -95,7 +95,7 @@ impl SenderState {
         self.port
     }
 
-    /// It stands in its ring: it may send.
+    /// Whether it is in its ring: it may send.
     pub fn ready(&self) -> bool {
         self.in_ring
     }

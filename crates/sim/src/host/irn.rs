@@ -1,5 +1,4 @@
-//! The ends of flows under IRN: what stands beside the common state of senders
-//! and receivers, and its timer.
+//! The ends of flows under IRN: the state beside the common one of senders and receivers, and its timer.
 
 use crate::kind;
 use crate::packet::{Kind, Packet};
@@ -17,8 +16,8 @@ pub struct IrnSender {
     timeouts: Timeouts,
     /// When `una` last advanced, or something was sent while nothing was in flight.
     progress: Time,
-    /// Time of the one event that counts. The timeout shortens when little is in
-    /// flight; an event that is left behind then is known by its time.
+    /// Time of the valid event. The timeout shortens when little is in flight; the obsolete event is then
+    /// recognised by its time.
     timer_at: Time,
 }
 
@@ -48,7 +47,7 @@ impl IrnSender {
         }
     }
 
-    /// An ACK or NACK has come. Answers whether `una` advanced.
+    /// An ACK or NACK has arrived. Returns whether `una` advanced.
     pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
         let progress = match packet.kind {
             Kind::Nack => self.recovery.on_nack(numbers, packet.number, packet.sacked()),
@@ -65,7 +64,7 @@ impl IrnSender {
         progress
     }
 
-    /// A timer event goes off. Answers whether it is a timeout.
+    /// A timer event expires. Returns whether it is a timeout.
     pub fn timeout(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, flow: u32) -> bool {
         if now != self.timer_at {
             return false;

@@ -73,7 +73,7 @@ impl Core<'_> {
         }
     }
 
-    /// The ring, or the list of a leaf, that a flow which may send stands in.
+    /// The ring, or the list of a leaf, for a flow that may send.
     pub fn ring_of(&self, flow: u32) -> usize {
         if self.egress.leaves.used() {
             return self.egress.leaves.list_of(flow);
@@ -85,8 +85,8 @@ impl Core<'_> {
             + usize::from(sender.lane)
     }
 
-    /// Takes a flow that has nothing more to send out of its ring. Answers the
-    /// port to kick, if the flow control is to be told.
+    /// Removes a flow that has nothing more to send from its ring. Returns the port to kick, if the flow
+    /// control must be informed.
     #[cold]
     pub fn leave_ring(&mut self, flow: u32) -> Option<u32> {
         let (mut before, mut at) = (NONE, self.egress.queues[self.ring_of(flow)].head);
@@ -96,8 +96,7 @@ impl Core<'_> {
         self.leave_ring_behind(flow, before)
     }
 
-    /// The same of a flow of which it is known who stands before it; [`NONE`] if
-    /// it is the first.
+    /// The same for a flow whose predecessor in the ring is known; [`NONE`] if it is the first.
     #[cold]
     pub fn leave_ring_behind(&mut self, flow: u32, before: u32) -> Option<u32> {
         if self.blocking.is_some() {
@@ -130,7 +129,7 @@ impl Core<'_> {
         Some(port)
     }
 
-    /// Writes down what the ends of this part's flows know of them.
+    /// Writes the final state of this part's flows at their ends.
     pub fn tell_flows(&mut self) {
         for (i, flow) in self.plan.flows.iter().enumerate() {
             let told = &mut self.observed.flows[i];
@@ -144,7 +143,7 @@ impl Core<'_> {
         }
     }
 
-    /// A flow begins. Answers the port to kick.
+    /// A flow begins. Returns the port to kick.
     pub fn begin_flow(&mut self, flow: u32) -> u32 {
         self.observed.started(flow, self.now);
         if self.blocking.is_some() {
@@ -228,7 +227,7 @@ impl Core<'_> {
         self.packets.insert(Packet::new(Kind::Data, flow, psn, size, lane, path))
     }
 
-    /// A data packet reached its receiver, which may answer. Answers the port to kick.
+    /// A data packet reached its receiver, which may send an ACK or NACK. Returns the port to kick.
     #[inline]
     pub fn receive_data(&mut self, id: u32) -> Option<u32> {
         let packet = &mut self.packets[id];
@@ -276,12 +275,12 @@ impl Core<'_> {
                 return if notifies { Some(self.send_cnp(flow, path, lane)) } else { None };
             }
             Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
-            // Nothing is lost, and what comes early is kept: no reason to repeat anything.
+            // No packet is lost, and early packets are kept: there is no reason to retransmit.
             Reply::Nack(n) if self.hosts.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
             Reply::Nack(n) if self.hosts.selective_receivers.is_empty() => (Kind::Nack, n, [0; 3]),
             Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
         };
-        // The answer takes the data packet's place.
+        // The ACK or NACK takes the data packet's place.
         let marked = self.hosts.notifications.get_mut(flow as usize).is_some_and(|n| n.on_answer());
         let answer = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
         *packet = answer;
@@ -301,7 +300,7 @@ impl Core<'_> {
         Some(port)
     }
 
-    /// An ACK, NACK or CNP reached its sender. Answers the port to kick.
+    /// An ACK, NACK or CNP reached its sender. Returns the port to kick.
     #[inline]
     pub fn receive_answer(&mut self, id: u32) -> Option<u32> {
         let packet = self.packets[id];
@@ -352,7 +351,7 @@ impl Core<'_> {
         }
         let sender = &mut self.hosts.senders[flow as usize];
         if sender.in_ring {
-            // What it was to repeat has arrived after all, and new packets may not go.
+            // The packet to retransmit has arrived after all, and new packets may not leave.
             return if sender.transport.can_send() { None } else { self.leave_ring(flow) };
         }
         let port = sender.port;
@@ -363,7 +362,7 @@ impl Core<'_> {
         Some(port)
     }
 
-    /// A retransmission timer went off. Answers the port to kick.
+    /// A retransmission timer expired. Returns the port to kick.
     pub fn timeout(&mut self, flow: u32) -> Option<u32> {
         let sender = &mut self.hosts.senders[flow as usize];
         if let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
@@ -401,15 +400,14 @@ impl Core<'_> {
         Some(port)
     }
 
-    /// Whether a queue pair waits in a queue that its route has chosen, so that one whose
-    /// route changes has to join anew: what it waits for need not be ahead of it any more.
+    /// Whether a queue pair waits in a queue that its route has chosen. If so, a queue pair whose route
+    /// changes must join anew, because the paused port may no longer be on its path.
     pub fn queues_by_route(&self) -> bool {
         matches!(self.plan.flow_control.traits().pause_scope, PauseScope::Onward | PauseScope::Root)
     }
 
-    /// Takes a flow that may send out of its ring for a moment: the flow control hears
-    /// that it has left with the next kick of its port, and it joins again by an event of
-    /// its own, at the same time.
+    /// Takes a flow that may send out of its ring for a moment: the flow control is informed of that with the
+    /// next kick of its port, and the flow joins again by an event of its own, at the same time.
     #[cold]
     pub fn step_aside(&mut self, flow: u32) {
         self.leave_ring(flow);
@@ -417,14 +415,13 @@ impl Core<'_> {
         self.post(self.now, kind::PACE, flow, 0);
     }
 
-    /// A flow and its ACKs go over to other routes. If it then waits at another
-    /// port, it stands in no ring.
+    /// A flow and its ACKs change to other routes. If it then waits at another port, it is in no ring.
     pub fn set_route(&mut self, route: &FlowRoute) {
         self.hosts.receivers[route.flow as usize].ack_path = route.ack_path;
         self.set_data_route(route.flow, route.path);
     }
 
-    /// The same of its data alone.
+    /// The same, only for its data.
     pub fn set_data_route(&mut self, flow: u32, path: u32) {
         let port = self.hops[path as usize];
         let sender = &mut self.hosts.senders[flow as usize];
@@ -432,7 +429,7 @@ impl Core<'_> {
         self.egress.leaves.move_flow(flow, port);
     }
 
-    /// A paced flow may send again. Answers the port to kick.
+    /// A paced flow may send again. Returns the port to kick.
     pub fn pace(&mut self, flow: u32) -> u32 {
         let src = self.plan.flows[flow as usize].src;
         if self.hosts.arbiter.as_ref().is_some_and(|arbiter| !arbiter.lets(src, flow)) {

@@ -1,5 +1,5 @@
-//! Transports whose receivers keep what comes early and whose senders repeat
-//! single packets, IRN and TCP, behind one door: hosts ask them in the same way.
+//! Transports whose receivers keep early packets and whose senders retransmit single packets, IRN and TCP,
+//! with one interface for hosts.
 
 use crate::host::irn::{self, IrnSender};
 use crate::host::tcp::TcpSender;
@@ -60,7 +60,7 @@ impl SelectiveSender {
         }
     }
 
-    /// An ACK or NACK has come. Answers whether `una` advanced.
+    /// An ACK or NACK has arrived. Returns whether `una` advanced.
     #[inline]
     pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
         match self {
@@ -69,7 +69,7 @@ impl SelectiveSender {
         }
     }
 
-    /// A timer event goes off. Answers whether it is a timeout.
+    /// A timer event expires. Returns whether it is a timeout.
     pub fn timeout(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, flow: u32) -> bool {
         match self {
             Self::Irn(irn) => irn.timeout(numbers, wheel, now, flow),
@@ -85,7 +85,7 @@ pub enum SelectiveReceiver {
     Tcp(TcpReceiver),
 }
 
-/// What a packet brought.
+/// The effect of a received packet.
 pub struct Received {
     pub reply: Reply,
     /// It had arrived before.

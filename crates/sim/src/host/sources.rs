@@ -10,13 +10,13 @@ use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::load_balancing::ate::{Weight, report};
 
-/// A host and what it has chosen.
+/// A host and its choices.
 pub struct Source {
     pub weight: Weight,
     pub choices: Stream,
     /// Its port to the high-bandwidth domain.
     pub high: u32,
-    /// What a run tells of it.
+    /// Its report for the run.
     pub report: report::Source,
 }
 
@@ -44,7 +44,7 @@ impl Source {
         plan.ate.as_ref().map_or(0.0, |ate| weight.at(&ate.params, now))
     }
 
-    /// What it has done so far.
+    /// Its actions so far.
     pub fn report(&self, plan: &Plan, now: Time) -> report::Source {
         report::Source { weight: self.weight(plan, now), ..self.report }
     }

@@ -1,5 +1,4 @@
-//! The ends of flows under TCP: what stands beside the common state of
-//! senders, and its timer.
+//! The ends of flows under TCP: the state beside the common one of senders, and its timer.
 
 use crate::kind;
 use crate::packet::Packet;
@@ -13,9 +12,8 @@ use xoff_schemes::transport::newreno::{Congestion, NewRenoParams};
 pub struct TcpSender {
     params: NewRenoParams,
     congestion: Congestion,
-    /// Time of the one event that counts. The deadline mostly moves on, and an event
-    /// before it only sets the next; where it moves back, the event that is left
-    /// behind is known by its time.
+    /// Time of the valid event. The deadline mostly moves later, and an event before it only sets the next
+    /// one. If it moves earlier, the obsolete event is recognised by its time.
     timer_at: Time,
 }
 
@@ -38,14 +36,14 @@ impl TcpSender {
         self.arm(wheel, flow);
     }
 
-    /// An ACK has come. Answers whether `una` advanced.
+    /// An ACK has arrived. Returns whether `una` advanced.
     pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
         let progress = self.congestion.on_ack(&self.params, numbers, now, packet.number, packet.marked);
         self.arm(wheel, packet.flow);
         progress
     }
 
-    /// A timer event goes off. Answers whether it is a timeout.
+    /// A timer event expires. Returns whether it is a timeout.
     pub fn timeout(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, flow: u32) -> bool {
         if now != self.timer_at {
             return false;

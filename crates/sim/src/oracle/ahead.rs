@@ -1,14 +1,14 @@
-//! Whether the rest of a packet's way crosses a port.
+//! Whether the rest of a packet's path crosses a port.
 
 use std::collections::BTreeMap;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
 
-/// Whether ways on from a choice cross a port, as far as it was asked for: by entry
-/// of the plan's hops and port.
+/// Whether paths from a choice cross a port, as far as a caller needed it: by entry of the plan's hops and
+/// port.
 pub type Known = BTreeMap<(u32, u32), bool>;
 
-/// Whether `root` is on the rest of a route; where that forks, on any way on.
+/// Whether `root` is on the rest of a route; where that forks, on any path.
 pub fn crosses(plan: &Plan, at: u32, root: u32, known: &mut Known) -> bool {
     match plan.load_balancing {
         LoadBalancing::Packets(_) => plan.may_cross(at, root, known),

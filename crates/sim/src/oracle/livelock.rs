@@ -1,9 +1,9 @@
 //! The livelock oracle: packets move, and no flow progresses. It sees everything and changes nothing
 //! but the end of a run without `run.duration`, which would otherwise never come.
 //!
-//! *Progress* is the number of packets delivered in order plus the number acknowledged in order, over
-//! all flows: it stands still while senders only retransmit. A run is in a livelock if progress stands
-//! still and nothing explains that any more:
+//! *Progress* is the number of packets delivered in order plus the number acknowledged in order, over all
+//! flows: it does not grow while senders only retransmit. A run is in a livelock if progress stops and
+//! nothing explains that any more:
 //!
 //! - four times the longest of these have passed: the drain of the fullest port, the round trip, the
 //!   longest pause that PFC can ask for, the flow control's own patience;
@@ -45,7 +45,7 @@ pub struct Oracle {
     attempts: u32,
 }
 
-/// Progress has stood still for [`QUIET`].
+/// Progress has stopped for [`QUIET`].
 struct Suspicion {
     /// All packets in flight have arrived by then.
     horizon: Time,
@@ -95,7 +95,7 @@ impl Oracle {
             }
             return;
         };
-        // A complete sender leaves events behind that do nothing.
+        // A complete sender leaves events that do nothing.
         let explains = |event: &Event| {
             let flow = event.element() as usize;
             match event.kind() {

@@ -1,22 +1,20 @@
 //! Threads: the parts of a run advance together, in windows.
 //!
-//! What a device does reaches another part no sooner than the smallest delay of
-//! a link between parts (the lookahead `L`). So, with `n` the time of the first
-//! event of all parts, every part may take its events in `[n, n + L)` without
-//! hearing from the others: whatever they send arrives later. At the end of a
-//! window each part posts its events and says when its next event comes; one
-//! barrier later everyone knows the same, and computes the same next window.
+//! An action of a device reaches another part after at least the smallest delay of a link between parts (the
+//! lookahead `L`). So, with `n` the time of the first event of all parts, every part may take its events in
+//! `[n, n + L)` without messages from the others: their events arrive later. At the end of a window each part
+//! posts its events and the time of its next event; one barrier later all parts have the same data, and
+//! compute the same next window.
 //!
 //! ```text
 //!   part 0   [ events ] post │barrier│ take events  [ events ] post │barrier│ …
 //!   part 1   [ events ] post │       │ take events  [ events ] post │       │
 //! ```
 //!
-//! Events are totally ordered by what they are, no two devices share state, and
-//! each part's events are taken in that order: so the bytes of a result do not
-//! depend on the number of threads. What sees more than one device (samples,
-//! oracles, the end of the run) happens between windows, at times that the plan
-//! and the events tell: a window never passes them.
+//! Events have a total order by their content, no two devices share state, and each part processes its events
+//! in that order: so the bytes of a result do not depend on the number of threads. Work on more than one
+//! device (samples, oracles, the end of the run) happens between windows, at times that the plan and the
+//! events determine: a window never passes them.
 
 use crate::engine::Engine;
 use crate::footprint;
@@ -42,11 +40,10 @@ use xoff_schemes::transport::TransportKind;
 const TICK: Time = MICROSECOND;
 /// How often the deadlock oracle looks.
 const LOOK: Time = 100 * MICROSECOND;
-/// Without an end time, a run is given up when no data packet has moved for
-/// this long and four retransmission timeouts, and nothing but timers is pending; or
-/// when it is deadlocked and no flow has got on for as long, though senders whose
-/// acknowledgements are stuck repeat themselves for ever. (Longer where the flow control may
-/// yet drop what stands.)
+/// Without an end time, a run is given up when no data packet has moved for this long and four retransmission
+/// timeouts, and nothing but timers is pending; or when it is deadlocked and no flow has had progress for as
+/// long, although senders whose ACKs are stuck retransmit permanently. (Longer if the flow control may still
+/// drop waiting packets.)
 const QUIET: Time = 10 * MILLISECOND;
 /// Events (and windows) between two calls of the watcher.
 const WATCH: u64 = 1 << 16;
@@ -58,7 +55,7 @@ const SPINS: u32 = 4_000;
 /// soon is woken on the processor of the one that it waited for.
 const YIELDS: u32 = 1_000;
 
-/// What a part says at the end of a window.
+/// The report of a part at the end of a window.
 #[derive(Clone, Copy, Default)]
 struct Report {
     /// When its next event comes, or the first of those it posted does.
@@ -80,7 +77,7 @@ enum Reached {
     Interrupted,
 }
 
-/// What the threads share.
+/// The data that the threads share.
 struct Shared<'a> {
     engines: Vec<Mutex<Engine<'a>>>,
     /// Posted events by parity of the window, receiver and sender.
@@ -159,7 +156,7 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// All parts of a run, which stand still.
+/// All parts of a run, between windows.
 fn world<'w, 'a>(
     plan: &'a Plan,
     partition: &'w Partition,
@@ -173,14 +170,14 @@ fn world<'w, 'a>(
     }
 }
 
-/// A lock that nobody contends for: a thread that panicked ends the run anyway.
+/// A lock without contention: a thread that panicked ends the run anyway.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared<'_> {
-    /// Advances part `me` until `halt`, in step with the other parts.
-    /// `parity` counts windows; `watch` is the first part's, and answers whether to go on.
+    /// Advances part `me` until `halt`, in step with the other parts. `parity` counts windows; `watch` is the
+    /// first part's, and returns whether to continue.
     fn windows(
         &self,
         me: usize,
@@ -306,7 +303,7 @@ pub fn run(
     outcome.unwrap_or_else(|| run(plan, 1, tap, watch))
 }
 
-/// What the first thread does besides running its part: whatever concerns all parts.
+/// The work of the first thread besides its part: everything that concerns all parts.
 struct Run<'s, 'a, 't> {
     plan: &'a Plan,
     partition: &'s Partition,
@@ -314,14 +311,14 @@ struct Run<'s, 'a, 't> {
     series: Series,
     next_sample: Time,
     next_look: Time,
-    /// What had been moved at the last look (data packet-hops, or after a deadlock
-    /// what flows have got done), and since when that has not changed.
+    /// The progress at the last check (data packet-hops, or after a deadlock the progress of flows), and the
+    /// time since it has not changed.
     moved: (u64, Time),
-    /// For the deadlock oracle: what the accounts that are over held at the last look.
+    /// For the deadlock oracle: the bytes of the accounts that were over at the last check.
     held: deadlock::Snapshot,
     deadlock: Option<Deadlock>,
     livelock: livelock::Oracle,
-    /// What is seen at taps, and when it is handed on next.
+    /// The crossings at taps, and when they are handed on next.
     tap: Option<Handover<'t>>,
     next_tap: Time,
 }
@@ -398,12 +395,12 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         };
         *lock(&self.shared.halt) = None;
         self.shared.barrier.wait();
-        // What is due at the end itself has not come, unless that is the time of the last event.
+        // Events at the end itself have not happened, unless that is the time of the last event.
         self.flush(if matches!(stop, Stop::AllDone | Stop::EndTime) { at } else { at + 1 });
         self.finish(stop, at)
     }
 
-    /// Hands on what taps have seen before `until`.
+    /// Hands on the crossings before `until`.
     fn flush(&mut self, until: Time) {
         let Some(tap) = &mut self.tap else { return };
         for engine in &self.shared.engines {
@@ -412,13 +409,13 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         tap.flush(until);
     }
 
-    /// Looks at all parts, which stand still.
+    /// Reads all parts, between windows.
     fn all<T>(&self, see: impl FnOnce(&World<'_, 'a>) -> T) -> T {
         let guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
         see(&world(self.plan, self.partition, &guards))
     }
 
-    /// Where the run stands.
+    /// The progress of the run.
     fn progress(&self) -> Progress {
         self.all(|world| {
             let mut counters = Counters::default();
@@ -470,8 +467,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         if self.plan.end.is_some() || !self.livelock.found() {
             return None;
         }
-        // Senders that retransmit behind a deadlock are no livelock: the rule above ends the run, but
-        // for TCP, whose `rto` is the longest that backoff may ever reach.
+        // Senders that retransmit after a deadlock are no livelock: the rule above ends the run, except with
+        // TCP, whose `rto` is the longest that backoff may ever reach.
         match self.deadlock {
             None => Some(Stop::Livelock),
             Some(_) => matches!(self.plan.transport.kind, TransportKind::Tcp(_)).then_some(Stop::Starved),

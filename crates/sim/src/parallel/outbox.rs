@@ -1,4 +1,4 @@
-//! What leaves for devices that other threads run, between two windows.
+//! The events for devices that other threads run, between two windows.
 
 use crate::oracle::blocking::Roots;
 use crate::oracle::critical::Record;
@@ -7,7 +7,7 @@ use crate::switch::telemetry::Parcel;
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::ControlFrame;
 
-/// What leaves for a device that another thread runs: an event to come there.
+/// An event for a device that another thread runs.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteEvent {
     /// When its event comes, as [`kind::ARRIVAL`] or [`kind::CONTROL`] …
@@ -18,15 +18,15 @@ pub struct RemoteEvent {
     pub packet: Packet,
 }
 
-/// What leaves for one other part.
+/// The events for one other part.
 #[derive(Debug, Default)]
 pub struct Outbox {
     pub events: Vec<RemoteEvent>,
-    /// What the control packets among them say, in their order; by
-    /// [`Packet::number`]. With what they carry for the blocking oracle.
+    /// The content of the control packets among them, in their order; by [`Packet::number`]. With their data
+    /// for the blocking oracle.
     pub frames: Vec<(ControlFrame, Option<Roots>)>,
     /// Telemetry of the other packets among them, if there is any.
     pub telemetry: Parcel,
-    /// Of the others, in their order: what they have been through. Only with critical paths.
+    /// For the others, in their order: their past. Only with critical paths.
     pub records: Vec<Option<Record>>,
 }

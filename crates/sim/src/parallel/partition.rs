@@ -1,11 +1,9 @@
 //! Which device runs on which thread.
 //!
-//! Devices are weighed by the packets that they will send, as the plan's routes
-//! tell. Hosts stay with the switch that they exchange most with; switches with
-//! hosts keep the plan's order, which builders lay out by pod or rack, and are
-//! cut into runs of equal weight; every other switch joins the part that it
-//! exchanges most with, unless that is full. How well this is done changes the
-//! speed and nothing else.
+//! Devices are weighed by the packets that they will send, by the plan's routes. Hosts stay with the switch
+//! that they exchange most with; switches with hosts keep the plan's order, which builders lay out by pod or
+//! rack, and are cut into runs of equal weight; every other switch joins the part that it exchanges most
+//! with, unless that is full. The quality of the partition changes only the speed.
 
 use xoff_kernel::time::{MICROSECOND, SECOND, Time};
 use xoff_net::topology::{NodeId, NodeKind};
@@ -18,8 +16,8 @@ pub struct Partition {
     pub parts: usize,
     /// Part of each node.
     of_node: Vec<u16>,
-    /// The smallest delay of a link between two parts: what one part does
-    /// cannot be felt by another any sooner. [`Time::MAX`] without such links.
+    /// The smallest delay of a link between two parts: an action of one part cannot affect another any
+    /// sooner. [`Time::MAX`] without such links.
     pub lookahead: Time,
 }
 
@@ -123,7 +121,7 @@ fn crossings(plan: &Plan) -> Vec<u64> {
                 if next < ENDS {
                     packets[next as usize] += count;
                 } else if let Some(choices) = plan.choices_at(next) {
-                    // The flows take turns: any of the ways, so that all are weighed.
+                    // The flows use any of the paths in turn, so all are weighed.
                     let options = choices.options(next);
                     at = options[index % options.len()] as usize;
                 } else {
@@ -178,7 +176,7 @@ fn deal(plan: &Plan, parts: usize) -> Vec<u16> {
         load[part] += sums[root];
         before += sums[root];
     }
-    // The rest, as far as it touches what has a part; until nothing is left.
+    // The rest, if it touches a device that has a part; until nothing is left.
     let full = total / parts as u64 + total / parts as u64 / 20;
     loop {
         let mut affinity: std::collections::BTreeMap<usize, Vec<u64>> = std::collections::BTreeMap::new();

@@ -1,17 +1,17 @@
 //! An arbiter that knows all and decides at once who sends: an upper bound to hold schemes against, and no
 //! scheme (YAPS's *ideal*, after pFabric: shortest remaining flow first).
 //!
-//! It has a list of the flows that have begun and have not been sent whole, in the order of what is not
-//! acknowledged of them; of equals the first of the plan. When a flow begins, or has been sent whole, it goes
-//! through the list and grants each flow whose source and destination no flow before it has. Who has to stop
-//! stops behind the packet on its wire. Packets still cross real queues.
+//! It has a list of the flows that have begun and have not been sent completely, in the order of their bytes
+//! without ACK; of equals the first of the plan. When a flow begins, or has been sent completely, it goes
+//! through the list and grants each flow whose source and destination no earlier flow has. A flow that must
+//! stop stops after the packet on its wire. Packets still cross real queues.
 //!
-//! - [`Rule::Srpt`] is YAPS's: it tells a source whom to send, and never to stop. A flow whose source has been
-//!   granted another one stops; one that loses its destination alone goes on, so that two sources send to one
-//!   host. A destination is free as soon as its last packet begins to leave, so that many flows of one packet
-//!   may be sent to it at once.
-//! - [`Rule::SrptStrict`] is a matching: never two flows from one source or to one destination. Who is not
-//!   granted stops, and both ends are free when the last packet has left the source.
+//! - [`Rule::Srpt`] is YAPS's: it tells a source which flow to send, and never to stop. A flow whose source
+//!   has been granted another one stops; a flow that loses only its destination continues, so two sources
+//!   send to one host. A destination is free as soon as its last packet begins to leave, so many flows of one
+//!   packet may be sent to it at once.
+//! - [`Rule::SrptStrict`] is a matching: never two flows from one source or to one destination. A flow
+//!   without a grant stops, and both ends are free when the last packet has left the source.
 //!
 //! YAPS puts its list in order when a flow begins; here that is done each time.
 
@@ -28,7 +28,7 @@ pub struct Arbiter {
     taken: Vec<[bool; 2]>,
     /// By node: a last packet of it, and for it, is leaving its source. Only if strict.
     leaving: Vec<[bool; 2]>,
-    /// Who may send from now on, and who not any more.
+    /// The flows that may send from now on, and those that may not any more.
     pub changes: Vec<(u32, bool)>,
 }
 
@@ -84,7 +84,7 @@ impl Arbiter {
         self.leaving[dst as usize][1] = still;
     }
 
-    /// Goes through the list, where `left` tells what is not acknowledged of a flow.
+    /// Goes through the list, where `left` returns the packets of a flow without ACK.
     pub fn grant(&mut self, left: impl Fn(u32) -> u32) {
         for entry in &mut self.list {
             entry.left = left(entry.flow);
@@ -125,8 +125,8 @@ mod tests {
 
     const NODES: u32 = 6;
 
-    /// What happens next: a flow begins, one that sends has got packets acknowledged or is sent whole, or a last
-    /// packet has left.
+    /// The next event: a flow begins, packets of a sending flow are acknowledged, it is sent completely, or a
+    /// last packet has left.
     #[derive(Clone, Debug)]
     enum Step {
         Begins { src: u32, by: u32, left: u32 },
@@ -142,12 +142,12 @@ mod tests {
         ]
     }
 
-    /// An arbiter, and what a fabric would know of its flows.
+    /// An arbiter, and a fabric's state of its flows.
     struct Bench {
         arbiter: Arbiter,
-        /// Source, destination and what is left; by flow.
+        /// Source, destination and remaining packets; by flow.
         flows: Vec<(u32, u32, u32)>,
-        /// Flows that may send, by what was told of each change.
+        /// Flows that may send, by the notifications of each change.
         notified: Vec<u32>,
         /// Ends of flows whose last packets are leaving.
         leaving: Vec<(u32, u32)>,
@@ -240,8 +240,8 @@ mod tests {
     }
 
     proptest! {
-        /// Who may send is a matching, and the one of shortest first: whoever may not has a shorter one before it
-        /// at its source or at its destination, or one of them is not free yet.
+        /// The sending flows are a matching, shortest first: a flow that may not send has a shorter one
+        /// before it at its source or at its destination, or one of them is not free yet.
         #[test]
         fn strictly_it_is_a_matching(steps in prop::collection::vec(step(), 1..120)) {
             let mut bench = Bench::new(Rule::SrptStrict);
@@ -255,9 +255,10 @@ mod tests {
             }
         }
 
-        /// In YAPS's way the same flows are granted, and beside them goes on who has lost its destination alone.
+        /// YAPS's rule grants the same flows, and flows that have lost only their destination continue beside
+        /// them.
         #[test]
-        fn who_loses_its_destination_goes_on(steps in prop::collection::vec(step(), 1..120)) {
+        fn a_flow_that_loses_its_destination_continues(steps in prop::collection::vec(step(), 1..120)) {
             let mut bench = Bench::new(Rule::Srpt);
             for step in &steps {
                 bench.step(step);
@@ -276,7 +277,7 @@ mod tests {
 
     /// A long flow loses its destination to a short one from elsewhere: YAPS lets both send.
     #[test]
-    fn two_sources_send_to_one_host_in_yaps_alone() {
+    fn two_sources_send_to_one_host_only_under_yaps() {
         for (rule, senders) in [(Rule::Srpt, vec![0, 1]), (Rule::SrptStrict, vec![1])] {
             let mut bench = Bench::new(rule);
             bench.begins(0, 2, 10);

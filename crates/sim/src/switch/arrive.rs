@@ -47,8 +47,8 @@ pub fn arrive(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u3
     }
 }
 
-/// Where a packet from `port` waits, whose way leads through `egress`, while loops are being
-/// dissolved, and whether beside that queue; `None` if it has lost its way.
+/// The place where a packet from `port` waits, whose path leads through `egress`, while loops are being
+/// dissolved, and whether it is beside that queue; `None` if the packet has lost its path.
 #[cold]
 fn detour(
     core: &mut Core,

@@ -1,9 +1,8 @@
 //! Load balancing: devices that choose for each packet, and senders that change the
 //! labels of their flows. The state is in arrays that are empty under ECMP.
 //!
-//! A device chooses when a packet has arrived whose route forks there, by the queues
-//! of its own ports and its own random stream. A sender looks at the answers that come
-//! to it; its receiver counts the marks between two of them.
+//! A device chooses when a packet has arrived whose route forks there, by the queues of its own ports and its
+//! own random stream. A sender evaluates its ACKs; its receiver counts the marks between two of them.
 
 use xoff_kernel::random::Stream;
 use xoff_plan::balancing::{Choices, LoadBalancing};
@@ -46,7 +45,7 @@ pub struct Labelled {
     pub plb: Plb,
     pub draws: Stream,
     pub label: u32,
-    /// Data packets that earlier answers have acknowledged.
+    /// Data packets that earlier ACKs have acknowledged.
     pub acknowledged: u32,
     pub changes: Relabelling,
 }

@@ -10,9 +10,8 @@
 //! headroom first. It is under again (XON) with its headroom empty and the main
 //! part at the resume level.
 //!
-//! A lossy lane has no headroom and no reserve: it takes what is free of the
-//! shared pool, and what does not fit there is dropped. So it can never eat what
-//! lossless accounts rest on.
+//! A lossy lane has no headroom and no reserve: it takes free bytes of the shared pool, and a packet that
+//! does not fit there is dropped. So it can never use the memory that lossless accounts need.
 //!
 //! Why nothing is lost with enough headroom: every account adds at most one
 //! packet to the shared pool after the pool is used up (that packet puts it
@@ -56,7 +55,7 @@ impl Memory {
         self.used -= size;
     }
 
-    /// The bytes that `limit` allows now to one queue or account, out of what `free` bytes leave.
+    /// The bytes that `limit` allows now to one queue or account, if `free` bytes remain.
     #[inline]
     fn share(limit: Limit, free: u64) -> u64 {
         match limit {
@@ -68,13 +67,13 @@ impl Memory {
         }
     }
 
-    /// What is free of the shared pool.
+    /// The free bytes of the shared pool.
     #[inline]
     fn free(&self) -> u64 {
         self.shared.saturating_sub(self.shared_used)
     }
 
-    /// What an egress queue may hold at most: a dynamic limit shares the free pool.
+    /// The maximum of an egress queue: a dynamic limit shares the free pool.
     #[inline]
     pub fn egress_share(&self, limit: Limit) -> u64 {
         Self::share(limit, self.free())
@@ -110,8 +109,7 @@ impl Profile {
         self.headroom.map_or(0, u64::from)
     }
 
-    /// The threshold beyond the reserve. A used-up pool has nothing to share,
-    /// whatever the limit says.
+    /// The threshold beyond the reserve. A used-up pool has nothing to share, for any limit.
     #[inline]
     fn threshold(&self, free: u64) -> u64 {
         if free == 0 { 0 } else { Memory::share(self.limit, free) }
@@ -131,7 +129,7 @@ impl Profile {
     }
 }
 
-/// What one ingress port grants one lane: half a cache line.
+/// The account of one ingress port for one lane: half a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub struct Account {
@@ -204,13 +202,13 @@ impl Account {
         Ok(crossing)
     }
 
-    /// Gives back the charge of a packet of `size` bytes.
+    /// Releases the charge of a packet of `size` bytes.
     #[inline]
     pub fn release(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> Option<Crossing> {
         self.release_charge(size, size.min(u64::from(self.headroom)), memory, profile)
     }
 
-    /// Gives back `size` bytes at most of what it has of the shared pool; answers how many.
+    /// Releases at most `size` bytes of its charge on the shared pool; returns how many.
     pub fn release_shared(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> u64 {
         let shared = size.min(self.main.saturating_sub(profile.reserve));
         memory.let_go(shared);
@@ -219,7 +217,7 @@ impl Account {
         shared
     }
 
-    /// Is charged `bytes` outside headroom, whatever its threshold.
+    /// Charges `bytes` outside headroom, for any threshold.
     pub fn take_over(&mut self, bytes: u64, memory: &mut Memory, profile: &Profile) {
         memory.shared_used += (self.main + bytes).saturating_sub(profile.reserve.max(self.main));
         self.main += bytes;
@@ -227,8 +225,8 @@ impl Account {
         memory.hold(bytes);
     }
 
-    /// Is charged what others were charged for it, `bytes` at most: in headroom, if it is over, else
-    /// of what is free of the shared pool. Answers how many.
+    /// Takes over at most `bytes` of other accounts' charges for it: in headroom if it is over, otherwise
+    /// from the free bytes of the shared pool. Returns how many.
     pub fn recharge(
         &mut self,
         bytes: u64,
@@ -257,10 +255,9 @@ impl Account {
         self.over && !profile.resumes_at(self.main.saturating_sub(bytes), u64::from(self.headroom), free)
     }
 
-    /// Raises the threshold of an account that is over to what it holds and `bytes` more, if
-    /// the shared pool has room for that: its headroom is empty then, and it is under. Answers
-    /// what it takes of the pool, and the profile that it has from now on, which resumes where
-    /// the present one does.
+    /// Raises the threshold of an account that is over to its present bytes and `bytes` more, if the shared
+    /// pool has room for that: its headroom is empty then, and it is under. Returns the bytes that it takes
+    /// of the pool, and the profile that it has from now on, which resumes where the present one does.
     pub fn enlarge(&mut self, bytes: u64, memory: &mut Memory, profile: &Profile) -> Option<(u64, Profile)> {
         let taken = u64::from(self.headroom).saturating_add(bytes);
         if memory.free() < taken {
@@ -352,9 +349,9 @@ mod tests {
         assert_eq!(memory.used, 0);
     }
 
-    /// The last byte of the memory is used, and none beyond it, whatever the headroom has room for.
+    /// The last byte of the memory is used, and none beyond it, even if the headroom has more room.
     #[test]
-    fn a_memory_holds_what_it_has() {
+    fn a_memory_holds_its_last_byte() {
         let mut memory = Memory::new(&plan::Buffer { total: 3_000, shared: 3_000 });
         let profile = profile(Limit::Static(1_000), 0, 50_000);
         let mut account = Account::default();
@@ -368,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_enlarged_by_what_the_pool_has() {
+    fn an_account_is_enlarged_by_free_bytes_of_the_pool() {
         let mut memory = Memory::new(&plan::Buffer { total: 100_000, shared: 10_000 });
         let profile = profile(Limit::Static(5_000), 1_000, 3_000);
         let mut account = Account::default();
@@ -390,8 +387,8 @@ mod tests {
     }
 
     proptest! {
-        /// N accounts that obey every XOFF at once never use more than the pool,
-        /// the reserves and one packet each; everything is given back.
+        /// N accounts that obey every XOFF at once never use more than the pool, the reserves and one packet
+        /// each; all charges are released.
         #[test]
         fn the_pool_and_one_packet_each_are_enough(
             steps in prop::collection::vec((0usize..5, 1u64..1_500, any::<bool>()), 1..400),
@@ -421,9 +418,9 @@ mod tests {
         }
     }
 
-    /// A dynamic limit is alpha times what is free, and its cap at most.
+    /// A dynamic limit is alpha times the free bytes, and its cap at most.
     #[test]
-    fn a_dynamic_limit_shares_what_is_free() {
+    fn a_dynamic_limit_shares_the_free_bytes() {
         let half = |cap| Limit::Dynamic { alpha_q16: 1 << 15, cap };
         assert_eq!(Memory::share(half(u64::MAX), 1_000), 500);
         assert_eq!(Memory::share(half(300), 1_000), 300);

@@ -1,8 +1,7 @@
-//! What happens at leaves, told to the flow control: packets that enter and leave
-//! them, and a host's queue pairs that get ready or have nothing to send.
+//! Events at leaves, reported to the flow control: packets that enter and leave them, and a host's queue
+//! pairs that get ready or have nothing to send.
 //!
-//! The entries are marked cold: that keeps them out of the way of runs that do
-//! not queue by flow.
+//! The functions are marked cold, because then they do not slow runs that do not queue by flow.
 
 use crate::core::Core;
 use crate::packet::{Kind, NONE};
@@ -12,7 +11,7 @@ use crate::switch::pull;
 use xoff_schemes::flow_control::{FlowControl, QueueEntry, Queueing, Scheme};
 
 impl Core<'_> {
-    /// What the scheme is told of a packet at `port`.
+    /// The scheme's view of a packet at `port`.
     pub fn entry(&self, port: u32, id: u32) -> QueueEntry {
         let packet = &self.packets[id];
         let ingress = (packet.account != NONE).then(|| packet.account / self.lanes as u32);
@@ -34,7 +33,7 @@ impl Core<'_> {
         }
     }
 
-    /// What the scheme is told of a queue pair.
+    /// The scheme's view of a queue pair.
     pub fn passing_flow(&self, flow: u32) -> QueueEntry {
         QueueEntry {
             port: self.hosts.senders[flow as usize].port(),
@@ -112,8 +111,7 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     take(core, flow_control, leaf)
 }
 
-/// Takes the first packet that waits in a group's leaves, in whatever order; those
-/// of its own list excepted.
+/// Takes the first packet that waits in a group's leaves, in any order, except those of its own list.
 #[cold]
 pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
     if core.egress.leaves.pulls {
@@ -123,7 +121,7 @@ pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     Some(take(core, flow_control, leaf))
 }
 
-/// Takes the first packet of a leaf, and tells the scheme.
+/// Takes the first packet of a leaf, and informs the scheme.
 fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
     let port = core.egress.leaves.get(leaf).port;
     let id = core.leaf_take(leaf);

@@ -1,4 +1,5 @@
-//! Which way a packet goes on where its route forks, and what answers tell senders that change labels.
+//! The next hop of a packet where its route forks, and the marks that ACKs report to senders that change
+//! labels.
 
 use crate::core::Core;
 use crate::packet::{Kind, Packet};
@@ -8,8 +9,8 @@ use xoff_schemes::load_balancing::drill::{self};
 use xoff_schemes::load_balancing::plb::Answer;
 
 impl Core<'_> {
-    /// A packet has come to a device where its route forks, at `entry` of the plan's
-    /// hops: it goes on by one of the ways. Answers its egress port.
+    /// A packet has reached a device where its route forks, at `entry` of the plan's hops: it continues on
+    /// one of the paths. Returns its egress port.
     #[inline(never)]
     pub fn choose(&mut self, node: u32, id: u32, entry: u32) -> u32 {
         let Some(chooser) = &mut self.chooser else { unreachable!("only such plans have choices") };
@@ -34,8 +35,8 @@ impl Core<'_> {
         self.hops[position as usize]
     }
 
-    /// The answer of a flow whose sender changes its label tells of the marks since the last one, if it can: a
-    /// NACK that names two packets has no room, and the next answer tells of them.
+    /// The ACK of a flow whose sender changes its label reports the marks since the last one, if it can: a
+    /// NACK that names two packets has no room, and the next one reports them.
     #[inline(never)]
     pub fn echo_marks(&mut self, id: u32) {
         let packet = &mut self.packets[id];
@@ -48,7 +49,7 @@ impl Core<'_> {
         packet.ahead = Packet::three_bytes(echoed);
     }
 
-    /// An answer has come to the sender of such a flow, which is not complete yet.
+    /// An ACK has reached the sender of such a flow, which is not complete yet.
     #[inline(never)]
     pub fn weigh_answer(&mut self, packet: &Packet) {
         let LoadBalancing::Plb(plan) = &self.plan.load_balancing else { return };
@@ -78,9 +79,8 @@ impl Core<'_> {
         self.relabel(flow);
     }
 
-    /// The flow gets one of its other labels, and goes over to that one's route, which
-    /// begins at the same port. The caller then kicks that port if the flow stands in no
-    /// ring.
+    /// The flow gets one of its other labels, and changes to the route of that label, which begins at the
+    /// same port. The caller then kicks that port if the flow is in no ring.
     fn relabel(&mut self, flow: u32) {
         let LoadBalancing::Plb(plan) = &self.plan.load_balancing else { return };
         let labelled = &mut self.hosts.labelled[flow as usize];

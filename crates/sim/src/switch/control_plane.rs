@@ -1,13 +1,13 @@
-//! What control planes do about deadlocks: packets get another way, ingress accounts more
-//! room. Rare, so that all is kept apart.
+//! Actions of control planes against deadlocks: packets get another path, ingress accounts more room. They
+//! are rare, so all functions are separate.
 
 use crate::core::Core;
 use crate::packet::{Kind, NONE};
 use xoff_plan::plan::Limit;
 
 impl Core<'_> {
-    /// See [`Repair::reroute`](xoff_schemes::flow_control::device::Repair::reroute). Charges stay as
-    /// they are, so that nobody upstream is told.
+    /// See [`Repair::reroute`](xoff_schemes::flow_control::device::Repair::reroute). Charges do not change,
+    /// so no upstream neighbour is informed.
     #[cold]
     pub fn give_other_ways(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
         let queue = 1 + usize::from(lane);
@@ -22,7 +22,7 @@ impl Core<'_> {
         let (mut moved, mut stayed) = (0, 0);
         for id in waiting {
             let account = self.packets[id].account;
-            // (What a host sends of its own came in by none.)
+            // (A host's own packets have no ingress.)
             let theirs = account / self.lanes as u32 == ingress;
             let Some((place, other)) = theirs.then(|| self.other_way(id)).flatten() else {
                 self.egress.append(&mut self.packets, port, queue, id);
@@ -113,7 +113,7 @@ mod tests {
         xoff_plan::load("test.toml", text.as_bytes(), &[], &read).expect("a scenario").plan
     }
 
-    /// Pauses go before what control planes say, which keeps its order; and as one frame.
+    /// Pauses go before messages of control planes, which keep their order; and as one frame.
     #[test]
     fn pauses_overtake_probes() {
         let plan = plan();
@@ -180,7 +180,7 @@ mod tests {
             assert_eq!(core.ingress.accounts[0].profile, before);
             change(&mut core, -2_000);
         }
-        // What no pool could hold is not given.
+        // More room than a pool can have is not given.
         for _ in 0..5 {
             change(&mut core, 1_000);
         }

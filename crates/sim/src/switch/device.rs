@@ -160,7 +160,7 @@ impl device::Queues for Core<'_> {
                 Ahead::End => Onward::End,
             };
         }
-        // Nobody looks behind the end.
+        // No caller reads beyond the end.
         let at = hop as usize + distance as usize;
         match self.hops.get(at) {
             Some(&port) if port < ENDS => Onward::Port(port),

@@ -1,4 +1,4 @@
-//! Ports and their queues: what waits to be sent, in which order it goes, and what marks it.
+//! Ports and their queues: waiting packets, their order, and their marking.
 
 use crate::faults::Faults;
 use crate::packet::{Arena, Kind, NONE};
@@ -24,25 +24,25 @@ pub struct Egress {
     pub rules: Vec<Rule>,
     /// By port; empty without ECN.
     marking: Vec<Stream>,
-    /// By port and lane, where marking goes with the port's rate; else empty.
+    /// By port and lane, if marking depends on the port's rate; otherwise empty.
     reds: Vec<Option<Red>>,
     /// Some lane marks packets that leave.
     pub marks_at_dequeue: bool,
-    /// Nobody is to be told when packets join and leave queues: there are no queues
-    /// by flow, no marks at dequeue, no telemetry and no blocking oracle, and the flow
-    /// control is not asked whether a packet may leave.
+    /// Whether no function is called when packets join and leave queues: there are no queues by flow, no
+    /// marks at dequeue, no telemetry and no blocking oracle, and the flow control does not decide whether a
+    /// packet may leave.
     pub plain: bool,
     /// The same while no device of this part is in a loop.
     plain_by_plan: bool,
-    /// The flow control is asked whether a packet may leave.
+    /// Whether the flow control decides if a packet may leave.
     pub asks_to_leave: bool,
     /// Queues of devices of this part that belong to loops which are being dissolved.
     pub loops: u32,
-    /// By port and lane of such a queue: what waits beside it, in its order.
+    /// By port and lane of such a queue: the packets beside it, in their order.
     pub aside: BTreeMap<(u32, u8), Vec<u32>>,
 }
 
-/// What applies to the egress queues of a lane.
+/// The settings of the egress queues of a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     pub limit: Limit,
@@ -93,7 +93,7 @@ impl Egress {
             false => Vec::new(),
         };
         let rule = |(i, lane): (usize, &xoff_plan::plan::Lane)| {
-            // Where it differs by port, the least: whoever exceeds it looks closer.
+            // If it differs by port, the least: a larger queue is then compared exactly.
             let least = reds.iter().skip(i).step_by(lanes).flatten().map(|r| r.k_min).min();
             let ecn = lane.ecn.map(|red| Red { k_min: least.unwrap_or(red.k_min), ..red });
             Rule { limit: lane.egress_limit, lossless: lane.lossless, ecn }
@@ -120,7 +120,7 @@ impl Egress {
         }
     }
 
-    /// Appends a packet to a queue of `port`. Nobody is told.
+    /// Appends a packet to a queue of `port`, without calls to others.
     #[inline(always)]
     pub fn append(&mut self, packets: &mut Arena, port: u32, queue: usize, id: u32) {
         let p = &mut self.ports[port as usize];
@@ -138,7 +138,7 @@ impl Egress {
         }
     }
 
-    /// Puts a packet ahead of all others in a queue of `port`. Nobody is told.
+    /// Puts a packet before all others in a queue of `port`, without calls to others.
     pub fn prepend(&mut self, packets: &mut Arena, port: u32, queue: usize, id: u32) {
         let q = &mut self.queues[self.ports[port as usize].first_queue as usize + queue];
         if q.head == NONE {
@@ -150,7 +150,7 @@ impl Egress {
         q.peak = q.peak.max(q.bytes);
     }
 
-    /// Takes the first packet of a queue that has one. Nobody is told.
+    /// Takes the first packet of a queue that has one, without calls to others.
     #[inline(always)]
     pub fn unlink(&mut self, packets: &Arena, port: u32, queue: usize) -> u32 {
         let p = &mut self.ports[port as usize];
@@ -183,7 +183,7 @@ impl Egress {
         }
     }
 
-    /// A queue of this part joins a loop: the flow control is asked of each packet.
+    /// A queue of this part joins a loop: the flow control decides about each packet.
     pub fn enters_loop(&mut self) {
         self.loops += 1;
         (self.plain, self.asks_to_leave) = (false, true);

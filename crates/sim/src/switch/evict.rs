@@ -9,7 +9,7 @@ use crate::switch::release::release;
 use std::cmp::Reverse;
 use xoff_schemes::flow_control::FlowControl;
 
-/// Drops what the flow control has asked for meanwhile.
+/// Drops the packets that the flow control has marked for drops meanwhile.
 #[inline]
 pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
     while let Some((ingress, egress, lane, cause)) = core.repairs.evictions.pop() {
@@ -17,8 +17,8 @@ pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
     }
 }
 
-/// See [`Repair::drop_waiting`](xoff_schemes::flow_control::device::Repair::drop_waiting). The answers of
-/// a flow's receiver are a flow of their own.
+/// See [`Repair::drop_waiting`](xoff_schemes::flow_control::device::Repair::drop_waiting). The control
+/// packets of a flow's receiver count as a flow of their own.
 #[cold]
 fn evict(
     core: &mut Core,
@@ -64,8 +64,8 @@ fn evict(
 }
 
 impl Core<'_> {
-    /// Takes the packet behind `before` out of a queue of `port`, the first one if that is
-    /// [`NONE`]. It does not leave by the port.
+    /// Takes the packet after `before` out of a queue of `port`, the first one if that is [`NONE`]. It does
+    /// not leave by the port.
     pub fn unlink_behind(&mut self, port: u32, queue: usize, before: u32) {
         let p = &mut self.egress.ports[port as usize];
         let q = &mut self.egress.queues[p.first_queue as usize + queue];

@@ -1,4 +1,4 @@
-//! What happens when links fail and recover, and when routes change.
+//! Failures and recoveries of links, and changes of routes.
 
 use crate::core::Core;
 use crate::faults::ROUTES;
@@ -23,9 +23,8 @@ impl Core<'_> {
             && self.faults.line(port).down
     }
 
-    /// Whether the packet that `port`, whose link has faults, begins to send and
-    /// whose last bit is due at `arrival` is lost on its way. It then arrives
-    /// where the plan's hops say why.
+    /// Whether the packet that `port`, whose link has faults, begins to send and whose last bit is due at
+    /// `arrival` is lost in flight. It then arrives where the plan's hops have the reason.
     #[cold]
     pub fn loses(&mut self, port: u32, id: u32, arrival: Time) -> bool {
         let now = self.now;
@@ -57,7 +56,7 @@ impl Core<'_> {
         spans.get(next).is_some_and(|span| span.0 <= self.now)
     }
 
-    /// Posts what the plan has in store.
+    /// Posts the plan's events.
     pub fn post_faults(&mut self) {
         for down in &self.plan.faults.down {
             if !self.owns(self.plan.topology.ports[down.port as usize].node) {
@@ -86,7 +85,7 @@ pub fn happens(core: &mut Core, flow_control: &mut FlowControl, element: u32, da
     }
 }
 
-/// The link of `port` fails: its pauses end, and what waits for it is lost.
+/// The link of `port` fails: its pauses end, and packets that wait for it are lost.
 fn fails(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     core.faults.line_mut(port).down = true;
     for lane in 0..core.lanes {
@@ -114,8 +113,8 @@ fn recovers(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     core.post_decision(port);
 }
 
-/// Drops everything that waits for the link of `port`, which is down. A host's
-/// own flows keep what they have not sent.
+/// Drops all packets that wait for the link of `port`, which is down. A host's own flows keep their unsent
+/// packets.
 #[cold]
 pub fn purge(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     let first = core.egress.ports[port as usize].first_queue as usize;
@@ -128,7 +127,7 @@ pub fn purge(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     }
 }
 
-/// Drops what waits in a forwarding queue of `port`, or in its leaves.
+/// Drops the packets in a forwarding queue of `port`, or in its leaves.
 #[cold]
 pub fn empty(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize, reason: DropReason) {
     let at = core.egress.ports[port as usize].first_queue as usize + queue;
@@ -156,7 +155,7 @@ fn waiting(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: us
     next
 }
 
-/// Routes change: flows go over to their new ones, and so do packets under way.
+/// Routes change: flows change to their new ones, and so do packets in flight.
 fn reroute(core: &mut Core, flow_control: &mut FlowControl, change: usize) {
     let plan = core.plan;
     let table = &plan.faults.tables[plan.faults.reroutes[change].table as usize];
@@ -191,8 +190,8 @@ fn reroute(core: &mut Core, flow_control: &mut FlowControl, change: usize) {
 #[derive(Default)]
 struct Rings {
     walked: BTreeSet<usize>,
-    /// By flow: who stands before it in its ring, if that was walked. Who has joined
-    /// since then stands behind all of these, and does not leave again.
+    /// By flow: its predecessor in its ring, if the ring was walked. Flows that have joined since then come
+    /// after all of these, and do not leave again.
     before: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Accounts of what came in through each port, and the memories that hold it.
+//! Accounts of the bytes that came in through each port, and the memories that hold them.
 
 use crate::switch::buffer::{Account, Memory, Profile};
 use crate::switch::causes::Causes;
@@ -17,10 +17,10 @@ pub struct Ingress {
     pub received: Vec<u64>,
     /// Which ingress queues wait for which egress queues, if the flow control wants to know.
     pub causes: Causes,
-    /// The flow control is told what is stored and freed: of every packet, or while a device of this part
-    /// is in a loop.
+    /// Whether the flow control is called for stored and freed packets: for every packet, or while a device
+    /// of this part is in a loop.
     pub reports_storage: bool,
-    /// It is asked about charges; then it is told of storage, too.
+    /// Whether it is called about charges; then it is called about storage, too.
     pub follows_charges: bool,
 }
 
@@ -58,7 +58,7 @@ impl Ingress {
         u64::from((size + self.cell_mask) & !self.cell_mask)
     }
 
-    /// Gives back `bytes` of what an account of `port` was charged. Nobody is told what it crosses.
+    /// Releases `bytes` of an account's charge at `port`, without a call about crossed thresholds.
     #[inline(always)]
     pub fn release(&mut self, plan: &Plan, port: u32, account: u32, bytes: u64) -> Option<Crossing> {
         let a = &mut self.accounts[account as usize];
@@ -83,7 +83,7 @@ impl Ingress {
         shared
     }
 
-    /// Charges an account what others were charged for it, `bytes` at most: see [`Account::recharge`].
+    /// Moves at most `bytes` of other accounts' charges for it to an account: see [`Account::recharge`].
     pub fn recharge(&mut self, account: usize, bytes: u64) -> (u64, Option<Crossing>) {
         let a = &mut self.accounts[account];
         let profile = &self.profiles[usize::from(a.profile)];

@@ -1,14 +1,12 @@
 //! Leaves: the queues that a flow control puts in the place of a lane's one.
 //!
-//! Where a scheme queues by flow, each (port, queue) of [`crate::switch::port`] becomes a
-//! *group* of leaves. The scheduler outside sees the group as one queue, which is
-//! ready while a leaf may send; inside, the leaves that hold something and are
-//! not paused stand in a ring, served by deficit round robin. An empty or paused
-//! leaf stands in no ring and costs nothing. A leaf's list is a [`Queue`] behind
-//! those of the ports; its state besides is here. The group's own queue keeps
-//! the totals of the group, and ACKs that are not queued by flow: they go first
-//! and are never paused. Where queues are pulled it is the output queue, queue 0 of
-//! the scheme, and takes its turn as leaves do: see [`crate::switch::pull`].
+//! Where a scheme queues by flow, each (port, queue) of [`crate::switch::port`] becomes a *group* of leaves.
+//! The scheduler outside sees the group as one queue, which is ready while a leaf may send; inside, the
+//! leaves that are not empty and not paused are in a ring, served by deficit round robin. An empty or paused
+//! leaf is in no ring and costs nothing. A leaf's list is a [`Queue`] after those of the ports; its state
+//! besides is here. The group's own queue keeps the totals of the group, and ACKs that are not queued by
+//! flow: they go first and are never paused. Where queues are pulled it is the output queue, queue 0 of the
+//! scheme, and takes its turn as leaves do: see [`crate::switch::pull`].
 //!
 //! Leaves belong to the device of their port. Nothing here is touched, or takes
 //! room, under a scheme that does not queue by flow.
@@ -42,7 +40,7 @@ pub struct Leaf {
 /// The ring of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring {
-    /// Whose turn it is among leaves.
+    /// The next leaf to serve.
     head: u32,
     active: u32,
     /// Where queues are pulled: bytes in the lists of leaves, in the ring or not.
@@ -55,7 +53,7 @@ pub struct Ring {
     own_turn: bool,
 }
 
-/// Who is to send of a group whose queues are pulled.
+/// The next sender of a group whose queues are pulled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The group's own list.
@@ -85,12 +83,12 @@ pub struct Leaves {
     pub by_flow: ByFlow,
 }
 
-/// What has just happened at a host and the scheme has not been told yet.
+/// The last event at a host, which was not reported to the scheme yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostEvent {
     None,
     Flow(u32),
-    /// A packet that answers another.
+    /// A control packet that replies to another packet.
     Answer(u32),
     /// A queue pair that has left its leaf: all of it is acknowledged.
     Gone(u32),
@@ -168,8 +166,8 @@ impl Leaves {
         !self.rings.is_empty()
     }
 
-    /// Whether ACKs do not wait as data do. Where queues are pulled they stand in leaf 0
-    /// then, which no data joins, and go first.
+    /// Whether ACKs do not wait as data does. Where queues are pulled they are then in leaf 0, which no data
+    /// joins, and go first.
     #[inline]
     pub fn apart(&self) -> bool {
         !matches!(self.queueing, Queueing::Numbered { acks: true, .. })
@@ -205,26 +203,26 @@ impl Leaves {
         self.of_flow[flow as usize]
     }
 
-    /// The list that queue pair `flow` stands in.
+    /// The list of queue pair `flow`.
     pub fn list_of(&self, flow: u32) -> usize {
         self.list(self.of_flow(flow))
     }
 
-    /// Queue pair `flow`, which stands in no ring, belongs to `leaf` from now on.
+    /// Queue pair `flow`, which is in no ring, belongs to `leaf` from now on.
     pub fn assign(&mut self, flow: u32, leaf: u32) {
         self.of_flow[flow as usize] = leaf;
     }
 
-    /// Queue pair `flow`, which stands in no ring, sends through `port` from now
-    /// on. (Numbered queues are chosen anew each time that it joins one.)
+    /// Queue pair `flow`, which is in no ring, sends through `port` from now on. (Numbered queues are chosen
+    /// anew each time that it joins one.)
     pub fn move_flow(&mut self, flow: u32, port: u32) {
         if self.queueing == Queueing::PerFlow {
             self.assign(flow, self.by_flow.own(flow, port));
         }
     }
 
-    /// Under [`Queueing::PerFlow`]: the leaf of packets of `flow` that stand at `hop` of
-    /// the plan's hops, which is at `port`.
+    /// Under [`Queueing::PerFlow`]: the leaf of packets of `flow` at `hop` of the plan's hops, which is at
+    /// `port`.
     pub fn of_packet(&self, flow: u32, port: u32, hop: u32) -> u32 {
         match self.by_flow.leaf_at.get(hop as usize) {
             Some(&leaf) => leaf,
@@ -279,8 +277,8 @@ impl Leaves {
         }
     }
 
-    /// Puts a leaf that holds something behind the others of its ring. Answers
-    /// the port and the bit of the queue that is ready now.
+    /// Puts a leaf that is not empty at the end of its ring. Returns the port and the bit of the queue that
+    /// is ready now.
     pub fn link(&mut self, leaf: u32) -> (u32, u64) {
         let quantum = self.quantum;
         let (port, queue) = (self.leaves[leaf as usize].port, self.leaves[leaf as usize].queue);
@@ -301,7 +299,7 @@ impl Leaves {
         (port, 1 << queue)
     }
 
-    /// Takes a leaf out of its ring. Answers whether that is empty now.
+    /// Takes a leaf out of its ring. Returns whether that is empty now.
     pub fn unlink(&mut self, leaf: u32) -> bool {
         let l = &mut self.leaves[leaf as usize];
         l.in_ring = false;
@@ -320,9 +318,9 @@ impl Leaves {
         ring.active == 0
     }
 
-    /// Who is to send of a group that has a leaf in its ring. The first packets are of
-    /// these sizes: `own` of the group's own list, if it has any, and what `size` tells of a
-    /// list. The own list has a turn whenever each leaf has had one.
+    /// The next sender of a group that has a leaf in its ring. The first packets have these sizes: `own` for
+    /// the group's own list, if it has any, and `size` for a list. The own list has a turn after each round
+    /// of the leaves.
     pub fn turn(
         &mut self,
         port: u32,
@@ -347,7 +345,7 @@ impl Leaves {
                 (ring.own_turn, ring.turns) = (false, 0);
             }
             let leaf = ring.head;
-            // What a leaf sends is the own list's first packet, if there is any.
+            // A leaf sends the own list's first packet, if there is any.
             let size = own.unwrap_or_else(|| size(&queues[self.first + leaf as usize]));
             let l = &mut self.leaves[leaf as usize];
             if l.deficit >= size {
@@ -361,8 +359,8 @@ impl Leaves {
         }
     }
 
-    /// The leaf to serve in a ring that is not empty, and the size of its first
-    /// packet, which `size` tells. Asking again changes nothing.
+    /// The leaf to serve in a ring that is not empty, and the size of its first packet, from `size`. A
+    /// repeated call changes nothing.
     #[cold]
     #[inline(never)]
     pub fn settle(
@@ -413,8 +411,8 @@ struct Place {
 pub struct ByFlow {
     /// By leaf, in order.
     places: Vec<Place>,
-    /// By position in the plan's hops: the leaf of packets that wait there. Empty where
-    /// flows share positions, for devices choose the way of each packet.
+    /// By position in the plan's hops: the leaf of packets that wait there. Empty if flows share positions,
+    /// because devices choose the path of each packet.
     leaf_at: Vec<u32>,
 }
 
@@ -424,8 +422,8 @@ impl ByFlow {
             return Self::of_choices(plan);
         }
         let mut by_flow = Self { places: Vec::new(), leaf_at: vec![NONE; plan.hops.len()] };
-        // First the flow of each position. A route begins with a queue pair; the way
-        // on of packets under way, with the port that they wait at.
+        // First the flow of each position. A route begins with a queue pair; the further path of packets in
+        // flight, with the port where they wait.
         for (flow, f) in plan.flows.iter().enumerate() {
             by_flow.begin(plan, flow as u32, f.path);
             for other in plan.other_routes(flow as u32) {
@@ -437,7 +435,7 @@ impl ByFlow {
                 by_flow.begin(plan, route.flow, route.path);
             }
             for &(old, new) in &table.positions {
-                // What ACKs stand at has no flow here, and no leaf.
+                // Positions of ACKs have no flow here, and no leaf.
                 let flow = by_flow.leaf_at[old as usize];
                 if flow != NONE {
                     by_flow.go_on(plan, flow, new);
@@ -456,8 +454,8 @@ impl ByFlow {
         by_flow
     }
 
-    /// The leaves where devices choose the way of each packet: one at each port of all
-    /// ways, those of packets that are under way when routes change included.
+    /// The leaves if devices choose the path of each packet: one at each port of all paths, including those
+    /// of packets in flight when routes change.
     fn of_choices(plan: &Plan) -> Self {
         let mut by_flow = Self::default();
         let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -476,8 +474,8 @@ impl ByFlow {
                 if !seen.insert(at) {
                     continue;
                 }
-                // A new position is at the port of the old one, which has a leaf already,
-                // or is where the queue pair stands and no packet waits.
+                // A new position is at the port of the old one, which has a leaf already, or is that of the
+                // queue pair, where no packet waits.
                 next.extend(moves.get(&at).into_iter().flatten());
                 let entry = plan.hops[at as usize + 1];
                 let following = at + 1;
@@ -504,9 +502,8 @@ impl ByFlow {
         }
     }
 
-    /// Packets of `flow` may go over to `start`. That position is at the port of the
-    /// old one, which has a leaf already, or is where the queue pair stands and no
-    /// packet waits.
+    /// Packets of `flow` may change to `start`. That position is at the port of the old one, which has a leaf
+    /// already, or is that of the queue pair, where no packet waits.
     fn go_on(&mut self, plan: &Plan, flow: u32, start: u32) {
         debug_assert!([NONE, flow].contains(&self.leaf_at[start as usize]), "flows share no positions");
         if std::mem::replace(&mut self.leaf_at[start as usize], flow) == NONE {
@@ -514,7 +511,7 @@ impl ByFlow {
         }
     }
 
-    /// Packets of `flow` may wait at `at` and behind.
+    /// Packets of `flow` may wait at `at` and later positions.
     fn walk(&mut self, plan: &Plan, flow: u32, mut at: u32) {
         loop {
             let port = plan.hops[at as usize];
@@ -522,7 +519,7 @@ impl ByFlow {
                 return;
             }
             self.places.push(Place { flow, port, own: false });
-            // What is known is known to its end, but for a queue pair's own place.
+            // A known position is known to its end, except for a queue pair's own place.
             if std::mem::replace(&mut self.leaf_at[at as usize], flow) != NONE {
                 return;
             }
@@ -556,7 +553,7 @@ pub fn number_of(target: Target) -> u32 {
 mod tests {
     use super::*;
 
-    /// Three leaves of one group, 1,000 B a turn; the size of a leaf's first packet stands in its list's `head`.
+    /// Three leaves of one group, 1,000 B a turn; a leaf's list has the size of its first packet in `head`.
     fn three() -> (Leaves, Vec<Queue>) {
         let leaf = Leaf {
             next: NONE,
@@ -606,7 +603,7 @@ mod tests {
         assert_eq!(served, [1, 2, 0, 1, 2, 0]);
     }
 
-    /// A leaf keeps its turn while its bytes last, and takes what is left into its next one.
+    /// A leaf keeps its turn while its bytes last, and takes the rest into its next one.
     #[test]
     fn a_busy_leaf_keeps_its_deficit() {
         let (mut leaves, mut queues) = three();

@@ -28,7 +28,7 @@ impl Core<'_> {
         }
     }
 
-    /// A leaf stands no longer in its ring, if it did.
+    /// Removes a leaf from its ring, if it was in it.
     fn leaf_stops(&mut self, leaf: u32) {
         let &Leaf { port, queue, in_ring, .. } = self.egress.leaves.get(leaf);
         if in_ring && self.egress.leaves.unlink(leaf) {

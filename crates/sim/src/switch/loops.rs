@@ -21,7 +21,7 @@ impl device::Loops for Core<'_> {
         self.resume(port, lane);
         self.egress.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
         self.ingress.reports_storage = true;
-        // A host's own answers have no room in the loop that they leave and could come back to.
+        // A host's own control packets have no room in the loop that they leave and could return to.
         let queue = 1 + usize::from(lane);
         let list = &mut self.egress.queues[self.egress.ports[port as usize].first_queue as usize + queue];
         let mut next = std::mem::replace(&mut list.head, NONE);
@@ -51,7 +51,7 @@ impl device::Loops for Core<'_> {
     }
 
     fn leave_loop(&mut self, port: u32, lane: u8) {
-        // Barriers that wait there have nobody left to go to.
+        // Barriers that wait there have no destination left.
         let queue = 1 + usize::from(lane);
         let first = self.egress.ports[port as usize].first_queue as usize;
         let (mut before, mut at) = (NONE, self.egress.queues[first + queue].head);

@@ -1,6 +1,6 @@
-//! Queues that discard what comes for them, or that send what the peer has not agreed to:
-//! states that a flow control sets ([`Mode`]). Rare, so that all is kept apart, and the wire of such a port
-//! says that there is something to look up.
+//! Queues that discard arriving packets, or that send without the peer's permission: states that a flow
+//! control sets ([`Mode`]). They are rare, so all functions are separate, and the wire of such a port marks
+//! the special case.
 
 use crate::core::Core;
 use crate::outcome::DropReason;
@@ -15,7 +15,7 @@ use xoff_schemes::flow_control::{FlowControl, Mode};
 pub struct Modes {
     /// By port and lane.
     lanes: BTreeMap<(u32, u8), Mode>,
-    /// What the ports of these, and tapped ones, send over.
+    /// The wires of these ports, and of tapped ones.
     wires: BTreeMap<u32, Wire>,
     /// Queues that are to be emptied, once the flow control has returned.
     to_empty: Vec<(u32, u8, &'static Cause)>,
@@ -27,7 +27,7 @@ impl Core<'_> {
         self.repairs.modes.lanes.get(&(port, lane)).copied().unwrap_or(Mode::Obey)
     }
 
-    /// What `port` sends over, whatever its queues do.
+    /// The wire of `port`, independent of its queues.
     pub fn wire_of(&self, port: u32) -> Wire {
         match self.egress.ports[port as usize].wire {
             Wire::Special => self.repairs.modes.wires[&port],

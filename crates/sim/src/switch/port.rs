@@ -1,10 +1,9 @@
 //! Ports: the egress queues of a link direction, their scheduler and serialiser.
 //!
-//! Queue 0 of a port holds control frames; queue `1 + lane` what is forwarded on
-//! that lane (and a host's own ACKs); on a host's port queue `1 + lanes + lane`
-//! stands for the host's own queue pairs, which make their packets when served.
-//! Control frames come first, then the tiers strictly, and within a tier
-//! deficit round robin.
+//! Queue 0 of a port holds control frames; queue `1 + lane` forwarded packets of that lane (and a host's own
+//! ACKs); on a host's port queue `1 + lanes + lane` represents the host's own queue pairs, which make their
+//! packets when served. Control frames come first, then the tiers strictly, and within a tier deficit round
+//! robin.
 
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_schemes::flow_control::RelayOrder;
@@ -35,11 +34,11 @@ pub struct Port {
     byte_time: u16,
     /// A transmission decision is pending, at `free_at` or now.
     pub pending: bool,
-    /// What it sends over.
+    /// The wire of the port.
     pub wire: Wire,
 }
 
-/// What a port sends over. From [`Wire::Faulty`] on there is more to look up.
+/// The kind of a wire. From [`Wire::Faulty`] on, sending needs further checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Wire {
@@ -50,7 +49,7 @@ pub enum Wire {
     Away,
     /// A link, to wherever, that fails, loses or corrupts: see [`crate::faults`].
     Faulty,
-    /// Whatever it is: a queue of the port does not simply obey, or it is tapped. See
+    /// Any of these: a queue of the port does not simply obey, or the port is tapped. See
     /// [`crate::switch::modes`] and [`crate::tap`].
     Special,
 }
@@ -81,7 +80,7 @@ impl Port {
         self.ready & !self.paused
     }
 
-    /// Serialisation time of `size` bytes; `rate` is asked where it has no whole byte time.
+    /// Serialisation time of `size` bytes; `rate` is used if it has no whole byte time.
     #[inline]
     pub fn wire_time(&self, size: u32, rate: impl FnOnce() -> u64) -> Time {
         if self.byte_time != 0 {
@@ -129,14 +128,14 @@ pub struct Discipline {
 pub struct Rounds(Vec<u32>);
 
 impl Discipline {
-    /// From each lane's (tier, quantum), ordered by tier; `relay` says when a host
-    /// serves what it relays.
+    /// From each lane's (tier, quantum), ordered by tier; `relay` is the order in which a host serves relayed
+    /// packets.
     pub fn new(lanes: &[(u8, u32)], relay: RelayOrder) -> Self {
         let n = lanes.len();
         assert!(2 * n < MAX_QUEUES, "{n} lanes");
         let mut tiers: Vec<u64> = Vec::new();
         let mut quanta = vec![0; 1 + 2 * n];
-        // Whose turn a tier's forwarded packets are in, and its queue pairs.
+        // The turns of a tier's forwarded packets, and of its queue pairs.
         let (forwarded, own) = match relay {
             RelayOrder::Turns => (0, 0),
             RelayOrder::First => (0, 1),
@@ -165,8 +164,8 @@ impl Discipline {
         Rounds(vec![0; ports * self.words()])
     }
 
-    /// The queue of `port` to serve among `eligible` ones (not empty);
-    /// `head_size` tells the size of a queue's first packet.
+    /// The queue of `port` to serve among `eligible` ones (not empty); `head_size` returns the size of a
+    /// queue's first packet.
     #[inline]
     pub fn select(
         &self,
@@ -273,7 +272,7 @@ mod tests {
 
     /// Two lanes, the first one strictly before the second.
     #[test]
-    fn relayed_packets_come_before_or_behind_the_hosts_own() {
+    fn relayed_packets_come_before_or_after_the_hosts_own() {
         let lanes = [(0, 1_000), (1, 1_000)];
         for (relay, winner) in [(RelayOrder::First, 2), (RelayOrder::Last, 4)] {
             let discipline = Discipline::new(&lanes, relay);

@@ -1,8 +1,7 @@
-//! Queues that are pulled: a packet joins an isolation queue, a leaf, and when
-//! its turn comes there it goes on to a further one, or behind the packets of queue 0,
-//! the group's own list, whose first one is sent in its place. A turn that leads into a
-//! paused queue sends nothing and takes no time on the wire. A host's queue pairs move
-//! alike, until they stand in the queue that is theirs by what is paused now.
+//! Queues that are pulled: a packet joins an isolation queue, a leaf, and when its turn comes there it moves
+//! to a further one, or after the packets of queue 0, the group's own list, whose first one is sent in its
+//! place. A turn that leads into a paused queue sends nothing and takes no time on the wire. A host's queue
+//! pairs move alike, until they are in their queue by the present pauses.
 
 use crate::core::Core;
 use crate::packet::{Kind, NONE};
@@ -18,12 +17,12 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     packet.set_upstream(0);
     let lane = packet.lane;
     if !waits(core, id) {
-        // ACKs that go apart stand where the output queue would be a leaf.
+        // ACKs that do not wait as data does are in leaf 0, which has the number of the output queue.
         return core.leaf_append(core.egress.leaves.numbered(port, lane, 0), id);
     }
     let quiet = pulled(flow_control).quiet_up_to(port, lane);
     if quiet > 0 {
-        // It can only join the output queue, and nobody cares while that is short.
+        // It can only join the output queue, and its length does not matter while it is short.
         let queue = 1 + usize::from(lane);
         core.enqueue(port, queue, id);
         let all = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].bytes;
@@ -52,7 +51,7 @@ fn join(core: &mut Core, flow_control: &mut FlowControl, id: u32, entry: &mut Qu
     notify(core, flow_control, entry);
 }
 
-/// Tells the scheme that a packet has joined its queue.
+/// Informs the scheme that a packet has joined its queue.
 fn notify(core: &mut Core, flow_control: &mut FlowControl, entry: &mut QueueEntry) {
     entry.queued = core.pulled_bytes(entry.port, entry.lane, entry.queue);
     if let Some(oracle) = &mut core.blocking {
@@ -88,7 +87,7 @@ fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
     id
 }
 
-/// Tells the scheme that a packet has left a queue.
+/// Informs the scheme that a packet has left a queue.
 fn left(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, number: u16) {
     let mut entry = core.entry(port, id);
     entry.queue = number;
@@ -96,7 +95,7 @@ fn left(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, num
     flow_control.left(core, &mut entry);
 }
 
-/// Takes the first packet that waits in a group, in whatever order of its queues.
+/// Takes the first packet that waits in a group, in any order of its queues.
 #[cold]
 pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
     if core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head != NONE {
@@ -124,7 +123,7 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     serve_in_turn(core, flow_control, port, queue)
 }
 
-/// The same, where leaves stand in the ring.
+/// The same, if leaves are in the ring.
 fn serve_in_turn(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
     let lane = (queue - 1) as u8;
     let apart = core.egress.leaves.numbered(port, lane, 0);
@@ -173,13 +172,13 @@ fn push(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize
         entry.passed = core.packets[id].upstream();
         entry.queue = flow_control.onward(core, &mut entry);
         core.moved(leaf, id);
-        // To the output queue like what arrives: it may be congested by this.
+        // To the output queue, like an arriving packet: it may become congested.
         join(core, flow_control, id, &mut entry);
     }
 }
 
-/// It is the turn of an isolation queue: its first packet goes on, and so does what it
-/// pushes ahead. Answers the packet to send, or [`NONE`].
+/// It is the turn of an isolation queue: its first packet moves, and so does the packet that it replaces.
+/// Returns the packet to send, or [`NONE`].
 fn pull(core: &mut Core, flow_control: &mut FlowControl, mut leaf: u32, lane: u8) -> u32 {
     let &Leaf { port, queue, .. } = core.egress.leaves.get(leaf);
     let queue = usize::from(queue);

@@ -1,9 +1,9 @@
-//! A packet leaves its device: what it was charged is given back.
+//! A packet leaves its device: its charge is released.
 
 use crate::core::Core;
 use xoff_schemes::flow_control::{Crossing, FlowControl, Scheme};
 
-/// Gives back what a packet of `size` bytes, which waited at `egress`, was charged.
+/// Releases the charge of a packet of `size` bytes, which waited at `egress`.
 #[inline(always)]
 pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, size: u32) {
     if let Some(oracle) = &mut core.blocking {
@@ -21,7 +21,7 @@ pub fn release(core: &mut Core, flow_control: &mut FlowControl, account: u32, eg
     }
 }
 
-/// The same where the flow control is told.
+/// The same, with calls to the flow control.
 #[cold]
 fn frees(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, charge: u64) {
     let lanes = core.lanes as u32;

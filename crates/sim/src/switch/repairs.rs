@@ -1,10 +1,10 @@
-//! What schemes have asked of a device to end deadlocks or storms, as data.
+//! The requests of schemes to a device against deadlocks or storms, as data.
 
 use crate::switch::modes::Modes;
 use std::collections::BTreeMap;
 use xoff_outcome::report::Cause;
 
-/// What schemes have asked for, to end deadlocks or storms.
+/// The requests of schemes, to end deadlocks or storms.
 #[derive(Default)]
 pub struct Repairs {
     /// Queues that do not simply obey.

@@ -6,8 +6,8 @@ use crate::switch::port::Wire;
 use xoff_schemes::congestion_control::hpcc::Hop;
 
 impl Core<'_> {
-    /// A packet was taken from `queue` of `port`: if the port's device forwards it,
-    /// it tells of the link; if it is a new one of the host, it has met no device yet.
+    /// A packet was taken from `queue` of `port`: if the port's device forwards it, it gets a record of the
+    /// link; if it is a new one of the host, it has crossed no device yet.
     #[inline(never)]
     pub fn add_telemetry(&mut self, port: u32, queue: usize, id: u32) {
         if queue > self.lanes {

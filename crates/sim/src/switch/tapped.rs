@@ -1,4 +1,4 @@
-//! What a tapped port sends and its peer receives.
+//! The packets and frames that a tapped port sends and its peer receives.
 
 use crate::core::Core;
 use crate::faults;
@@ -11,8 +11,8 @@ use xoff_kernel::time::Time;
 use xoff_schemes::transport::TransportKind;
 
 impl Core<'_> {
-    /// Notes a packet that `port` begins to send; its last bit is due at `arrival`, if it is not
-    /// `lost` on its way.
+    /// Records a packet that `port` begins to send; its last bit is due at `arrival`, if it is not `lost` in
+    /// flight.
     #[cold]
     pub fn tap(&mut self, port: u32, id: u32, arrival: Time, lost: bool) {
         let peer = self.egress.ports[port as usize].peer;

@@ -1,9 +1,8 @@
-//! In-band telemetry: what devices tell of their links, in the packets that pass.
-//! It lies beside the packets, by their slots, and is empty unless the congestion
-//! control wants it.
+//! In-band telemetry: the records of devices about their links, in the packets that pass. It is stored beside
+//! the packets, by their slots, and is empty unless the congestion control uses it.
 //!
-//! A record is added where a packet is taken out of an egress queue; an answer takes
-//! over the slot, and so the records, of the packet that it answers.
+//! A record is added when a packet is taken out of an egress queue. An ACK takes over the slot of its data
+//! packet, and so the records.
 
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::CongestionControlParams;
@@ -41,7 +40,7 @@ impl Parcel {
 }
 
 impl Telemetry {
-    /// What a plan wants.
+    /// The telemetry of a plan.
     pub fn new(plan: &Plan) -> Self {
         let most = match &plan.congestion_control {
             CongestionControlParams::Hpcc(params) => usize::from(params.hops),
@@ -76,7 +75,7 @@ impl Telemetry {
         *count += 1;
     }
 
-    /// The records of a packet, in the order of its way; `None` if it had no room for all.
+    /// The records of a packet, in the order of its path; `None` if it had no room for all.
     pub fn of(&self, id: u32) -> Option<&[Hop]> {
         let count = self.counts[id as usize];
         let first = id as usize * self.most;

@@ -1,4 +1,4 @@
-//! The wire of a port is free: which packet goes, and over what.
+//! The wire of a port is free: the choice of the packet, and its transmission.
 
 use crate::core::Core;
 use crate::kind;
@@ -102,15 +102,15 @@ pub fn transmit(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     }
 }
 
-/// What was ready at `port` has moved into queues that are paused, or may not leave.
-/// There may be more, and frames that were sent meanwhile.
+/// The ready packets at `port` have moved into paused queues, or may not leave. There may be more packets,
+/// and new frames.
 #[cold]
 fn nothing_to_send(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     core.egress.ports[port as usize].pending = false;
     transmit(core, flow_control, port);
 }
 
-/// Takes the next packet of a queue of `port` where somebody is to be told of it.
+/// Takes the next packet of a queue of `port` if a function must be called about it.
 #[inline(never)]
 fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
     if core.egress.loops > 0 && queue > 0 && !passes_barrier(core, flow_control, port, queue) {
@@ -120,7 +120,7 @@ fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usiz
         return NONE;
     }
     let id = if core.egress.leaves.used() && queue > 0 {
-        // Whatever the scheme sends meanwhile waits for what is being chosen.
+        // Frames that the scheme sends meanwhile wait for the present choice.
         core.egress.ports[port as usize].pending = true;
         match core.egress.leaves.pulls {
             true => pull::serve(core, flow_control, port, queue),
@@ -140,7 +140,7 @@ fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usiz
     if core.telemetry.used() && queue > 0 {
         core.add_telemetry(port, queue, id);
     }
-    // Behind that: it may have grown the packet.
+    // After that: it may have made the packet longer.
     if core.blocking.as_ref().is_some_and(|oracle| oracle.critical.is_some()) {
         core.departs(port, queue, id);
     }
@@ -154,11 +154,11 @@ fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     let head = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
     let (lane, size) = match queue > core.lanes {
         true => (queue - 1 - core.lanes, core.hosts.senders[head as usize].next_size()),
-        // A barrier has been asked already.
+        // The barrier was checked already.
         false if core.packets[head].kind == Kind::Control => return true,
         false => (queue - 1, core.packets[head].size),
     };
-    // Whatever the scheme sends meanwhile waits for what is being chosen.
+    // Frames that the scheme sends meanwhile wait for the present choice.
     core.egress.ports[port as usize].pending = true;
     let may = flow_control.may_leave(core, port, lane as u8, size);
     debug_assert!(
@@ -168,14 +168,14 @@ fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     may
 }
 
-/// Whether what comes first in a queue of `port` is a barrier that ends here: then it is gone.
+/// Whether the first packet of a queue of `port` is a barrier that ends here: then it is removed.
 #[cold]
 fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
     let head = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
     if queue > core.lanes || head == NONE || core.packets[head].kind != Kind::Control {
         return true;
     }
-    // Whatever the scheme sends meanwhile waits for what is being chosen.
+    // Frames that the scheme sends meanwhile wait for the present choice.
     core.egress.ports[port as usize].pending = true;
     let frame = core.frame_of(head);
     let goes = flow_control.barrier_leaves(core, port, &frame);

@@ -23,9 +23,8 @@ pub fn plan_with(text: &str, overrides: &[(&str, &str)]) -> Plan {
     }
 }
 
-/// Runs a plan; whatever it is, packets are conserved (the run itself asserts
-/// that), flows that completed got every byte through, and with flow control
-/// nothing is dropped for want of room.
+/// Runs any plan: packets are conserved (the run itself asserts that), completed flows have delivered every
+/// byte, and with flow control no packet is dropped for lack of buffer.
 pub fn run(plan: &Plan) -> Outcome {
     let outcome = xoff_sim::run(plan, &mut |_| true);
     let c = outcome.counters;
@@ -56,7 +55,7 @@ pub fn run(plan: &Plan) -> Outcome {
     outcome
 }
 
-/// A run as schemes look at it who say what they did.
+/// A run in the form in which schemes report about it.
 pub fn ran<'a>(plan: &'a Plan, outcome: &'a Outcome) -> Ran<'a> {
     let (largest, loses_frames) = (plan.packet.largest(), !plan.faults.losses.is_empty());
     Ran { topology: &plan.topology, priorities: &[0], largest, loses_frames, outcome }
@@ -73,7 +72,7 @@ pub fn pausing(plan: &Plan, deadlock: &Deadlock) -> Vec<u32> {
     deadlock.cycle.iter().map(|held| plan.topology.ports[held.port as usize].peer).collect()
 }
 
-/// Under ITSY: the triggers in the loop of a deadlock that stood when it closed.
+/// Under ITSY: the triggers in the loop of a deadlock at the time when it closed.
 pub fn standing(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Vec<Trigger> {
     let loops = pausing(plan, deadlock);
     let stood = |t: &&Trigger| t.from <= deadlock.closed && t.until.is_none_or(|u| u > deadlock.closed);

@@ -69,7 +69,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn a_table_answers_as_a_map_does() {
+    fn a_table_returns_the_values_of_a_map() {
         let (mut table, mut map) = (Table::default(), BTreeMap::new());
         for i in 0..5_000u64 {
             let flow = (mix(i) % 700) as u32;

@@ -158,7 +158,7 @@ fn own_flows_have_queues_of_their_own_numbers() {
 
 /// After a link failure the neighbour receives the present state.
 #[test]
-fn a_recovered_neighbour_hears_of_the_counters_of_now() {
+fn a_recovered_neighbour_receives_the_present_pauses() {
     let (mut bfc, mut device) = bfc(32, |p| p.pause_time = 1_000_000);
     let mut a = enter(&mut bfc, &mut device, 0, 5, 30_000);
     let mut b = enter(&mut bfc, &mut device, 1, 6, 30_000);

@@ -127,7 +127,7 @@ mod tests {
 
     /// It limits its sender unless it grants the whole slot.
     #[test]
-    fn a_grant_of_a_whole_slot_limits_nobody() {
+    fn a_grant_of_a_whole_slot_is_no_limit() {
         for whole in [true, false] {
             let frame = FeedbackFrame { enabled: 0b1000, whole, total: 0, each: [0; 8] };
             assert_eq!(frame.effect(), Effect::Credit { priorities: 0b1000, limited: Some(!whole) });

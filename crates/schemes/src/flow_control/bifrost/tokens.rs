@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_grew_is_held_back_and_others_use_what_it_leaves() {
+    fn a_class_that_grew_is_limited_and_others_use_its_rest() {
         let mut tokens = Tokens::new(3);
         tokens.set(0, 100, 10_000, &frame(false, 6_000, &[3_000, 10_000, 10_000]), &PRIORITIES, None);
         assert!(tokens.take(0, 0, 1500) && tokens.take(0, 0, 1500) && !tokens.take(0, 0, 1500));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_is_granted_whole_is_bounded_by_the_wire_alone() {
+    fn a_slot_that_is_granted_whole_is_bounded_only_by_the_wire() {
         let mut tokens = Tokens::new(3);
         tokens.set(0, 110, 10_000, &frame(true, 0, &[10_000, 10_000, 9_000]), &PRIORITIES, None);
         assert!((0..100).all(|_| tokens.take(109, 0, 1500)));

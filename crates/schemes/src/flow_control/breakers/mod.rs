@@ -26,7 +26,7 @@
 //! |---|---|
 //! | set out from *e* | a deadlock: *e* leads the resolution |
 //! | `deadlock-breaker`: lists *e* in its path | the same: a loop that does not hold the probe's source |
-//! | is smaller than what *e* has recorded since its last poll, its own included | recorded, and passed on by *e* |
+//! | is smaller than the probes that *e* has recorded since its last poll, its own included | recorded, and passed on by *e* |
 //! | else | dropped |
 //!
 //! **Loop Breaker** ([`Cure::Reroute`]) then gives the packets of *e* that came in by *i* another path: see

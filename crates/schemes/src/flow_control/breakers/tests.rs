@@ -55,7 +55,7 @@ fn frame(draw: u32, port: u32, path: &[u32]) -> ProbeFrame {
 }
 
 #[test]
-fn two_polls_suspect_and_each_later_one_asks_again() {
+fn two_polls_suspect_and_each_later_one_sends_a_probe() {
     let (mut b, mut d) = breaker(Cure::Reroute);
     at(&mut b, &mut d, 5, pause);
     assert!(at(&mut b, &mut d, 13, poll).is_empty());
@@ -78,7 +78,7 @@ fn two_polls_suspect_and_each_later_one_asks_again() {
 }
 
 #[test]
-fn the_smaller_identifier_goes_on_where_its_packets_wait() {
+fn the_smaller_identifier_continues_where_its_packets_wait() {
     let (mut b, mut d) = breaker(Cure::Reroute);
     at(&mut b, &mut d, 5, pause);
     at(&mut b, &mut d, 13, poll);
@@ -142,7 +142,7 @@ fn room_is_made_along_the_path_and_taken_back() {
 }
 
 #[test]
-fn a_device_that_is_told_makes_room_and_tells_the_next() {
+fn an_informed_device_makes_room_and_informs_the_next() {
     let (mut b, mut d) = breaker(Cure::Room(5_000));
     d.enlarged = Some(7_000);
     d.over.insert((0, 0));
@@ -162,7 +162,7 @@ fn a_device_that_is_told_makes_room_and_tells_the_next() {
 }
 
 #[test]
-fn a_loop_beyond_what_a_probe_can_list_is_not_found() {
+fn a_loop_too_long_for_a_probe_is_not_found() {
     let (mut b, mut d) = breaker(Cure::Room(5_000));
     at(&mut b, &mut d, 5, pause);
     let path: Vec<u32> = (100..131).collect();

@@ -38,7 +38,7 @@ fn packets_go_while_their_blocks_fit_and_wait_until_they_do() {
 }
 
 #[test]
-fn flow_control_packets_tell_both_directions() {
+fn flow_control_packets_report_both_directions() {
     let mut cbfc = Cbfc::new(&params(Form::Narrow, 5_000, 0), &[3, 5]);
     let mut device = Notes { now: 70, ..Notes::default() };
     assert!(cbfc.may_leave(&mut device, 1, 0, 6_400));
@@ -56,7 +56,7 @@ fn flow_control_packets_tell_both_directions() {
 }
 
 #[test]
-fn what_was_lost_is_room_again() {
+fn lost_packets_are_room_again() {
     for lost in [1u64, 100, 2_047, 2_048] {
         let mut cbfc = Cbfc::new(&params(Form::Narrow, 2_048, 0), &[3, 5]);
         let mut device = Notes::default();

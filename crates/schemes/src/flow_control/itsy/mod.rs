@@ -35,14 +35,13 @@
 //!   upstream to get to XON, and a queue that is a trigger no more could not find the same
 //!   deadlock again.
 //!
-//! *Readings.* The queue is the unit, not the switch: a switch whose other queues are triggers
-//! passes checks on. (By the switch ITSY would find less.) A paused egress queue remembers the
-//! checks that came with its pause or after it until it goes on, for ingress queues that pause
-//! later: without that only loops would be found whose every pause stands before the trigger's.
-//! What is remembered can be out of date: a pause on the way may have been taken back, and a
-//! detection then be false for a while. A refresh repeats its queue's checks, so that a lost one
-//! costs time and not the deadlock. The paper has no numbers of triggers; a check from before
-//! would be taken for one of now.
+//! *Readings.* The queue is the unit, not the switch: a switch whose other queues are triggers passes checks
+//! on. (By the switch ITSY would find less.) A paused egress queue stores the checks that came with its pause
+//! or after it until it resumes, for ingress queues that pause later: without that only loops would be found
+//! whose every pause stands before the trigger's. What is remembered can be out of date: a pause on the way
+//! may have been taken back, and a detection then be false for a while. A refresh repeats its queue's checks,
+//! so that a lost one costs time and not the deadlock. The paper has no numbers of triggers; a check from
+//! before would be taken for one of now.
 //!
 //! Checks delay no frame: one that is sent with a pause is part of it. One that is passed on later is a frame
 //! of its own, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So PFC's headroom suffices.

@@ -76,7 +76,7 @@ fn triggered(resolution: Resolution) -> (Itsy, Notes) {
 }
 
 #[test]
-fn a_trigger_knows_its_own_check_and_drops_all_others() {
+fn a_trigger_recognises_its_own_check_and_drops_all_others() {
     let (mut i, mut d) = triggered(Resolution::Lossy);
     assert_eq!(said(&mut i, &mut d, check(1, 7, 11, 1)), [""; 0]);
     // Its own check of an earlier pause does not count.
@@ -159,7 +159,7 @@ fn room_is_given_while_the_pool_has_it_and_taken_back_at_xon() {
 }
 
 #[test]
-fn a_failed_link_ends_what_was_found() {
+fn a_failed_link_ends_its_deadlocks() {
     let (mut i, mut d) = triggered(Resolution::Lossy);
     said(&mut i, &mut d, check(1, 0, 3, 1));
     d.now = 7 * US;

@@ -40,7 +40,7 @@ fn a_frame_stops_every_lane_until_it_runs_out_or_is_taken_back() {
 
 /// The peer has forgotten the pause, and may be about to send one.
 #[test]
-fn a_recovered_link_is_told_again_and_holds_what_it_has() {
+fn a_recovered_link_gets_its_pause_again() {
     let (mut scheme, mut device) = (pause(1000), Notes::default());
     scheme.crossed(&mut device, 1, 0, Crossing::Over);
     scheme.link_failed(&mut device, 1, 0);
@@ -66,7 +66,7 @@ proptest! {
     /// For any order in which accounts cross: the last frame stops the link if one of its accounts is over,
     /// and resumes it if none is.
     #[test]
-    fn the_last_frame_says_what_holds(steps in prop::collection::vec((0u32..4, 0u8..2), 1..60)) {
+    fn the_last_frame_has_the_present_state(steps in prop::collection::vec((0u32..4, 0u8..2), 1..60)) {
         let (mut scheme, mut device) = (pause(9), Notes::default());
         let (mut over, mut closed) = ([[false; 2]; 4], [false; 4]);
         for (port, lane) in steps {

@@ -131,7 +131,7 @@ fn packets_frames_and_ports_agree_on_every_route() {
 
 /// Different next paths have different queues: n − 1 is the minimum.
 #[test]
-fn no_two_ways_share_a_queue() {
+fn no_two_paths_share_a_queue() {
     let map = map();
     let queues = |ways: &[[u32; 5]]| {
         let mut of: Vec<u16> = ways.iter().map(|way| map.queue(&route(way)[1..])).collect();
@@ -291,7 +291,7 @@ fn a_switch_pauses_the_queue_of_the_port_that_the_frame_names() {
 /// A switch whose link recovers sends the active pauses again. A node passes on the pauses of its other port,
 /// and resumes them when that link fails.
 #[test]
-fn a_link_that_comes_back_is_told_what_stands() {
+fn a_recovered_link_gets_the_active_pauses() {
     let (port, mut fc) = (switch(17, 1), portfc(Variant::default()));
     let mut device = Notes { ports: vec![switch(17, 0), port], ..Notes::default() };
     for _ in 0..2 {

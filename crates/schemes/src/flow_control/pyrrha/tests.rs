@@ -180,7 +180,7 @@ fn an_isolation_queue_is_paused_relays_resumes_and_is_given_back() {
 
 /// Counted by ingress, a neighbour is stopped and let go by its own bytes in the queue.
 #[test]
-fn a_neighbour_may_be_stopped_by_what_it_has_sent() {
+fn a_neighbour_may_be_paused_by_its_own_packets() {
     let mut bench = Bench::new(Organisation::Hiq);
     bench.pyrrha.params.variant.count_by_ingress = true;
     bench.hear(3, Word::Pause, 5, 9, 1);
@@ -225,7 +225,7 @@ fn a_root_abdicates_and_claims_again_only_when_it_is_armed() {
 }
 
 #[test]
-fn a_merge_stops_nobody_and_no_root_abdicates_for_it() {
+fn a_merge_pauses_no_port_and_no_root_abdicates_for_it() {
     let mut bench = Bench::new(Organisation::Hiq);
     bench.hear(3, Word::Pause, 5, 1, 1);
     for _ in 0..4 {
@@ -270,7 +270,7 @@ fn a_queue_that_merges_away_and_is_too_long_pauses_for_its_own_port() {
 /// It has claimed for a queue that merges away; then that queue waits for its root again,
 /// and no packet passes the output queue, which is empty.
 #[test]
-fn a_root_whose_merging_queue_is_paused_again_lets_go() {
+fn a_root_whose_merging_queue_is_paused_again_resumes() {
     let mut bench = Bench::new(Organisation::Hiq);
     bench.hear(3, Word::Pause, 5, 1, 1);
     for _ in 0..3 {
@@ -287,7 +287,7 @@ fn a_root_whose_merging_queue_is_paused_again_lets_go() {
 
 /// A neighbour that another port still pauses for the old root receives no MERGE from this one.
 #[test]
-fn a_merge_is_told_to_none_that_another_port_holds() {
+fn a_merge_is_not_sent_to_a_neighbour_that_another_port_pauses() {
     for other in [false, true] {
         let mut bench = Bench::new(Organisation::Hiq);
         bench.device.ways.push(vec![4, 5]);
@@ -309,7 +309,7 @@ fn a_merge_is_told_to_none_that_another_port_holds() {
 
 /// Single tier: a queue of two roots asks for the one that is paused, as long as one is.
 #[test]
-fn a_shared_queue_asks_for_the_roots_that_are_paused() {
+fn a_shared_queue_pauses_for_its_paused_roots() {
     for (resumed, said) in
         [(None, &["stop 0 7:0#1 /1", "stop 0 8:0#1 /1"][..]), (Some(7), &["stop 0 7:0#1 /1"])]
     {
@@ -330,7 +330,7 @@ fn a_shared_queue_asks_for_the_roots_that_are_paused() {
 
 /// The view of oracles on a port and the roots ahead of it.
 #[test]
-fn observers_see_roots_their_queues_and_whom_they_have_stopped() {
+fn observers_see_roots_their_queues_and_their_paused_neighbours() {
     let mut bench = Bench::new(Organisation::Hiq);
     bench.hear(3, Word::Pause, 5, 9, 1);
     for _ in 0..4 {
@@ -356,7 +356,7 @@ fn observers_see_roots_their_queues_and_whom_they_have_stopped() {
 
 /// A packet of the queue of root 5 goes on to that of root 7, which is paused as well; so says the seam.
 #[test]
-fn a_packet_goes_on_to_the_queue_of_the_next_root() {
+fn a_packet_moves_to_the_queue_of_the_next_root() {
     let mut bench = Bench::new(Organisation::Hiq);
     bench.hear(3, Word::Pause, 5, 1, 1);
     bench.hear(3, Word::Pause, 7, 1, 1);

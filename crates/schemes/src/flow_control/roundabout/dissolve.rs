@@ -253,7 +253,7 @@ impl Roundabout {
     }
 
     /// Accumulation of routing information (section IV-A). A loop may lead through a switch twice, by
-    /// other queues of it, so that it is each queue that passes on only the first copy (section VII-A).
+    /// different queues. So each queue, not each switch, passes on only the first copy (section VII-A).
     fn collects(&mut self, device: &mut impl Loops, egress: u32, lane: u8, frame: &RoundaboutFrame) {
         let (own, t, mut nodes) = (device.device_of(egress), frame.triplet, frame.nodes);
         // A longer loop than a frame can name.

@@ -5,42 +5,41 @@
 //! T_init  the queue's own, valid while it pauses its upstream
 //! T_curr  the most advantageous one that it knows of
 //!
-//!   what happens                     | what becomes of the registers       | upstream is told
+//!   what happens                     | change of the registers             | frames to upstream
 //!   the queue reaches XOFF  (l.8-12) | T_init drawn, T_curr elected        | PAUSE(T_curr)
 //!   it is at XON again     (l.13-16) | both invalid                        | RESUME(T_curr)
-//!   downstream says PAUSE(T) (17-29) | T = T_init: *deadlock detected*     |
+//!   PAUSE(T) arrives         (17-29) | T = T_init: *deadlock detected*     |
 //!                                    | else T_curr elected                 | PAUSE(T_curr) if it pauses
-//!   it says RESUME(T)        (30-36) | T_curr of T's source: back to T_init| INVALID(T), PAUSE(T_init)
-//!   it says INVALID(T)       (37-40) | T_curr = T: invalid                 | INVALID(T)
+//!   RESUME(T) arrives        (30-36) | T_curr of T's source: back to T_init| INVALID(T), PAUSE(T_init)
+//!   INVALID(T) arrives       (37-40) | T_curr = T: invalid                 | INVALID(T)
 //! ```
 //!
 //! "It pauses upstream" and "T_init is valid" are the same. The algorithm as printed keeps T_curr from event
 //! to event. That fails in several cases, each shown by a test; with [`Printed`] every line can be used as it
 //! is printed:
 //!
-//! - `roundabout.resume-when-not-pausing` (line 31): a queue that does not pause keeps what has been
-//!   resumed. Nobody will ever take it back; with the smallest number it wins every later election.
-//! - `roundabout.line24-validity`: the early return asks for no *valid* T_curr. An invalidated
-//!   register that still has the same bits swallows a fresh probe.
-//! - `roundabout.invalid-and-T-init` (lines 37-40): after an INVALID nothing holds, and T_init is not
-//!   said again.
-//! - *own and outdated* (line 18): a triplet of the queue itself that is not its T_init has been taken
-//!   back already; by rule (ii), the latest one of a source counts, it displaces the valid one.
-//! - `roundabout.line27-forwarding` (lines 26-29): an election that changes nothing says so all the
-//!   same. Where neighbours have better ones each answers with its own, over every port that pauses,
-//!   and what is said multiplies.
-//! - *two ways* (lines 30-40): a triplet that comes by two ways is taken back when one of them ends,
-//!   and the wave of INVALIDs meets the wave of PAUSEs that it has left behind. In a network with
-//!   loops over different numbers of links both go round for ever, and grow.
+//! - `roundabout.resume-when-not-pausing` (line 31): a queue that does not pause keeps resumed triplets. No
+//!   frame ever withdraws them; with the smallest number it wins every later election.
+//! - `roundabout.line24-validity`: the early return asks for no *valid* T_curr. An invalidated register that
+//!   still has the same bits swallows a fresh probe.
+//! - `roundabout.invalid-and-T-init` (lines 37-40): after an INVALID no triplet is valid, and T_init is not
+//!   sent again.
+//! - *own and outdated* (line 18): a triplet of the queue itself that is not its T_init has been withdrawn
+//!   already; by rule (ii), the latest one of a source counts, it displaces the valid one.
+//! - `roundabout.line27-forwarding` (lines 26-29): an election without a change sends frames nevertheless. If
+//!   neighbours have better ones, each replies with its own, over every port that pauses, and the frames
+//!   multiply.
+//! - *two paths* (lines 30-40): a triplet that comes by two paths is withdrawn when one of them ends, and the
+//!   wave of INVALIDs meets the wave of PAUSEs that it has left behind. In a network with loops over
+//!   different numbers of links both circulate permanently, and grow.
 //!
-//! So, as it is read here, **T_curr is a function of what stands**: while a queue pauses it is the best
-//! one of T_init and of what the paused egress queues with packets of this queue were told *last*,
-//! but for triplets of its own; else it is invalid. Each event of Algorithm 1 changes one of these
-//! terms, and what is said is what changes: PAUSE(T_curr) where it is better or nearer, INVALID of the
-//! old one and PAUSE of the new one where it is worse. A triplet counts the links that it has come
-//! over, of two copies the nearer one stands, and after 30 links it is dropped: where one comes from
-//! outside a loop and has been taken back, its copies in the loop would vouch for each other for
-//! ever, and so they grow old.
+//! So here **T_curr is a function of the present state**: while a queue pauses, it is the best one of T_init
+//! and of the *last* triplets of the paused egress queues with packets of this queue, except triplets of its
+//! own. Otherwise it is invalid. Each event of Algorithm 1 changes one of these terms, and the frames report
+//! the changes: PAUSE(T_curr) where it is better or nearer, INVALID of the old one and PAUSE of the new one
+//! where it is worse. A triplet counts the links that it has crossed. Of two copies the nearer one counts,
+//! and after 30 links a triplet is dropped. Otherwise, after the withdrawal of a triplet from outside a loop,
+//! its copies in the loop would confirm each other permanently.
 
 pub use super::frame::Triplet;
 
@@ -368,7 +367,7 @@ mod tests {
     /// A queue that does not pause has received a triplet with the smallest number, and its end. As printed,
     /// it keeps it, and sends it when it pauses.
     #[test]
-    fn a_queue_that_does_not_pause_forgets_what_was_resumed() {
+    fn a_queue_that_does_not_pause_drops_resumed_triplets() {
         for (printed, said) in [(false, t(1, 50)), (true, t(9, 1))] {
             let printed = Printed { resume: printed, ..KEPT };
             let mut queue = Registers::default();
@@ -394,7 +393,7 @@ mod tests {
 
     /// A triplet is withdrawn and no other follows. As printed, upstream is left with none.
     #[test]
-    fn behind_an_invalidation_comes_the_queues_own_triplet() {
+    fn the_queues_own_triplet_follows_an_invalidation() {
         for (printed, said) in [(false, Some(Word::Pause(t(1, 50)))), (true, None)] {
             let printed = Printed { invalid: printed, ..KEPT };
             let mut queue = Registers::default();
@@ -431,7 +430,7 @@ mod tests {
     /// It resumes while it still waits for a queue with a better triplet, and pauses again. As printed, that
     /// triplet is lost.
     #[test]
-    fn what_stands_below_is_a_candidate() {
+    fn triplets_below_are_candidates() {
         for (printed, said) in [(false, t(9, 1)), (true, t(1, 60))] {
             let printed = Printed { below: printed, ..AS_READ };
             let mut queue = Registers::default();
@@ -471,7 +470,7 @@ mod tests {
     /// Downstream prefers a triplet of this queue itself, from a pause that is over, to its previous one. No
     /// active pause confirms that triplet any more.
     #[test]
-    fn what_downstream_says_no_longer_falls() {
+    fn withdrawn_triplets_of_downstream_are_dropped() {
         let mut queue = Registers::default();
         queue.send_pause(t(1, 50), empty(), &AS_READ);
         queue.peer_paused(t(9, 7), (1, 1), [t(9, 7)].into_iter(), &AS_READ);
@@ -485,7 +484,7 @@ mod tests {
 
     /// A probe that loses changes nothing, and no frame is sent. As printed, a frame is sent.
     #[test]
-    fn a_probe_that_loses_is_not_answered() {
+    fn a_probe_that_loses_gets_no_reply() {
         for printed in [false, true] {
             let mut queue = Registers::default();
             queue.send_pause(t(1, 5), empty(), &KEPT);
@@ -497,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_numbers_are_told_apart() {
+    fn equal_numbers_are_distinguished() {
         for (own, other) in [(1, 2), (2, 1)] {
             let mut queue = Registers::default();
             queue.send_pause(t(own, 5), empty(), &AS_READ);

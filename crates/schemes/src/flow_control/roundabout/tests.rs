@@ -136,7 +136,7 @@ fn a_grant_is_worth_a_frame() {
 /// Packets of other loops and of none, which wait outside, take no more than the free bytes at the beginning
 /// of the round, less the largest packet; packets that leave make room again.
 #[test]
-fn what_waits_outside_a_loop_leaves_room_for_a_packet() {
+fn packets_outside_a_loop_leave_room_for_a_packet() {
     let (mut roundabout, mut device) = roundabout();
     (device.headroom, device.backlog) = ((4_000, 0), 1);
     let own = leads(&mut roundabout, &mut device);

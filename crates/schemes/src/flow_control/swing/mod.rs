@@ -11,9 +11,9 @@
 //! ```
 //!
 //! A relay has two ports; packets that arrive by one leave by the other. The switch pauses at shallow
-//! thresholds; the relay stores the packets in flight meanwhile. What is left open by that description
-//! (`bifrost.swing-model`) is filled in so: every port runs [`super::pfc`], switches as in a datacenter, and
-//! a relay's two ports are joined.
+//! thresholds; the relay stores the packets in flight meanwhile. That description leaves points open
+//! (`bifrost.swing-model`); here they are: every port runs [`super::pfc`], switches as in a datacenter, and a
+//! relay's two ports are joined.
 //!
 //! One direction of a relay, for each priority: it gets data by port `i` and
 //! sends them by port `o`; a pause comes in by `o` and goes out by `i`.
@@ -36,11 +36,11 @@
 //! *Why one round trip of memory is enough.* The far relay stops for as long as this one stops, a round trip
 //! later. So the bytes here are the arrivals during stops of this relay, less the missing arrivals of stops
 //! that are a round trip old: at most [`memory`]. This requires that the far stop is no shorter than this
-//! one. A pause takes effect behind a packet (here, or there), and its frame waits for one: between the two
-//! ends of a stop that makes up to two packets, either way. Without [`hold`] such packets would add up, stop
-//! by stop. With it the drift is towards an empty queue. (Pause frames that a relay sends its switch take 64
-//! B of wire time each. The far relay sends as many over the long link, ahead of the data, except repetitions
-//! at another time, which are not compensated.)
+//! one. A pause takes effect after a packet (here, or there), and its frame waits for one: between the two
+//! ends of a stop that makes up to two packets, in either direction. Without [`hold`] such packets would add
+//! up, stop by stop. With it the drift is towards an empty queue. (Pause frames that a relay sends its switch
+//! take 64 B of wire time each. The far relay sends as many over the long link, ahead of the data, except
+//! repetitions at another time, which are not compensated.)
 //!
 //! *Several priorities.* A relay that serves one priority before another holds
 //! the other back without a pause that could be mirrored. Then one round trip is

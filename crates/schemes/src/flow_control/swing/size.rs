@@ -28,9 +28,9 @@ pub struct Ask {
     pub priorities: u64,
 }
 
-/// What the relay must hold for one priority, by [`memory`]. Where it serves `several` priorities, one can
-/// delay another without a pause that could be passed on: then the relay pauses the far one by a threshold of
-/// its own, with PFC's headroom besides.
+/// The bytes that the relay must hold for one priority, by [`memory`]. Where it serves `several` priorities,
+/// one can delay another without a pause that could be passed on: then the relay pauses the far one by a
+/// threshold of its own, with PFC's headroom besides.
 fn relay_memory(link: &LinkFacts, response_time: Time, several: bool) -> Vec<Term> {
     let names = [
         "relay: cable, both ways",

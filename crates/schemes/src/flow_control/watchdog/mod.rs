@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_asks_nothing_and_ends_with_the_pause() {
+    fn an_alert_changes_nothing_and_ends_with_the_pause() {
         let (mut w, mut d, done) = stormy(Action::Alert);
         assert_eq!(done, [next(43)]);
         // With or without refreshes, the pause is active.
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_watches_where_no_poll_is_set() {
+    fn ports_without_a_poll_are_not_watched() {
         let (mut w, mut d) = (watchdog(Action::Drop), device());
         let pause = |w: &mut Watchdog, d: &mut Notes| w.received(d, 0, &PfcFrame::single(3, u16::MAX).into());
         assert_eq!(at(&mut w, &mut d, 5, pause), ["pause 0/0"]);

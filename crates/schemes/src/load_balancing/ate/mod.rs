@@ -18,42 +18,38 @@
 //! At rest T_H is p · B_H: of a demand *D* above that, the share p · B_H / D goes to
 //! the high-bandwidth domain and the rest to the other.
 //!
-//! What the paper leaves open, and how it is read:
+//! The points that the paper leaves open, and their readings:
 //!
-//! - *T_H* (`portfc.ate-formula`): a volume in flight cannot be compared with a
-//!   rate. Here it is the bits of the node's own data packets, headers and repeats
-//!   included, that went into the port during a window, over the window's length.
-//!   Packets that the node relays and its ACKs do not count. Windows of one
-//!   length follow each other from time 0.
-//! - *When*: at the end of each window. It needs no timer, for nothing depends on
-//!   the weight but choices: the first packet or choice behind a window ends it.
-//! - *Lines 5 and 6* forget the old weight, add a weight to a volume, and do not sum
-//!   to 1. Equation 3 and w_N = 1 − w_H (both §III-F) hold instead, and w_H is kept
-//!   within [`AteParams::least`] and 1.
-//! - *Below the threshold* (`T_H < p · B_H`) the algorithm says nothing, and equation
-//!   3 has no condition: [`Update`] has three readings. Where weights grow, a window
-//!   that is used in part, as the last one of a burst, counts as one of little
-//!   traffic, and may bring the weight up to its bound.
-//! - *T_H = 0*: the weight stays, as the paper says. A weight of 0 would then stay
-//!   for ever, which is why there is a least one.
-//! - *The first weight* is the high-bandwidth domain's share of the capacity, B_H /
-//!   (B_H + B_N): "proportional fairness" (§III-F).
+//! - *T_H* (`portfc.ate-formula`): a volume in flight cannot be compared with a rate. Here it is the bits of
+//!   the node's own data packets, headers and repeats included, that went into the port during a window, over
+//!   the window's length. Packets that the node relays and its ACKs do not count. Windows of one length
+//!   follow each other from time 0.
+//! - *When*: at the end of each window. It needs no timer, for nothing depends on the weight but choices: the
+//!   first packet or choice after a window ends it.
+//! - *Lines 5 and 6* forget the old weight, add a weight to a volume, and do not sum to 1. Equation 3 and w_N
+//!   = 1 − w_H (both §III-F) hold instead, and w_H is kept within [`AteParams::least`] and 1.
+//! - *Below the threshold* (`T_H < p · B_H`) the algorithm says nothing, and equation 3 has no condition:
+//!   [`Update`] has three readings. Where weights grow, a window that is used in part, as the last one of a
+//!   burst, counts as one of little traffic, and may bring the weight up to its bound.
+//! - *T_H = 0*: the weight stays, as the paper says. A weight of 0 would then stay permanently; therefore
+//!   there is a least one.
+//! - *The first weight* is the high-bandwidth domain's share of the capacity, B_H / (B_H + B_N):
+//!   "proportional fairness" (§III-F).
 
 pub mod report;
 
 use xoff_kernel::time::{SECOND, Time};
 
-/// What a weight does.
+/// The rule by which a weight changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Equation 3 in both directions, up to 1: the high-bandwidth domain has
-    /// whatever it can take.
+    /// Equation 3 in both directions, up to 1: the high-bandwidth domain gets as much as it can take.
     BothWays,
     /// Equation 3 in both directions, up to the first weight: the domains have
     /// their shares of the capacity, as long as that is not too much for one.
     ToCapacity,
-    /// As Algorithm 5 is printed: a weight only shrinks. Every window whose traffic
-    /// lies above the threshold by chance takes a part of it for good.
+    /// As Algorithm 5 is printed: a weight only shrinks. Every window with traffic above the threshold by
+    /// chance reduces it permanently.
     OneSided,
 }
 
@@ -68,7 +64,7 @@ pub struct AteParams {
     pub least: f64,
 }
 
-/// The weight of one node, and what it measures.
+/// The weight of one node, and its measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weight {
     value: f64,
@@ -109,8 +105,8 @@ impl Weight {
         self.sent += u64::from(bytes);
     }
 
-    /// Whether a flow that begins at `now` goes to the high-bandwidth domain first;
-    /// `random` is uniform in [0, 1) and drawn for it alone (line 2).
+    /// Whether a flow that begins at `now` goes to the high-bandwidth domain first; `random` is uniform in
+    /// [0, 1) and drawn only for this flow (line 2).
     pub fn choose(&mut self, params: &AteParams, now: Time, random: f64) -> bool {
         random < self.at(params, now)
     }
@@ -147,7 +143,7 @@ mod tests {
     const HIGH: u64 = 160 * GBPS;
     const OTHER: u64 = 100 * GBPS;
     const WINDOW: Time = 10 * MICROSECOND;
-    /// What a window of the port holds, in bytes.
+    /// Bytes of a full window of the port.
     const FULL: f64 = 200_000.0;
 
     fn params(update: Update) -> AteParams {
@@ -158,7 +154,7 @@ mod tests {
         Weight::new(&params(update), HIGH, OTHER)
     }
 
-    /// Sends `bytes` at the beginning of window `index`, and answers the weight of the next one.
+    /// Sends `bytes` at the beginning of window `index`, and returns the weight of the next one.
     fn window(w: &mut Weight, p: &AteParams, index: u64, bytes: u32) -> f64 {
         w.sent(p, index * WINDOW, bytes);
         w.at(p, (index + 1) * WINDOW)
@@ -175,12 +171,12 @@ mod tests {
         assert_eq!(w.at(&p, WINDOW - 1), 160.0 / 260.0, "the window is not over");
         let after = w.at(&p, WINDOW);
         assert!((after - 0.9 * 160.0 / 260.0).abs() < 1e-12, "{after}");
-        // 72 Gbit/s, half of what is allowed: the weight doubles, and stops at 1.
+        // 72 Gbit/s, half of the limit: the weight doubles, and stops at 1.
         assert!((window(&mut w, &p, 1, 90_000) - 1.0).abs() < 1e-12);
     }
 
     #[test]
-    fn what_is_sent_at_the_end_of_a_window_belongs_to_the_next() {
+    fn bytes_at_the_end_of_a_window_belong_to_the_next() {
         let p = params(Update::OneSided);
         let mut w = weight(Update::OneSided);
         w.sent(&p, 0, 150_000);
@@ -232,7 +228,7 @@ mod tests {
             let mut w = weight(update);
             let before = window(&mut w, &p, 0, 200_000);
             assert!(before < 160.0 / 260.0);
-            // Many windows, asked for or not, and then another one of traffic.
+            // Many windows, with and without choices, and then another one of traffic.
             for i in [2, 3, 1_000, 1_000_000] {
                 assert_eq!(w.at(&p, i * WINDOW), before, "{update:?}");
             }
@@ -289,9 +285,8 @@ mod tests {
         }
     }
 
-    /// Whatever is sent: the weight stays within its bounds, never grows after a
-    /// window of too much nor shrinks after one of less, and what a choice does
-    /// depends on it alone.
+    /// For any traffic, the weight stays within its bounds, never grows after a window of too much, and never
+    /// shrinks after one of less. The effect of a choice depends only on the weight.
     #[test]
     fn weights_keep_to_their_bounds_and_directions() {
         let mut random = Stream::new(7, "test", 0);

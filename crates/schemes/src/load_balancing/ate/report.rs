@@ -1,4 +1,4 @@
-//! What asymmetric traffic engineering says of a run: what hosts sent over which first hop.
+//! The report of asymmetric traffic engineering about a run: the traffic of hosts over each first hop.
 
 use xoff_kernel::time::SECOND;
 use xoff_net::human;
@@ -6,7 +6,7 @@ use xoff_net::topology::NodeId;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Gauge, Ran, Record, Section, Value};
 
-/// What a run tells.
+/// The facts of a run.
 pub static FACTS: Facts = facts! { "ate":
     threshold_bps: Rate, "p · B_H, summed over the hosts that began flows: the share of the ports to the high-bandwidth domain that own data may use. All rates are means over the run.";
     high_bps: Rate, "T_H: own data sent into the high-bandwidth domain.";
@@ -30,7 +30,7 @@ pub struct Report {
     pub sources: Vec<Source>,
 }
 
-/// A host that chooses the first hop of its flows, and what it sent.
+/// A host that chooses the first hop of its flows, and its traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Source {
     pub node: NodeId,

@@ -30,7 +30,7 @@ pub struct PlbParams {
     pub forced_rounds: u32,
 }
 
-/// What a sender keeps of its flow.
+/// A sender's state of its flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plb {
     /// The round ends when all packets below this number are acknowledged.
@@ -48,7 +48,7 @@ pub struct Plb {
 pub struct Answer {
     /// Packets that it acknowledges for the first time.
     pub newly_acknowledged: u32,
-    /// Marked packets that it tells of.
+    /// Number of marked packets that it reports.
     pub marked: u32,
     /// All packets below this number are acknowledged now.
     pub acknowledged: u32,
@@ -57,7 +57,7 @@ pub struct Answer {
 }
 
 impl Plb {
-    /// An answer has come. Answers whether the flow gets another label.
+    /// An ACK or NACK has arrived. Returns whether the flow gets another label.
     pub fn answered(&mut self, params: &PlbParams, answer: &Answer) -> bool {
         self.answered = self.answered.saturating_add(answer.newly_acknowledged);
         self.marked = self.marked.saturating_add(answer.marked);
@@ -89,11 +89,11 @@ mod tests {
 
     const PARAMS: PlbParams = PlbParams { threshold: 0.5, idle_rounds: 2, forced_rounds: 4 };
 
-    /// Rounds of ten packets, so many of them marked, with packets in flight behind
-    /// each; the rounds, counted from 1, at whose end the label changes.
+    /// Rounds of ten packets, some of them marked, with packets in flight after each; returns the rounds,
+    /// counted from 1, at whose end the label changes.
     fn changes(marks: &[u32]) -> Vec<usize> {
         let mut plb = Plb::default();
-        // The first answer of a flow ends a round of its own: it comes unmarked here.
+        // The first ACK of a flow ends a round of its own: it is unmarked here.
         assert!(
             !plb.answered(&PARAMS, &Answer { newly_acknowledged: 1, marked: 0, acknowledged: 1, sent: 11 })
         );

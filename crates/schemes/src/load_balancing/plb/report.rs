@@ -1,10 +1,10 @@
-//! What PLB says of a run: changes of labels.
+//! The report of PLB about a run: changes of labels.
 
 use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section};
 
-/// What a run tells.
+/// The facts of a run.
 pub static FACTS: Facts = facts! { "plb":
     flows_with_choice: Count, "Flows with more than one route.";
     flows_changed: Count, "Flows that changed their label.";

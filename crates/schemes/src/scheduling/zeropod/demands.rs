@@ -1,10 +1,9 @@
 //! The traffic matrices, and the order in which demands are considered.
 //!
-//! Senders are the hosts and behind them the cores, targets the hosts and behind them the
-//! pods; so the three matrices E2E, E2P and C2E are three blocks of one.
+//! Senders are the hosts and after them the cores, targets the hosts and after them the pods; so the three
+//! matrices E2E, E2P and C2E are three blocks of one.
 //!
-//! The order lasts from epoch to epoch: only what has changed since is sorted, and merged
-//! into it.
+//! The order remains from epoch to epoch: only changed demands are sorted, and merged into it.
 
 use super::{Demand, Order, Pod, Sender, Target};
 use xoff_kernel::random::Stream;
@@ -23,9 +22,9 @@ pub(super) struct Waiting {
 /// A demand in its place among others.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
-    /// What counts, smallest first: in the upper half the mice size, or more than any if none is
-    /// given; in the lower half what the order says, which is the aggregated size as long as the
-    /// smallest comes first. In bytes, of which 4 GiB and more count as equal.
+    /// The sort key, smallest first: in the upper half the mice size, or more than any if none is given; in
+    /// the lower half the value of the order, which is the aggregated size if the smallest comes first. In
+    /// bytes, of which 4 GiB and more count as equal.
     key: u64,
     demand: Waiting,
 }
@@ -36,7 +35,7 @@ pub(super) struct Demands {
     by: Order,
     hosts: usize,
     targets: usize,
-    /// Bytes asked for and not granted yet.
+    /// Requested bytes that are not granted yet.
     bytes: Vec<u64>,
     /// The mice size, in bytes; 0: none is given.
     mice: Vec<u64>,
@@ -44,7 +43,7 @@ pub(super) struct Demands {
     listed: Vec<Vec<u16>>,
     /// The demands as they were when last put in order.
     order: Vec<Placed>,
-    /// What has changed since: row and column.
+    /// The changed demands: row and column.
     changed: Vec<(u16, u16)>,
     /// The same as a set.
     is_changed: Vec<u64>,
@@ -97,12 +96,12 @@ impl Demands {
         usize::from(row) * self.targets + usize::from(column)
     }
 
-    /// Bytes asked for and not granted yet.
+    /// Requested bytes that are not granted yet.
     pub fn bytes(&self, row: u16, column: u16) -> u64 {
         self.bytes[self.at(row, column)]
     }
 
-    /// How many of them are of mice: what was advertised last, less what was granted since.
+    /// The part of mice in them: the last advertised bytes, less the bytes granted since.
     pub fn mice(&self, row: u16, column: u16) -> u64 {
         let at = self.at(row, column);
         self.mice[at].min(self.bytes[at])
@@ -119,7 +118,7 @@ impl Demands {
         self.touch(row, column);
     }
 
-    /// Subtracts what a grant carries; its sender sends mice first.
+    /// Subtracts the bytes of a grant; its sender sends mice first.
     pub fn subtract(&mut self, row: u16, column: u16, bytes: u64) {
         let at = self.at(row, column);
         self.bytes[at] = self.bytes[at].checked_sub(bytes).expect("no more is granted than was asked for");
@@ -127,7 +126,7 @@ impl Demands {
         self.touch(row, column);
     }
 
-    /// Replaces what a sender last advertised.
+    /// Replaces the last list of a sender.
     pub fn advertise(&mut self, row: u16, list: &[(Target, u64)]) {
         let mut named = std::mem::take(&mut self.listed[usize::from(row)]);
         for &column in &named {

@@ -8,7 +8,7 @@ use xoff_net::text::{count, sample};
 use xoff_net::topology::Topology;
 use xoff_net::units::{Bytes, Span};
 
-/// Their epochs, who schedules, and what hosts and cores do.
+/// Their epochs, the schedulers, and the actions of hosts and cores.
 ///
 /// # Errors
 /// Never: a text takes everything.

@@ -1,45 +1,27 @@
-//! What crosses the links of Zeropod's pods: requests (RTS), schedules (SCHD) and cells of data.
+//! The frames on the links of Zeropod's pods: requests (RTS), schedules (SCHD) and cells of data.
 //!
-//! *Zeropod* (§III-A, §IV-A) says what they tell, and gives 40 B to each RTS, each SCHD and the header of
+//! *Zeropod* (§III-A, §IV-A) describes their content, and gives 40 B to each RTS, each SCHD and the header of
 //! each cell, but no layout. These are Ethernet frames of an experimental EtherType (IEEE 802 local
-//! experimental 1, 0x88B5); as slots tell the way, they need no addresses, and have that of MAC control:
+//! experimental 1, 0x88B5); because slots determine the path, they need no addresses, and have that of MAC
+//! control:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01
 //!       6  source
 //!      12  EtherType 0x88B5
 //!
-//!      14  8: RTS
-//!      15  bits: 1 the mice are named anew; 2 it says what came of an earlier epoch, in which it
-//!          4 sent data, 8 got data, 16 heard no SCHD
-//!      16  sender: number of the node, 32 bits
-//!      20  epoch in which it is sent, 32 bits
-//!      24  the earlier epoch, 32 bits; else 0
-//!      28  how many demands follow, 16 bits
-//!      30  how many mice, 16 bits
-//!      32  how many pods that no more is taken for (backpressure), 16 bits
-//!      34  each demand: target, cells asked for in all, cells served in all (where links may fail; else
-//!          0), 32 bits each
-//!          each of the mice: target, cells served in all, 32 bits each, bytes that wait, 64 bits
-//!          each pod, 16 bits
-//!
-//!      14  9: SCHD
-//!      15  zero
-//!      16  who may send: number of the node, 32 bits
-//!      20  in which epoch, 32 bits
-//!      24  target
-//!      28  aggregation switch on the way: number of the node, 32 bits
-//!      32  core on the way: number of the node, 32 bits; 2^32 − 1 for none
-//!      36  how many cells, 16 bits
-//!
-//!      14  10: cell
-//!      15  1: sent without a grant (§IV-B.3); else 0
-//!      16  source host: number of the node, 32 bits
-//!      20  destination host, 32 bits
-//!      24  how many parts are in it, 16 bits
-//!      26  each part: 0 data of a flow or 1 an acknowledgement, 8 bits; zero, 8 bits; flow, 32 bits;
-//!          its first byte in the flow, or how much of the flow is acknowledged, 64 bits; bytes, 32 bits
-//!          the bytes of all parts, as zeros
+//! 14 8: RTS 15 bits: 1 the mice are named anew; 2 it reports an earlier epoch, in which it 4 sent data, 8
+//! got data, 16 received no SCHD 16 sender: number of the node, 32 bits 20 epoch in which it is sent, 32 bits
+//! 24 the earlier epoch, 32 bits; else 0 28 how many demands follow, 16 bits 30 how many mice, 16 bits 32 how
+//! many pods for which it takes no more (backpressure), 16 bits 34 each demand: target, cells asked for in
+//! all, cells served in all (where links may fail; else 0), 32 bits each each of the mice: target, cells
+//! served in all, 32 bits each, bytes that wait, 64 bits each pod, 16 bits 14 9: SCHD 15 zero 16 sender:
+//! number of the node, 32 bits 20 in which epoch, 32 bits 24 target 28 aggregation switch on the path: number
+//! of the node, 32 bits 32 core on the path: number of the node, 32 bits; 2^32 − 1 for none 36 how many
+//! cells, 16 bits 14 10: cell 15 1: sent without a grant (§IV-B.3); else 0 16 source host: number of the
+//! node, 32 bits 20 destination host, 32 bits 24 how many parts are in it, 16 bits 26 each part: 0 data of a
+//! flow or 1 an acknowledgement, 8 bits; zero, 8 bits; flow, 32 bits; its first byte in the flow, or how much
+//! of the flow is acknowledged, 64 bits; bytes, 32 bits the bytes of all parts, as zeros
 //!
 //!          zeros up to the smallest frame; of a cell, up to the whole slot
 //! ```
@@ -71,7 +53,7 @@ pub enum Target {
 pub struct Demand {
     /// Whom it is for.
     pub target: Target,
-    /// Cells asked for in all.
+    /// Requested cells in total.
     pub asked: u32,
     /// Cells served in all; 0 where nothing may fail.
     pub served: u32,
@@ -88,7 +70,7 @@ pub struct Mice {
     pub bytes: u64,
 }
 
-/// What became of an earlier epoch.
+/// The result of an earlier epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// The epoch, modulo 2^32.
@@ -124,14 +106,14 @@ pub struct Schd {
     pub epoch: u32,
     /// Whom the cells are for.
     pub target: Target,
-    /// Number of the aggregation switch on their way.
+    /// Number of the aggregation switch on their path.
     pub aggregation: u32,
-    /// Number of the core on their way.
+    /// Number of the core on their path.
     pub core: Option<u32>,
     pub cells: u16,
 }
 
-/// What is in a part of a cell.
+/// The content of a part of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// Bytes of the flow from this one on.
@@ -162,7 +144,7 @@ pub struct Cell {
     pub parts: Vec<Part>,
 }
 
-/// What crosses a link of a pod.
+/// A frame on a link of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     Rts(Rts),
@@ -219,7 +201,7 @@ impl Frame {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`NotFrame`] says what does not fit.
+    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         let kind = experimental::kind(bytes, SMALLEST_BYTES)?;
         let reader = Reader(bytes);
@@ -457,7 +439,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_cut_off_is_refused(frame in prop_oneof![rts(), cell()], keep in 0.0..1.0f64) {
+        fn truncated_frames_are_refused(frame in prop_oneof![rts(), cell()], keep in 0.0..1.0f64) {
             let bytes = frame.emit(SOURCE, 0);
             if bytes.len() > 60 {
                 let keep = (bytes.len() as f64 * keep) as usize;

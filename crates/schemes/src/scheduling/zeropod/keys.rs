@@ -1,4 +1,4 @@
-//! `[zeropod]`: what a scenario says of pods without buffers.
+//! `[zeropod]`: the keys of pods without buffers.
 
 use super::Order;
 use super::params::Collision;

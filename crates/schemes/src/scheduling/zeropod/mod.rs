@@ -2,63 +2,60 @@
 //! (*Zeropod: Simplifying Datacenter Networking with Future-Proof Zero-Buffer Packet Switches*,
 //! §IV-A and Algorithm 1).
 //!
-//! The switches of a pod hold nothing, so no two cells may meet in it. One [`Scheduler`] for
-//! each pod decides for everyone in it. It knows what requests to send (RTS) told it, and no
-//! more. Its demands 𝒟 are three traffic matrices of bytes: E2E from host to host of the pod,
-//! E2P from host to another pod (up to a core that keeps them), C2E from core to host. An RTS
-//! adds to them; a grant subtracts at once.
+//! The switches of a pod have no buffer, so no two cells may meet in it. One [`Scheduler`] for each pod
+//! decides for all senders in it. It knows only the content of the requests to send (RTS). Its demands 𝒟 are
+//! three traffic matrices of bytes: E2E from host to host of the pod, E2P from host to another pod (up to a
+//! core that keeps them), C2E from core to host. An RTS adds to them; a grant subtracts at once.
 //!
 //! Once in an epoch [`Scheduler::schedule`] runs Algorithm 1 over 𝒟 and the port states 𝒮: up
 //! to I iterations of four phases.
 //!
-//! 1. *Request*. Each demand that is not granted yet asks for an idle path, drawn at random:
-//!    E2E for an aggregation switch whose links to both racks are idle, E2P for a core that has
-//!    not signalled backpressure for that pod and the idle links to it, C2E for the one path
-//!    that leads down from its core.
-//! 2. *Grant 1*. Each aggregation switch gives its idle links to those who asked for them.
-//! 3. *Grant 2*. Of what a sender was given it keeps one path.
-//! 4. *Accept*. Of what is meant for a receiver one is accepted. Links of all others are idle
-//!    again in the next iteration.
+//! 1. *Request*. Each demand that is not granted yet asks for an idle path, drawn at random: E2E for an
+//!    aggregation switch whose links to both racks are idle, E2P for a core that has not signalled
+//!    backpressure for that pod and the idle links to it, C2E for the one path that leads down from its core.
+//! 2. *Grant 1*. Each aggregation switch gives its idle links to the demands that requested them.
+//! 3. *Grant 2*. Of the paths of a sender one is kept.
+//! 4. *Accept*. Of the paths to a receiver one is accepted. Links of all others are idle again in the next
+//!    iteration.
 //!
-//! It is a function of what it was told and of the numbers it draws: it has no clock. How long
-//! the phases take (§V-A: 15 us for 256 hosts) is a delay of its grants, which whoever calls it
-//! adds; what is granted is no demand of the next epoch. In a pipeline of processors the next
-//! epochs begin before that is known, and the paper does not say what they take for granted.
+//! It is a function of the requests and of its random numbers: it has no clock. How long the phases take
+//! (§V-A: 15 us for 256 hosts) is a delay of its grants, which the caller adds; granted bytes are no demand
+//! of the next epoch. In a pipeline of processors the next epochs begin before that is known, and the paper
+//! does not say which demands they assume.
 //!
 //! The paper leaves open, and here is taken:
-//! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the
-//!   smallest mice size of those for which one was advertised; then, of the others, the one with
-//!   the smallest aggregated size, which also tells those of equal mice sizes apart; of equal ones
-//!   any, drawn anew in each epoch ([`Params::order`] has other orders). §IV-B.1 has the mice size in the *place* of the aggregated
-//!   size. Read to the letter, what cores ask for, which is never much at a time, would come
-//!   before mice of 50 kB, the more so the more cores there are: with 16 cores in the place of 6
-//!   the p99 of flows up to 100 kB doubled. Of all demands that have a path, the first one is
-//!   always granted.
-//! - *Mice sizes* are those of the sender's last list (§IV-B.1: its top k destinations), less
-//!   what was granted since, as hosts send mice first; never more than the aggregated size.
-//! - *Aggregation switches* go through their requests in that order, and grant each one whose
-//!   two links are still idle.
-//! - *Requests* (`zeropod.request-multiplicity`). One path for each demand and iteration, as
-//!   the text has it; [`Params::requests`] sets how many. The pseudocode asks for all.
-//! - *Port states* (`zeropod.port-state`). 𝒮 are the links at aggregation switches, which are
-//!   those of ToRs and cores as well. A link is given to one demand at most, so releasing a
-//!   refused path frees no link that is kept. That a host sends and receives one thing only is
-//!   said by a mark on it, which it gets when a grant is accepted.
-//! - *Matched hosts* (`zeropod.rejected-within-iteration`). One demand for each sender and each
-//!   receiver; their other demands take no part in later iterations. A core is a sender (C2E)
-//!   and, for its link up, a receiver (E2P).
-//! - *Small demands* (`zeropod.partial-epochs`). A grant is of min(N, what is left) cells; the
-//!   last may be partly full. The path is taken for the epoch.
-//! - *Cores for mice* (`zeropod.exclusive-core`). The last cores of [`Params::mice_cores`] take
-//!   demands with mice only, and of those the cells that hold mice.
+//! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the smallest mice size of
+//!   those for which one was advertised; then, of the others, the one with the smallest aggregated size,
+//!   which also tells those of equal mice sizes apart; of equal ones any, drawn anew in each epoch
+//!   ([`Params::order`] has other orders). §IV-B.1 has the mice size in the *place* of the aggregated size.
+//!   By the exact wording, the demands of cores, which are always small, would come before mice of 50 kB, in
+//!   particular with many cores: with 16 cores in the place of 6 the p99 of flows up to 100 kB doubled. Of
+//!   all demands that have a path, the first one is always granted.
+//! - *Mice sizes* are those of the sender's last list (§IV-B.1: its top k destinations), less the bytes
+//!   granted since, because hosts send mice first; never more than the aggregated size.
+//! - *Aggregation switches* go through their requests in that order, and grant each one whose two links are
+//!   still idle.
+//! - *Requests* (`zeropod.request-multiplicity`). One path for each demand and iteration, as the text has it;
+//!   [`Params::requests`] sets how many. The pseudocode asks for all.
+//! - *Port states* (`zeropod.port-state`). 𝒮 are the links at aggregation switches, which are those of ToRs
+//!   and cores as well. A link is given to one demand at most, so releasing a refused path frees no link that
+//!   is kept. That a host sends and receives one thing only is said by a mark on it, which it gets when a
+//!   grant is accepted.
+//! - *Matched hosts* (`zeropod.rejected-within-iteration`). One demand for each sender and each receiver;
+//!   their other demands take no part in later iterations. A core is a sender (C2E) and, for its link up, a
+//!   receiver (E2P).
+//! - *Small demands* (`zeropod.partial-epochs`). A grant is of min(N, what is left) cells; the last may be
+//!   partly full. The path is taken for the epoch.
+//! - *Cores for mice* (`zeropod.exclusive-core`). The last cores of [`Params::mice_cores`] take demands with
+//!   mice only, and of those the cells that hold mice.
 //! - *Wiring* (`zeropod.core-wiring`). Core c is linked to aggregation switch c mod A.
-//! - *E2P* demands (`zeropod.e2p-demand`) are for a pod; which hosts in it the cells are for is
-//!   their sender's matter. That a core cannot reach a pod is told as its backpressure.
+//! - *E2P* demands (`zeropod.e2p-demand`) are for a pod; which hosts in it the cells are for is their
+//!   sender's matter. That a core cannot reach a pod is told as its backpressure.
 //! - *Racks* (`zeropod.epoch-alignment`). What stays in a rack goes by an aggregation switch, too.
 //!
-//! Smallest first is not fair: new mice, as long as they keep a host busy, hold back what else
-//! it has to send. Once they pause, every epoch serves the smallest that is left, and so all
-//! that has a path is served in the end.
+//! Smallest first is not fair: new mice, if they keep a host busy, delay its other data. When there are no
+//! new mice, every epoch serves the smallest remaining demand, so each demand with a path is served in the
+//! end.
 
 mod demands;
 pub mod describe;
@@ -143,13 +140,13 @@ pub struct Params {
     pub iterations: u32,
     /// Paths that a demand asks for in an iteration, at least 1; if fewer are idle, all of them.
     pub requests: u32,
-    /// How many of the cores, the last ones, are for mice alone.
+    /// The number of the cores, the last ones, that are only for mice.
     pub mice_cores: u16,
-    /// Who comes first of those without mice.
+    /// The order of demands without mice.
     pub order: Order,
 }
 
-/// In what order the scheduler considers demands without mice.
+/// The order in which the scheduler considers demands without mice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -162,7 +159,7 @@ pub enum Order {
     Random,
 }
 
-/// Who has something to send in the pod.
+/// A sender in the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sender {
     /// A host of the pod.
@@ -203,7 +200,7 @@ pub enum Link {
     CoreDown { core: u16 },
 }
 
-/// What a demand may send in the epoch.
+/// The grant of a demand in the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub demand: Demand,
@@ -218,7 +215,7 @@ pub struct Grant {
 /// How much the phases did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Iterations in which a path was asked for.
+    /// Iterations in which a demand requested a path.
     pub iterations: u64,
     pub requests: u64,
     /// Those that Grant 1 left.
@@ -242,7 +239,7 @@ pub struct Scheduler {
     targets: Vec<bool>,
     /// Cores that take more for a pod, for each pod and aggregation switch a word.
     open: Vec<u64>,
-    /// Cores that are not for mice alone, for each aggregation switch a word.
+    /// Cores that are not only for mice, for each aggregation switch a word.
     bulk: Vec<u64>,
     tally: Tally,
 
@@ -258,7 +255,7 @@ pub struct Scheduler {
     /// Senders that have a path in this iteration.
     chosen: Vec<bool>,
     choice: Choice,
-    /// Req, then G1, then G2, then what is accepted.
+    /// The paths of Req, then G1, then G2, then the accepted ones.
     paths: Vec<(Waiting, Path)>,
     grants: Vec<Grant>,
 }
@@ -301,7 +298,7 @@ impl Scheduler {
         }
     }
 
-    /// An RTS tells of newly arrived bytes.
+    /// An RTS reports newly arrived bytes.
     ///
     /// # Panics
     /// If the pod has no such demand, or the sum does not count in 64 bits.
@@ -323,8 +320,7 @@ impl Scheduler {
         self.demands.advertise(row, mice);
     }
 
-    /// An RTS tells whether a core has room for a pod, or asks that nothing more be sent there
-    /// by it.
+    /// An RTS reports whether a core has room for a pod, or needs a stop of the data for it.
     ///
     /// # Panics
     /// If there is no such core or pod.
@@ -349,13 +345,13 @@ impl Scheduler {
         }
     }
 
-    /// Bytes that were asked for and not granted yet.
+    /// Requested bytes that are not granted yet.
     pub fn waiting(&self, demand: Demand) -> u64 {
         let (row, column) = self.place(demand);
         self.demands.bytes(row, column)
     }
 
-    /// What the phases did so far.
+    /// The counters of the phases.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }

@@ -1,12 +1,12 @@
-//! What of optimistic sending comes through, in closed form (*Zeropod*, §IV-B.3, equations 1 to 7).
+//! The share of optimistic sending that arrives, in closed form (*Zeropod*, §IV-B.3, equations 1 to 7).
 //!
 //! A pod of a fat-tree: m racks of m hosts and m aggregation switches. Nothing is scheduled. Each host
 //! sends cells at random times (Poisson), each to any host by any aggregation switch. Two cells that
 //! meet on a link are both lost, so a cell is lost to all that begin within a cell time before or
 //! after it. A lost cell goes on and meets others as well: the model counts all cells on all links.
 //!
-//! Everywhere `load` is the paper's G, what a host sends in cells per cell time, 0 or above; and `m`
-//! the hosts of a rack, at least 1, half the ports of a switch.
+//! Everywhere `load` is the paper's G, the offered cells of a host per cell time, 0 or above; and `m` the
+//! hosts of a rack, at least 1, half the ports of a switch.
 //!
 //! As printed, m·G for the sender's rack (equation 3) counts the cell's own host too, whose cells
 //! cannot meet it there (`zeropod.model-self-traffic`), and a host may send to itself.
@@ -79,7 +79,7 @@ mod tests {
         near(avoid_between_racks(16), 0.99243, 0.000_005);
     }
 
-    /// Equation 6 is what equations 2 to 5 come to.
+    /// Equation 6 is the result of equations 2 to 5.
     #[test]
     fn the_equations_agree() {
         for m in 1..=128 {

@@ -1,4 +1,4 @@
-//! What a run of pods without buffers needs to know of them, resolved.
+//! The parameters of pods without buffers in a run, resolved.
 
 use super::slots::Slots;
 use super::{Params, Pod};
@@ -20,9 +20,9 @@ pub struct ZeropodParams {
     pub header: u32,
     /// RTS or SCHD in bytes.
     pub control: u32,
-    /// What a schedule takes, in picoseconds.
+    /// The time of scheduling, in picoseconds.
     pub delay: Time,
-    /// k: of how many targets an RTS tells what mice wait for them.
+    /// k: the number of targets for which an RTS reports waiting mice.
     pub top_k: u16,
     /// Bytes that a flow has sent when it leaves a level, in ascending order; at most 15.
     pub levels: Vec<u64>,
@@ -44,7 +44,7 @@ pub struct ZeropodParams {
     pub clock_errors: Vec<i64>,
     /// The timeout of the layer that acknowledges, if there is one, in picoseconds.
     pub acks: Option<Time>,
-    /// How long a link is left alone that was found to be down, in picoseconds.
+    /// How long a link that was found to be down is not used, in picoseconds.
     pub retry: Time,
     /// Schedulers that fail, in the order of time.
     pub scheduler_failures: Vec<SchedulerFailure>,

@@ -17,7 +17,7 @@ pub(super) struct Path {
     links: [Place; 2],
 }
 
-/// The word and the bit that stand for a link.
+/// The word and the bit of a link.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     word: u16,
@@ -190,7 +190,7 @@ impl Choice {
     }
 }
 
-/// Where the bit stands that has `nth` others below it.
+/// The position of the bit that has `nth` others below it.
 fn nth_bit(mut word: u64, nth: u32) -> u16 {
     // Often all links are idle.
     if word & word.wrapping_add(1) == 0 {

@@ -1,4 +1,4 @@
-//! What pods without buffers say of a run: epochs, grants, what was sent without one, and what failed.
+//! The report of pods without buffers about a run: epochs, grants, data without a grant, and failures.
 
 use super::Tally;
 use xoff_kernel::time::Time;
@@ -14,7 +14,7 @@ pub static COLLISION: Cause = Cause {
     by: "by collision",
 };
 
-/// What a run tells.
+/// The facts of a run.
 pub static FACTS: Facts = facts! { "zeropod":
     epoch_ps: Time, "Length of an epoch.";
     pipeline: Count, "Epochs from the arrival of a request to its data.";
@@ -39,17 +39,16 @@ pub static FACTS: Facts = facts! { "zeropod":
     links_found: List, "Links that schedulers considered down or tried again, in order of time: `at_ps`, `port`, `down`.";
 };
 
-/// What happened in pods without buffers, all together. Two cells that were granted never met: the run
-/// would have stopped.
+/// The events in pods without buffers, all together. Two granted cells never met: the run would have stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Length of an epoch.
     pub epoch: Time,
-    /// From the epoch in which a request is heard until that of its data, in epochs.
+    /// From the epoch in which a request arrives until that of its data, in epochs.
     pub pipeline: u64,
     /// How long a cell takes.
     pub cell: Time,
-    /// Receivers say what has come.
+    /// Whether receivers report arrivals.
     pub acks: bool,
     /// Epochs for which schedulers worked.
     pub epochs: u64,
@@ -59,11 +58,11 @@ pub struct Report {
     pub scheduled: u64,
     /// Cells that were granted, and for which nothing was left.
     pub unused: u64,
-    /// What the phases of Algorithm 1 did.
+    /// The counters of the phases of Algorithm 1.
     pub tally: Tally,
     /// Entries of the fullest RTS: destinations with new data, and with mice.
     pub most_in_rts: u64,
-    /// Times that a core asked for nothing more for a pod.
+    /// Number of times that a core stopped the requests for a pod.
     pub backpressure: u64,
     /// Most bytes that a receiver held back for others before them.
     pub most_held: u64,
@@ -157,7 +156,7 @@ impl Record for Report {
             );
         }
         let granted = human::counted(self.scheduled, "cell");
-        // Links that fail lose what is on them.
+        // Links that fail lose their packets.
         section.lossless = Some(match ran.dropped_if(|d| d.lossless && d.reason.for_want_of_room()).0 {
             0 => Promise::Held(format!("none of {granted} with a grant collided or met a full core")),
             n => Promise::Broken(format!("{} of {granted} with a grant lost", human::count(n))),

@@ -1,4 +1,4 @@
-//! What the keys of `[zeropod]` come to, and what they refuse.
+//! The resolved keys of `[zeropod]`, and their errors.
 
 use super::keys::ZeropodKeys;
 use super::params::{SchedulerFailure, ZeropodParams};
@@ -139,7 +139,7 @@ pub fn params(
     })
 }
 
-/// What a flow's time depends on when it is alone in the network.
+/// The parameters of a flow's ideal FCT.
 pub struct Alone {
     payload: u64,
     cell: Time,
@@ -148,7 +148,7 @@ pub struct Alone {
     hosts: NodeId,
 }
 
-/// What the time of a flow that is alone depends on. Keys that are out of range are refused elsewhere.
+/// The parameters of a flow's ideal FCT. Keys that are out of range are refused elsewhere.
 pub fn alone(keys: &ZeropodKeys, topology: &Topology, shape: &PodShape) -> Alone {
     let link = &topology.ports[0];
     let payload = keys.payload.0.clamp(1, u16::MAX.into());
@@ -157,8 +157,8 @@ pub fn alone(keys: &ZeropodKeys, topology: &Topology, shape: &PodShape) -> Alone
 }
 
 impl Alone {
-    /// From the start of a flow until its last byte has arrived, if it did not have to ask: its cells one behind
-    /// the other, cut through in pods, and the last one stored by a core on the way to another pod. `None` if
+    /// From the start of a flow until its last byte has arrived, without requests: its cells one after the
+    /// other, cut through in pods, and the last one stored by a core on the path to another pod. `None` if
     /// that is beyond 64 bits of picoseconds.
     pub fn completion(&self, src: NodeId, dst: NodeId, size: u64) -> Option<Time> {
         let (hops, stored) = if src / self.hosts == dst / self.hosts { (4, 0) } else { (6, 1) };
@@ -203,8 +203,8 @@ fn at(cx: &Setting<'_>, key: &str, message: String, help: &str) -> Complaint {
     Complaint::new(shown, message, help).about(key)
 }
 
-/// Refuses epochs that have no room for everyone's control slot, and links so short that what is sent in an
-/// epoch's slot could come before the slot is over.
+/// Returns an error for epochs that have no room for the control slots of all senders, and for links so short
+/// that data of an epoch's slot could arrive before the slot is over.
 fn check_slots(cx: &Setting<'_>, slots: &Slots, pod: &Pod) -> Result<(), Complaint> {
     let positions = u32::from(pod.hosts_per_rack.max(pod.cores.div_ceil(pod.aggs)));
     let [data, control, guard] = [slots.data, slots.control, slots.guard].map(u128::from);
@@ -248,7 +248,8 @@ fn check_slots(cx: &Setting<'_>, slots: &Slots, pod: &Pod) -> Result<(), Complai
     Ok(())
 }
 
-/// Refuses what would make much to be kept: grants that are old when they have an effect, and many pairs.
+/// Returns an error for keys that would need much memory: grants that are old when they have an effect, and
+/// many pairs.
 fn check_pipeline(cx: &Setting<'_>, slots: &Slots, pod: &Pod, delay: Time) -> Result<(), Complaint> {
     let cores = u64::from(pod.cores);
     let way = (8 * slots.hop).div_ceil(slots.epoch());

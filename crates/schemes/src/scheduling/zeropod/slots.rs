@@ -1,10 +1,10 @@
 //! When cells cross the links of a pod (*Zeropod*, §III-A, §IV-C, §IV-D and §IV-E).
 //!
-//! A pod has one clock. An epoch has N data slots, and N + 1 control slots in the gaps before, between
-//! and behind them, of which two are used on each link. A sender at position i (of a host among those of
-//! its ToR, of a core among those of its aggregation switch) sends its request (RTS) in control slot i,
-//! and leaves control slot j free, where j is the position of who gets its data: there the scheduler's
-//! answer (SCHD) for that one crosses the same last link. So nobody has to be told where these slots lie.
+//! A pod has one clock. An epoch has N data slots, and N + 1 control slots in the gaps before, between and
+//! after them, of which two are used on each link. A sender at position i (of a host among those of its ToR,
+//! of a core among those of its aggregation switch) sends its request (RTS) in control slot i, and leaves
+//! control slot j free, where j is the position of the receiver of its data: there the scheduler's reply
+//! (SCHD) for that receiver crosses the same last link. So the places of these slots need no messages.
 //!
 //! A switch holds nothing: a cell that comes in goes out at once, and a hop later it is at the next one.
 //! On each link the epoch begins so much later than at the hosts:
@@ -22,10 +22,10 @@
 //! - *Both control slots at once* (`zeropod.control-slots`). If i = j, the RTS comes first.
 //! - *Alignment* (`zeropod.epoch-alignment`). Cores begin an epoch one hop after the hosts.
 //! - *Scheduler's links* (`zeropod.scheduler-links`). One to each switch, of the same rate and length.
-//! - *Guard bands* (§IV-E) lie on both sides of a control slot, and behind each epoch.
+//! - *Guard bands* (§IV-E) lie on both sides of a control slot, and after each epoch.
 //! - *Pipeline* (`zeropod.rts-schd-timing`). A schedule is of what had reached the scheduler when an epoch
-//!   began; its SCHD leave in the first epoch that begins, at the scheduler, after the scheduling delay,
-//!   and the data in the first one that begins after all SCHD have arrived.
+//!   began; its SCHD leave in the first epoch that begins, at the scheduler, after the scheduling delay, and
+//!   the data in the first one that begins after all SCHD have arrived.
 
 use super::Link;
 
@@ -37,9 +37,9 @@ pub struct Slots {
     pub data: u64,
     /// A control cell (RTS or SCHD).
     pub control: u64,
-    /// What separates a control slot from its neighbours, and an epoch from the next.
+    /// The gap between a control slot and its neighbours, and between epochs.
     pub guard: u64,
-    /// The way through a cable.
+    /// The delay of a cable.
     pub hop: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Pipeline {
 }
 
 impl Slots {
-    /// A control slot with what separates it.
+    /// A control slot with its gaps.
     fn slot(&self) -> u64 {
         self.control + 2 * self.guard
     }
@@ -99,8 +99,8 @@ impl Slots {
         hops * self.hop
     }
 
-    /// How much later it begins on the scheduler's link to a switch that has this other link: on the way
-    /// there, behind that link, and on the way back, before it.
+    /// How much later it begins on the scheduler's link to a switch that has this other link: in one
+    /// direction after that link, in the other before it.
     pub fn begins_at_scheduler(&self, link: Link) -> u64 {
         match link {
             Link::HostUp { .. } | Link::CoreDown { .. } => self.begins(link) + self.hop,
@@ -118,7 +118,7 @@ impl Slots {
     pub fn pipeline(&self, delay: u64, cores: bool) -> Pipeline {
         let epoch = self.epoch();
         let schd = delay.saturating_sub(self.late_at_scheduler(cores)).div_ceil(epoch);
-        // Those for hosts arrive last: four hops behind the beginning of their epoch, and its length.
+        // Those for hosts arrive last: four hops after the beginning of their epoch, and its length.
         Pipeline { schd, data: schd + (4 * self.hop + epoch).div_ceil(epoch) }
     }
 }

@@ -45,7 +45,7 @@ fn links(pod: &Pod, grant: &Grant) -> Vec<Link> {
     links
 }
 
-/// A pod with what its scheduler is told.
+/// A pod with the input of its scheduler.
 #[derive(Clone, Debug)]
 struct Case {
     pod: Pod,
@@ -56,7 +56,7 @@ struct Case {
     seed: u64,
 }
 
-/// What RTS tell between two epochs: arrivals, and lists of mice.
+/// The content of RTS between two epochs: arrivals, and lists of mice.
 type News = (Vec<(Demand, u64)>, BTreeMap<Sender, Vec<(Target, u64)>>);
 
 /// Any demand of a pod, from two numbers.
@@ -128,7 +128,7 @@ fn cases() -> impl Strategy<Value = Case> {
     })
 }
 
-/// What a scheduler should know, kept plainly.
+/// The state that a scheduler should have, in a simple form.
 #[derive(Default)]
 struct Books {
     bytes: BTreeMap<Demand, u64>,
@@ -140,7 +140,7 @@ impl Books {
         self.mice.get(demand).copied().unwrap_or(0).min(self.bytes[demand])
     }
 
-    /// What a demand is put in order by, the least first.
+    /// The sort key of a demand, the least first.
     fn rank(&self, demand: &Demand, order: Order) -> (u64, u64) {
         let (mice, bytes) = (self.mice(demand), self.bytes[demand]);
         let then = match order {
@@ -244,9 +244,9 @@ fn check(case: &Case, books: &mut Books, grants: &[Grant]) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 1_000 / 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// No two grants share a sender, a receiver or a link; none uses a link that is down, a core
-    /// under backpressure, or a core for mice without them; none is of more than was asked for;
-    /// the first in order is always served; and the same again is the same.
+    /// No two grants share a sender, a receiver or a link; none uses a link that is down, a core under
+    /// backpressure, or a core for mice without them; none is of more than was requested; the first in order
+    /// is always served; and the same again is the same.
     #[test]
     fn grants_never_meet(case in cases()) {
         prop_assert_eq!(run(&case), run(&case));
@@ -259,8 +259,8 @@ proptest! {
         run(&case);
     }
 
-    /// What was asked for once is granted in so many epochs as it has cells for at most, and
-    /// what has no path stays.
+    /// A demand that was requested once is granted in at most as many epochs as it has cells, and a demand
+    /// without a path remains.
     #[test]
     fn nothing_starves_once_arrivals_end(mut case in cases()) {
         let mut books = Books::default();
@@ -290,8 +290,8 @@ fn stream() -> Stream {
     Stream::new(1, "zeropod", 0)
 }
 
-/// With one aggregation switch there is nothing to draw, and an iteration serves what a walk
-/// through the demands by size would: the smallest first, then whatever shares no link with it.
+/// With one aggregation switch there is no random choice, and an iteration serves the same as a walk through
+/// the demands by size: the smallest first, then each one that shares no link with it.
 #[test]
 fn the_smallest_come_first() {
     let pod = Pod { racks: 3, hosts_per_rack: 2, aggs: 1, cores: 0, pods: 1 };
@@ -340,7 +340,7 @@ fn cells_are_as_many_as_the_bytes_need_and_an_epoch_holds() {
     assert_eq!([cells(), cells(), cells()], [Some(16), Some(2), None]);
 }
 
-/// What a link that is down carried goes another way, and comes back.
+/// The traffic of a link that is down takes another path, and returns to it later.
 #[test]
 fn failed_links_are_avoided() {
     let mut scheduler = scheduler(SMALL, PAPER, &[(host_to_host(0, 5), 1 << 30)]);
@@ -393,10 +393,10 @@ fn cores_are_those_that_have_room_and_are_meant_for_it() {
     assert_eq!(cores(&mut scheduler, false), BTreeMap::from([(1, 16), (2, 16)]));
 }
 
-/// Cores 0 and 4 come by aggregation switch 0, and rack 0 has one link from there. One after
-/// the other has it, and a host that sends to the rack, which has more to send, goes other ways.
+/// Cores 0 and 4 come by aggregation switch 0, and rack 0 has one link from there. One after the other has
+/// it, and a host that sends to the rack, which has more to send, uses other paths.
 #[test]
-fn what_comes_from_cores_shares_links_with_what_stays_in_the_pod() {
+fn traffic_from_cores_shares_links_with_traffic_in_the_pod() {
     let epochs = |n: u64| n * 16 * 512;
     let demands = [
         (core_to_host(0, 1), epochs(10)),
@@ -455,7 +455,7 @@ fn requests_may_be_many() {
     assert_eq!(scheduler.schedule(&mut stream()).len(), 1);
     let expected = Tally { iterations: 1, requests: 4, granted: 4, approved: 1, accepted: 1 };
     assert_eq!(*scheduler.tally(), expected);
-    // What it does not keep, others miss: with the paper's iterations less is served.
+    // Paths that it does not keep are missing for others: with the paper's iterations less is served.
     let share = |requests| share_of_the_maximum(16, Params { requests, ..PAPER });
     assert!(share(1) > 0.89 && share(16) < 0.85, "{} {}", share(1), share(16));
 }
@@ -481,9 +481,9 @@ fn equal_demands_take_turns() {
     assert!(unserved.is_empty(), "{unserved:?}");
 }
 
-/// Whose turn it is among demands of one host: the order says it, and mice come before.
+/// The next demand of one host: the order determines it, and mice come first.
 #[test]
-fn who_comes_first_is_a_matter_of_the_order() {
+fn the_order_decides_the_first_demand() {
     let (small, large) = (host_to_host(0, 1), host_to_host(0, 2));
     let first = |order, seed, mice: &[(Target, u64)]| {
         let mut scheduler = scheduler(LARGE, Params { order, ..PAPER }, &[(large, 100_000), (small, 50_000)]);
@@ -536,8 +536,8 @@ fn share_of_the_maximum(partners: u64, params: Params) -> f64 {
     granted as f64 / most as f64
 }
 
-/// More iterations get closer to the maximum, which none exceeds: after five or six there is
-/// nothing left to grant, and what is missing is what smallest first costs.
+/// More iterations get closer to the maximum, which none exceeds: after five or six there is nothing left to
+/// grant, and the rest is the cost of smallest first.
 #[test]
 fn iterations_approach_the_maximum_matching() {
     for partners in [1, 4, 16, 255] {
@@ -549,7 +549,7 @@ fn iterations_approach_the_maximum_matching() {
     }
 }
 
-/// What cells cross: links of the pod, and those of the scheduler to its switches and back.
+/// The links that cells cross: links of the pod, and those of the scheduler to its switches and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wire {
     Link(Link),
@@ -576,7 +576,7 @@ fn everyone(pod: &Pod) -> impl Iterator<Item = Sender> {
     hosts.chain((0..pod.cores).map(Sender::Core))
 }
 
-/// Who gets a grant's cells.
+/// The receiver of a grant's cells.
 fn receiver(grant: &Grant) -> Sender {
     match grant.demand.to {
         Target::Host(host) => Sender::Host(host),
@@ -664,8 +664,8 @@ fn slots_that_do_not_fit_collide() {
     assert!(!few.fits(3) && meets(&few, pairs()));
 }
 
-/// The paper's numbers (§V-A): epochs of 713 and 1,420 ns at 100 Gbit/s, 17 slots for 16 positions and 33
-/// for 4; and what follows for the time from request to data.
+/// The paper's numbers (§V-A): epochs of 713 and 1,420 ns at 100 Gbit/s, 17 slots for 16 positions and 33 for
+/// 4; and the resulting time from request to data.
 #[test]
 fn epochs_of_the_paper() {
     let one = Slots { cells: 16, data: 552 * 80, control: 40 * 80, guard: 0, hop: 1_000_000 };

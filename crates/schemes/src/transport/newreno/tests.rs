@@ -36,7 +36,7 @@ impl End {
         })
     }
 
-    /// Sends all that may be sent; answers which packets those were.
+    /// Sends all allowed packets; returns their numbers.
     fn send_all(&mut self) -> Vec<u32> {
         std::iter::from_fn(|| self.send().map(|s| s.0)).collect()
     }
@@ -45,7 +45,7 @@ impl End {
         self.hear(n, false)
     }
 
-    /// An ACK that says whether what it answers was marked.
+    /// An ACK that says whether its data packet was marked.
     fn hear(&mut self, n: u32, marked: bool) -> Vec<u32> {
         self.c.on_ack(&self.params, &mut self.n, self.now, n, marked);
         self.send_all()
@@ -58,7 +58,7 @@ impl End {
     }
 }
 
-/// Nothing is lost: each round trip sends twice what the one before it sent.
+/// No packet is lost: each round trip sends twice as many as the previous one.
 #[test]
 fn slow_start_doubles_in_each_round_trip() {
     let mut end = End::new(10_000, PARAMS);
@@ -70,7 +70,7 @@ fn slow_start_doubles_in_each_round_trip() {
     }
 }
 
-/// RFC 5681, equation 4: half of what is in flight, and never less than two segments.
+/// RFC 5681, equation 4: half of the bytes in flight, and never less than two segments.
 #[test]
 fn a_timeout_leaves_two_segments_at_least() {
     for (total, ssthresh) in [(1, 2_000), (3, 2_000), (5, 2_500), (10, 5_000)] {
@@ -91,7 +91,7 @@ fn congestion_avoidance_adds_a_segment_in_each_round_trip() {
         assert_eq!(under_way.len(), 10 + round);
         under_way = under_way.into_iter().flat_map(|psn| end.ack(psn + 1)).collect();
     }
-    // So it does if an ACK tells of many segments at once (byte counting) …
+    // So it does if an ACK covers many segments at once (byte counting) …
     let mut end = End::new(10_000, PARAMS);
     end.c.ssthresh = 10_000;
     end.send_all();
@@ -114,7 +114,7 @@ fn two_losses_in_a_window_take_a_fast_retransmit_and_a_partial_acknowledgement()
     assert_eq!(end.ack(1), [1], "fast retransmit");
     // FlightSize is 13 less the 2 of limited transmit.
     assert_eq!((end.c.ssthresh, end.c.cwnd, end.c.recover), (5_500, 8_500, Some(14)));
-    // What 6 to 13 bring are eight duplicates; 13 packets are beyond the window first.
+    // Packets 6 to 13 bring eight duplicates; 13 packets are beyond the window first.
     let sent: Vec<_> = (6..14).map(|_| end.ack(1)).collect();
     assert_eq!(sent.concat(), [14, 15, 16]);
     assert_eq!(sent[..5].concat(), [0; 0]);
@@ -156,7 +156,7 @@ fn the_timeout_follows_round_trips() {
     end.ack(1);
     assert_eq!(end.c.trips.rto, 300 * MS, "100 + 4 · 50");
     assert_eq!(end.c.deadline(), 400 * MS, "restarted");
-    // 10 and 11 are on the way now, and 10 is timed.
+    // 10 and 11 are in flight now, and 10 is timed.
     end.now = 300 * MS;
     end.ack(10);
     assert_eq!(end.c.trips.rto, 300 * MS, "one segment is timed per round trip");
@@ -189,7 +189,7 @@ fn timeouts_double_and_begin_anew_with_one_packet() {
         assert_eq!((end.c.cwnd, end.c.ssthresh), (1_000, 5_000));
         assert_eq!(end.c.deadline(), next * SECOND, "60 s are the most");
     }
-    // The repeat arrives. Nobody knows which of them was answered.
+    // The retransmission arrives. The ACK could belong to either copy.
     end.now += MS;
     assert_eq!(end.ack(1), [1, 2], "slow start over what was lost");
     assert_eq!((end.c.trips.smoothed, end.c.trips.rto), (None, 60 * SECOND), "Karn");
@@ -209,7 +209,7 @@ fn timeouts_double_and_begin_anew_with_one_packet() {
 
 /// Duplicates that the repeats after a timeout bring about are no loss (RFC 6582).
 #[test]
-fn duplicates_behind_a_timeout_open_no_recovery() {
+fn duplicates_after_a_timeout_open_no_recovery() {
     let mut end = End::new(1_000, PARAMS);
     end.send_all();
     assert_eq!(end.timeout(), [0]);
@@ -219,7 +219,7 @@ fn duplicates_behind_a_timeout_open_no_recovery() {
     }
     assert!(!end.c.recovering);
     assert_eq!(end.c.cwnd, 2_000);
-    // Nor right behind what was outstanding at the timeout …
+    // Nor directly after the packets outstanding at the timeout …
     assert_eq!(end.ack(10), [10, 11, 12]);
     (0..3).for_each(|_| assert_eq!(end.ack(10), [0; 0]));
     assert!(!end.c.recovering);
@@ -275,7 +275,7 @@ fn the_timer_runs_while_something_is_outstanding() {
 }
 
 #[test]
-fn the_receive_window_bounds_what_is_in_flight() {
+fn the_receive_window_bounds_the_packets_in_flight() {
     let mut end = End::new(1_000, NewRenoParams { receive_window: 12, ..PARAMS });
     end.send_all();
     let mut sent = 10;
@@ -293,9 +293,9 @@ fn the_receive_window_bounds_what_is_in_flight() {
     assert_eq!(End::new(9, NewRenoParams { receive_window: 3, ..PARAMS }).send_all(), [0, 1, 2]);
 }
 
-/// The receiver against a plain list of what has arrived.
+/// The receiver against a plain list of arrivals.
 #[test]
-fn the_receiver_knows_what_has_arrived() {
+fn the_receiver_records_all_arrivals() {
     for seed in 0..300 {
         let mut random = Stream::new(seed, "test", 0);
         let (total, spread) = (1 + random.below(200) as u32, 1 + random.below(60));
@@ -318,14 +318,14 @@ fn the_receiver_knows_what_has_arrived() {
 
 enum Wire {
     Data(u32),
-    /// What it acknowledges, and whether the packet was marked.
+    /// The acknowledged packet, and whether the packet was marked.
     Ack(u32, bool),
 }
 
 /// Random loss, reordering and duplication in both directions, and under DCTCP random
 /// marks: everything arrives, the windows are kept, and no mark makes a window larger.
 #[test]
-fn whatever_happens_on_the_way_everything_arrives() {
+fn for_any_path_everything_arrives() {
     let (mut recoveries, mut timeouts, mut reductions) = (0, 0, 0);
     for seed in 0..400 {
         let mut random = Stream::new(seed, "test", 0);
@@ -431,12 +431,11 @@ fn one_loss_costs_one_repeat() {
 /// DCTCP with the gain of its paper.
 const DCTCP: NewRenoParams = NewRenoParams { dctcp: Some(DctcpParams { gain: ONE / 16 }), ..PARAMS };
 
-/// By hand, of the numbers in [`crate::transport::dctcp`]. The first answer ends the first
-/// window of data: α = 15/16, and the second ends beyond packet 10. Slow start has made
-/// the window 11,000 when answer 2 is marked: 11,000 · (1 − 15/32) = 5,843.75 are left, and
-/// slow start is over. Answers 3 to 6, which are marked, too, are of the same window of
-/// data and reduce nothing; they grow it as others do. Packets go again when less than
-/// five are under way; six are allowed by then.
+/// By hand, of the numbers in [`crate::transport::dctcp`]. The first ACK ends the first window of data: α =
+/// 15/16, and the second ends beyond packet 10. Slow start has made the window 11,000 when ACK 2 is marked:
+/// 11,000 · (1 − 15/32) = 5,843.75 are left, and slow start is over. ACKs 3 to 6, which are marked, too,
+/// belong to the same window of data and reduce nothing; they grow it as others do. Packets leave again when
+/// less than five are in flight; six are allowed by then.
 #[test]
 fn a_mark_ends_slow_start_and_a_window_of_data_is_reduced_once() {
     let mut end = End::new(1_000, DCTCP);
@@ -450,7 +449,7 @@ fn a_mark_ends_slow_start_and_a_window_of_data_is_reduced_once() {
     }
     assert_eq!(end.hear(8, false), [12, 13]);
     assert_eq!((end.c.cwnd, end.c.ssthresh), (6_844, 5_844), "congestion avoidance");
-    // Of answers 2 to 11 half were marked: α = 15²/16² + 1/32.
+    // Of ACKs 2 to 11 half were marked: α = 15²/16² + 1/32.
     (9..11).for_each(|n| drop(end.hear(n, false)));
     assert_eq!(end.c.marks.alpha(), 0.9375);
     end.hear(11, false);
@@ -502,11 +501,11 @@ fn without_marks_it_is_newreno() {
     assert_eq!(dctcp.c.cwnd, newreno.c.cwnd);
 }
 
-/// A loss halves what is in flight, whatever α, and marks of packets that had been sent
-/// by then reduce nothing more; those of later ones do. So it is with a timeout, behind
-/// which slow start goes on through such marks.
+/// A loss halves the bytes in flight, for any α, and marks of packets that had been sent by then reduce
+/// nothing more; those of later ones do. The same holds for a timeout, after which slow start continues
+/// despite such marks.
 #[test]
-fn what_a_loss_has_reduced_marks_do_not_reduce_again() {
+fn marks_do_not_reduce_the_window_again_after_a_loss() {
     let mut end = End::new(1_000, DCTCP);
     end.send_all();
     (0..3).for_each(|_| drop(end.hear(0, false)));
@@ -530,10 +529,10 @@ fn what_a_loss_has_reduced_marks_do_not_reduce_again() {
     assert!(end.c.cwnd < 3_000 && end.c.cwnd >= 2_000, "{}", end.c.cwnd);
 }
 
-/// What is in flight is reduced, however far cwnd has grown beyond it: by the receive window
-/// here. (So it is if the sender's port is what holds it back.)
+/// The bytes in flight are reduced, even if cwnd has grown beyond them: by the receive window here. (The same
+/// holds if the sender's port is the bottleneck.)
 #[test]
-fn a_mark_reduces_what_is_in_flight() {
+fn a_mark_reduces_the_packets_in_flight() {
     let mut end = End::new(1_000, NewRenoParams { receive_window: 8, ..DCTCP });
     end.send_all();
     (1..100).for_each(|n| drop(end.ack(n)));

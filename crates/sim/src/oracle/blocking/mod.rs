@@ -10,31 +10,27 @@
 //! pause blindly passes on its root. The root travels beside
 //! the pause frame, outside of its bytes.
 //!
-//! *Charging.* A packet that waits in a paused queue is charged, for each pause,
-//! the time from the pause's beginning (or its own arrival in the queue, if that
-//! is later) to the pause's end (or the run's): to *own* if the root is on the
-//! rest of its way, to *victim* if not. Where devices choose the way of each packet,
-//! the root counts as on its way if any way on crosses it: so who is called a victim
-//! could not have been its cause, whatever was chosen. A queue pair that has something to send
-//! and stands in a paused queue of its NIC is charged alike, as a whole; this is
-//! kept apart.
+//! *Charging.* A packet that waits in a paused queue is charged, for each pause, the time from the pause's
+//! beginning (or its own arrival in the queue, if that is later) to the pause's end (or the run's): to *own*
+//! if the root is on the rest of its path, to *victim* if not. Where devices choose the path of each packet,
+//! the root counts as on its path if any further path crosses it. So a victim could not have been its cause
+//! for any choice. A queue pair that has something to send and is in a paused queue of its NIC is charged
+//! alike, as a whole, in separate sums.
 //!
 //! Where a frame names a congested port itself, the same time is judged
 //! once more by that port: victim of the *named* root.
 //!
-//! *Two kinds of pauses* meet where some links are paused by lane and others by root:
-//! a lane's pause stops all leaves of the lane. Time is charged once, to the pause that
-//! began first. Why a packet stands there is told by its queue's own pause or, if it has
-//! none, by its lane's.
+//! *Two kinds of pauses* meet where some links are paused by lane and others by root: a lane's pause stops
+//! all leaves of the lane. Time is charged once, to the pause that began first. The reason of a wait is its
+//! queue's own pause or, if it has none, its lane's.
 //!
-//! *At what cost.* Queues are long and pauses many, so nobody walks a queue of
-//! packets when its pause ends. A queue is served in order: who saw a pause end
-//! leaves before all who did not, and has seen every later one as a whole. So a
-//! queue keeps the pauses that someone in it has seen end, and their sum by root;
-//! a packet that leaves is charged these sums, less what the oldest of those
-//! pauses had lasted when the packet joined. Queue pairs are few and take turns:
-//! they are charged one by one as the pause ends. What is called for every packet
-//! is marked cold: that keeps it out of the way of runs without the oracle.
+//! *At what cost.* Queues are long and pauses many, so the oracle never walks a queue of packets when its
+//! pause ends. A queue is served in order: a packet that was there when a pause ended leaves before all later
+//! ones, and was there for every later pause as a whole. So a queue keeps the pauses whose end a packet in it
+//! has seen, and their sum by root; a packet that leaves is charged these sums, less what the oldest of those
+//! pauses had lasted when the packet joined. Queue pairs are few and take turns: they are charged one by one
+//! as the pause ends. Functions that are called for every packet are marked cold, because then they do not
+//! slow runs without the oracle.
 
 mod roots;
 #[cfg(test)]
@@ -63,15 +59,15 @@ pub struct Root {
     pub since: Time,
 }
 
-/// What nobody is known to be the cause of.
+/// Marks a wait without a known cause.
 pub const NO_ROOT: Root = Root { port: NONE, links: 0, since: 0 };
 
-/// Roots by priority; what a control frame carries beside its bytes.
+/// Roots by priority; a control frame carries them beside its bytes.
 pub type Roots = [Root; 8];
 const NO_ROOTS: Roots = [NO_ROOT; 8];
 
 impl Root {
-    /// The root of what a port asks for that has a pause standing, or none.
+    /// The root of the present pause that a port requested, or none.
     fn behind(standing: Option<&Pause>, port: u32) -> Self {
         match standing.and_then(|pause| Some((pause.root?, pause.links))) {
             Some((port, links)) => Self { port, links: links + 1, since: 0 },
@@ -88,7 +84,7 @@ struct Merges {
     since: Time,
 }
 
-/// What the oracle keeps while a part of a run goes on.
+/// The oracle's state of a part of a run.
 pub struct Oracle {
     /// By packet: when it, or one that had its slot before, last joined a paused
     /// queue. Of one whose queue was not paused when it joined this is earlier
@@ -99,14 +95,13 @@ pub struct Oracle {
     /// By account: where its bytes by egress port of its device begin in `bytes`.
     rows: Vec<usize>,
     bytes: Vec<u64>,
-    /// By slot of a control frame that is under way.
+    /// By slot of a control frame that is in flight.
     frames: Vec<Roots>,
     /// Those of the frame that takes effect now.
     effective: Roots,
     /// The leaf that has just grown, and may be why its scheme sends a pause.
     grown: u32,
-    /// The roots of pauses that stand and may be repeated, by ingress port,
-    /// priority and what is paused.
+    /// The roots of active pauses, which may be repeated, by ingress port, priority and paused unit.
     sent: BTreeMap<(u32, u8, Target), Root>,
     flows: Vec<FlowBlame>,
     /// By list of packets, as [`Core::queues`] counts them.
@@ -125,15 +120,14 @@ pub struct Oracle {
     /// Critical paths, if the plan asks for them.
     pub critical: Option<Box<Critical>>,
     known: Known,
-    /// Where pauses are by root: the root behind the last pause of a port and priority that
-    /// named a congested port.
+    /// With pauses by root: the root of the last pause of a port and priority that named a congested port.
     told: BTreeMap<(u32, u8, u32), Root>,
     /// By list: until when those in it have been charged. Only where a lane's pause may
     /// stop leaves that are paused one by one as well; else empty.
     charged_until: Vec<Time>,
 }
 
-/// Who is in a list of packets.
+/// The members of a list of packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     /// Packets that have left it so far, which is the number of its first one.
@@ -152,7 +146,7 @@ struct Seen {
     sums: Vec<(Cause, u32, Time)>,
 }
 
-/// What a pause was for.
+/// The reason of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cause {
     root: u32,
@@ -166,8 +160,8 @@ impl Cause {
         pause.root.map(|root| Self { root, named: pause.named_root })
     }
 
-    /// Whether the root, and the port that was named, are off the way on from `at`;
-    /// where none was named the latter is as the former.
+    /// Whether the root, and the named port, are off the further path from `at`; without a named port both
+    /// have the same value.
     fn off_way(self, plan: &Plan, at: u32, known: &mut Known) -> (bool, bool) {
         let mut off = |port| !crosses(plan, at, port, known);
         let victim = off(self.root);
@@ -255,7 +249,7 @@ impl Oracle {
         count.left += 1;
         count.length -= 1;
         if number < count.until {
-            // The one behind it is next, and when it came lies anywhere.
+            // The packet after it is next, and its arrival time may be anywhere in memory.
             prefetch(&self.joined, packet.next as usize);
             self.charge_packet(list, number, id, packet, plan);
         }
@@ -314,8 +308,8 @@ impl Oracle {
         pauses.push_back(Past { cause, from, lasted, until });
     }
 
-    /// From when on a pause that stands in a list is charged there: its beginning, or
-    /// the end of another one, which was charged until then.
+    /// The time from which an active pause of a list is charged there: its beginning, or the end of another
+    /// one, which was charged until then.
     fn begins(&self, list: usize, pause: &Pause, now: Time) -> Time {
         let charged = self.charged_until.get(list).copied().unwrap_or(0);
         pause.from.max(charged).min(now)
@@ -346,7 +340,7 @@ impl Oracle {
         }
     }
 
-    /// That charge is given back.
+    /// Reverses that charge.
     #[cold]
     pub fn released(&mut self, account: u32, egress: u16, size: u64) {
         if let Some(row) = self.rows.get(account as usize) {
@@ -354,7 +348,7 @@ impl Oracle {
         }
     }
 
-    /// A leaf has grown, and its scheme is told; [`NONE`] when it has been told.
+    /// A leaf has grown, and its scheme is informed; [`NONE`] afterwards.
     pub fn grows(&mut self, leaf: u32) {
         self.grown = leaf;
     }
@@ -384,7 +378,7 @@ impl Oracle {
         self.effective = self.roots_of(slot);
     }
 
-    /// What takes effect ends pauses for `old`, since its tree is part of that of `into`.
+    /// The present effect ends pauses for `old`, because its tree is part of that of `into`.
     #[cold]
     fn merges(&mut self, priority: u8, old: u32, into: u32, now: Time) {
         let Root { since, .. } = self.effective[usize::from(priority)];
@@ -395,7 +389,7 @@ impl Oracle {
         }
     }
 
-    /// Pauses that begin from now on are nobody's frame.
+    /// Pauses that begin from now on have no frame.
     pub fn effect_ends(&mut self) {
         self.merging = None;
         self.effective = NO_ROOTS;
@@ -416,8 +410,8 @@ impl Oracle {
         }
     }
 
-    /// The frame that takes effect at `port` asks to stop what goes through `named`; it
-    /// may do so later, when there is something to stop.
+    /// The frame that takes effect at `port` asks for a stop of packets through `named`; the stop may begin
+    /// later, when there are such packets.
     fn told(&mut self, port: u32, priority: u8, named: u32) {
         let root = self.effective[usize::from(priority)];
         if root != NO_ROOT {
@@ -425,8 +419,8 @@ impl Oracle {
         }
     }
 
-    /// A flow-control packet with credit for a lane takes effect at `port`: what is not
-    /// granted there until the next one comes has the root that it carries.
+    /// A flow-control packet with credit for a lane takes effect at `port`: waits for credit there until the
+    /// next one have the root that it carries.
     #[cold]
     fn credited(&mut self, port: u32, priority: u8) {
         if self.effective[usize::from(priority)] == NO_ROOT {
@@ -436,8 +430,8 @@ impl Oracle {
         }
     }
 
-    /// A pause begins, for a frame that names port `named` if it is not [`NONE`].
-    /// Answers its root, [`NO_ROOT`] if no frame is its cause.
+    /// A pause begins, for a frame that names port `named` if it is not [`NONE`]. Returns its root,
+    /// [`NO_ROOT`] if no frame is its cause.
     pub fn pause_begins(&mut self, port: u32, priority: u8, named: u32) -> Root {
         // A frame may bring about a pause for another root than its own.
         let told = self.told.get(&(port, priority, named)).copied();

@@ -33,7 +33,7 @@ impl Core<'_> {
                 let new = self.root_of_leaf();
                 let Some(oracle) = &mut self.blocking else { return roots };
                 let key = (port, priority, target);
-                // What no leaf has just caused is a repeat.
+                // A pause that no leaf has just caused is a repetition.
                 roots[usize::from(priority)] = match (pause, new) {
                     (true, NO_ROOT) => oracle.sent.get(&key).copied().unwrap_or(NO_ROOT),
                     (true, root) => {
@@ -59,7 +59,7 @@ impl Core<'_> {
                 root => roots[usize::from(priority)] = Root { since: self.now, ..root },
             },
             Effect::Root { .. } => {}
-            // Whoever merges passes on a pause that it has just got.
+            // A port that merges passes on a pause that it has just received.
             Effect::Merge { priority, .. } => {
                 let priority = usize::from(priority);
                 if let Some(oracle) = &self.blocking
@@ -81,8 +81,8 @@ impl Core<'_> {
         roots
     }
 
-    /// Why the account of (`port`, `lane`) is over; or, where it is not and a host
-    /// passes on a pause of another port, why that stands.
+    /// Why the account of (`port`, `lane`) is over; or, if it is not and a host passes on a pause of another
+    /// port, the root of that pause.
     fn root_of_account(&self, port: u32, lane: usize) -> Root {
         let Some(oracle) = &self.blocking else { return NO_ROOT };
         let row = oracle.rows[port as usize * self.lanes + lane];
@@ -146,8 +146,8 @@ impl Core<'_> {
         Root::behind(self.observed.pauses.get(standing as usize), grown.port)
     }
 
-    /// Why such a pause is sent again through `port`, whose link is up: any of
-    /// the pauses of the host's other ports; at a switch nobody remembers.
+    /// Why such a pause is repeated through `port`, whose link is up: any of the pauses of the host's other
+    /// ports; a switch has no record of it.
     fn root_of_standing(&self, port: u32) -> Root {
         let others = self
             .plan

@@ -1,5 +1,4 @@
-//! Pauses of a lane and of a leaf at once, which no plan makes today: a link is paused in
-//! one way or the other.
+//! Pauses of a lane and of a leaf at once, which no plan makes today: all pauses of a link are of one kind.
 
 use super::*;
 use crate::core::Core;
@@ -11,7 +10,7 @@ use xoff_schemes::flow_control::device::Queues;
 
 const LINE: &str = include_str!("../../../tests/common/two_kinds.toml");
 
-/// A core, a port on the way of flow 0, one further on, and one off its way.
+/// A core, a port on the path of flow 0, a later one, and one off its path.
 struct Stage<'p> {
     core: Core<'p>,
     port: u32,
@@ -45,7 +44,7 @@ impl<'p> Stage<'p> {
         }
     }
 
-    /// The lane is, for congestion off the way.
+    /// The lane is paused, for congestion off the path.
     fn lane(&mut self, now: Time, stops: bool) {
         let (port, off) = (self.port, self.off);
         match stops {
@@ -62,7 +61,7 @@ impl<'p> Stage<'p> {
         self.core.leaf_append(leaf, id);
     }
 
-    /// Its packet leaves; what it was charged since the last one: own and victim.
+    /// Its packet leaves; returns its charge since the last one: own and victim.
     fn leaves(&mut self, now: Time) -> (Time, Time) {
         self.core.now = now;
         let leaf = self.core.egress.leaves.numbered(self.port, 0, 1);
@@ -80,7 +79,7 @@ fn of_two_pauses_at_once_the_one_that_began_first_counts() {
     let plan = xoff_plan::load("line.toml", LINE.as_bytes(), &[], &files).expect("a good scenario").plan;
     let partition = Partition::new(&plan, 1);
     let mut stage = Stage::new(&plan, &partition);
-    // The lane first, then the leaf, which stands on.
+    // The lane first, then the leaf, which stays paused.
     stage.joins(100);
     stage.lane(200, true);
     stage.leaf(300, true);
@@ -101,14 +100,14 @@ fn of_two_pauses_at_once_the_one_that_began_first_counts() {
     stage.leaf(3_300, false);
     stage.lane(3_500, false);
     assert_eq!(stage.leaves(3_600), (0, 400));
-    // Who comes while both stand is charged from then on.
+    // A packet that arrives while both are active is charged from then on.
     stage.lane(4_000, true);
     stage.leaf(4_100, true);
     stage.joins(4_250);
     stage.lane(4_300, false);
     stage.leaf(4_500, false);
     assert_eq!(stage.leaves(4_600), (200, 50));
-    // Neither stands: nothing.
+    // No pause is active: no charge.
     stage.joins(5_000);
     assert_eq!(stage.leaves(5_100), (0, 0));
 }

@@ -169,8 +169,7 @@ impl Core<'_> {
         }
     }
 
-    /// What the oracle has found out, at the end of the run: standing pauses end,
-    /// and whoever waits leaves.
+    /// The results of the oracle, at the end of the run: active pauses end, and waiting packets leave.
     pub fn blame(&mut self, now: Time) -> Option<Blocking> {
         self.blocking.as_ref()?;
         for port in 0..self.egress.ports.len() as u32 {

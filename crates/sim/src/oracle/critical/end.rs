@@ -1,5 +1,5 @@
-//! Paths as they are told: of complete flows in order, of the others at the end of a
-//! run, and of all parts of a run together.
+//! The reported paths: of complete flows in order, of the others at the end of a run, and of all parts of a
+//! run together.
 
 use super::record::{Piece, add};
 use crate::core::Core;
@@ -9,19 +9,18 @@ use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 
-/// What a part of a run knows of paths at its end.
+/// The paths that a part of a run has recorded at its end.
 #[derive(Default)]
 pub struct Known {
-    /// Of flows whose sources it runs: complete ones, and those that stand at their
-    /// source. `true`: nothing of it is under way as far as the source knows; what is
-    /// under way counts if there is any.
+    /// Of flows whose sources it runs: complete ones, and those that wait at their source. `true`: nothing of
+    /// it is in flight as far as the source knows; a packet in flight counts if there is any.
     flows: Vec<(u32, bool, Vec<Piece>)>,
-    /// By unfinished flow: of what is under way the oldest, and when it was sent.
+    /// By unfinished flow: the oldest packet in flight, and when it was sent.
     under_way: BTreeMap<u32, (Time, Vec<Piece>)>,
 }
 
 impl Core<'_> {
-    /// What this part knows at the end of the run. Before [`Core::blame`].
+    /// The records of this part at the end of the run. Before [`Core::blame`].
     pub fn paths(&mut self, now: Time) -> Option<Known> {
         let mut critical = self.critical()?;
         self.now = now;
@@ -61,7 +60,7 @@ impl Core<'_> {
                 let group = self.egress.ports[port as usize].first_queue + queue;
                 self.wait_in_queues(&mut critical, &mut record, group, (port, leg, packet.hop), now);
             }
-            // What is on a wire arrives after the end.
+            // A packet on a wire arrives after the end.
             let mut ahead = record.at - now;
             for piece in record.pieces[record.source as usize..].iter_mut().rev() {
                 let time = piece.time.min(ahead);
@@ -74,8 +73,8 @@ impl Core<'_> {
     }
 }
 
-/// The pieces of a path as one has them who follows it: those of the source first,
-/// then port by port of the `way`; what is alike is one piece.
+/// The pieces of a path in order: those of the source first, then port by port of the `way`; equal pieces are
+/// merged.
 pub(super) fn in_order(source: Vec<Piece>, way: Vec<Piece>) -> Vec<Piece> {
     let mut places: Vec<(Leg, u32)> = Vec::new();
     for piece in way.iter().chain(&source) {
@@ -83,7 +82,7 @@ pub(super) fn in_order(source: Vec<Piece>, way: Vec<Piece>) -> Vec<Piece> {
             places.push((piece.leg, piece.port));
         }
     }
-    // Stable: within a leg they stay in the order of the way.
+    // Stable: within a leg they stay in the order of the path.
     places.sort_by_key(|place| place.0);
     let mut path = source;
     way.into_iter().for_each(|piece| add(&mut path, piece));
@@ -93,7 +92,7 @@ pub(super) fn in_order(source: Vec<Piece>, way: Vec<Piece>) -> Vec<Piece> {
     path
 }
 
-/// All flows' paths, of what the parts of a run know.
+/// All flows' paths, from the records of the parts of a run.
 pub fn shares(plan: &Plan, parts: Vec<Known>) -> Vec<Share> {
     let mut under_way: BTreeMap<u32, (Time, Vec<Piece>)> = BTreeMap::new();
     let mut flows: Vec<Option<(bool, Vec<Piece>)>> = vec![None; plan.flows.len()];

@@ -2,32 +2,27 @@
 //! acknowledgement. Part of the blocking oracle; it sees everything and changes
 //! nothing.
 //!
-//! *The path.* A flow is complete when an answer (an ACK, or under selective
-//! repeat a NACK) reaches its sender. That answer left its receiver as a data
-//! packet arrived there, and that packet left its sender at a time `s`. So the
-//! time of the flow is cut in two: what its source did until `s`, and the way of
-//! this packet and of its answer. Which packet it will be nobody knows before, so
-//! each data packet that might be it has a record of what it has been through, which
-//! its answer takes over; it starts with what the source had done when the packet
-//! was made.
+//! *The path.* A flow is complete when an ACK (or under selective repeat a NACK) reaches its sender. It left
+//! its receiver as a data packet arrived there, and that packet left its sender at a time `s`. So the time of
+//! the flow has two parts: the activity of its source until `s`, and the path of this packet and of its ACK.
+//! The packet is not known in advance. So each possible data packet has a record of its past, which its ACK
+//! takes over. The record starts with the activity of the source until the packet was made.
 //!
-//! *The source* is in one state at a time: a packet of the flow is on its wire
-//! (sending, or recovery if it is a repeat); the queue pair stands in its ring (and
-//! waits as packets do, see below); its pace or congestion control holds it; or it
-//! may not send before an answer comes. If it then sends something again, the wait
-//! was recovery. If not, it waited for a packet that was under way: each instant of
-//! the wait is put where that packet was.
+//! *The source* is in one state at a time: a packet of the flow is on its wire (sending, or recovery if it is
+//! a retransmission); the queue pair is in its ring (and waits as packets do, see below); its pace or
+//! congestion control holds it; or it may not send before an ACK or NACK arrives. If it then retransmits, the
+//! wait was recovery. If not, it waited for a packet in flight: each instant of the wait counts at the place
+//! of that packet.
 //!
-//! *A wait in a queue* is cut where pauses of the queue begin and end: own if the
-//! pause's root is on the rest of the way, victim if not, queueing while nothing
-//! is paused. Where the pause's frame names a port, whether that is on the rest of the
-//! way is kept beside it. Who is let go and stands behind others that had piled up is queueing.
+//! *A wait in a queue* is cut where pauses of the queue begin and end: own if the pause's root is on the rest
+//! of the path, victim if not, queueing while nothing is paused. Where the pause's frame names a port,
+//! whether that is on the rest of the path is kept beside it. The wait after a pause, behind other packets
+//! that had piled up, is queueing.
 //!
-//! *At what cost.* A record has a source's parts (one for each port, part and root)
-//! and some three for each hop; so some hundred bytes. Records lie beside the packets'
-//! slots, and travel with posted events. Where packets stay in order and no window closes
-//! (go-back-N without one), a flow's last packet and repeats alone are followed: what
-//! completes a flow then is the answer to one of these.
+//! *At what cost.* A record has a source's parts (one for each port, part and root) and some three for each
+//! hop; so some hundred bytes. Records are beside the packets' slots, and travel with posted events. Where
+//! packets stay in order and no window closes (go-back-N without one), only a flow's last packet and
+//! retransmissions are followed: the ACK of one of these then completes a flow.
 
 mod end;
 mod moves;
@@ -67,8 +62,8 @@ impl Past {
     }
 }
 
-/// Where something waits: its list, the queue of the port that this is a part of (or
-/// is), and what is left of its way.
+/// The place of a wait: its list, the queue of the port that this is a part of (or is), and the rest of its
+/// path.
 #[derive(Clone, Copy)]
 struct Place<'h> {
     list: u32,
@@ -79,7 +74,7 @@ struct Place<'h> {
     hop: u32,
 }
 
-/// What the oracle keeps for critical paths while a part of a run goes on.
+/// The oracle's state for critical paths in a part of a run.
 #[derive(Default)]
 pub struct Critical {
     sources: Vec<Source>,
@@ -88,7 +83,7 @@ pub struct Critical {
     all: bool,
     /// By packet: whether it is followed.
     live: Vec<bool>,
-    /// The same, of what.
+    /// The same, of the records.
     records: Vec<Record>,
     /// By list: its pauses that have ended, in order.
     pasts: Vec<Vec<Past>>,
@@ -100,7 +95,7 @@ pub struct Critical {
     done: Vec<(u32, Vec<Piece>)>,
     /// Of the wait that is being looked at.
     spans: Vec<Past>,
-    /// Where routes fork: what was found out.
+    /// The results for forks of routes.
     known: Known,
 }
 
@@ -181,7 +176,7 @@ impl Critical {
         &mut self.records[id]
     }
 
-    /// Whatever was in a slot is not followed.
+    /// Clears the record of a slot.
     fn forget(&mut self, id: u32) {
         if let Some(live) = self.live.get_mut(id as usize) {
             *live = false;

@@ -1,4 +1,4 @@
-//! Packets depart and arrive: what is written down of their past.
+//! Packets depart and arrive: the records of their past.
 
 use super::record::{Piece, Record, add};
 use super::{Critical, Past, Place, past};
@@ -19,7 +19,7 @@ impl Core<'_> {
         }
     }
 
-    /// The pause of a list that stands now.
+    /// The present pause of a list.
     fn standing_at(&self, list: u32) -> Option<Past> {
         let first_leaf = self.egress.queues.len() - self.egress.leaves.len();
         let pause = if list as usize >= first_leaf {
@@ -68,8 +68,8 @@ impl Core<'_> {
         critical.sources[flow as usize] = source;
     }
 
-    /// A flow's wait outside of its ring ends, or what held it does: by its pace, by
-    /// an answer (that was packet `answer`), or by its timer.
+    /// A flow's wait outside of its ring ends: by its pace, by an ACK or NACK (packet `answer`), or by its
+    /// timer.
     #[cold]
     pub fn source_wait_ends(&mut self, flow: u32, answer: Option<u32>) {
         let (now, sender) = (self.now, &self.hosts.senders[flow as usize]);
@@ -151,7 +151,7 @@ impl Core<'_> {
                 return self.put_back(critical);
             }
         } else {
-            // The one behind it is next, and its record lies anywhere.
+            // The packet after it is next, and its record may be anywhere in memory.
             prefetch(&critical.records, packet.next as usize);
             record = std::mem::take(&mut critical.records[id as usize]);
             self.wait_in_queues(&mut critical, &mut record, group, (port, leg, packet.hop), now);
@@ -169,7 +169,7 @@ impl Core<'_> {
         self.put_back(critical);
     }
 
-    /// Puts down what a packet, which is at `hop` of the plan's hops, has waited at a port.
+    /// Records the waits at a port of a packet at `hop` of the plan's hops.
     pub fn wait_in_queues(
         &self,
         critical: &mut Critical,
@@ -188,7 +188,7 @@ impl Core<'_> {
         }
     }
 
-    /// The answer `id`, which has just been taken out, completes its flow.
+    /// The ACK `id`, which has just been taken out, completes its flow.
     ///
     /// # Panics
     /// If the parts do not add up to the flow's completion time: a fault of the

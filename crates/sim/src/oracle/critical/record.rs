@@ -1,4 +1,4 @@
-//! What is kept for paths: of a flow at its source, and of a packet on its way.
+//! The records for paths: of a flow at its source, and of a packet on its path.
 
 use super::end::in_order;
 use crate::outcome::{Leg, Named, Part};
@@ -19,7 +19,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// What no pause has to do with.
+    /// A piece without a pause.
     pub(super) fn free(leg: Leg, part: Part, port: u32, time: Time) -> Self {
         Self { leg, part, port, root: NONE, named: None, time }
     }
@@ -38,7 +38,7 @@ pub(super) fn add(sums: &mut Vec<Piece>, piece: Piece) {
     }
 }
 
-/// What a flow's source has done since the flow began.
+/// The activities of a flow's source since the flow began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Source {
     pub(super) at: Time,
@@ -50,8 +50,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// What was put beyond `now`, the end of a packet that is still being sent, has
-    /// not happened yet: the flow goes on at another port, or the run ends.
+    /// Removes time beyond `now`, the end of a packet that is still being sent, because it has not passed
+    /// yet: the flow continues at another port, or the run ends.
     pub(super) fn rewind(&mut self, now: Time) {
         let ahead = self.at.saturating_sub(now);
         let Some((port, part)) = self.last.filter(|_| ahead > 0) else { return };
@@ -63,15 +63,15 @@ impl Source {
     }
 }
 
-/// What a packet has been through: one cache line and a list.
+/// The past of a packet: one cache line and a list.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 pub struct Record {
     /// When its source began to send it.
     pub(super) sent: Time,
-    /// Until when its way is known.
+    /// The time until which its path is known.
     pub(super) at: Time,
-    /// What its source had done before, in sums; then its way, in the order of time.
+    /// The activities of its source before it, in sums; then its path, in the order of time.
     pub(super) pieces: Vec<Piece>,
     /// How many of them are the source's.
     pub(super) source: u32,
@@ -87,7 +87,7 @@ impl Record {
         &self.pieces[self.source as usize..]
     }
 
-    /// What its source had done, and its way, as one path.
+    /// The activities of its source, and its path, as one path.
     pub(super) fn path(mut self) -> Vec<Piece> {
         let way = self.pieces.split_off(self.source as usize);
         in_order(self.pieces, way)

@@ -4,9 +4,9 @@
 //! resume level. They stay where they lie in queues that are paused: with their lane, or for a
 //! root ([`by_root`]).
 //!
-//! Where hosts pass pauses on, an ingress of such a host also keeps its upstream paused while
-//! another port of the host is paused, whatever its account holds. It is struck out only when none
-//! of those pauses is one of the set, and its account is under or can resume.
+//! Where hosts pass pauses on, an ingress of such a host also keeps its upstream paused while another port of
+//! the host is paused, independent of its account. It is struck out only when none of those pauses is one of
+//! the set, and its account is under or can resume.
 
 use super::{Hold, Member, Set, Stalled, by_root};
 use crate::world::World;
@@ -40,9 +40,8 @@ fn pausers(world: &World, port: u32, lane: u8) -> impl Iterator<Item = Member> {
     std::iter::once(lane).chain(others).map(move |lane| pauser(world, port, lane))
 }
 
-/// The ingresses that keep their upstream paused: since when, and whether by their own accounts.
-/// One that only passes pauses on has done so since the last of those that stand began, or for
-/// longer.
+/// The ingresses that keep their upstream paused: since when, and whether by their own accounts. For an
+/// ingress that only passes pauses on, the time is that of the last active one, or earlier.
 pub fn closed(world: &World) -> BTreeMap<u32, (Time, bool)> {
     let mut closed: BTreeMap<u32, (Time, bool)> = world.over_since().map(|(a, t)| (a, (t, true))).collect();
     for pause in world.passed_on() {
@@ -56,15 +55,14 @@ pub fn closed(world: &World) -> BTreeMap<u32, (Time, bool)> {
     closed
 }
 
-/// Whether an account's pause has reached its upstream and nothing that was under way then can
-/// still arrive.
+/// Whether an account's pause has reached its upstream and all packets that were in flight then have arrived.
 fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
     let (port, lane) = (account / world.lanes(), (account % world.lanes()) as u8);
     let link = &world.plan.topology.ports[port as usize];
     world.standing(link.peer, lane).is_some_and(|pause| {
         let last = serialisation(u64::from(world.plan.packet.largest()), link.rate) + link.delay;
-        // A pause from before that XOFF stands on: its resume was taken up by this pause while it
-        // waited for its wire. Then both ways count from the XOFF.
+        // A pause from before that XOFF is active: this pause replaced its resume, which still waited for its
+        // wire. Then both directions count from the XOFF.
         let sent = match pause.from >= since {
             true => pause.from,
             false => since + 2 * last + world.plan.flow_control.traits().response_time,
@@ -73,8 +71,8 @@ fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
     })
 }
 
-/// The accounts that keep their upstream paused, whose pauses have settled, and that hold what
-/// they did at `last`.
+/// The accounts that keep their upstream paused, whose pauses have settled, and that hold the same bytes as
+/// at `last`.
 pub fn members(world: &World, now: Time, last: &Snapshot) -> Set {
     let same = |account: u32| last.get(&account) == Some(&world.account(account).held());
     let closed = closed(world).into_iter();
@@ -85,13 +83,13 @@ pub fn members(world: &World, now: Time, last: &Snapshot) -> Set {
         .collect()
 }
 
-/// Whether an account is over, and what it has in these queues keeps it from its resume level.
+/// Whether an account is over, and its bytes in these queues keep it from its resume level.
 pub fn full(world: &World, account: u32, holds: &[Hold]) -> bool {
     let reserved = holds.iter().filter(|h| !h.whole).map(|h| h.bytes).sum();
     world.is_over(account) && reserved > 0 && !world.could_resume(account, reserved)
 }
 
-/// Adds what holds the accounts of a set.
+/// Adds the holds of the accounts of a set.
 pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled) {
     if !set.keys().any(|member| matches!(member, Member::Account(_))) {
         return;
@@ -103,7 +101,7 @@ pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled) {
     }
     places.extend(stalled);
     for (port, lane) in places {
-        // Bytes by what stops them, and by account.
+        // Bytes by the queues that stop them, and by account.
         let mut bytes: BTreeMap<Vec<Member>, BTreeMap<u32, u64>> = BTreeMap::new();
         for (list, mut by) in lists(world, port, lane) {
             by.extend(pausers(world, port, lane));

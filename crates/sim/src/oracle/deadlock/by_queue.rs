@@ -6,8 +6,8 @@
 //! down to their resume level. It is struck out if the bytes in those that are of the set are no
 //! more than that.
 //!
-//! A resume or a new packet that is still under way changes nothing about packets that cannot
-//! move, so that these pauses need not settle.
+//! A resume or a new packet in flight changes nothing about packets that cannot move, so these pauses need
+//! not settle.
 
 use super::{Hold, Member, Set, Stalled};
 use crate::packet::{NONE, Packet};
@@ -46,7 +46,7 @@ pub fn packets<'w>(world: &World<'w, '_>, leaf: u32) -> impl Iterator<Item = &'w
 
 /// The leaf upstream that a packet came from, if it is counted against it.
 pub fn counted_against(world: &World, packet: &Packet) -> Option<u32> {
-    // Only what came through a port is counted.
+    // Only packets that came through a port are counted.
     packet.counted().then(|| {
         let upstream = world.peer(packet.account / world.lanes());
         world.cores[0].egress.leaves.numbered(upstream, packet.lane, packet.upstream())
@@ -65,7 +65,7 @@ pub fn full(world: &World, leaf: u32, holds: &[Hold]) -> bool {
     bytes > pausers(world, leaf).map_or(0, |pausers| pausers.resume)
 }
 
-/// Adds the paused queues that hold something, and what holds each of them.
+/// Adds the paused queues that are not empty, and the reasons of their pauses.
 pub fn add(world: &World, set: &mut Set, stalled: &Stalled) {
     let leaves = &world.cores[0].egress.leaves;
     let paused = world.open_pauses().filter_map(|p| Some(leaves.numbered(p.port, p.lane, p.queue? as u16)));

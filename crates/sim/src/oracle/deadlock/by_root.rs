@@ -1,7 +1,7 @@
 //! Pauses by root: a member is a root that is paused at a port.
 //!
-//! A port P that has been told to stop for root r goes on when the device D behind it says so:
-//! when no queue of D wants P stopped for r any more.
+//! A port P that is paused for root r resumes when the device D at the other end permits it: when no queue of
+//! D needs P stopped for r any more.
 //!
 //! - The output queue of r, if r is a port of D, wants it while it is longer than its resume level.
 //!   No root pauses it, so it drains, unless its lane is paused or its host has stopped reading.
@@ -10,11 +10,10 @@
 //!   root s shares a queue of r at p that is too long, and s is paused; and for the account that
 //!   has paused the lane of p, if a queue of r at p is too long.
 //!
-//! A member is struck out if it waits for none of the set: its resume is sent already, or will be.
-//! Frames under way change nothing, but for one: a MERGE, where a root of the set finds that it was
-//! none.
+//! A member is struck out if it waits for none of the set: its resume is sent already, or will be. Frames in
+//! flight change nothing, except a MERGE, if a root of the set is a false root.
 //!
-//! Members at a host's own port stand for the queue pairs that they hold back as well.
+//! Members at a host's own port represent the queue pairs that they stop as well.
 
 use super::{Hold, Member, Set, Stalled, by_lane};
 use crate::packet::{NONE, Packet};
@@ -25,7 +24,7 @@ use xoff_net::topology::NodeKind;
 /// A root that is paused at a port: the port, its lane, and the root.
 pub type Key = (u32, u8, u32);
 
-/// Adds all roots that are paused at a port, and what wants each of these ports stopped.
+/// Adds all roots that are paused at a port, and the queues that need each of these ports stopped.
 pub fn add(world: &World, set: &mut Set, stalled: &Stalled) {
     for port in 0..world.plan.topology.ports.len() as u32 {
         let Some(roots) = world.roots(port) else { continue };

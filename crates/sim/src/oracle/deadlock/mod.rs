@@ -5,13 +5,13 @@
 //! its upstream resume when enough bytes have left, and some of these bytes lie in queues that
 //! other members keep paused. The oracle lets everything drain that can drain:
 //!
-//! 1. Begin with all members whose pause stands and has settled.
-//! 2. Strike out each member whose bytes outside of the queues that the set holds suffice to bring
-//!    it to its resume level.
+//! 1. Begin with all members whose pause is active and has settled.
+//! 2. Strike out each member whose bytes outside of the queues that the set holds suffice to bring it to its
+//!    resume level.
 //! 3. Repeat until nothing more can be struck out.
 //!
-//! What is left (the greatest fixpoint) can never resume: it is deadlocked. A cycle of pauses that
-//! still drains is struck out entirely.
+//! The rest (the greatest fixpoint) can never resume: it is deadlocked. A cycle of pauses that still drains
+//! is struck out entirely.
 //!
 //! Each pause relation lists its members, and for each member the queues that hold it
 //! ([`Hold`]). Accounts are members under every scheme; where links differ, accounts and roots
@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::PauseScope;
 
-/// What keeps a queue upstream paused.
+/// The reason why a queue upstream stays paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Member {
     /// An ingress account, by its number.
@@ -42,8 +42,8 @@ enum Member {
 
 /// A queue that holds a member's bytes.
 struct Hold {
-    /// The queue is paused while any of these stands. Empty for the queue of a host that has
-    /// stopped reading.
+    /// The queue is paused while any of these members remains. Empty for the queue of a host that has stopped
+    /// reading.
     by: Vec<Member>,
     port: u32,
     bytes: u64,
@@ -80,7 +80,7 @@ impl Member {
     /// Whether anything waits upstream for it.
     fn filled(self, world: &World) -> bool {
         match self {
-            // Members that stand have bytes in queues that stand.
+            // Members that remain have bytes in queues that remain.
             Self::Account(_) | Self::Queue(_) => true,
             Self::Root(key) => by_root::filled(world, key),
         }
@@ -109,7 +109,7 @@ impl Member {
         }
     }
 
-    /// Whether these holds, which all stand, keep it from its resume level.
+    /// Whether these holds, which all remain, keep it from its resume level.
     fn stays(self, world: &World, holds: &[Hold]) -> bool {
         match self {
             Self::Account(account) => holds.iter().any(|h| h.whole) || by_lane::full(world, account, holds),
@@ -122,8 +122,8 @@ impl Member {
 /// Ports and lanes inside of hosts that have stopped reading.
 type Stalled = BTreeSet<(u32, u8)>;
 
-/// The greatest fixpoint, among accounts that hold what they did at `last`; with `stalls` a host
-/// that has stopped reading holds its queue as well.
+/// The greatest fixpoint, among accounts that hold the same bytes as at `last`; with `stalls` a host that has
+/// stopped reading holds its queue as well.
 fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Set {
     let rx = world.plan.receivers.iter().map(|r| r.rx).filter(|&rx| stalls && world.port(rx).paused != 0);
     let stalled: Stalled = rx.flat_map(|rx| (0..world.lanes() as u8).map(move |lane| (rx, lane))).collect();
@@ -198,16 +198,16 @@ fn held(world: &World, member: Member, hold: &Hold) -> Held {
     Held { port, lane, bytes, flows: flows.collect::<BTreeSet<u32>>().into_iter().collect() }
 }
 
-/// When the first of a cycle's queues went on, if any did: by the pauses of the whole run.
-/// What never drains by itself goes on when a scheme dissolves it, or when a link fails.
+/// When the first of a cycle's queues continued, if any did: by the pauses of the whole run. A queue that
+/// never drains by itself continues when a scheme dissolves the deadlock, or when a link fails.
 pub fn ended(deadlock: &Deadlock, pauses: &[Pause]) -> Option<Time> {
     let held = |p: &&Pause| deadlock.cycle.iter().any(|h| (h.port, h.lane) == (p.port, p.lane));
     let stood = pauses.iter().filter(|p| p.queue.is_none() && p.from <= deadlock.seen).filter(held);
     stood.filter_map(|p| p.until.filter(|&until| until >= deadlock.seen)).min()
 }
 
-/// The queues that wait and will not move: in a deadlock, behind one, or behind a host that has
-/// stopped reading. Empty if every flow is done.
+/// The queues that wait and will not move: in a deadlock, upstream of one, or upstream of a host that has
+/// stopped reading. Empty if every flow is complete.
 pub fn waiting(world: &World, now: Time, last: &Snapshot) -> Vec<Wait> {
     if world.flows_done() == world.plan.flows.len() {
         return Vec::new();

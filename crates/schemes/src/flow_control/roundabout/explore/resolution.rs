@@ -618,7 +618,7 @@ fn exits_that_change_lose_no_order() {
 /// that misses its exit meanwhile circulates, and so do the later packets of its flow, although the exit has
 /// opened.
 #[test]
-fn what_missed_its_exit_before_the_first_round_is_remembered() {
+fn packets_that_missed_their_exit_before_the_first_round_are_recorded() {
     use Event::*;
     let model = Resolution { closed: 0b111, changes: 1, ..LOOP };
     let mut fabric = model.init_states().remove(0);
@@ -646,7 +646,7 @@ fn what_missed_its_exit_before_the_first_round_is_remembered() {
 /// A packet that was sent before its switch had a seat may arrive after one, and continues on its path: it
 /// was not granted, and there may be no round that would bring it back.
 #[test]
-fn what_comes_before_anything_is_granted_goes_its_way() {
+fn packets_before_the_first_grant_continue_on_their_path() {
     let mut fabric = Resolution { closed: 0b111, ..LOOP }.init_states().remove(0);
     while fabric.roundabout.seats.is_empty() {
         let event = fabric.under_way()[0];
@@ -710,7 +710,7 @@ fn without_the_audit_order_a_loop_stalls() {
 /// A switch whose barrier is back before its packets is ready for a moment, and replies for all: the loop
 /// counts as dissolved although no packet has left it.
 #[test]
-fn one_that_is_ready_does_not_answer_for_all() {
+fn a_ready_switch_does_not_reply_for_all() {
     let printed = dissolve::Printed { check: true, ..LOOP.printed };
     let last = broken(Resolution { printed, closed: 0b111, ..LOOP }, IN_ORDER);
     assert_eq!((last.steps[1], last.out), (1, [[0; 4]; 4]));
@@ -718,14 +718,14 @@ fn one_that_is_ready_does_not_answer_for_all() {
 
 /// Granted bytes are granted again before they arrive: there is no room for them.
 #[test]
-fn a_grant_counts_what_was_granted_before() {
+fn a_grant_counts_earlier_grants() {
     let printed = dissolve::Printed { credit: true, ..LOOP.printed };
     assert!(broken(Resolution { printed, hosts: true, closed: 0b111, ..LOOP }, IN_ORDER).lost);
 }
 
 /// An exit opens after a packet that has missed it, before the next one of its flow.
 #[test]
-fn what_follows_one_that_missed_its_exit_misses_it_too() {
+fn packets_after_one_that_missed_its_exit_miss_it_too() {
     let printed = dissolve::Printed { exit: true, ..LOOP.printed };
     assert!(broken(Resolution { printed, closed: 0b111, changes: 1, ..LOOP }, IN_ORDER).reordered);
 }
