@@ -76,8 +76,8 @@ fn waits_of_the_three_flows() {
         roots.sort();
         roots
     };
-    // F1 goes a, A to B, B to C, C to c; ACKs of F2 go a, A to C, C to B, B to b. The next port has no wait
-    // of its own, unless others wait for that one.
+    // F1 goes a, A to B, B to C, C to c; ACKs of F2 go a, A to C, C to B, B to b. The next port has a
+    // wait only if others wait for it.
     assert_eq!(of("a:0"), ["B:1", "B:2", "C:0", "C:2"]);
     assert_eq!(of("A:0"), ["B:1", "B:2", "C:2"]);
     let report = &analysis.report.blocking;

@@ -84,7 +84,7 @@ pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> mie
     let found = (0..plan.topology.ports.len() as PortId).find(|&p| names::port(&plan, p) == name);
     let found = found.and_then(|port| Some((port, queues.of_port(&plan.topology, port)?)));
     let (port, words) = found.ok_or_else(|| no_port(&plan.topology, name))?;
-    // The plan of a bare network has a flow of its own, which belongs to no class.
+    // The plan of a network without traffic has one flow, which belongs to no class.
     let flows = match kind {
         Network::Scenario => flows(&plan, queues, port),
         Network::Ndc { .. } => BTreeMap::new(),

@@ -233,7 +233,7 @@ fn readers_never_panic_even_if_the_checksums_fit() {
             let story = explain::read::read(&run).map(drop);
             for error in [page, story].into_iter().filter_map(Result::err) {
                 let text = error.to_string();
-                // A changed name or number has an error of its own.
+                // A changed name or number has another error.
                 assert!(!text.contains("checksum in"), "{name}, byte {at}: the manifest fits: {text}");
                 seen += 1;
             }

@@ -1,5 +1,5 @@
-//! The results of a run: plain data, in the order of the plan. It does not depend on mechanisms: the counts
-//! and findings of each are a [`Record`](report::Record) of its own.
+//! The results of a run: plain data, in the order of the plan. It does not depend on mechanisms: each
+//! reports its counts and findings in its own [`Record`](report::Record).
 
 // Where a name says it all, there is no more to say.
 #![allow(missing_docs)]

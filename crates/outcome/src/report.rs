@@ -241,7 +241,7 @@ pub struct Section {
     pub rows: Vec<(&'static str, String)>,
     /// Notes, in their order.
     pub notes: Vec<Note>,
-    /// Whether the mechanism kept its promise of losslessness, if it reports that in words of its own.
+    /// Whether the mechanism kept its promise of losslessness, if it reports that in its own words.
     pub lossless: Option<Promise>,
 }
 

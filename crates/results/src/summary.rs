@@ -47,7 +47,7 @@ pub struct Summary {
     pub pauses: PauseSummary,
     /// Head-of-line blocking, if it was measured.
     pub blocking: Option<BlockingSummary>,
-    /// The sections of mechanisms, each in an object of its own name; null where it did not run.
+    /// The sections of mechanisms, each in an object with its name; null where it did not run.
     #[serde(flatten, serialize_with = "by_name")]
     pub sections: Vec<Section>,
     pub deadlock: Option<DeadlockSummary>,

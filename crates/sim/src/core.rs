@@ -278,8 +278,8 @@ impl<'a> Core<'a> {
     }
 
     /// The congested port that a frame names which arrived at `port`, [`NONE`] if it names none: of the
-    /// switch next to a host, and of the switch before the host that has passed it on to a switch. By the
-    /// links alone, not by any scheme's map.
+    /// switch next to a host, and of the switch before the host that has passed it on to a switch. Only the
+    /// links decide this, not a scheme's map.
     #[inline]
     pub fn named_by(&self, port: u32, effect: Effect) -> u32 {
         let topology = &self.plan.topology;

@@ -145,7 +145,7 @@ fn few_queues_collide_and_many_do_not() {
     assert_eq!(in_use, 1, "all share the only queue");
     let (in_use, many) = paused("scheme = \"bfc\"\nqueues = 64");
     assert!(in_use >= 2, "{in_use}");
-    // With a queue of its own the victim is never paused and needs only its share of the NIC; after the
+    // With a separate queue the victim is never paused and needs only its share of the NIC; after the
     // others it waits for the incast.
     assert!(many < 2 * alone && one > 4 * alone, "{alone} {many} {one}");
 }

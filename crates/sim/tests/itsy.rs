@@ -178,7 +178,7 @@ proptest! {
     /// Of rings that begin at random the first deadlock is found if it has exactly one trigger, within a turn
     /// of a frame from its last pause; with several, or with none (it has drained to XON since and paused
     /// again as a spreader), it lasts permanently. No other deadlock is found: until then the run is that of
-    /// PFC, and a later one is a deadlock of its own.
+    /// PFC, and a later one is another deadlock.
     #[test]
     fn a_deadlock_is_found_if_it_has_one_trigger(ring in rings(), lossless in any::<bool>()) {
         let text = ring.text(if lossless { "resolution = \"lossless\"" } else { "" });

@@ -66,7 +66,7 @@ fn a_flow_has_one_path_under_ecmp_and_packets_in_order() {
 fn drill_that_sees_every_queue_keeps_them_equal() {
     let drill = "load_balancing = \"drill\"\ndrill = { d = 16, m = 2 }";
     let irn = "[irn]\nrto_low = \"10ms\"\nrto_high = \"10ms\"\n";
-    // Each packet a flow of its own: none is early, and none is retransmitted.
+    // Each packet is a separate flow: none is early, and none is retransmitted.
     let burst = "[[traffic]]\nkind = \"incast\"\nfan_in = 1\nflows_per_sender = 400\nsize = \"1kB\"\n\
                  from = [\"H0\"]\nto = \"H1\"\n";
     let plan = plan(&fabric(1, 2, "10Gbps", drill, &format!("{irn}{burst}")));

@@ -113,8 +113,8 @@ fn in_order(plan: &Plan, outcome: &Outcome, what: &str) {
     }
 }
 
-/// The longest time from a PAUSE to the MERGE that it caused: over each link after two packets and with a
-/// frame of its own.
+/// The longest time from a PAUSE to the MERGE that it caused: over each link after two packets and with its
+/// own frame.
 fn merges_at_most(plan: &Plan) -> u64 {
     let bits = 8 * (2 * u64::from(plan.packet.largest()) + 64);
     let hop = |p: &xoff_net::topology::Port| {

@@ -41,7 +41,7 @@ fn a_lone_flow_is_as_without() {
     }
 }
 
-/// HPCC alone on a link: every packet is as long as its telemetry makes it, the window holds a round trip,
+/// One flow under HPCC on a link: every packet is as long as its telemetry makes it, the window holds a round trip,
 /// and the first ACK that counts arrives after a round trip. U then follows R/B, and R comes to rest where R
 /// = R/(U/η) + R_AI, U = R/B: at η·B + R_AI.
 #[test]

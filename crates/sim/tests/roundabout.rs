@@ -318,7 +318,7 @@ fn any_one_control_frame_is_lost() {
 }
 
 /// Without a pause it is PFC, byte for byte. The same holds with pauses while no frame is sent that PFC would
-/// not send: probes lie in the padding of its own. The counters have the bytes of the other frames.
+/// not send: probes are in the padding of PFC's frames. The counters have the bytes of the other frames.
 #[test]
 fn only_the_bytes_of_its_frames_differ_from_pfc() {
     let (mut quiet, mut paused, mut more) = (0, 0, 0);

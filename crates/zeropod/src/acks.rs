@@ -3,7 +3,7 @@
 //! It is above Zeropod: its messages are data, 40 B that wait in queues and are granted as all other data.
 //! The paper only names TCP; this module uses, like go-back-N:
 //!
-//! - a receiver tells how much of a flow it has in order: when that is all; when data arrives again; and,
+//! - a receiver reports how much of a flow it has in order: when that is all; when data arrives again; and,
 //!   inside a pod, where cells stay in order, when a gap appears, once for each gap;
 //! - a message before the end reports a gap: the sender begins again there;
 //! - a sender that has sent all, and has received no final message for a timeout, sends the last cell again,

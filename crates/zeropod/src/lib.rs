@@ -35,7 +35,7 @@
 //! - *Optimistic sending* (`zeropod.optimistic-eligibility`): in `unscheduled`.
 //! - *Cores* do not know the flows: their queues are first in, first out, and what they ask for is ordered by
 //!   its sum.
-//! - *Backpressure* (`zeropod.backpressure`): cells for a pod in a core, above the threshold or not; told to
+//! - *Backpressure* (`zeropod.backpressure`): cells for a pod in a core, above the threshold or not; reported to
 //!   the schedulers of all pods.
 //! - *Reassembly*. The cells of a flow between pods may come in another order than they left in; the receiver
 //!   holds back what is early. A flow is complete when all of it is there: nothing acknowledges it.

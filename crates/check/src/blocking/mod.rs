@@ -138,7 +138,7 @@ fn by_root(plan: &Plan, walks: &Walks, all_queues: u64) -> Blocking {
     }
 }
 
-/// The possible blocking under a plan. `ahead` is for pauses by root, if each root has queues of its own
+/// The possible blocking under a plan. `ahead` is for pauses by root, if each root has separate queues
 /// ([`crate::roots::apart`]): the roots that are ahead of each port on the walks.
 pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     let scope = plan.flow_control.traits().pause_scope;

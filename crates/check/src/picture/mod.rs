@@ -51,7 +51,7 @@ impl Svg {
     /// Text at a place; `style` are further attributes, such as its anchor.
     fn text(&mut self, (x, y): (f64, f64), size: f64, style: &str, text: &str) {
         let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        // The light outline of the text is an element of its own: not every viewer supports `paint-order`.
+        // The light outline of the text is a separate element, because not every viewer supports `paint-order`.
         for light in [" stroke=\"white\" stroke-width=\"3\" aria-hidden=\"true\"", ""] {
             let _ = writeln!(
                 self.body,

@@ -4,8 +4,8 @@
 //! A case has flows with routes without loops, and congested ports. At each port its flows are put into
 //! queues, each into one. A queue may be paused for a congested port that is ahead of one of its flows; then
 //! all its flows are paused. There is *head-of-line blocking* if one of these has no business with the
-//! congested port. The conditions at different ports have nothing to do with each other, so each port is
-//! looked at alone.
+//! congested port. The conditions at different ports are independent, so the model examines
+//! each port separately.
 //!
 //! What counts as business is read in two ways ([`Business`]). The proof of Theorem 2
 //! takes flows that share a queue for such that have the same ports ahead, where

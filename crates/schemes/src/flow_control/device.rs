@@ -20,7 +20,7 @@ pub trait Device {
     fn hold(&mut self, port: u32, lane: u8);
     /// Lets the lane's queues on `port` go again.
     fn resume(&mut self, port: u32, lane: u8);
-    /// Bytes that wait in `lane` of `port` to be sent; `u64::MAX` if the host has more of its own to send.
+    /// Bytes that wait in `lane` of `port` to be sent; `u64::MAX` if the host itself has more to send.
     fn backlog(&self, port: u32, lane: u8) -> u64;
     /// The device that `port` belongs to.
     fn device_of(&self, port: u32) -> u32;

@@ -517,7 +517,7 @@ impl dyn Reader + '_ {
     }
 }
 
-/// A [`Reader`]'s error about a table: an error of its own type.
+/// A [`Reader`]'s error about a table, as a separate type.
 #[derive(Debug)]
 pub struct Unread(pub Box<dyn Any>);
 

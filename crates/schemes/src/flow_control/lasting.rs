@@ -77,8 +77,8 @@ impl Lasting {
         self.sent[port as usize].range(holders).next().is_some()
     }
 
-    /// Pauses `target` upstream of `port`. If several holders of this device pause it, each by a `holder`
-    /// number of its own, it is paused until the last one resumes it.
+    /// Pauses `target` upstream of `port`. If several holders of this device pause it, each with another
+    /// `holder` number, it is paused until the last one resumes it.
     pub(super) fn pause(
         &mut self,
         device: &mut impl Queues,

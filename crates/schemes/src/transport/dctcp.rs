@@ -2,7 +2,7 @@
 //! and the timer are NewReno's ([`super::newreno`]). (DCTCP with a rate, for RoCE, is
 //! [`crate::congestion_control::dctcp`].)
 //!
-//! Switches mark by one threshold (K_min = K_max). Each packet has an ACK of its own, which says whether it
+//! Switches mark by one threshold (K_min = K_max). Each packet has its own ACK, which says whether it
 //! was marked: the echo is exact, and neither the receiver's state machine for delayed ACKs (RFC 8257 §3.2)
 //! nor CWR is needed. A sender keeps α, the estimate of the share of packets that are marked.
 //!

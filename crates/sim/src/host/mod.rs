@@ -407,7 +407,7 @@ impl Core<'_> {
     }
 
     /// Takes a flow that may send out of its ring for a moment: the flow control is informed of that with the
-    /// next kick of its port, and the flow joins again by an event of its own, at the same time.
+    /// next kick of its port, and the flow joins again by a separate event, at the same time.
     #[cold]
     pub fn step_aside(&mut self, flow: u32) {
         self.leave_ring(flow);

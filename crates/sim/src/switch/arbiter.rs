@@ -6,7 +6,7 @@
 //! through the list and grants each flow whose source and destination no earlier flow has. A flow that must
 //! stop stops after the packet on its wire. Packets still cross real queues.
 //!
-//! - [`Rule::Srpt`] is YAPS's: it tells a source which flow to send, and never to stop. A flow whose source
+//! - [`Rule::Srpt`] is YAPS's: it selects the flow that a source sends, and never stops one. A flow whose source
 //!   has been granted another one stops; a flow that loses only its destination continues, so two sources
 //!   send to one host. A destination is free as soon as its last packet begins to leave, so many flows of one
 //!   packet may be sent to it at once.

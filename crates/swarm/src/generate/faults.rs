@@ -46,7 +46,7 @@ fn failure(sketch: &mut Sketch, place: &Place) -> Table {
     }
     let at = if sketch.draw.one_in(5) { 0 } else { sketch.draw.log(1, 50 * place.tick) };
     t.put("at", time(at));
-    // A run that has no end of its own needs one.
+    // A run without a natural end needs one.
     if !sketch.ends || !sketch.draw.one_in(4) {
         let length = sketch.draw.log(1, 50 * place.tick);
         t.put("until", time(at + length));

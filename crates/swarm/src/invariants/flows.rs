@@ -12,7 +12,7 @@ pub fn conserved(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     let c = outcome.counters;
     holds(c.sent == c.delivered + c.dropped + c.in_flight, "conservation", || format!("{c:?}"))?;
     // In pods without buffers the totals count cells: one carries the ends of several flows, and a cell in a
-    // core is a cell of its own.
+    // core is counted as another cell.
     let cells = loaded.plan.pods.is_some();
     let sent: u64 = outcome.flows.iter().map(|f| f.packets_sent).sum();
     holds(sent == c.sent || cells, "conservation by flow", || format!("{sent} packets of flows, {c:?}"))?;

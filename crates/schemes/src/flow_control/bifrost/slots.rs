@@ -32,7 +32,7 @@
 //! bytes in flight before the next frame count with the first slot that is not. Then F is an upper bound to
 //! the byte, and L + F ≤ H + margin. Section IV-D has a frame that is late leak at most one packet, which
 //! line 13 repairs; but what leaks is not seen before it arrives: without the margin every slot of a round
-//! trip can leak one (`bifrost.full-pause-gap` says so of pauses of a whole slot alone).
+//! trip can leak one (`bifrost.full-pause-gap` says this only about pauses of a whole slot).
 
 pub use super::keys::History;
 use std::collections::VecDeque;

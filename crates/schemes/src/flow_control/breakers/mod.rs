@@ -18,7 +18,7 @@
 //!            its pause ends, or a poll finds nothing to send
 //! ```
 //!
-//! At each poll a suspected queue sends a probe over its own link, with an identifier of its own. A device
+//! At each poll a suspected queue sends a probe over its own link, with a new identifier. A device
 //! treats a probe from ingress port *i* as follows, for each of its egress ports *e* whose queue is paused
 //! and holds packets that came in by *i*:
 //!

@@ -214,7 +214,7 @@ fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u
 
 /// Buffer of every node and accounts of every port.
 ///
-/// An account is a partition of its own: all but the largest packet's room is its reserve, and the rest, but
+/// An account is a separate partition: all but the largest packet's room is its reserve, and the rest, but
 /// for a block, its headroom. So it is over exactly while there is no room for the largest packet, and
 /// oracles use this; credit keeps it within its blocks.
 fn memory(

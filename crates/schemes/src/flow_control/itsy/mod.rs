@@ -43,8 +43,8 @@
 //! so that a lost one costs time and not the deadlock. The paper has no numbers of triggers; a check from
 //! before would be taken for one of now.
 //!
-//! Checks delay no frame: one that is sent with a pause is part of it. One that is passed on later is a frame
-//! of its own, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So PFC's headroom suffices.
+//! Checks delay no frame: one that is sent with a pause is part of it. One that is passed on later is a
+//! separate frame, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So PFC's headroom suffices.
 
 pub mod frame;
 pub mod keys;

@@ -183,7 +183,7 @@ fn checks_ride_on_pauses_and_hold_none_up() {
     assert!(!waiting.merge(&alone(2)) && waiting.merge(&alone(1)));
     assert!(waiting.merge(&resume));
     assert_eq!(waiting.pauses(), Some(false));
-    // A check in a frame of its own is overtaken.
+    // A check in a separate frame is overtaken.
     let mut check = alone(1);
     assert!(!check.merge(&pause) && pause.overtakes(&check) && !check.overtakes(&pause));
     assert!(!pause.overtakes(&waiting) && check.merge(&alone(1)) && !check.merge(&alone(2)));

@@ -22,7 +22,7 @@
 //!              Resume(qIdx, portIdx) on all other ports of the switch
 //! ```
 //!
-//! Each set has a flag of its own (`portfc.flag`): the paper prints one for both. With it the congestion of
+//! Each set has its own flag (`portfc.flag`): the paper prints one for both. With one flag the congestion of
 //! one set hides the other's, and each set's end resumes only its own queues, so the other's stay paused
 //! permanently. That is the variant [`Variant::one_flag`].
 //!

@@ -30,7 +30,7 @@ pub fn k_resume(k_pause: u64) -> u64 {
     k_pause / 2
 }
 
-/// The bytes that m neighbours leave at a congested port. Each is paused by the first packet of its own that
+/// The bytes that m neighbours leave at a congested port. Each is paused by its first packet that
 /// finds more than K_pause; until that takes effect, the link brings the same bytes as after a pause of PFC.
 pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let names = [

@@ -72,7 +72,7 @@ pub struct Links<'p> {
 }
 
 impl Links<'_> {
-    /// Every ingress account with room of its own: its port, its priority and the account. The rest of a port
+    /// Every ingress account with its own room: its port, its priority and the account. The rest of a port
     /// is skipped where `each` returns `false`.
     pub(in super::super) fn accounts(&self, mut each: impl FnMut(PortId, u8, &Account) -> bool) {
         for (id, port) in (0..).zip(&self.topology.ports) {

@@ -29,8 +29,8 @@ pub struct Ask {
 }
 
 /// The bytes that the relay must hold for one priority, by [`memory`]. Where it serves `several` priorities,
-/// one can delay another without a pause that could be passed on: then the relay pauses the far one by a
-/// threshold of its own, with PFC's headroom besides.
+/// one can delay another without a pause that could be passed on: then the relay pauses the far one by its
+/// own threshold, with PFC's headroom besides.
 fn relay_memory(link: &LinkFacts, response_time: Time, several: bool) -> Vec<Term> {
     let names = [
         "relay: cable, both ways",

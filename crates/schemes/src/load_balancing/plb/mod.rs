@@ -93,7 +93,7 @@ mod tests {
     /// counted from 1, at whose end the label changes.
     fn changes(marks: &[u32]) -> Vec<usize> {
         let mut plb = Plb::default();
-        // The first ACK of a flow ends a round of its own: it is unmarked here.
+        // The first ACK of a flow ends a separate round: it is unmarked here.
         assert!(
             !plb.answered(&PARAMS, &Answer { newly_acknowledged: 1, marked: 0, acknowledged: 1, sent: 11 })
         );

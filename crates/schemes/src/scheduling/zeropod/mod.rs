@@ -26,7 +26,7 @@
 //! The paper leaves open, and here is taken:
 //! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the smallest mice size of
 //!   those for which one was advertised; then, of the others, the one with the smallest aggregated size,
-//!   which also tells those of equal mice sizes apart; of equal ones any, drawn anew in each epoch
+//!   which also separates equal mice sizes; among equal ones any, drawn anew in each epoch
 //!   ([`Params::order`] has other orders). §IV-B.1 has the mice size in the *place* of the aggregated size.
 //!   By the exact wording, the demands of cores, which are always small, would come before mice of 50 kB, in
 //!   particular with many cores: with 16 cores in the place of 6 the p99 of flows up to 100 kB doubled. Of
@@ -50,7 +50,7 @@
 //!   mice only, and of those the cells that hold mice.
 //! - *Wiring* (`zeropod.core-wiring`). Core c is linked to aggregation switch c mod A.
 //! - *E2P* demands (`zeropod.e2p-demand`) are for a pod; which hosts in it the cells are for is their
-//!   sender's matter. That a core cannot reach a pod is told as its backpressure.
+//!   sender's matter. A core that cannot reach a pod reports backpressure for it.
 //! - *Racks* (`zeropod.epoch-alignment`). What stays in a rack goes by an aggregation switch, too.
 //!
 //! Smallest first is not fair: new mice, if they keep a host busy, delay its other data. When there are no
