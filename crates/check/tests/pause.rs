@@ -5,7 +5,7 @@ mod common;
 use common::{check, cycle, example, safe, shown};
 use xoff_check::certificate::Routes;
 
-/// The ring's flows have two priorities in turn: no single priority closes it.
+/// The ring's flows alternate between two priorities: no single priority closes the ring.
 #[test]
 fn two_priorities_close_a_cycle() {
     let ring = |scheme| {

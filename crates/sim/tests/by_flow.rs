@@ -199,9 +199,9 @@ fn a_flow_is_paused_when_its_queue_reaches_the_threshold() {
     let outcome = run(&plan);
     lossless_and_in_order(&plan, &outcome);
     // Packets of 1000 B take 80 ns and arrive in pairs at 1080 + 80 i ns, H0's
-    // first. The switch sends one per 80 ns, each flow's in turn, so that a queue
-    // grows by one packet in two arrivals: arrival i finds (i + 1) − ⌈(i + 1)/2⌉
-    // or one more. Of the two of a pair it is H0's that is sent first, at once.
+    // first. The switch sends one packet per 80 ns, by round robin of the flows. So a
+    // queue grows by one packet in two arrivals: arrival i finds (i + 1) − ⌈(i + 1)/2⌉
+    // packets or one more. Of each pair, H0's packet is sent first, immediately.
     let arrival = |i: u64| 1_080_000 + 80_000 * i;
     let queued = |flow: u64, i: u64| {
         // Sent before or at the arrival of packet i: one at 1080 ns (flow 0), then alternating.

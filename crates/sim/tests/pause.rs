@@ -43,8 +43,8 @@ fn a_pause_stops_lossy_priorities() {
     assert!(outcome.pauses.iter().any(|pause| usize::from(pause.lane) == lossy));
 }
 
-/// A ring of four switches whose link from S1 to S2 is slow. The flows have two priorities in turn, so no
-/// single priority closes the ring.
+/// A ring of four switches with a slow link from S1 to S2. The flows alternate between two priorities, so
+/// no single priority closes the ring.
 const RING: &str = include_str!("../../../examples/itsy.toml");
 const TURNS: [(&str, &str); 4] = [
     ("traffic.0.priority", "3"),

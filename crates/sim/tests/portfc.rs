@@ -41,8 +41,8 @@ fn promises(plan: &Plan, outcome: &Outcome) {
         assert_eq!(pause.named_root, fc.map.leads_to(pause.port, queue));
         let role = fc.map.role(pause.port, queue);
         assert!([Role::FourHop, Role::TwoHop, Role::Ihfq].contains(&role), "{role:?}");
-        // Equations 1 and 2: a direct queue pauses type b one link away, type A two,
-        // and that in turn type a three links away.
+        // Equations 1 and 2: a direct queue pauses type b one link away and type A two
+        // links away. Type A then pauses type a, three links away.
         match (role, pause.links) {
             (Role::TwoHop | Role::FourHop, 1) | (Role::Ihfq, 2) | (Role::FourHop, 3) => {}
             (_, 0) => assert_eq!(pause.root, None),

@@ -5,9 +5,9 @@
 //! - *Which* (`zeropod.optimistic-eligibility`). Flows of fewer cells than the limit, each cell once (or
 //!   as often as `optimistic_rounds` says), and only
 //!   inside a pod: the paper's analysis has no other, and a core would have to keep both copies.
-//! - *When*. From the moment that the RTS which tells of the flow has left; whenever nothing scheduled is on the
-//!   host's link, or comes onto it while the cell is, nor would the cell be where its receiver's SCHD is; but no
-//!   longer once the flow itself has been granted.
+//! - *When*. From the time at which the RTS that reports the flow has left, until the flow has a grant. During
+//!   the cell the host's link must carry no scheduled cell, and the cell must not collide with its receiver's
+//!   SCHD.
 //! - *Who loses* (`zeropod.optimistic-collision`). What is scheduled, data or control, always wins: an unscheduled
 //!   cell that finds it on a link is dropped, and one that it runs into is cut. What was cut goes on, takes the
 //!   links behind it for as long as it lasts, and is lost. Of two unscheduled ones the later is dropped, or, as in

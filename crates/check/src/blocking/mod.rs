@@ -4,8 +4,8 @@
 //! cross it. *Queues that it can pause*: those that send packets to it, in lanes
 //! that are paused, those that send packets to these, and so on upstream: the
 //! scheme's pauses, relayed as far as they can be. Where pauses are by onward port these are the
-//! queues that the port's own frames pause, and those that the ports of paused queues
-//! pause in turn ([`crate::onward`]). *Victims*: flows that do not
+//! queues that the port's own frames pause, then the queues that the ports of these paused
+//! queues pause, and so on ([`crate::onward`]). *Victims*: flows that do not
 //! cross the port and have packets in one of these queues.
 //!
 //! Definition 7 of Liu et al. (NSDI 2025) counts the queues in which culprits wait on their path to the port.

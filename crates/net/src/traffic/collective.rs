@@ -352,8 +352,7 @@ fn deal(counts: &mut [u64], weights: &[f64], tokens: u32, per_token: u32, stream
 pub struct Probes<'a> {
     /// Each sends one probe per period; they begin evenly spread over one period.
     pub sources: &'a [NodeId],
-    /// Each source goes through these in turn, beginning with the one after its own place, and leaves itself
-    /// out.
+    /// Each source sends to these one after another, beginning after its own place, and never to itself.
     pub destinations: &'a [NodeId],
     /// Payload bytes, at least 1.
     pub size: u64,

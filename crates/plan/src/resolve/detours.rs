@@ -12,7 +12,7 @@ use xoff_schemes::flow_control::fabric::watches;
 /// The alternatives of a flow control that reroutes: for each place on a route where a packet can wait in a
 /// device, another place of the same device. From there the packet reaches its host on a path that the
 /// network's routing finds without the original link, and without the links that fail at some time. All
-/// packets of a queue for one host get the same path. Packets on such paths can be rerouted in turn.
+/// packets of a queue for one host get the same path. Packets on such paths can be rerouted again.
 pub(super) fn detours(
     cx: &Context<'_>,
     topology: &Topology,

@@ -169,8 +169,8 @@ pub struct Moe {
     pub priority: u8,
 }
 
-/// Small flows at regular times: each sender has its receivers in turn, and the
-/// senders begin evenly spread over a period.
+/// Small flows at regular times: each sender sends to its receivers one after another,
+/// and the senders begin evenly spread over a period.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {

@@ -239,7 +239,7 @@ pub struct Incast {
     /// receivers take turns).
     #[serde(default = "defaults::random")]
     pub to: String,
-    /// Hosts or groups of hosts that receive at random or in turn. Default: all.
+    /// Hosts or groups of hosts that receive, at random or one after another. Default: all.
     #[schemars(extend("x-default" = "all hosts"))]
     pub receivers: Option<Vec<String>>,
     /// Hosts or groups of hosts from which senders are drawn. Default: all.
@@ -372,8 +372,8 @@ pub struct Loop {
     #[schemars(range(min = 1))]
     #[schemars(extend("x-unit" = "links"))]
     pub hops: u32,
-    /// Flows that enter the loop at each switch, at least 1. The hosts of that switch send in turn,
-    /// to the hosts of the exit switch in turn.
+    /// Flows that enter the loop at each switch, at least 1. Both the hosts of that switch and the
+    /// hosts of the exit switch take turns.
     #[serde(default = "defaults::one")]
     #[schemars(range(min = 1))]
     #[schemars(extend("x-unit" = "flows"))]

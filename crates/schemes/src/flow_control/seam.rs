@@ -352,8 +352,8 @@ pub struct Pulled {
     /// By port and lane: see [`Pulled::quiet_up_to`].
     pub quiet: Vec<u64>,
     pub lanes: usize,
-    /// Each queue that may send gives a packet to the one that it goes on to whenever one is sent,
-    /// rather than in turn with it.
+    /// Whether each queue that may send passes a packet to its next queue whenever the port sends
+    /// one, instead of sharing the port with that queue by round robin.
     pub pushes: bool,
     /// The number of a host's queue of queue pairs that are not paused.
     pub free_pairs: u16,

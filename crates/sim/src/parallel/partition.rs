@@ -121,7 +121,7 @@ fn crossings(plan: &Plan) -> Vec<u64> {
                 if next < ENDS {
                     packets[next as usize] += count;
                 } else if let Some(choices) = plan.choices_at(next) {
-                    // The flows use any of the paths in turn, so all are weighed.
+                    // Successive flows use different paths, so all are weighed.
                     let options = choices.options(next);
                     at = options[index % options.len()] as usize;
                 } else {

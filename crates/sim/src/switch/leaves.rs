@@ -247,7 +247,7 @@ impl Leaves {
         self.list(self.ring(port, queue).head)
     }
 
-    /// The leaves of a group that hold something and may send, in turn.
+    /// The leaves of a group that hold packets and may send, in the order of service.
     pub fn ring_of(&self, port: u32, queue: usize) -> Vec<u32> {
         let ring = self.ring(port, queue);
         let next = |leaf: &u32| Some(self.leaves[*leaf as usize].next);

@@ -1,5 +1,5 @@
 //! Bifrost (Huang et al., "Minimizing Buffer Utilization for Lossless Inter-DC Links", 2024): the downstream
-//! port of a long link tells its peer in each slot of length T how long to pause. This depends on the bytes
+//! port of a long link sends its peer the length of the pause in each slot of length T. This depends on the bytes
 //! that it stores *and* on granted bytes that can still arrive. So it needs little more than one
 //! bandwidth-delay product of buffer, where PFC needs two.
 //!

@@ -54,11 +54,11 @@
 //!   or later one of the loop's own is the smallest.
 //! - **The master**, which leads, is the queue whose own identifier returned. The patent also
 //!   checks that all buffers of the loop are full; that is what it is to be paused.
-//! - **Which packets are rerouted.** Those of the loop: what came in by *i*. With all that wait at
-//!   *e* twice as many packets get another way in rings, five times as many come out of order, and
-//!   the ring's other direction fills up until it stands, too.
-//! - **What is found may not stand**: pauses are looked at one after the other. That is the price
-//!   of the control plane, and not made up for.
+//! - **Which packets are rerouted.** The packets of the loop: those that arrived by *i*. If all that wait
+//!   at *e* were rerouted, twice as many packets would get another path in rings, five times as many would
+//!   arrive out of order, and the ring's other direction would fill until it is blocked, too.
+//! - **A detection may be false**, because pauses are read one after the other. This is a cost of the
+//!   control plane, and nothing corrects it.
 
 pub mod frame;
 pub mod keys;

@@ -37,11 +37,11 @@
 //!
 //! *Readings.* The queue is the unit, not the switch: a switch whose other queues are triggers passes checks
 //! on. (By the switch ITSY would find less.) A paused egress queue stores the checks that came with its pause
-//! or after it until it resumes, for ingress queues that pause later: without that only loops would be found
-//! whose every pause stands before the trigger's. What is remembered can be out of date: a pause on the way
-//! may have been taken back, and a detection then be false for a while. A refresh repeats its queue's checks,
-//! so that a lost one costs time and not the deadlock. The paper has no numbers of triggers; a check from
-//! before would be taken for one of now.
+//! or after it until it resumes, for ingress queues that pause later: without that ITSY would find only loops
+//! in which every pause is older than the trigger's. Stored checks can be out of date: a pause on the path may
+//! have ended, and a detection is then false for a short time. A refresh repeats its queue's checks, so a lost
+//! check costs time and not the deadlock. The paper does not number triggers, so an old check counts as a new
+//! one.
 //!
 //! Checks delay no frame: one that is sent with a pause is part of it. One that is passed on later is a
 //! separate frame, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So PFC's headroom suffices.

@@ -41,8 +41,8 @@
 //! ([`Variant::no_signal_relay`]) the next switches continue to fill the congested queue over the relays.
 //!
 //! **Service.** Frames first, then acknowledgements and notifications (HQ, never
-//! paused), then RQ, which nothing pauses, then the node's own queues in turn by
-//! deficit round robin; at a switch IHFQs and DDQ in turn. The paper names a
+//! paused), then RQ, which nothing pauses, then the node's own queues by deficit
+//! round robin; at a switch IHFQs and DDQ by deficit round robin. The paper names a
 //! *server-aware queue scheduling* and says no more than that HQ is strictly first
 //! (`portfc.scheduler`); why RQ must be before the node's own traffic is in
 //! `portfc.relay-queue-never-paused`: it is fed at up to line rate and cannot be

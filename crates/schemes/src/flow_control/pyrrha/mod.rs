@@ -8,8 +8,8 @@
 //! ([`Organisation::SingleTier`]). A packet's levels are the roots on its own onward
 //! path, the nearest first. It joins the IQ of the nearest one; when its turn comes
 //! there it goes on to the IQ of the next, and from the last one to the OQ. The
-//! schedulers of the levels serve their queues in turn, by equal weights, and so does
-//! the wire: one turn of deficit round robin for the OQ and one for each IQ that may
+//! schedulers of the levels serve their queues by round robin with equal weights, and so
+//! does the wire: one turn of deficit round robin for the OQ and one for each IQ that may
 //! send (`pyrrha.scheduling`). Queues are *pulled*: a packet leaves an IQ when the wire
 //! is free and it is this IQ's turn. It then goes behind the OQ's packets and the OQ's
 //! first packet is sent in its place, so that a flow's earlier packets there stay

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// A port and a lane.
 type Account = (u32, u8);
 
-/// The kept and owed bytes of accounts in loops.
+/// The bytes that accounts in loops reserve, and the bytes of their packets that other accounts are charged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Charges {
     /// Bytes that an account is charged for packets that have left: room for those that come.

@@ -60,7 +60,7 @@
 //! - `roundabout.nearest-exit`: a marked packet leaves the loop only from where it began, and packets
 //!   of its flow behind it are marked as well.
 //! - `roundabout.check-message`, `roundabout.check-sender`: every switch must be ready, and C asks.
-//!   The last opcode 8, which tells them that it is over, is not in the paper.
+//!   The last opcode 8, which reports the end to them, is not in the paper.
 //! - A new round begins with C's next barrier: it carries the number of the round in `rand`, and a
 //!   switch that sees a later one than its own sends its own ahead. (A control frame would overtake
 //!   data, and be overtaken by them.)
@@ -68,10 +68,11 @@
 //!   another is refused. So of several loops that share a queue one is dissolved.
 //!
 //! **Giving up**: after a round in which nothing has left the loop, or [`MOST_ROUNDS`] of them, the
-//! coordinator ends it. Everything is at home then: what was found stands as before, and is found
-//! again with the next refresh of its pauses. A switch that waits for longer than `patience` (a quarter
-//! of it until all have agreed; the coordinator: in which nothing has moved) leaves its seat, tells both neighbours, and obeys pauses again. A packet that is marked
-//! then goes on by its own way from wherever it meets it, and is dropped where it does not.
+//! coordinator ends it. All packets are then back in their queues: the deadlock exists as before, and the
+//! next refresh of its pauses finds it again. A switch that waits for longer than `patience` leaves its
+//! seat, informs both neighbours, and obeys pauses again. Until all have agreed the limit is a quarter of
+//! `patience`; for the coordinator the time counts in which nothing has moved. A marked packet then
+//! continues on its own path from a switch on that path, and is dropped at any other switch.
 
 use super::Roundabout;
 use super::frame::{Opcode, RoundaboutFrame};
