@@ -122,7 +122,7 @@ fn a_deadlock_is_reported_drawn_and_explained() {
         list(&document, "/pauses/ports").iter().find(|p| p["port"] == port).unwrap()
     };
     for name in &cycle {
-        assert!(paused(name)["levels"].as_str().unwrap().ends_with('_'), "{name} stands at the end");
+        assert!(paused(name)["levels"].as_str().unwrap().ends_with('_'), "{name} is paused at the end");
         assert!(!document["stories"]["ports"][name].is_null(), "{name} has a story");
     }
     // PFC has one lossless priority here: its queues are the ports, and their pauses add up.

@@ -168,18 +168,18 @@ fn it_reports_exactly_the_permanent_pauses() {
         assert_eq!(outcome.stop, if done { Stop::AllDone } else { Stop::Starved }, "case {case}");
         let Some(deadlock) = deadlock else { continue };
         // All queues of the cycle are paused permanently, by either kind of pause.
-        let mut ways = [false, false];
+        let mut kinds = [false, false];
         for held in &deadlock.cycle {
-            let stands = |p: &&Pause| p.port == held.port && p.until.is_none() && p.from <= deadlock.seen;
-            let standing: Vec<_> = outcome.pauses.iter().filter(stands).collect();
-            assert!(!standing.is_empty() && held.bytes > 0, "case {case}: {held:?}");
-            standing.iter().for_each(|pause| ways[usize::from(pause.queue.is_some())] = true);
+            let lasts = |p: &&Pause| p.port == held.port && p.until.is_none() && p.from <= deadlock.seen;
+            let lasting: Vec<_> = outcome.pauses.iter().filter(lasts).collect();
+            assert!(!lasting.is_empty() && held.bytes > 0, "case {case}: {held:?}");
+            lasting.iter().for_each(|pause| kinds[usize::from(pause.queue.is_some())] = true);
             for &flow in &held.flows {
                 assert!(outcome.flows[flow as usize].completed.is_none(), "case {case}: {held:?}");
             }
         }
         assert!(!outcome.waiting.is_empty());
-        mixed += usize::from(ways == [true, true]);
+        mixed += usize::from(kinds == [true, true]);
     }
     println!("{seen:?}, {mixed} cycles of both kinds of pauses");
     assert!(seen[0] > 10 && seen[1] > 10 && mixed > 3, "{seen:?} {mixed}");

@@ -162,7 +162,7 @@ fn deadlocks_are_found_as_they_form() {
         }
         let plan = plan(&text);
         let outcome = run(&plan);
-        let stands = |d: &Detection| {
+        let in_deadlock = |d: &Detection| {
             let peer = plan.topology.ports[d.port as usize].peer;
             outcome
                 .deadlock
@@ -179,7 +179,7 @@ fn deadlocks_are_found_as_they_form() {
             .unwrap()
             .detections
             .iter()
-            .partition(|d| stands(d) && d.at >= last);
+            .partition(|d| in_deadlock(d) && d.at >= last);
         found.false_ones += false_ones.len();
         if outcome.deadlock.is_none() {
             continue;

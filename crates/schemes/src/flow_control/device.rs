@@ -75,7 +75,7 @@ pub trait Causes: Device {
     /// same device.
     fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool;
     /// Whether the queue of forwarded packets in `lane` of `port` is stopped.
-    fn stands(&self, port: u32, lane: u8) -> bool;
+    fn is_stopped(&self, port: u32, lane: u8) -> bool;
     /// Whether the account of (`port`, `lane`) is over its threshold, and would be if it gave back `bytes`
     /// that it has outside headroom.
     fn is_over(&self, port: u32, lane: u8, bytes: u64) -> bool;

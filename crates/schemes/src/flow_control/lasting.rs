@@ -71,8 +71,8 @@ impl Lasting {
         device.send_control(port, ControlFrame::QueuePause(frame));
     }
 
-    /// Whether anybody wants `target` paused.
-    fn stands(&self, port: u32, lane: u8, target: Target) -> bool {
+    /// Whether at least one holder pauses `target`.
+    fn is_paused(&self, port: u32, lane: u8, target: Target) -> bool {
         let holders = (lane, target, 0)..=(lane, target, u32::MAX);
         self.sent[port as usize].range(holders).next().is_some()
     }
@@ -88,13 +88,13 @@ impl Lasting {
         holder: u32,
     ) {
         if self.used() {
-            let stands = self.stands(port, lane, target);
+            let paused = self.is_paused(port, lane, target);
             let sent = &mut self.sent[port as usize];
             if sent.is_empty() {
                 device.arm(self.first + 2 * port, device.now() + self.time / 2);
             }
             sent.insert((lane, target, holder));
-            if stands {
+            if paused {
                 return;
             }
         }
@@ -116,7 +116,7 @@ impl Lasting {
             if sent.is_empty() {
                 device.cancel(self.repeat_timer(port));
             }
-            if self.stands(port, lane, target) {
+            if self.is_paused(port, lane, target) {
                 return;
             }
         }

@@ -110,7 +110,7 @@ impl Causes for Notes {
     fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
         self.waiting.contains(&(ingress, egress, lane))
     }
-    fn stands(&self, port: u32, _: u8) -> bool {
+    fn is_stopped(&self, port: u32, _: u8) -> bool {
         self.paused.contains(&(port as u16))
     }
     fn is_over(&self, port: u32, lane: u8, _: u64) -> bool {

@@ -178,7 +178,7 @@ impl device::Queues for Core<'_> {
 }
 
 impl device::Causes for Core<'_> {
-    fn stands(&self, port: u32, lane: u8) -> bool {
+    fn is_stopped(&self, port: u32, lane: u8) -> bool {
         self.egress.ports[port as usize].paused >> (1 + lane) & 1 == 1
     }
 

@@ -387,7 +387,7 @@ impl Breaker {
     fn probed(&mut self, device: &mut (impl Causes + Repair), ingress: u32, lane: u8, probe: &ProbeFrame) {
         for i in 0.. {
             let Some(egress) = device.port_of(ingress, i) else { break };
-            if !device.stands(egress, lane) || !device.waits(ingress, egress, lane) {
+            if !device.is_stopped(egress, lane) || !device.waits(ingress, egress, lane) {
                 continue;
             }
             let path = probe.ports.as_slice();

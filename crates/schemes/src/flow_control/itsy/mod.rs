@@ -235,7 +235,7 @@ impl Itsy {
             return self.await_action(device, port, lane);
         }
         let paused: Vec<u32> = Self::ports(device, port)
-            .filter(|&egress| device.waits(port, egress, lane) && device.stands(egress, lane))
+            .filter(|&egress| device.waits(port, egress, lane) && device.is_stopped(egress, lane))
             .collect();
         if paused.is_empty() {
             let queue = &mut self.queues[at];
@@ -404,7 +404,7 @@ impl<D: Causes + Repair> Scheme<D> for Itsy {
         let Some(lane) = self.priorities.iter().position(|&p| p == check.priority) else { return };
         let lane = lane as u8;
         // A resume has overtaken it.
-        if !device.stands(port, lane) {
+        if !device.is_stopped(port, lane) {
             return;
         }
         let at = self.at(port, lane);

@@ -264,7 +264,7 @@ impl Roundabout {
         let causes = Self::causes(device, egress, lane);
         let leads = |&&port: &&u32| self.registers[self.at(port, lane)].init.get() == Some(t);
         if let Some(&ingress) = causes.iter().find(leads) {
-            if device.stands(egress, lane) && !self.taken(ingress, egress, lane) {
+            if device.is_stopped(egress, lane) && !self.taken(ingress, egress, lane) {
                 self.sits(device, t, ingress, egress, lane, true);
                 device.send_control(egress, self.frame(lane, Opcode::Build, t, nodes));
             }
@@ -313,7 +313,7 @@ impl Roundabout {
         let came = self.collected[self.at(ingress, lane)].filter(|(last, ..)| *last == t);
         let leads = |&egress: &u32| {
             device.neighbour(egress) == next
-                && device.stands(egress, lane)
+                && device.is_stopped(egress, lane)
                 && device.waits(ingress, egress, lane)
                 && !self.taken(ingress, egress, lane)
         };
@@ -518,7 +518,7 @@ impl Roundabout {
         let long = if device.is_over(seat.ingress, seat.lane, reserved) { LONG } else { 0 };
         let moved = if seat.left > 0 { MOVED } else { 0 };
         // A queue that may send and does not waits for others on the wire.
-        let may_go = !device.stands(seat.egress, seat.lane) && device.backlog(seat.egress, seat.lane) > 0;
+        let may_go = !device.is_stopped(seat.egress, seat.lane) && device.backlog(seat.egress, seat.lane) > 0;
         out | long | moved | if seat.sent || may_go { ALIVE } else { 0 }
     }
 
@@ -678,7 +678,7 @@ impl Roundabout {
         let fits =
             outside + i64::from(self.params.largest) <= seat.room as i64 || device.backlog(egress, lane) == 0;
         // A queue of another loop is as good as paused.
-        if missed || !fits || device.stands(egress, lane) || self.seat_out(egress, lane).is_some() {
+        if missed || !fits || device.is_stopped(egress, lane) || self.seat_out(egress, lane).is_some() {
             let seat = &mut self.seats[at];
             seat.left -= i64::from(size);
             if !missed {

@@ -164,7 +164,7 @@ impl Causes for Net {
         let turns = ingress < links && ingress % 2 == 1 && (egress >= links || egress.is_multiple_of(2));
         turns && self.waits[ingress as usize / 2] >> self.egress(egress) & 1 == 1
     }
-    fn stands(&self, port: u32, _: u8) -> bool {
+    fn is_stopped(&self, port: u32, _: u8) -> bool {
         let links = 2 * self.shape.links() as u32;
         (port >= links || port.is_multiple_of(2)) && self.paused >> self.egress(port) & 1 == 1
     }
@@ -389,9 +389,9 @@ impl Side {
                 roundabout.timer(net, timer.expect("it has one"));
             }
         }
-        let standing = net.deadlocks();
-        let stands = |d: &super::Detection| standing.iter().any(|set| set >> (d.port / 2) & 1 == 1);
-        let early = !roundabout.detections[found..].iter().all(stands);
+        let deadlocks = net.deadlocks();
+        let exists = |d: &super::Detection| deadlocks.iter().any(|set| set >> (d.port / 2) & 1 == 1);
+        let early = !roundabout.detections[found..].iter().all(exists);
         // State without further effect: findings about pauses that are over, and, if registers are computed
         // anew each time, their former content.
         let reserved = roundabout.printed.below;

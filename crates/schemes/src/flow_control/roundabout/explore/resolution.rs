@@ -654,7 +654,7 @@ fn packets_before_the_first_grant_continue_on_their_path() {
     }
     let ingress = fabric.roundabout.seats[0].ingress;
     let exit = fabric.port(fabric.links() + fabric.net.device_of(ingress) as usize);
-    assert!(fabric.net.stands(exit, 0));
+    assert!(fabric.net.is_stopped(exit, 0));
     let packet = LoopPacket { ingress, egress: exit, lane: 0, flow: 0, size: 1, marked: false };
     assert_eq!(fabric.roundabout.passes(&mut fabric.net, &packet), LoopDecision::Continue);
 }
