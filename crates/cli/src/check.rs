@@ -40,14 +40,14 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     };
     let interrupted = interrupt::flag()?;
     let mut shown = Instant::now();
-    let mut say = |line: &dyn Fn() -> String| {
+    let mut report_progress = |line: &dyn Fn() -> String| {
         if !args.quiet && shown.elapsed() >= LINES {
             shown = Instant::now();
             output::complain(&line());
         }
         !interrupted.load(Ordering::Relaxed)
     };
-    let mut watch = |p: Progress| say(&|| format!("{}: {} of {}", p.what, p.done, p.of));
+    let mut watch = |p: Progress| report_progress(&|| format!("{}: {} of {}", p.what, p.done, p.of));
     let analysis = xoff_check::check(&loaded, &name, routes, &mut watch).map_err(|e| miette!("{e}"))?;
     let Some(Analysis { mut report, certificate, candidates, pictures }) = analysis else {
         output::complain("interrupted: no result for this scenario");
@@ -55,7 +55,7 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     };
     let mut witness: Option<Candidate> = None;
     if let Verdict::CycleWithoutWitness { cycle, .. } = &report.verdict {
-        match search(candidates, EVENTS, &mut say)? {
+        match search(candidates, EVENTS, &mut report_progress)? {
             Search::Interrupted => {
                 output::complain(
                     "interrupted: a cycle was found, but the search for a deadlock was not finished",
@@ -117,12 +117,12 @@ enum Search {
 fn search(
     candidates: Vec<Candidate>,
     events: u64,
-    say: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
+    report_progress: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
 ) -> miette::Result<Search> {
     let mut budget = Budget::new(events, candidates.len());
     let (mut tried, mut cut, mut all) = (Vec::new(), 0, 0);
     for candidate in candidates {
-        let run = attempt(&candidate, budget.share(), say)?;
+        let run = attempt(&candidate, budget.share(), report_progress)?;
         if let Some(found) = run.found {
             return Ok(Search::Found(found, candidate));
         }
@@ -150,7 +150,7 @@ struct Attempt {
 fn attempt(
     candidate: &Candidate,
     most: u64,
-    say: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
+    report_progress: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
 ) -> miette::Result<Attempt> {
     let files = |path: &Path| Err(std::io::Error::other(format!("{} is not there", path.display())));
     let loaded = xoff_plan::load("witness.toml", candidate.text.as_bytes(), &[], &files)
@@ -158,7 +158,8 @@ fn attempt(
     let plan = &loaded.plan;
     let (mut cut, mut interrupted) = (false, false);
     let outcome = xoff_sim::run(plan, &mut |progress| {
-        interrupted = !say(&|| format!("simulating {}: {} us", candidate.about, progress.now / 1_000_000));
+        interrupted =
+            !report_progress(&|| format!("simulating {}: {} us", candidate.about, progress.now / 1_000_000));
         cut = progress.counters.events >= most;
         !(interrupted || cut || progress.deadlocked)
     });

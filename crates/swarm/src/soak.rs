@@ -130,11 +130,11 @@ pub fn save(dir: &Path, seed: u64, scenario: &Scenario, broken: &Broken) -> io::
     Ok(path)
 }
 
-/// Calls `say` every few seconds until dropped.
+/// Calls `report` every few seconds until dropped.
 pub struct Ticker(std::sync::Arc<AtomicBool>, Option<thread::JoinHandle<()>>);
 
 impl Ticker {
-    pub fn new(every: Duration, say: impl Fn() + Send + 'static) -> Self {
+    pub fn new(every: Duration, report: impl Fn() + Send + 'static) -> Self {
         let over = std::sync::Arc::new(AtomicBool::new(false));
         let seen = over.clone();
         let thread = thread::spawn(move || {
@@ -144,7 +144,7 @@ impl Ticker {
                 waited += Duration::from_millis(100);
                 if waited >= every {
                     waited = Duration::ZERO;
-                    say();
+                    report();
                 }
             }
         });

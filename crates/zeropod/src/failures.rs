@@ -42,8 +42,8 @@ pub struct Said {
 
 /// A scheduler's state about failures, and the senders' about sent and received data.
 pub struct Watch {
-    /// By row: epochs, plus 1, of the last RTS that came.
-    heard: Vec<u64>,
+    /// By row: the epoch, plus 1, of the last RTS that came; 0: none yet.
+    last_rts_epoch: Vec<u64>,
     /// By row: links taken to be down, the one up and the one down.
     silent: Vec<bool>,
     deaf: Vec<bool>,
@@ -61,7 +61,7 @@ pub struct Watch {
 impl Watch {
     pub fn new(rows: usize, links: usize, ring: usize) -> Self {
         Self {
-            heard: vec![0; rows],
+            last_rts_epoch: vec![0; rows],
             silent: vec![false; rows],
             deaf: vec![false; rows],
             report: vec![Said::default(); rows * ring],
@@ -202,8 +202,8 @@ impl World<'_> {
         for row in 0..rows {
             let Some(of) = epoch.checked_sub(lags[usize::from(row >= self.per_pod)]) else { continue };
             let watch = &mut self.pods[at].watch;
-            let silent = watch.heard[row] < of + 1 && of + 1 > watch.forgiven;
-            if silent != watch.silent[row] && (silent || watch.heard[row] > watch.forgiven) {
+            let silent = watch.last_rts_epoch[row] < of + 1 && of + 1 > watch.forgiven;
+            if silent != watch.silent[row] && (silent || watch.last_rts_epoch[row] > watch.forgiven) {
                 watch.silent[row] = silent;
                 let up = self.way(pod, row as u16).1;
                 self.found(pod, up, silent);
@@ -293,7 +293,7 @@ impl World<'_> {
         let state: &mut PodState = &mut self.pods[at];
         let ring = state.plans.len();
         let watch = &mut state.watch;
-        watch.heard[usize::from(row)] = watch.heard[usize::from(row)].max(epoch + 1);
+        watch.last_rts_epoch[usize::from(row)] = watch.last_rts_epoch[usize::from(row)].max(epoch + 1);
         if said.epoch > 0 {
             watch.report[usize::from(row) * ring + (said.epoch - 1) as usize % ring] = said;
         }

@@ -153,8 +153,9 @@ fn between_pods_there_are_two_rounds() {
     assert_eq!((report.grants, report.scheduled, report.unused), (2, 2, 0));
     assert_eq!(outcome.counters.data_hops, 6);
     // The first round: the RTS of epoch 0 arrives two hops and its length later.
-    let heard = |sent: u64| (sent + slots.control + 2 * slots.hop).saturating_sub(slots.hop).div_ceil(epoch);
-    let first = heard(0) + pipeline.data;
+    let epoch_received =
+        |sent: u64| (sent + slots.control + 2 * slots.hop).saturating_sub(slots.hop).div_ceil(epoch);
+    let first = epoch_received(0) + pipeline.data;
     // Cores are at positions 0, 1 and 0 again of their aggregation switches: 0 and 0 here, or 1.
     let options: Vec<u64> = [0, 1, 2]
         .map(|core: u32| {
@@ -163,7 +164,7 @@ fn between_pods_there_are_two_rounds() {
             // The first RTS of the core after that, and the epoch that receives it.
             let rts = |e: u64| e * epoch + slots.hop + slots.rts_at(position, None);
             let asks = (0..).find(|&e| rts(e) >= arrives).expect("some epoch");
-            let second = heard(rts(asks)) + pipeline.data;
+            let second = epoch_received(rts(asks)) + pipeline.data;
             // H23 is the last of three hosts in its rack.
             second * epoch + slots.hop + slots.data_at(0, position, 2) + slots.data + 3 * slots.hop
         })

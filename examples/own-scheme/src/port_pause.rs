@@ -87,12 +87,12 @@ impl PortPause {
         let full = if closed { stored > self.params.xon[at] } else { stored >= self.params.xoff[at] };
         if (full || over != 0) != closed {
             self.ports[at].closed = !closed;
-            self.say(device, port);
+            self.send_pause_state(device, port);
         }
     }
 
     /// Sends the present state, and repeats a pause after half of its time: a frame can be lost.
-    fn say(&self, device: &mut (impl Device + ?Sized), port: u32) {
+    fn send_pause_state(&self, device: &mut (impl Device + ?Sized), port: u32) {
         let pause = self.ports[port as usize].closed;
         let quanta = if pause { self.params.quanta } else { 0 };
         let frame = MacControlFrame::new(PAUSE, &quanta.to_be_bytes(), Effect::Link { pause });
@@ -149,7 +149,7 @@ impl<D: Device + ?Sized> Scheme<D> for PortPause {
     fn timer(&mut self, device: &mut D, timer: u32) {
         let port = timer / 2;
         if timer == Self::refresh(port) {
-            self.say(device, port);
+            self.send_pause_state(device, port);
         } else {
             self.resume(device, port);
         }

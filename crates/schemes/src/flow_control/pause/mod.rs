@@ -87,7 +87,7 @@ impl Pause {
     }
 
     /// Sends the present state to the peer.
-    fn say(&self, device: &mut impl Device, port: u32) {
+    fn send_pause_state(&self, device: &mut impl Device, port: u32) {
         let pause = self.over[port as usize] != 0;
         let quanta = if pause { self.quanta } else { 0 };
         let frame = MacControlFrame::new(PAUSE, &quanta.to_be_bytes(), Effect::Link { pause });
@@ -121,7 +121,7 @@ impl<D: Device> Scheme<D> for Pause {
             Crossing::Under => *over &= !(1 << lane),
         }
         if (before == 0) != (*over == 0) {
-            self.say(device, port);
+            self.send_pause_state(device, port);
         }
     }
 
@@ -139,7 +139,7 @@ impl<D: Device> Scheme<D> for Pause {
     fn timer(&mut self, device: &mut D, timer: u32) {
         let port = timer / 2;
         if timer == Self::refresh(port) {
-            self.say(device, port);
+            self.send_pause_state(device, port);
         } else {
             self.resume(device, port);
         }
@@ -162,7 +162,7 @@ impl<D: Device> Scheme<D> for Pause {
 
     fn link_reset(&mut self, device: &mut D, port: u32) {
         if self.over[port as usize] != 0 {
-            self.say(device, port);
+            self.send_pause_state(device, port);
         }
     }
 }

@@ -249,7 +249,7 @@ impl Pfc {
 
     /// A frame has stopped the queue of `port`, or resumed it, or the pause has expired: a device that passes
     /// pauses on does so, now or later.
-    fn heard(&mut self, device: &mut (impl Device + ?Sized), port: u32, lane: u8, paused: bool) {
+    fn on_pause_change(&mut self, device: &mut (impl Device + ?Sized), port: u32, lane: u8, paused: bool) {
         let Relay::Mirror { hold } = self.params.relay else {
             return self.pass_on(device, port, lane, paused);
         };
@@ -291,12 +291,12 @@ impl Pfc {
             if quanta == 0 {
                 device.cancel(expiry);
                 device.resume(port, lane);
-                self.heard(device, port, lane, false);
+                self.on_pause_change(device, port, lane, false);
             } else {
                 let end = device.now() + pause_time(quanta, device.rate(port));
                 device.arm(expiry, end);
                 device.pause(port, lane);
-                self.heard(device, port, lane, true);
+                self.on_pause_change(device, port, lane, true);
             }
         }
     }
@@ -367,7 +367,7 @@ impl<D: Device + ?Sized> Scheme<D> for Pfc {
             self.pause_upstream(device, port, lane);
         } else if role == Role::Expiry as u32 {
             device.resume(port, lane);
-            self.heard(device, port, lane, false);
+            self.on_pause_change(device, port, lane, false);
         } else {
             self.pass_on(device, port, lane, false);
         }

@@ -645,9 +645,9 @@ fn lines_as_printed_have_counter_examples() {
     counter_example(WAVES, REST, &[Over(0, 1), Over(1, 2), Over(2, 0), Under(2)]);
     // Queues 0 and 1 reply to each other permanently.
     let before = [Over(0, 2), Over(1, 1), Hears(1), Over(2, 0), Hears(2), Leaves(2, 3), Leaves(3, 0)];
-    let heard = [0, 0, 0, 1, 0].map(Hears);
+    let received = [0, 0, 0, 1, 0].map(Hears);
     let after = [2, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1].map(Hears);
-    let steps = [&before[..], &heard, &[Under(2)], &after, &[Leaves(0, 2)]].concat();
+    let steps = [&before[..], &received, &[Under(2)], &after, &[Leaves(0, 2)]].concat();
     counter_example(AGAIN, REST, &steps);
 }
 

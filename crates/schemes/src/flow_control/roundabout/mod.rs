@@ -39,7 +39,7 @@ use charges::Charges;
 use dissolve::{Attempted, LONGEST_LOOP, Seat};
 pub use frame::Opcode;
 use frame::RoundaboutFrame;
-use registers::{Heard, Printed, Registers, Triplet, Word};
+use registers::{Printed, Reaction, Registers, Triplet, Word};
 pub use report::Report;
 use std::collections::BTreeMap;
 use xoff_kernel::random::Stream;
@@ -209,7 +209,7 @@ impl Roundabout {
     }
 
     /// Sends a frame to the neighbour upstream of an ingress queue.
-    fn say(&mut self, device: &mut impl Loops, port: u32, lane: u8, word: Word) {
+    fn send_frame(&mut self, device: &mut impl Loops, port: u32, lane: u8, word: Word) {
         let (quanta, opcode, triplet) = match word {
             Word::Pause(t) => (Some(self.pfc.quanta()), Opcode::Probe, t),
             Word::Resume(t) => (Some(0), Opcode::Invalid, t),
@@ -226,8 +226,9 @@ impl Roundabout {
         }
     }
 
-    fn heard(&mut self, device: &mut impl Loops, port: u32, lane: u8, heard: Heard) {
-        if heard.detected {
+    /// Applies the consequences of a received frame for an ingress queue.
+    fn react(&mut self, device: &mut impl Loops, port: u32, lane: u8, reaction: Reaction) {
+        if reaction.detected {
             let triplet = self.registers[self.at(port, lane)].init.get().expect("it came back");
             // A refresh of the pauses in the loop brings it back again.
             if !self.detections.iter().any(|d| (d.port, d.lane, d.triplet) == (port, lane, triplet)) {
@@ -237,8 +238,8 @@ impl Roundabout {
                 self.coordinates(device, port, lane, triplet);
             }
         }
-        for word in heard.words() {
-            self.say(device, port, lane, word);
+        for word in reaction.words() {
+            self.send_frame(device, port, lane, word);
         }
     }
 
@@ -251,7 +252,7 @@ impl Roundabout {
         let (sid, qid) = self.source(device, port, lane);
         let below = Self::below(&self.told, lanes, device, port, lane);
         let word = self.registers[at].send_pause(Triplet { sid, qid, rand, hops: 0 }, below, &self.printed);
-        self.say(device, port, lane, word);
+        self.send_frame(device, port, lane, word);
     }
 
     /// The egress half of PFC, unless the queue is part of a loop.
@@ -267,8 +268,8 @@ impl Roundabout {
     fn probed(&mut self, device: &mut impl Loops, port: u32, lane: u8, t: Triplet) {
         let (at, source) = (self.at(port, lane), self.source(device, port, lane));
         let below = Self::below(&self.told, self.priorities.len(), device, port, lane);
-        let heard = self.registers[at].peer_paused(t, source, below, &self.printed);
-        self.heard(device, port, lane, heard);
+        let reaction = self.registers[at].peer_paused(t, source, below, &self.printed);
+        self.react(device, port, lane, reaction);
     }
 
     /// PeerGetResume at the ingress queues: the egress queue goes again.
@@ -278,8 +279,8 @@ impl Roundabout {
         for of in Self::ports(device, port) {
             let at = self.at(of, lane);
             let below = Self::below(&self.told, lanes, device, of, lane);
-            let heard = self.registers[at].peer_resumed(t, below, &self.printed);
-            self.heard(device, of, lane, heard);
+            let reaction = self.registers[at].peer_resumed(t, below, &self.printed);
+            self.react(device, of, lane, reaction);
         }
     }
 }
@@ -303,7 +304,7 @@ impl<D: Loops> Scheme<D> for Roundabout {
             Crossing::Under => {
                 let at = self.at(port, lane);
                 let word = self.registers[at].send_resume();
-                self.say(device, port, lane, word);
+                self.send_frame(device, port, lane, word);
             }
         }
     }
@@ -333,8 +334,8 @@ impl<D: Loops> Scheme<D> for Roundabout {
                 for of in Self::ports(device, port) {
                     let at = self.at(of, lane);
                     let below = Self::below(&self.told, lanes, device, of, lane);
-                    let heard = self.registers[at].peer_invalidated(t, below, &self.printed);
-                    self.heard(device, of, lane, heard);
+                    let reaction = self.registers[at].peer_invalidated(t, below, &self.printed);
+                    self.react(device, of, lane, reaction);
                 }
             }
             (Opcode::Barrier, _) => self.barrier(device, port, frame),
@@ -374,7 +375,7 @@ impl<D: Loops> Scheme<D> for Roundabout {
         if let Some((port, lane)) = self.pfc.refreshes(timer) {
             let at = self.at(port, lane);
             let t = self.registers[at].curr.get().expect("a queue that pauses has a triplet");
-            return self.say(device, port, lane, Word::Pause(t));
+            return self.send_frame(device, port, lane, Word::Pause(t));
         }
         self.pfc.timer(device, timer);
         if let Some((port, lane)) = self.pfc.expires(timer)

@@ -92,14 +92,14 @@ pub enum Word {
 
 /// The consequences of a received frame: at most two messages, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct Reaction {
     words: [Option<Word>; 2],
     /// The queue's own triplet has come back: a deadlock.
     pub detected: bool,
 }
 
-impl Heard {
-    fn say(words: [Option<Word>; 2]) -> Self {
+impl Reaction {
+    fn new(words: [Option<Word>; 2]) -> Self {
         Self { words, detected: false }
     }
 
@@ -169,25 +169,25 @@ impl Registers {
         source: (u32, u16),
         below: impl Iterator<Item = Triplet>,
         printed: &Printed,
-    ) -> Heard {
+    ) -> Reaction {
         let detected = self.init.get() == Some(t);
         if !printed.below {
-            return Heard { detected, ..self.settle(below) };
+            return Reaction { detected, ..self.settle(below) };
         }
         if detected || ((t.sid, t.qid) == source && !printed.outdated) {
-            return Heard { detected, ..Heard::default() };
+            return Reaction { detected, ..Reaction::default() };
         }
         let known = self.curr.get();
         if self.pauses() && !self.curr.valid {
             self.curr.set(elect(t, &self.init));
         } else {
             if self.curr.triplet == t && (self.curr.valid || printed.line_24) {
-                return Heard::default();
+                return Reaction::default();
             }
             self.curr.set(elect(t, &self.curr));
         }
         let news = printed.again || known != self.curr.get();
-        Heard::say([(self.pauses() && news).then_some(Word::Pause(self.curr.triplet)), None])
+        Reaction::new([(self.pauses() && news).then_some(Word::Pause(self.curr.triplet)), None])
     }
 
     /// Lines 30-36. `below` is as for [`Registers::send_pause`], without the one that resumes.
@@ -196,15 +196,15 @@ impl Registers {
         t: Triplet,
         below: impl Iterator<Item = Triplet>,
         printed: &Printed,
-    ) -> Heard {
+    ) -> Reaction {
         if !printed.below {
             return self.settle(below);
         }
         if printed.resume && !self.pauses() {
-            return Heard::default();
+            return Reaction::default();
         }
         if !self.curr.valid || !self.curr.triplet.same_source(&t) {
-            return Heard::default();
+            return Reaction::default();
         }
         self.falls_back(t)
     }
@@ -215,34 +215,34 @@ impl Registers {
         t: Triplet,
         below: impl Iterator<Item = Triplet>,
         printed: &Printed,
-    ) -> Heard {
+    ) -> Reaction {
         if !printed.below {
             return self.settle(below);
         }
         if self.curr.get() != Some(t) {
-            return Heard::default();
+            return Reaction::default();
         }
         if printed.invalid {
             self.curr.valid = false;
-            return Heard::say([Some(Word::Invalid(t)), None]);
+            return Reaction::new([Some(Word::Invalid(t)), None]);
         }
         self.falls_back(t)
     }
 
     /// `t` is not valid any more: upstream receives this (lines 32-33), and then the new triplet (34-36). In
     /// the other order, upstream would reject the new triplet, because the old one is better.
-    fn falls_back(&mut self, t: Triplet) -> Heard {
+    fn falls_back(&mut self, t: Triplet) -> Reaction {
         self.curr.valid = false;
-        let Some(own) = self.init.get() else { return Heard::default() };
+        let Some(own) = self.init.get() else { return Reaction::default() };
         self.curr.set(own);
-        Heard::say([Some(Word::Invalid(t)), Some(Word::Pause(own))])
+        Reaction::new([Some(Word::Invalid(t)), Some(Word::Pause(own))])
     }
 
     /// T_curr becomes the best one of T_init and the triplets below; of one triplet the copy that has crossed
     /// the fewest links. Returns the changes: first that the old one is not valid any more, if no better one
     /// replaced it.
-    fn settle(&mut self, below: impl Iterator<Item = Triplet>) -> Heard {
-        let Some(own) = self.init.get() else { return Heard::default() };
+    fn settle(&mut self, below: impl Iterator<Item = Triplet>) -> Reaction {
+        let Some(own) = self.init.get() else { return Reaction::default() };
         let candidates = below.filter(|t| !t.same_source(&own));
         let best =
             candidates.fold(own, |best, t| match better(t, best) || (t == best && t.hops < best.hops) {
@@ -252,9 +252,11 @@ impl Registers {
         let known = self.curr.get();
         self.curr.set(best);
         match known {
-            Some(old) if (old, old.hops) == (best, best.hops) => Heard::default(),
-            Some(old) if better(old, best) => Heard::say([Some(Word::Invalid(old)), Some(Word::Pause(best))]),
-            _ => Heard::say([Some(Word::Pause(best)), None]),
+            Some(old) if (old, old.hops) == (best, best.hops) => Reaction::default(),
+            Some(old) if better(old, best) => {
+                Reaction::new([Some(Word::Invalid(old)), Some(Word::Pause(best))])
+            }
+            _ => Reaction::new([Some(Word::Pause(best)), None]),
         }
     }
 }
@@ -298,15 +300,15 @@ mod tests {
             let queue = &mut self.queues[at as usize];
             let mut said = Vec::new();
             for &word in words {
-                let heard = match word {
+                let reaction = match word {
                     Word::Pause(t) => queue.peer_paused(t, (at, 1), empty(), &FIGURE),
                     Word::Resume(t) => queue.peer_resumed(t, empty(), &FIGURE),
                     Word::Invalid(t) => queue.peer_invalidated(t, empty(), &FIGURE),
                 };
-                if heard.detected {
+                if reaction.detected {
                     self.detected.push(at);
                 }
-                said.extend(heard.words());
+                said.extend(reaction.words());
             }
             said
         }
@@ -371,8 +373,8 @@ mod tests {
         for (printed, said) in [(false, t(1, 50)), (true, t(9, 1))] {
             let printed = Printed { resume: printed, ..KEPT };
             let mut queue = Registers::default();
-            assert_eq!(queue.peer_paused(t(9, 1), (1, 1), empty(), &printed), Heard::default());
-            assert_eq!(queue.peer_resumed(t(9, 1), empty(), &printed), Heard::default());
+            assert_eq!(queue.peer_paused(t(9, 1), (1, 1), empty(), &printed), Reaction::default());
+            assert_eq!(queue.peer_resumed(t(9, 1), empty(), &printed), Reaction::default());
             assert_eq!(queue.send_pause(t(1, 50), empty(), &printed), Word::Pause(said));
         }
     }
@@ -399,9 +401,9 @@ mod tests {
             let mut queue = Registers::default();
             queue.send_pause(t(1, 50), empty(), &printed);
             queue.peer_paused(t(9, 1), (1, 1), empty(), &printed);
-            let heard = queue.peer_invalidated(t(9, 1), empty(), &printed);
+            let reaction = queue.peer_invalidated(t(9, 1), empty(), &printed);
             let expected: Vec<Word> = [Some(Word::Invalid(t(9, 1))), said].into_iter().flatten().collect();
-            assert_eq!(heard.words().collect::<Vec<_>>(), expected);
+            assert_eq!(reaction.words().collect::<Vec<_>>(), expected);
             assert_eq!(queue.curr.get(), said.map(|_| t(1, 50)));
         }
     }
@@ -416,9 +418,9 @@ mod tests {
             queue.send_pause(t(1, 5), empty(), &printed);
             queue.send_resume();
             queue.send_pause(t(1, 50), empty(), &printed);
-            let heard = queue.peer_paused(t(1, 5), (1, 1), empty(), &printed);
+            let reaction = queue.peer_paused(t(1, 5), (1, 1), empty(), &printed);
             assert_eq!(
-                heard.words().collect::<Vec<_>>(),
+                reaction.words().collect::<Vec<_>>(),
                 match printed.outdated {
                     false => vec![],
                     true => vec![Word::Pause(t(1, 5))],
@@ -447,8 +449,8 @@ mod tests {
             let mut queue = Registers::default();
             queue.send_pause(t(1, 50), empty(), &AS_READ);
             queue.peer_paused(t(9, 1), (1, 1), [t(9, 1), left].into_iter(), &AS_READ);
-            let heard = queue.peer_resumed(t(9, 1), [left].into_iter(), &AS_READ);
-            assert_eq!(heard.words().collect::<Vec<_>>(), said);
+            let reaction = queue.peer_resumed(t(9, 1), [left].into_iter(), &AS_READ);
+            assert_eq!(reaction.words().collect::<Vec<_>>(), said);
         }
     }
 
@@ -459,8 +461,8 @@ mod tests {
         let far = Triplet { hops: 7, ..t(9, 1) };
         let mut queue = Registers::default();
         queue.send_pause(t(1, 50), empty(), &AS_READ);
-        let said = |heard: Heard| {
-            heard.words().map(|w| matches!(w, Word::Pause(t) if t.hops == 7)).collect::<Vec<_>>()
+        let said = |reaction: Reaction| {
+            reaction.words().map(|w| matches!(w, Word::Pause(t) if t.hops == 7)).collect::<Vec<_>>()
         };
         assert_eq!(said(queue.peer_paused(far, (1, 1), [far, t(9, 1)].into_iter(), &AS_READ)), [false]);
         assert_eq!(said(queue.peer_resumed(t(9, 1), [far].into_iter(), &AS_READ)), [true]);
@@ -474,11 +476,11 @@ mod tests {
         let mut queue = Registers::default();
         queue.send_pause(t(1, 50), empty(), &AS_READ);
         queue.peer_paused(t(9, 7), (1, 1), [t(9, 7)].into_iter(), &AS_READ);
-        let heard = queue.peer_paused(t(1, 5), (1, 1), [t(1, 5)].into_iter(), &AS_READ);
-        assert_eq!(heard.words().collect::<Vec<_>>(), [Word::Invalid(t(9, 7)), Word::Pause(t(1, 50))]);
+        let reaction = queue.peer_paused(t(1, 5), (1, 1), [t(1, 5)].into_iter(), &AS_READ);
+        assert_eq!(reaction.words().collect::<Vec<_>>(), [Word::Invalid(t(9, 7)), Word::Pause(t(1, 50))]);
         // It does not pause: nothing is kept.
         let mut idle = Registers::default();
-        assert_eq!(idle.peer_paused(t(9, 7), (1, 1), [t(9, 7)].into_iter(), &AS_READ), Heard::default());
+        assert_eq!(idle.peer_paused(t(9, 7), (1, 1), [t(9, 7)].into_iter(), &AS_READ), Reaction::default());
         assert_eq!(idle.curr.get(), None);
     }
 
@@ -489,9 +491,9 @@ mod tests {
             let mut queue = Registers::default();
             queue.send_pause(t(1, 5), empty(), &KEPT);
             let printed = Printed { again: printed, ..KEPT };
-            let heard = queue.peer_paused(t(9, 7), (1, 1), empty(), &printed);
+            let reaction = queue.peer_paused(t(9, 7), (1, 1), empty(), &printed);
             let again = printed.again.then_some(Word::Pause(t(1, 5)));
-            assert_eq!(heard.words().next(), again);
+            assert_eq!(reaction.words().next(), again);
         }
     }
 

@@ -131,7 +131,7 @@ struct Watch {
     /// When the last pause of the neighbour expires; 0 if it has resumed.
     until: Time,
     /// A PAUSE has come since the last poll.
-    heard: bool,
+    pause_received: bool,
     /// The first of the polls that have found it paused without a break, with something to
     /// send.
     since: Option<Time>,
@@ -197,7 +197,7 @@ impl Watchdog {
         let watch = &mut self.watches[at];
         watch.armed = false;
         let paused = watch.until > now;
-        let heard = std::mem::take(&mut watch.heard) || paused;
+        let was_paused = std::mem::take(&mut watch.pause_received) || paused;
         watch.since = watch.since.or(Some(now)).filter(|_| paused && waits);
         match watch.storm {
             None => {
@@ -209,11 +209,11 @@ impl Watchdog {
                 let over = match self.params.action {
                     // Without a break it began before the storm was found.
                     Action::Alert => watch.since.is_none_or(|since| since >= self.storms[storm].from),
-                    Action::Drop | Action::Forward => !heard && now - quiet >= self.params.restoration,
+                    Action::Drop | Action::Forward => !was_paused && now - quiet >= self.params.restoration,
                 };
                 if over {
                     self.storm_ends(device, port, lane);
-                } else if heard {
+                } else if was_paused {
                     watch.storm = Some((storm, now));
                 }
             }
@@ -280,7 +280,7 @@ impl<D: Repair> Scheme<D> for Watchdog {
                 (watch.until, watch.since) = (0, None);
             }
             if quanta > 0 {
-                watch.heard = true;
+                watch.pause_received = true;
                 watch.until = device.now() + pause_time(quanta, device.rate(port));
                 if watch.storm.is_some() && self.params.action == Action::Forward {
                     obeyed.enabled &= !(1 << priority);
