@@ -6,7 +6,7 @@
 
 use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
-use crate::routes::{Ways, answers_wait, cnp_lane, passed_on, pausable, wait_lane};
+use crate::routes::{FlowPaths, answers_wait, cnp_lane, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
@@ -276,7 +276,7 @@ impl<'p> Spread<'p> {
 
     /// The ports of a path on which packets reach `port` in `lane`, from their sender on, and the lane in
     /// which they begin.
-    pub fn way(&self, port: PortId, lane: u8) -> (Vec<PortId>, u8) {
+    pub fn path_to(&self, port: PortId, lane: u8) -> (Vec<PortId>, u8) {
         let mut ports = vec![port];
         let mut at = (port, lane);
         loop {
@@ -333,9 +333,9 @@ pub fn matrix(
     for (from, to) in passed_on(plan) {
         matrix.set(&plan.topology, (from.port, from.lane), (to.port, to.lane));
     }
-    let ways = Ways::new(plan);
+    let paths = FlowPaths::new(plan);
     for &flow in explicit {
-        ways.steps(flow, &mut |_, (from, to)| {
+        paths.steps(flow, &mut |_, (from, to)| {
             if pausable(plan, from.1) && pausable(plan, to.1) {
                 matrix.set(&plan.topology, from, to);
             }

@@ -3,7 +3,7 @@
 use crate::all::{Place, Spread};
 use crate::graph::{Cycle, Part, Wait};
 use crate::roots;
-use crate::routes::{Kind, Ways, edge, inner, passed_on, wait_lane};
+use crate::routes::{FlowPaths, Kind, edge, inner, passed_on, wait_lane};
 use std::collections::BTreeMap;
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, PortId};
@@ -91,11 +91,11 @@ fn spread_out(list: &mut Vec<Through>) {
 /// The flows of a plan that close each edge of a cycle, and those that feed it.
 pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
     let mut edges = edges(plan, cycle);
-    let ways = Ways::new(plan);
+    let paths = FlowPaths::new(plan);
     for flow in 0..plan.flows.len() as u32 {
         let mut met: Vec<(usize, Kind)> = Vec::new();
         let mut feeds = false;
-        ways.steps(flow, &mut |kind, step| {
+        paths.steps(flow, &mut |kind, step| {
             let Some((from, to)) = edge(plan, flow, step) else { return };
             for (i, e) in edges.iter().enumerate() {
                 if same(e.from, from) && same(e.to, to) && !met.contains(&(i, kind)) {
@@ -114,7 +114,7 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
                 Kind::Data => (f.path, f.lane, 0),
                 Kind::Answers => (f.ack_path, f.ack_lane, 1),
             };
-            let later = ways.later.get(&flow).into_iter().flat_map(|later| &later[which]);
+            let later = paths.later.get(&flow).into_iter().flat_map(|later| &later[which]);
             let steady = std::iter::once(&first).chain(later).find_map(|&start| {
                 let mut found = None;
                 each_route(plan, flow, kind, start, lane, &mut |route| {
@@ -126,7 +126,7 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
                 found
             });
             // It leads over both, and not through the root.
-            if matches!(e.0.part, Part::Root(_)) && steady.is_none() && !ways.changes() {
+            if matches!(e.0.part, Part::Root(_)) && steady.is_none() && !paths.changes() {
                 continue;
             }
             edges[i].count += 1;
@@ -163,9 +163,9 @@ fn each_route(
     lane: u8,
     visit: &mut dyn FnMut(Through) -> bool,
 ) {
-    plan.every_way(start, &mut |way| {
-        let ports = way.iter().map(|&at| plan.hops[at as usize]).filter(|&p| !inner(plan, p)).collect();
-        let end = way.last().map(|&at| plan.hops[at as usize + 1]);
+    plan.visit_paths(start, &mut |path| {
+        let ports = path.iter().map(|&at| plan.hops[at as usize]).filter(|&p| !inner(plan, p)).collect();
+        let end = path.last().map(|&at| plan.hops[at as usize + 1]);
         visit(Through { flow: Some(flow), kind, ports, delivers: end == Some(DELIVER), lane })
     });
 }
@@ -208,7 +208,7 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
         });
         for i in met {
             let (from, to) = (edges[i].from, edges[i].to);
-            let (mut ports, lane) = spread.way(from.port, from.lane);
+            let (mut ports, lane) = spread.path_to(from.port, from.lane);
             ports.push(to.port);
             let sender = plan.topology.ports[ports[0] as usize].node;
             // Takes the first next hop; without loops the place is soon reached.

@@ -221,7 +221,7 @@ pub fn check(
 ) -> Result<Option<Analysis>, String> {
     let plan = &loaded.plan;
     let scope = plan.flow_control.traits().pause_scope;
-    walks::check_ways(plan)?;
+    walks::check_path_count(plan)?;
     let mut router = router(loaded);
     let apart = all::apart(&loaded.scenario, &plan.topology);
     let places = all::places(&plan.topology, &router, &apart);

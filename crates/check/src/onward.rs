@@ -11,7 +11,7 @@ use crate::Progress;
 use crate::all::{Place, Spread, check_memory, spreading};
 use crate::failures::{Failing, Failures, Intact, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
-use crate::routes::{Ways, each_flow};
+use crate::routes::{FlowPaths, each_flow};
 use std::ops::Range;
 use xoff_net::routing::Router;
 use xoff_net::topology::PortId;
@@ -54,8 +54,8 @@ impl Filled {
     }
 
     /// Those that a flow's data fills.
-    fn flow(&mut self, of: &dyn OnwardQueues, plan: &Plan, ways: &Ways<'_>, flow: u32) {
-        ways.positions(flow, &mut |at, begins| {
+    fn flow(&mut self, of: &dyn OnwardQueues, plan: &Plan, paths: &FlowPaths<'_>, flow: u32) {
+        paths.positions(flow, &mut |at, begins| {
             let port = plan.hops[at as usize];
             let relayed = of.at_host(port) && !begins;
             self.add(port, if relayed { of.relay() } else { of.queue_at(at) });
@@ -120,8 +120,8 @@ pub fn of_flows(
     of: &dyn OnwardQueues,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Option<Filled> {
-    let (mut filled, ways) = (Filled::new(plan, of), Ways::new(plan));
-    each_flow(plan, watch, |flow| filled.flow(of, plan, &ways, flow))?;
+    let (mut filled, paths) = (Filled::new(plan, of), FlowPaths::new(plan));
+    each_flow(plan, watch, |flow| filled.flow(of, plan, &paths, flow))?;
     Some(filled)
 }
 
@@ -135,8 +135,8 @@ pub fn of_all(
     explicit: &[u32],
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Option<Filled> {
-    let (mut filled, ways) = (Filled::new(plan, of), Ways::new(plan));
-    explicit.iter().for_each(|&flow| filled.flow(of, plan, &ways, flow));
+    let (mut filled, paths) = (Filled::new(plan, of), FlowPaths::new(plan));
+    explicit.iter().for_each(|&flow| filled.flow(of, plan, &paths, flow));
     let mut spread = Spread::new(plan, &[of.lane()]);
     for (done, place) in places.iter().enumerate() {
         if !watch(spreading(done, places)) {

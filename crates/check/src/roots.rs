@@ -30,7 +30,7 @@ use crate::Progress;
 use crate::all::{MEMORY, Place, Spread, check_memory, spreading};
 use crate::failures::{At, Failing, Failures, Intact, Ranks, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
-use crate::routes::{Ways, each_flow};
+use crate::routes::{FlowPaths, each_flow};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::PortId;
@@ -149,15 +149,15 @@ impl Ahead {
     }
 
     /// The ports and roots on the path of a flow.
-    fn flow(&mut self, plan: &Plan, ways: &Ways<'_>, flow: u32, sets: bool) {
-        for (start, lane) in ways.starts(flow) {
-            if ways.changes() {
-                self.changing(plan, ways, start, lane, sets);
+    fn flow(&mut self, plan: &Plan, paths: &FlowPaths<'_>, flow: u32, sets: bool) {
+        for (start, lane) in paths.starts(flow) {
+            if paths.changes() {
+                self.changing(plan, paths, start, lane, sets);
                 continue;
             }
             // Several where devices choose for each packet.
-            plan.every_way(start, &mut |way| {
-                let ports: Vec<PortId> = way.iter().map(|&at| plan.hops[at as usize]).collect();
+            plan.visit_paths(start, &mut |path| {
+                let ports: Vec<PortId> = path.iter().map(|&at| plan.hops[at as usize]).collect();
                 for (i, pair) in ports.windows(2).enumerate() {
                     self.step((pair[0], lane), pair[1], ports[i + 2..].iter().copied(), sets);
                 }
@@ -167,11 +167,11 @@ impl Ahead {
     }
 
     /// The same for a route from which packets may change to others.
-    fn changing(&mut self, plan: &Plan, ways: &Ways<'_>, start: u32, lane: u8, sets: bool) {
-        for at in ways.reached(start, true) {
+    fn changing(&mut self, plan: &Plan, paths: &FlowPaths<'_>, start: u32, lane: u8, sets: bool) {
+        for at in paths.reached(start, true) {
             let (port, next) = (plan.hops[at as usize], plan.hops[at as usize + 1]);
             if next < ENDS {
-                let beyond: BTreeSet<PortId> = ways
+                let beyond: BTreeSet<PortId> = paths
                     .reached(at + 1, false)
                     .into_iter()
                     .map(|at| plan.hops[at as usize])
@@ -221,9 +221,9 @@ type Steps = BTreeSet<(At, At)>;
 
 /// The ports and roots of the plan's flows on all their routes; `None` if `watch` stops the check.
 pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Ahead> {
-    let (mut ahead, ways) = (Ahead::default(), Ways::new(plan));
+    let (mut ahead, paths) = (Ahead::default(), FlowPaths::new(plan));
     let sets = queues.by_set;
-    each_flow(plan, watch, |flow| ahead.flow(plan, &ways, flow, sets))?;
+    each_flow(plan, watch, |flow| ahead.flow(plan, &paths, flow, sets))?;
     ahead.count(queues, false);
     Some(ahead)
 }
@@ -241,8 +241,8 @@ pub fn of_all(
     explicit: &[u32],
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Option<Ahead>, String> {
-    let (mut ahead, ways) = (Ahead::default(), Ways::new(plan));
-    explicit.iter().for_each(|&flow| ahead.flow(plan, &ways, flow, false));
+    let (mut ahead, paths) = (Ahead::default(), FlowPaths::new(plan));
+    explicit.iter().for_each(|&flow| ahead.flow(plan, &paths, flow, false));
     let mut spread = Spread::new(plan, &crate::all::lanes(plan));
     for (done, place) in places.iter().enumerate() {
         if !watch(spreading(done, places)) {

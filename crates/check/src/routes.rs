@@ -62,7 +62,7 @@ pub fn inner(plan: &Plan, port: PortId) -> bool {
 pub type Step = ((PortId, u8), (PortId, u8));
 
 /// Where the flows of a plan go, in all epochs together.
-pub struct Ways<'p> {
+pub struct FlowPaths<'p> {
     plan: &'p Plan,
     /// Further routes of flows, for data and control packets: routes after failures, and routes that their
     /// sources may choose.
@@ -73,7 +73,7 @@ pub struct Ways<'p> {
     cnp_lane: Option<u8>,
 }
 
-impl<'p> Ways<'p> {
+impl<'p> FlowPaths<'p> {
     /// The paths of a plan.
     pub fn new(plan: &'p Plan) -> Self {
         let mut later: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
@@ -258,14 +258,14 @@ pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
 
 /// The graph of a plan's routes, but for pauses by onward port; `None` if `watch` does not want to wait.
 pub fn graph(plan: &Plan, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Graph> {
-    let ways = Ways::new(plan);
+    let paths = FlowPaths::new(plan);
     let mut edges = Edges::default();
     if plan.flow_control.traits().pause_scope == PauseScope::Nothing {
         return Some(edges.graph());
     }
     passed_on(plan).into_iter().for_each(|(from, to)| edges.add(from, to));
     each_flow(plan, watch, |flow| {
-        ways.steps(flow, &mut |_, step| {
+        paths.steps(flow, &mut |_, step| {
             if let Some((from, to)) = edge(plan, flow, step) {
                 edges.add(from, to);
             }

@@ -2,7 +2,7 @@
 //! steps.
 
 use crate::graph::Part;
-use crate::routes::{Ways, answers_wait, passed_on, pausable, wait_lane};
+use crate::routes::{FlowPaths, answers_wait, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::balancing::LoadBalancing;
@@ -125,23 +125,23 @@ impl Numbers {
 }
 
 /// The maximum number of paths of all flows together, where devices choose for each packet.
-const MOST_WAYS: usize = 4_000_000;
+const MAX_PATHS: usize = 4_000_000;
 
 /// Returns an error if there are more paths than fit.
 ///
 /// # Errors
 /// There are too many.
-pub fn check_ways(plan: &Plan) -> Result<(), String> {
+pub fn check_path_count(plan: &Plan) -> Result<(), String> {
     let LoadBalancing::Packets(_) = plan.load_balancing else { return Ok(()) };
-    let mut ways = 0;
+    let mut path_count = 0;
     for flow in &plan.flows {
-        let fits = plan.every_way(flow.path, &mut |_| {
-            ways += 1;
-            ways <= MOST_WAYS
+        let fits = plan.visit_paths(flow.path, &mut |_| {
+            path_count += 1;
+            path_count <= MAX_PATHS
         });
         if !fits {
             return Err(format!(
-                "packets of a flow take different paths, and the {} flows have more than the maximum of {MOST_WAYS} paths: \
+                "packets of a flow take different paths, and the {} flows have more than the maximum of {MAX_PATHS} paths: \
                  check the scenario with fewer flows",
                 plan.flows.len()
             ));
@@ -158,13 +158,13 @@ impl Walks {
         let mut numbers = Numbers::new(plan);
         let past_relays = plan.flow_control.onward_queues().is_some_and(|queues| queues.passes_on());
         let mut all = Self { past_relays, ..Self::default() };
-        let ways = Ways::new(plan);
+        let paths = FlowPaths::new(plan);
         let cnp_lane = plan.congestion_control.cnp_lane();
         let answers_wait = answers_wait(plan);
         let none = [Vec::new(), Vec::new()];
         for (flow, f) in (0u32..).zip(&plan.flows) {
             numbers.own.clear();
-            let starts = ways.later.get(&flow).unwrap_or(&none);
+            let starts = paths.later.get(&flow).unwrap_or(&none);
             let cnp = cnp_lane.filter(|&l| l != f.ack_lane).map(|l| (true, f.ack_path, l));
             let kinds = [Some((false, f.path, f.lane)), Some((true, f.ack_path, f.ack_lane)), cnp];
             for (answers, start, lane) in kinds.into_iter().flatten() {
@@ -178,11 +178,11 @@ impl Walks {
                             continue;
                         }
                         let walk = Walk { flow, answers, whole, first: 0, last: 0 };
-                        plan.every_way(start, &mut |way| {
+                        plan.visit_paths(start, &mut |path| {
                             let mut follow = Follow { plan, numbers: &mut numbers, waits: true };
-                            follow.walk(&mut all, walk, way.iter().copied(), lane, &mut |position, _| {
+                            follow.walk(&mut all, walk, path.iter().copied(), lane, &mut |position, _| {
                                 if covered.insert(position) {
-                                    next.extend(ways.moved(position).map(|new| (new, false)));
+                                    next.extend(paths.moved(position).map(|new| (new, false)));
                                 }
                             });
                             true
@@ -197,14 +197,14 @@ impl Walks {
                 let mut next = 0;
                 while let Some(&(start, lane, whole)) = places.get(next) {
                     next += 1;
-                    if !ways.changes() || !covered.contains(&(start, lane)) {
+                    if !paths.changes() || !covered.contains(&(start, lane)) {
                         let walk = Walk { flow, answers, whole, first: 0, last: 0 };
                         let mut follow =
                             Follow { plan, numbers: &mut numbers, waits: !answers || answers_wait };
                         follow.walk(&mut all, walk, plan.run(start), lane, &mut |position, lane| {
-                            if ways.changes() {
+                            if paths.changes() {
                                 covered.insert((position, lane));
-                                places.extend(ways.moved(position).map(|new| (new, lane, false)));
+                                places.extend(paths.moved(position).map(|new| (new, lane, false)));
                             }
                         });
                     }

@@ -114,15 +114,15 @@ type Key = (PortId, u8, u32);
 
 /// A path of a flow's packets, computed without [`Walks`]: egress ports, and whether pauses reach the packets
 /// there (with the lane and the flow, as far as these part queues).
-struct Way {
+struct FlowPath {
     flow: u32,
     answers: bool,
     steps: Vec<(PortId, Option<Key>)>,
 }
 
-fn ways(plan: &Plan) -> Vec<Way> {
+fn flow_paths(plan: &Plan) -> Vec<FlowPath> {
     let scope = plan.flow_control.traits().pause_scope;
-    let mut ways = Vec::new();
+    let mut paths = Vec::new();
     for (flow, f) in (0u32..).zip(&plan.flows) {
         for (answers, start, lane) in [(false, f.path, f.lane), (true, f.ack_path, f.ack_lane)] {
             let reached = match (scope, plan.flow_control.traits().queueing) {
@@ -134,22 +134,22 @@ fn ways(plan: &Plan) -> Vec<Way> {
             let own = if scope == PauseScope::Flow { flow } else { 0 };
             let hops = plan.hops[start as usize..].iter().take_while(|&&h| h < ENDS);
             let steps = hops.map(|&p| (p, reached.then_some((p, lane, own)))).collect();
-            ways.push(Way { flow, answers, steps });
+            paths.push(FlowPath { flow, answers, steps });
         }
     }
-    ways
+    paths
 }
 
 /// By definition: queues that `port` can pause, victims by data and by control packets, and those in a queue
 /// with a culprit.
 fn by_definition(plan: &Plan, port: PortId) -> (usize, BTreeSet<u32>, BTreeSet<u32>, BTreeSet<u32>) {
-    let ways = ways(plan);
-    let crosses = |w: &Way| w.steps.iter().any(|s| s.0 == port);
+    let paths = flow_paths(plan);
+    let crosses = |w: &FlowPath| w.steps.iter().any(|s| s.0 == port);
     let mut paused: BTreeSet<Key> = BTreeSet::new();
     loop {
         let before = paused.len();
-        for way in &ways {
-            for pair in way.steps.windows(2) {
+        for path in &paths {
+            for pair in path.steps.windows(2) {
                 let (Some(from), Some(to)) = (pair[0].1, pair[1].1) else { continue };
                 if pair[1].0 == port || paused.contains(&to) {
                     paused.insert(from);
@@ -161,13 +161,13 @@ fn by_definition(plan: &Plan, port: PortId) -> (usize, BTreeSet<u32>, BTreeSet<u
         }
     }
     let mut with_culprits: BTreeSet<Key> = BTreeSet::new();
-    for way in ways.iter().filter(|w| crosses(w)) {
-        let last = way.steps.iter().rposition(|s| s.0 == port).expect("it crosses it");
-        with_culprits.extend(way.steps[..last].iter().filter_map(|s| s.1));
+    for path in paths.iter().filter(|w| crosses(w)) {
+        let last = path.steps.iter().rposition(|s| s.0 == port).expect("it crosses it");
+        with_culprits.extend(path.steps[..last].iter().filter_map(|s| s.1));
     }
     let victim = |answers: bool, queues: &BTreeSet<Key>| -> BTreeSet<u32> {
-        let shares = |w: &&Way| w.steps.iter().any(|s| s.1.is_some_and(|q| queues.contains(&q)));
-        ways.iter().filter(|w| w.answers == answers && !crosses(w)).filter(shares).map(|w| w.flow).collect()
+        let shares = |w: &&FlowPath| w.steps.iter().any(|s| s.1.is_some_and(|q| queues.contains(&q)));
+        paths.iter().filter(|w| w.answers == answers && !crosses(w)).filter(shares).map(|w| w.flow).collect()
     };
     let (data, answers) = (victim(false, &paused), victim(true, &paused));
     (paused.len(), data, answers, victim(false, &with_culprits))
@@ -279,7 +279,7 @@ fn counts_and_lists_are_those_of_the_definition() {
 /// Checks each victim: it waits in the queue, and so does the culprit, or in the next queue of the chain that
 /// a culprit crosses.
 fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
-    let ways = ways(plan);
+    let paths = flow_paths(plan);
     for i in &tree.victims {
         let queue = |at: u32| {
             let q = walks.queues[tree.queues[at as usize].queue as usize];
@@ -287,7 +287,7 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
         };
         // A victim anywhere on its path; a culprit before it reaches the port.
         let lies = |flow: u32, at: u32, culprit: bool| {
-            ways.iter().filter(|w| w.flow == flow && (culprit || !w.answers)).any(|w| {
+            paths.iter().filter(|w| w.flow == flow && (culprit || !w.answers)).any(|w| {
                 let port = w.steps.iter().rposition(|s| s.0 == tree.port);
                 let before = if culprit { port.unwrap_or(0) } else { w.steps.len() };
                 port.is_some() == culprit && w.steps[..before].iter().any(|s| s.1 == Some(queue(at)))

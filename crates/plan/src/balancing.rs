@@ -67,7 +67,7 @@ impl Choices {
         for &option in &options[1..] {
             let (other, crossed) = self.certain(hops, option);
             // All paths are shortest, so a port has the same distance on all of them.
-            debug_assert_eq!(length, other, "ways of one choice are equally long");
+            debug_assert_eq!(length, other, "paths of one choice are equally long");
             sure.retain(|place| crossed.contains(place));
         }
         self.options.extend(options);
@@ -240,19 +240,19 @@ impl Plan {
 
     /// Calls `visit` with every path from `start`, as positions in the hops, each to its last port. Stops and
     /// returns `false` when `visit` does.
-    pub fn every_way(&self, start: u32, visit: &mut dyn FnMut(&[u32]) -> bool) -> bool {
-        fn follow(plan: &Plan, at: u32, way: &mut Vec<u32>, visit: &mut dyn FnMut(&[u32]) -> bool) -> bool {
-            let length = way.len();
+    pub fn visit_paths(&self, start: u32, visit: &mut dyn FnMut(&[u32]) -> bool) -> bool {
+        fn follow(plan: &Plan, at: u32, path: &mut Vec<u32>, visit: &mut dyn FnMut(&[u32]) -> bool) -> bool {
+            let length = path.len();
             let known = plan.onward(at).known.len() as u32;
-            way.extend(at..at + known);
+            path.extend(at..at + known);
             let entry = plan.hops[(at + known) as usize];
             let go_on = match plan.choices_at(entry) {
-                None => visit(way),
+                None => visit(path),
                 Some(choices) => {
-                    choices.options(entry).iter().all(|&option| follow(plan, option, way, visit))
+                    choices.options(entry).iter().all(|&option| follow(plan, option, path, visit))
                 }
             };
-            way.truncate(length);
+            path.truncate(length);
             go_on
         }
         follow(self, start, &mut Vec::new(), visit)

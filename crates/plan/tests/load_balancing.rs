@@ -29,13 +29,13 @@ fn spread(topology: &str) -> Plan {
 }
 
 /// The ports of every path from a position.
-fn ways(plan: &Plan, start: u32) -> Vec<Vec<u32>> {
-    let mut ways = Vec::new();
-    assert!(plan.every_way(start, &mut |way| {
-        ways.push(way.iter().map(|&at| plan.hops[at as usize]).collect());
+fn all_paths(plan: &Plan, start: u32) -> Vec<Vec<u32>> {
+    let mut paths = Vec::new();
+    assert!(plan.visit_paths(start, &mut |path| {
+        paths.push(path.iter().map(|&at| plan.hops[at as usize]).collect());
         true
     }));
-    ways
+    paths
 }
 
 /// All shortest paths from the far end of `first` to `to`, by breadth-first search over only the links.
@@ -68,7 +68,7 @@ fn the_paths_are_all_shortest_paths() {
         let plan = spread(topology);
         let mut several = 0;
         for flow in &plan.flows {
-            let found = ways(&plan, flow.path);
+            let found = all_paths(&plan, flow.path);
             let set: BTreeSet<Vec<u32>> = found.iter().cloned().collect();
             assert_eq!(set.len(), found.len(), "each once");
             assert_eq!(set, shortest(&plan, plan.hops[flow.path as usize], flow.dst));
@@ -78,7 +78,7 @@ fn the_paths_are_all_shortest_paths() {
     }
     // (k / 2)² between pods, k / 2 within one.
     let plan = spread(FAT_TREE);
-    let counts: BTreeSet<usize> = plan.flows.iter().map(|f| ways(&plan, f.path).len()).collect();
+    let counts: BTreeSet<usize> = plan.flows.iter().map(|f| all_paths(&plan, f.path).len()).collect();
     assert_eq!(counts, BTreeSet::from([1, 2, 4]));
 }
 
@@ -92,8 +92,8 @@ fn the_known_part_of_the_path_is_on_every_path() {
             .iter()
             .flat_map(|f| {
                 let mut all = Vec::new();
-                plan.every_way(f.path, &mut |way| {
-                    all.extend(way);
+                plan.visit_paths(f.path, &mut |path| {
+                    all.extend(path);
                     true
                 });
                 all
@@ -101,15 +101,15 @@ fn the_known_part_of_the_path_is_on_every_path() {
             .collect();
         let mut gaps = 0;
         for &at in &positions {
-            let ways = ways(&plan, at);
+            let paths = all_paths(&plan, at);
             let onward = plan.onward(at);
-            assert_eq!(onward.sure.is_none(), ways.len() == 1);
-            assert!(ways.iter().all(|way| way.starts_with(onward.known)));
+            assert_eq!(onward.sure.is_none(), paths.len() == 1);
+            assert!(paths.iter().all(|path| path.starts_with(onward.known)));
             let common: Vec<u32> =
-                ways[0].iter().copied().filter(|p| ways.iter().all(|way| way.contains(p))).collect();
+                paths[0].iter().copied().filter(|p| paths.iter().all(|path| path.contains(p))).collect();
             assert_eq!(onward.certain().collect::<Vec<_>>(), common);
             for distance in 0..10 {
-                let there: BTreeSet<Option<&u32>> = ways.iter().map(|way| way.get(distance)).collect();
+                let there: BTreeSet<Option<&u32>> = paths.iter().map(|path| path.get(distance)).collect();
                 let expected = match (there.len(), there.first().copied().flatten()) {
                     (1, Some(&port)) => Ahead::Port(port),
                     (1, None) => Ahead::End,
@@ -118,7 +118,7 @@ fn the_known_part_of_the_path_is_on_every_path() {
                 assert_eq!(plan.ahead(at, distance as u32), expected);
             }
             gaps += usize::from(onward.sure.is_some_and(|sure| !sure.is_empty()));
-            let all: BTreeSet<u32> = ways.into_iter().flatten().collect();
+            let all: BTreeSet<u32> = paths.into_iter().flatten().collect();
             for port in 0..plan.topology.ports.len() as u32 {
                 assert_eq!(plan.may_cross(at, port, &mut known), all.contains(&port));
             }
@@ -138,10 +138,10 @@ fn in_a_fat_tree_a_single_path_down_is_known() {
     let onward = plan.onward(flow.path);
     assert_eq!(onward.known.iter().map(name).collect::<Vec<_>>(), ["H0:0"]);
     assert_eq!(onward.sure.unwrap().len(), 1);
-    let up = ways(&plan, flow.path)[0][1];
+    let up = all_paths(&plan, flow.path)[0][1];
     let mut at = None;
-    plan.every_way(flow.path, &mut |way| {
-        at = at.or(way.iter().copied().find(|&at| plan.hops[at as usize] == up));
+    plan.visit_paths(flow.path, &mut |path| {
+        at = at.or(path.iter().copied().find(|&at| plan.hops[at as usize] == up));
         true
     });
     let onward = plan.onward(at.unwrap());
@@ -159,10 +159,10 @@ fn packets_divide_evenly_over_the_paths() {
     for flow in &plan.flows {
         let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
         plan.divide(flow.path, 1_000_001, &mut |port, amount| *sums.entry(port).or_default() += amount);
-        let ways = ways(&plan, flow.path);
+        let paths = all_paths(&plan, flow.path);
         for (port, sum) in sums {
-            let share = ways.iter().filter(|way| way.contains(&port)).count() as u64;
-            let even = 1_000_001 * share / ways.len() as u64;
+            let share = paths.iter().filter(|path| path.contains(&port)).count() as u64;
+            let even = 1_000_001 * share / paths.len() as u64;
             assert!(sum.abs_diff(even) <= 2, "{sum} {even}");
         }
     }
@@ -223,7 +223,7 @@ fn a_fabric_of_a_thousand_hosts_fits() {
     let plan = load(&[&big, spray, traffic]).plan;
     assert_eq!(plan.flows.len(), 1024);
     assert!(plan.hops.len() < 1024 * 500, "{}", plan.hops.len());
-    let most = plan.flows.iter().map(|f| ways(&plan, f.path).len()).max();
+    let most = plan.flows.iter().map(|f| all_paths(&plan, f.path).len()).max();
     assert_eq!(most, Some(64));
 }
 
@@ -247,10 +247,10 @@ fn forks_follow_failures() {
         assert_eq!(table.flows.len(), plan.flows.len());
         for route in &table.flows {
             let flow = &plan.flows[route.flow as usize];
-            let found: BTreeSet<Vec<u32>> = ways(&plan, route.path).into_iter().collect();
+            let found: BTreeSet<Vec<u32>> = all_paths(&plan, route.path).into_iter().collect();
             let first = plan.hops[route.path as usize];
             let all = shortest(&plan, first, flow.dst);
-            let alive: BTreeSet<Vec<u32>> = all.into_iter().filter(|way| !way.iter().any(down)).collect();
+            let alive: BTreeSet<Vec<u32>> = all.into_iter().filter(|path| !path.iter().any(down)).collect();
             // One link and one core switch leave a shortest path between any two hosts.
             assert_eq!(found, alive);
         }
@@ -258,20 +258,25 @@ fn forks_follow_failures() {
             moved += 1;
             assert_eq!(plan.hops[old as usize], plan.hops[new as usize], "it stays where it is");
             let ends = |start: u32| -> BTreeSet<u32> {
-                ways(&plan, start).iter().map(|way| plan.topology.neighbour(*way.last().unwrap())).collect()
+                all_paths(&plan, start)
+                    .iter()
+                    .map(|path| plan.topology.neighbour(*path.last().unwrap()))
+                    .collect()
             };
             // A switch that is down leads nowhere.
             let (from, to) = (ends(old), ends(new));
             assert!(from == to || from == dead || to == dead, "to the same host: {from:?} {to:?}");
-            assert!(ways(&plan, new).iter().all(|way| !way[1..].iter().any(down)));
+            assert!(all_paths(&plan, new).iter().all(|path| !path[1..].iter().any(down)));
         }
         // Positions that are not listed lead over links that are up.
         let listed: BTreeSet<u32> = table.positions.iter().map(|p| p.0).collect();
         for flow in &plan.flows {
-            plan.every_way(flow.path, &mut |way| {
-                let stays = way.iter().filter(|at| !listed.contains(at));
+            plan.visit_paths(flow.path, &mut |path| {
+                let stays = path.iter().filter(|at| !listed.contains(at));
                 assert!(
-                    stays.into_iter().all(|&at| ways(&plan, at).iter().all(|w| !w[1..].iter().any(down)))
+                    stays
+                        .into_iter()
+                        .all(|&at| all_paths(&plan, at).iter().all(|w| !w[1..].iter().any(down)))
                 );
                 true
             });

@@ -264,19 +264,19 @@ fn parts(plan: &Plan, flow: u32, path: u32, bytes: u64) -> [(u32, u64); 2] {
     [(path, part), (other, bytes - part)]
 }
 
-/// The fate of packets on a route.
+/// The end of a route.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum RouteEnd {
     Arrives,
-    /// They go round until they expire.
+    /// Its packets cross a loop until they expire.
     Loops,
-    /// There is none, or it leads over a link that never comes up again.
+    /// There is no route, or it leads over a link that never comes up again.
     None,
 }
 
-/// The fate of packets sent from `begin` on. If changes of routes follow (`follows`), a link that is down is
-/// avoided sooner or later.
-fn way(plan: &Plan, start: u32, begin: Time, follows: bool) -> Way {
+/// The end of the route at `start` for packets sent from `begin` on. If changes of routes follow (`follows`),
+/// a link that is down is avoided sooner or later.
+fn find_route_end(plan: &Plan, start: u32, begin: Time, follows: bool) -> RouteEnd {
     let tail = &plan.hops[start as usize..];
     let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
     let over = plan.end.unwrap_or(Time::MAX);
@@ -287,13 +287,13 @@ fn way(plan: &Plan, start: u32, begin: Time, follows: bool) -> Way {
         })
     };
     match tail[end] {
-        EXPIRE => Way::Loops,
+        EXPIRE => RouteEnd::Loops,
         // Explicit routes never change.
-        DELIVER if !follows && tail[..end].iter().any(dead) => Way::None,
-        DELIVER => Way::Arrives,
+        DELIVER if !follows && tail[..end].iter().any(dead) => RouteEnd::None,
+        DELIVER => RouteEnd::Arrives,
         // After a choice all paths arrive.
-        entry if is_choice(entry) => Way::Arrives,
-        _ => Way::None,
+        entry if is_choice(entry) => RouteEnd::Arrives,
+        _ => RouteEnd::None,
     }
 }
 
@@ -309,13 +309,13 @@ fn links(loaded: &Loaded, duration: Option<Time>) -> (Vec<OfferedLink>, Vec<Unre
     for (index, flow) in plan.flows.iter().enumerate() {
         let (data, acks) = weight(loaded, flow);
         let (path, ack_path, follows) = routes(plan, index);
-        let ways = [path, ack_path].map(|start| way(plan, start, flow.start, follows));
-        if ways.contains(&Way::None) {
-            let (flow, acks_only) = (index as u32, ways[0] != Way::None);
+        let ends = [path, ack_path].map(|start| find_route_end(plan, start, flow.start, follows));
+        if ends.contains(&RouteEnd::None) {
+            let (flow, acks_only) = (index as u32, ends[0] != RouteEnd::None);
             unreachable.push(Unreachable { flow, name: names::flow(plan, flow), acks_only });
         }
         // Data that does not arrive is not acknowledged.
-        let goes = [ways[0] != Way::None, ways[0] == Way::Arrives && ways[1] != Way::None];
+        let goes = [ends[0] != RouteEnd::None, ends[0] == RouteEnd::Arrives && ends[1] != RouteEnd::None];
         let [first, second] = parts(plan, index as u32, path, data);
         let class = usize::from(flow.class);
         for ((start, amount), column, goes) in

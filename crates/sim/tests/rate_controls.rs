@@ -106,10 +106,10 @@ fn timely_measures_the_round_trip() {
     let outcome = run(&plan(&text));
     let rates = samples(&outcome, Quantity::Rate(0), 0);
     let t = 2 * 84_960 + 4 * US + 2 * 5_280;
-    let answered = 50 * 84_960 + t;
+    let ack_time = 50 * 84_960 + t;
     let expected = 1e11 * (1.0 - 0.8 * (1.0 - 4e6 / t as f64));
-    assert_eq!(rates[(answered / 1_000) as usize - 1], 100_000_000_000);
-    assert_eq!(rates[(answered / 1_000) as usize], expected as u64);
+    assert_eq!(rates[(ack_time / 1_000) as usize - 1], 100_000_000_000);
+    assert_eq!(rates[(ack_time / 1_000) as usize], expected as u64);
 }
 
 /// Results of long flows that share a bottleneck, the second half of them from 300 us on: Jain's index of

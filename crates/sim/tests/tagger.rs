@@ -32,8 +32,8 @@ fn dropped_for_want_of_room(outcome: &Outcome) -> u64 {
 /// waits without dependencies until none is left.
 fn acyclic(plan: &Plan) -> bool {
     let mut waits: BTreeMap<(u32, u8), BTreeSet<(u32, u8)>> = BTreeMap::new();
-    let ways = plan.flows.iter().flat_map(|f| [(f.path, f.lane), (f.ack_path, f.ack_lane)]);
-    for (start, mut lane) in ways {
+    let paths = plan.flows.iter().flat_map(|f| [(f.path, f.lane), (f.ack_path, f.ack_lane)]);
+    for (start, mut lane) in paths {
         let route: Vec<u32> = plan.hops[start as usize..].iter().copied().take_while(|&p| p < ENDS).collect();
         for pair in route.windows(2) {
             let onward = plan.onward_lane(lane, plan.topology.ports[pair[0] as usize].peer, pair[1]);

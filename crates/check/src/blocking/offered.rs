@@ -25,8 +25,8 @@ pub fn rates(plan: &Plan, walks: &Walks) -> Vec<u64> {
         }
         let packets = plan.packet.packets(flow.size);
         let sent = u128::from(flow.size) + u128::from(packets) * u128::from(plan.packet.header);
-        let answered = u128::from(packets.div_ceil(every)) * u128::from(plan.packet.ack);
-        u64::try_from(u128::from(data) * answered / sent).unwrap_or(u64::MAX)
+        let ack_bytes = u128::from(packets.div_ceil(every)) * u128::from(plan.packet.ack);
+        u64::try_from(u128::from(data) * ack_bytes / sent).unwrap_or(u64::MAX)
     };
     (0..walks.walks.len() as u32).map(rate).collect()
 }

@@ -26,7 +26,7 @@ pub(super) fn detours(
     let devices: Vec<bool> =
         (0..topology.nodes.len() as NodeId).map(|node| watches(topology, node)).collect();
     // By egress port and destination: the beginning of the other path, if there is one.
-    let mut ways: BTreeMap<(PortId, NodeId), Option<u32>> = BTreeMap::new();
+    let mut paths: BTreeMap<(PortId, NodeId), Option<u32>> = BTreeMap::new();
     let mut detours: Vec<(u32, PortId, NodeId)> = Vec::new();
     let mut seen = 0;
     while seen < routes.hops.len() {
@@ -47,7 +47,7 @@ pub(super) fn detours(
                 let port = routes.hops[at];
                 if devices[topology.ports[port as usize].node as usize] {
                     detours.push((at as u32, port, host));
-                    if !ways.contains_key(&(port, host)) {
+                    if !paths.contains_key(&(port, host)) {
                         wanted.entry(port).or_default().entry(host).or_insert_with(|| tail.clone());
                     }
                 }
@@ -58,10 +58,10 @@ pub(super) fn detours(
             dead.extend([port, topology.ports[port as usize].peer]);
             let mut router = routes.router.without(&dead);
             for (host, tail) in hosts {
-                let way = other_way(&mut router, topology.ports[port as usize].node, host);
-                ways.insert(
+                let path = find_other_path(&mut router, topology.ports[port as usize].node, host);
+                paths.insert(
                     (port, host),
-                    way.map(|ports| {
+                    path.map(|ports| {
                         let start = routes.hops.len() as u32;
                         routes.hops.extend(ports);
                         routes.hops.extend(tail);
@@ -79,11 +79,11 @@ pub(super) fn detours(
             ));
         }
     }
-    Ok(detours.into_iter().filter_map(|(at, port, host)| Some((at, ways[&(port, host)]?))).collect())
+    Ok(detours.into_iter().filter_map(|(at, port, host)| Some((at, paths[&(port, host)]?))).collect())
 }
 
 /// The egress ports of a path that ends at `host`.
-fn other_way(router: &mut Router, device: NodeId, host: NodeId) -> Option<Vec<PortId>> {
+fn find_other_path(router: &mut Router, device: NodeId, host: NodeId) -> Option<Vec<PortId>> {
     if device == host {
         return None;
     }

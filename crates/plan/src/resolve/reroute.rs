@@ -21,7 +21,7 @@ use xoff_net::routing::{Ends, Router, TTL};
 use xoff_net::topology::{NodeId, PortId, Topology};
 
 /// The path of a flow's packets, or of its ACKs, and all its segments on which a packet may be.
-struct Way {
+struct Path {
     flow: u32,
     from: NodeId,
     to: NodeId,
@@ -140,7 +140,7 @@ pub(super) fn plan(
         hops: &mut routes.hops,
         spread,
     };
-    let mut ways = rerouter.ways(offers, flows, timeline.first);
+    let mut paths = rerouter.collect_changing_paths(offers, flows, timeline.first);
     // The same table serves whenever the same state comes after the same segments.
     let mut made: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     for &(at, state) in changes {
@@ -148,7 +148,7 @@ pub(super) fn plan(
         let table = match made.get(&(state, before)) {
             Some(&table) => table,
             None => {
-                out.tables.push(rerouter.table(&mut ways, state));
+                out.tables.push(rerouter.table(&mut paths, state));
                 let table = (out.tables.len() - 1) as u32;
                 if rerouter.hops.len() == before {
                     made.insert((state, before), table);
@@ -164,7 +164,7 @@ pub(super) fn plan(
         }
         out.reroutes.push(Reroute { at, table });
     }
-    let cut = rerouter.cut_off(offers, flows, &ways, end_state, &last);
+    let cut = rerouter.cut_off(offers, flows, &paths, end_state, &last);
     if cut > 0 && cx.scenario.run.duration.is_none() {
         let message = format!(
             "the run might never end: the failures cut off {cut} of {} flows permanently",
@@ -194,74 +194,74 @@ fn check_memory(cx: &Context<'_>, topology: &Topology, states: usize) -> Result<
 }
 
 impl Rerouter<'_> {
-    /// The paths that any state changes; `flows` get their routes of state `first`.
-    fn ways(&mut self, offers: &Offers, flows: &mut [Flow], first: usize) -> Vec<Way> {
-        let mut ways = Vec::new();
+    /// Returns the paths that any state changes; `flows` get their routes of state `first`.
+    fn collect_changing_paths(&mut self, offers: &Offers, flows: &mut [Flow], first: usize) -> Vec<Path> {
+        let mut paths = Vec::new();
         for (index, (flow, offer)) in flows.iter_mut().zip(&offers.offers).enumerate() {
             if offers.explicit.contains_key(&flow.class) {
                 continue;
             }
             let (there, back) = (flow_key(offer, flow.src, flow.dst), flow_key(offer, flow.dst, flow.src));
-            let way = |from, to, key, mirrors, path: u32| Way {
+            let new_path = |from, to, key, mirrors, start: u32| Path {
                 flow: index as u32,
                 from,
                 to,
                 key,
                 mirrors,
-                first: self.hops[path as usize],
-                segments: vec![path],
+                first: self.hops[start as usize],
+                segments: vec![start],
             };
             let pair = [
-                way(flow.src, flow.dst, there, None, flow.path),
-                way(flow.dst, flow.src, back, self.mirrored.then_some(there), flow.ack_path),
+                new_path(flow.src, flow.dst, there, None, flow.path),
+                new_path(flow.dst, flow.src, back, self.mirrored.then_some(there), flow.ack_path),
             ];
-            let changes = |way: &Way, this: &mut Self| {
-                (0..this.routers.len()).any(|state| this.whole(way, state) != this.segment(way.segments[0]))
+            let changes = |path: &Path, this: &mut Self| {
+                (0..this.routers.len()).any(|state| this.whole(path, state) != this.segment(path.segments[0]))
             };
             let laid = self.spread.as_ref().map(|spread| spread.paths[first][index]);
             if !(laid.is_some() || changes(&pair[0], self) || changes(&pair[1], self)) {
                 continue;
             }
-            for (mut way, path) in pair.into_iter().zip([&mut flow.path, &mut flow.ack_path]) {
-                if let Some(laid) = laid.filter(|_| way.from == flow.src) {
-                    *path = laid;
-                    way.segments.clear();
-                    ways.push(way);
+            for (mut path, start) in pair.into_iter().zip([&mut flow.path, &mut flow.ack_path]) {
+                if let Some(laid) = laid.filter(|_| path.from == flow.src) {
+                    *start = laid;
+                    path.segments.clear();
+                    paths.push(path);
                     continue;
                 }
-                let whole = self.whole(&way, first);
-                *path = self.place(&mut way, &whole);
+                let whole = self.whole(&path, first);
+                *start = self.place(&mut path, &whole);
                 // No packet is ever on the intact route if a failure breaks it from the start.
-                way.segments = vec![*path];
-                ways.push(way);
+                path.segments = vec![*start];
+                paths.push(path);
             }
         }
-        ways
+        paths
     }
 
     /// The route of a path in a state, with its end.
-    fn whole(&mut self, way: &Way, state: usize) -> Vec<u32> {
-        let found = match way.mirrors {
-            None => self.onward(way, state, way.from),
+    fn whole(&mut self, path: &Path, state: usize) -> Vec<u32> {
+        let found = match path.mirrors {
+            None => self.onward(path, state, path.from),
             Some(key) => {
                 let router = &mut self.routers[state];
-                let other = router.route(way.to, way.from, key, TTL).ok();
+                let other = router.route(path.to, path.from, key, TTL).ok();
                 match other.and_then(|route| router.reverse(&route)) {
-                    Some(route) => self.ended(route.ports, Ends::Deliver, way.to),
-                    None => self.onward(way, state, way.from),
+                    Some(route) => self.ended(route.ports, Ends::Deliver, path.to),
+                    None => self.onward(path, state, path.from),
                 }
             }
         };
-        if found == [UNREACHABLE] { vec![way.first, UNREACHABLE] } else { found }
+        if found == [UNREACHABLE] { vec![path.first, UNREACHABLE] } else { found }
     }
 
     /// The further path from a node in a state.
-    fn onward(&mut self, way: &Way, state: usize, at: NodeId) -> Vec<u32> {
-        if at == way.to {
-            return self.ended(Vec::new(), Ends::Deliver, way.to);
+    fn onward(&mut self, path: &Path, state: usize, at: NodeId) -> Vec<u32> {
+        if at == path.to {
+            return self.ended(Vec::new(), Ends::Deliver, path.to);
         }
-        match self.routers[state].route(at, way.to, way.key, TTL) {
-            Ok(route) => self.ended(route.ports, route.ends, way.to),
+        match self.routers[state].route(at, path.to, path.key, TTL) {
+            Ok(route) => self.ended(route.ports, route.ends, path.to),
             Err(_) => vec![UNREACHABLE],
         }
     }
@@ -285,8 +285,8 @@ impl Rerouter<'_> {
     }
 
     /// The position of `route` in the pool: as the tail of a segment of the path, or as a new one.
-    fn place(&mut self, way: &mut Way, route: &[u32]) -> u32 {
-        for &start in &way.segments {
+    fn place(&mut self, path: &mut Path, route: &[u32]) -> u32 {
+        for &start in &path.segments {
             let segment = self.segment(start);
             if segment.ends_with(route) {
                 return start + (segment.len() - route.len()) as u32;
@@ -294,29 +294,29 @@ impl Rerouter<'_> {
         }
         let start = self.hops.len() as u32;
         self.hops.extend(route);
-        way.segments.push(start);
+        path.segments.push(start);
         start
     }
 
     /// The effect of the change to a state on all paths.
-    fn table(&mut self, ways: &mut [Way], state: usize) -> Rerouting {
+    fn table(&mut self, paths: &mut [Path], state: usize) -> Rerouting {
         let mut table = Rerouting::default();
-        for pair in ways.chunks_exact_mut(2) {
-            let paths = [0, 1].map(|i| {
+        for pair in paths.chunks_exact_mut(2) {
+            let starts = [0, 1].map(|i| {
                 if let (0, Some(spread)) = (i, &self.spread) {
                     return spread.paths[state][pair[0].flow as usize];
                 }
                 let whole = self.whole(&pair[i], state);
                 self.place(&mut pair[i], &whole)
             });
-            table.flows.push(FlowRoute { flow: pair[0].flow, path: paths[0], ack_path: paths[1] });
-            for way in pair {
-                for start in way.segments.clone() {
+            table.flows.push(FlowRoute { flow: pair[0].flow, path: starts[0], ack_path: starts[1] });
+            for path in pair {
+                for start in path.segments.clone() {
                     let segment = self.segment(start).to_vec();
                     for (i, &port) in segment.iter().enumerate().take_while(|(_, h)| **h < ENDS) {
-                        let new = self.moved(way, state, port, &segment[i + 1..]);
+                        let new = self.moved(path, state, port, &segment[i + 1..]);
                         let Some(new) = new else { continue };
-                        let (old, new) = (start + i as u32, self.place(way, &new));
+                        let (old, new) = (start + i as u32, self.place(path, &new));
                         if old != new {
                             table.positions.push((old, new));
                         }
@@ -332,10 +332,10 @@ impl Rerouter<'_> {
     }
 
     /// The new path of a packet at or after `port`, which had `rest` before it; `None` if it does not change.
-    fn moved(&mut self, way: &Way, state: usize, port: PortId, rest: &[u32]) -> Option<Vec<u32>> {
+    fn moved(&mut self, path: &Path, state: usize, port: PortId, rest: &[u32]) -> Option<Vec<u32>> {
         // An inner port of a host leads to the host itself.
         let inner = port as usize >= self.topology.ports.len();
-        if inner || self.topology.neighbour(port) == way.to {
+        if inner || self.topology.neighbour(port) == path.to {
             return None;
         }
         // Where the source chooses the route, it remains while its links are up.
@@ -347,7 +347,7 @@ impl Rerouter<'_> {
             return None;
         }
         let mut new = vec![port];
-        new.extend(self.onward(way, state, self.topology.neighbour(port)));
+        new.extend(self.onward(path, state, self.topology.neighbour(port)));
         Some(new)
     }
 
@@ -356,14 +356,14 @@ impl Rerouter<'_> {
         &mut self,
         offers: &Offers,
         flows: &[Flow],
-        ways: &[Way],
+        paths: &[Path],
         state: usize,
         dead: &BTreeSet<PortId>,
     ) -> usize {
         let mut cut: BTreeSet<u32> = BTreeSet::new();
-        for way in ways {
-            if self.whole(way, state).last() != Some(&DELIVER) {
-                cut.insert(way.flow);
+        for path in paths {
+            if self.whole(path, state).last() != Some(&DELIVER) {
+                cut.insert(path.flow);
             }
         }
         for (index, flow) in flows.iter().enumerate() {

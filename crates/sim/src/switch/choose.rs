@@ -64,7 +64,7 @@ impl Core<'_> {
             sent: sender.highest,
         };
         labelled.acknowledged = sender.una;
-        if labelled.plb.answered(&plan.params, &answer) {
+        if labelled.plb.on_ack(&plan.params, &answer) {
             labelled.changes.by_marks += 1;
             self.relabel(flow);
         }

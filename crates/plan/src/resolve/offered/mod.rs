@@ -151,11 +151,11 @@ pub(super) fn generate(
             Traffic::Probe(t) => collective::probe(cx, i, t, &mut hosts)?,
             Traffic::Burst(t) => random::burst(cx, i, t, &mut hosts)?,
             Traffic::Loop(t) => {
-                let (demands, ways): (Vec<Demand>, Vec<_>) =
+                let (demands, paths): (Vec<Demand>, Vec<_>) =
                     random::around(cx, topology, i, t)?.into_iter().unzip();
                 let at = format!("traffic[{i}].switches");
-                let along = |way| routes.explicit(cx, topology, &at, way);
-                let paths = ways.into_iter().map(along).collect::<Result<_, _>>()?;
+                let along = |path| routes.explicit(cx, topology, &at, path);
+                let paths = paths.into_iter().map(along).collect::<Result<_, _>>()?;
                 all.explicit.insert(i as u16, paths);
                 Made::of(demands)
             }

@@ -36,7 +36,7 @@ pub struct Plb {
     /// The round ends when all packets below this number are acknowledged.
     round_end: u32,
     /// Packets acknowledged in this round …
-    answered: u32,
+    acknowledged_packets: u32,
     /// … and those of them that were marked.
     marked: u32,
     /// Congested rounds in a row.
@@ -58,13 +58,13 @@ pub struct Answer {
 
 impl Plb {
     /// An ACK or NACK has arrived. Returns whether the flow gets another label.
-    pub fn answered(&mut self, params: &PlbParams, answer: &Answer) -> bool {
-        self.answered = self.answered.saturating_add(answer.newly_acknowledged);
+    pub fn on_ack(&mut self, params: &PlbParams, answer: &Answer) -> bool {
+        self.acknowledged_packets = self.acknowledged_packets.saturating_add(answer.newly_acknowledged);
         self.marked = self.marked.saturating_add(answer.marked);
-        if answer.acknowledged >= self.round_end && self.answered > 0 {
-            let share = f64::from(self.marked) / f64::from(self.answered);
+        if answer.acknowledged >= self.round_end && self.acknowledged_packets > 0 {
+            let share = f64::from(self.marked) / f64::from(self.acknowledged_packets);
             self.congested = if share >= params.threshold { self.congested.saturating_add(1) } else { 0 };
-            (self.answered, self.marked) = (0, 0);
+            (self.acknowledged_packets, self.marked) = (0, 0);
             self.round_end = answer.sent;
         }
         let idle = answer.acknowledged == answer.sent;
@@ -95,7 +95,7 @@ mod tests {
         let mut plb = Plb::default();
         // The first ACK of a flow ends a separate round: it is unmarked here.
         assert!(
-            !plb.answered(&PARAMS, &Answer { newly_acknowledged: 1, marked: 0, acknowledged: 1, sent: 11 })
+            !plb.on_ack(&PARAMS, &Answer { newly_acknowledged: 1, marked: 0, acknowledged: 1, sent: 11 })
         );
         let mut at = 1;
         let mut changed = Vec::new();
@@ -108,7 +108,7 @@ mod tests {
                     acknowledged: at,
                     sent: at + 10,
                 };
-                if plb.answered(&PARAMS, &answer) {
+                if plb.on_ack(&PARAMS, &answer) {
                     assert_eq!(i, 10, "only where a round ends");
                     changed.push(round);
                 }
@@ -130,7 +130,7 @@ mod tests {
     fn an_idle_flow_changes_it_sooner() {
         let mut plb = Plb::default();
         let mut lone = |marked, at| {
-            plb.answered(&PARAMS, &Answer { newly_acknowledged: 1, marked, acknowledged: at, sent: at })
+            plb.on_ack(&PARAMS, &Answer { newly_acknowledged: 1, marked, acknowledged: at, sent: at })
         };
         assert_eq!(
             [lone(1, 1), lone(1, 2), lone(1, 3), lone(0, 4), lone(1, 5), lone(1, 6)],
@@ -142,9 +142,9 @@ mod tests {
     fn a_timeout_begins_anew() {
         let mut plb = Plb::default();
         let full = |at| Answer { newly_acknowledged: 1, marked: 1, acknowledged: at, sent: at + 1 };
-        assert!((1..=3).all(|at| !plb.answered(&PARAMS, &full(at))));
+        assert!((1..=3).all(|at| !plb.on_ack(&PARAMS, &full(at))));
         plb.timed_out();
-        assert!((4..=6).all(|at| !plb.answered(&PARAMS, &full(at))));
-        assert!(plb.answered(&PARAMS, &full(7)));
+        assert!((4..=6).all(|at| !plb.on_ack(&PARAMS, &full(at))));
+        assert!(plb.on_ack(&PARAMS, &full(7)));
     }
 }
