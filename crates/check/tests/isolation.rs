@@ -54,7 +54,7 @@ struct Found {
     /// Ports of them.
     ports: u64,
     /// Number of examined assignments of flows to queues.
-    ways: u64,
+    assignments: u64,
     /// Ports at which fewer queues than Pyrrha's are enough by the exact wording of Definition 7.
     fewer_anywhere: u64,
     /// Ports at which hierarchical queues are more, or fewer, than a single tier's.
@@ -65,7 +65,7 @@ struct Found {
 /// Tries everything on a network: up to `flows` different routes, up to `congested` ports.
 fn try_all(nodes: u32, links: &[(u32, u32)], flows: usize, congested: usize) -> Found {
     let routes = routes(nodes, links);
-    let ways: Vec<_> = (0..=flows).map(partitions).collect();
+    let assignments: Vec<_> = (0..=flows).map(partitions).collect();
     let mut found = Found::default();
     for chosen in choices(routes.len(), flows).iter().filter(|c| !c.is_empty()) {
         let routes: Vec<Vec<u32>> = chosen.iter().map(|&i| routes[i].clone()).collect();
@@ -76,30 +76,31 @@ fn try_all(nodes: u32, links: &[(u32, u32)], flows: usize, congested: usize) -> 
             let case = Case { routes: routes.clone(), congested };
             found.cases += 1;
             for &port in &ports {
-                look(&case, port, &ways, &mut found);
+                look(&case, port, &assignments, &mut found);
             }
         }
     }
     found
 }
 
-fn look(case: &Case, port: u32, ways: &[Vec<Vec<usize>>], found: &mut Found) {
+fn look(case: &Case, port: u32, assignments: &[Vec<Vec<usize>>], found: &mut Found) {
     let pyrrha = case.single_tier(port);
     // Theorem 1.
     for business in [Business::Ahead, Business::Anywhere] {
         assert!(!case.blocks(port, &pyrrha, business), "{case:?} at {port}");
     }
     let count = case.count(port, &pyrrha);
-    let queues = |way: &[usize]| way.iter().max().map_or(0, |last| last + 1);
+    let queues = |assignment: &[usize]| assignment.iter().max().map_or(0, |last| last + 1);
     let mut fewest = [usize::MAX; 2];
-    for way in &ways[case.flows(port).len()] {
-        found.ways += 1;
+    for assignment in &assignments[case.flows(port).len()] {
+        found.assignments += 1;
         // Lemma 1: with fewer queues, one has flows of two of the other's.
-        let mixes = (0..way.len()).any(|i| (0..i).any(|j| way[i] == way[j] && pyrrha[i] != pyrrha[j]));
-        assert!(queues(way) >= queues(&pyrrha) || mixes, "{case:?} at {port}: {way:?}");
+        let mixes = (0..assignment.len())
+            .any(|i| (0..i).any(|j| assignment[i] == assignment[j] && pyrrha[i] != pyrrha[j]));
+        assert!(queues(assignment) >= queues(&pyrrha) || mixes, "{case:?} at {port}: {assignment:?}");
         for (business, fewest) in [Business::Ahead, Business::Anywhere].into_iter().zip(&mut fewest) {
-            if !case.blocks(port, way, business) {
-                *fewest = case.count(port, way).min(*fewest);
+            if !case.blocks(port, assignment, business) {
+                *fewest = case.count(port, assignment).min(*fewest);
             }
         }
     }

@@ -16,7 +16,7 @@ pub struct Notes {
     pub ports: Vec<u32>,
     pub relays: Vec<u32>,
     /// Results of `onward`, by hop, and of `queue_bytes`, by port.
-    pub ways: Vec<Vec<u32>>,
+    pub paths: Vec<Vec<u32>>,
     pub bytes: std::collections::BTreeMap<u32, u64>,
     /// Result of `backlog`.
     pub backlog: u64,
@@ -95,8 +95,8 @@ impl Queues for Notes {
         self.bytes.get(&port).copied().unwrap_or(0)
     }
     fn onward(&self, hop: u32, distance: u32) -> Onward {
-        let way = self.ways.get(hop as usize).map_or(&[][..], Vec::as_slice);
-        way.get(distance as usize).map_or(Onward::End, |&port| Onward::Port(port))
+        let path = self.paths.get(hop as usize).map_or(&[][..], Vec::as_slice);
+        path.get(distance as usize).map_or(Onward::End, |&port| Onward::Port(port))
     }
     fn is_paused(&self, _: u32, _: u8, queue: u16) -> bool {
         self.paused.contains(&queue)

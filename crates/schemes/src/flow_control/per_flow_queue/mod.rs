@@ -241,15 +241,15 @@ mod tests {
     #[test]
     fn two_queues_of_one_flow_hold_one_pause() {
         let (mut pfq, mut device) = (pfq(1_000_000), Notes::default());
-        let mut ways = [packet(), QueueEntry { port: 2, ..packet() }];
-        for way in &mut ways {
-            way.queued = 3_000;
-            pfq.enqueued(&mut device, way);
-            way.queued = 0;
+        let mut entries = [packet(), QueueEntry { port: 2, ..packet() }];
+        for entry in &mut entries {
+            entry.queued = 3_000;
+            pfq.enqueued(&mut device, entry);
+            entry.queued = 0;
         }
-        pfq.left(&mut device, &mut ways[0]);
+        pfq.left(&mut device, &mut entries[0]);
         assert_eq!(device.log, ["arm 2 500000", "stop 1 Flow(7)"]);
-        pfq.left(&mut device, &mut ways[1]);
+        pfq.left(&mut device, &mut entries[1]);
         assert_eq!(device.log[2..], ["cancel 2", "go 1 Flow(7)"]);
     }
 

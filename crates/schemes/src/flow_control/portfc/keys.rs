@@ -256,9 +256,9 @@ fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Res
     let hops = routes.hops;
     let why = "packets from a second relay enter queues that no frame can pause";
     for f in &routes.flows {
-        let way = route(map, hops, f.path);
-        let links = way.len();
-        if let [_, into, _, out] = *way
+        let path = route(map, hops, f.path);
+        let links = path.len();
+        if let [_, into, _, out] = *path
             && map.place(into).device == map.place(out).device
         {
             let message = format!(

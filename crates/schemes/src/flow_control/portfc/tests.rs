@@ -77,9 +77,9 @@ fn the_flows_of_figure_6_are_in_its_queues() {
         ("F16", &[7, 23, 15], 3),
     ];
     for (name, devices, queue) in node_15 {
-        let way = route(devices);
-        let at = way.iter().position(|&port| port == node(15, 0)).expect("over node 15");
-        let found = if at == 0 { map.queue(&way) } else { map.relay() };
+        let path = route(devices);
+        let at = path.iter().position(|&port| port == node(15, 0)).expect("over node 15");
+        let found = if at == 0 { map.queue(&path) } else { map.relay() };
         assert_eq!(found, queue, "{name}");
     }
     for (name, devices, queue) in switch_23 {
@@ -133,8 +133,8 @@ fn packets_frames_and_ports_agree_on_every_route() {
 #[test]
 fn no_two_paths_share_a_queue() {
     let map = map();
-    let queues = |ways: &[[u32; 5]]| {
-        let mut of: Vec<u16> = ways.iter().map(|way| map.queue(&route(way)[1..])).collect();
+    let queues = |paths: &[[u32; 5]]| {
+        let mut of: Vec<u16> = paths.iter().map(|path| map.queue(&route(path)[1..])).collect();
         of.sort_unstable();
         of
     };

@@ -38,7 +38,7 @@ const PORTS: [(u32, Option<u32>); 13] = [
     (3, Some(11)),
 ];
 /// By flow: the ports that its packets leave through.
-const WAYS: [&[u32]; 5] = [&[0, 2, 4, 6], &[7, 2, 9], &[11, 4, 6], &[7, 2, 4], &[11, 9]];
+const PATHS: [&[u32]; 5] = [&[0, 2, 4, 6], &[7, 2, 9], &[11, 4, 6], &[7, 2, 4], &[11, 9]];
 /// Ports that can be congested.
 const ROOTS: [u32; 3] = [2, 4, 6];
 
@@ -62,11 +62,11 @@ struct Net {
     /// Packets on the link between the switches.
     wire: VecDeque<Packet>,
     /// By flow: packets that may still arrive, and packets that have left.
-    left: [u8; WAYS.len()],
-    sent: [u8; WAYS.len()],
-    out: [u8; WAYS.len()],
+    left: [u8; PATHS.len()],
+    sent: [u8; PATHS.len()],
+    out: [u8; PATHS.len()],
     /// By flow: the number after the last departed packet.
-    next: [u8; WAYS.len()],
+    next: [u8; PATHS.len()],
     /// Whether a packet has left after a later one of its flow.
     reordered: bool,
 }
@@ -77,7 +77,7 @@ impl Net {
     }
 
     fn entry(&self, packet: &Packet, queue: u16) -> QueueEntry {
-        let port = WAYS[usize::from(packet.flow)][usize::from(packet.at)];
+        let port = PATHS[usize::from(packet.flow)][usize::from(packet.at)];
         QueueEntry {
             port,
             lane: 0,
@@ -161,8 +161,8 @@ impl Queues for Net {
         self.bytes(port, queue)
     }
     fn onward(&self, hop: u32, distance: u32) -> Onward {
-        let way = WAYS[hop as usize / 8];
-        way.get((hop % 8 + distance) as usize).map_or(Onward::End, |&port| Onward::Port(port))
+        let path = PATHS[hop as usize / 8];
+        path.get((hop % 8 + distance) as usize).map_or(Onward::End, |&port| Onward::Port(port))
     }
     fn is_paused(&self, port: u32, _: u8, queue: u16) -> bool {
         self.paused.contains(&(port, queue))
@@ -191,7 +191,7 @@ struct World {
 }
 
 impl World {
-    fn new(params: &PyrrhaParams, packets: [u8; WAYS.len()]) -> Self {
+    fn new(params: &PyrrhaParams, packets: [u8; PATHS.len()]) -> Self {
         let net = Net { left: packets, ..Net::default() };
         Self { pyrrha: Pyrrha::new(params, PORTS.len(), &[3]), net }
     }
@@ -221,7 +221,7 @@ impl World {
         // NICs have room for two at a time.
         let waiting =
             |nic: u32| net.queues.range((nic, 0)..=(nic, u16::MAX)).map(|(_, q)| q.len()).sum::<usize>();
-        let comes = (0..WAYS.len()).filter(|&flow| net.left[flow] > 0 && waiting(WAYS[flow][0]) < 2);
+        let comes = (0..PATHS.len()).filter(|&flow| net.left[flow] > 0 && waiting(PATHS[flow][0]) < 2);
         steps.extend(comes.map(Step::Comes));
         steps
     }
@@ -233,7 +233,7 @@ impl World {
                 let number = self.net.sent[flow];
                 self.net.sent[flow] += 1;
                 self.comes(Packet { flow: flow as u8, number, at: 0, ingress: None, passed: 0 });
-                let nic = WAYS[flow][0];
+                let nic = PATHS[flow][0];
                 if self.net.queues.contains_key(&(nic, 0)) {
                     self.take(Step::Serves(nic, 0));
                 }
@@ -282,7 +282,7 @@ impl World {
         packet.at += 1;
         packet.ingress = Some(port);
         packet.passed = 0;
-        match usize::from(packet.at) < WAYS[usize::from(packet.flow)].len() {
+        match usize::from(packet.at) < PATHS[usize::from(packet.flow)].len() {
             true => self.comes(packet),
             false => self.ends(packet),
         }
@@ -316,9 +316,9 @@ impl World {
 
     /// A packet goes into the OQ: none of the roots that it has not come by is paused.
     fn may_go(&self, packet: &Packet) {
-        let way = WAYS[usize::from(packet.flow)];
-        let ahead = &way[usize::from(packet.at) + 1..];
-        let entries = &self.pyrrha.ports[way[usize::from(packet.at)] as usize];
+        let path = PATHS[usize::from(packet.flow)];
+        let ahead = &path[usize::from(packet.at) + 1..];
+        let entries = &self.pyrrha.ports[path[usize::from(packet.at)] as usize];
         let skipped = match self.pyrrha.params.organisation {
             Organisation::Hiq => usize::from(packet.passed),
             Organisation::SingleTier => 0,
@@ -438,25 +438,25 @@ struct Seen {
 }
 
 /// By state: the one that it was first reached from, and how.
-type Ways = HashMap<u64, Option<(u64, Step)>>;
+type Predecessors = HashMap<u64, Option<(u64, Step)>>;
 
 /// The steps that have led to `world`, and the `last` one.
-fn trace(from: &Ways, mut at: u64, last: Option<Step>, world: &World) -> String {
-    let mut way: Vec<Step> = last.into_iter().collect();
+fn trace(from: &Predecessors, mut at: u64, last: Option<Step>, world: &World) -> String {
+    let mut steps: Vec<Step> = last.into_iter().collect();
     while let Some((before, step)) = from[&at] {
-        way.push(step);
+        steps.push(step);
         at = before;
     }
-    way.reverse();
-    format!("{way:?}\n{:#?}\n{:#?}", world.net, world.pyrrha.ports)
+    steps.reverse();
+    format!("{steps:?}\n{:#?}\n{:#?}", world.net, world.pyrrha.ports)
 }
 
 /// Goes through all states that can be reached, and asks of each that something can
 /// happen without new packets, or that all is at rest.
-fn explore(params: &PyrrhaParams, packets: [u8; WAYS.len()], most: usize) -> Seen {
+fn explore(params: &PyrrhaParams, packets: [u8; PATHS.len()], most: usize) -> Seen {
     let first = World::new(params, packets);
     let mut seen = Seen::default();
-    let mut from: Ways = HashMap::from([(first.key(), None)]);
+    let mut from: Predecessors = HashMap::from([(first.key(), None)]);
     let mut next = VecDeque::from([(first.key(), first)]);
     while let Some((key, world)) = next.pop_front() {
         seen.states += 1;
@@ -516,7 +516,7 @@ impl Seen {
 }
 
 /// Thresholds and packets of each flow.
-const CASES: [(u64, [u8; WAYS.len()]); 7] = [
+const CASES: [(u64, [u8; PATHS.len()]); 7] = [
     (0, [1, 1, 1, 0, 0]),
     (0, [1, 0, 1, 1, 0]),
     (0, [2, 1, 0, 0, 0]),
@@ -527,7 +527,12 @@ const CASES: [(u64, [u8; WAYS.len()]); 7] = [
 ];
 
 /// The results of some cases.
-fn all(organisation: Organisation, merging: Merging, queues: u16, cases: &[(u64, [u8; WAYS.len()])]) -> Seen {
+fn all(
+    organisation: Organisation,
+    merging: Merging,
+    queues: u16,
+    cases: &[(u64, [u8; PATHS.len()])],
+) -> Seen {
     let mut all = Seen::default();
     for &(k, packets) in cases {
         let seen = explore(&params(organisation, merging, k, queues), packets, 2_000_000);

@@ -46,7 +46,7 @@ impl Bench {
     fn new(organisation: Organisation) -> Self {
         let device = Notes {
             ports: vec![0, 1, 2, 3, 4],
-            ways: vec![vec![3, 5, 7], vec![3, 5], vec![3]],
+            paths: vec![vec![3, 5, 7], vec![3, 5], vec![3]],
             ..Notes::default()
         };
         Self { pyrrha: Pyrrha::new(&params(organisation), 8, &[0]), device, queues: BTreeMap::new() }
@@ -57,7 +57,7 @@ impl Bench {
     }
 
     /// A packet of 1000 bytes comes from `ingress` and leaves through `port`. Returns its queue.
-    fn arrive(&mut self, ingress: u32, port: u32, way: u32) -> u16 {
+    fn arrive(&mut self, ingress: u32, port: u32, path: u32) -> u16 {
         let mut packet = QueueEntry {
             port,
             lane: 0,
@@ -65,8 +65,8 @@ impl Bench {
             own: false,
             size: 1_000,
             queued: 0,
-            hop: way,
-            flow: way,
+            hop: path,
+            flow: path,
             answer: false,
             ingress: Some(ingress),
             upstream: 0,
@@ -290,7 +290,7 @@ fn a_root_whose_merging_queue_is_paused_again_resumes() {
 fn a_merge_is_not_sent_to_a_neighbour_that_another_port_pauses() {
     for other in [false, true] {
         let mut bench = Bench::new(Organisation::Hiq);
-        bench.device.ways.push(vec![4, 5]);
+        bench.device.paths.push(vec![4, 5]);
         bench.hear(3, Word::Pause, 5, 1, 1);
         bench.hear(4, Word::Pause, 5, 1, 1);
         for _ in 0..4 {

@@ -18,7 +18,7 @@
 //!      the same later, as soon as that is a largest packet, or makes one of what upstream has
 //!   its barrier (7) goes ahead of all that waits at e; behind
 //!      it data, while the credit left is a largest packet at least
-//!   a packet from the loop whose way leaves it here leaves, unless that queue is paused, or too
+//!   a packet with a path that leaves the loop here leaves it, unless that queue is paused, or too
 //!      much waits there already, or one of its flow has missed it in this round: then it is marked
 //!      and goes on in the loop
 //!   a marked packet goes on in the loop

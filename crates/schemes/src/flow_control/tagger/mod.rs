@@ -21,7 +21,7 @@
 //! The rules:
 //!
 //! - *bounce*: the tag grows where a packet that came down goes up again. Up is
-//!   away from the hosts: towards the node whose shortest way to a host is
+//!   away from the hosts: towards the node whose shortest path to a host is
 //!   longer, or among equals towards the one with the higher number. In a Clos
 //!   network that is Tagger's rule: one bounce needs two lossless priorities.
 //!   The order of all nodes makes it hold everywhere, as in up*/down* routing:

@@ -82,7 +82,7 @@ pub struct Data {
 struct Resolution {
     switches: u8,
     /// By switch: over how many links its two packets go; 1 is for those that wait for the exit.
-    ways: [[u8; 2]; 4],
+    link_counts: [[u8; 2]; 4],
     /// Exits that are closed.
     closed: u8,
     /// How often one of them changes.
@@ -181,13 +181,13 @@ impl Fabric {
     }
 
     /// The port at a position of a packet's path.
-    fn way(&self, packet: &Packet, hop: u8) -> u32 {
+    fn port_at(&self, packet: &Packet, hop: u8) -> u32 {
         let link = (packet.first + hop) as usize % self.links();
         if hop < packet.links { 2 * link as u32 } else { self.port(self.links() + link) }
     }
 
     fn place_before(&self, packet: &Packet, sought: impl Fn(u32) -> bool) -> Option<u8> {
-        (0..=packet.hop).rev().find(|&hop| sought(self.way(packet, hop)))
+        (0..=packet.hop).rev().find(|&hop| sought(self.port_at(packet, hop)))
     }
 
     fn arrives(&mut self, link: usize) {
@@ -199,7 +199,7 @@ impl Fabric {
 
     fn forward(&mut self, link: usize, mut packet: Packet) {
         packet.hop += 1;
-        let (ingress, mut egress) = (Self::ingress(link), self.way(&packet, packet.hop));
+        let (ingress, mut egress) = (Self::ingress(link), self.port_at(&packet, packet.hop));
         if self.net.data.loops > 0 || packet.marked {
             let loop_packet =
                 LoopPacket { ingress, egress, lane: 0, flow: packet.flow(), size: 1, marked: packet.marked };
@@ -224,7 +224,7 @@ impl Fabric {
                     let at = self.place_before(&packet, |port| self.net.device_of(port) == own);
                     let Some(hop) = at else { return self.lost = true };
                     packet.hop = hop;
-                    egress = self.way(&packet, hop);
+                    egress = self.port_at(&packet, hop);
                 }
             }
         }
@@ -438,7 +438,7 @@ const ENDS: &str = "it ends";
 /// A loop of three whose packets leave it at the next switch.
 const LOOP: Resolution = Resolution {
     switches: 3,
-    ways: [[2; 2]; 4],
+    link_counts: [[2; 2]; 4],
     closed: 0,
     changes: 0,
     leaders: 0,
@@ -476,19 +476,19 @@ impl Model for Resolution {
             let mut sent = [0; 8];
             if self.hosts {
                 // Its flow is that of the packets of the next switch which go as far.
-                let next = self.ways[(s + 1) % links];
-                let number = next.iter().filter(|&&ways| ways == 2).count() as u8;
+                let next = self.link_counts[(s + 1) % links];
+                let number = next.iter().filter(|&&count| count == 2).count() as u8;
                 let packet =
                     Packet { first: s as u8, links: 2, number, hop: 0, marked: false, from_host: true };
                 net.data.queues[s].push_back(Item::Packet(packet));
             }
-            for ways in self.ways[s] {
-                let queue = if ways == 1 { links + s } else { s };
-                let number = sent[usize::from(ways)];
-                sent[usize::from(ways)] += 1;
+            for count in self.link_counts[s] {
+                let queue = if count == 1 { links + s } else { s };
+                let number = sent[usize::from(count)];
+                sent[usize::from(count)] += 1;
                 let packet = Packet {
                     first: first as u8,
-                    links: ways,
+                    links: count,
                     number,
                     hop: 1,
                     marked: false,
@@ -597,8 +597,8 @@ fn explored(model: Resolution, most: usize) -> usize {
 /// open.
 #[test]
 fn a_loop_of_three_is_dissolved_in_order() {
-    for ways in [[[2; 2]; 4], [[2, 3]; 4], [[3, 2]; 4]] {
-        explored(Resolution { ways, ..LOOP }, 1_000_000);
+    for link_counts in [[[2; 2]; 4], [[2, 3]; 4], [[3, 2]; 4]] {
+        explored(Resolution { link_counts, ..LOOP }, 1_000_000);
     }
 }
 
@@ -607,9 +607,9 @@ fn a_loop_of_three_is_dissolved_in_order() {
 #[test]
 #[ignore = "minutes; see `make soak`"]
 fn exits_that_change_lose_no_order() {
-    for ways in [[[2; 2]; 4], [[2, 1]; 4], [[3, 1]; 4], [[2, 3]; 4]] {
+    for link_counts in [[[2; 2]; 4], [[2, 1]; 4], [[3, 1]; 4], [[2, 3]; 4]] {
         for closed in [0b111, 0b011, 0b010, 0] {
-            explored(Resolution { ways, closed, changes: 1, ..LOOP }, 100_000_000);
+            explored(Resolution { link_counts, closed, changes: 1, ..LOOP }, 100_000_000);
         }
     }
 }
