@@ -6,7 +6,7 @@
 
 use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
-use crate::routes::{FlowPaths, answers_wait, cnp_lane, passed_on, pausable, wait_lane};
+use crate::routes::{FlowPaths, cnp_lane, control_can_wait, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
@@ -299,7 +299,7 @@ pub fn lanes(plan: &Plan) -> Vec<u8> {
     if lanes.is_empty() {
         lanes.extend(0..plan.lanes.len() as u8);
     }
-    lanes.extend(cnp_lane(plan).filter(|_| answers_wait(plan)));
+    lanes.extend(cnp_lane(plan).filter(|_| control_can_wait(plan)));
     let mut lanes: Vec<u8> =
         lanes.into_iter().filter(|&lane| pausable(plan, lane)).map(|lane| wait_lane(plan, lane)).collect();
     lanes.dedup();

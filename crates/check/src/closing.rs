@@ -112,7 +112,7 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
             let e = (edges[i].from, edges[i].to);
             let (first, lane, which) = match kind {
                 Kind::Data => (f.path, f.lane, 0),
-                Kind::Answers => (f.ack_path, f.ack_lane, 1),
+                Kind::Control => (f.ack_path, f.ack_lane, 1),
             };
             let later = paths.later.get(&flow).into_iter().flat_map(|later| &later[which]);
             let steady = std::iter::once(&first).chain(later).find_map(|&start| {

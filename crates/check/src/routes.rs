@@ -15,7 +15,8 @@ use xoff_schemes::flow_control::{PauseScope, Queueing};
 pub enum Kind {
     Data,
     /// Acknowledgements and congestion notifications.
-    Answers,
+    #[serde(rename = "answers")]
+    Control,
 }
 
 /// Whether queues of a lane can be paused.
@@ -39,7 +40,7 @@ pub fn wait_lane(plan: &Plan, lane: u8) -> u8 {
 }
 
 /// Whether acknowledgements lie in queues that can be paused.
-pub fn answers_wait(plan: &Plan) -> bool {
+pub fn control_can_wait(plan: &Plan) -> bool {
     match plan.flow_control.traits().queueing {
         Queueing::PerLane => true,
         Queueing::Numbered { acks, .. } => acks,
@@ -69,7 +70,8 @@ pub struct FlowPaths<'p> {
     pub later: BTreeMap<u32, [Vec<u32>; 2]>,
     /// The position to which a packet in flight changes: old and new positions, ordered.
     moves: Vec<(u32, u32)>,
-    answers: bool,
+    /// Whether control packets lie in queues that can be paused.
+    control_waits: bool,
     cnp_lane: Option<u8>,
 }
 
@@ -80,9 +82,9 @@ impl<'p> FlowPaths<'p> {
         let mut moves = Vec::new();
         for table in &plan.faults.tables {
             for route in &table.flows {
-                let [data, answers] = later.entry(route.flow).or_default();
+                let [data, ack_paths] = later.entry(route.flow).or_default();
                 data.push(route.path);
-                answers.push(route.ack_path);
+                ack_paths.push(route.ack_path);
             }
             moves.extend(&table.positions);
         }
@@ -93,7 +95,7 @@ impl<'p> FlowPaths<'p> {
         }
         moves.sort_unstable();
         moves.dedup();
-        Self { plan, later, moves, answers: answers_wait(plan), cnp_lane: cnp_lane(plan) }
+        Self { plan, later, moves, control_waits: control_can_wait(plan), cnp_lane: cnp_lane(plan) }
     }
 
     /// The positions to which a packet in flight at a position changes.
@@ -108,10 +110,10 @@ impl<'p> FlowPaths<'p> {
         let none = [Vec::new(), Vec::new()];
         let later = self.later.get(&flow).unwrap_or(&none);
         self.follow(f.path, &later[0], f.lane, &mut |step| visit(Kind::Data, step));
-        if self.answers {
+        if self.control_waits {
             let lanes = [Some(f.ack_lane), self.cnp_lane.filter(|&l| l != f.ack_lane)];
             for lane in lanes.into_iter().flatten() {
-                self.follow(f.ack_path, &later[1], lane, &mut |step| visit(Kind::Answers, step));
+                self.follow(f.ack_path, &later[1], lane, &mut |step| visit(Kind::Control, step));
             }
         }
     }
@@ -142,10 +144,10 @@ impl<'p> FlowPaths<'p> {
     pub fn starts(&self, flow: u32) -> Vec<(u32, u8)> {
         let f = &self.plan.flows[flow as usize];
         let none = [Vec::new(), Vec::new()];
-        let [data, answers] = self.later.get(&flow).unwrap_or(&none);
+        let [data, ack_paths] = self.later.get(&flow).unwrap_or(&none);
         let mut starts: Vec<(u32, u8)> = data.iter().chain([&f.path]).map(|&at| (at, f.lane)).collect();
-        for lane in [Some(f.ack_lane), self.cnp_lane].into_iter().flatten().filter(|_| self.answers) {
-            starts.extend(answers.iter().chain([&f.ack_path]).map(|&at| (at, lane)));
+        for lane in [Some(f.ack_lane), self.cnp_lane].into_iter().flatten().filter(|_| self.control_waits) {
+            starts.extend(ack_paths.iter().chain([&f.ack_path]).map(|&at| (at, lane)));
         }
         starts.sort_unstable();
         starts.dedup();

@@ -183,7 +183,7 @@ fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {
         let what = match (route.packets, route.path.is_empty()) {
             (_, true) => ", while routes change".to_string(),
             (Kind::Data, _) => format!(", {}", route.path.join(" ")),
-            (Kind::Answers, _) => format!(", its ACKs, {}", route.path.join(" ")),
+            (Kind::Control, _) => format!(", its ACKs, {}", route.path.join(" ")),
         };
         writeln!(out, "    {}{what}", route.name)?;
     }

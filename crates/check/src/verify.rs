@@ -255,7 +255,7 @@ fn passed_on(plan: &Plan, places: &Places) -> Result<(), String> {
 
 /// Whether acknowledgements and congestion notifications can be paused, and the
 /// lane of the latter if they have one of their own.
-pub fn answers(plan: &Plan) -> (bool, Option<u8>) {
+pub fn control_lanes(plan: &Plan) -> (bool, Option<u8>) {
     let paused = !matches!(
         plan.flow_control.traits().queueing,
         Queueing::Numbered { acks: false, .. } | Queueing::PerFlow
@@ -288,13 +288,13 @@ pub fn moves(plan: &Plan) -> BTreeMap<u32, Vec<u32>> {
 /// All flows of the requested classes: every place that a packet can reach by its route, by the other route
 /// that its source may choose, or by a change of routes.
 fn flows(plan: &Plan, places: &Places, of: &dyn Fn(u16) -> bool) -> Result<u64, String> {
-    let (answers, notified) = answers(plan);
+    let (paused, cnp_lane) = control_lanes(plan);
     let mut compared = 0;
     let mut starts: BTreeSet<(u32, u32, u8)> = BTreeSet::new();
     for (id, path, ack_path) in routes(plan, of) {
         let flow = &plan.flows[id as usize];
         starts.insert((id, path, flow.lane));
-        for lane in [Some(flow.ack_lane), notified].into_iter().flatten().filter(|_| answers) {
+        for lane in [Some(flow.ack_lane), cnp_lane].into_iter().flatten().filter(|_| paused) {
             starts.insert((id, ack_path, lane));
         }
     }

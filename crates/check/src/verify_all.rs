@@ -1,7 +1,7 @@
 //! The small checker's walk over all routes: for each host, from every other host
 //! along every next hop.
 
-use crate::verify::{Places, answers, compare};
+use crate::verify::{Places, compare, control_lanes};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind};
@@ -75,8 +75,8 @@ pub fn all(
 fn first_queues(plan: &Plan, ports: &[u32]) -> Vec<Queue> {
     let lanes: BTreeSet<u8> = plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane]).collect();
     let mut lanes = if lanes.is_empty() { (0..plan.lanes.len() as u8).collect() } else { lanes };
-    let (paused, notified) = answers(plan);
-    lanes.extend(notified.filter(|_| paused));
+    let (paused, cnp_lane) = control_lanes(plan);
+    lanes.extend(cnp_lane.filter(|_| paused));
     ports.iter().flat_map(|&port| lanes.iter().map(move |&lane| (port, lane))).collect()
 }
 

@@ -3,7 +3,7 @@
 //! cross whether the wait for it of the link in is listed before that of the link out,
 //! and counts the roots ahead of each port to see whether it may run short of queues.
 
-use crate::verify::{Places, answers, moves, routes};
+use crate::verify::{Places, control_lanes, moves, routes};
 use crate::verify_all::reached;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
@@ -40,7 +40,7 @@ impl Seen {
 
 /// Follows the flows of the requested classes.
 pub fn flows(plan: &Plan, isolation: RootQueues, of: &dyn Fn(u16) -> bool) -> Seen {
-    let (paused, notified) = answers(plan);
+    let (paused, cnp_lane) = control_lanes(plan);
     let mut seen = Seen::default();
     let moves = moves(plan);
     // A packet here may be there next, or goes on by another route from there.
@@ -64,7 +64,7 @@ pub fn flows(plan: &Plan, isolation: RootQueues, of: &dyn Fn(u16) -> bool) -> Se
     for (id, path, ack_path) in routes(plan, of) {
         let flow = &plan.flows[id as usize];
         let mut starts = vec![(path, flow.lane)];
-        let lanes = [Some(flow.ack_lane), notified].into_iter().flatten();
+        let lanes = [Some(flow.ack_lane), cnp_lane].into_iter().flatten();
         starts.extend(lanes.filter(|_| paused).map(|lane| (ack_path, lane)));
         for (start, lane) in starts {
             for at in all(vec![start]) {

@@ -2,7 +2,7 @@
 //! steps.
 
 use crate::graph::Part;
-use crate::routes::{FlowPaths, answers_wait, passed_on, pausable, wait_lane};
+use crate::routes::{FlowPaths, control_can_wait, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::balancing::LoadBalancing;
@@ -53,7 +53,7 @@ impl Lists {
 pub struct Walk {
     pub flow: u32,
     /// Whether its packets are control packets.
-    pub answers: bool,
+    pub is_control: bool,
     /// It begins at the sender.
     pub whole: bool,
     first: u32,
@@ -160,16 +160,16 @@ impl Walks {
         let mut all = Self { past_relays, ..Self::default() };
         let paths = FlowPaths::new(plan);
         let cnp_lane = plan.congestion_control.cnp_lane();
-        let answers_wait = answers_wait(plan);
+        let control_waits = control_can_wait(plan);
         let none = [Vec::new(), Vec::new()];
         for (flow, f) in (0u32..).zip(&plan.flows) {
             numbers.own.clear();
             let starts = paths.later.get(&flow).unwrap_or(&none);
             let cnp = cnp_lane.filter(|&l| l != f.ack_lane).map(|l| (true, f.ack_path, l));
             let kinds = [Some((false, f.path, f.lane)), Some((true, f.ack_path, f.ack_lane)), cnp];
-            for (answers, start, lane) in kinds.into_iter().flatten() {
+            for (is_control, start, lane) in kinds.into_iter().flatten() {
                 let first = all.walks.len();
-                if !answers && let LoadBalancing::Packets(_) = plan.load_balancing {
+                if !is_control && let LoadBalancing::Packets(_) = plan.load_balancing {
                     let mut next: Vec<(u32, bool)> =
                         std::iter::once(start).chain(starts[0].iter().copied()).map(|s| (s, true)).collect();
                     let (mut begun, mut covered) = (BTreeSet::new(), BTreeSet::new());
@@ -177,7 +177,7 @@ impl Walks {
                         if !begun.insert(start) || !whole && covered.contains(&start) {
                             continue;
                         }
-                        let walk = Walk { flow, answers, whole, first: 0, last: 0 };
+                        let walk = Walk { flow, is_control, whole, first: 0, last: 0 };
                         plan.visit_paths(start, &mut |path| {
                             let mut follow = Follow { plan, numbers: &mut numbers, waits: true };
                             follow.walk(&mut all, walk, path.iter().copied(), lane, &mut |position, _| {
@@ -191,16 +191,16 @@ impl Walks {
                     continue;
                 }
                 let mut places = vec![(start, lane, true)];
-                places.extend(starts[usize::from(answers)].iter().map(|&p| (p, lane, true)));
+                places.extend(starts[usize::from(is_control)].iter().map(|&p| (p, lane, true)));
                 let mut covered: BTreeSet<(u32, u8)> = BTreeSet::new();
                 // In the order in which they are found.
                 let mut next = 0;
                 while let Some(&(start, lane, whole)) = places.get(next) {
                     next += 1;
                     if !paths.changes() || !covered.contains(&(start, lane)) {
-                        let walk = Walk { flow, answers, whole, first: 0, last: 0 };
+                        let walk = Walk { flow, is_control, whole, first: 0, last: 0 };
                         let mut follow =
-                            Follow { plan, numbers: &mut numbers, waits: !answers || answers_wait };
+                            Follow { plan, numbers: &mut numbers, waits: !is_control || control_waits };
                         follow.walk(&mut all, walk, plan.run(start), lane, &mut |position, lane| {
                             if paths.changes() {
                                 covered.insert((position, lane));
@@ -228,7 +228,7 @@ impl Walks {
     /// The flows whose data crosses a port, in order.
     pub fn data_over(&self, port: PortId) -> Vec<u32> {
         let walks = self.over.get(port).iter().map(|&w| self.walks[w as usize]);
-        let mut flows: Vec<u32> = walks.filter(|w| !w.answers).map(|w| w.flow).collect();
+        let mut flows: Vec<u32> = walks.filter(|w| !w.is_control).map(|w| w.flow).collect();
         flows.dedup();
         flows
     }

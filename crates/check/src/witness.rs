@@ -185,7 +185,7 @@ fn sent(plan: &Plan, route: &Through) -> Option<Sent> {
     let flow = route.flow.map(|f| &plan.flows[f as usize]);
     let dst = match (flow, route.kind) {
         (Some(flow), Kind::Data) => flow.dst,
-        (Some(flow), Kind::Answers) => flow.src,
+        (Some(flow), Kind::Control) => flow.src,
         (None, _) => plan.topology.neighbour(last),
     };
     Some(Sent {

@@ -57,7 +57,10 @@ fn three_switches_by_hand() {
     assert_eq!(lasting, [port("S2", "X")]);
     let worst = &found.congested[0];
     assert_eq!((worst.offered, worst.rate), (100_000_000_000, 10_000_000_000));
-    assert_eq!((worst.culprits, worst.queues, worst.victims, worst.beside, worst.answers), (1, 4, 2, 1, 0));
+    assert_eq!(
+        (worst.culprits, worst.queues, worst.victims, worst.beside, worst.control_victims),
+        (1, 4, 2, 1, 0)
+    );
     assert_eq!((found.victims, found.queues), (2, 4));
 
     let tree = tree(&plan, &walks, worst.port);
@@ -116,7 +119,7 @@ type Key = (PortId, u8, u32);
 /// there (with the lane and the flow, as far as these part queues).
 struct FlowPath {
     flow: u32,
-    answers: bool,
+    is_control: bool,
     steps: Vec<(PortId, Option<Key>)>,
 }
 
@@ -124,17 +127,17 @@ fn flow_paths(plan: &Plan) -> Vec<FlowPath> {
     let scope = plan.flow_control.traits().pause_scope;
     let mut paths = Vec::new();
     for (flow, f) in (0u32..).zip(&plan.flows) {
-        for (answers, start, lane) in [(false, f.path, f.lane), (true, f.ack_path, f.ack_lane)] {
+        for (is_control, start, lane) in [(false, f.path, f.lane), (true, f.ack_path, f.ack_lane)] {
             let reached = match (scope, plan.flow_control.traits().queueing) {
                 (PauseScope::Nothing, _) => false,
                 (PauseScope::Lane, _) => plan.lanes[usize::from(lane)].lossless,
-                (_, Queueing::Numbered { acks, .. }) => acks || !answers,
-                _ => !answers,
+                (_, Queueing::Numbered { acks, .. }) => acks || !is_control,
+                _ => !is_control,
             };
             let own = if scope == PauseScope::Flow { flow } else { 0 };
             let hops = plan.hops[start as usize..].iter().take_while(|&&h| h < ENDS);
             let steps = hops.map(|&p| (p, reached.then_some((p, lane, own)))).collect();
-            paths.push(FlowPath { flow, answers, steps });
+            paths.push(FlowPath { flow, is_control, steps });
         }
     }
     paths
@@ -165,12 +168,17 @@ fn by_definition(plan: &Plan, port: PortId) -> (usize, BTreeSet<u32>, BTreeSet<u
         let last = path.steps.iter().rposition(|s| s.0 == port).expect("it crosses it");
         with_culprits.extend(path.steps[..last].iter().filter_map(|s| s.1));
     }
-    let victim = |answers: bool, queues: &BTreeSet<Key>| -> BTreeSet<u32> {
+    let victim = |is_control: bool, queues: &BTreeSet<Key>| -> BTreeSet<u32> {
         let shares = |w: &&FlowPath| w.steps.iter().any(|s| s.1.is_some_and(|q| queues.contains(&q)));
-        paths.iter().filter(|w| w.answers == answers && !crosses(w)).filter(shares).map(|w| w.flow).collect()
+        paths
+            .iter()
+            .filter(|w| w.is_control == is_control && !crosses(w))
+            .filter(shares)
+            .map(|w| w.flow)
+            .collect()
     };
-    let (data, answers) = (victim(false, &paused), victim(true, &paused));
-    (paused.len(), data, answers, victim(false, &with_culprits))
+    let (data, control) = (victim(false, &paused), victim(true, &paused));
+    (paused.len(), data, control, victim(false, &with_culprits))
 }
 
 /// A random scenario: a fabric, a scheme, and flows of several kinds.
@@ -233,7 +241,7 @@ fn random(number: u64) -> String {
 /// The port's entry, as far as counts go.
 fn counts(found: &Blocking, port: PortId) -> Option<(u64, u64, u64, u64)> {
     let c = found.congested.iter().find(|c| c.port == port)?;
-    Some((c.queues, c.victims, c.answers, c.beside))
+    Some((c.queues, c.victims, c.control_victims, c.beside))
 }
 
 #[test]
@@ -245,8 +253,8 @@ fn counts_and_lists_are_those_of_the_definition() {
         let found = blocking(&plan, &walks, None);
         let mut all: BTreeSet<u32> = BTreeSet::new();
         for c in &found.congested {
-            let (queues, data, answers, beside) = by_definition(&plan, c.port);
-            let by_hand = (queues as u64, data.len() as u64, answers.len() as u64, beside.len() as u64);
+            let (queues, data, control, beside) = by_definition(&plan, c.port);
+            let by_hand = (queues as u64, data.len() as u64, control.len() as u64, beside.len() as u64);
             assert_eq!(
                 counts(&found, c.port),
                 Some(by_hand),
@@ -270,7 +278,7 @@ fn counts_and_lists_are_those_of_the_definition() {
         }
         assert_eq!(found.victims, all.len() as u64, "scenario {number}");
         if plan.flow_control.traits().pause_scope == PauseScope::Flow {
-            assert!(found.congested.iter().all(|c| (c.victims, c.beside, c.answers) == (0, 0, 0)));
+            assert!(found.congested.iter().all(|c| (c.victims, c.beside, c.control_victims) == (0, 0, 0)));
         }
     }
     assert!(checked > 1000 && with_victims > 300 && apart > 100, "{checked} {with_victims} {apart}");
@@ -287,7 +295,7 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
         };
         // A victim anywhere on its path; a culprit before it reaches the port.
         let lies = |flow: u32, at: u32, culprit: bool| {
-            paths.iter().filter(|w| w.flow == flow && (culprit || !w.answers)).any(|w| {
+            paths.iter().filter(|w| w.flow == flow && (culprit || !w.is_control)).any(|w| {
                 let port = w.steps.iter().rposition(|s| s.0 == tree.port);
                 let before = if culprit { port.unwrap_or(0) } else { w.steps.len() };
                 port.is_some() == culprit && w.steps[..before].iter().any(|s| s.1 == Some(queue(at)))
@@ -308,7 +316,7 @@ fn lists_hold(plan: &Plan, walks: &Walks, tree: &Tree) {
 /// and waits again is a victim, too.)
 #[test]
 fn runs_find_only_blocking_that_the_plan_finds() {
-    let (mut places, mut victims, mut lasting, mut answers, mut bursts, mut relays) = (0, 0, 0, 0, 0, 0);
+    let (mut places, mut victims, mut lasting, mut control, mut bursts, mut relays) = (0, 0, 0, 0, 0, 0);
     for number in 0..250 {
         let plan = plan(&random(number));
         let walks = Walks::new(&plan);
@@ -340,7 +348,7 @@ fn runs_find_only_blocking_that_the_plan_finds() {
             places += 1;
             match found.congested.iter().find(|c| c.port == root).map(|c| c.cause) {
                 Some(Cause::Lasting) => lasting += 1,
-                Some(Cause::Answers) => answers += 1,
+                Some(Cause::Control) => control += 1,
                 Some(Cause::Bursts) => bursts += 1,
                 // Left over when its own pause had just ended.
                 None => {
@@ -365,7 +373,7 @@ fn runs_find_only_blocking_that_the_plan_finds() {
         }
     }
     assert!(
-        places > 1000 && victims > 500 && lasting > 2 * (answers + bursts + relays),
-        "{places} {victims} {lasting} {answers} {bursts} {relays}"
+        places > 1000 && victims > 500 && lasting > 2 * (control + bursts + relays),
+        "{places} {victims} {lasting} {control} {bursts} {relays}"
     );
 }

@@ -86,7 +86,7 @@ fn the_check_sees_both_routes() {
         // The ports that each flow's packets may cross.
         let ports = |plan: &xoff_plan::plan::Plan| -> BTreeSet<Vec<u32>> {
             let walks = Walks::new(plan);
-            let data = (0..walks.walks.len() as u32).filter(|&w| !walks.walks[w as usize].answers);
+            let data = (0..walks.walks.len() as u32).filter(|&w| !walks.walks[w as usize].is_control);
             data.map(|w| walks.ports(w).to_vec()).collect()
         };
         assert_eq!(ports(&chosen.plan), ports(&both.plan), "seed {seed}: {pairs:?}");

@@ -80,7 +80,7 @@ fn spelled_out(pairs: &[(u64, u64)]) -> String {
 /// The ports that each flow's packets may cross.
 fn ports(plan: &Plan) -> BTreeSet<Vec<u32>> {
     let walks = Walks::new(plan);
-    let data = (0..walks.walks.len() as u32).filter(|&w| !walks.walks[w as usize].answers);
+    let data = (0..walks.walks.len() as u32).filter(|&w| !walks.walks[w as usize].is_control);
     data.map(|w| walks.ports(w).to_vec()).collect()
 }
 

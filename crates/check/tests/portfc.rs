@@ -311,7 +311,7 @@ fn counts_of_victims_are_those_of_the_definition() {
         let found = blocking(plan, &walks, None);
         for c in &found.congested {
             let (queues, victims, beside) = by_definition(plan, c.port);
-            let counts = (c.queues as usize, c.victims as usize, c.beside as usize, c.answers);
+            let counts = (c.queues as usize, c.victims as usize, c.beside as usize, c.control_victims);
             assert_eq!(counts, (queues, victims.len(), beside.len(), 0), "cube {seed}");
             let tree = tree(plan, &walks, c.port);
             assert_eq!(tree.victims.iter().map(|i| i.flow).collect::<BTreeSet<_>>(), victims);

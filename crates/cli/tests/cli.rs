@@ -165,9 +165,9 @@ fn a_run_prints_results_and_writes_its_directory() {
 #[test]
 fn standard_output_has_no_wall_time() {
     let dir = scratch("same");
-    let answers = [0, 1].map(|_| out(&xoff(&dir, &["run", "hello.toml", "--no-out"])));
-    assert!(!answers[0].is_empty());
-    assert_eq!(answers[0], answers[1]);
+    let outputs = [0, 1].map(|_| out(&xoff(&dir, &["run", "hello.toml", "--no-out"])));
+    assert!(!outputs[0].is_empty());
+    assert_eq!(outputs[0], outputs[1]);
     assert!(!dir.join("xoff-runs").exists());
 }
 

@@ -157,7 +157,7 @@ fn a_grid_is_the_product_in_order_and_each_run_equals_a_single_run() {
 #[test]
 fn any_number_of_jobs_gives_the_same_bytes() {
     let dir = scratch("jobs");
-    let answers: Vec<(String, BTreeMap<PathBuf, Vec<u8>>)> = ["1", "2", "5"]
+    let outputs: Vec<(String, BTreeMap<PathBuf, Vec<u8>>)> = ["1", "2", "5"]
         .iter()
         .map(|jobs| {
             let args = ["run", "small.toml", "--quiet", "--interval", "ci95", "--jobs", jobs, "--out", jobs];
@@ -167,9 +167,9 @@ fn any_number_of_jobs_gives_the_same_bytes() {
             (out(&done), files(&dir.join(jobs)))
         })
         .collect();
-    assert!(answers[0].0.contains("95% confidence interval"), "{}", answers[0].0);
-    assert_eq!(answers[0].1.len(), 8 * 10 + 2);
-    assert!(answers[0] == answers[1] && answers[0] == answers[2]);
+    assert!(outputs[0].0.contains("95% confidence interval"), "{}", outputs[0].0);
+    assert_eq!(outputs[0].1.len(), 8 * 10 + 2);
+    assert!(outputs[0] == outputs[1] && outputs[0] == outputs[2]);
 }
 
 /// Waits until `there` holds; fails after a minute.

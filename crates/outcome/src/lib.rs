@@ -130,7 +130,7 @@ pub struct Backlog {
     pub lane: u8,
     pub data: u64,
     /// ACKs, NACKs and congestion notifications.
-    pub answers: u64,
+    pub control_packets: u64,
     /// A lane that the port serves strictly before this one, if packets of it were ready.
     pub behind: Option<u8>,
 }

@@ -13,7 +13,7 @@ fn question(rate: &str) -> Question {
 }
 
 fn needed(question: &Question, scheme: &str, metres: u64) -> u64 {
-    question.answer(scheme, Length(metres * 1_000)).buffer()
+    question.compute_size(scheme, Length(metres * 1_000)).buffer()
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_buffer_reaches_as_far_as_it_suffices_and_no_metre_more() {
                         Reach::Anywhere => assert!(fits(LONGEST), "{at}"),
                         Reach::UpTo(m) if scheme == "cbfc" && fits(m + 1) => {
                             // 12 bits end before the buffer does.
-                            let said = |m| question.answer(scheme, Length(m * 1_000)).can_be_said();
+                            let said = |m| question.compute_size(scheme, Length(m * 1_000)).can_be_said();
                             assert!(said(m) && !said(m + 1), "{at}");
                             assert_eq!(question.format_reach(scheme), Reach::UpTo(m), "{at}");
                         }
@@ -109,7 +109,7 @@ fn values_out_of_range_are_refused_by_name() {
         ..question("100Tbps")
     };
     assert_eq!(ends.check(), Ok(()));
-    for sizing in ends.answers(Length(LONGEST * 1_000)) {
+    for sizing in ends.compute_sizes(Length(LONGEST * 1_000)) {
         assert!(sizing.buffer() > 0 && sizing.buffer() < u64::MAX, "{}", sizing.scheme);
     }
 }

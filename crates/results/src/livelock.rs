@@ -56,7 +56,7 @@ pub(crate) fn summarise(plan: &Plan, outcome: &Outcome) -> Option<LivelockSummar
         port: names::port(plan, b.port),
         priority: names::priority(plan, b.lane),
         data_packets: b.data,
-        answer_packets: b.answers,
+        answer_packets: b.control_packets,
         behind_priority: b.behind.map(|lane| names::priority(plan, lane)),
     };
     let flow = |f: &StalledFlow| StalledSummary {
@@ -102,7 +102,7 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 /// A flow that made no progress, with the place of its packets.
 fn waits(plan: &Plan, flow: &StalledFlow) -> String {
     let place = |b: &Backlog| {
-        let waiting = match (b.data, b.answers) {
+        let waiting = match (b.data, b.control_packets) {
             (data, 0) => human::counted(data, "data packet"),
             (0, controls) => human::counted(controls, "ACK"),
             (data, controls) => {
@@ -139,7 +139,7 @@ fn waits(plan: &Plan, flow: &StalledFlow) -> String {
 
 /// Advice that applies: ACKs after data of a priority that is served first, or packets that never find room.
 fn remedy(plan: &Plan, flows: &[StalledFlow], outcome: &Outcome) -> Option<String> {
-    let starved = flows.iter().flat_map(|f| &f.places).find(|b| b.answers > 0 && b.behind.is_some());
+    let starved = flows.iter().flat_map(|f| &f.places).find(|b| b.control_packets > 0 && b.behind.is_some());
     if let Some(lane) = starved.and_then(|b| b.behind) {
         let priority = names::priority(plan, lane);
         return Some(format!("Give ACKs the priority of data: --set transport.ack_priority={priority}."));

@@ -41,7 +41,7 @@ fn a_curve_has_a_line_for_each_scheme_and_ends_where_the_answer_does() {
     for line in lines {
         assert_eq!((line.points[0].x, line.points[line.points.len() - 1].x), (10.0, 2_000.0));
         let last = line.points[line.points.len() - 1].y * (1u64 << 20) as f64;
-        let needed = question().answer(&line.name, "2000km".parse().unwrap()).buffer();
+        let needed = question().compute_size(&line.name, "2000km".parse().unwrap()).buffer();
         assert!((last - needed as f64).abs() < 1.0, "{}", line.name);
     }
     let svg = figure.svg();

@@ -100,7 +100,7 @@ proptest! {
     fn nothing_is_lost_and_theorem_1_holds(
         sites in sites(), x in any::<bool>(), jitter in 0u64..400, response in 0u64..2_000,
         priorities in 1u64..4, reading in prop::collection::vec((1u64..120, 0u64..900, 1u64..600), 3),
-        repair in 1u32..4, all_to_one in any::<bool>(), lossy_answers in any::<bool>(),
+        repair in 1u32..4, all_to_one in any::<bool>(), lossy_acks in any::<bool>(),
     ) {
         let jitter = jitter.min((sites.slot - 1_001) / 2);
         let scheme = if x { "bifrostx" } else { "bifrost" };
@@ -122,15 +122,15 @@ proptest! {
                 3 + flow % priorities,
             );
         }
-        if lossy_answers {
+        if lossy_acks {
             // ACKs in a lossy priority of their own, which nothing delays.
             rest += "[[priority]]\nid=6\nlossless=false\n";
         }
         let keys = format!(
             "scheme=\"{scheme}\"\njitter=\"{jitter}ns\"\nresponse_time=\"{response}ns\"\nrepair_every={repair}\nxoff=\"200kB\""
         );
-        let answers: &[(&str, &str)] = if lossy_answers { &[("transport.ack_priority", "6")] } else { &[] };
-        let plan = plan_with(&sites.toml(&keys, &rest), answers);
+        let overrides: &[(&str, &str)] = if lossy_acks { &[("transport.ack_priority", "6")] } else { &[] };
+        let plan = plan_with(&sites.toml(&keys, &rest), overrides);
         let outcome = run(&plan);
         bounds(&plan, &outcome)?;
         prop_assert!(outcome.drops.is_empty(), "{:?}", outcome.drops);

@@ -106,15 +106,15 @@ fn the_broadcast_begins_with_the_last_push() {
         let pushes =
             plan.flows.iter().zip(&outcome.flows).filter(|(f, _)| f.dst == server && f.after.is_none());
         let last = pushes.map(|(_, o)| o.delivered.unwrap()).max().unwrap();
-        let answers: Vec<u64> = plan
+        let broadcasts: Vec<u64> = plan
             .flows
             .iter()
             .zip(&outcome.flows)
             .filter(|(f, _)| f.src == server)
             .map(|(_, o)| o.started.unwrap())
             .collect();
-        assert_eq!(answers.iter().filter(|&&t| t == last + 7_000).count(), 5);
-        assert!(answers.iter().all(|&t| t >= last + 7_000));
+        assert_eq!(broadcasts.iter().filter(|&&t| t == last + 7_000).count(), 5);
+        assert!(broadcasts.iter().all(|&t| t >= last + 7_000));
         // Five shards of which the slowest shares the server's link with four:
         // no sooner than the link can carry all of them.
         let shard = if server == 0 { 50_001 } else { 50_000u64 };

@@ -27,7 +27,7 @@ fn acks_after_data_starve() {
         let [place] = flow.places[..] else { panic!("ACKs wait in one queue: {:?}", flow.places) };
         let nic = plan.topology.nodes[plan.flows[flow.flow as usize].dst as usize].ports[0];
         assert_eq!((place.port, place.data), (nic, 0));
-        assert!(place.answers > 0);
+        assert!(place.control_packets > 0);
         // Data are served first.
         assert_eq!(place.behind, Some(plan.flows[flow.flow as usize].lane));
     }

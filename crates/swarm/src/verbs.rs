@@ -43,20 +43,20 @@ impl Drop for Place {
 }
 
 /// The output of a verb, or the finding that it failed.
-fn answers<T, E: Display>(verb: &str, result: Result<T, E>) -> Result<T, Broken> {
-    result.map_err(|e| Broken::new(format!("{verb} answers"), e.to_string()))
+fn expect_success<T, E: Display>(verb: &str, result: Result<T, E>) -> Result<T, Broken> {
+    result.map_err(|e| Broken::new(format!("{verb} succeeds"), e.to_string()))
 }
 
 /// JSON that a verb prints can be read again.
-fn parses(verb: &str, value: &impl serde::Serialize) -> Result<Value, Broken> {
-    let text = answers(verb, serde_json::to_string_pretty(value))?;
-    answers(verb, serde_json::from_str(&text))
+fn expect_json(verb: &str, value: &impl serde::Serialize) -> Result<Value, Broken> {
+    let text = expect_success(verb, serde_json::to_string_pretty(value))?;
+    expect_success(verb, serde_json::from_str(&text))
 }
 
 /// Whether an output has any text.
-fn speaks(verb: &str, text: &str) -> Result<(), Broken> {
+fn expect_text(verb: &str, text: &str) -> Result<(), Broken> {
     match text.trim().is_empty() {
-        true => Err(Broken::new(format!("{verb} answers"), "with nothing")),
+        true => Err(Broken::new(format!("{verb} prints"), "nothing")),
         false => Ok(()),
     }
 }
@@ -69,20 +69,20 @@ pub fn all(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     before(loaded)?;
     check(loaded, outcome)?;
     let place = Place::new();
-    answers("run", fs::create_dir_all(&place.0))?;
+    expect_success("run", fs::create_dir_all(&place.0))?;
     directory(loaded, outcome, &place.0.join("run"))
 }
 
 /// Verbs that need no run.
 fn before(loaded: &Loaded) -> Result<(), Broken> {
-    speaks("topo", &xoff_plan::describe::describe(loaded))?;
-    parses("topo --json", &network::network(&loaded.plan))?;
+    expect_text("topo", &xoff_plan::describe::describe(loaded))?;
+    expect_json("topo --json", &network::network(&loaded.plan))?;
     let offered = offered::offered("swarm", loaded);
-    speaks("traffic", &offered::render(&offered))?;
-    parses("traffic --json", &offered)?;
+    expect_text("traffic", &offered::render(&offered))?;
+    expect_json("traffic --json", &offered)?;
     if let Ok(report) = links::links(&loaded.plan) {
-        speaks("size --scenario", &size::links::render("swarm", &report))?;
-        parses("size --scenario --json", &report)?;
+        expect_text("size --scenario", &size::links::render("swarm", &report))?;
+        expect_json("size --scenario --json", &report)?;
     }
     Ok(())
 }
@@ -92,8 +92,8 @@ fn check(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     let checked = xoff_check::check(loaded, "swarm", Routes::Scenario, &mut |_| true);
     // A scenario that it cannot check is an error message: that is a valid result.
     let Ok(Some(analysis)) = checked else { return Ok(()) };
-    speaks("check", &xoff_check::text::render(&analysis.report))?;
-    parses("check --json", &analysis.report)?;
+    expect_text("check", &xoff_check::text::render(&analysis.report))?;
+    expect_json("check --json", &analysis.report)?;
     let safe = matches!(analysis.report.verdict, xoff_check::Verdict::Safe { .. });
     match (&outcome.deadlock, safe) {
         (Some(deadlock), true) => {
@@ -108,21 +108,21 @@ fn directory(loaded: &Loaded, outcome: &Outcome, path: &Path) -> Result<(), Brok
     let plan = &loaded.plan;
     let mut summary = summary::summarise("swarm", plan, outcome);
     summary.add_notes(loaded.warnings.iter().map(|w| Note::new(Level::Warning, format!("{w}."))));
-    speaks("run", &table::render(&summary))?;
-    let json = parses("run --json", &summary)?;
+    expect_text("run", &table::render(&summary))?;
+    let json = expect_json("run --json", &summary)?;
     if json["complete"].as_bool() != Some(outcome.stop != Stop::Interrupted) {
         return Err(Broken::new(
             "the summary says whether the run is complete",
             json["complete"].to_string(),
         ));
     }
-    let mut writer = answers("run", directory::prepare(path))?;
+    let mut writer = expect_success("run", directory::prepare(path))?;
     if plan.packet.mtu <= capture::LARGEST_PAYLOAD {
         let links = |p: &u32| plan.topology.neighbour(*p) != plan.topology.ports[*p as usize].node;
         let ports: Vec<u32> = (0..plan.topology.ports.len() as u32).filter(links).take(CAPTURED).collect();
         let snap = plan.seed.is_multiple_of(2).then_some(64);
         let what = What { ports: ports.clone(), snap, version: "swarm".into() };
-        answers("run --pcap", writer.begin_capture(plan, &what))?;
+        expect_success("run --pcap", writer.begin_capture(plan, &what))?;
         let mut written = true;
         let mut sink = |seen: &[Crossing]| written &= writer.capture(plan, seen);
         let threads = crate::trial::affordable(loaded, outcome).first().copied().unwrap_or(1);
@@ -130,41 +130,41 @@ fn directory(loaded: &Loaded, outcome: &Outcome, path: &Path) -> Result<(), Brok
             xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut |_| true);
         invariants::same(outcome, &tapped, "with taps")?;
         if !written {
-            return Err(Broken::new("run --pcap answers", "the capture cannot be written"));
+            return Err(Broken::new("run --pcap succeeds", "the capture cannot be written"));
         }
     }
     let about = About {
-        scenario: answers("run", serde_json::to_value(&loaded.scenario))?,
+        scenario: expect_success("run", serde_json::to_value(&loaded.scenario))?,
         overrides: Vec::new(),
         version: "swarm".into(),
         wall_seconds: 0.0,
     };
-    answers("run", writer.write(&about, plan, outcome, &summary))?;
+    expect_success("run", writer.write(&about, plan, outcome, &summary))?;
     if plan.measure.explain {
         explained(plan, path)?;
     }
-    let document = answers("report", report::document(path))?;
-    parses("report", &document)?;
-    let page = answers("report", report::write(path, None))?;
-    let html = answers("report", fs::read_to_string(page))?;
-    speaks("report", &html)
+    let document = expect_success("report", report::document(path))?;
+    expect_json("report", &document)?;
+    let page = expect_success("report", report::write(path, None))?;
+    let html = expect_success("report", fs::read_to_string(page))?;
+    expect_text("report", &html)
 }
 
 /// `explain`: the run, its slowest flow, and a port.
 fn explained(plan: &xoff_plan::plan::Plan, path: &Path) -> Result<(), Broken> {
-    let run = answers("explain", read::read(path))?;
-    let overview = answers("explain", explain::overview(path, &run, None))?;
-    speaks("explain", &text::overview(&overview))?;
-    parses("explain --json", &overview)?;
+    let run = expect_success("explain", read::read(path))?;
+    let overview = expect_success("explain", explain::overview(path, &run, None))?;
+    expect_text("explain", &text::overview(&overview))?;
+    expect_json("explain --json", &overview)?;
     // A run may end before its first flow starts.
     for id in [0, plan.flows.len().wrapping_sub(1)].into_iter().filter(|&id| id < plan.flows.len()) {
-        let answer = answers("explain --flow", explain::flow(path, &run, id))?;
-        speaks("explain --flow", &text::flow(&answer))?;
-        parses("explain --flow --json", &answer)?;
+        let answer = expect_success("explain --flow", explain::flow(path, &run, id))?;
+        expect_text("explain --flow", &text::flow(&answer))?;
+        expect_json("explain --flow --json", &answer)?;
     }
     let port = plan.topology.port_name(plan.topology.ports.len() as u32 / 2);
-    let answer = answers("explain --port", explain::port(path, &run, &port, None))?;
-    speaks("explain --port", &text::port(&answer))?;
-    parses("explain --port --json", &answer)?;
+    let answer = expect_success("explain --port", explain::port(path, &run, &port, None))?;
+    expect_text("explain --port", &text::port(&answer))?;
+    expect_json("explain --port --json", &answer)?;
     Ok(())
 }

@@ -46,7 +46,7 @@ pub enum Cause {
     /// More data is offered than it sends; or it belongs to a receiver that stalls.
     Lasting,
     /// Only together with acknowledgements it is more than it sends.
-    Answers,
+    Control,
     /// In the long run the port is offered no more than it sends. Packets that were held upstream can arrive
     /// at once, through several links or a faster one.
     Bursts,
@@ -73,7 +73,7 @@ pub struct Congested {
     /// Those of them that share a queue with a culprit.
     pub beside: u64,
     /// Flows whose control packets never cross it, and wait in these queues.
-    pub answers: u64,
+    pub control_victims: u64,
 }
 
 /// The possible blocking.
@@ -165,17 +165,18 @@ pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
         its.queues += ones(bits);
         its.cause == Cause::Lasting
     });
-    for answers in [false, true] {
-        let kind = Kind::new(walks, answers);
+    for is_control in [false, true] {
+        let kind = Kind::new(walks, is_control);
         let (all, begins) = (kind.walks.len() as u32, |i| kind.begins(walks, i));
         groups.spread(&walks.upstream, &kind.through, all, &begins, &asked, |set, range, bits| {
             let Some(set) = set else {
-                victims += if answers { 0 } else { kind.flows(walks, &range, bits) };
+                victims += if is_control { 0 } else { kind.flows(walks, &range, bits) };
                 return false;
             };
             let its = &mut congested[set as usize];
             kind.clear(walks, its.port, scope == PauseScope::Flow, &range, bits);
-            *(if answers { &mut its.answers } else { &mut its.victims }) += kind.flows(walks, &range, bits);
+            *(if is_control { &mut its.control_victims } else { &mut its.victims }) +=
+                kind.flows(walks, &range, bits);
             its.cause == Cause::Lasting
         });
     }
@@ -184,7 +185,7 @@ pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     // A port that can pause no queue has no victims.
     congested.retain(|c| c.queues > 0);
     congested.sort_by_key(|c| {
-        (c.cause, std::cmp::Reverse((c.victims, c.beside, c.answers, c.queues, c.culprits)), c.port)
+        (c.cause, std::cmp::Reverse((c.victims, c.beside, c.control_victims, c.queues, c.culprits)), c.port)
     });
     let (flows, all_queues) = (plan.flows.len() as u64, u64::from(count) - walks.unstopped);
     Blocking { scope, congested, victims, queues, flows, all_queues, by_root: false }
@@ -202,12 +203,12 @@ fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
         if queues.iter().all(|&queue| walks.upstream.get(queue).is_empty()) {
             continue;
         }
-        let [data, all] = [false, true].map(|answers| arriving(plan, walks, &rates, port, answers));
+        let [data, all] = [false, true].map(|with_control| arriving(plan, walks, &rates, port, with_control));
         let rate = plan.topology.ports[port as usize].rate;
         let stalls = stalls[port as usize];
         let cause = match () {
             () if stalls || data.offered > rate => Cause::Lasting,
-            () if all.offered > rate => Cause::Answers,
+            () if all.offered > rate => Cause::Control,
             () if all.burst > rate => Cause::Bursts,
             () => continue,
         };
@@ -222,7 +223,7 @@ fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
             queues: 0,
             victims: 0,
             beside: 0,
-            answers: 0,
+            control_victims: 0,
         });
     }
     found
@@ -245,10 +246,11 @@ struct Kind {
 }
 
 impl Kind {
-    fn new(walks: &Walks, answers: bool) -> Self {
+    fn new(walks: &Walks, is_control: bool) -> Self {
         let mut number = vec![u32::MAX; walks.walks.len()];
-        let its: Vec<u32> =
-            (0..walks.walks.len() as u32).filter(|&w| walks.walks[w as usize].answers == answers).collect();
+        let its: Vec<u32> = (0..walks.walks.len() as u32)
+            .filter(|&w| walks.walks[w as usize].is_control == is_control)
+            .collect();
         its.iter().zip(0..).for_each(|(&walk, new)| number[walk as usize] = new);
         let queues = 0..walks.queues.len() as u32;
         let through = queues.flat_map(|q| walks.through.get(q).iter().map(move |&w| (q, w)));

@@ -15,12 +15,12 @@ pub fn rates(plan: &Plan, walks: &Walks) -> Vec<u64> {
         // Where the source chooses between two routes, each may have all of the flow.
         let starts = std::iter::once(flow.path).chain(plan.other_routes(walk.flow));
         let first = |start: u32| plan.topology.ports[plan.hops[start as usize] as usize].rate;
-        let line = match walk.whole && !walk.answers {
+        let line = match walk.whole && !walk.is_control {
             true => plan.topology.ports[walks.ports(w)[0] as usize].rate,
             false => starts.map(first).max().unwrap_or(0),
         };
         let data = if flow.pace > 0 { line.min(flow.pace) } else { line };
-        if !walk.answers {
+        if !walk.is_control {
             return data;
         }
         let packets = plan.packet.packets(flow.size);
@@ -42,10 +42,11 @@ pub struct Arriving {
     pub burst: u64,
 }
 
-/// The maximum arrivals for `port`: data, and control packets if `answers`.
-pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId, answers: bool) -> Arriving {
+/// The maximum arrivals for `port`: data, and control packets if `with_control`.
+pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId, with_control: bool) -> Arriving {
     let mut set: Vec<(u32, u32)> = Vec::new();
-    for &walk in walks.over.get(port).iter().filter(|&&w| answers || !walks.walks[w as usize].answers) {
+    for &walk in walks.over.get(port).iter().filter(|&&w| with_control || !walks.walks[w as usize].is_control)
+    {
         let ports = (0u32..).zip(walks.ports(walk));
         set.extend(ports.filter(|&(_, &p)| p == port).map(|(at, _)| (walk, at)));
     }

@@ -130,7 +130,7 @@ pub fn report(
     blocking: &Blocking,
 ) -> (BlockingReport, Option<(Congested, Tree)>) {
     let lasting = blocking.lasting();
-    let blocks = |c: &&Congested| c.victims + c.answers > 0;
+    let blocks = |c: &&Congested| c.victims + c.control_victims > 0;
     let blocking_ports = lasting.iter().filter(blocks).count();
     let views: Vec<_> = lasting.iter().take(PORTS).map(|c| view(walks, blocking, c.port)).collect();
     let trees: Vec<Tree> = lasting.iter().zip(&views).map(|(c, walks)| tree(plan, walks, c.port)).collect();
@@ -149,7 +149,7 @@ pub fn report(
         blocking_ports: blocking_ports as u64,
         queues: blocking.queues,
         victim_flows: blocking.victims,
-        tight_ports: of(Cause::Answers),
+        tight_ports: of(Cause::Control),
         bursty_ports: of(Cause::Bursts),
         ports_left_out: (blocking_ports - listed) as u64,
         worst,
@@ -166,7 +166,7 @@ fn port_report(plan: &Plan, walks: &Walks, c: &Congested, tree: &Tree) -> PortRe
         queue: name(i.queue),
         chain: std::iter::successors(Some(i.queue), |&q| tree.queues[q as usize].towards).map(name).collect(),
         culprit: i.culprit.flow,
-        culprit_answers: i.culprit.answers,
+        culprit_answers: i.culprit.is_control,
         culprit_name: flow_name(plan, i.culprit.flow),
         beside: i.beside,
     };
@@ -182,7 +182,7 @@ fn port_report(plan: &Plan, walks: &Walks, c: &Congested, tree: &Tree) -> PortRe
         victims: c.victims,
         beside_culprits: c.beside,
         expected_beside_culprits: tree.expected,
-        victim_answers: c.answers,
+        victim_answers: c.control_victims,
         left_out: tree.victims.len() as u64 - listed.len() as u64,
         listed,
     }

@@ -10,7 +10,7 @@ use xoff_schemes::flow_control::PauseScope;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Culprit {
     /// Whether the flow's control packets cross it, not its data.
-    pub answers: bool,
+    pub is_control: bool,
     pub flow: u32,
 }
 
@@ -99,7 +99,7 @@ impl Culprits {
     /// Whether the data of a walk is none of the port's business.
     fn victim(&self, walks: &Walks, walk: u32, own_flow: bool) -> bool {
         let w = walks.walks[walk as usize];
-        !(w.answers || self.crosses[walk as usize] || own_flow && self.flows[w.flow as usize])
+        !(w.is_control || self.crosses[walk as usize] || own_flow && self.flows[w.flow as usize])
     }
 }
 
@@ -148,7 +148,7 @@ impl Beside {
                 }
                 for &other in walks.through.get(queue) {
                     let w = walks.walks[other as usize];
-                    let victim = !w.answers
+                    let victim = !w.is_control
                         && self.crosses[other as usize] != port
                         && !(own_flow && self.guilty[w.flow as usize] == port);
                     if victim && std::mem::replace(&mut self.flows[w.flow as usize], port) != port {
@@ -173,9 +173,9 @@ pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
         let queue = index[walks.at(walk)[at as usize] as usize];
         let w = walks.walks[walk as usize];
         let known = &mut first[queue as usize];
-        let its = Culprit { answers: w.answers, flow: w.flow };
+        let its = Culprit { is_control: w.is_control, flow: w.flow };
         *known = Some(known.map_or(its, |other| other.min(its)));
-        if !w.answers {
+        if !w.is_control {
             guilty.push((queue, w.flow));
         }
     }
@@ -273,7 +273,7 @@ fn victims(
                     (None, None) => {
                         let first = walks.over.get(port)[0];
                         let walk = &walks.walks[first as usize];
-                        break Culprit { flow: walk.flow, answers: walk.answers };
+                        break Culprit { flow: walk.flow, is_control: walk.is_control };
                     }
                 }
             };
@@ -312,7 +312,7 @@ fn links(
                 (false, to) => Some(to),
             };
             let link = links.entry((index[at[i] as usize], to)).or_default();
-            let culprit = !w.answers && before.get(i) == Some(&true);
+            let culprit = !w.is_control && before.get(i) == Some(&true);
             let key = (index[at[i] as usize], to, culprit);
             if (culprit || victim) && last.insert(key, w.flow) != Some(w.flow) {
                 *(if culprit { &mut link.culprits } else { &mut link.victims }) += 1;
@@ -331,7 +331,7 @@ fn expected(plan: &Plan, walks: &Walks, culprits: &Culprits) -> Option<f64> {
     // A sender's own packets are in other queues than the packets that it forwards, including its control
     // packets.
     let places =
-        |walk: u32, at: u32| (walks.at(walk)[at as usize], at == 0 && !walks.walks[walk as usize].answers);
+        |walk: u32, at: u32| (walks.at(walk)[at as usize], at == 0 && !walks.walks[walk as usize].is_control);
     // Culprits by queue, each once.
     let mut all: Vec<_> = culprits.before.iter().map(|&(walk, at)| (places(walk, at), walk)).collect();
     all.sort_unstable();

@@ -108,8 +108,8 @@ fn flow(plan: &Plan, route: &Through) -> String {
         Some(flow) => flow_name(plan, flow),
         None => format!("{from} -> {to}"),
     };
-    let answers = if route.kind == Kind::Answers { ", its control packets" } else { "" };
-    format!("{what}{answers}, over {}", over(plan, route))
+    let suffix = if route.kind == Kind::Control { ", its control packets" } else { "" };
+    format!("{what}{suffix}, over {}", over(plan, route))
 }
 
 /// The devices on a route.

@@ -54,10 +54,9 @@ impl Context<'_> {
         self.doc.error(&c.shown, c.message, c.help).with_key(c.key)
     }
 
-    /// The priority of ACKs and of notifications without one of their own; `None`
-    /// where that of their flow.
-    pub(super) fn answers(&self) -> Option<u8> {
-        self.scenario.transport.ack_priority.or(self.scenario.flow_control.answers())
+    /// The priority of ACKs, and of CNPs that have no priority of their own; `None`: the priority of their flow.
+    pub(super) fn ack_priority(&self) -> Option<u8> {
+        self.scenario.transport.ack_priority.or(self.scenario.flow_control.default_ack_priority())
     }
 }
 

@@ -86,7 +86,7 @@ impl Routes {
     ) -> Result<Vec<Flow>, Error> {
         let transport = &cx.scenario.transport;
         let ack_every = transport.ack_every.max(1);
-        let answers = cx.answers();
+        let ack_priority = cx.ack_priority();
         let pods = super::pods::alone(cx, topology);
         let one = Message { size: u64::from(packet.mtu), pace: 0, ack_every: 1 };
         let mut known: Option<(Vec<Hop>, Vec<Hop>, Time)> = None;
@@ -192,7 +192,7 @@ impl Routes {
                 opens: o.opens,
                 class: o.class,
                 lane: lane_of(o.priority),
-                ack_lane: lane_of(answers.unwrap_or(o.priority)),
+                ack_lane: lane_of(ack_priority.unwrap_or(o.priority)),
                 path,
                 ack_path,
                 pace: o.pace,

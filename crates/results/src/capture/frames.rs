@@ -68,7 +68,7 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
             Carries::Ack { expected } | Carries::Nack { expected, .. } => {
                 (FIRST_BYTE, number(begins(expected).min(f.size)), 0)
             }
-            Carries::Cnp => unreachable!("TCP has no notifications beside its answers"),
+            Carries::Cnp => unreachable!("TCP has no CNPs"),
         };
         let (source_port, destination_port) = if is_data { (port, DISCARD) } else { (DISCARD, port) };
         let headers = Headers { protocol: tcp::PROTOCOL, ..headers };

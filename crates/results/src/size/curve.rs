@@ -27,7 +27,7 @@ pub fn curve(question: &Question) -> Figure {
         points: (0..POINTS)
             .map(at)
             .map(|metres| {
-                point(metres as f64 / 1e3, question.answer(scheme, Length(metres * 1_000)).buffer())
+                point(metres as f64 / 1e3, question.compute_size(scheme, Length(metres * 1_000)).buffer())
             })
             .collect(),
     };

@@ -26,7 +26,7 @@ pub struct Row {
 /// Asks every scheme about a link of length `distance`, and about `buffer` if given.
 pub fn rows(question: &Question, distance: Length, buffer: Option<Bytes>) -> Vec<Row> {
     let row = |scheme: &&str| {
-        let sizing = question.answer(scheme, distance);
+        let sizing = question.compute_size(scheme, distance);
         let limited = sizing.expressible.is_some();
         Row {
             reach: buffer.map(|b| question.reach(scheme, b)),

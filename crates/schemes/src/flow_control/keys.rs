@@ -69,8 +69,8 @@ pub trait Keys {
         None
     }
 
-    /// Priority of ACKs and notifications, where the scenario gives none; that of their flow if `None`.
-    fn answers(&self) -> Option<u8> {
+    /// Priority of ACKs and CNPs where the scenario gives none; that of their flow if `None`.
+    fn default_ack_priority(&self) -> Option<u8> {
         None
     }
 

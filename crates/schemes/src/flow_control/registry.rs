@@ -37,7 +37,7 @@ use super::roundabout::keys::RoundaboutKeys;
 use super::roundabout::{Roundabout, RoundaboutParams};
 use super::seam::{Crossing, LoopDecision, LoopPacket, Machine, Parameters, Pulled, QueueEntry, Scheme};
 use super::seen::{Credits, Roots};
-use super::size::question::{Answer, Question, Refusal};
+use super::size::question::{Question, Refusal, SizeFunction};
 use super::swing::SwingParams;
 use super::swing::keys::SwingKeys;
 use super::tagger::TaggerParams;
@@ -378,16 +378,20 @@ pub(super) const CHECK: fn(&Question) -> Result<(), Refusal> = super::bifrost::s
 /// Pyrrha and PortFC are for the inside of a datacenter; they need several BDP, and would make the other
 /// curves flat. On such links the 12 bits of CBFC cannot express its needs, which are the same with and
 /// without them.
-pub(super) const ANSWERS: [(&str, Answer, Option<&str>); 9] = [
+pub(super) const SIZE_FUNCTIONS: [(&str, SizeFunction, Option<&str>); 9] = [
     ("pfc", super::pfc::size::shallow, Some("pfc")),
     ("pfc-deep", super::pfc::size::deep, Some("pfc-deep")),
-    ("bifrost", |question, link| super::bifrost::size::answer(question, link, false), Some("bifrost")),
-    ("bifrostx", |question, link| super::bifrost::size::answer(question, link, true), Some("bifrostx")),
-    ("cbfc", |question, link| super::cbfc::size::answer(question, link, false), Some("cbfc-ideal")),
-    ("cbfc-ideal", |question, link| super::cbfc::size::answer(question, link, true), Some("cbfc-ideal")),
-    ("swing", super::swing::size::answer, Some("swing")),
-    ("pyrrha", super::pyrrha::size::answer, None),
-    ("portfc", super::portfc::size::answer, None),
+    ("bifrost", |question, link| super::bifrost::size::compute_size(question, link, false), Some("bifrost")),
+    ("bifrostx", |question, link| super::bifrost::size::compute_size(question, link, true), Some("bifrostx")),
+    ("cbfc", |question, link| super::cbfc::size::compute_size(question, link, false), Some("cbfc-ideal")),
+    (
+        "cbfc-ideal",
+        |question, link| super::cbfc::size::compute_size(question, link, true),
+        Some("cbfc-ideal"),
+    ),
+    ("swing", super::swing::size::compute_size, Some("swing")),
+    ("pyrrha", super::pyrrha::size::compute_size, None),
+    ("portfc", super::portfc::size::compute_size, None),
 ];
 
 #[cfg(test)]

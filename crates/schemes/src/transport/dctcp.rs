@@ -47,7 +47,7 @@ pub struct Marks {
     /// α, 0 to [`ONE`].
     alpha: u64,
     /// ACKs in this window of data, and the marked ones among them.
-    answers: u64,
+    acks: u64,
     marked: u64,
     /// The window of data ends when more than this is acknowledged.
     pub(super) end: u32,
@@ -58,18 +58,18 @@ pub struct Marks {
 impl Marks {
     /// A connection that has sent nothing.
     pub fn new() -> Self {
-        Self { alpha: ONE, answers: 0, marked: 0, end: 0, spared: 0 }
+        Self { alpha: ONE, acks: 0, marked: 0, end: 0, spared: 0 }
     }
 
     /// An ACK has arrived: everything below `una` is acknowledged, the next packet in order to be sent is
     /// `nxt`, and its data packet was `marked`. Returns whether to reduce the window.
     pub fn on_answer(&mut self, params: &DctcpParams, una: u32, nxt: u32, marked: bool) -> bool {
-        self.answers += 1;
+        self.acks += 1;
         self.marked += u64::from(marked);
         if una > self.end {
-            let share = self.marked * ONE / self.answers;
+            let share = self.marked * ONE / self.acks;
             self.alpha = ((ONE - params.gain) * self.alpha + params.gain * share) / ONE;
-            (self.answers, self.marked) = (0, 0);
+            (self.acks, self.marked) = (0, 0);
             self.end = nxt;
         }
         let reduces = marked && una >= self.spared;

@@ -259,11 +259,11 @@ impl Receiver {
             self.expected += 1;
         }
         self.unacknowledged += 1;
-        let answers = gap || self.unacknowledged >= ack_every || self.expected == total;
-        if answers {
+        let sends_ack = gap || self.unacknowledged >= ack_every || self.expected == total;
+        if sends_ack {
             self.unacknowledged = 0;
         }
-        let reply = if answers { Reply::Ack(self.expected) } else { Reply::Silent };
+        let reply = if sends_ack { Reply::Ack(self.expected) } else { Reply::Silent };
         Reception { duplicate: false, reply }
     }
 

@@ -123,8 +123,8 @@ impl Oracle {
                     waits.entry(packet.flow).or_default()[usize::from(packet.kind != Kind::Data)] += 1;
                 }
                 let behind = before(world, port, lane);
-                for (flow, [data, answers]) in waits {
-                    let backlog = Backlog { port, lane: lane as u8, data, answers, behind };
+                for (flow, [data, control_packets]) in waits {
+                    let backlog = Backlog { port, lane: lane as u8, data, control_packets, behind };
                     places.entry(flow).or_default().push(backlog);
                 }
             }

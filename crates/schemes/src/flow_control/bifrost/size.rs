@@ -273,7 +273,7 @@ fn longest_slot(question: &Question) -> Time {
 }
 
 /// The needs of a link with the question's settings.
-pub(in super::super) fn answer(question: &Question, link: &LinkFacts, counted: bool) -> Sizing {
+pub(in super::super) fn compute_size(question: &Question, link: &LinkFacts, counted: bool) -> Sizing {
     sizing(link, &Ask::of(question, counted), question.priorities.into())
 }
 

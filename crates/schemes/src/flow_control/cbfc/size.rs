@@ -102,7 +102,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
 }
 
 /// The needs of a link with the question's settings.
-pub(in super::super) fn answer(question: &Question, link: &LinkFacts, unlimited: bool) -> Sizing {
+pub(in super::super) fn compute_size(question: &Question, link: &LinkFacts, unlimited: bool) -> Sizing {
     let (update, response_time) = (question.update.map(|t| t.0), question.response_time.0);
     sizing(link, &Ask { update, response_time, priorities: question.priorities.into(), unlimited })
 }

@@ -105,15 +105,15 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
 
 /// With the XOFF of the question.
 pub(in super::super) fn shallow(question: &Question, link: &LinkFacts) -> Sizing {
-    answer(question, link, Some(question.xoff.0))
+    compute_size(question, link, Some(question.xoff.0))
 }
 
 /// With the XOFF that keeps the egress busy.
 pub(in super::super) fn deep(question: &Question, link: &LinkFacts) -> Sizing {
-    answer(question, link, None)
+    compute_size(question, link, None)
 }
 
-fn answer(question: &Question, link: &LinkFacts, xoff: Option<u64>) -> Sizing {
+fn compute_size(question: &Question, link: &LinkFacts, xoff: Option<u64>) -> Sizing {
     let quanta = PfcKeys::default().quanta;
     let (response_time, priorities) = (question.response_time.0, question.priorities.into());
     sizing(link, &Ask { xoff, response_time, quanta, priorities })

@@ -91,7 +91,7 @@ impl Keys for PortFcKeys {
         Some(format!("`portfc` is incompatible with `{name}`: it queues packets by the port after the next"))
     }
 
-    fn answers(&self) -> Option<u8> {
+    fn default_ack_priority(&self) -> Option<u8> {
         Some(HIGH)
     }
 
@@ -104,7 +104,7 @@ impl Keys for PortFcKeys {
             );
             return Err(Complaint::of_key("scheme", message, "give all traffic the same priority"));
         }
-        let hq = answers(cx);
+        let hq = ack_priority(cx);
         let key = if cx.ack_priority.is_some() { "transport.ack_priority" } else { "flow_control.scheme" };
         if hq == first {
             let message =
@@ -122,8 +122,8 @@ impl Keys for PortFcKeys {
     }
 
     fn covered(&self, cx: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
-        let answers = [Some(answers(cx)), cx.cnp_priority];
-        Ok(used.iter().copied().filter(|&p| !answers.contains(&Some(p))).collect())
+        let control = [Some(ack_priority(cx)), cx.cnp_priority];
+        Ok(used.iter().copied().filter(|&p| !control.contains(&Some(p))).collect())
     }
 
     fn lossless(
@@ -154,7 +154,7 @@ impl Keys for PortFcKeys {
     /// Refuses ACKs and notifications that are not served strictly before data.
     fn check_links(&self, cx: &mut Setting<'_>, _: &Topology, lanes: &[Lane]) -> Result<(), Complaint> {
         let Some(data) = lanes.iter().find(|l| l.lossless) else { return Ok(()) };
-        let acks = ("ACKs", answers(cx), "transport.ack_priority");
+        let acks = ("ACKs", ack_priority(cx), "transport.ack_priority");
         for (what, priority, key) in
             [acks].into_iter().chain(cx.cnp_priority.map(|p| ("CNPs", p, "dcqcn.cnp_priority")))
         {
@@ -179,7 +179,7 @@ impl Keys for PortFcKeys {
 }
 
 /// The priority of ACKs.
-fn answers(cx: &Setting<'_>) -> u8 {
+fn ack_priority(cx: &Setting<'_>) -> u8 {
     cx.ack_priority.unwrap_or(HIGH)
 }
 

@@ -78,7 +78,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
 }
 
 /// The needs of a link with the question's settings.
-pub(in super::super) fn answer(question: &Question, link: &LinkFacts) -> Sizing {
+pub(in super::super) fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
     let k_pause = PyrrhaKeys::default().k_pause.resolve(link.rate, link.delay);
     let (response_time, priorities) = (question.response_time.0, question.priorities.into());
     sizing(link, &Ask { k_pause, fan_in: question.fan_in.into(), response_time, priorities })

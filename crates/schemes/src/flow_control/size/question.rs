@@ -4,7 +4,7 @@
 //! scenarios.
 
 use super::super::pfc::keys::PfcKeys;
-use super::super::registry::{self, ANSWERS};
+use super::super::registry::{self, SIZE_FUNCTIONS};
 use super::super::{LinkFacts, pfc};
 use super::Sizing;
 use xoff_kernel::time::Time;
@@ -71,14 +71,14 @@ pub enum Reach {
 }
 
 /// A scheme's needs for a link.
-pub type Answer = fn(&Question, &LinkFacts) -> Sizing;
+pub type SizeFunction = fn(&Question, &LinkFacts) -> Sizing;
 
 /// The names of the schemes, in the order of the output.
-pub const SCHEMES: [&str; ANSWERS.len()] = {
-    let mut names = [""; ANSWERS.len()];
+pub const SCHEMES: [&str; SIZE_FUNCTIONS.len()] = {
+    let mut names = [""; SIZE_FUNCTIONS.len()];
     let mut i = 0;
     while i < names.len() {
-        names[i] = ANSWERS[i].0;
+        names[i] = SIZE_FUNCTIONS[i].0;
         i += 1;
     }
     names
@@ -86,7 +86,7 @@ pub const SCHEMES: [&str; ANSWERS.len()] = {
 
 /// The line that a scheme is drawn as, where buffer is drawn against distance.
 pub fn line(scheme: &str) -> Option<&'static str> {
-    ANSWERS.iter().find(|answer| answer.0 == scheme)?.2
+    SIZE_FUNCTIONS.iter().find(|entry| entry.0 == scheme)?.2
 }
 
 impl Question {
@@ -169,32 +169,32 @@ impl Question {
         (registry::CHECK)(self)
     }
 
-    /// The needs of a link of length `distance`, scheme by scheme as in [`SCHEMES`].
-    pub fn answers(&self, distance: Length) -> Vec<Sizing> {
-        SCHEMES.iter().map(|scheme| self.answer(scheme, distance)).collect()
+    /// Computes the needs of a link of length `distance`, scheme by scheme as in [`SCHEMES`].
+    pub fn compute_sizes(&self, distance: Length) -> Vec<Sizing> {
+        SCHEMES.iter().map(|scheme| self.compute_size(scheme, distance)).collect()
     }
 
-    /// Its needs under one of [`SCHEMES`].
+    /// Computes its needs under one of [`SCHEMES`].
     ///
     /// # Panics
     /// If `scheme` is none of them.
-    pub fn answer(&self, scheme: &str, distance: Length) -> Sizing {
-        let answer = ANSWERS.iter().find(|answer| answer.0 == scheme);
-        answer.unwrap_or_else(|| panic!("{scheme} is none of the schemes")).1(self, &self.link(distance))
+    pub fn compute_size(&self, scheme: &str, distance: Length) -> Sizing {
+        let entry = SIZE_FUNCTIONS.iter().find(|entry| entry.0 == scheme);
+        entry.unwrap_or_else(|| panic!("{scheme} is none of the schemes")).1(self, &self.link(distance))
     }
 
     /// How long a link `buffer` bytes suffice for, under one of [`SCHEMES`]; where the
     /// scheme's frames can speak of less, as far as they can.
     pub fn reach(&self, scheme: &str, buffer: Bytes) -> Reach {
         reach(|metres| {
-            let sizing = self.answer(scheme, Length(metres * 1_000));
+            let sizing = self.compute_size(scheme, Length(metres * 1_000));
             sizing.buffer() <= buffer.0 && sizing.can_be_said()
         })
     }
 
     /// How long a link the frames of one of [`SCHEMES`] can speak of at most.
     pub fn format_reach(&self, scheme: &str) -> Reach {
-        reach(|metres| self.answer(scheme, Length(metres * 1_000)).can_be_said())
+        reach(|metres| self.compute_size(scheme, Length(metres * 1_000)).can_be_said())
     }
 }
 

@@ -85,7 +85,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
 }
 
 /// The needs of a link with the question's settings.
-pub(in super::super) fn answer(question: &Question, link: &LinkFacts) -> Sizing {
+pub(in super::super) fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
     let (response_time, priorities) = (question.response_time.0, question.priorities.into());
     let quanta = PfcKeys::default().quanta;
     sizing(link, &Ask { xoff: THRESHOLD, relay_delay: 0, response_time, quanta, priorities })
