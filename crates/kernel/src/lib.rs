@@ -8,5 +8,6 @@
 #![allow(missing_docs)]
 
 pub mod random;
+pub mod table;
 pub mod time;
 pub mod wheel;

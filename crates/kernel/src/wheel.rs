@@ -5,6 +5,7 @@
 //! are in a heap. An event moves at most twice, and the next events are visible in order, so the caller can
 //! prefetch their data.
 
+use crate::table::Table;
 use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -99,8 +100,13 @@ struct Chunk {
 /// may have room. So events leave in the order of their pushes, which is nearly the order of their times. The
 /// last free chunk is reused first, so pushes write to cache lines that are warm.
 struct Lists {
-    chunks: Vec<Chunk>,
+    chunks: Table<Vec<Chunk>>,
     free: u32,
+}
+
+fn no_chunks() -> Table<Vec<Chunk>> {
+    // SAFETY: all indices are of chunks that were made, and none is ever removed.
+    unsafe { Table::new(Vec::new()) }
 }
 
 impl Lists {
@@ -183,13 +189,13 @@ impl Lists {
 /// One level of buckets with a bitmap of those that hold something.
 struct Level {
     /// The ring of each bucket.
-    slots: Vec<u32>,
+    slots: Box<[u32; SLOTS]>,
     bits: [u64; WORDS],
 }
 
 impl Level {
     fn new() -> Self {
-        Self { slots: vec![END; SLOTS], bits: [0; WORDS] }
+        Self { slots: Box::new([END; SLOTS]), bits: [0; WORDS] }
     }
 
     #[inline]
@@ -268,7 +274,7 @@ impl Wheel {
             horizon: 0,
             near: Level::new(),
             coarse: Level::new(),
-            lists: Lists { chunks: Vec::new(), free: END },
+            lists: Lists { chunks: no_chunks(), free: END },
             dealt: Vec::new(),
             beyond: BinaryHeap::new(),
             len: 0,
@@ -554,7 +560,7 @@ mod tests {
     /// chunks are used again.
     #[test]
     fn rings_keep_the_order_of_pushes() {
-        let mut lists = Lists { chunks: Vec::new(), free: END };
+        let mut lists = Lists { chunks: no_chunks(), free: END };
         for (short, long) in [(1, 21), (7, 8), (5, 20), (14, 14)] {
             let mut rings = [END; 2];
             for i in 0..long {

@@ -116,6 +116,11 @@ impl Choices {
         &self.options[self.first[choice] as usize..self.first[choice + 1] as usize]
     }
 
+    /// The positions of all choices.
+    pub fn positions(&self) -> &[u32] {
+        &self.options
+    }
+
     /// The set of ports of such an entry.
     #[inline]
     pub fn set(&self, entry: u32) -> u32 {

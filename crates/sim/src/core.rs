@@ -3,6 +3,7 @@
 use crate::faults::Faults;
 use crate::frames::Frames;
 use crate::host::ends::Hosts;
+use crate::indices::{self, table};
 use crate::kind;
 use crate::observe::Observed;
 use crate::oracle::blocking::{NO_ROOT, Oracle};
@@ -16,12 +17,17 @@ use crate::switch::ingress::Ingress;
 use crate::switch::repairs::Repairs;
 use crate::switch::telemetry::Telemetry;
 use crate::tap::Taps;
+use xoff_kernel::table::Table;
 use xoff_kernel::time::Time;
+
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_net::topology::NodeKind;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{ControlFrame, Crossing, Effect, LaneRules};
 
+/// Bytes of ports, queues and accounts that stay in a near cache beside packets and events: with fewer, to prefetch
+/// costs more than it saves.
+const NEAR: usize = 320 << 10;
 /// Prefetch distance of the data that an event names, in events …
 const FETCH_FIRST: usize = 10;
 /// … and of the data to which that points.
@@ -36,12 +42,22 @@ pub struct Core<'a> {
     pub part: usize,
     /// The events for each other part.
     pub outbox: Vec<Outbox>,
+    /// By port: the part of its peer.
+    pub peer_parts: Vec<u16>,
     pub now: Time,
     pub wheel: Wheel,
     pub packets: Arena,
     pub frames: Frames,
-    pub hops: &'a [u32],
+    pub hops: Table<&'a [u32]>,
     pub lanes: usize,
+    /// Whether the plan has none of: queues by flow, telemetry, ECN marks at dequeue, the blocking oracle,
+    /// faults, taps, lanes that change, buffers within a buffer, loops, calls of the flow control for every
+    /// packet, transports that keep early packets, and sources that choose routes. It is set when a run begins,
+    /// and functions with the parameter `PLAIN` leave out all code for these.
+    pub plain: bool,
+    /// Whether the tables of ports are too large for a near cache, so that the data of coming events is
+    /// prefetched.
+    pub far: bool,
     /// The rules by which packets change lanes on their path, if they do.
     pub lane_rules: Option<&'a LaneRules>,
     pub egress: Egress,
@@ -66,8 +82,8 @@ pub struct Core<'a> {
 }
 
 /// Width of the wheel's buckets: shorter where more happens at once.
-fn bucket_bits(plan: &Plan) -> u32 {
-    let bits = f64::from(plan.packet.mtu + plan.packet.header) * 8.0;
+fn bucket_bits(plan: &Plan, parts: usize) -> u32 {
+    let bits = f64::from(plan.packet.mtu + plan.packet.header) * 8.0 * parts as f64;
     let per_ps: f64 = plan
         .topology
         .hosts()
@@ -76,37 +92,59 @@ fn bucket_bits(plan: &Plan) -> u32 {
         .sum();
     // Packets sent at full load during a bucket: a few, because each makes some ten events on its path and
     // few hosts send at full load.
-    (9..14).find(|&b| f64::from(1u32 << b) * per_ps > 2.5).unwrap_or(14)
+    (9..14).find(|&b| f64::from(1u32 << b) * per_ps > 1.25).unwrap_or(14)
 }
 
 impl<'a> Core<'a> {
     /// The devices of a plan, idle at time 0, of which `part` will run its own.
     pub fn new(plan: &'a Plan, partition: &'a Partition, part: usize, timers: usize) -> Self {
+        indices::check(plan);
+        let ports = &plan.topology.ports;
         let faults = Faults::new(plan);
         let telemetry = Telemetry::new(plan);
         let told = telemetry.used() || plan.measure.blocking;
         let egress = Egress::new(plan, partition, part, &faults, told);
+        let hosts = Hosts::new(plan);
+        let ingress = Ingress::new(plan);
+        let near =
+            size_of_val(&**egress.ports) + size_of_val(&**egress.queues) + size_of_val(&**ingress.accounts);
+        let traits = plan.flow_control.traits();
+        let plain = egress.plain
+            && !hosts.special()
+            && plan.faults == Default::default()
+            && plan.flow_control.lane_rules().is_none()
+            && plan.buffers.len() == plan.topology.nodes.len()
+            && !(traits.ends_deadlocks || traits.counts_arrivals)
+            && !(traits.reports_storage || traits.knows_causes);
         let mut core = Self {
             plan,
             partition,
             part,
+            peer_parts: plan
+                .topology
+                .ports
+                .iter()
+                .map(|p| partition.of(ports[p.peer as usize].node) as u16)
+                .collect(),
             outbox: (0..partition.parts).map(|_| Outbox::default()).collect(),
             now: 0,
-            wheel: Wheel::new(bucket_bits(plan)),
+            wheel: Wheel::new(bucket_bits(plan, partition.parts)),
             packets: Arena::new(),
             frames: Frames::default(),
-            hops: &plan.hops,
+            hops: table(&plan.hops),
             lanes: plan.lanes.len(),
+            plain,
+            far: near > NEAR,
             lane_rules: plan.flow_control.lane_rules(),
             observed: Observed::new(plan, egress.ports.len(), plan.lanes.len()),
             blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan, egress.queues.len()))),
             egress,
-            ingress: Ingress::new(plan),
-            hosts: Hosts::new(plan),
+            ingress,
+            hosts,
             chooser: Chooser::new(plan),
             telemetry,
             timers: vec![0; timers],
-            response_time: plan.flow_control.traits().response_time,
+            response_time: traits.response_time,
             faults,
             repairs: Repairs::default(),
             taps: Taps::default(),

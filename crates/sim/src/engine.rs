@@ -10,7 +10,7 @@ use crate::switch::evict;
 use crate::switch::failures;
 use crate::switch::modes;
 use crate::switch::port::{Port, Wire};
-use crate::switch::transmit::{kick, transmit};
+use crate::switch::transmit::kick;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::{FlowControl, Scheme};
@@ -50,54 +50,76 @@ impl<'a> Engine<'a> {
 
     /// Processes all events before `until`. Returns the number of events.
     pub fn advance(&mut self, until: Time) -> u64 {
-        let mut events = 0;
+        match self.core.plain {
+            true => self.take::<true>(until),
+            false => self.take::<false>(until),
+        }
+    }
+
+    /// The same, with everything off that [`Core::plain`] excludes if `PLAIN`.
+    #[inline(never)]
+    fn take<const PLAIN: bool>(&mut self, until: Time) -> u64 {
+        let mut events: u64 = 0;
         while let Some(event) = self.core.wheel.pop_before(until) {
             events += 1;
             self.core.now = event.time;
-            self.core.fetch_ahead();
+            if self.core.far {
+                self.core.fetch_ahead();
+            }
             let element = event.element();
-            match event.kind() {
+            // One place that kicks a port serves most events.
+            let port = match event.kind() {
                 kind::DECISION => {
                     self.core.egress.ports[element as usize].pending = false;
-                    transmit(&mut self.core, &mut self.flow_control, element);
+                    Some(element)
                 }
-                kind::ARRIVAL => arrive(&mut self.core, &mut self.flow_control, element, event.data),
-                kind::CONTROL => self.control(element, event.data),
-                kind::TIMER => {
-                    if self.core.timer_is_current(element, event.data) {
-                        self.flow_control.timer(&mut self.core, element);
-                        modes::settle(&mut self.core, &mut self.flow_control);
-                        evict::settle(&mut self.core, &mut self.flow_control);
-                    }
+                kind::ARRIVAL => arrive::<PLAIN>(&mut self.core, &mut self.flow_control, element, event.data),
+                kind::TIMEOUT => self.core.timeout(element),
+                kind::PACE => Some(self.core.pace(element)),
+                kind => {
+                    events = events.wrapping_add(self.rare(kind, element, event.data));
+                    None
                 }
-                kind::TIMEOUT => {
-                    if let Some(port) = self.core.timeout(element) {
-                        kick(&mut self.core, &mut self.flow_control, port);
-                    }
-                }
-                kind::PACE => {
-                    let port = self.core.pace(element);
-                    kick(&mut self.core, &mut self.flow_control, port);
-                }
-                kind::STALL => self.stall(element, event.data == 1),
-                kind::GATE => self.open_gate(element),
-                kind::LEFT => self.core.arbiter_left(element),
-                kind::BARRIER => {
-                    let frame = self.core.take_frame(event.data);
-                    self.flow_control.received(&mut self.core, element, &frame);
-                }
-                kind::SETTLE => self.flow_control.settles(&mut self.core, element, event.data as u8),
-                kind::FAULT => {
-                    // A change of routes happens in every part.
-                    events -= u64::from(element == faults::ROUTES);
-                    failures::happens(&mut self.core, &mut self.flow_control, element, event.data);
-                }
-                // Flows count one by one: how many begin together depends on the part.
-                _ => events += self.begin_flows() - 1,
+            };
+            if let Some(port) = port {
+                kick::<PLAIN>(&mut self.core, &mut self.flow_control, port);
             }
         }
         self.core.observed.counters.events += events;
         events
+    }
+
+    /// Processes an event of a rare kind. Returns how many events it counts as beyond one; modulo 2^64, for it may
+    /// count as none.
+    #[inline(never)]
+    fn rare(&mut self, kind: u8, element: u32, data: u32) -> u64 {
+        let mut more: u64 = 0;
+        match kind {
+            kind::CONTROL => self.control(element, data),
+            kind::TIMER => {
+                if self.core.timer_is_current(element, data) {
+                    self.flow_control.timer(&mut self.core, element);
+                    modes::settle(&mut self.core, &mut self.flow_control);
+                    evict::settle(&mut self.core, &mut self.flow_control);
+                }
+            }
+            kind::STALL => self.stall(element, data == 1),
+            kind::GATE => self.open_gate(element),
+            kind::LEFT => self.core.arbiter_left(element),
+            kind::BARRIER => {
+                let frame = self.core.take_frame(data);
+                self.flow_control.received(&mut self.core, element, &frame);
+            }
+            kind::SETTLE => self.flow_control.settles(&mut self.core, element, data as u8),
+            kind::FAULT => {
+                // A change of routes happens in every part.
+                more = more.wrapping_sub(u64::from(element == faults::ROUTES));
+                failures::happens(&mut self.core, &mut self.flow_control, element, data);
+            }
+            // Flows count one by one: how many begin together depends on the part.
+            _ => more = self.begin_flows().wrapping_sub(1),
+        }
+        more
     }
 
     /// A control frame takes effect at `port`.
@@ -145,7 +167,7 @@ impl<'a> Engine<'a> {
                 "no gate opens before its flows' start"
             );
             let port = self.core.begin_flow(flow);
-            kick(&mut self.core, &mut self.flow_control, port);
+            kick::<false>(&mut self.core, &mut self.flow_control, port);
         }
     }
 
@@ -159,7 +181,7 @@ impl<'a> Engine<'a> {
                     break;
                 }
                 let port = self.core.begin_flow(self.next_flow as u32);
-                kick(&mut self.core, &mut self.flow_control, port);
+                kick::<false>(&mut self.core, &mut self.flow_control, port);
                 begun += 1;
             }
             self.next_flow += 1;

@@ -17,6 +17,7 @@ mod faults;
 mod footprint;
 mod frames;
 mod host;
+mod indices;
 mod kind;
 mod observe;
 mod oracle;

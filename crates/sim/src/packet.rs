@@ -1,5 +1,8 @@
 //! Packets, in an arena, named by a 32-bit index.
 
+use crate::indices::table;
+use xoff_kernel::table::Table;
+
 /// No packet, no account, no flow.
 pub const NONE: u32 = u32::MAX;
 
@@ -127,13 +130,13 @@ impl Packet {
 
 #[derive(Default)]
 pub struct Arena {
-    slots: Vec<Packet>,
+    slots: Table<Vec<Packet>>,
     free: u32,
 }
 
 impl Arena {
     pub fn new() -> Self {
-        Self { slots: Vec::new(), free: NONE }
+        Self { slots: table(Vec::new()), free: NONE }
     }
 
     #[inline]

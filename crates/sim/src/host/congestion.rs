@@ -12,7 +12,7 @@ impl Core<'_> {
         if variable {
             self.hosts.windows.full = self.hosts.senders.iter().map(|s| s.transport.window).collect();
         }
-        for (flow, sender) in (0..).zip(&mut self.hosts.senders) {
+        for (flow, sender) in (0..).zip(self.hosts.senders.iter_mut()) {
             self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, sender);
         }
     }

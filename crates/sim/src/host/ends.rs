@@ -4,15 +4,17 @@ use crate::host::controls::{Controls, Windows, notification_points};
 use crate::host::flow::{ReceiverState, SenderState};
 use crate::host::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::host::sources::{Source, sources};
+use crate::indices::table;
 use crate::switch::arbiter::Arbiter;
 use crate::switch::balancing::{self, Labelled};
+use xoff_kernel::table::Table;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 
 /// The hosts' part of a run.
 pub struct Hosts {
-    pub senders: Vec<SenderState>,
-    pub receivers: Vec<ReceiverState>,
+    pub senders: Table<Vec<SenderState>>,
+    pub receivers: Table<Vec<ReceiverState>>,
     /// Decides which of the senders may send, if there is one.
     pub arbiter: Option<Arbiter>,
     /// By flow; empty under go-back-N.
@@ -41,8 +43,8 @@ impl Hosts {
     pub fn new(plan: &Plan) -> Self {
         let labelled = balancing::labelled(plan);
         Self {
-            senders: (0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect(),
-            receivers: plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect(),
+            senders: table((0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect()),
+            receivers: table(plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect()),
             arbiter: Arbiter::new(plan),
             selective_senders: selective::senders(plan),
             selective_receivers: selective::receivers(plan),
@@ -55,5 +57,11 @@ impl Hosts {
             labelled,
             gates: plan.gates.iter().map(|g| g.waits).collect(),
         }
+    }
+
+    /// Whether packets are more than sent, received and acknowledged: see [`crate::core::Core::plain`].
+    pub fn special(&self) -> bool {
+        let none = self.selective_senders.is_empty() && self.sources.is_empty() && self.labelled.is_empty();
+        self.arbiter.is_some() || !none
     }
 }

@@ -161,8 +161,8 @@ impl Core<'_> {
 
     /// Makes the next packet of the flow at the head of a ring.
     #[inline(always)]
-    pub fn serve_ring(&mut self, port: u32, queue: usize) -> u32 {
-        let at = match self.egress.leaves.used() {
+    pub fn serve_ring<const PLAIN: bool>(&mut self, port: u32, queue: usize) -> u32 {
+        let at = match !PLAIN && self.egress.leaves.used() {
             true => self.egress.leaves.serving(port, queue),
             false => self.egress.ports[port as usize].first_queue as usize + queue,
         };
@@ -173,7 +173,7 @@ impl Core<'_> {
         let size = sender.next_size();
         let idle = sender.transport.una == sender.transport.next;
         let (psn, repeat) = sender.transport.send();
-        let selective = self.hosts.selective_senders.get_mut(flow as usize);
+        let selective = if PLAIN { None } else { self.hosts.selective_senders.get_mut(flow as usize) };
         if repeat {
             sender.retransmitted += 1;
         } else if psn == 0 {
@@ -214,14 +214,21 @@ impl Core<'_> {
                 self.hosts.senders[tail as usize].ring_next = flow;
             } else if next == NONE {
                 ring.tail = NONE;
-                self.ring_emptied(port, queue, at);
+                match PLAIN {
+                    true => self.egress.ports[port as usize].ready &= !(1 << queue),
+                    false => self.ring_emptied(port, queue, at),
+                }
             }
         }
         self.observed.counters.sent += 1;
-        if !self.hosts.sources.is_empty() {
+        if !PLAIN && !self.hosts.sources.is_empty() {
             self.note_sent(port, size);
         }
-        if self.hosts.arbiter.is_some() && !repeat && psn + 1 == self.hosts.receivers[flow as usize].total {
+        if !PLAIN
+            && self.hosts.arbiter.is_some()
+            && !repeat
+            && psn + 1 == self.hosts.receivers[flow as usize].total
+        {
             self.arbiter_sent(flow, port, size);
         }
         self.packets.insert(Packet::new(Kind::Data, flow, psn, size, lane, path))
@@ -229,7 +236,7 @@ impl Core<'_> {
 
     /// A data packet reached its receiver, which may send an ACK or NACK. Returns the port to kick.
     #[inline]
-    pub fn receive_data(&mut self, id: u32) -> Option<u32> {
+    pub fn receive_data<const PLAIN: bool>(&mut self, id: u32) -> Option<u32> {
         let packet = &mut self.packets[id];
         let flow = packet.flow;
         let receiver = &mut self.hosts.receivers[flow as usize];
@@ -239,14 +246,15 @@ impl Core<'_> {
         observed.counters.delivered += 1;
         let notifies = packet.marked && {
             observed.flows[flow as usize].marked += 1;
-            if let Some(echo) = self.hosts.echoes.get_mut(flow as usize) {
+            if !PLAIN && let Some(echo) = self.hosts.echoes.get_mut(flow as usize) {
                 *echo += 1;
             }
             on_marked(self.plan, &mut self.hosts.notifications, flow, self.now)
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
         let mut duplicate = psn < expected;
-        let reply = match self.hosts.selective_receivers.get_mut(flow as usize) {
+        let selective = if PLAIN { None } else { self.hosts.selective_receivers.get_mut(flow as usize) };
+        let reply = match selective {
             None => receiver.transport.on_data(psn, receiver.total, self.plan.transport.ack_every),
             Some(own) => {
                 let got = own.receive(self.plan, flow, psn, receiver.total);
@@ -276,8 +284,8 @@ impl Core<'_> {
             }
             Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
             // No packet is lost, and early packets are kept: there is no reason to retransmit.
-            Reply::Nack(n) if self.hosts.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
-            Reply::Nack(n) if self.hosts.selective_receivers.is_empty() => (Kind::Nack, n, [0; 3]),
+            Reply::Nack(n) if !PLAIN && self.hosts.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
+            Reply::Nack(n) if PLAIN || self.hosts.selective_receivers.is_empty() => (Kind::Nack, n, [0; 3]),
             Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
         };
         // The ACK or NACK takes the data packet's place.
@@ -285,11 +293,13 @@ impl Core<'_> {
         let answer = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
         *packet = answer;
         (packet.marked, packet.ahead) = (marked, ahead);
-        if !self.hosts.labelled.is_empty() {
+        if !PLAIN && !self.hosts.labelled.is_empty() {
             self.echo_marks(id);
         }
         let port = self.hops[path as usize];
-        if self.egress.leaves.used() {
+        if PLAIN {
+            self.egress.append(&mut self.packets, port, 1 + usize::from(lane), id);
+        } else if self.egress.leaves.used() {
             self.egress.host_event = HostEvent::Answer(id);
         } else {
             self.enqueue_own(port, lane, id);
@@ -302,7 +312,7 @@ impl Core<'_> {
 
     /// An ACK, NACK or CNP reached its sender. Returns the port to kick.
     #[inline]
-    pub fn receive_answer(&mut self, id: u32) -> Option<u32> {
+    pub fn receive_answer<const PLAIN: bool>(&mut self, id: u32) -> Option<u32> {
         let packet = self.packets[id];
         self.packets.remove(id);
         let flow = packet.flow;
@@ -323,7 +333,7 @@ impl Core<'_> {
         if self.hosts.wants_acks {
             self.hosts.windows.widen(flow, sender);
         }
-        let progress = if let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
+        let progress = if !PLAIN && let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
             own.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
         } else if packet.kind == Kind::Nack {
             sender.transport.on_nack(packet.number)
@@ -346,7 +356,7 @@ impl Core<'_> {
                 return if sender.in_ring { self.leave_ring(flow) } else { None };
             }
         }
-        if !self.hosts.labelled.is_empty() {
+        if !PLAIN && !self.hosts.labelled.is_empty() {
             self.weigh_answer(&packet);
         }
         let sender = &mut self.hosts.senders[flow as usize];
@@ -355,7 +365,7 @@ impl Core<'_> {
             return if sender.transport.can_send() { None } else { self.leave_ring(flow) };
         }
         let port = sender.port;
-        if self.blocking.is_some() && !sender.held && sender.transport.can_send() {
+        if !PLAIN && self.blocking.is_some() && !sender.held && sender.transport.can_send() {
             self.source_wait_ends(flow, Some(id));
         }
         self.join_ring(flow);

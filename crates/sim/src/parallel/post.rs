@@ -13,6 +13,12 @@ impl Core<'_> {
         if part == self.part {
             return self.post(time, kind, port, id);
         }
+        self.send_away(part, time, kind, port, id);
+    }
+
+    /// A packet leaves for `port`, which another part runs.
+    #[inline]
+    pub fn send_away(&mut self, part: usize, time: Time, kind: u8, port: u32, id: u32) {
         let mut packet = self.packets[id];
         if packet.kind == Kind::Control {
             let roots = self.blocking.as_ref().map(|oracle| oracle.roots_of(packet.number));

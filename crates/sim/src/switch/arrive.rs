@@ -10,40 +10,45 @@ use crate::switch::ingress::around;
 use crate::switch::port::Wire;
 use crate::switch::pull;
 use crate::switch::release::crossed;
-use crate::switch::transmit::kick;
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS};
 use xoff_schemes::flow_control::{FlowControl, LoopDecision, LoopPacket, Scheme};
 
-/// A packet's last bit arrived at `port`.
-#[inline]
-pub fn arrive(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
+/// A packet's last bit arrived at `port`. Returns the port to kick.
+#[inline(always)]
+pub fn arrive<const PLAIN: bool>(
+    core: &mut Core,
+    flow_control: &mut FlowControl,
+    port: u32,
+    id: u32,
+) -> Option<u32> {
     let packet = &mut core.packets[id];
     packet.hop += 1;
     let mut next = core.hops[packet.hop as usize];
-    if !core.ingress.received.is_empty() && !faults::is_lost(next) {
+    if !PLAIN && !core.ingress.received.is_empty() && !faults::is_lost(next) {
         core.count_arrival(port, id);
     }
     loop {
         if next < ENDS {
-            return forward(core, flow_control, port, id, next);
+            return forward::<PLAIN>(core, flow_control, port, id, next);
         }
         if next == DELIVER {
             break;
         }
         if !is_choice(next) {
-            return discard(core, port, id, faults::reason(next), 0);
+            discard(core, port, id, faults::reason(next), 0);
+            return None;
         }
         next = core.choose(core.egress.ports[port as usize].node, id, next);
     }
-    if core.ingress.reports_storage {
+    if !PLAIN && core.ingress.reports_storage {
         let Packet { lane, size, .. } = core.packets[id];
         flow_control.stored(core, port, lane, size);
     }
     let packet = &core.packets[id];
-    let sends = if packet.kind == Kind::Data { core.receive_data(id) } else { core.receive_answer(id) };
-    if let Some(port) = sends {
-        kick(core, flow_control, port);
+    match packet.kind {
+        Kind::Data => core.receive_data::<PLAIN>(id),
+        _ => core.receive_answer::<PLAIN>(id),
     }
 }
 
@@ -64,6 +69,7 @@ fn detour(
         LoopDecision::Continue => (egress, false),
         LoopDecision::SetAside => (egress, true),
         LoopDecision::Circulate(on) => {
+            core.check_place(on, lane);
             // Its place stays in front of the port that it has missed.
             let packet = &mut core.packets[id];
             packet.set_counted(true);
@@ -87,21 +93,32 @@ fn detour(
     })
 }
 
-/// Buffers a packet from `port` for `egress`.
-#[inline]
-fn forward(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, egress: u32) {
+/// Buffers a packet from `port` for `egress`. Returns `egress`, to kick it, if there is room.
+#[inline(always)]
+fn forward<const PLAIN: bool>(
+    core: &mut Core,
+    flow_control: &mut FlowControl,
+    port: u32,
+    id: u32,
+    egress: u32,
+) -> Option<u32> {
     let (egress, aside) = match core.egress.loops {
+        _ if PLAIN => (egress, false),
         0 if !core.packets[id].counted() => (egress, false),
         _ => match detour(core, flow_control, port, id, egress) {
             Some(found) => found,
-            None => return discard(core, port, id, DropReason::LoopGivenUp, 0),
+            None => {
+                discard(core, port, id, DropReason::LoopGivenUp, 0);
+                return None;
+            }
         },
     };
     let out = &core.egress.ports[egress as usize];
     if out.wire >= Wire::Faulty
         && let Some(reason) = core.keeps_out(egress, core.packets[id].lane)
     {
-        return discard(core, port, id, reason, 0);
+        discard(core, port, id, reason, 0);
+        return None;
     }
     let out = &core.egress.ports[egress as usize];
     let first_queue = out.first_queue as usize;
@@ -109,9 +126,16 @@ fn forward(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, 
     let packet = &mut core.packets[id];
     let (size, arrived) = (u64::from(packet.size), packet.lane);
     // It is charged to the lane that it came in, and waits in that it goes on in.
-    let lane = usize::from(core.lane_rules.map_or(arrived, |rules| rules.onward(arrived, port, egress)));
+    let lane = usize::from(match core.lane_rules {
+        Some(rules) if !PLAIN => {
+            let onward = rules.onward(arrived, port, egress);
+            core.check_place(egress, onward);
+            onward
+        }
+        _ => arrived,
+    });
     let at = port as usize * core.lanes + usize::from(arrived);
-    if core.ingress.follows_charges {
+    if !PLAIN && core.ingress.follows_charges {
         charge = flow_control.charged(core, port, arrived, charge);
     }
     let packet = &mut core.packets[id];
@@ -123,19 +147,23 @@ fn forward(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, 
         let room = memory.egress_share(rule.limit);
         if queued + size > room {
             packet.lane = lane as u8;
-            return discard(core, port, id, DropReason::QueueLimit, queued + size - room);
+            discard(core, port, id, DropReason::QueueLimit, queued + size - room);
+            return None;
         }
     }
     let crossing = match a.admit(charge, memory, &core.ingress.profiles[usize::from(a.profile)]) {
         Ok(crossing) => crossing,
-        Err(refusal) => return refuse(core, port, id, refusal),
+        Err(refusal) => {
+            refuse(core, port, id, refusal);
+            return None;
+        }
     };
-    if let Some(whole) = around(&mut core.ingress.memories, core.plan, a, port) {
+    if !PLAIN && let Some(whole) = around(&mut core.ingress.memories, core.plan, a, port) {
         whole.hold(charge);
     }
     packet.account = at as u32;
     packet.lane = lane as u8;
-    if let Some(oracle) = &mut core.blocking {
+    if !PLAIN && let Some(oracle) = &mut core.blocking {
         oracle.charged(at as u32, core.plan.topology.ports[egress as usize].index, size);
     }
     if let Some(red) = rule.ecn
@@ -147,7 +175,9 @@ fn forward(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, 
         core.packets[id].marked = true;
         core.observed.control[egress as usize][2] += 1;
     }
-    if aside {
+    if PLAIN {
+        core.egress.append(&mut core.packets, egress, 1 + lane, id);
+    } else if aside {
         core.egress.aside.entry((egress, lane as u8)).or_default().push(id);
     } else if core.egress.plain {
         core.egress.append(&mut core.packets, egress, 1 + lane, id);
@@ -158,10 +188,10 @@ fn forward(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, 
     } else {
         core.enqueue(egress, 1 + lane, id);
     }
-    if core.ingress.reports_storage {
+    if !PLAIN && core.ingress.reports_storage {
         flow_control.stored(core, port, arrived, size as u32);
     }
-    if core.ingress.causes.used() {
+    if !PLAIN && core.ingress.causes.used() {
         let index = core.plan.topology.ports[egress as usize].index;
         if core.ingress.causes.joins(at as u32, index) {
             flow_control.waits(core, port, egress, lane as u8);
@@ -170,5 +200,5 @@ fn forward(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, 
     if let Some(crossing) = crossing {
         crossed(core, flow_control, at as u32, crossing);
     }
-    kick(core, flow_control, egress);
+    Some(egress)
 }

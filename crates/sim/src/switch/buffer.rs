@@ -61,9 +61,10 @@ impl Memory {
         match limit {
             Limit::Unlimited => u64::MAX,
             Limit::Static(bytes) => bytes,
-            Limit::Dynamic { alpha_q16, cap } => {
-                ((u128::from(free) * u128::from(alpha_q16)) >> 16).min(u128::from(cap)) as u64
-            }
+            Limit::Dynamic { alpha_q16, cap } => match free.checked_mul(alpha_q16) {
+                Some(share) => (share >> 16).min(cap),
+                None => ((u128::from(free) * u128::from(alpha_q16)) >> 16).min(u128::from(cap)) as u64,
+            },
         }
     }
 
@@ -425,5 +426,10 @@ mod tests {
         assert_eq!(Memory::share(half(u64::MAX), 1_000), 500);
         assert_eq!(Memory::share(half(300), 1_000), 300);
         assert_eq!(Memory::share(half(u64::MAX), 0), 0);
+        // Products above 64 bits.
+        let large = Limit::Dynamic { alpha_q16: 3 << 40, cap: u64::MAX };
+        assert_eq!(Memory::share(large, 1 << 24), 3 << 48);
+        assert_eq!(Memory::share(large, 1 << 62), u64::MAX);
+        assert_eq!(Memory::share(half(7), 1 << 63), 7);
     }
 }

@@ -142,7 +142,7 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
         core.egress.leaves.settle(port, queue, &core.egress.queues, |q| senders[q.head as usize].next_size());
     core.egress.leaves.get_mut(leaf).deficit -= size;
     let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
-    let id = core.serve_ring(port, queue);
+    let id = core.serve_ring::<false>(port, queue);
     let at = core.egress.ports[port as usize].first_queue as usize + queue;
     core.egress.queues[at].data_packets += 1;
     let number = core.egress.leaves.number(leaf, core.packets[id].lane);

@@ -20,6 +20,7 @@ impl Device for Core<'_> {
     }
 
     fn pause(&mut self, port: u32, lane: u8) {
+        self.check_place(port, lane);
         let mask = lane_mask(usize::from(lane), self.lanes);
         if self.observed.standing(port, lane).is_none() {
             self.egress.ports[port as usize].paused |= mask;
@@ -29,6 +30,7 @@ impl Device for Core<'_> {
     }
 
     fn hold(&mut self, port: u32, lane: u8) {
+        self.check_place(port, lane);
         self.egress.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
         if self.blocking.is_some() {
             self.lane_is_held(port, lane);
@@ -36,6 +38,7 @@ impl Device for Core<'_> {
     }
 
     fn resume(&mut self, port: u32, lane: u8) {
+        self.check_place(port, lane);
         let mask = lane_mask(usize::from(lane), self.lanes);
         let p = &mut self.egress.ports[port as usize];
         if p.paused & mask != 0 {
@@ -54,6 +57,7 @@ impl Device for Core<'_> {
     }
 
     fn backlog(&self, port: u32, lane: u8) -> u64 {
+        self.check_place(port, lane);
         let first = self.egress.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
         match self.egress.queues[first + self.lanes].head {
             NONE => self.egress.queues[first].bytes,
@@ -62,19 +66,23 @@ impl Device for Core<'_> {
     }
 
     fn device_of(&self, port: u32) -> u32 {
+        self.check_place(port, 0);
         self.egress.ports[port as usize].node
     }
 
     fn port_of(&self, port: u32, index: usize) -> Option<u32> {
+        self.check_place(port, 0);
         let node = self.egress.ports[port as usize].node;
         self.plan.topology.nodes[node as usize].ports.get(index).copied()
     }
 
     fn relay_port(&self, port: u32, index: usize) -> Option<u32> {
+        self.check_place(port, 0);
         self.plan.topology.relay_ports(self.egress.ports[port as usize].node).get(index).copied()
     }
 
     fn stored(&self, port: u32, lane: u8) -> u64 {
+        self.check_place(port, lane);
         self.ingress.accounts[port as usize * self.lanes + usize::from(lane)].held()
     }
 
@@ -83,6 +91,7 @@ impl Device for Core<'_> {
     }
 
     fn send_control(&mut self, port: u32, frame: ControlFrame) {
+        self.check_place(port, 0);
         let roots = self.blocking.is_some().then(|| self.roots(port, frame.effect()));
         if self.is_down(port) {
             return;
@@ -135,20 +144,24 @@ impl Device for Core<'_> {
 
 impl device::Queues for Core<'_> {
     fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {
+        self.check_place(port, lane);
         self.pause_leaves(port, lane, target);
     }
 
     fn resume_queue(&mut self, port: u32, lane: u8, target: Target) {
+        self.check_place(port, lane);
         self.resume_leaves(port, lane, target);
     }
 
     fn pause_queue_for(&mut self, port: u32, lane: u8, queue: u16, root: u32) {
+        self.check_place(port, lane);
         let named = std::mem::replace(&mut self.observed.named, root);
         self.pause_leaves(port, lane, Target::Queue(queue));
         self.observed.named = named;
     }
 
     fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64 {
+        self.check_place(port, lane);
         self.pulled_bytes(port, lane, queue)
     }
 
@@ -179,10 +192,12 @@ impl device::Queues for Core<'_> {
 
 impl device::Causes for Core<'_> {
     fn is_stopped(&self, port: u32, lane: u8) -> bool {
+        self.check_place(port, lane);
         self.egress.ports[port as usize].paused >> (1 + lane) & 1 == 1
     }
 
     fn is_over(&self, port: u32, lane: u8, bytes: u64) -> bool {
+        self.check_place(port, lane);
         self.ingress.is_over(self.account(port, lane), bytes)
     }
 
@@ -194,22 +209,29 @@ impl device::Causes for Core<'_> {
 
 impl device::Repair for Core<'_> {
     fn set_mode(&mut self, port: u32, lane: u8, mode: Mode) {
+        self.check_place(port, lane);
         self.change_mode(port, lane, mode);
     }
 
     fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
+        self.check_place(ingress, lane);
+        self.check_place(port, lane);
         self.give_other_ways(ingress, port, lane)
     }
 
     fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
+        self.check_place(port, lane);
         self.give_room(port, lane, bytes)
     }
 
     fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8, cause: &'static Cause) {
+        self.check_place(ingress, lane);
+        self.check_place(egress, lane);
         self.repairs.evictions.push((ingress, egress, lane, cause));
     }
 
     fn shrink(&mut self, port: u32, lane: u8) -> bool {
+        self.check_place(port, lane);
         self.take_room_back(port, lane)
     }
 }

@@ -1,27 +1,29 @@
 //! Ports and their queues: waiting packets, their order, and their marking.
 
 use crate::faults::Faults;
+use crate::indices::table;
 use crate::packet::{Arena, Kind, NONE};
 use crate::parallel::partition::Partition;
 use crate::switch::leaves::{HostEvent, Leaves};
 use crate::switch::port::{Discipline, Port, Queue, Rounds, Wire};
 use std::collections::BTreeMap;
 use xoff_kernel::random::Stream;
+use xoff_kernel::table::Table;
 use xoff_kernel::wheel::prefetch;
 use xoff_plan::plan::{Limit, Plan, Red};
 
 /// The ports of all devices, with their queues.
 pub struct Egress {
-    pub ports: Vec<Port>,
+    pub ports: Table<Vec<Port>>,
     /// `1 + 2 lanes` of each port, in the order of ports, and then the leaves'.
-    pub queues: Vec<Queue>,
+    pub queues: Table<Vec<Queue>>,
     pub rounds: Rounds,
     pub discipline: Discipline,
     /// Queues by flow, if the flow control wants them.
     pub leaves: Leaves,
     pub host_event: HostEvent,
     /// By lane.
-    pub rules: Vec<Rule>,
+    pub rules: Table<Vec<Rule>>,
     /// By port; empty without ECN.
     marking: Vec<Stream>,
     /// By port and lane, if marking depends on the port's rate; otherwise empty.
@@ -99,17 +101,17 @@ impl Egress {
             Rule { limit: lane.egress_limit, lossless: lane.lossless, ecn }
         };
         Self {
-            queues: vec![Queue::default(); ports.len() * queues_per_port + leaves.len()],
+            queues: table(vec![Queue::default(); ports.len() * queues_per_port + leaves.len()]),
             rounds: discipline.rounds(ports.len()),
             discipline,
             leaves,
             host_event: HostEvent::None,
-            rules: plan.lanes.iter().enumerate().map(rule).collect(),
+            rules: table(plan.lanes.iter().enumerate().map(rule).collect()),
             marking: match ecn().next() {
                 Some(_) => (0..ports.len() as u64).map(|p| Stream::new(plan.seed, "ECN", p)).collect(),
                 None => Vec::new(),
             },
-            ports,
+            ports: table(ports),
             reds,
             marks_at_dequeue,
             plain,

@@ -54,7 +54,7 @@ fn evict(
             if packet.account == account && (packet.flow, packet.kind == Kind::Data) == key {
                 core.unlink_behind(egress, queue, before);
                 discard(core, ingress, at, reason, 0);
-                release(core, flow_control, account, egress, packet.size);
+                release::<false>(core, flow_control, account, egress, packet.size);
             } else {
                 before = at;
             }

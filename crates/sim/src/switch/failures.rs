@@ -138,7 +138,7 @@ pub fn empty(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
         let ingress = if packet.account == NONE { port } else { packet.account / core.lanes as u32 };
         discard(core, ingress, id, reason, 0);
         if packet.account != NONE {
-            release(core, flow_control, packet.account, port, packet.size);
+            release::<false>(core, flow_control, packet.account, port, packet.size);
         }
     }
 }

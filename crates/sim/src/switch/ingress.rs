@@ -1,15 +1,17 @@
 //! Accounts of the bytes that came in through each port, and the memories that hold them.
 
+use crate::indices::table;
 use crate::switch::buffer::{Account, Memory, Profile};
 use crate::switch::causes::Causes;
+use xoff_kernel::table::Table;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::Crossing;
 
 /// The accounts of all ports and lanes, with the memories of all devices.
 pub struct Ingress {
-    pub accounts: Vec<Account>,
-    pub profiles: Vec<Profile>,
-    pub memories: Vec<Memory>,
+    pub accounts: Table<Vec<Account>>,
+    pub profiles: Table<Vec<Profile>>,
+    pub memories: Table<Vec<Memory>>,
     /// Bytes of the cells in which accounts count, less one.
     cell_mask: u32,
     /// By account: bytes that have arrived, each packet in whole cells. Empty
@@ -42,9 +44,9 @@ impl Ingress {
         let accounts: Vec<Account> = plan.accounts.iter().enumerate().map(account).collect();
         Self {
             received: vec![0; if traits.counts_arrivals { accounts.len() } else { 0 }],
-            accounts,
-            profiles,
-            memories: plan.buffers.iter().map(Memory::new).collect(),
+            accounts: table(accounts),
+            profiles: table(profiles),
+            memories: table(plan.buffers.iter().map(Memory::new).collect()),
             cell_mask: traits.cell - 1,
             causes: if traits.knows_causes { Causes::new(plan) } else { Causes::default() },
             reports_storage: traits.reports_storage,
@@ -60,11 +62,17 @@ impl Ingress {
 
     /// Releases `bytes` of an account's charge at `port`, without a call about crossed thresholds.
     #[inline(always)]
-    pub fn release(&mut self, plan: &Plan, port: u32, account: u32, bytes: u64) -> Option<Crossing> {
+    pub fn release<const PLAIN: bool>(
+        &mut self,
+        plan: &Plan,
+        port: u32,
+        account: u32,
+        bytes: u64,
+    ) -> Option<Crossing> {
         let a = &mut self.accounts[account as usize];
         let profile = &self.profiles[usize::from(a.profile)];
         let crossing = a.release(bytes, &mut self.memories[a.memory as usize], profile);
-        if let Some(whole) = around(&mut self.memories, plan, a, port) {
+        if !PLAIN && let Some(whole) = around(&mut self.memories, plan, a, port) {
             whole.let_go(bytes);
         }
         crossing

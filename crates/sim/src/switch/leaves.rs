@@ -188,8 +188,13 @@ impl Leaves {
     }
 
     /// The leaf of the scheme's queue `number` of a lane on `port`.
+    ///
+    /// # Panics
+    /// If there is no such leaf.
     pub fn numbered(&self, port: u32, lane: u8, number: u16) -> u32 {
-        self.bases[port as usize * self.lanes + usize::from(lane)] + u32::from(number)
+        let leaf = self.bases[port as usize * self.lanes + usize::from(lane)] + u32::from(number);
+        assert!((leaf as usize) < self.leaves.len(), "queue {number} of lane {lane} on port {port}");
+        leaf
     }
 
     /// Where the list of a leaf is among the queues.

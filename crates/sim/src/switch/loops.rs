@@ -12,12 +12,14 @@ impl device::Loops for Core<'_> {
     }
 
     fn headroom(&self, port: u32, lane: u8) -> (u64, u64) {
+        self.check_place(port, lane);
         let account = &self.ingress.accounts[self.account(port, lane)];
         (self.ingress.profiles[usize::from(account.profile)].headroom(), account.in_headroom())
     }
 
     #[cold]
     fn enter_loop(&mut self, port: u32, lane: u8) {
+        self.check_place(port, lane);
         self.resume(port, lane);
         self.egress.ports[port as usize].paused |= lane_mask(usize::from(lane), self.lanes);
         self.ingress.reports_storage = true;
@@ -41,6 +43,7 @@ impl device::Loops for Core<'_> {
     }
 
     fn gate(&mut self, port: u32, lane: u8, open: bool) {
+        self.check_place(port, lane);
         let p = &mut self.egress.ports[port as usize];
         if open {
             p.paused &= !(1 << (1 + lane));
@@ -51,6 +54,7 @@ impl device::Loops for Core<'_> {
     }
 
     fn leave_loop(&mut self, port: u32, lane: u8) {
+        self.check_place(port, lane);
         // Barriers that wait there have no destination left.
         let queue = 1 + usize::from(lane);
         let first = self.egress.ports[port as usize].first_queue as usize;
@@ -75,6 +79,7 @@ impl device::Loops for Core<'_> {
     }
 
     fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool) {
+        self.check_place(port, lane);
         let size = frame.length();
         let slot = self.frames.keep(frame);
         let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, size, lane, NONE));
@@ -92,16 +97,20 @@ impl device::Loops for Core<'_> {
     }
 
     fn release_charge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing> {
+        self.check_place(port, lane);
         let account = self.account(port, lane);
-        let crossing = self.ingress.release(self.plan, port, account as u32, bytes)?;
+        let crossing = self.ingress.release::<false>(self.plan, port, account as u32, bytes)?;
         self.crosses(account as u32, crossing)
     }
 
     fn transfer_charge(&mut self, from: u32, to: u32, lane: u8, bytes: u64) -> u64 {
+        self.check_place(from, lane);
+        self.check_place(to, lane);
         self.ingress.transfer_charge(self.account(from, lane), self.account(to, lane), bytes)
     }
 
     fn charge(&mut self, port: u32, lane: u8, bytes: u64) -> (u64, Option<Crossing>) {
+        self.check_place(port, lane);
         let account = self.account(port, lane);
         let (taken, crossing) = self.ingress.recharge(account, bytes);
         (taken, crossing.and_then(|crossing| self.crosses(account as u32, crossing)))

@@ -49,6 +49,7 @@ impl Core<'_> {
     /// Has every wire that is tapped looked at.
     pub fn begin_taps(&mut self, taps: Taps) {
         self.taps = taps;
+        self.plain = false;
         for port in 0..self.egress.ports.len() as u32 {
             let wire = self.egress.ports[port as usize].wire;
             if wire != Wire::Inner && self.taps.see(port, self.egress.ports[port as usize].peer) {

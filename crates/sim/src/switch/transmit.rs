@@ -14,19 +14,19 @@ use xoff_schemes::flow_control::{FlowControl, Mode, Scheme};
 
 /// Something was given to `port`: it starts if it can.
 #[inline(always)]
-pub fn kick(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
-    if core.egress.host_event != HostEvent::None {
+pub fn kick<const PLAIN: bool>(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+    if !PLAIN && core.egress.host_event != HostEvent::None {
         by_flow::report_host_event(core, flow_control);
     }
     let p = &mut core.egress.ports[port as usize];
     if p.pending || p.eligible() == 0 {
-        if core.is_down(port) {
+        if !PLAIN && core.is_down(port) {
             purge(core, flow_control, port);
         }
         return;
     }
     if p.free_at <= core.now {
-        transmit(core, flow_control, port);
+        transmit::<PLAIN>(core, flow_control, port);
     } else {
         p.pending = true;
         let at = p.free_at;
@@ -35,8 +35,8 @@ pub fn kick(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
 }
 
 /// The wire of `port` is free: the next packet goes, if one may.
-#[inline]
-pub fn transmit(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+#[inline(always)]
+pub fn transmit<const PLAIN: bool>(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     let p = &core.egress.ports[port as usize];
     let eligible = p.eligible();
     if eligible == 0 {
@@ -46,7 +46,7 @@ pub fn transmit(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     let lanes = core.lanes;
     let queue = core.egress.discipline.select(eligible, port, &mut core.egress.rounds, |q| {
         let queue = &core.egress.queues[first_queue + q as usize];
-        if core.egress.leaves.used() && queue.head == NONE {
+        if !PLAIN && core.egress.leaves.used() && queue.head == NONE {
             if core.egress.leaves.pulls && q as usize <= lanes {
                 return core.packets[core.egress.queues[core.egress.leaves.serving(port, q as usize)].head]
                     .size;
@@ -63,14 +63,14 @@ pub fn transmit(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
             core.packets[queue.head].size
         }
     }) as usize;
-    let id = if !core.egress.plain {
+    let id = if !PLAIN && !core.egress.plain {
         serve(core, flow_control, port, queue)
     } else if queue > lanes {
-        core.serve_ring(port, queue)
+        core.serve_ring::<PLAIN>(port, queue)
     } else {
         core.egress.unlink(&core.packets, port, queue)
     };
-    if id == NONE {
+    if !PLAIN && id == NONE {
         return nothing_to_send(core, flow_control, port);
     }
     let packet = &mut core.packets[id];
@@ -92,13 +92,15 @@ pub fn transmit(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     if more {
         core.post(done, kind::DECISION, port, 0);
     }
-    if kind_of != Kind::Control && matches!(wire, Wire::Inner | Wire::Link) {
-        core.post(arrival, kind::ARRIVAL, peer, id);
-    } else {
+    if kind_of == Kind::Control || wire >= Wire::Faulty {
         send(core, port, id, arrival);
+    } else if wire == Wire::Away {
+        core.send_away(usize::from(core.peer_parts[port as usize]), arrival, kind::ARRIVAL, peer, id);
+    } else {
+        core.post(arrival, kind::ARRIVAL, peer, id);
     }
     if account != NONE {
-        release(core, flow_control, account, port, size);
+        release::<PLAIN>(core, flow_control, account, port, size);
     }
 }
 
@@ -107,7 +109,7 @@ pub fn transmit(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
 #[cold]
 fn nothing_to_send(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     core.egress.ports[port as usize].pending = false;
-    transmit(core, flow_control, port);
+    transmit::<false>(core, flow_control, port);
 }
 
 /// Takes the next packet of a queue of `port` if a function must be called about it.
@@ -127,7 +129,7 @@ fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usiz
             false => by_flow::serve(core, flow_control, port, queue),
         }
     } else if queue > core.lanes {
-        core.serve_ring(port, queue)
+        core.serve_ring::<false>(port, queue)
     } else {
         core.dequeue(port, queue)
     };

@@ -1,0 +1,132 @@
+//! What a run looks up without a check, checked once: see [`xoff_kernel::table::Table`].
+//!
+//! Positions in the plan's hops, ports, accounts, memories, flows and lanes come from the plan, and are checked
+//! when a run begins. A device makes all other numbers itself (packets, queues, events), or gets them from a
+//! scheme, and checks those at the seam.
+
+use crate::core::Core;
+use xoff_kernel::table::Table;
+use xoff_plan::balancing::LoadBalancing;
+use xoff_plan::plan::{ENDS, LINK_DOWN, Plan};
+
+/// A table of this crate's.
+pub fn table<C>(items: C) -> Table<C> {
+    // SAFETY: no table leaves this crate to be indexed, and each index within it has been checked as above.
+    unsafe { Table::new(items) }
+}
+
+/// Looks at every number of a plan by which a run indexes its tables.
+///
+/// # Panics
+/// If one is out of range: a fault of the planner.
+pub fn check(plan: &Plan) {
+    let topology = &plan.topology;
+    let (ports, nodes, lanes) = (topology.ports.len(), topology.nodes.len(), plan.lanes.len());
+    let within = |what: &str, all: usize, mut numbers: &mut dyn Iterator<Item = u32>| {
+        let wrong = (&mut numbers).find(|&n| n as usize >= all);
+        assert!(wrong.is_none(), "{what} {wrong:?} of a plan, which has {all}");
+    };
+    within("port", ports, &mut topology.ports.iter().map(|p| p.peer));
+    within("node", nodes, &mut topology.ports.iter().map(|p| p.node));
+    within("port", ports, &mut plan.receivers.iter().map(|r| r.rx));
+    within("port", ports, &mut plan.hops.iter().copied().filter(|&hop| hop < ENDS));
+    // So a position after one that is a port exists.
+    assert!(plan.hops.last().is_none_or(|&hop| hop >= ENDS), "the last route of a plan has no end");
+    let mut positions: Vec<Box<dyn Iterator<Item = u32>>> = vec![
+        Box::new(plan.flows.iter().flat_map(|f| [f.path, f.ack_path])),
+        Box::new(plan.detours.iter().map(|&(_, other)| other)),
+        Box::new(plan.faults.tables.iter().flat_map(|t| &t.positions).map(|&(_, new)| new)),
+        Box::new(plan.faults.tables.iter().flat_map(|t| &t.flows).flat_map(|r| [r.path, r.ack_path])),
+        Box::new(plan.ate.iter().flat_map(|ate| &ate.routes).flatten().copied()),
+    ];
+    match &plan.load_balancing {
+        LoadBalancing::Ecmp => {}
+        LoadBalancing::Packets(choices) => positions.push(Box::new(choices.positions().iter().copied())),
+        LoadBalancing::Plb(plb) => positions.push(Box::new(plb.routes.iter().copied())),
+    }
+    if plan.faults != Default::default() {
+        // The fates are three: of links that are down, and of frames that are lost or corrupted.
+        positions.push(Box::new([plan.faults.fates + 2].into_iter()));
+        assert_eq!(plan.hops[plan.faults.fates as usize], LINK_DOWN, "where the fates of a plan begin");
+    }
+    for mut some in positions {
+        within("position", plan.hops.len(), &mut some);
+    }
+    let flows = plan.flows.len();
+    within("flow", flows, &mut plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| r.flow));
+    within("flow", flows, &mut plan.gates.iter().flat_map(|g| &g.flows).copied());
+    within("lane", lanes, &mut plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane].map(u32::from)));
+    assert_eq!(plan.accounts.len(), ports * lanes, "accounts of a plan");
+    assert!(plan.buffers.len() >= nodes, "each node of a plan has a buffer");
+    within("buffer", plan.buffers.len(), &mut plan.accounts.iter().filter_map(|a| a.pool));
+}
+
+impl Core<'_> {
+    /// Checks a port and a lane that a scheme names.
+    ///
+    /// # Panics
+    /// If it has not got them from the device: a fault of the scheme.
+    #[inline(always)]
+    pub fn check_place(&self, port: u32, lane: u8) {
+        let exists = (port as usize) < self.egress.ports.len() && usize::from(lane) < self.lanes;
+        assert!(exists, "a scheme names lane {lane} of port {port}, which does not exist");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::partition::Partition;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use xoff_schemes::flow_control::Device;
+
+    fn plan() -> Plan {
+        let text = "[topology]\nkind=\"ring\"\nswitches=3\nhosts_per_switch=1\nlink={rate=\"100Gbps\",delay=\"1us\"}\n\
+            [flow_control]\nscheme=\"pfc\"\n\
+            [[traffic]]\nkind=\"flow\"\nsrc=\"H0\"\ndst=\"H1\"\nsize=\"1MB\"\n\
+            [[failure]]\nlink=\"S0.0-S0.1\"\nat=\"10us\"\n";
+        let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+        xoff_plan::load("test.toml", text.as_bytes(), &[], &read).expect("a scenario").plan
+    }
+
+    /// Each number of a plan that is made too large is found before a run begins.
+    #[test]
+    fn numbers_out_of_range_are_found() {
+        check(&plan());
+        let changes: [fn(&mut Plan); 12] = [
+            |p| p.topology.ports[1].peer = 1_000,
+            |p| p.topology.ports[1].node = 1_000,
+            |p| p.hops[0] = 1_000,
+            |p| p.hops.push(0),
+            |p| p.flows[0].path = 1_000,
+            |p| p.flows[0].ack_path = 1_000,
+            |p| p.flows[0].lane = 9,
+            |p| p.faults.fates += 1,
+            |p| p.faults.tables[0].flows[0].path = 1_000,
+            |p| p.faults.tables[0].positions.push((0, 1_000)),
+            |p| drop(p.accounts.pop()),
+            |p| p.accounts[0].pool = Some(1_000),
+        ];
+        for (i, change) in changes.into_iter().enumerate() {
+            let mut plan = plan();
+            change(&mut plan);
+            assert!(catch_unwind(AssertUnwindSafe(|| check(&plan))).is_err(), "change {i}");
+        }
+    }
+
+    /// A scheme that names a port or a lane that does not exist is stopped, in every build.
+    #[test]
+    fn a_scheme_is_stopped_at_the_seam() {
+        let plan = plan();
+        let partition = Partition::new(&plan, 1);
+        let mut core = Core::new(&plan, &partition, 0, 0);
+        let (ports, lanes) = (plan.topology.ports.len() as u32, plan.lanes.len() as u8);
+        core.pause(ports - 1, lanes - 1);
+        core.resume(ports - 1, lanes - 1);
+        for (port, lane) in [(ports, 0), (0, lanes)] {
+            assert!(catch_unwind(AssertUnwindSafe(|| core.pause(port, lane))).is_err());
+            assert!(catch_unwind(AssertUnwindSafe(|| core.resume(port, lane))).is_err());
+            assert!(catch_unwind(AssertUnwindSafe(|| core.stored(port, lane))).is_err());
+        }
+    }
+}
