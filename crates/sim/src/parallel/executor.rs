@@ -12,7 +12,9 @@
 //! ```
 //!
 //! Events have a total order by their content, no two devices share state, and each part processes its events
-//! in that order: so the bytes of a result do not depend on the number of threads. Work on more than one
+//! in that order: so the bytes of a result do not depend on the number of threads, nor on who advances which
+//! part. While one thread alone is faster ([`crate::parallel::turns`]), the first one advances all parts of a
+//! window, one after another, and the others sleep. Work on more than one
 //! device (samples, oracles, the end of the run) happens between windows, at times that the plan and the
 //! events determine: a window never passes them.
 
@@ -23,13 +25,17 @@ use crate::oracle::{critical, deadlock, livelock};
 use crate::outcome::tap::{self, Handover, Tap};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Progress, Stop};
 use crate::packet::Kind;
+use crate::parallel::cpus::Cpus;
 use crate::parallel::outbox::Outbox;
 use crate::parallel::partition::Partition;
+use crate::parallel::turns::Turns;
 use crate::samples::{self, Series};
 use crate::tap::Taps;
 use crate::world::World;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
@@ -65,6 +71,19 @@ struct Report {
     counters: Counters,
     /// The caller wants no more.
     interrupted: bool,
+    /// The threads are to work together, or not any more.
+    turns: bool,
+    /// How long its thread has waited for others.
+    waited: Duration,
+}
+
+/// What comes after a window.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    Continue,
+    /// Other threads work.
+    Turn,
+    Stop,
 }
 
 /// Why the windows have come to an end.
@@ -75,6 +94,8 @@ enum Reached {
     /// The end of a run whose flows are all done.
     Done(Time),
     Interrupted,
+    /// Other threads work from now on.
+    Turn,
 }
 
 /// The data that the threads share.
@@ -85,8 +106,10 @@ struct Shared<'a> {
     /// Reports by parity of the window and part.
     reports: [Vec<Mutex<Report>>; 2],
     barrier: Barrier,
-    /// Where the windows end next; `None` ends the threads.
-    halt: Mutex<Option<Time>>,
+    /// Where the windows end next, and how many windows there were; `None` ends the threads.
+    halt: Mutex<Option<(Time, usize)>>,
+    /// A share of the processors for each thread, if there are enough.
+    cpus: Option<Cpus>,
 }
 
 /// Threads wait here for each other: awake for a while, since a window is short,
@@ -176,30 +199,35 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared<'_> {
-    /// Advances part `me` until `halt`, in step with the other parts. `parity` counts windows; `watch` is the
-    /// first part's, and returns whether to continue.
+    /// Advances the parts `mine` until `halt`, in step with the other parts. `parity` counts windows; `watch` is
+    /// the first part's.
     fn windows(
         &self,
-        me: usize,
+        mine: Range<usize>,
         halt: Time,
         parity: &mut usize,
-        watch: &mut dyn FnMut(u64, &[Report]) -> bool,
+        watch: &mut dyn FnMut(u64, &[Report]) -> After,
     ) -> Reached {
-        let mut engine = lock(&self.engines[me]);
-        let plan = engine.core.plan;
-        let lookahead = engine.core.partition.lookahead;
+        let mut engines: Vec<_> = mine.clone().map(|part| lock(&self.engines[part])).collect();
+        let plan = engines[0].core.plan;
+        let lookahead = engines[0].core.partition.lookahead;
         let mut reports = vec![Report::default(); self.engines.len()];
-        let mut goes_on = true;
+        let mut waited = Duration::ZERO;
         loop {
             let now = *parity % 2;
-            for events in &self.mail[now][me] {
-                engine.core.receive(&mut lock(events));
+            for (me, engine) in mine.clone().zip(&mut engines) {
+                for events in &self.mail[now][me] {
+                    engine.core.receive(&mut lock(events));
+                }
             }
             for (known, report) in reports.iter_mut().zip(&self.reports[now]) {
                 *known = *lock(report);
             }
             if reports.iter().any(|r| r.interrupted) {
                 return Reached::Interrupted;
+            }
+            if reports[0].turns {
+                return Reached::Turn;
             }
             let next = reports.iter().map(|r| r.next).min().expect("at least one part");
             let done: usize = reports.iter().map(|r| r.flows_done).sum();
@@ -217,28 +245,34 @@ impl Shared<'_> {
             let changes = &plan.faults.reroutes;
             let change = changes.get(changes.partition_point(|c| c.at <= next)).map_or(Time::MAX, |c| c.at);
             let until = ((next / TICK + 1) * TICK).min(next.saturating_add(lookahead)).min(change).min(halt);
-            let events = engine.advance(until);
             *parity += 1;
             let after = *parity % 2;
-            let mut next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
-            for (part, post) in engine.core.outbox.iter_mut().enumerate() {
-                if !post.events.is_empty() {
-                    next = post.events.iter().map(|l| l.time).fold(next, Time::min);
-                    // The other box is empty: its events were taken two windows ago.
-                    std::mem::swap(post, &mut lock(&self.mail[after][part][me]));
+            for (me, engine) in mine.clone().zip(&mut engines) {
+                let events = engine.advance(until);
+                let mut next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
+                for (part, post) in engine.core.outbox.iter_mut().enumerate() {
+                    if !post.events.is_empty() {
+                        next = post.events.iter().map(|l| l.time).fold(next, Time::min);
+                        // The other box is empty: its events were taken two windows ago.
+                        std::mem::swap(post, &mut lock(&self.mail[after][part][me]));
+                    }
                 }
+                let then = if me == 0 { watch(events, &reports) } else { After::Continue };
+                *lock(&self.reports[after][me]) = Report {
+                    next,
+                    flows_done: engine.core.observed.flows_done,
+                    last_done: engine.core.observed.last_done,
+                    counters: engine.core.observed.counters,
+                    interrupted: then == After::Stop,
+                    turns: then == After::Turn,
+                    waited: reports[me].waited + waited,
+                };
             }
-            if me == 0 {
-                goes_on = goes_on && watch(events, &reports);
+            if engines.len() < self.engines.len() {
+                let came = Instant::now();
+                self.barrier.wait();
+                waited = came.elapsed();
             }
-            *lock(&self.reports[after][me]) = Report {
-                next,
-                flows_done: engine.core.observed.flows_done,
-                last_done: engine.core.observed.last_done,
-                counters: engine.core.observed.counters,
-                interrupted: !goes_on,
-            };
-            self.barrier.wait();
         }
     }
 }
@@ -248,8 +282,19 @@ impl Shared<'_> {
 pub fn run(
     plan: &Plan,
     threads: usize,
+    tap: Option<Tap<'_>>,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Outcome {
+    run_in_turns(plan, threads, tap, watch, |parts| Turns::new(Instant::now(), parts))
+}
+
+/// The same; `turns` decides when the threads work together, from their number.
+fn run_in_turns(
+    plan: &Plan,
+    threads: usize,
     mut tap: Option<Tap<'_>>,
     watch: &mut dyn FnMut(&Progress) -> bool,
+    turns: fn(usize) -> Turns,
 ) -> Outcome {
     let partition = Partition::new(plan, threads);
     let parts = partition.parts;
@@ -269,9 +314,10 @@ pub fn run(
         reports,
         barrier: Barrier { threads: parts, ..Barrier::default() },
         halt: Mutex::new(None),
+        cpus: if parts > 1 { Cpus::new(parts) } else { None },
     };
     if parts == 1 {
-        return Run::new(plan, &partition, &shared, tap).direct(watch);
+        return Run::new(plan, &partition, &shared, tap).direct(watch, turns(parts));
     }
     let all_began = Mutex::new(false);
     let outcome = std::thread::scope(|scope| {
@@ -283,11 +329,11 @@ pub fn run(
                     return;
                 }
                 let _alarm = Alarm(&shared.barrier);
-                let mut parity = 0;
+                let _kept = shared.cpus.as_ref().map(|cpus| cpus.keep_to(me));
                 loop {
                     shared.barrier.wait();
-                    let Some(halt) = *lock(&shared.halt) else { break };
-                    shared.windows(me, halt, &mut parity, &mut |_, _| true);
+                    let Some((halt, mut parity)) = *lock(&shared.halt) else { break };
+                    shared.windows(me..me + 1, halt, &mut parity, &mut |_, _| After::Continue);
                     // Everyone has read this halt before there is another one.
                     shared.barrier.wait();
                 }
@@ -297,10 +343,10 @@ pub fn run(
         *began = true;
         drop(began);
         let _alarm = Alarm(&shared.barrier);
-        Some(Run::new(plan, &partition, &shared, tap.take()).direct(watch))
+        Some(Run::new(plan, &partition, &shared, tap.take()).direct(watch, turns(parts)))
     });
     // The system refuses threads; one gives the same results.
-    outcome.unwrap_or_else(|| run(plan, 1, tap, watch))
+    outcome.unwrap_or_else(|| run_in_turns(plan, 1, tap, watch, turns))
 }
 
 /// The work of the first thread besides its part: everything that concerns all parts.
@@ -342,28 +388,47 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
     }
 
     /// From one halt to the next, to the end.
-    fn direct(mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
+    fn direct(mut self, watch: &mut dyn FnMut(&Progress) -> bool, mut turns: Turns) -> Outcome {
         let end = self.plan.end.unwrap_or(Time::MAX);
         let mut parity = 0;
         let mut quiet = 0;
+        let parts = self.partition.parts;
+        let mut kept = None;
         let (stop, at) = loop {
             let halt = self.next_sample.min(self.next_look).min(self.next_tap).min(end);
-            *lock(&self.shared.halt) = Some(halt);
-            self.shared.barrier.wait();
+            let together = turns.together;
+            if !together {
+                kept = None;
+            } else {
+                kept = kept.or_else(|| self.shared.cpus.as_ref().map(|cpus| cpus.keep_to(0)));
+                *lock(&self.shared.halt) = Some((halt, parity));
+                self.shared.barrier.wait();
+            }
             let deadlocked = self.deadlock.is_some();
-            let reached = self.shared.windows(0, halt, &mut parity, &mut |events, reports| {
-                quiet += 1 + events;
-                if quiet < WATCH {
-                    return true;
-                }
-                quiet = 0;
+            let mine = if together { 0..1 } else { 0..parts };
+            let reached = self.shared.windows(mine, halt, &mut parity, &mut |events, reports| {
                 let mut counters = Counters::default();
                 reports.iter().for_each(|r| counters.add(&r.counters));
-                let now = reports.iter().map(|r| r.next).min().unwrap_or(0);
-                let flows_done = reports.iter().map(|r| r.flows_done).sum();
-                watch(&Progress { now, counters, flows_done, deadlocked })
+                quiet += 1 + events;
+                if quiet >= WATCH {
+                    quiet = 0;
+                    let now = reports.iter().map(|r| r.next).min().unwrap_or(0);
+                    let flows_done = reports.iter().map(|r| r.flows_done).sum();
+                    if !watch(&Progress { now, counters, flows_done, deadlocked }) {
+                        return After::Stop;
+                    }
+                }
+                let waited = reports.iter().map(|r| r.waited).sum();
+                match parts > 1 && turns.change(Instant::now(), counters.events, waited) {
+                    true => After::Turn,
+                    false => After::Continue,
+                }
             });
-            self.shared.barrier.wait();
+            if together {
+                self.shared.barrier.wait();
+            }
+            // Until all threads have seen it, a turn stays in the report.
+            lock(&self.shared.reports[parity % 2][0]).turns = false;
             // Samples of an idle network are work, too.
             quiet += HALT;
             if quiet >= WATCH {
@@ -375,6 +440,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             match reached {
                 Reached::Done(at) => break (Stop::AllDone, at),
                 Reached::Interrupted => break (Stop::Interrupted, self.latest()),
+                Reached::Turn => {}
                 Reached::Halt(_) if halt == end && end < Time::MAX => {
                     let done = self.all(|world| world.flows_done()) == self.plan.flows.len();
                     break (if done { Stop::AllDone } else { Stop::EndTime }, end);
@@ -395,6 +461,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         };
         *lock(&self.shared.halt) = None;
         self.shared.barrier.wait();
+        drop(kept);
         // Events at the end itself have not happened, unless that is the time of the last event.
         self.flush(if matches!(stop, Stop::AllDone | Stop::EndTime) { at } else { at + 1 });
         self.finish(stop, at)
@@ -565,6 +632,36 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             roots,
             records,
             counters,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads that work together for three windows, then one alone for three, and so on, leave the outcome of
+    /// one thread: with control frames, losses, a failure, samples and oracles.
+    #[test]
+    fn turns_change_no_outcome() {
+        for scheme in ["pfc", "pyrrha", "cbfc"] {
+            let text = format!(
+                "[topology]\nkind=\"leaf-spine\"\nleaves=4\nspines=2\nhosts_per_leaf=3\n\
+                host_link={{rate=\"100Gbps\",delay=\"1us\"}}\nfabric_link={{rate=\"100Gbps\",delay=\"600ns\"}}\n\
+                [flow_control]\nscheme=\"{scheme}\"\n[measure]\ninterval=\"7us\"\nblocking=true\n\
+                [[traffic]]\nkind=\"incast\"\nfan_in=9\nsize=\"60kB\"\n\
+                [[traffic]]\nkind=\"permutation\"\nsize=\"100kB\"\n\
+                [[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n[[failure]]\nlink=\"S0.1-S1.1\"\nat=\"20us\"\nuntil=\"40us\"\n"
+            );
+            let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+            let plan = xoff_plan::load("test.toml", text.as_bytes(), &[], &read).expect("a scenario").plan;
+            let alone = run(&plan, 1, None, &mut |_| true);
+            assert!(alone.counters.packet_hops > 3_000, "{scheme}");
+            let turns: [fn(usize) -> Turns; 2] = [|n| Turns::every(n, 3), |n| Turns::every(n, 1)];
+            for (threads, turns) in [(2, turns[0]), (3, turns[1]), (5, turns[0])] {
+                let outcome = run_in_turns(&plan, threads, None, &mut |_| true, turns);
+                assert!(outcome == alone, "{scheme} on {threads} threads");
+            }
         }
     }
 }

@@ -1,0 +1,108 @@
+//! The processors that the threads of a run use: each thread has its own share of those that the process may
+//! use, so that no two of them ever wait for the same one while another is free.
+//!
+//! A share is more than one processor where there are more than threads: the system may still move a thread
+//! away from other work. Where the system has no such shares the threads go where it puts them.
+
+#[cfg(target_os = "linux")]
+pub use linux::Cpus;
+#[cfg(not(target_os = "linux"))]
+pub use other::Cpus;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+
+    /// The processors of a run, and the share of each thread.
+    pub struct Cpus {
+        all: CpuSet,
+        shares: Vec<CpuSet>,
+    }
+
+    impl Cpus {
+        /// Deals the processors that this thread may use out to `threads` threads; `None` if there are fewer
+        /// than threads, or the system does not say.
+        pub fn new(threads: usize) -> Option<Self> {
+            let all = sched_getaffinity(Pid::from_raw(0)).ok()?;
+            let mut cpus: Vec<usize> =
+                (0..CpuSet::count()).filter(|&cpu| all.is_set(cpu).unwrap_or(false)).collect();
+            // Processors of one core come together, so that threads get cores of their own.
+            cpus.sort_by_key(|&cpu| (core_of(cpu), cpu));
+            let bounds: Vec<usize> = (0..=threads).map(|i| i * cpus.len() / threads).collect();
+            let share = |bounds: &[usize]| {
+                let mut share = CpuSet::new();
+                cpus[bounds[0]..bounds[1]].iter().try_for_each(|&cpu| share.set(cpu)).ok()?;
+                Some(share)
+            };
+            let shares = bounds.windows(2).map(share).collect::<Option<_>>()?;
+            (cpus.len() >= threads).then_some(Self { all, shares })
+        }
+
+        /// The calling thread runs on share `thread` only, until the result is dropped.
+        pub fn keep_to(&self, thread: usize) -> Kept<'_> {
+            // If the system refuses, the thread goes where it is put: that changes only the speed.
+            let _ = sched_setaffinity(Pid::from_raw(0), &self.shares[thread]);
+            Kept(self)
+        }
+    }
+
+    /// A thread that runs on its share.
+    pub struct Kept<'c>(&'c Cpus);
+
+    impl Drop for Kept<'_> {
+        fn drop(&mut self) {
+            let _ = sched_setaffinity(Pid::from_raw(0), &self.0.all);
+        }
+    }
+
+    /// The first processor of the core of `cpu`; its own number where the system does not say.
+    fn core_of(cpu: usize) -> usize {
+        let list = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        let first = std::fs::read_to_string(list).ok().and_then(|siblings| {
+            siblings.split([',', '-', '\n']).next().and_then(|first| first.parse().ok())
+        });
+        first.unwrap_or(cpu)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// Shares are of equal size, apart, and together all; a thread that keeps to one runs there.
+        #[test]
+        fn each_thread_has_processors_of_its_own() {
+            let all = std::thread::available_parallelism().map_or(1, |n| n.get());
+            assert!(Cpus::new(CpuSet::count() + 1).is_none());
+            for threads in 1..=all {
+                let Some(cpus) = Cpus::new(threads) else { continue };
+                let members = |set: &CpuSet| {
+                    (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap()).collect::<Vec<_>>()
+                };
+                let mut seen: Vec<usize> = cpus.shares.iter().flat_map(members).collect();
+                seen.sort_unstable();
+                assert_eq!(seen, members(&cpus.all));
+                for (thread, share) in cpus.shares.iter().enumerate() {
+                    let kept = cpus.keep_to(thread);
+                    assert_eq!(sched_getaffinity(Pid::from_raw(0)).unwrap(), *share);
+                    drop(kept);
+                    assert_eq!(sched_getaffinity(Pid::from_raw(0)).unwrap(), cpus.all);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    /// No shares.
+    pub struct Cpus;
+
+    impl Cpus {
+        pub fn new(_: usize) -> Option<Self> {
+            None
+        }
+
+        pub fn keep_to(&self, _: usize) {}
+    }
+}
