@@ -58,7 +58,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
     let grid = vary::grid(&overrides, &args.vary, args.seeds.as_ref())?;
     // Each run keeps so many cores busy.
-    let threads = usize::from(args.threads);
+    let threads = args.threads.map_or(1, usize::from);
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let interrupted = interrupt::flag()?;
     let source = Source::read(&args.scenario.path, args.scenario.strict)?;

@@ -1,9 +1,11 @@
 //! `xoff run`: simulates, writes the run directory, prints the results.
 
 use std::cell::Cell;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use std::thread;
 
 use miette::{IntoDiagnostic, Report, miette};
 use xoff_net::topology::PortId;
@@ -50,12 +52,13 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         writer.begin_capture(plan, &what).map_err(report)?;
     }
 
-    let threads = xoff_sim::worthwhile_threads(plan, args.threads.into());
-    if threads < args.threads.into() && !args.quiet {
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let wanted = args.threads.map_or(cores.min(2), usize::from);
+    let threads = xoff_sim::worthwhile_threads(plan, wanted);
+    if threads < wanted && args.threads.is_some() && !args.quiet {
         output::complain(&format!(
-            "using {threads} of {} threads: the delay of the shortest link between threads is too short for more \
+            "using {threads} of {wanted} threads: the delay of the shortest link between threads is too short for more \
              to help",
-            args.threads
         ));
     }
     let interrupted = interrupt::flag()?;
