@@ -1,6 +1,7 @@
 //! The state of every device, flat and by index, and its operations that do not call the flow control.
 
 use crate::faults::Faults;
+use crate::features::Used;
 use crate::frames::Frames;
 use crate::host::ends::Hosts;
 use crate::indices::{self, table};
@@ -14,6 +15,7 @@ use crate::parallel::partition::Partition;
 use crate::switch::balancing::Chooser;
 use crate::switch::egress::Egress;
 use crate::switch::ingress::Ingress;
+use crate::switch::port::Queue;
 use crate::switch::repairs::Repairs;
 use crate::switch::telemetry::Telemetry;
 use crate::tap::Taps;
@@ -25,7 +27,7 @@ use xoff_net::topology::NodeKind;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{ControlFrame, Crossing, Effect, LaneRules};
 
-/// Bytes of ports, queues and accounts that stay in a near cache beside packets and events: with fewer, to prefetch
+/// Bytes of ports, queues of lanes and accounts that stay in a near cache beside packets and events: with fewer, to prefetch
 /// costs more than it saves.
 const NEAR: usize = 320 << 10;
 /// Prefetch distance of the data that an event names, in events …
@@ -50,11 +52,8 @@ pub struct Core<'a> {
     pub frames: Frames,
     pub hops: Table<&'a [u32]>,
     pub lanes: usize,
-    /// Whether the plan has none of: queues by flow, telemetry, ECN marks at dequeue, the blocking oracle,
-    /// faults, taps, lanes that change, buffers within a buffer, loops, calls of the flow control for every
-    /// packet, transports that keep early packets, and sources that choose routes. It is set when a run begins,
-    /// and functions with the parameter `PLAIN` leave out all code for these.
-    pub plain: bool,
+    /// What packet-hops look at; fixed when the run begins.
+    pub features: Used,
     /// Whether the tables of ports are too large for a near cache, so that the data of coming events is
     /// prefetched.
     pub far: bool,
@@ -106,16 +105,10 @@ impl<'a> Core<'a> {
         let egress = Egress::new(plan, partition, part, &faults, told);
         let hosts = Hosts::new(plan);
         let ingress = Ingress::new(plan);
-        let near =
-            size_of_val(&**egress.ports) + size_of_val(&**egress.queues) + size_of_val(&**ingress.accounts);
-        let traits = plan.flow_control.traits();
-        let plain = egress.plain
-            && !hosts.special()
-            && plan.faults == Default::default()
-            && plan.flow_control.lane_rules().is_none()
-            && plan.buffers.len() == plan.topology.nodes.len()
-            && !(traits.ends_deadlocks || traits.counts_arrivals)
-            && !(traits.reports_storage || traits.knows_causes);
+        let near = size_of_val(&**egress.ports)
+            + ports.len() * (1 + 2 * plan.lanes.len()) * size_of::<Queue>()
+            + size_of_val(&**ingress.accounts);
+        let features = Used::new(plan, &egress, &hosts, told);
         let mut core = Self {
             plan,
             partition,
@@ -133,7 +126,7 @@ impl<'a> Core<'a> {
             frames: Frames::default(),
             hops: table(&plan.hops),
             lanes: plan.lanes.len(),
-            plain,
+            features,
             far: near > NEAR,
             lane_rules: plan.flow_control.lane_rules(),
             observed: Observed::new(plan, egress.ports.len(), plan.lanes.len()),
@@ -144,7 +137,7 @@ impl<'a> Core<'a> {
             chooser: Chooser::new(plan),
             telemetry,
             timers: vec![0; timers],
-            response_time: traits.response_time,
+            response_time: plan.flow_control.traits().response_time,
             faults,
             repairs: Repairs::default(),
             taps: Taps::default(),

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::faults;
+use crate::features::{All, ByFlow, Features, Plain, Used};
 use crate::kind;
 use crate::packet::NONE;
 use crate::parallel::partition::Partition;
@@ -50,15 +51,16 @@ impl<'a> Engine<'a> {
 
     /// Processes all events before `until`. Returns the number of events.
     pub fn advance(&mut self, until: Time) -> u64 {
-        match self.core.plain {
-            true => self.take::<true>(until),
-            false => self.take::<false>(until),
+        match self.core.features {
+            Used::Plain => self.take::<Plain>(until),
+            Used::ByFlow => self.take::<ByFlow>(until),
+            Used::All => self.take::<All>(until),
         }
     }
 
-    /// The same, with everything off that [`Core::plain`] excludes if `PLAIN`.
+    /// The same, in a run with the features `F`.
     #[inline(never)]
-    fn take<const PLAIN: bool>(&mut self, until: Time) -> u64 {
+    fn take<F: Features>(&mut self, until: Time) -> u64 {
         let mut events: u64 = 0;
         while let Some(event) = self.core.wheel.pop_before(until) {
             events += 1;
@@ -73,7 +75,7 @@ impl<'a> Engine<'a> {
                     self.core.egress.ports[element as usize].pending = false;
                     Some(element)
                 }
-                kind::ARRIVAL => arrive::<PLAIN>(&mut self.core, &mut self.flow_control, element, event.data),
+                kind::ARRIVAL => arrive::<F>(&mut self.core, &mut self.flow_control, element, event.data),
                 kind::TIMEOUT => self.core.timeout(element),
                 kind::PACE => Some(self.core.pace(element)),
                 kind => {
@@ -82,7 +84,7 @@ impl<'a> Engine<'a> {
                 }
             };
             if let Some(port) = port {
-                kick::<PLAIN>(&mut self.core, &mut self.flow_control, port);
+                kick::<F>(&mut self.core, &mut self.flow_control, port);
             }
         }
         self.core.observed.counters.events += events;
@@ -167,7 +169,7 @@ impl<'a> Engine<'a> {
                 "no gate opens before its flows' start"
             );
             let port = self.core.begin_flow(flow);
-            kick::<false>(&mut self.core, &mut self.flow_control, port);
+            kick::<All>(&mut self.core, &mut self.flow_control, port);
         }
     }
 
@@ -181,7 +183,7 @@ impl<'a> Engine<'a> {
                     break;
                 }
                 let port = self.core.begin_flow(self.next_flow as u32);
-                kick::<false>(&mut self.core, &mut self.flow_control, port);
+                kick::<All>(&mut self.core, &mut self.flow_control, port);
                 begun += 1;
             }
             self.next_flow += 1;

@@ -82,7 +82,6 @@ mod tests {
 
     fn plan() -> Plan {
         let text = "[topology]\nkind=\"ring\"\nswitches=3\nhosts_per_switch=1\nlink={rate=\"100Gbps\",delay=\"1us\"}\n\
-            [flow_control]\nscheme=\"pfc\"\n\
             [[traffic]]\nkind=\"flow\"\nsrc=\"H0\"\ndst=\"H1\"\nsize=\"1MB\"\n\
             [[failure]]\nlink=\"S0.0-S0.1\"\nat=\"10us\"\n";
         let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());

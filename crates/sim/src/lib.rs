@@ -14,6 +14,7 @@
 mod core;
 mod engine;
 mod faults;
+mod features;
 mod footprint;
 mod frames;
 mod host;

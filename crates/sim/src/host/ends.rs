@@ -59,8 +59,8 @@ impl Hosts {
         }
     }
 
-    /// Whether packets are more than sent, received and acknowledged: see [`crate::core::Core::plain`].
-    pub fn special(&self) -> bool {
+    /// Whether packets are more than sent, received in order and acknowledged: see [`crate::features`].
+    pub fn extras(&self) -> bool {
         let none = self.selective_senders.is_empty() && self.sources.is_empty() && self.labelled.is_empty();
         self.arbiter.is_some() || !none
     }

@@ -18,6 +18,7 @@ pub mod sources;
 pub mod tcp;
 
 use crate::core::Core;
+use crate::features::Features;
 use crate::host::controls::{Departure, on_marked};
 use crate::host::flow::CONTROLLED;
 use crate::kind;
@@ -161,8 +162,8 @@ impl Core<'_> {
 
     /// Makes the next packet of the flow at the head of a ring.
     #[inline(always)]
-    pub fn serve_ring<const PLAIN: bool>(&mut self, port: u32, queue: usize) -> u32 {
-        let at = match !PLAIN && self.egress.leaves.used() {
+    pub fn serve_ring<F: Features>(&mut self, port: u32, queue: usize) -> u32 {
+        let at = match F::BY_FLOW && self.egress.leaves.used() {
             true => self.egress.leaves.serving(port, queue),
             false => self.egress.ports[port as usize].first_queue as usize + queue,
         };
@@ -173,7 +174,7 @@ impl Core<'_> {
         let size = sender.next_size();
         let idle = sender.transport.una == sender.transport.next;
         let (psn, repeat) = sender.transport.send();
-        let selective = if PLAIN { None } else { self.hosts.selective_senders.get_mut(flow as usize) };
+        let selective = if !F::EXTRAS { None } else { self.hosts.selective_senders.get_mut(flow as usize) };
         if repeat {
             sender.retransmitted += 1;
         } else if psn == 0 {
@@ -214,17 +215,17 @@ impl Core<'_> {
                 self.hosts.senders[tail as usize].ring_next = flow;
             } else if next == NONE {
                 ring.tail = NONE;
-                match PLAIN {
-                    true => self.egress.ports[port as usize].ready &= !(1 << queue),
-                    false => self.ring_emptied(port, queue, at),
+                match F::BY_FLOW {
+                    true => self.ring_emptied(port, queue, at),
+                    false => self.egress.ports[port as usize].ready &= !(1 << queue),
                 }
             }
         }
         self.observed.counters.sent += 1;
-        if !PLAIN && !self.hosts.sources.is_empty() {
+        if F::EXTRAS && !self.hosts.sources.is_empty() {
             self.note_sent(port, size);
         }
-        if !PLAIN
+        if F::EXTRAS
             && self.hosts.arbiter.is_some()
             && !repeat
             && psn + 1 == self.hosts.receivers[flow as usize].total
@@ -236,7 +237,7 @@ impl Core<'_> {
 
     /// A data packet reached its receiver, which may send an ACK or NACK. Returns the port to kick.
     #[inline]
-    pub fn receive_data<const PLAIN: bool>(&mut self, id: u32) -> Option<u32> {
+    pub fn receive_data<F: Features>(&mut self, id: u32) -> Option<u32> {
         let packet = &mut self.packets[id];
         let flow = packet.flow;
         let receiver = &mut self.hosts.receivers[flow as usize];
@@ -246,14 +247,16 @@ impl Core<'_> {
         observed.counters.delivered += 1;
         let notifies = packet.marked && {
             observed.flows[flow as usize].marked += 1;
-            if !PLAIN && let Some(echo) = self.hosts.echoes.get_mut(flow as usize) {
+            if F::EXTRAS
+                && let Some(echo) = self.hosts.echoes.get_mut(flow as usize)
+            {
                 *echo += 1;
             }
             on_marked(self.plan, &mut self.hosts.notifications, flow, self.now)
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
         let mut duplicate = psn < expected;
-        let selective = if PLAIN { None } else { self.hosts.selective_receivers.get_mut(flow as usize) };
+        let selective = if !F::EXTRAS { None } else { self.hosts.selective_receivers.get_mut(flow as usize) };
         let reply = match selective {
             None => receiver.transport.on_data(psn, receiver.total, self.plan.transport.ack_every),
             Some(own) => {
@@ -284,8 +287,10 @@ impl Core<'_> {
             }
             Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
             // No packet is lost, and early packets are kept: there is no reason to retransmit.
-            Reply::Nack(n) if !PLAIN && self.hosts.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
-            Reply::Nack(n) if PLAIN || self.hosts.selective_receivers.is_empty() => (Kind::Nack, n, [0; 3]),
+            Reply::Nack(n) if F::EXTRAS && self.hosts.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
+            Reply::Nack(n) if !F::EXTRAS || self.hosts.selective_receivers.is_empty() => {
+                (Kind::Nack, n, [0; 3])
+            }
             Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
         };
         // The ACK or NACK takes the data packet's place.
@@ -293,14 +298,14 @@ impl Core<'_> {
         let answer = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
         *packet = answer;
         (packet.marked, packet.ahead) = (marked, ahead);
-        if !PLAIN && !self.hosts.labelled.is_empty() {
+        if F::EXTRAS && !self.hosts.labelled.is_empty() {
             self.echo_marks(id);
         }
         let port = self.hops[path as usize];
-        if PLAIN {
-            self.egress.append(&mut self.packets, port, 1 + usize::from(lane), id);
-        } else if self.egress.leaves.used() {
+        if F::BY_FLOW && self.egress.leaves.used() {
             self.egress.host_event = HostEvent::Answer(id);
+        } else if !F::EXTRAS {
+            self.egress.append(&mut self.packets, port, 1 + usize::from(lane), id);
         } else {
             self.enqueue_own(port, lane, id);
         }
@@ -312,7 +317,7 @@ impl Core<'_> {
 
     /// An ACK, NACK or CNP reached its sender. Returns the port to kick.
     #[inline]
-    pub fn receive_answer<const PLAIN: bool>(&mut self, id: u32) -> Option<u32> {
+    pub fn receive_answer<F: Features>(&mut self, id: u32) -> Option<u32> {
         let packet = self.packets[id];
         self.packets.remove(id);
         let flow = packet.flow;
@@ -333,7 +338,9 @@ impl Core<'_> {
         if self.hosts.wants_acks {
             self.hosts.windows.widen(flow, sender);
         }
-        let progress = if !PLAIN && let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
+        let progress = if F::EXTRAS
+            && let Some(own) = self.hosts.selective_senders.get_mut(flow as usize)
+        {
             own.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
         } else if packet.kind == Kind::Nack {
             sender.transport.on_nack(packet.number)
@@ -356,7 +363,7 @@ impl Core<'_> {
                 return if sender.in_ring { self.leave_ring(flow) } else { None };
             }
         }
-        if !PLAIN && !self.hosts.labelled.is_empty() {
+        if F::EXTRAS && !self.hosts.labelled.is_empty() {
             self.weigh_answer(&packet);
         }
         let sender = &mut self.hosts.senders[flow as usize];
@@ -365,7 +372,7 @@ impl Core<'_> {
             return if sender.transport.can_send() { None } else { self.leave_ring(flow) };
         }
         let port = sender.port;
-        if !PLAIN && self.blocking.is_some() && !sender.held && sender.transport.can_send() {
+        if F::EXTRAS && self.blocking.is_some() && !sender.held && sender.transport.can_send() {
             self.source_wait_ends(flow, Some(id));
         }
         self.join_ring(flow);

@@ -639,29 +639,38 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xoff_schemes::flow_control::registry::FlowControlKeys;
 
     /// Threads that work together for three windows, then one alone for three, and so on, leave the outcome of
-    /// one thread: with control frames, losses, a failure, samples and oracles.
+    /// one thread: under every scheme that runs on a leaf-spine, with control frames, losses, a failure, samples
+    /// and oracles; and in runs without extras.
     #[test]
     fn turns_change_no_outcome() {
-        for scheme in ["pfc", "pyrrha", "cbfc"] {
-            let text = format!(
-                "[topology]\nkind=\"leaf-spine\"\nleaves=4\nspines=2\nhosts_per_leaf=3\n\
-                host_link={{rate=\"100Gbps\",delay=\"1us\"}}\nfabric_link={{rate=\"100Gbps\",delay=\"600ns\"}}\n\
-                [flow_control]\nscheme=\"{scheme}\"\n[measure]\ninterval=\"7us\"\nblocking=true\n\
-                [[traffic]]\nkind=\"incast\"\nfan_in=9\nsize=\"60kB\"\n\
-                [[traffic]]\nkind=\"permutation\"\nsize=\"100kB\"\n\
-                [[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n[[failure]]\nlink=\"S0.1-S1.1\"\nat=\"20us\"\nuntil=\"40us\"\n"
-            );
-            let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
-            let plan = xoff_plan::load("test.toml", text.as_bytes(), &[], &read).expect("a scenario").plan;
-            let alone = run(&plan, 1, None, &mut |_| true);
-            assert!(alone.counters.packet_hops > 3_000, "{scheme}");
-            let turns: [fn(usize) -> Turns; 2] = [|n| Turns::every(n, 3), |n| Turns::every(n, 1)];
-            for (threads, turns) in [(2, turns[0]), (3, turns[1]), (5, turns[0])] {
-                let outcome = run_in_turns(&plan, threads, None, &mut |_| true, turns);
-                assert!(outcome == alone, "{scheme} on {threads} threads");
+        let extras = "[measure]\ninterval=\"7us\"\nblocking=true\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n\
+            [[failure]]\nlink=\"S0.1-S1.1\"\nat=\"20us\"\nuntil=\"40us\"\n";
+        let mut runs = 0;
+        for scheme in FlowControlKeys::names() {
+            for (i, more) in [extras, ""].into_iter().enumerate() {
+                let text = format!(
+                    "[topology]\nkind=\"leaf-spine\"\nleaves=4\nspines=2\nhosts_per_leaf=3\n\
+                    host_link={{rate=\"100Gbps\",delay=\"1us\"}}\nfabric_link={{rate=\"100Gbps\",delay=\"600ns\"}}\n\
+                    [flow_control]\nscheme=\"{scheme}\"\n[run]\nduration=\"60us\"\n\
+                    [[traffic]]\nkind=\"incast\"\nfan_in=9\nsize=\"60kB\"\n\
+                    [[traffic]]\nkind=\"permutation\"\nsize=\"100kB\"\n{more}"
+                );
+                let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+                let Ok(loaded) = xoff_plan::load("test.toml", text.as_bytes(), &[], &read) else { continue };
+                let plan = loaded.plan;
+                let alone = run(&plan, 1, None, &mut |_| true);
+                assert!(alone.counters.packet_hops > 1_000, "{scheme}");
+                let turns: [fn(usize) -> Turns; 2] = [|n| Turns::every(n, 3), |n| Turns::every(n, 1)];
+                for threads in [2, 5] {
+                    let outcome = run_in_turns(&plan, threads, None, &mut |_| true, turns[i]);
+                    assert!(outcome == alone, "{scheme} on {threads} threads");
+                    runs += 1;
+                }
             }
         }
+        assert!(runs >= 30, "{runs} runs");
     }
 }

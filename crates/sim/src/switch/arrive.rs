@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::faults;
+use crate::features::Features;
 use crate::outcome::DropReason;
 use crate::packet::{Kind, Packet};
 use crate::switch::by_flow;
@@ -16,7 +17,7 @@ use xoff_schemes::flow_control::{FlowControl, LoopDecision, LoopPacket, Scheme};
 
 /// A packet's last bit arrived at `port`. Returns the port to kick.
 #[inline(always)]
-pub fn arrive<const PLAIN: bool>(
+pub fn arrive<F: Features>(
     core: &mut Core,
     flow_control: &mut FlowControl,
     port: u32,
@@ -25,12 +26,12 @@ pub fn arrive<const PLAIN: bool>(
     let packet = &mut core.packets[id];
     packet.hop += 1;
     let mut next = core.hops[packet.hop as usize];
-    if !PLAIN && !core.ingress.received.is_empty() && !faults::is_lost(next) {
+    if F::EXTRAS && !core.ingress.received.is_empty() && !faults::is_lost(next) {
         core.count_arrival(port, id);
     }
     loop {
         if next < ENDS {
-            return forward::<PLAIN>(core, flow_control, port, id, next);
+            return forward::<F>(core, flow_control, port, id, next);
         }
         if next == DELIVER {
             break;
@@ -41,14 +42,14 @@ pub fn arrive<const PLAIN: bool>(
         }
         next = core.choose(core.egress.ports[port as usize].node, id, next);
     }
-    if !PLAIN && core.ingress.reports_storage {
+    if F::EXTRAS && core.ingress.reports_storage {
         let Packet { lane, size, .. } = core.packets[id];
         flow_control.stored(core, port, lane, size);
     }
     let packet = &core.packets[id];
     match packet.kind {
-        Kind::Data => core.receive_data::<PLAIN>(id),
-        _ => core.receive_answer::<PLAIN>(id),
+        Kind::Data => core.receive_data::<F>(id),
+        _ => core.receive_answer::<F>(id),
     }
 }
 
@@ -95,7 +96,7 @@ fn detour(
 
 /// Buffers a packet from `port` for `egress`. Returns `egress`, to kick it, if there is room.
 #[inline(always)]
-fn forward<const PLAIN: bool>(
+fn forward<F: Features>(
     core: &mut Core,
     flow_control: &mut FlowControl,
     port: u32,
@@ -103,7 +104,7 @@ fn forward<const PLAIN: bool>(
     egress: u32,
 ) -> Option<u32> {
     let (egress, aside) = match core.egress.loops {
-        _ if PLAIN => (egress, false),
+        _ if !F::EXTRAS => (egress, false),
         0 if !core.packets[id].counted() => (egress, false),
         _ => match detour(core, flow_control, port, id, egress) {
             Some(found) => found,
@@ -127,7 +128,7 @@ fn forward<const PLAIN: bool>(
     let (size, arrived) = (u64::from(packet.size), packet.lane);
     // It is charged to the lane that it came in, and waits in that it goes on in.
     let lane = usize::from(match core.lane_rules {
-        Some(rules) if !PLAIN => {
+        Some(rules) if F::EXTRAS => {
             let onward = rules.onward(arrived, port, egress);
             core.check_place(egress, onward);
             onward
@@ -135,7 +136,7 @@ fn forward<const PLAIN: bool>(
         _ => arrived,
     });
     let at = port as usize * core.lanes + usize::from(arrived);
-    if !PLAIN && core.ingress.follows_charges {
+    if F::EXTRAS && core.ingress.follows_charges {
         charge = flow_control.charged(core, port, arrived, charge);
     }
     let packet = &mut core.packets[id];
@@ -158,12 +159,16 @@ fn forward<const PLAIN: bool>(
             return None;
         }
     };
-    if !PLAIN && let Some(whole) = around(&mut core.ingress.memories, core.plan, a, port) {
+    if F::EXTRAS
+        && let Some(whole) = around(&mut core.ingress.memories, core.plan, a, port)
+    {
         whole.hold(charge);
     }
     packet.account = at as u32;
     packet.lane = lane as u8;
-    if !PLAIN && let Some(oracle) = &mut core.blocking {
+    if F::EXTRAS
+        && let Some(oracle) = &mut core.blocking
+    {
         oracle.charged(at as u32, core.plan.topology.ports[egress as usize].index, size);
     }
     if let Some(red) = rule.ecn
@@ -175,23 +180,21 @@ fn forward<const PLAIN: bool>(
         core.packets[id].marked = true;
         core.observed.control[egress as usize][2] += 1;
     }
-    if PLAIN {
-        core.egress.append(&mut core.packets, egress, 1 + lane, id);
-    } else if aside {
+    if F::EXTRAS && aside {
         core.egress.aside.entry((egress, lane as u8)).or_default().push(id);
-    } else if core.egress.plain {
+    } else if !F::BY_FLOW || F::EXTRAS && core.egress.plain {
         core.egress.append(&mut core.packets, egress, 1 + lane, id);
     } else if core.egress.leaves.pulls {
         pull::enqueue(core, flow_control, egress, id);
-    } else if core.egress.leaves.used() {
+    } else if !F::EXTRAS || core.egress.leaves.used() {
         by_flow::enqueue(core, flow_control, egress, id);
     } else {
         core.enqueue(egress, 1 + lane, id);
     }
-    if !PLAIN && core.ingress.reports_storage {
+    if F::EXTRAS && core.ingress.reports_storage {
         flow_control.stored(core, port, arrived, size as u32);
     }
-    if !PLAIN && core.ingress.causes.used() {
+    if F::EXTRAS && core.ingress.causes.used() {
         let index = core.plan.topology.ports[egress as usize].index;
         if core.ingress.causes.joins(at as u32, index) {
             flow_control.waits(core, port, egress, lane as u8);

@@ -4,6 +4,7 @@
 //! The functions are marked cold, because then they do not slow runs that do not queue by flow.
 
 use crate::core::Core;
+use crate::features::All;
 use crate::packet::{Kind, NONE};
 use crate::switch::leaves::HostEvent;
 use crate::switch::lists::{own_left, waits};
@@ -142,7 +143,7 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
         core.egress.leaves.settle(port, queue, &core.egress.queues, |q| senders[q.head as usize].next_size());
     core.egress.leaves.get_mut(leaf).deficit -= size;
     let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
-    let id = core.serve_ring::<false>(port, queue);
+    let id = core.serve_ring::<All>(port, queue);
     let at = core.egress.ports[port as usize].first_queue as usize + queue;
     core.egress.queues[at].data_packets += 1;
     let number = core.egress.leaves.number(leaf, core.packets[id].lane);

@@ -2,6 +2,7 @@
 //! in one egress queue, by the size of their flows. Rare, so that all is kept apart.
 
 use crate::core::Core;
+use crate::features::All;
 use crate::outcome::DropReason;
 use crate::packet::{Kind, NONE};
 use crate::switch::drops::discard;
@@ -54,7 +55,7 @@ fn evict(
             if packet.account == account && (packet.flow, packet.kind == Kind::Data) == key {
                 core.unlink_behind(egress, queue, before);
                 discard(core, ingress, at, reason, 0);
-                release::<false>(core, flow_control, account, egress, packet.size);
+                release::<All>(core, flow_control, account, egress, packet.size);
             } else {
                 before = at;
             }

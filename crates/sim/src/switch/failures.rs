@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::faults::ROUTES;
+use crate::features::All;
 use crate::kind;
 use crate::outcome::DropReason;
 use crate::packet::{Kind, NONE};
@@ -138,7 +139,7 @@ pub fn empty(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
         let ingress = if packet.account == NONE { port } else { packet.account / core.lanes as u32 };
         discard(core, ingress, id, reason, 0);
         if packet.account != NONE {
-            release::<false>(core, flow_control, packet.account, port, packet.size);
+            release::<All>(core, flow_control, packet.account, port, packet.size);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Accounts of the bytes that came in through each port, and the memories that hold them.
 
+use crate::features::Features;
 use crate::indices::table;
 use crate::switch::buffer::{Account, Memory, Profile};
 use crate::switch::causes::Causes;
@@ -62,7 +63,7 @@ impl Ingress {
 
     /// Releases `bytes` of an account's charge at `port`, without a call about crossed thresholds.
     #[inline(always)]
-    pub fn release<const PLAIN: bool>(
+    pub fn release<F: Features>(
         &mut self,
         plan: &Plan,
         port: u32,
@@ -72,7 +73,9 @@ impl Ingress {
         let a = &mut self.accounts[account as usize];
         let profile = &self.profiles[usize::from(a.profile)];
         let crossing = a.release(bytes, &mut self.memories[a.memory as usize], profile);
-        if !PLAIN && let Some(whole) = around(&mut self.memories, plan, a, port) {
+        if F::EXTRAS
+            && let Some(whole) = around(&mut self.memories, plan, a, port)
+        {
             whole.let_go(bytes);
         }
         crossing

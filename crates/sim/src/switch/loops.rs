@@ -1,6 +1,7 @@
 //! Queues of loops that are being dissolved, and the exchange of charges there.
 
 use crate::core::Core;
+use crate::features::All;
 use crate::kind;
 use crate::packet::{Kind, NONE, Packet};
 use crate::switch::port::lane_mask;
@@ -99,7 +100,7 @@ impl device::Loops for Core<'_> {
     fn release_charge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<Crossing> {
         self.check_place(port, lane);
         let account = self.account(port, lane);
-        let crossing = self.ingress.release::<false>(self.plan, port, account as u32, bytes)?;
+        let crossing = self.ingress.release::<All>(self.plan, port, account as u32, bytes)?;
         self.crosses(account as u32, crossing)
     }
 

@@ -4,6 +4,7 @@
 //! pairs move alike, until they are in their queue by the present pauses.
 
 use crate::core::Core;
+use crate::features::All;
 use crate::packet::{Kind, NONE};
 use crate::switch::leaves::{Leaf, Turn};
 use crate::switch::lists::{own_left, waits};
@@ -250,7 +251,7 @@ fn make(core: &mut Core, flow_control: &mut FlowControl, leaf: u32, size: u32) -
     l.deficit -= size;
     let (port, queue) = (l.port, usize::from(l.queue));
     let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
-    let id = core.serve_ring::<false>(port, queue);
+    let id = core.serve_ring::<All>(port, queue);
     let at = core.egress.ports[port as usize].first_queue as usize + queue;
     core.egress.queues[at].data_packets += 1;
     if !core.hosts.senders[flow as usize].ready() {

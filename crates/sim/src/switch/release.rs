@@ -1,29 +1,32 @@
 //! A packet leaves its device: its charge is released.
 
 use crate::core::Core;
+use crate::features::{All, Features};
 use xoff_schemes::flow_control::{Crossing, FlowControl, Scheme};
 
 /// Releases the charge of a packet of `size` bytes, which waited at `egress`.
 #[inline(always)]
-pub fn release<const PLAIN: bool>(
+pub fn release<F: Features>(
     core: &mut Core,
     flow_control: &mut FlowControl,
     account: u32,
     egress: u32,
     size: u32,
 ) {
-    if !PLAIN && let Some(oracle) = &mut core.blocking {
+    if F::EXTRAS
+        && let Some(oracle) = &mut core.blocking
+    {
         oracle.released(account, core.plan.topology.ports[egress as usize].index, size.into());
     }
-    if !PLAIN && core.ingress.causes.used() {
+    if F::EXTRAS && core.ingress.causes.used() {
         core.ingress.causes.leaves(account, core.plan.topology.ports[egress as usize].index);
     }
     let charge = core.ingress.in_cells(size);
-    if !PLAIN && core.ingress.reports_storage {
+    if F::EXTRAS && core.ingress.reports_storage {
         return frees(core, flow_control, account, egress, charge);
     }
     let port = account / core.lanes as u32;
-    if let Some(crossing) = core.ingress.release::<PLAIN>(core.plan, port, account, charge) {
+    if let Some(crossing) = core.ingress.release::<F>(core.plan, port, account, charge) {
         crossed(core, flow_control, account, crossing);
     }
 }
@@ -36,7 +39,7 @@ fn frees(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: 
     if core.ingress.follows_charges {
         flow_control.on_release(core, ingress, egress, lane, charge);
     } else if let Some(crossing) =
-        core.ingress.release::<false>(core.plan, account / core.lanes as u32, account, charge)
+        core.ingress.release::<All>(core.plan, account / core.lanes as u32, account, charge)
     {
         crossed(core, flow_control, account, crossing);
     }

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::faults;
+use crate::features::Used;
 use crate::outcome::DropReason;
 use crate::outcome::tap::{Carries, Crosser, Crossing};
 use crate::packet::Kind;
@@ -49,7 +50,7 @@ impl Core<'_> {
     /// Has every wire that is tapped looked at.
     pub fn begin_taps(&mut self, taps: Taps) {
         self.taps = taps;
-        self.plain = false;
+        self.features = Used::All;
         for port in 0..self.egress.ports.len() as u32 {
             let wire = self.egress.ports[port as usize].wire;
             if wire != Wire::Inner && self.taps.see(port, self.egress.ports[port as usize].peer) {

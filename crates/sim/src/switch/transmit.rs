@@ -1,6 +1,7 @@
 //! The wire of a port is free: the choice of the packet, and its transmission.
 
 use crate::core::Core;
+use crate::features::{All, Features};
 use crate::kind;
 use crate::packet::{Kind, NONE};
 use crate::switch::by_flow;
@@ -14,19 +15,19 @@ use xoff_schemes::flow_control::{FlowControl, Mode, Scheme};
 
 /// Something was given to `port`: it starts if it can.
 #[inline(always)]
-pub fn kick<const PLAIN: bool>(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
-    if !PLAIN && core.egress.host_event != HostEvent::None {
+pub fn kick<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+    if F::BY_FLOW && core.egress.host_event != HostEvent::None {
         by_flow::report_host_event(core, flow_control);
     }
     let p = &mut core.egress.ports[port as usize];
     if p.pending || p.eligible() == 0 {
-        if !PLAIN && core.is_down(port) {
+        if F::EXTRAS && core.is_down(port) {
             purge(core, flow_control, port);
         }
         return;
     }
     if p.free_at <= core.now {
-        transmit::<PLAIN>(core, flow_control, port);
+        transmit::<F>(core, flow_control, port);
     } else {
         p.pending = true;
         let at = p.free_at;
@@ -36,7 +37,7 @@ pub fn kick<const PLAIN: bool>(core: &mut Core, flow_control: &mut FlowControl, 
 
 /// The wire of `port` is free: the next packet goes, if one may.
 #[inline(always)]
-pub fn transmit<const PLAIN: bool>(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+pub fn transmit<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     let p = &core.egress.ports[port as usize];
     let eligible = p.eligible();
     if eligible == 0 {
@@ -46,7 +47,7 @@ pub fn transmit<const PLAIN: bool>(core: &mut Core, flow_control: &mut FlowContr
     let lanes = core.lanes;
     let queue = core.egress.discipline.select(eligible, port, &mut core.egress.rounds, |q| {
         let queue = &core.egress.queues[first_queue + q as usize];
-        if !PLAIN && core.egress.leaves.used() && queue.head == NONE {
+        if F::BY_FLOW && core.egress.leaves.used() && queue.head == NONE {
             if core.egress.leaves.pulls && q as usize <= lanes {
                 return core.packets[core.egress.queues[core.egress.leaves.serving(port, q as usize)].head]
                     .size;
@@ -63,14 +64,14 @@ pub fn transmit<const PLAIN: bool>(core: &mut Core, flow_control: &mut FlowContr
             core.packets[queue.head].size
         }
     }) as usize;
-    let id = if !PLAIN && !core.egress.plain {
-        serve(core, flow_control, port, queue)
+    let id = if (F::EXTRAS || F::BY_FLOW) && !core.egress.plain {
+        serve::<F>(core, flow_control, port, queue)
     } else if queue > lanes {
-        core.serve_ring::<PLAIN>(port, queue)
+        core.serve_ring::<F>(port, queue)
     } else {
         core.egress.unlink(&core.packets, port, queue)
     };
-    if !PLAIN && id == NONE {
+    if (F::EXTRAS || F::BY_FLOW) && id == NONE {
         return nothing_to_send(core, flow_control, port);
     }
     let packet = &mut core.packets[id];
@@ -100,7 +101,7 @@ pub fn transmit<const PLAIN: bool>(core: &mut Core, flow_control: &mut FlowContr
         core.post(arrival, kind::ARRIVAL, peer, id);
     }
     if account != NONE {
-        release::<PLAIN>(core, flow_control, account, port, size);
+        release::<F>(core, flow_control, account, port, size);
     }
 }
 
@@ -109,16 +110,16 @@ pub fn transmit<const PLAIN: bool>(core: &mut Core, flow_control: &mut FlowContr
 #[cold]
 fn nothing_to_send(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     core.egress.ports[port as usize].pending = false;
-    transmit::<false>(core, flow_control, port);
+    transmit::<All>(core, flow_control, port);
 }
 
 /// Takes the next packet of a queue of `port` if a function must be called about it.
 #[inline(never)]
-fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
-    if core.egress.loops > 0 && queue > 0 && !passes_barrier(core, flow_control, port, queue) {
+fn serve<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    if F::EXTRAS && core.egress.loops > 0 && queue > 0 && !passes_barrier(core, flow_control, port, queue) {
         return NONE;
     }
-    if core.egress.asks_to_leave && queue > 0 && !may_leave(core, flow_control, port, queue) {
+    if F::EXTRAS && core.egress.asks_to_leave && queue > 0 && !may_leave(core, flow_control, port, queue) {
         return NONE;
     }
     let id = if core.egress.leaves.used() && queue > 0 {
@@ -129,11 +130,11 @@ fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usiz
             false => by_flow::serve(core, flow_control, port, queue),
         }
     } else if queue > core.lanes {
-        core.serve_ring::<false>(port, queue)
+        core.serve_ring::<F>(port, queue)
     } else {
         core.dequeue(port, queue)
     };
-    if id == NONE {
+    if !F::EXTRAS || id == NONE {
         return id;
     }
     if core.egress.marks_at_dequeue && (1..=core.lanes).contains(&queue) {

@@ -1,0 +1,70 @@
+//! The features of a run, fixed when it begins: what no packet of it needs is compiled out of its packet-hops.
+
+use crate::host::ends::Hosts;
+use crate::switch::egress::Egress;
+use xoff_plan::plan::Plan;
+
+/// What a packet-hop may have to look at besides ports, queues, accounts and the ends of flows.
+pub trait Features {
+    /// Queues by flow.
+    const BY_FLOW: bool;
+    /// All else: telemetry, ECN marks at dequeue, the blocking oracle, faults, taps, lanes that change, buffers within
+    /// a buffer, loops, calls of the flow control for every packet, transports that keep early packets, and
+    /// sources that choose routes.
+    const EXTRAS: bool;
+}
+
+/// Nothing more.
+pub struct Plain;
+
+/// Only queues by flow.
+pub struct ByFlow;
+
+/// Anything.
+pub struct All;
+
+impl Features for Plain {
+    const BY_FLOW: bool = false;
+    const EXTRAS: bool = false;
+}
+
+impl Features for ByFlow {
+    const BY_FLOW: bool = true;
+    const EXTRAS: bool = false;
+}
+
+impl Features for All {
+    const BY_FLOW: bool = true;
+    const EXTRAS: bool = true;
+}
+
+/// Which of them a run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Used {
+    Plain,
+    ByFlow,
+    All,
+}
+
+impl Used {
+    /// Those of a plan; `told` says whether telemetry or the blocking oracle hears of each packet.
+    pub fn new(plan: &Plan, egress: &Egress, hosts: &Hosts, told: bool) -> Self {
+        let traits = plan.flow_control.traits();
+        let extras = told
+            || egress.marks_at_dequeue
+            || hosts.extras()
+            || traits.asks_to_leave
+            || plan.faults != Default::default()
+            || plan.flow_control.lane_rules().is_some()
+            || plan.buffers.len() > plan.topology.nodes.len()
+            || traits.ends_deadlocks
+            || traits.counts_arrivals
+            || traits.reports_storage
+            || traits.knows_causes;
+        match (extras, egress.leaves.used()) {
+            (true, _) => Self::All,
+            (false, true) => Self::ByFlow,
+            (false, false) => Self::Plain,
+        }
+    }
+}
