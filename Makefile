@@ -38,7 +38,7 @@ help:
 	@echo 'make viewer      the script and styles of xoff report, from viewer/ (needs Node.js)'
 	@echo 'make book        the pages of docs as a book, in $(TARGET)/book'
 	@echo 'make reference   docs/REFERENCE.md, from the JSON Schema'
-	@echo 'make bench       packet-hops per second on one core; the scheduler of Zeropod'
+	@echo 'make bench       packet-hops per second, instructions per packet-hop, two threads beside one; the scheduler of Zeropod'
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md and docs/reproduction/ from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
 	@echo 'make soak        the properties on new random cases: $(SOAK_CASES) (SOAK_CASES) for each 256 of make test'

@@ -118,8 +118,8 @@ struct RunArgs {
     /// Seed of the run; the same as --set run.seed=N
     #[arg(long, value_name = "N", value_parser = whole::<u64>(0, vary::LARGEST_SEED))]
     seed: Option<u64>,
-    /// Threads of one run; the results do not depend on it [default: 2 if the machine has two cores and the
-    /// links give both enough to do, 1 in a grid]
+    /// Threads of one run; the results do not depend on it [default: 2 for a long run on two cores or more, 1
+    /// in a grid]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 1024))]
     threads: Option<u16>,
     /// Capture the packets of these ports in capture.pcapng: a port (S0.0:3), a device (S0.0),

@@ -53,9 +53,12 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     }
 
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let wanted = args.threads.map_or(cores.min(2), usize::from);
-    let threads = xoff_sim::worthwhile_threads(plan, wanted);
-    if threads < wanted && args.threads.is_some() && !args.quiet {
+    let wanted = args.threads.map(usize::from);
+    let threads = match wanted {
+        Some(wanted) => xoff_sim::worthwhile_threads(plan, wanted),
+        None => xoff_sim::usual_threads(plan, cores),
+    };
+    if let Some(wanted) = wanted.filter(|wanted| threads < *wanted && !args.quiet) {
         output::complain(&format!(
             "using {threads} of {wanted} threads: the delay of the shortest link between threads is too short for more \
              to help",

@@ -82,3 +82,9 @@ pub fn run_tapped(
 pub fn worthwhile_threads(plan: &Plan, threads: usize) -> usize {
     parallel::partition::worthwhile(plan, threads)
 }
+
+/// The threads of a run whose number nobody has named, on `cores` cores: two if the run is long enough for them
+/// and [`worthwhile_threads`] allows it, else one.
+pub fn usual_threads(plan: &Plan, cores: usize) -> usize {
+    parallel::partition::usual(plan, cores)
+}

@@ -269,3 +269,20 @@ fn taps_outlast_a_watchdog() {
         assert_eq!(lost, 0);
     }
 }
+
+/// A short run has one thread, a long one two if there are two cores: and with links of a nanosecond one.
+#[test]
+fn only_long_runs_get_two_threads_by_themselves() {
+    let plan = |size: &str, delay: &str| {
+        let link = format!("{{ rate = \"100Gbps\", delay = \"{delay}\" }}");
+        plan(&format!(
+            "[topology]\nkind = \"fat-tree\"\nk = 8\nlink = {link}\n\
+            [[traffic]]\nkind = \"permutation\"\nsize = \"{size}\"\n"
+        ))
+    };
+    let (short, long) = (plan("2MB", "1us"), plan("8MB", "1us"));
+    assert_eq!([1, 2, 16].map(|cores| xoff_sim::usual_threads(&short, cores)), [1, 1, 1]);
+    assert_eq!([1, 2, 16].map(|cores| xoff_sim::usual_threads(&long, cores)), [1, 2, 2]);
+    assert_eq!(xoff_sim::usual_threads(&plan("8MB", "1ns"), 2), 1);
+    assert_eq!(xoff_sim::worthwhile_threads(&short, 2), 2);
+}
