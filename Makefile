@@ -63,9 +63,11 @@ tools:
 	missing chromium
 
 # ./run and ./test install what they should, on pretended machines. The book has no dead links.
+# tools/peers.py compares xoff with others, all of them pretended.
 scripts:
 	tests/setup.sh
 	$(PYTHON) tests/book_links.py
+	$(PYTHON) tests/peers.py
 
 # Terms, long sentences and spelling, in the pages and in the messages that tests expect.
 # PROSE=--warnings lists doubtful words and passive verbs, too.
@@ -118,10 +120,11 @@ same-bytes:
 	tests/same_bytes.sh $(TARGET)
 
 # pandas, Polars and DuckDB read the run directories that same-bytes has left, and do what the
-# blocks of Python and SQL in the documentation say.
+# blocks of Python and SQL in the documentation say. xoff runs the scenario of tools/peers.py.
 read-run: $(VENV)/ready
 	$(VENV)/bin/python tests/read_run.py $(TARGET)/same-bytes/release/* $(TARGET)/same-bytes/grids/release-1
 	$(VENV)/bin/python tests/snippets.py $(TARGET)/release/xoff $(TARGET)/snippets
+	$(VENV)/bin/python tests/peers.py $(TARGET)/release/xoff
 
 # tshark reads captures of every scheme, with the dissector in wireshark/.
 read-captures: $(VENV)/ready
