@@ -195,6 +195,8 @@ def xoff_completed(output):
 
 
 def commit(directory):
+    if not shutil.which("git"):
+        return "unknown commit"
     found = subprocess.run(["git", "-C", directory, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True)
     return found.stdout.strip() or "unknown commit"
 
@@ -233,7 +235,7 @@ def compare(options, work):
     for number in range(1, options.runs + 1):
         for hosts in HOSTS:
             for name, command, completed in simulators:
-                output, *costs = measure([part.format(hosts=hosts) for part in command], work)
+                output, *costs = measure([command[0], *(part.format(hosts=hosts) for part in command[1:])], work)
                 flows, last = completed(output)
                 if flows != hosts:
                     raise Failure(f"{name} completed {flows} of {hosts} flows, so its times are no result. "
