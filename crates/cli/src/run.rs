@@ -56,7 +56,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let wanted = args.threads.map(usize::from);
     let threads = match wanted {
         Some(wanted) => xoff_sim::worthwhile_threads(plan, wanted),
-        None => xoff_sim::usual_threads(plan, cores),
+        None => xoff_sim::default_threads(plan, cores),
     };
     if let Some(wanted) = wanted.filter(|wanted| threads < *wanted && !args.quiet) {
         output::complain(&format!(

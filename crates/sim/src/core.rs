@@ -21,14 +21,13 @@ use crate::switch::telemetry::Telemetry;
 use crate::tap::Taps;
 use xoff_kernel::table::Table;
 use xoff_kernel::time::Time;
-
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_net::topology::NodeKind;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{ControlFrame, Crossing, Effect, LaneRules};
 
-/// Bytes of ports, queues of lanes and accounts that stay in a near cache beside packets and events: with fewer, to prefetch
-/// costs more than it saves.
+/// Bytes of ports, queues of lanes and accounts that fit into the L2 cache, beside packets and events. Up to
+/// this size prefetching costs more than it saves.
 const NEAR: usize = 320 << 10;
 /// Prefetch distance of the data that an event names, in events …
 const FETCH_FIRST: usize = 10;
@@ -44,7 +43,7 @@ pub struct Core<'a> {
     pub part: usize,
     /// The events for each other part.
     pub outbox: Vec<Outbox>,
-    /// By port: the part of its peer.
+    /// By port: the part of its peer. Empty if there is one part.
     pub peer_parts: Vec<u16>,
     pub now: Time,
     pub wheel: Wheel,
@@ -52,11 +51,10 @@ pub struct Core<'a> {
     pub frames: Frames,
     pub hops: Table<&'a [u32]>,
     pub lanes: usize,
-    /// What packet-hops look at; fixed when the run begins.
+    /// The features that packet-hops use, fixed when the run begins.
     pub features: Used,
-    /// Whether the tables of ports are too large for a near cache, so that the data of coming events is
-    /// prefetched.
-    pub far: bool,
+    /// Whether the data of coming events is prefetched: see [`NEAR`].
+    pub prefetches: bool,
     /// The rules by which packets change lanes on their path, if they do.
     pub lane_rules: Option<&'a LaneRules>,
     pub egress: Egress,
@@ -101,24 +99,22 @@ impl<'a> Core<'a> {
         let ports = &plan.topology.ports;
         let faults = Faults::new(plan);
         let telemetry = Telemetry::new(plan);
-        let told = telemetry.used() || plan.measure.blocking;
-        let egress = Egress::new(plan, partition, part, &faults, told);
+        let recorded = telemetry.used() || plan.measure.blocking;
+        let egress = Egress::new(plan, partition, part, &faults, recorded);
         let hosts = Hosts::new(plan);
         let ingress = Ingress::new(plan);
         let near = size_of_val(&**egress.ports)
             + ports.len() * (1 + 2 * plan.lanes.len()) * size_of::<Queue>()
             + size_of_val(&**ingress.accounts);
-        let features = Used::new(plan, &egress, &hosts, told);
+        let features = Used::new(plan, &egress, &hosts, recorded);
         let mut core = Self {
             plan,
             partition,
             part,
-            peer_parts: plan
-                .topology
-                .ports
-                .iter()
-                .map(|p| partition.of(ports[p.peer as usize].node) as u16)
-                .collect(),
+            peer_parts: match partition.parts {
+                1 => Vec::new(),
+                _ => ports.iter().map(|p| partition.of(ports[p.peer as usize].node) as u16).collect(),
+            },
             outbox: (0..partition.parts).map(|_| Outbox::default()).collect(),
             now: 0,
             wheel: Wheel::new(bucket_bits(plan, partition.parts)),
@@ -127,7 +123,7 @@ impl<'a> Core<'a> {
             hops: table(&plan.hops),
             lanes: plan.lanes.len(),
             features,
-            far: near > NEAR,
+            prefetches: near > NEAR,
             lane_rules: plan.flow_control.lane_rules(),
             observed: Observed::new(plan, egress.ports.len(), plan.lanes.len()),
             blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan, egress.queues.len()))),

@@ -58,18 +58,17 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The same, in a run with the features `F`.
+    /// Processes them in a run with the features `F`.
     #[inline(never)]
     fn take<F: Features>(&mut self, until: Time) -> u64 {
         let mut events: u64 = 0;
         while let Some(event) = self.core.wheel.pop_before(until) {
-            events += 1;
             self.core.now = event.time;
-            if self.core.far {
+            if self.core.prefetches {
                 self.core.fetch_ahead();
             }
             let element = event.element();
-            // One place that kicks a port serves most events.
+            // Most events end with a kick. One call of it keeps the code short.
             let port = match event.kind() {
                 kind::DECISION => {
                     self.core.egress.ports[element as usize].pending = false;
@@ -79,10 +78,11 @@ impl<'a> Engine<'a> {
                 kind::TIMEOUT => self.core.timeout(element),
                 kind::PACE => Some(self.core.pace(element)),
                 kind => {
-                    events = events.wrapping_add(self.rare(kind, element, event.data));
-                    None
+                    events += self.process_rare(kind, element, event.data);
+                    continue;
                 }
             };
+            events += 1;
             if let Some(port) = port {
                 kick::<F>(&mut self.core, &mut self.flow_control, port);
             }
@@ -91,11 +91,9 @@ impl<'a> Engine<'a> {
         events
     }
 
-    /// Processes an event of a rare kind. Returns how many events it counts as beyond one; modulo 2^64, for it may
-    /// count as none.
+    /// Processes an event of a rare kind. Returns how many events it counts as.
     #[inline(never)]
-    fn rare(&mut self, kind: u8, element: u32, data: u32) -> u64 {
-        let mut more: u64 = 0;
+    fn process_rare(&mut self, kind: u8, element: u32, data: u32) -> u64 {
         match kind {
             kind::CONTROL => self.control(element, data),
             kind::TIMER => {
@@ -114,14 +112,14 @@ impl<'a> Engine<'a> {
             }
             kind::SETTLE => self.flow_control.settles(&mut self.core, element, data as u8),
             kind::FAULT => {
-                // A change of routes happens in every part.
-                more = more.wrapping_sub(u64::from(element == faults::ROUTES));
                 failures::happens(&mut self.core, &mut self.flow_control, element, data);
+                // A change of routes happens in every part, so no part counts it.
+                return u64::from(element != faults::ROUTES);
             }
             // Flows count one by one: how many begin together depends on the part.
-            _ => more = self.begin_flows().wrapping_sub(1),
+            _ => return self.begin_flows(),
         }
-        more
+        1
     }
 
     /// A control frame takes effect at `port`.

@@ -1,26 +1,27 @@
-//! The features of a run, fixed when it begins: what no packet of it needs is compiled out of its packet-hops.
+//! The features that the packet-hops of a run use. They are fixed when the run begins, and its packet-hops have no
+//! code for the others.
 
 use crate::host::ends::Hosts;
 use crate::switch::egress::Egress;
 use xoff_plan::plan::Plan;
 
-/// What a packet-hop may have to look at besides ports, queues, accounts and the ends of flows.
+/// Which features a packet-hop uses besides ports, queues, accounts and the ends of flows.
 pub trait Features {
     /// Queues by flow.
     const BY_FLOW: bool;
-    /// All else: telemetry, ECN marks at dequeue, the blocking oracle, faults, taps, lanes that change, buffers within
+    /// All other features: telemetry, ECN marks at dequeue, the blocking oracle, faults, taps, lanes that change, buffers within
     /// a buffer, loops, calls of the flow control for every packet, transports that keep early packets, and
     /// sources that choose routes.
     const EXTRAS: bool;
 }
 
-/// Nothing more.
+/// No more features.
 pub struct Plain;
 
 /// Only queues by flow.
 pub struct ByFlow;
 
-/// Anything.
+/// All features.
 pub struct All;
 
 impl Features for Plain {
@@ -38,7 +39,7 @@ impl Features for All {
     const EXTRAS: bool = true;
 }
 
-/// Which of them a run has.
+/// The features of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Used {
     Plain,
@@ -47,10 +48,10 @@ pub enum Used {
 }
 
 impl Used {
-    /// Those of a plan; `told` says whether telemetry or the blocking oracle hears of each packet.
-    pub fn new(plan: &Plan, egress: &Egress, hosts: &Hosts, told: bool) -> Self {
+    /// Those of a plan. `recorded` says whether telemetry or the blocking oracle records each packet.
+    pub fn new(plan: &Plan, egress: &Egress, hosts: &Hosts, recorded: bool) -> Self {
         let traits = plan.flow_control.traits();
-        let extras = told
+        let extras = recorded
             || egress.marks_at_dequeue
             || hosts.extras()
             || traits.asks_to_leave

@@ -1,8 +1,8 @@
-//! What a run looks up without a check, checked once: see [`xoff_kernel::table::Table`].
+//! The check of indices, once for each run: see [`xoff_kernel::table::Table`].
 //!
 //! Positions in the plan's hops, ports, accounts, memories, flows and lanes come from the plan, and are checked
-//! when a run begins. A device makes all other numbers itself (packets, queues, events), or gets them from a
-//! scheme, and checks those at the seam.
+//! when a run begins. A device makes all other numbers itself (packets, queues, events) or gets them from a
+//! scheme. It checks the numbers of schemes at each call.
 
 use crate::core::Core;
 use xoff_kernel::table::Table;
@@ -11,61 +11,60 @@ use xoff_plan::plan::{ENDS, LINK_DOWN, Plan};
 
 /// A table of this crate's.
 pub fn table<C>(items: C) -> Table<C> {
-    // SAFETY: no table leaves this crate to be indexed, and each index within it has been checked as above.
+    // SAFETY: only this crate indexes its tables, and the checks above cover all of its indices.
     unsafe { Table::new(items) }
 }
 
-/// Looks at every number of a plan by which a run indexes its tables.
+/// Checks that `numbers` are below `all`.
+fn within(what: &str, all: usize, numbers: impl IntoIterator<Item = u32>) {
+    let wrong = numbers.into_iter().find(|&n| n as usize >= all);
+    assert!(wrong.is_none(), "{what} {wrong:?} of a plan, which has {all}");
+}
+
+/// Checks every number of a plan that is an index into the tables of a run.
 ///
 /// # Panics
 /// If one is out of range: a fault of the planner.
 pub fn check(plan: &Plan) {
     let topology = &plan.topology;
     let (ports, nodes, lanes) = (topology.ports.len(), topology.nodes.len(), plan.lanes.len());
-    let within = |what: &str, all: usize, mut numbers: &mut dyn Iterator<Item = u32>| {
-        let wrong = (&mut numbers).find(|&n| n as usize >= all);
-        assert!(wrong.is_none(), "{what} {wrong:?} of a plan, which has {all}");
-    };
-    within("port", ports, &mut topology.ports.iter().map(|p| p.peer));
-    within("node", nodes, &mut topology.ports.iter().map(|p| p.node));
-    within("port", ports, &mut plan.receivers.iter().map(|r| r.rx));
-    within("port", ports, &mut plan.hops.iter().copied().filter(|&hop| hop < ENDS));
-    // So a position after one that is a port exists.
+    within("port", ports, topology.ports.iter().map(|p| p.peer));
+    within("node", nodes, topology.ports.iter().map(|p| p.node));
+    within("port", ports, plan.receivers.iter().map(|r| r.rx));
+    within("port", ports, plan.hops.iter().copied().filter(|&hop| hop < ENDS));
+    // So there is a position after each one that is a port.
     assert!(plan.hops.last().is_none_or(|&hop| hop >= ENDS), "the last route of a plan has no end");
-    let mut positions: Vec<Box<dyn Iterator<Item = u32>>> = vec![
-        Box::new(plan.flows.iter().flat_map(|f| [f.path, f.ack_path])),
-        Box::new(plan.detours.iter().map(|&(_, other)| other)),
-        Box::new(plan.faults.tables.iter().flat_map(|t| &t.positions).map(|&(_, new)| new)),
-        Box::new(plan.faults.tables.iter().flat_map(|t| &t.flows).flat_map(|r| [r.path, r.ack_path])),
-        Box::new(plan.ate.iter().flat_map(|ate| &ate.routes).flatten().copied()),
-    ];
+    let hops = plan.hops.len();
+    let tables = || plan.faults.tables.iter();
+    within("position", hops, plan.flows.iter().flat_map(|f| [f.path, f.ack_path]));
+    within("position", hops, plan.detours.iter().map(|&(_, other)| other));
+    within("position", hops, tables().flat_map(|t| &t.positions).map(|&(_, new)| new));
+    within("position", hops, tables().flat_map(|t| &t.flows).flat_map(|r| [r.path, r.ack_path]));
+    within("position", hops, plan.ate.iter().flat_map(|ate| &ate.routes).flatten().copied());
     match &plan.load_balancing {
         LoadBalancing::Ecmp => {}
-        LoadBalancing::Packets(choices) => positions.push(Box::new(choices.positions().iter().copied())),
-        LoadBalancing::Plb(plb) => positions.push(Box::new(plb.routes.iter().copied())),
+        LoadBalancing::Packets(choices) => within("position", hops, choices.positions().iter().copied()),
+        LoadBalancing::Plb(plb) => within("position", hops, plb.routes.iter().copied()),
     }
     if plan.faults != Default::default() {
-        // The fates are three: of links that are down, and of frames that are lost or corrupted.
-        positions.push(Box::new([plan.faults.fates + 2].into_iter()));
+        // There are three fates: the link is down, the frame is lost, the frame is corrupted.
+        within("position", hops, [plan.faults.fates + 2]);
         assert_eq!(plan.hops[plan.faults.fates as usize], LINK_DOWN, "where the fates of a plan begin");
     }
-    for mut some in positions {
-        within("position", plan.hops.len(), &mut some);
-    }
     let flows = plan.flows.len();
-    within("flow", flows, &mut plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| r.flow));
-    within("flow", flows, &mut plan.gates.iter().flat_map(|g| &g.flows).copied());
-    within("lane", lanes, &mut plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane].map(u32::from)));
+    within("flow", flows, tables().flat_map(|t| &t.flows).map(|r| r.flow));
+    within("flow", flows, plan.gates.iter().flat_map(|g| &g.flows).copied());
+    within("lane", lanes, plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane].map(u32::from)));
     assert_eq!(plan.accounts.len(), ports * lanes, "accounts of a plan");
     assert!(plan.buffers.len() >= nodes, "each node of a plan has a buffer");
-    within("buffer", plan.buffers.len(), &mut plan.accounts.iter().filter_map(|a| a.pool));
+    within("buffer", plan.buffers.len(), plan.accounts.iter().filter_map(|a| a.pool));
 }
 
 impl Core<'_> {
     /// Checks a port and a lane that a scheme names.
     ///
     /// # Panics
-    /// If it has not got them from the device: a fault of the scheme.
+    /// If they do not exist: a fault of the scheme.
     #[inline(always)]
     pub fn check_place(&self, port: u32, lane: u8) {
         let exists = (port as usize) < self.egress.ports.len() && usize::from(lane) < self.lanes;

@@ -1,5 +1,5 @@
-//! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It does not depend on files and
-//! terminals. Plans of pods without buffers go on to the second world, [`xoff_zeropod`].
+//! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It does not depend on terminals, nor on files
+//! but Linux's list of cores. Plans of pods without buffers go on to the second world, [`xoff_zeropod`].
 //!
 //! One loop takes events in their total order. A port has at most one
 //! transmission decision pending, always for the time when its wire is free,
@@ -83,8 +83,8 @@ pub fn worthwhile_threads(plan: &Plan, threads: usize) -> usize {
     parallel::partition::worthwhile(plan, threads)
 }
 
-/// The threads of a run whose number nobody has named, on `cores` cores: two if the run is long enough for them
-/// and [`worthwhile_threads`] allows it, else one.
-pub fn usual_threads(plan: &Plan, cores: usize) -> usize {
-    parallel::partition::usual(plan, cores)
+/// The default number of threads of a run on `cores` cores: two if the run is long and [`worthwhile_threads`]
+/// allows two, else one.
+pub fn default_threads(plan: &Plan, cores: usize) -> usize {
+    parallel::partition::default_parts(plan, cores)
 }

@@ -270,9 +270,9 @@ fn taps_outlast_a_watchdog() {
     }
 }
 
-/// A short run has one thread, a long one two if there are two cores: and with links of a nanosecond one.
+/// The default: one thread for a short run, two for a long run on two cores, one with links of a nanosecond.
 #[test]
-fn only_long_runs_get_two_threads_by_themselves() {
+fn only_long_runs_get_two_threads_by_default() {
     let plan = |size: &str, delay: &str| {
         let link = format!("{{ rate = \"100Gbps\", delay = \"{delay}\" }}");
         plan(&format!(
@@ -281,8 +281,8 @@ fn only_long_runs_get_two_threads_by_themselves() {
         ))
     };
     let (short, long) = (plan("2MB", "1us"), plan("8MB", "1us"));
-    assert_eq!([1, 2, 16].map(|cores| xoff_sim::usual_threads(&short, cores)), [1, 1, 1]);
-    assert_eq!([1, 2, 16].map(|cores| xoff_sim::usual_threads(&long, cores)), [1, 2, 2]);
-    assert_eq!(xoff_sim::usual_threads(&plan("8MB", "1ns"), 2), 1);
+    assert_eq!([1, 2, 16].map(|cores| xoff_sim::default_threads(&short, cores)), [1, 1, 1]);
+    assert_eq!([1, 2, 16].map(|cores| xoff_sim::default_threads(&long, cores)), [1, 2, 2]);
+    assert_eq!(xoff_sim::default_threads(&plan("8MB", "1ns"), 2), 1);
     assert_eq!(xoff_sim::worthwhile_threads(&short, 2), 2);
 }

@@ -174,7 +174,7 @@ impl Core<'_> {
         let size = sender.next_size();
         let idle = sender.transport.una == sender.transport.next;
         let (psn, repeat) = sender.transport.send();
-        let selective = if !F::EXTRAS { None } else { self.hosts.selective_senders.get_mut(flow as usize) };
+        let selective = if F::EXTRAS { self.hosts.selective_senders.get_mut(flow as usize) } else { None };
         if repeat {
             sender.retransmitted += 1;
         } else if psn == 0 {
@@ -215,10 +215,7 @@ impl Core<'_> {
                 self.hosts.senders[tail as usize].ring_next = flow;
             } else if next == NONE {
                 ring.tail = NONE;
-                match F::BY_FLOW {
-                    true => self.ring_emptied(port, queue, at),
-                    false => self.egress.ports[port as usize].ready &= !(1 << queue),
-                }
+                self.ring_emptied(port, queue, at);
             }
         }
         self.observed.counters.sent += 1;
@@ -256,7 +253,7 @@ impl Core<'_> {
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
         let mut duplicate = psn < expected;
-        let selective = if !F::EXTRAS { None } else { self.hosts.selective_receivers.get_mut(flow as usize) };
+        let selective = if F::EXTRAS { self.hosts.selective_receivers.get_mut(flow as usize) } else { None };
         let reply = match selective {
             None => receiver.transport.on_data(psn, receiver.total, self.plan.transport.ack_every),
             Some(own) => {

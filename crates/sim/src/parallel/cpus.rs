@@ -1,8 +1,8 @@
-//! The processors that the threads of a run use: each thread has its own share of those that the process may
-//! use, so that no two of them ever wait for the same one while another is free.
+//! The processors that the threads of a run use. Each thread has its own share of the processors of the process, so
+//! two threads never wait for the same processor.
 //!
-//! A share is more than one processor where there are more than threads: the system may still move a thread
-//! away from other work. Where the system has no such shares the threads go where it puts them.
+//! With more processors than threads a share has several of them, and the system may move the thread within its
+//! share. On systems other than Linux there are no shares.
 
 #[cfg(target_os = "linux")]
 pub use linux::Cpus;

@@ -13,8 +13,8 @@
 //!
 //! Events have a total order by their content, no two devices share state, and each part processes its events
 //! in that order: so the bytes of a result do not depend on the number of threads, nor on who advances which
-//! part. While one thread alone is faster ([`crate::parallel::turns`]), the first one advances all parts of a
-//! window, one after another, and the others sleep. Work on more than one
+//! part. While one thread is faster than all ([`crate::parallel::turns`]), the first one advances all parts of
+//! each window, one after another, and the others sleep. Work on more than one
 //! device (samples, oracles, the end of the run) happens between windows, at times that the plan and the
 //! events determine: a window never passes them.
 
@@ -71,7 +71,7 @@ struct Report {
     counters: Counters,
     /// The caller wants no more.
     interrupted: bool,
-    /// The threads are to work together, or not any more.
+    /// The mode changes: see [`crate::parallel::turns`].
     turns: bool,
     /// How long its thread has waited for others.
     waited: Duration,
@@ -81,7 +81,7 @@ struct Report {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     Continue,
-    /// Other threads work.
+    /// The mode changes.
     Turn,
     Stop,
 }
@@ -94,7 +94,7 @@ enum Reached {
     /// The end of a run whose flows are all done.
     Done(Time),
     Interrupted,
-    /// Other threads work from now on.
+    /// The mode changes.
     Turn,
 }
 
@@ -288,7 +288,7 @@ pub fn run(
     run_in_turns(plan, threads, tap, watch, |parts| Turns::new(Instant::now(), parts))
 }
 
-/// The same; `turns` decides when the threads work together, from their number.
+/// The same. `turns` makes the rule for changes of the mode, from the number of threads.
 fn run_in_turns(
     plan: &Plan,
     threads: usize,
@@ -407,19 +407,23 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             let deadlocked = self.deadlock.is_some();
             let mine = if together { 0..1 } else { 0..parts };
             let reached = self.shared.windows(mine, halt, &mut parity, &mut |events, reports| {
-                let mut counters = Counters::default();
-                reports.iter().for_each(|r| counters.add(&r.counters));
                 quiet += 1 + events;
                 if quiet >= WATCH {
                     quiet = 0;
+                    let mut counters = Counters::default();
+                    reports.iter().for_each(|r| counters.add(&r.counters));
                     let now = reports.iter().map(|r| r.next).min().unwrap_or(0);
                     let flows_done = reports.iter().map(|r| r.flows_done).sum();
                     if !watch(&Progress { now, counters, flows_done, deadlocked }) {
                         return After::Stop;
                     }
                 }
+                if parts == 1 {
+                    return After::Continue;
+                }
+                let events = reports.iter().map(|r| r.counters.events).sum();
                 let waited = reports.iter().map(|r| r.waited).sum();
-                match parts > 1 && turns.change(Instant::now(), counters.events, waited) {
+                match turns.change(Instant::now(), events, waited) {
                     true => After::Turn,
                     false => After::Continue,
                 }
@@ -427,7 +431,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             if together {
                 self.shared.barrier.wait();
             }
-            // Until all threads have seen it, a turn stays in the report.
+            // All threads have read it.
             lock(&self.shared.reports[parity % 2][0]).turns = false;
             // Samples of an idle network are work, too.
             quiet += HALT;
@@ -641,9 +645,8 @@ mod tests {
     use super::*;
     use xoff_schemes::flow_control::registry::FlowControlKeys;
 
-    /// Threads that work together for three windows, then one alone for three, and so on, leave the outcome of
-    /// one thread: under every scheme that runs on a leaf-spine, with control frames, losses, a failure, samples
-    /// and oracles; and in runs without extras.
+    /// A run that changes its mode every three windows, or after each, has the outcome of one thread: under every
+    /// scheme that runs on a leaf-spine, with losses, a failure, samples and the blocking oracle, and without.
     #[test]
     fn turns_change_no_outcome() {
         let extras = "[measure]\ninterval=\"7us\"\nblocking=true\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n\

@@ -85,11 +85,11 @@ pub fn worthwhile(plan: &Plan, threads: usize) -> usize {
     (2..=threads.min(MOST)).rev().find(|&parts| fits(parts)).unwrap_or(1)
 }
 
-/// Packet-hops below which a run is too short to place and start threads for it.
+/// A run of fewer packet-hops is too short for a second thread.
 const LONG: u64 = 4_000_000;
 
-/// The parts of a run whose threads nobody has named, on `cores` cores. More than two were never measured.
-pub fn usual(plan: &Plan, cores: usize) -> usize {
+/// The default number of parts of a run on `cores` cores. More than two were never measured.
+pub fn default_parts(plan: &Plan, cores: usize) -> usize {
     match crossings(plan).iter().sum::<u64>() >= LONG {
         true => worthwhile(plan, cores.min(2)),
         false => 1,

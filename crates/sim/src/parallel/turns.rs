@@ -1,35 +1,36 @@
-//! Whether the threads of a run work together, or one of them does all the work: which is faster is measured.
+//! The mode of a run on several threads: all work together, or one works alone. The faster mode is measured.
 //!
-//! Threads wait for the slowest one after each window. Where another process takes the processor of one of them
-//! for a while, all others wait, and one thread by itself may be faster. So if they wait much, that is tried for a
-//! short turn. The faster way gets a long turn. Working together is tried again after it: seldom, as long as it
-//! stays slower.
+//! Threads wait for the slowest one after each window. If another process uses the core of one thread, all others
+//! wait, and one thread may be faster. So if threads wait much, one thread works alone for a short trial. The
+//! faster mode then gets a long turn. After a long turn alone, working together gets a new trial.
 
 use std::time::{Duration, Instant};
 
-/// How long a way to work is tried: some time slices of a busy system.
+/// Length of a trial: some time slices of a busy system.
 const TRIAL: Duration = Duration::from_millis(40);
-/// The first long turn …
+/// Length of the first long turn …
 const FIRST: Duration = Duration::from_millis(250);
-/// … and the longest: each is twice the one before, as long as the same way stays faster.
+/// … and of the longest. Each is twice as long as the last one while the same mode stays faster.
 const LONGEST: Duration = Duration::from_secs(2);
-/// The share of their time that threads may wait for each other before one is tried alone: parts that differ
-/// in work explain less.
+/// The share of their time that threads wait before one thread gets a trial. Parts of unequal work cause less.
 const MUCH: f64 = 0.2;
 
-/// Who works, and since when.
+/// The mode, and the rule by which it changes.
 pub struct Turns {
+    /// All threads work; else one does.
     pub together: bool,
     threads: usize,
+    /// When the present turn began.
     began: Instant,
-    /// Events of the run until then, and how long all threads had waited.
+    /// Events of the run until then, and the waiting time of all threads until then.
     before: (u64, Duration),
+    /// Length of the present turn.
     lasts: Duration,
-    /// Events per second of each way to work, alone and together, when it was measured last.
+    /// Events per second in the last turn alone, and in the last turn together.
     speeds: [Option<f64>; 2],
-    /// The next long turn.
+    /// Length of the last long turn.
     long: Duration,
-    /// Turns are of so many windows, whatever is faster.
+    /// For tests: windows of each turn, and windows so far.
     #[cfg(test)]
     windows: Option<(u32, u32)>,
 }
@@ -56,8 +57,8 @@ impl Turns {
         Self { windows: Some((windows, 0)), ..Self::new(Instant::now(), threads) }
     }
 
-    /// The run has processed `events` events at `now`, and its threads have waited for each other for `waited`
-    /// in all. Returns whether the way to work changes.
+    /// Called at `now`, after `events` events of the run; the waiting times of all threads sum to `waited`. Returns
+    /// whether the mode changes.
     pub fn change(&mut self, now: Instant, events: u64, waited: Duration) -> bool {
         #[cfg(test)]
         if let Some((windows, count)) = &mut self.windows {
@@ -78,22 +79,22 @@ impl Turns {
             return false;
         }
         self.speeds[usize::from(self.together)] = Some(speed);
-        let tried = self.lasts == TRIAL;
-        let changes = match self.speeds[usize::from(!self.together)] {
-            // The other way is tried.
-            None => true,
-            Some(_) if !tried => true,
-            Some(other) => other > speed,
-        };
-        // A trial is over: it was the slower way again, or it becomes the one that lasts.
-        if let (true, Some(_)) = (tried, self.speeds[usize::from(!self.together)]) {
-            self.long = if changes { (2 * self.long).min(LONGEST) } else { FIRST };
-            self.lasts = self.long;
-        } else {
-            self.lasts = TRIAL;
+        match self.speeds[usize::from(!self.together)] {
+            // The end of a trial.
+            Some(other) if self.lasts == TRIAL => {
+                let changes = other > speed;
+                self.long = if changes { (2 * self.long).min(LONGEST) } else { FIRST };
+                self.lasts = self.long;
+                self.together ^= changes;
+                changes
+            }
+            // The other mode gets a trial.
+            _ => {
+                self.lasts = TRIAL;
+                self.together = !self.together;
+                true
+            }
         }
-        self.together ^= changes;
-        changes
     }
 }
 
@@ -101,9 +102,8 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Runs 60 s of a system on which two threads together are `factors[0]` times as fast as one for 30 s, and
-    /// `factors[1]` times from then on; they wait for the rest of the time. Returns the shares of both times in
-    /// which they work together.
+    /// Simulates 60 s. Two threads are `factors[0]` times as fast as one for the first 30 s, then `factors[1]`
+    /// times. Returns the shares of both halves in which the threads work together.
     fn shares(factors: [f64; 2]) -> [f64; 2] {
         let begin = Instant::now();
         let mut turns = Turns::new(begin, 2);
@@ -124,18 +124,18 @@ mod tests {
     }
 
     #[test]
-    fn the_faster_way_gets_nearly_all_of_the_time() {
+    fn the_faster_mode_gets_nearly_all_of_the_time() {
         let close = |shares: [f64; 2], to: f64| shares.iter().all(|share| (share - to).abs() < 0.05);
-        // They hardly wait, so one alone is never tried.
+        // They wait little, so one thread never gets a trial.
         assert!(shares([1.8; 2]).iter().all(|share| *share > 0.999_99));
         assert!(close(shares([1.3; 2]), 1.0));
         assert!(close(shares([0.8; 2]), 0.0));
         assert!(!Turns::new(Instant::now(), 1).together);
     }
 
-    /// When other work begins or ends, the way changes after one long turn at most.
+    /// When other work begins or ends, the mode changes after one long turn at most.
     #[test]
-    fn the_way_changes_with_the_system() {
+    fn the_mode_changes_with_the_system() {
         let [before, after] = shares([1.8, 0.5]);
         assert!(before > 0.99 && after < 0.1, "{before} {after}");
         let [before, after] = shares([0.5, 1.8]);
