@@ -43,8 +43,8 @@ pub struct Work<'a> {
     pub distinct: bool,
     /// Runs made at a time.
     pub jobs: usize,
-    /// Threads of each run.
-    pub threads: usize,
+    /// Threads of each run; without a number one, and for the last run also the cores that become free.
+    pub threads: Option<usize>,
     /// No progress and no timing.
     pub quiet: bool,
     /// Ctrl-C was pressed.
@@ -57,8 +57,7 @@ pub struct Work<'a> {
 pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
     let grid = vary::grid(&overrides, &args.vary, args.seeds.as_ref())?;
-    // Each run keeps so many cores busy.
-    let threads = args.threads.map_or(1, usize::from);
+    let threads = args.threads.map(usize::from);
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let interrupted = interrupt::flag()?;
     let source = Source::read(&args.scenario.path, args.scenario.strict)?;
@@ -68,7 +67,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
         name: load::name(&args.scenario.path),
         overrides: overrides.clone(),
         distinct: true,
-        jobs: args.jobs.map_or((cores / threads).max(1), NonZeroUsize::get),
+        jobs: args.jobs.map_or((cores / threads.unwrap_or(1)).max(1), NonZeroUsize::get),
         threads,
         quiet: args.quiet,
         interrupted: &interrupted,
@@ -246,7 +245,8 @@ impl Work<'_> {
                 let run = todo[i];
                 // A fault of the simulator in one run does not affect the others.
                 let made = catch_unwind(AssertUnwindSafe(|| {
-                    self.make_one(worker, run, &about.runs[run], directory, &meter, &held)
+                    let last = i + 1 == todo.len();
+                    self.make_one((worker, run, last), &about.runs[run], directory, &meter, &held)
                 }));
                 made.unwrap_or_else(|panic| Entry::failed(format!("bug in xoff: {}", reason(&*panic))))
             },
@@ -271,8 +271,7 @@ impl Work<'_> {
     /// Makes one run and stores it. A stopped run leaves no files.
     fn make_one(
         &self,
-        worker: usize,
-        run: usize,
+        (worker, run, last): (usize, usize, bool),
         expected: &RunAbout,
         directory: Option<&Directory>,
         meter: &GridMeter,
@@ -289,7 +288,11 @@ impl Work<'_> {
         };
         let plan = &loaded.plan;
         let mut meter = meter.begin(worker, self.grid.name(run), Goal::new(plan));
-        let threads = xoff_sim::worthwhile_threads(plan, self.threads);
+        let threads = match self.threads {
+            Some(threads) => xoff_sim::worthwhile_threads(plan, threads),
+            None if last => xoff_sim::default_threads(plan, self.jobs),
+            None => 1,
+        };
         let mut budget = Watch::begin(held, worker);
         let mut outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
             meter.update(progress);
@@ -316,7 +319,7 @@ impl Work<'_> {
         let row = || Row::read(&serde_json::to_value(&summary).map_err(|e| e.to_string())?);
         let entry = directory.map(store).transpose().and_then(|written| {
             Ok(match written {
-                Some(written) => Entry::stored(row()?, written.summary_xxh128),
+                Some(written) => Entry::stored(row()?, written.summary_xxh128, wall_seconds),
                 None => Entry::done(row()?),
             })
         });

@@ -147,6 +147,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     let text = if args.json { output::json(&results)? } else { answer::sum(&results) };
     output::print(&text)?;
     if !args.quiet {
+        output::complain(&answer::slowest(&results));
         output::complain(&format!("written to {}", out.display()));
     }
     Ok(if cx.interrupted.load(Ordering::Relaxed) && !results.complete {
@@ -248,7 +249,7 @@ impl Context<'_> {
             // A choice may concern only some of the runs.
             distinct: changes.is_empty(),
             jobs: self.jobs,
-            threads: 1,
+            threads: None,
             quiet: self.args.quiet,
             interrupted: self.interrupted,
             broken: AtomicBool::new(false),
@@ -298,6 +299,7 @@ impl Context<'_> {
             done: entries.iter().filter(|e| e.row.is_some()).count(),
             lost: count(Status::Lost),
             failed: failed.collect(),
+            seconds: e.runs_of.is_none().then(|| seconds(made)),
             seeds: grid.seeds.clone(),
             chosen: report::chosen(e),
             claims,
@@ -323,6 +325,7 @@ impl Context<'_> {
             let measured = self.measured(e, changed)?;
             result.runs += entries.len();
             result.done += entries.iter().filter(|e| e.row.is_some()).count();
+            result.seconds = result.seconds.map(|runs| runs + seconds(changed));
             let points = grid.points().unwrap_or(0) / task.changes.len();
             let changes = (0..task.changes.len()).map(|i| {
                 let after = evaluate::claims(e, self.args.quick, grid, &measured, i * points);
@@ -374,6 +377,11 @@ struct Made {
     grid: Grid,
     entries: Vec<Entry>,
     directory: Directory,
+}
+
+/// Seconds of the simulation of all runs, to a thousandth.
+fn seconds(made: &Made) -> f64 {
+    (made.entries.iter().map(|e| e.seconds).sum::<f64>() * 1e3).round() / 1e3
 }
 
 fn write(path: &Path, text: &str) -> miette::Result<()> {

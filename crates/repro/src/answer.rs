@@ -1,7 +1,7 @@
 //! The output of `xoff repro` about an experiment: its claims as a table.
 
 use crate::library::Paper;
-use crate::report::{ClaimResult, ExperimentResult, Results, counts};
+use crate::report::{self, ClaimResult, ExperimentResult, Results, counts};
 use xoff_results::human;
 
 /// Said of everything that the shorter version gives.
@@ -107,6 +107,14 @@ pub fn sum(results: &Results) -> String {
         out.push_str(&format!("{QUICK}\n"));
     }
     out
+}
+
+/// The experiments whose runs took longest.
+pub fn slowest(results: &Results) -> String {
+    let slowest = report::slowest(results);
+    let rows = slowest.iter().map(|(e, seconds)| [format!("{}/{}", e.paper, e.id), format!("{seconds:.1}")]);
+    let table = table(["slowest experiments", "seconds of simulation"], &rows.collect::<Vec<_>>());
+    table.trim_end().to_string()
 }
 
 /// All papers and their experiments, for `--list`.

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::answer::QUICK;
-use crate::report::{ClaimResult, ExperimentResult, Results, counts};
+use crate::report::{self, ClaimResult, ExperimentResult, Results, counts};
 use crate::verdict::Verdict;
 use xoff_results::human;
 
@@ -105,7 +105,26 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
                 writeln!(o, "| [others]({page}#{}) | {OTHERS} | – | {} |", anchor(OTHERS), counts(others));
         }
     }
+    slowest(o, r);
     out
+}
+
+/// Lists the experiments that took longest.
+fn slowest(o: &mut String, r: &Results) {
+    let slowest = report::slowest(r);
+    if slowest.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        o,
+        "\n## Slowest experiments\n\nSeconds of simulation, summed over all runs of an experiment.\n\n\
+         | experiment | runs | seconds |\n|---|---|---|"
+    );
+    for (e, seconds) in slowest {
+        let page = format!("{DETAILS}/{}.md", escaped(&e.paper));
+        let _ =
+            writeln!(o, "| [{}/{}]({page}#{}) | {} | {seconds:.1} |", e.paper, e.id, anchor(&e.id), e.runs);
+    }
 }
 
 /// Says that the results are not those of every run in full length.

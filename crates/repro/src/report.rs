@@ -15,6 +15,8 @@ use xoff_results::human;
 pub const FORMAT: &str = "xoff repro";
 /// Grows when a key of it changes its meaning.
 pub const FORMAT_VERSION: u32 = 2;
+/// So many of the slowest experiments are listed.
+const SLOWEST: usize = 10;
 
 /// Contents of `results.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +75,15 @@ impl Results {
     }
 }
 
+/// The experiments whose runs took longest, with their seconds.
+pub fn slowest(results: &Results) -> Vec<(&ExperimentResult, f64)> {
+    let timed = results.experiments.iter().filter_map(|e| Some((e, e.seconds?)));
+    let mut slowest: Vec<_> = timed.collect();
+    slowest.sort_by(|a, b| b.1.total_cmp(&a.1));
+    slowest.truncate(SLOWEST);
+    slowest
+}
+
 /// The texts about papers.
 pub fn in_words(papers: &[Paper]) -> Vec<PaperResult> {
     let claims = papers.iter().filter_map(|paper| paper.claims.as_ref());
@@ -118,6 +129,9 @@ pub struct ExperimentResult {
     pub lost: usize,
     /// Runs that failed, each with the reason.
     pub failed: Vec<String>,
+    /// Seconds that its runs took, each on one core; `None` if they are those of another experiment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
     /// Seeds of each point; empty where the scenario says it.
     pub seeds: Vec<u64>,
     /// Choices where the paper leaves something open.

@@ -414,6 +414,7 @@ fn unmeasured(e: &Experiment) -> Results {
         done: 0,
         lost: 0,
         failed: Vec::new(),
+        seconds: None,
         seeds: Vec::new(),
         chosen: report::chosen(e),
         claims: evaluate::claims(e, false, &e.grid(false, &[]), &vec![None; 8], 0),
@@ -485,6 +486,27 @@ fn words_are_on_the_page() {
     assert!(scoreboard.contains(summary), "{scoreboard}");
     let row = "\n| [e](reproduction/p.md#e) |  |  | 1 undecided |\n";
     assert!(scoreboard.contains(row), "{scoreboard}");
+}
+
+/// Ten experiments are listed, the slowest first; not those that have no runs of their own.
+#[test]
+fn the_slowest_experiments_are_listed() {
+    let mut results = unmeasured(&experiment(RATIO));
+    assert!(!page::render(&results)[1].text.contains("Slowest"));
+    let one = results.experiments.remove(0);
+    let timed = |i: u32| ExperimentResult {
+        id: format!("e{i}"),
+        seconds: (i != 3).then(|| f64::from(i * 7 % 13)),
+        ..one.clone()
+    };
+    results.experiments = (0..13).map(timed).collect();
+    let text = &page::render(&results)[1].text;
+    let rows: Vec<&str> = text.split("\n## Slowest experiments\n").nth(1).unwrap().lines().skip(5).collect();
+    assert_eq!(rows.len(), 10, "{text}");
+    assert_eq!(rows[0], "| [p/e11](reproduction/p.md#e11) | 0 | 12.0 |");
+    assert_eq!(rows[9], "| [p/e4](reproduction/p.md#e4) | 0 | 2.0 |");
+    let said = xoff_repro::answer::slowest(&results);
+    assert_eq!(said.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>(), ["p/e11", "12.0"]);
 }
 
 /// The reason why a verdict is not final is beside it, on both pages.

@@ -29,6 +29,9 @@ use xoff_schemes::flow_control::{ControlFrame, Crossing, Effect, LaneRules};
 /// Bytes of ports, queues of lanes and accounts that fit into the L2 cache, beside packets and events. Up to
 /// this size prefetching costs more than it saves.
 const NEAR: usize = 320 << 10;
+/// Bytes of packets from which on prefetching pays, however small the tables are: most of them wait in deep
+/// queues or are on long links, and are in no cache when their turn comes.
+pub const MANY_PACKETS: u64 = 2 << 20;
 /// Prefetch distance of the data that an event names, in events …
 const FETCH_FIRST: usize = 10;
 /// … and of the data to which that points.

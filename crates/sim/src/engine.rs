@@ -1,6 +1,6 @@
 //! The event loop of the devices that one thread runs.
 
-use crate::core::Core;
+use crate::core::{Core, MANY_PACKETS};
 use crate::faults;
 use crate::features::{All, ByFlow, Features, Plain, Used};
 use crate::kind;
@@ -51,6 +51,7 @@ impl<'a> Engine<'a> {
 
     /// Processes all events before `until`. Returns the number of events.
     pub fn advance(&mut self, until: Time) -> u64 {
+        self.core.prefetches |= self.core.packets.footprint() > MANY_PACKETS;
         match self.core.features {
             Used::Plain => self.take::<Plain>(until),
             Used::ByFlow => self.take::<ByFlow>(until),

@@ -31,6 +31,8 @@ pub struct Entry {
     pub error: Option<String>,
     /// The checksum of its `summary.json`, once it is stored.
     pub summary: Option<String>,
+    /// Wall time of its simulation in seconds, once it is stored.
+    pub seconds: f64,
 }
 
 impl Entry {
@@ -40,9 +42,9 @@ impl Entry {
         Self { status, row: Some(row), ..Self::default() }
     }
 
-    /// A run that is done and whose `summary.json` has this checksum.
-    pub fn stored(row: Row, summary: String) -> Self {
-        Self { summary: Some(summary), ..Self::done(row) }
+    /// A run that is done and whose `summary.json` has this checksum, after `seconds` of simulation.
+    pub fn stored(row: Row, summary: String, seconds: f64) -> Self {
+        Self { summary: Some(summary), seconds, ..Self::done(row) }
     }
 
     /// A run that could not be made or stored.

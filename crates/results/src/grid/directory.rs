@@ -320,7 +320,7 @@ pub(crate) fn stored_entry(at: &Path, manifest: &Value) -> Result<Entry, String>
     let row = Row::read(&summary).map_err(|e| wrong(&e))?;
     let listed = manifest["files"].as_array().into_iter().flatten().find(|f| f["name"] == SUMMARY);
     let checksum = listed.and_then(|f| f["xxh128"].as_str()).ok_or_else(|| wrong(&"is not listed"))?;
-    Ok(Entry::stored(row, checksum.into()))
+    Ok(Entry::stored(row, checksum.into(), manifest["wall_seconds"].as_f64().unwrap_or_default()))
 }
 
 impl Drop for Directory {

@@ -360,8 +360,7 @@ struct Run<'s, 'a, 't> {
     /// The progress at the last check (data packet-hops, or after a deadlock the progress of flows), and the
     /// time since it has not changed.
     moved: (u64, Time),
-    /// For the deadlock oracle: the bytes of the accounts that were over at the last check.
-    held: deadlock::Snapshot,
+    oracle: deadlock::Oracle,
     deadlock: Option<Deadlock>,
     livelock: livelock::Oracle,
     /// The crossings at taps, and when they are handed on next.
@@ -379,7 +378,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             next_sample: plan.measure.interval.unwrap_or(Time::MAX),
             next_look: LOOK,
             moved: (0, 0),
-            held: deadlock::Snapshot::new(),
+            oracle: deadlock::Oracle::default(),
             deadlock: None,
             livelock: livelock::Oracle::new(plan),
             next_tap: if tap.is_some() { tap::INTERVAL } else { Time::MAX },
@@ -518,9 +517,9 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         // Until the next event there is nothing new to see.
         self.next_look = (next / LOOK).saturating_add(1).saturating_mul(LOOK);
         if self.deadlock.is_none() {
-            self.deadlock = deadlock::look(&world, at, &self.held);
+            self.deadlock = self.oracle.look(&world, at);
         }
-        self.held = deadlock::snapshot(&world);
+        self.oracle.remember(&world);
         let (progress, pending): (_, fn(&Event) -> bool) = match self.deadlock {
             None => (world.data_hops(), |event| !is_timer(event)),
             Some(_) => (world.progress(), is_news),
@@ -554,11 +553,11 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             self.series.sample(&world, at);
         }
         // The last look examines every account, however short the run was.
-        let everything = deadlock::snapshot(&world);
+        self.oracle.remember(&world);
         if self.deadlock.is_none() {
-            self.deadlock = deadlock::look(&world, at, &everything);
+            self.deadlock = self.oracle.look(&world, at);
         }
-        let waiting = deadlock::waiting(&world, at, &everything);
+        let waiting = self.oracle.waiting(&world, at);
         let livelocked = self.livelock.found() && self.deadlock.is_none();
         let livelock = livelocked.then(|| self.livelock.livelock(&world));
         let memory = match stop.cut_short() {

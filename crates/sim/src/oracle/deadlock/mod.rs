@@ -20,11 +20,14 @@
 mod by_lane;
 mod by_queue;
 mod by_root;
+mod onward;
 
 use crate::outcome::{Deadlock, Held, Pause, Wait};
 use crate::packet::Packet;
 use crate::world::World;
-pub use by_lane::{Snapshot, snapshot};
+use by_lane::Snapshot;
+use onward::Onward;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::PauseScope;
@@ -41,6 +44,7 @@ enum Member {
 }
 
 /// A queue that holds a member's bytes.
+#[derive(Clone, Debug, PartialEq)]
 struct Hold {
     /// The queue is paused while any of these members remains. Empty for the queue of a host that has stopped
     /// reading.
@@ -122,20 +126,109 @@ impl Member {
 /// Ports and lanes inside of hosts that have stopped reading.
 type Stalled = BTreeSet<(u32, u8)>;
 
-/// The greatest fixpoint, among accounts that hold the same bytes as at `last`; with `stalls` a host that has
-/// stopped reading holds its queue as well.
-fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Set {
-    let rx = world.plan.receivers.iter().map(|r| r.rx).filter(|&rx| stalls && world.port(rx).paused != 0);
-    let stalled: Stalled = rx.flat_map(|rx| (0..world.lanes() as u8).map(move |lane| (rx, lane))).collect();
-    let mut set = by_lane::members(world, now, last);
-    match world.plan.flow_control.traits().pause_scope {
-        PauseScope::Queue { .. } | PauseScope::Onward => by_queue::add(world, &mut set, &stalled),
-        PauseScope::Root => by_root::add(world, &mut set, &stalled),
-        // A flow waits for its own queue at the next hop only, and the last hop is never paused:
-        // on a route without a loop, queues of flows cannot deadlock.
-        PauseScope::Nothing | PauseScope::Lane | PauseScope::Link | PauseScope::Flow => {}
+/// The oracle's knowledge from before.
+#[derive(Default)]
+pub struct Oracle {
+    /// The bytes of the accounts that were over at the last look.
+    held: Snapshot,
+    onward: OnceCell<Onward>,
+}
+
+impl Oracle {
+    /// Remembers the bytes of the accounts that are over.
+    pub fn remember(&mut self, world: &World) {
+        self.held = by_lane::snapshot(world);
     }
-    by_lane::add_holds(world, &mut set, &stalled);
+
+    /// Looks for a deadlock at time `now`.
+    pub fn look(&self, world: &World, now: Time) -> Option<Deadlock> {
+        let set = self.stuck(world, now, false);
+        // From any member the largest hold leads to the next one, and at last into a cycle.
+        let mut member = set.keys().copied().find(|member| member.filled(world))?;
+        let mut order = Vec::new();
+        while !order.contains(&member) {
+            order.push(member);
+            member = set[&member][0].by[0];
+        }
+        let cycle = &order[order.iter().position(|&m| m == member).unwrap_or(0)..];
+        let closed = by_lane::closed(world);
+        let since = |&member: &Member| match member {
+            Member::Account(account) => closed.get(&account).map(|closed| closed.0),
+            _ => member.paused_since(world),
+        };
+        let upstream = set.keys().map(|member| member.upstream(world));
+        let stuck: BTreeSet<(u32, u8)> = upstream.map(|(port, lane)| (world.peer(port), lane)).collect();
+        Some(Deadlock {
+            closed: cycle.iter().filter_map(since).max().unwrap_or(now),
+            seen: now,
+            ended: None,
+            cycle: cycle.iter().map(|&member| held(world, member, &set[&member][0])).collect(),
+            stuck: stuck.into_iter().collect(),
+        })
+    }
+
+    /// The queues that wait and will not move: in a deadlock, upstream of one, or upstream of a host that has
+    /// stopped reading. Empty if every flow is complete.
+    pub fn waiting(&self, world: &World, now: Time) -> Vec<Wait> {
+        if world.flows_done() == world.plan.flows.len() {
+            return Vec::new();
+        }
+        let set = self.stuck(world, now, true);
+        let wait = |&member: &Member| {
+            let mut seen = BTreeSet::new();
+            let mut at = member;
+            let root = loop {
+                let hold = &set[&at][0];
+                let Some(&by) = hold.by.first() else { break Some(world.port(hold.port).node) };
+                if !seen.insert(at) {
+                    break None;
+                }
+                at = by;
+            };
+            let (port, lane) = member.upstream(world);
+            Wait {
+                port,
+                lane,
+                bytes: member.packets(world).iter().map(|p| u64::from(p.size)).sum(),
+                since: member.paused_since(world).unwrap_or(now),
+                waits_for: world.peer(port),
+                root,
+            }
+        };
+        set.keys().filter(|member| member.filled(world)).map(wait).collect()
+    }
+
+    /// The greatest fixpoint, among accounts that hold the same bytes as at the last look; with `stalls` a
+    /// host that has stopped reading holds its queue as well.
+    fn stuck(&self, world: &World, now: Time, stalls: bool) -> Set {
+        let rx = world.plan.receivers.iter().map(|r| r.rx).filter(|&rx| stalls && world.port(rx).paused != 0);
+        let stalled: Stalled =
+            rx.flat_map(|rx| (0..world.lanes() as u8).map(move |lane| (rx, lane))).collect();
+        let mut set = by_lane::members(world, now, &self.held);
+        match world.plan.flow_control.traits().pause_scope {
+            PauseScope::Queue { .. } | PauseScope::Onward => by_queue::add(world, &mut set, &stalled),
+            PauseScope::Root => by_root::add(world, &mut set, &stalled),
+            // A flow waits for its own queue at the next hop only, and the last hop is never paused:
+            // on a route without a loop, queues of flows cannot deadlock.
+            PauseScope::Nothing | PauseScope::Lane | PauseScope::Link | PauseScope::Flow => {}
+        }
+        if set.is_empty() {
+            return set;
+        }
+        let onward = self.onward.get_or_init(|| Onward::new(world.plan));
+        #[cfg(debug_assertions)]
+        let all = fixpoint(world, set.clone(), &stalled, None);
+        onward.strike_out(world, &mut set, &stalled);
+        let set = fixpoint(world, set, &stalled, Some(onward));
+        #[cfg(debug_assertions)]
+        assert_eq!(set, all, "routes exclude no member of the fixpoint");
+        set
+    }
+}
+
+/// The greatest fixpoint of a set; with `onward` only queues that its routes allow are read.
+fn fixpoint(world: &World, mut set: Set, stalled: &Stalled, onward: Option<&Onward>) -> Set {
+    by_lane::add_holds(world, &mut set, stalled, onward);
     loop {
         let members: BTreeSet<Member> = set.keys().copied().collect();
         for holds in set.values_mut() {
@@ -158,33 +251,6 @@ fn stuck(world: &World, now: Time, last: &Snapshot, stalls: bool) -> Set {
     }
 }
 
-/// Looks for a deadlock at time `now`.
-pub fn look(world: &World, now: Time, last: &Snapshot) -> Option<Deadlock> {
-    let set = stuck(world, now, last, false);
-    // From any member the largest hold leads to the next one, and at last into a cycle.
-    let mut member = set.keys().copied().find(|member| member.filled(world))?;
-    let mut order = Vec::new();
-    while !order.contains(&member) {
-        order.push(member);
-        member = set[&member][0].by[0];
-    }
-    let cycle = &order[order.iter().position(|&m| m == member).unwrap_or(0)..];
-    let closed = by_lane::closed(world);
-    let since = |&member: &Member| match member {
-        Member::Account(account) => closed.get(&account).map(|closed| closed.0),
-        _ => member.paused_since(world),
-    };
-    let upstream = set.keys().map(|member| member.upstream(world));
-    let stuck: BTreeSet<(u32, u8)> = upstream.map(|(port, lane)| (world.peer(port), lane)).collect();
-    Some(Deadlock {
-        closed: cycle.iter().filter_map(since).max().unwrap_or(now),
-        seen: now,
-        ended: None,
-        cycle: cycle.iter().map(|&member| held(world, member, &set[&member][0])).collect(),
-        stuck: stuck.into_iter().collect(),
-    })
-}
-
 /// The queue that holds a member.
 fn held(world: &World, member: Member, hold: &Hold) -> Held {
     let (port, lane) = hold.by[0].upstream(world);
@@ -204,35 +270,4 @@ pub fn ended(deadlock: &Deadlock, pauses: &[Pause]) -> Option<Time> {
     let held = |p: &&Pause| deadlock.cycle.iter().any(|h| (h.port, h.lane) == (p.port, p.lane));
     let stood = pauses.iter().filter(|p| p.queue.is_none() && p.from <= deadlock.seen).filter(held);
     stood.filter_map(|p| p.until.filter(|&until| until >= deadlock.seen)).min()
-}
-
-/// The queues that wait and will not move: in a deadlock, upstream of one, or upstream of a host that has
-/// stopped reading. Empty if every flow is complete.
-pub fn waiting(world: &World, now: Time, last: &Snapshot) -> Vec<Wait> {
-    if world.flows_done() == world.plan.flows.len() {
-        return Vec::new();
-    }
-    let set = stuck(world, now, last, true);
-    let wait = |&member: &Member| {
-        let mut seen = BTreeSet::new();
-        let mut at = member;
-        let root = loop {
-            let hold = &set[&at][0];
-            let Some(&by) = hold.by.first() else { break Some(world.port(hold.port).node) };
-            if !seen.insert(at) {
-                break None;
-            }
-            at = by;
-        };
-        let (port, lane) = member.upstream(world);
-        Wait {
-            port,
-            lane,
-            bytes: member.packets(world).iter().map(|p| u64::from(p.size)).sum(),
-            since: member.paused_since(world).unwrap_or(now),
-            waits_for: world.peer(port),
-            root,
-        }
-    };
-    set.keys().filter(|member| member.filled(world)).map(wait).collect()
 }
