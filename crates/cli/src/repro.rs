@@ -147,7 +147,10 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     let text = if args.json { output::json(&results)? } else { answer::sum(&results) };
     output::print(&text)?;
     if !args.quiet {
-        output::complain(&answer::slowest(&results));
+        let slowest = answer::slowest(&results);
+        if !slowest.is_empty() {
+            output::complain(&slowest);
+        }
         output::complain(&format!("written to {}", out.display()));
     }
     Ok(if cx.interrupted.load(Ordering::Relaxed) && !results.complete {

@@ -109,9 +109,12 @@ pub fn sum(results: &Results) -> String {
     out
 }
 
-/// The experiments whose runs took longest.
+/// The experiments whose runs took longest; empty if none has runs of its own.
 pub fn slowest(results: &Results) -> String {
     let slowest = report::slowest(results);
+    if slowest.is_empty() {
+        return String::new();
+    }
     let rows = slowest.iter().map(|(e, seconds)| [format!("{}/{}", e.paper, e.id), format!("{seconds:.1}")]);
     let table = table(["slowest experiments", "seconds of simulation"], &rows.collect::<Vec<_>>());
     table.trim_end().to_string()

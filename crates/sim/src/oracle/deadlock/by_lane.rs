@@ -8,7 +8,7 @@
 //! the host is paused, independent of its account. It is struck out only when none of those pauses is one of
 //! the set, and its account is under or can resume.
 
-use super::{Hold, Member, Onward, Set, Stalled, by_root};
+use super::{Hold, Member, Reach, Set, Stalled, by_root};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
@@ -89,8 +89,8 @@ pub fn full(world: &World, account: u32, holds: &[Hold]) -> bool {
     world.is_over(account) && reserved > 0 && !world.could_resume(account, reserved)
 }
 
-/// Adds the holds of the accounts of a set. With `onward` only queues are read that its routes allow.
-pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled, onward: Option<&Onward>) {
+/// Adds the holds of the accounts of a set. With `reach` only queues are read that its routes allow.
+pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled, reach: Option<&Reach>) {
     let ingress = |member: &Member| match member {
         Member::Account(account) => Some(account / world.lanes()),
         Member::Queue(_) | Member::Root(_) => None,
@@ -105,8 +105,8 @@ pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled, onward: Option
         places = places.into_iter().flat_map(lanes).collect();
     }
     places.extend(stalled);
-    if let Some(onward) = onward {
-        places.retain(|&(port, _)| ingresses.iter().any(|&ingress| onward.leads(ingress, port)));
+    if let Some(reach) = reach {
+        places.retain(|&(port, _)| ingresses.iter().any(|&ingress| reach.leads(ingress, port)));
     }
     for (port, lane) in places {
         // Bytes by the queues that stop them, and by account.

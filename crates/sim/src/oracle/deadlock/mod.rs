@@ -20,13 +20,13 @@
 mod by_lane;
 mod by_queue;
 mod by_root;
-mod onward;
+mod reach;
 
 use crate::outcome::{Deadlock, Held, Pause, Wait};
 use crate::packet::Packet;
 use crate::world::World;
 use by_lane::Snapshot;
-use onward::Onward;
+use reach::Reach;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::Time;
@@ -131,7 +131,7 @@ type Stalled = BTreeSet<(u32, u8)>;
 pub struct Oracle {
     /// The bytes of the accounts that were over at the last look.
     held: Snapshot,
-    onward: OnceCell<Onward>,
+    reach: OnceCell<Reach>,
 }
 
 impl Oracle {
@@ -215,20 +215,20 @@ impl Oracle {
         if set.is_empty() {
             return set;
         }
-        let onward = self.onward.get_or_init(|| Onward::new(world.plan));
+        let reach = self.reach.get_or_init(|| Reach::new(world.plan));
         #[cfg(debug_assertions)]
         let all = fixpoint(world, set.clone(), &stalled, None);
-        onward.strike_out(world, &mut set, &stalled);
-        let set = fixpoint(world, set, &stalled, Some(onward));
+        reach.strike_out(world, &mut set, &stalled);
+        let set = fixpoint(world, set, &stalled, Some(reach));
         #[cfg(debug_assertions)]
         assert_eq!(set, all, "routes exclude no member of the fixpoint");
         set
     }
 }
 
-/// The greatest fixpoint of a set; with `onward` only queues that its routes allow are read.
-fn fixpoint(world: &World, mut set: Set, stalled: &Stalled, onward: Option<&Onward>) -> Set {
-    by_lane::add_holds(world, &mut set, stalled, onward);
+/// The greatest fixpoint of a set; with `reach` only queues that its routes allow are read.
+fn fixpoint(world: &World, mut set: Set, stalled: &Stalled, reach: Option<&Reach>) -> Set {
+    by_lane::add_holds(world, &mut set, stalled, reach);
     loop {
         let members: BTreeSet<Member> = set.keys().copied().collect();
         for holds in set.values_mut() {

@@ -1,7 +1,7 @@
 //! Egress ports that packets of an ingress port can take, from the routes of the plan.
 //!
-//! An account can only be held by queues of these ports. So most sets of members fall apart before the oracle
-//! reads any queue: where routes have no cyclic dependency, all of them do.
+//! An account can only be held by queues of these ports. The oracle strikes out all others before it
+//! reads a queue. Where routes have no cyclic dependency, no account is left.
 
 use super::{Member, Set, Stalled};
 use crate::world::World;
@@ -9,29 +9,30 @@ use std::collections::BTreeSet;
 use xoff_plan::plan::{ENDS, Plan};
 
 /// By ingress port: the egress ports of its device that its packets can take.
-pub struct Onward(Vec<BTreeSet<u32>>);
+pub struct Reach(Vec<BTreeSet<u32>>);
 
-impl Onward {
+impl Reach {
     pub fn new(plan: &Plan) -> Self {
         let topology = &plan.topology;
         let beside = |port: u32| &topology.nodes[topology.ports[port as usize].node as usize].ports;
-        let mut onward = vec![BTreeSet::new(); topology.ports.len()];
+        let mut reach = vec![BTreeSet::new(); topology.ports.len()];
         for hop in plan.hops.windows(2).filter(|hop| hop[0] < ENDS) {
             let ingress = topology.ports[hop[0] as usize].peer;
             match hop[1] {
-                port if port < ENDS => drop(onward[ingress as usize].insert(port)),
+                port if port < ENDS => drop(reach[ingress as usize].insert(port)),
                 // A choice of the device, or the end of a route.
-                _ => onward[ingress as usize].extend(beside(ingress)),
+                _ => reach[ingress as usize].extend(beside(ingress)),
             }
         }
-        // Packets may continue at another position of their device.
+        // Packets may continue at another position of their device. A pause that is passed on holds all other
+        // ports of the device.
         let jumps = !plan.detours.is_empty() || !plan.faults.tables.is_empty();
-        for (ingress, ports) in (0..).zip(&mut onward) {
+        for (ingress, ports) in (0..).zip(&mut reach) {
             if jumps || plan.passes_pauses_on(topology.ports[ingress as usize].node) {
                 ports.extend(beside(ingress));
             }
         }
-        Self(onward)
+        Self(reach)
     }
 
     /// Whether packets from `ingress` can wait in a queue of `egress`.
