@@ -220,7 +220,10 @@ fn pacing(plan: &Plan, notes: &mut Vec<Note>) {
 fn repeats(outcome: &Outcome, notes: &mut Vec<Note>) {
     let sum = |get: &dyn Fn(&xoff_outcome::FlowOutcome) -> u64| outcome.flows.iter().map(get).sum();
     let (spurious, all): (u64, u64) = (sum(&|f| f.spurious), sum(&|f| f.retransmitted));
-    if spurious > 0 {
+    if spurious > all {
+        let again = human::counted(spurious, "packet");
+        notes.push(note(format!("{again} arrived after another copy had already arrived.")));
+    } else if spurious > 0 {
         notes.push(note(format!(
             "{} of {} were unnecessary: the packets had already arrived.",
             human::count(spurious),

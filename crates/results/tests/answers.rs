@@ -313,6 +313,20 @@ fn unfinished_flows_have_a_reason() {
 }
 
 #[test]
+fn copies_that_arrive_twice_are_told() {
+    let plan = plan();
+    let mut outcome = deadlocked(&plan);
+    for flow in &mut outcome.flows {
+        (flow.spurious, flow.retransmitted) = (0, 0);
+    }
+    outcome.flows[0].spurious = 60;
+    // Optimistic cells of Zeropod have copies without a retransmission.
+    assert!(says(&plan, &outcome, "60 packets arrived after another copy had already arrived"));
+    outcome.flows[1].retransmitted = 100;
+    assert!(says(&plan, &outcome, "60 of 100 retransmissions were unnecessary"));
+}
+
+#[test]
 fn a_deadlock_tells_what_became_of_the_goodput() {
     let plan = plan();
     let mut outcome = deadlocked(&plan);
