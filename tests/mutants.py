@@ -130,8 +130,7 @@ def run_stage(tool, directory, stage, mutants, keys, results):
     (out / "mutants.out" / "previously_caught.txt").write_text("".join(f"{name}\n" for name in others))
     environment = os.environ | {
         "CARGO_TARGET_DIR": str(directory / "build"),
-        # An interrupted build can leave incremental files that no later one links: every mutant looks unviable then.
-        "CARGO_INCREMENTAL": "0",
+        "CARGO_INCREMENTAL": "1",
         # The same random cases for each mutant; a failure need not be shrunk or remembered.
         "PROPTEST_RNG_SEED": "1",
         "PROPTEST_MAX_SHRINK_ITERS": "0",
@@ -197,6 +196,8 @@ def main():
         sys.exit(f"MUTANTS={args.mutants}: a number of mutants, or `all`")
     directory = args.directory.resolve()
     copy_tree(directory / "tree")
+    # An interrupted build can leave incremental files that no later one links: every mutant looks unviable then.
+    shutil.rmtree(directory / "build" / "mutants" / "incremental", ignore_errors=True)
     mutants = list_mutants(args.tool, directory / "tree")
     keys = sample(mutants, args.mutants)
     print(f"{len(keys)} of {len(mutants)} mutants")
