@@ -117,6 +117,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         experiments: Vec::new(),
         others: Vec::new(),
         papers: report::in_words(&papers),
+        counts: Vec::new(),
     };
     let mut made: Vec<Option<ExperimentResult>> = vec![None; items.len()];
     for task in &tasks {
@@ -132,9 +133,10 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     results.others = report::others(&papers);
     let any = |keep: fn(&ExperimentResult) -> bool| results.experiments.iter().any(keep);
     let (failed, lost) = (any(|e| !e.failed.is_empty()), any(|e| e.lost > 0));
-    if let Some(before) = before {
-        results = results.beside(before, &library::load(&args.experiments)?);
-    }
+    results = match before {
+        Some(before) => results.beside(before, &library::load(&args.experiments)?),
+        None => results.counted(),
+    };
     make_directories(&out).map_err(crate::run::report)?;
     output::sweep(&out);
     store(&out.join(RESULTS), &results)?;

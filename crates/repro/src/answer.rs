@@ -2,6 +2,7 @@
 
 use crate::library::Paper;
 use crate::report::{self, ClaimResult, ExperimentResult, Results, counts};
+use crate::verdict::Verdict;
 use xoff_results::human;
 
 /// Said of everything that the shorter version gives.
@@ -64,14 +65,18 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
 }
 
 fn rows(claim: &ClaimResult) -> Vec<[String; 4]> {
-    let verdict = claim.verdict.name().to_string();
+    let said = |verdict: Verdict, as_printed| match (verdict, as_printed) {
+        (Verdict::Reproduced, true) => "reproduced, as printed".to_string(),
+        _ => verdict.name().to_string(),
+    };
+    let verdict = said(claim.verdict, !claim.measures.is_empty() && claim.as_printed());
     match &claim.measures[..] {
         [] => vec![[claim.id.clone(), "–".into(), claim.reason.clone().unwrap_or_default(), verdict]],
         [one] => vec![[claim.id.clone(), one.claimed(), one.ours(), verdict]],
         several => {
             let mut rows = vec![[claim.id.clone(), String::new(), String::new(), verdict]];
             let each = |m: &crate::report::MeasureResult| {
-                [format!("  {}", m.which()), m.claimed(), m.ours(), m.verdict.name().to_string()]
+                [format!("  {}", m.which()), m.claimed(), m.ours(), said(m.verdict, m.as_printed)]
             };
             rows.extend(several.iter().map(each));
             rows

@@ -5,6 +5,7 @@ use xoff_plan::error::suggest;
 
 use crate::check::{Checked, known_metric, known_run, name, points};
 use crate::experiment::{Claim, Claims, Combine, Experiment, Measure, Relation};
+use crate::report::own;
 
 /// Checks the claims of an experiment.
 pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
@@ -93,8 +94,8 @@ fn claim_itself(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
             let help = "write a fraction of the claimed value from 0 to 1, such as 0.15";
             return Err(doc.error(&key, format!("{within} is out of range"), help));
         }
-        if !c.id.split('.').nth(1).is_some_and(|name| name.starts_with("own-")) {
-            let help = "the range of a claim of a paper is always 20% wider; remove the key, or name the claim own-…";
+        if !own(&c.id) {
+            let help = "the range of a claim of a paper is widened by 20% of the effect; remove the key, or name the claim own-…";
             return Err(doc.error(&key, "`within` is allowed only for claims named own-…", help));
         }
         if c.relation == Relation::Ordering {
@@ -176,6 +177,14 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
             "`value` cannot compare two values"
         };
         return err("combine", message.into(), help);
+    }
+    points(doc, &format!("{at}.than_at"), e, &m.than_at)?;
+    if !m.than_at.is_empty() && !two {
+        let help = "it compares two comparisons; use `against_at` to compare two values";
+        return err("than_at", "the comparison is missing".into(), help);
+    }
+    if let Some(metric) = &m.seeds_with {
+        known_metric(doc, &format!("{at}.seeds_with"), e, metric)?;
     }
     if let Some(case) = &m.case {
         let known: Vec<&str> = c.per_case.keys().map(String::as_str).collect();

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::check_claims::{combine, compares};
-use crate::experiment::{Claim, Experiment, Measure, Relation};
+use crate::experiment::{Claim, Combine, Experiment, Measure, Relation};
 use crate::metrics::Value;
 use crate::report::{ClaimResult, MeasureResult};
 use crate::runs::written;
-use crate::verdict::{self, Test, Verdict, WIDENED, judge};
+use crate::verdict::{self, Test, Verdict, Widening, judge};
 use xoff_results::grid::Grid;
 use xoff_results::grid::interval::{Interval, spread};
 
@@ -111,28 +111,41 @@ impl Context<'_> {
         let combine = combine(claim, m);
         let metric = self.e.metric_index(&m.metric).expect("a measure was checked");
         let mut notes = Vec::new();
-        let missing = || vec![None; self.grid.per_point()];
         let mut values = |run: &str, at: &BTreeMap<String, String>, metric: usize| {
             let Some(point) = self.point(run, at) else {
                 note(&mut notes, "not part of the quick version");
-                return missing();
+                return vec![None; self.grid.per_point()];
             };
             let values = self.values(point, metric, &mut notes);
             if m.deviation { deviations(values) } else { values }
         };
-        let a = values(&m.run, &at, metric);
-        let b = compares(m).then(|| {
-            let name = m.against_metric.as_ref().unwrap_or(&m.metric);
+        let counts: Option<Vec<bool>> = m.seeds_with.as_ref().map(|name| {
             let metric = self.e.metric_index(name).expect("a measure was checked");
-            let mut at = at.clone();
-            at.extend(m.against_at.iter().map(|(k, v)| (k.clone(), written(v))));
-            values(m.against.as_ref().unwrap_or(&m.run), &at, metric)
+            values(&m.run, &at, metric).iter().map(|v| v.is_none_or(|v| v > 0.0)).collect()
         });
+        let mut both = |at: &BTreeMap<String, String>| {
+            let a = values(&m.run, at, metric);
+            let b = compares(m).then(|| {
+                let name = m.against_metric.as_ref().unwrap_or(&m.metric);
+                let metric = self.e.metric_index(name).expect("a measure was checked");
+                values(m.against.as_ref().unwrap_or(&m.run), &moved(at, &m.against_at), metric)
+            });
+            (a, b)
+        };
         // Seed by seed: the same seed means the same traffic.
+        let number = |a: &[Option<f64>], b: Option<&[Option<f64>]>, seed: usize| match b {
+            Some(b) => combine.of(a[seed]?, Some(b[seed]?)),
+            None => combine.of(a[seed]?, None),
+        };
+        let (a, b) = both(&at);
+        let than = (!m.than_at.is_empty()).then(|| both(&moved(&at, &m.than_at)));
         let combined: Vec<Option<f64>> = (0..a.len())
-            .map(|i| match &b {
-                Some(b) => combine.of(a[i]?, Some(b[i]?)),
-                None => combine.of(a[i]?, None),
+            .map(|seed| {
+                let here = number(&a, b.as_deref(), seed)?;
+                match &than {
+                    Some((a, b)) => Some(here - number(a, b.as_deref(), seed)?),
+                    None => Some(here),
+                }
             })
             .collect();
         if let Some(b) = &b
@@ -142,17 +155,22 @@ impl Context<'_> {
             note(&mut notes, "division by 0");
         }
         let (low, high) = range(claim, m);
+        let neutral = if than.is_some() { Some(0.0) } else { combine.neutral() };
         let test = match m.expect {
-            Some(side) => Test::Ordering { side, neutral: combine.neutral().expect("a measure was checked") },
+            Some(side) => Test::Ordering { side, neutral: neutral.expect("a measure was checked") },
             None => {
-                let widened = claim.within.unwrap_or(WIDENED);
-                Test::Range { low, high, neutral: combine.neutral(), widened }
+                Test::Range { low, high, neutral, widening: widening(claim, combine, low, high, neutral) }
             }
         };
-        let present: Vec<f64> = combined.iter().flatten().copied().collect();
+        let of_seeds = |seed: usize| counts.as_ref().is_none_or(|counts| counts[seed]);
+        let counted: Vec<Option<f64>> = (0..a.len()).filter(|&s| of_seeds(s)).map(|s| combined[s]).collect();
+        if let Some(name) = &m.seeds_with {
+            note(&mut notes, &format!("{} of {} seeds have {name}", counted.len(), combined.len()));
+        }
+        let present: Vec<f64> = counted.iter().flatten().copied().collect();
         let mut verdict = judge(&present, test).unwrap_or(Verdict::Undecided);
-        if present.len() < combined.len() {
-            let text = format!("{} of {} seeds have a value", present.len(), combined.len());
+        if present.len() < counted.len() {
+            let text = format!("{} of {} seeds have a value", present.len(), counted.len());
             note(&mut notes, &text);
             // Missing values could change the verdict, unless a single run contradicts the claim.
             if !(test.of_every_run() && verdict == Verdict::Contradicted) {
@@ -161,7 +179,8 @@ impl Context<'_> {
         }
         let over = spread(&present, Interval::Ci95);
         let mean = |values: &[Option<f64>]| {
-            let present: Vec<f64> = values.iter().flatten().copied().collect();
+            let present: Vec<f64> =
+                (0..values.len()).filter(|&s| of_seeds(s)).filter_map(|s| values[s]).collect();
             spread(&present, Interval::Range).map(|s| s.mean)
         };
         MeasureResult {
@@ -172,7 +191,9 @@ impl Context<'_> {
             metric: m.metric.clone(),
             against_metric: m.against_metric.clone(),
             at,
-            against_at: m.against_at.iter().map(|(k, v)| (k.clone(), written(v))).collect(),
+            against_at: moved(&BTreeMap::new(), &m.against_at),
+            than_at: moved(&BTreeMap::new(), &m.than_at),
+            seeds_with: m.seeds_with.clone(),
             largest_over: m.largest_over.clone(),
             deviation: m.deviation,
             combine,
@@ -184,6 +205,7 @@ impl Context<'_> {
             against_mean: b.as_ref().and_then(|b| mean(b)),
             values: combined,
             mean: over.map(|s| s.mean),
+            as_printed: over.is_some_and(|s| test.as_printed(s.mean, verdict)),
             from: over.and_then(|s| s.low),
             to: over.and_then(|s| s.high),
             verdict,
@@ -211,6 +233,13 @@ fn largest(all: impl Iterator<Item = MeasureResult>, key: &str) -> Vec<MeasureRe
     distinct
 }
 
+/// Values of varied keys, with those of `to` in their place.
+fn moved(at: &BTreeMap<String, String>, to: &BTreeMap<String, toml::Value>) -> BTreeMap<String, String> {
+    let mut at = at.clone();
+    at.extend(to.iter().map(|(k, v)| (k.clone(), written(v))));
+    at
+}
+
 /// By how much each value differs from their mean; a single one from nothing.
 fn deviations(values: Vec<Option<f64>>) -> Vec<Option<f64>> {
     let present: Vec<f64> = values.iter().flatten().copied().collect();
@@ -221,6 +250,31 @@ fn deviations(values: Vec<Option<f64>>) -> Vec<Option<f64>> {
 fn note(notes: &mut Vec<String>, text: &str) {
     if !notes.iter().any(|n| n == text) {
         notes.push(text.to_string());
+    }
+}
+
+/// How the range of a measure is widened: by the effect, once. Bounds, bounds of a shape and tolerances around
+/// neutral are not. Neutral itself means that the two are similar.
+fn widening(
+    claim: &Claim,
+    combine: Combine,
+    low: Option<f64>,
+    high: Option<f64>,
+    neutral: Option<f64>,
+) -> Widening {
+    if let Some(part) = claim.within {
+        return Widening::Ends(part);
+    }
+    let (Some(low), Some(high)) = (low, high) else { return Widening::None };
+    let tolerance = neutral.is_some_and(|n| low <= n && n <= high);
+    if claim.relation == Relation::Shape {
+        Widening::None
+    } else if tolerance && low == high && combine != Combine::Difference {
+        Widening::Similar
+    } else if tolerance {
+        Widening::None
+    } else {
+        Widening::Effect
     }
 }
 

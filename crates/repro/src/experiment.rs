@@ -390,6 +390,13 @@ pub struct Measure {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub against_at: BTreeMap<String, toml::Value>,
+    /// Values of varied keys: the number there is subtracted from the number at `at`.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub than_at: BTreeMap<String, toml::Value>,
+    /// A metric: only seeds under which it is above 0 in `run` count.
+    #[serde(default)]
+    pub seeds_with: Option<String>,
     /// A varied key over whose values the largest number is taken.
     #[serde(default)]
     pub largest_over: Option<String>,

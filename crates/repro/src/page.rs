@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::answer::QUICK;
-use crate::report::{self, ClaimResult, ExperimentResult, Results, counts};
+use crate::report::{self, ClaimResult, Count, ExperimentResult, Results, counts};
 use crate::verdict::Verdict;
 use xoff_results::human;
 
@@ -51,13 +51,15 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
     let _ = writeln!(
         o,
         "How to read a verdict:\n\n\
-         - *{}*: the measurement, with its 95% confidence interval, meets the claimed range, widened by 20% at each \
-         end. If the claim only orders two schemes, the order is the same.\n\
+         - *{}*: the mean over seeds is in the claimed range, widened by 20% of the effect. *At least* and *at most* \
+         are not widened. If the claim only orders two schemes, every mean that the 95% confidence interval allows \
+         has this order.\n\
          - *{}*: the scheme that wins in the paper wins in xoff too, by another margin.\n\
-         - *{}*: the seeds do not agree on the winner, or a run is missing.\n\
+         - *{}*: the seeds do not agree on the winner, the interval is wider than the range, or a run is missing.\n\
          - *{}*: the measurement disagrees with the claim. The paper's page discusses the likely cause.\n\
          - *{}*, *{}*, *{}*: no run measures the claim. The paper's page gives the reason.\n\n\
-         A claim whose name contains `own-` is ours, not the paper's.\n",
+         *As printed* counts reproduced claims whose means are in the ranges without widening. A claim whose name \
+         contains `own-` is ours, not the paper's, and is counted apart.",
         Verdict::Reproduced.name(),
         Verdict::SameDirection.name(),
         Verdict::Undecided.name(),
@@ -66,19 +68,8 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
         Verdict::NotSimulated.name(),
         Verdict::NotYet.name(),
     );
-    o.push_str("| paper |");
-    for v in Verdict::ALL {
-        let _ = write!(o, " {} |", v.name());
-    }
-    let _ = writeln!(o, " claims |\n|---|{}", "---|".repeat(Verdict::ALL.len() + 1));
-    for paper in papers {
-        let of: Vec<&ClaimResult> = r.claims().filter(|c| c.paper == *paper).collect();
-        let _ = write!(o, "| [{paper}](#{}) |", anchor(paper));
-        for v in Verdict::ALL {
-            let _ = write!(o, " {} |", of.iter().filter(|c| c.verdict == v).count());
-        }
-        let _ = writeln!(o, " {} |", of.len());
-    }
+    table(o, r, false, "claims of the paper");
+    table(o, r, true, "our own claims");
     for paper in papers {
         let _ = writeln!(o, "\n## {paper}");
         if let Some(words) = r.papers.iter().find(|p| p.name == *paper) {
@@ -107,6 +98,33 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
     }
     slowest(o, r);
     out
+}
+
+/// The numbers of claims, a row for each paper and one for all.
+fn table(o: &mut String, r: &Results, own: bool, whose: &str) {
+    let counts: Vec<&Count> = r.counts.iter().filter(|c| c.own == own && c.claims > 0).collect();
+    if counts.is_empty() {
+        return;
+    }
+    let _ = write!(o, "\n| {whose} | reproduced | as printed |");
+    let others = &Verdict::ALL[1..];
+    for v in others {
+        let _ = write!(o, " {} |", v.name());
+    }
+    let _ = writeln!(o, " all |\n|---|{}", "---|".repeat(others.len() + 3));
+    let mut row = |name: &str, of: &[&Count]| {
+        let number = |v: &Verdict| of.iter().filter_map(|c| c.verdicts.get(v)).sum::<usize>();
+        let printed: usize = of.iter().map(|c| c.as_printed).sum();
+        let _ = write!(o, "| {name} | {} | {printed} |", number(&Verdict::Reproduced));
+        for v in others {
+            let _ = write!(o, " {} |", number(v));
+        }
+        let _ = writeln!(o, " {} |", of.iter().map(|c| c.claims).sum::<usize>());
+    };
+    for &count in &counts {
+        row(&format!("[{0}](#{1})", count.paper, anchor(&count.paper)), &[count]);
+    }
+    row("all", &counts);
 }
 
 /// Lists the experiments that took longest.
@@ -140,6 +158,10 @@ fn state(o: &mut String, r: &Results) {
 /// Claims of a paper without an experiment.
 fn others<'r>(r: &'r Results, paper: &str) -> Vec<&'r ClaimResult> {
     r.others.iter().filter(|c| c.paper == paper).collect()
+}
+
+fn yes(as_printed: bool) -> &'static str {
+    if as_printed { "yes" } else { "" }
 }
 
 /// Reasons not to take the verdicts of an experiment as they are.
@@ -219,27 +241,30 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
     }
     let note = e.note.trim();
     let _ = if note.is_empty() { writeln!(o) } else { writeln!(o, " {note}") };
-    let _ = writeln!(o, "\n| claim | paper | measured | verdict |\n|---|---|---|---|");
+    let _ = writeln!(o, "\n| claim | paper | measured | verdict | as printed |\n|---|---|---|---|---|");
     for c in &e.claims {
         let head = format!("`{}` {}", c.id, cell(&c.statement));
         match &c.measures[..] {
             [] => {
                 let why = cell(c.reason.as_deref().unwrap_or_default());
-                let _ = writeln!(o, "| {head} | – | {why} | {} |", c.verdict.name());
+                let _ = writeln!(o, "| {head} | – | {why} | {} | |", c.verdict.name());
             }
             [m] => {
-                let _ = writeln!(o, "| {head} | {} | {} | **{}** |", m.claimed(), m.ours(), c.verdict.name());
+                let (paper, ours, verdict) = (m.claimed(), m.ours(), c.verdict.name());
+                let _ =
+                    writeln!(o, "| {head} | {paper} | {ours} | **{verdict}** | {} |", yes(c.as_printed()));
             }
             several => {
-                let _ = writeln!(o, "| {head} | | | **{}** |", c.verdict.name());
+                let _ = writeln!(o, "| {head} | | | **{}** | {} |", c.verdict.name(), yes(c.as_printed()));
                 for m in several {
                     let _ = writeln!(
                         o,
-                        "| · {} | {} | {} | {} |",
+                        "| · {} | {} | {} | {} | {} |",
                         cell(&m.which()),
                         m.claimed(),
                         m.ours(),
-                        m.verdict.name()
+                        m.verdict.name(),
+                        yes(m.as_printed && m.verdict == Verdict::Reproduced)
                     );
                 }
             }

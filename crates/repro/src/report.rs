@@ -14,7 +14,7 @@ use xoff_results::human;
 /// Value of `format` in `results.json`.
 pub const FORMAT: &str = "xoff repro";
 /// Grows when a key of it changes its meaning.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 /// So many of the slowest experiments are listed.
 const SLOWEST: usize = 10;
 
@@ -38,6 +38,48 @@ pub struct Results {
     pub others: Vec<ClaimResult>,
     #[serde(default)]
     pub papers: Vec<PaperResult>,
+    /// Numbers of claims: of each paper its own, then ours.
+    #[serde(default)]
+    pub counts: Vec<Count>,
+}
+
+/// How many claims there are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Count {
+    pub paper: String,
+    /// They are our own claims about the paper's system, not the paper's.
+    pub own: bool,
+    pub claims: usize,
+    /// Claims that are reproduced without widening.
+    pub as_printed: usize,
+    /// Claims of each verdict.
+    pub verdicts: BTreeMap<Verdict, usize>,
+}
+
+impl Count {
+    fn of<'a>(paper: &str, own: bool, claims: impl IntoIterator<Item = &'a ClaimResult>) -> Self {
+        let mut count =
+            Self { paper: paper.into(), own, claims: 0, as_printed: 0, verdicts: BTreeMap::new() };
+        for claim in claims.into_iter().filter(|c| c.own() == own) {
+            count.claims += 1;
+            count.as_printed += usize::from(claim.as_printed());
+            *count.verdicts.entry(claim.verdict).or_default() += 1;
+        }
+        count
+    }
+
+    /// The numbers in words, with those as printed if they are fewer; `None` if there are no claims.
+    fn in_words(&self) -> Option<String> {
+        let part = |(verdict, n): (&Verdict, &usize)| match verdict {
+            Verdict::Reproduced if self.as_printed < *n => {
+                format!("{n} reproduced ({} as printed)", self.as_printed)
+            }
+            _ => format!("{n} {}", verdict.name()),
+        };
+        let parts: Vec<String> = self.verdicts.iter().map(part).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
 }
 
 /// A paper, in words.
@@ -71,7 +113,18 @@ impl Results {
             found.map(|(e, result)| result.in_words_of(e)).collect()
         };
         let experiments = papers.iter().flat_map(of).collect();
-        Results { experiments, others: others(papers), papers: in_words(papers), ..self }
+        Results { experiments, others: others(papers), papers: in_words(papers), ..self }.counted()
+    }
+
+    /// These, with the numbers of their claims.
+    #[must_use]
+    pub fn counted(mut self) -> Results {
+        let mut papers: Vec<String> = self.claims().map(|c| c.paper.clone()).collect();
+        papers.sort_unstable();
+        papers.dedup();
+        let count = |paper: &String, own| Count::of(paper, own, self.claims().filter(|c| c.paper == *paper));
+        self.counts = papers.iter().flat_map(|paper| [false, true].map(|own| count(paper, own))).collect();
+        self
     }
 }
 
@@ -241,6 +294,12 @@ pub struct MeasureResult {
     pub at: BTreeMap<String, String>,
     /// The other's, where they are not the same.
     pub against_at: BTreeMap<String, String>,
+    /// Values of varied keys where the number is the one that it is compared with.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub than_at: BTreeMap<String, String>,
+    /// The metric that is above 0 under the seeds that count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds_with: Option<String>,
     /// The varied key over whose values it is the largest: at the one in `at`.
     #[serde(default)]
     pub largest_over: Option<String>,
@@ -265,6 +324,8 @@ pub struct MeasureResult {
     /// The number of each seed, in their order.
     pub values: Vec<Option<f64>>,
     pub mean: Option<f64>,
+    /// The mean lies in the range as it is printed, without widening; of an ordering, it is reproduced.
+    pub as_printed: bool,
     /// Lower end of its 95% confidence interval; null of one seed.
     pub from: Option<f64>,
     /// Upper end of it.
@@ -301,6 +362,16 @@ impl ClaimResult {
         }
     }
 
+    /// Whether it is a claim of ours, not the paper's.
+    pub fn own(&self) -> bool {
+        own(&self.id)
+    }
+
+    /// Whether it is reproduced without widening any range.
+    pub fn as_printed(&self) -> bool {
+        self.verdict == Verdict::Reproduced && self.measures.iter().all(|m| m.as_printed)
+    }
+
     /// A claim that is not measured, with its reason.
     pub fn without_runs(paper: &str, claim: &Claim) -> Self {
         let (verdict, reason) = match (&claim.not_simulated, &claim.analysis, &claim.later) {
@@ -311,6 +382,11 @@ impl ClaimResult {
         };
         Self::new(paper, claim, verdict, Some(reason.clone()), Vec::new())
     }
+}
+
+/// Whether a claim of this name is one of ours.
+pub fn own(id: &str) -> bool {
+    id.split('.').nth(1).is_some_and(|name| name.starts_with("own-"))
 }
 
 /// The choices of an experiment, in words.
@@ -388,6 +464,7 @@ impl MeasureResult {
             }
             _ => None,
         };
+        let sides = sides.filter(|_| self.than_at.is_empty());
         match (self.expect, sides) {
             (Some(_), Some(sides)) => sides,
             (_, Some(sides)) => {
@@ -414,15 +491,16 @@ impl MeasureResult {
     }
 }
 
-/// How many claims there are of each verdict, in words.
+/// How many claims there are of each verdict, in words: the paper's, then ours.
 pub fn counts<'a>(claims: impl IntoIterator<Item = &'a ClaimResult>) -> String {
-    let verdicts: Vec<Verdict> = claims.into_iter().map(|c| c.verdict).collect();
-    let parts = Verdict::ALL.iter().filter_map(|v| {
-        let n = verdicts.iter().filter(|w| *w == v).count();
-        (n > 0).then(|| format!("{n} {}", v.name()))
-    });
-    let parts: Vec<String> = parts.collect();
-    if parts.is_empty() { "no claims".into() } else { parts.join(", ") }
+    let claims: Vec<&ClaimResult> = claims.into_iter().collect();
+    let [theirs, ours] = [false, true].map(|own| Count::of("", own, claims.iter().copied()).in_words());
+    match (theirs, ours) {
+        (Some(theirs), Some(ours)) => format!("{theirs}; own claims: {ours}"),
+        (Some(theirs), None) => theirs,
+        (None, Some(ours)) => format!("own claims: {ours}"),
+        (None, None) => "no claims".into(),
+    }
 }
 
 impl Results {

@@ -1,32 +1,33 @@
 //! The judgement of a measurement over seeds against a paper's claim.
 //!
 //! The interval is the 95% confidence interval of the mean over seeds (Student's
-//! t); of one seed, or of seeds that agree, it is the value. Claimed ranges are
-//! widened by a fifth of their ends. See `docs/EXPERIMENTS.md`.
+//! t); of one seed, or of seeds that agree, it is the value. Noise never helps: the mean decides, and a wide
+//! interval only leaves a claim undecided. See `docs/EXPERIMENTS.md`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Combine, Side};
 use xoff_results::grid::interval::{Interval, spread};
 
-/// By how much of itself each end of a claimed range is moved outwards, where a
-/// claim of our own does not say it.
+/// By how much of the effect a claimed range is widened at each end.
 pub const WIDENED: f64 = 0.2;
+/// Two values are similar if one is at most this part of the other above or below it.
+pub const SIMILAR: f64 = 0.1;
 
 /// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The interval overlaps the claimed range, widened by 20%.
+    /// The mean lies in the claimed range, widened once.
     Reproduced,
     /// The winner wins, by another margin.
     SameDirection,
-    /// Runs are missing, or the seeds are on both sides of the decisive value.
+    /// Runs are missing, or the interval is too wide to decide.
     Undecided,
     /// We measure the contrary.
     Contradicted,
     Analysis,
-    /// Not simulated: about hardware.
+    /// Not simulated: about hardware, or an input of the scenario.
     NotSimulated,
     /// Something is missing yet.
     NotYet,
@@ -69,14 +70,47 @@ pub enum Test {
         high: Option<f64>,
         /// Where neither of two wins; `None` if nothing is compared.
         neutral: Option<f64>,
-        /// By how much of itself each end is moved outwards.
-        widened: f64,
+        widening: Widening,
     },
     /// It lies on one side of where neither of two wins.
     Ordering { side: Side, neutral: f64 },
 }
 
+/// How a claimed range is widened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Widening {
+    /// Not: it is a bound (*at least*, *at most*), or a tolerance already.
+    None,
+    /// Each end by a fifth of the effect: of its distance to where neither of two wins, or else to 0.
+    Effect,
+    /// Each end by this part of itself.
+    Ends(f64),
+    /// The two are as large as each other: each end by [`SIMILAR`].
+    Similar,
+}
+
+impl Widening {
+    /// By how much `end` is moved outwards.
+    fn of(self, end: f64, neutral: Option<f64>) -> f64 {
+        match self {
+            Widening::None => 0.0,
+            Widening::Effect => WIDENED * (end - neutral.unwrap_or(0.0)).abs(),
+            Widening::Ends(part) => part * end.abs(),
+            Widening::Similar => SIMILAR,
+        }
+    }
+}
+
 impl Test {
+    /// Whether the mean lies in the range as it is printed; of an ordering, whether it is reproduced.
+    pub fn as_printed(self, mean: f64, verdict: Verdict) -> bool {
+        match self {
+            Test::Ordering { .. } => verdict == Verdict::Reproduced,
+            Test::Range { widening: Widening::Similar, .. } => verdict == Verdict::Reproduced,
+            Test::Range { low, high, .. } => low.is_none_or(|l| mean >= l) && high.is_none_or(|h| mean <= h),
+        }
+    }
+
     /// Whether it is that something never happens (0 and no more). That is said
     /// of every run: no mean softens it, and one run contradicts it.
     pub fn of_every_run(self) -> bool {
@@ -128,30 +162,33 @@ pub fn judge(values: &[f64], test: Test) -> Option<Verdict> {
         } else {
             Verdict::Contradicted
         }),
-        Test::Range { low, high, neutral, widened } => {
+        Test::Range { low, high, neutral, widening } => {
             if test.of_every_run() {
                 let fits = |&v: &f64| v <= 0.0 && (low.is_none() || v == 0.0);
                 let all = values.iter().all(fits);
                 return Some(if all { Verdict::Reproduced } else { Verdict::Contradicted });
             }
+            let low = low.map(|l| l - widening.of(l, neutral));
+            let high = high.map(|h| h + widening.of(h, neutral));
+            let inside = low.is_none_or(|l| spread.mean >= l) && high.is_none_or(|h| spread.mean <= h);
             let side = neutral.and_then(|n| {
                 let above = low.is_some_and(|l| l > n);
                 let below = high.is_some_and(|h| h < n);
                 let side = if above { Some(Side::Greater) } else { below.then_some(Side::Less) };
                 side.map(|side| (side, n))
             });
-            let overlaps = low.is_none_or(|l| to >= l - widened * l.abs())
-                && high.is_none_or(|h| from <= h + widened * h.abs());
+            // An interval wider than the range says no more than that the mean is inside by chance.
+            let narrow = low.zip(high).is_none_or(|(low, high)| to - from <= high - low);
+            let reaches = low.is_none_or(|l| to >= l) && high.is_none_or(|h| from <= h);
             Some(match side {
                 // It is not even known which value is larger.
                 Some((_, n)) if from < n && to > n => Verdict::Undecided,
-                // A range near neutral may reach beyond it once it is widened: no
-                // margin makes up for another winner, or for none.
-                Some((Side::Less, n)) if from >= n => Verdict::Contradicted,
-                Some((Side::Greater, n)) if to <= n => Verdict::Contradicted,
-                _ if overlaps => Verdict::Reproduced,
-                Some((side, n)) if all_on(side, n) => Verdict::SameDirection,
-                _ => Verdict::Contradicted,
+                Some((side, n)) if !all_on(side, n) => Verdict::Contradicted,
+                Some(_) if inside => Verdict::Reproduced,
+                Some(_) => Verdict::SameDirection,
+                None if inside && narrow => Verdict::Reproduced,
+                None if inside || reaches => Verdict::Undecided,
+                None => Verdict::Contradicted,
             })
         }
     }
@@ -165,140 +202,136 @@ pub fn all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
 
 #[cfg(test)]
 mod tests {
+    use super::Verdict::{Contradicted, Reproduced, SameDirection, Undecided};
     use super::*;
 
+    /// A range that is widened by the effect.
     const fn range(low: f64, high: f64, neutral: Option<f64>) -> Test {
-        Test::Range { low: Some(low), high: Some(high), neutral, widened: WIDENED }
+        Test::Range { low: Some(low), high: Some(high), neutral, widening: Widening::Effect }
+    }
+
+    /// One end, or a tolerance: not widened.
+    const fn bound(low: Option<f64>, high: Option<f64>, neutral: Option<f64>) -> Test {
+        Test::Range { low, high, neutral, widening: Widening::None }
     }
 
     fn judged(values: &[f64], test: Test) -> Verdict {
         judge(values, test).unwrap()
     }
 
-    #[test]
-    fn a_range_is_widened_by_a_fifth_and_no_more() {
-        // 6 times: from 4.8 to 7.2.
-        let six = range(6.0, 6.0, Some(1.0));
-        for (value, verdict) in [
-            (6.0, Verdict::Reproduced),
-            (4.81, Verdict::Reproduced),
-            (7.19, Verdict::Reproduced),
-            (4.79, Verdict::SameDirection),
-            (7.21, Verdict::SameDirection),
-            (1.01, Verdict::SameDirection),
-            (1.0, Verdict::Contradicted),
-            (0.5, Verdict::Contradicted),
-        ] {
-            assert_eq!(judged(&[value], six), verdict, "{value}");
+    fn each(test: Test, cases: &[(f64, Verdict)]) {
+        for &(value, verdict) in cases {
+            assert_eq!(judged(&[value], test), verdict, "{value}");
         }
+    }
+
+    #[test]
+    fn a_range_is_widened_by_a_fifth_of_the_effect() {
+        // Six times as much is an effect of five: from 5 to 7.
+        let six = range(6.0, 6.0, Some(1.0));
+        each(six, &[(6.0, Reproduced), (5.01, Reproduced), (6.99, Reproduced)]);
+        each(six, &[(4.99, SameDirection), (7.01, SameDirection), (1.01, SameDirection)]);
+        each(six, &[(1.0, Contradicted), (0.5, Contradicted)]);
+        // Half as much, an effect of a half: from 0.4 to 0.6.
+        each(range(0.5, 0.5, Some(1.0)), &[(0.41, Reproduced), (0.59, Reproduced), (0.61, SameDirection)]);
+        // 6.5% more: from 1.052 to 1.078.
+        let more = range(1.065, 1.065, Some(1.0));
+        each(
+            more,
+            &[(1.053, Reproduced), (1.05, SameDirection), (1.28, SameDirection), (0.99, Contradicted)],
+        );
         // A reduction by 0.4: from 0.32 to 0.48; below 0 the other wins.
-        let less = range(0.4, 0.4, Some(0.0));
-        assert_eq!(judged(&[0.33], less), Verdict::Reproduced);
-        assert_eq!(judged(&[0.05], less), Verdict::SameDirection);
-        assert_eq!(judged(&[-0.05], less), Verdict::Contradicted);
-        // A claim that the other wins a little: -0.05 is widened to -0.06 .. -0.04.
+        each(range(0.4, 0.4, Some(0.0)), &[(0.33, Reproduced), (0.05, SameDirection), (-0.05, Contradicted)]);
+        // The other wins a little: from -0.06 to -0.04.
         let worse = range(-0.05, -0.05, Some(0.0));
-        assert_eq!(judged(&[-0.059], worse), Verdict::Reproduced);
-        assert_eq!(judged(&[-0.3], worse), Verdict::SameDirection);
-        assert_eq!(judged(&[0.01], worse), Verdict::Contradicted);
+        each(worse, &[(-0.059, Reproduced), (-0.3, SameDirection), (0.01, Contradicted)]);
+        // Nothing is compared: the value is the effect.
+        each(range(30.0, 30.0, None), &[(24.1, Reproduced), (35.9, Reproduced), (36.1, Contradicted)]);
+    }
+
+    #[test]
+    fn bounds_are_not_widened() {
+        let at_least = bound(Some(2.0), None, Some(1.0));
+        each(at_least, &[(100.0, Reproduced), (2.0, Reproduced), (1.99, SameDirection), (0.9, Contradicted)]);
+        let at_most = bound(None, Some(10.0), None);
+        each(at_most, &[(0.0, Reproduced), (10.0, Reproduced), (10.1, Contradicted)]);
+        each(
+            bound(None, Some(0.9), Some(1.0)),
+            &[(0.1, Reproduced), (0.95, SameDirection), (1.05, Contradicted)],
+        );
+        // "Within 5%" is a tolerance, and says of no winner.
+        let similar = bound(Some(0.95), Some(1.05), Some(1.0));
+        each(similar, &[(0.96, Reproduced), (0.94, Contradicted), (1.06, Contradicted)]);
+        let equal =
+            Test::Range { low: Some(1.0), high: Some(1.0), neutral: Some(1.0), widening: Widening::Similar };
+        each(equal, &[(0.91, Reproduced), (1.0, Reproduced), (0.89, Contradicted), (1.11, Contradicted)]);
+        assert!(equal.as_printed(0.91, Reproduced) && !equal.as_printed(0.91, Undecided));
     }
 
     #[test]
     fn a_claim_of_our_own_has_its_factor() {
-        let within =
-            |part: f64| Test::Range { low: Some(6.0), high: Some(6.0), neutral: None, widened: part };
-        assert_eq!(judged(&[6.8], within(0.15)), Verdict::Reproduced);
-        assert_eq!(judged(&[7.0], within(0.15)), Verdict::Contradicted);
-        assert_eq!(judged(&[5.2], within(0.15)), Verdict::Reproduced);
-        assert_eq!(judged(&[6.1], within(0.0)), Verdict::Contradicted);
-        assert_eq!(judged(&[6.0], within(0.0)), Verdict::Reproduced);
+        let six = |part| Test::Range {
+            low: Some(6.0),
+            high: Some(6.0),
+            neutral: None,
+            widening: Widening::Ends(part),
+        };
+        each(six(0.15), &[(6.8, Reproduced), (7.0, Contradicted), (5.2, Reproduced)]);
+        each(six(0.0), &[(6.1, Contradicted), (6.0, Reproduced)]);
     }
 
-    #[test]
-    fn a_widened_range_does_not_change_the_winner() {
-        // 1.0651 is widened to 0.852, where the other one wins.
-        let more = range(1.0651, 1.0651, Some(1.0));
-        for (values, verdict) in [
-            (&[1.01][..], Verdict::Reproduced),
-            (&[1.0], Verdict::Contradicted),
-            (&[0.90], Verdict::Contradicted),
-            (&[0.90, 0.91, 0.89], Verdict::Contradicted),
-            // 1 ± 2.484: who wins is not known.
-            (&[1.0, 2.0, 0.0], Verdict::Undecided),
-        ] {
-            assert_eq!(judged(values, more), verdict, "{values:?}");
-        }
-        // A range on no side of 1 says of no winner.
-        assert_eq!(judged(&[0.9], range(0.95, 1.05, Some(1.0))), Verdict::Reproduced);
-    }
+    /// Mean 4, standard deviation 3, three seeds: 4 ± 4.302653 · sqrt(3) = 4 ± 7.452.
+    const NOISY: [f64; 3] = [4.0, 1.0, 7.0];
 
     #[test]
-    fn nor_does_one_below_neutral() {
-        // 0.9 is widened to 1.08.
-        let less = range(0.9, 0.9, Some(1.0));
-        for (value, verdict) in [
-            (0.99, Verdict::Reproduced),
-            (0.5, Verdict::SameDirection),
-            (1.0, Verdict::Contradicted),
-            (1.05, Verdict::Contradicted),
-        ] {
-            assert_eq!(judged(&[value], less), verdict, "{value}");
-        }
-        let at_most = Test::Range { low: None, high: Some(0.9), neutral: Some(1.0), widened: WIDENED };
-        assert_eq!(judged(&[1.05], at_most), Verdict::Contradicted);
-        assert_eq!(judged(&[0.1], at_most), Verdict::Reproduced);
-    }
-
-    #[test]
-    fn open_ends_are_open() {
-        let at_least = Test::Range { low: Some(2.0), high: None, neutral: Some(1.0), widened: WIDENED };
-        assert_eq!(judged(&[100.0], at_least), Verdict::Reproduced);
-        assert_eq!(judged(&[1.6], at_least), Verdict::Reproduced);
-        assert_eq!(judged(&[1.59], at_least), Verdict::SameDirection);
-        assert_eq!(judged(&[0.9], at_least), Verdict::Contradicted);
-        let at_most = Test::Range { low: None, high: Some(10.0), neutral: None, widened: WIDENED };
-        assert_eq!(judged(&[0.0], at_most), Verdict::Reproduced);
-        assert_eq!(judged(&[12.0], at_most), Verdict::Reproduced);
-        assert_eq!(judged(&[12.1], at_most), Verdict::Contradicted, "nothing is compared");
-    }
-
-    #[test]
-    fn the_interval_over_seeds_may_reach_the_range() {
-        // Mean 4, standard deviation 3, three seeds: 4 ± 4.302653 · sqrt(3) = 4 ± 7.452.
-        let seeds = [4.0, 1.0, 7.0];
-        let value = |low: f64| Test::Range { low: Some(low), high: None, neutral: None, widened: WIDENED };
-        assert_eq!(judged(&seeds, value(11.4 / 0.8)), Verdict::Reproduced);
-        assert_eq!(judged(&seeds, value(11.5 / 0.8)), Verdict::Contradicted);
+    fn noise_never_helps() {
+        // The interval reaches the range, and the mean does not.
+        assert_eq!(judged(&NOISY, bound(Some(11.0), None, None)), Undecided);
+        assert_eq!(judged(&NOISY, bound(Some(11.5), None, None)), Contradicted);
+        // The mean is inside, and the interval is wider than the range, which is 1.6 or 20 wide.
+        assert_eq!(judged(&NOISY, range(4.0, 4.0, None)), Undecided);
+        assert_eq!(judged(&NOISY, bound(Some(-6.0), Some(14.0), None)), Reproduced);
+        // It excludes the opposite direction: 4 ± 2.484 of a quotient.
+        assert_eq!(judged(&[4.0, 3.0, 5.0], range(4.0, 4.0, Some(1.0))), Reproduced);
+        assert_eq!(judged(&[4.0, 3.0, 5.0], range(6.0, 6.0, Some(1.0))), SameDirection);
+        assert_eq!(judged(&NOISY, range(4.0, 4.0, Some(1.0))), Undecided);
         // One seed has no interval; neither have seeds that agree.
-        assert_eq!(judged(&[4.0], value(5.1)), Verdict::Contradicted);
-        assert_eq!(judged(&[4.0; 5], value(5.1)), Verdict::Contradicted);
-        assert_eq!(judged(&[4.0; 5], value(5.0)), Verdict::Reproduced);
+        for seeds in [&[4.0][..], &[4.0; 5]] {
+            assert_eq!(judged(seeds, bound(Some(4.1), None, None)), Contradicted);
+            assert_eq!(judged(seeds, bound(Some(4.0), None, None)), Reproduced);
+        }
     }
 
     #[test]
     fn seeds_on_both_sides_leave_the_order_undecided() {
-        // 4 ± 7.452 of a quotient that is claimed to be 6: less than 1 is possible.
-        assert_eq!(judged(&[4.0, 1.0, 7.0], range(6.0, 6.0, Some(1.0))), Verdict::Undecided);
+        assert_eq!(judged(&NOISY, range(6.0, 6.0, Some(1.0))), Undecided);
         let less = Test::Ordering { side: Side::Less, neutral: 0.0 };
-        assert_eq!(judged(&[-1.0, -1.1, -0.9], less), Verdict::Reproduced);
-        assert_eq!(judged(&[-1.0, 1.0, -3.0], less), Verdict::Undecided);
-        assert_eq!(judged(&[1.0, 1.1, 0.9], less), Verdict::Contradicted);
+        assert_eq!(judged(&[-1.0, -1.1, -0.9], less), Reproduced);
+        assert_eq!(judged(&[-1.0, 1.0, -3.0], less), Undecided);
+        assert_eq!(judged(&[1.0, 1.1, 0.9], less), Contradicted);
         // Equal is not less.
-        assert_eq!(judged(&[0.0, 0.0], less), Verdict::Contradicted);
-        assert_eq!(judged(&[2.0], Test::Ordering { side: Side::Greater, neutral: 1.0 }), Verdict::Reproduced);
+        assert_eq!(judged(&[0.0, 0.0], less), Contradicted);
+        assert_eq!(judged(&[2.0], Test::Ordering { side: Side::Greater, neutral: 1.0 }), Reproduced);
     }
 
     #[test]
     fn never_means_in_no_run() {
         let never = range(0.0, 0.0, None);
-        assert_eq!(judged(&[0.0, 0.0, 0.0], never), Verdict::Reproduced);
-        assert_eq!(
-            judged(&[0.0; 99].iter().chain(&[1.0]).copied().collect::<Vec<_>>(), never),
-            Verdict::Contradicted
-        );
-        let at_most = Test::Range { low: None, high: Some(0.0), neutral: None, widened: WIDENED };
-        assert_eq!(judged(&[0.0], at_most), Verdict::Reproduced);
-        assert_eq!(judged(&[1e-9], at_most), Verdict::Contradicted);
+        assert_eq!(judged(&[0.0, 0.0, 0.0], never), Reproduced);
+        let once: Vec<f64> = [0.0; 99].into_iter().chain([1.0]).collect();
+        assert_eq!(judged(&once, never), Contradicted);
+        each(bound(None, Some(0.0), None), &[(0.0, Reproduced), (1e-9, Contradicted)]);
+    }
+
+    #[test]
+    fn the_printed_range_is_not_widened() {
+        let six = range(6.0, 6.5, Some(1.0));
+        for (mean, printed) in [(6.0, true), (6.5, true), (5.9, false), (6.6, false)] {
+            assert_eq!(judged(&[mean], six), Reproduced);
+            assert_eq!(six.as_printed(mean, Reproduced), printed, "{mean}");
+        }
+        let order = Test::Ordering { side: Side::Less, neutral: 0.0 };
+        assert!(order.as_printed(-1.0, Reproduced) && !order.as_printed(-1.0, Undecided));
     }
 
     #[test]
@@ -316,7 +349,6 @@ mod tests {
 
     #[test]
     fn the_worst_of_several_decides() {
-        use Verdict::{Contradicted, Reproduced, SameDirection, Undecided};
         assert_eq!(all([Reproduced, SameDirection]), SameDirection);
         assert_eq!(all([Reproduced, Undecided, SameDirection]), Undecided);
         assert_eq!(all([Contradicted, Undecided]), Contradicted);
