@@ -140,13 +140,14 @@ $(VENV)/ready: tests/requirements.txt
 viewer: viewer/node_modules/ready
 	cd viewer && npm run --silent check && npm run --silent build
 
-# The committed bundle is what its source gives, byte by byte, and its pages work in a browser.
-test-page: viewer/node_modules/ready
+# The committed bundle is what its source gives, byte by byte; its pages work in a browser, and their text is checked.
+test-page: viewer/node_modules/ready tools/prose/node_modules/ready
 	cd viewer && npm run --silent check && VIEWER_OUT=$(TARGET)/viewer npm run --silent build
 	for file in viewer.js viewer.css NOTICE.txt; do \
 		cmp $(TARGET)/viewer/$$file crates/results/src/report/$$file || { echo 'run: make viewer'; exit 1; }; done
 	$(CARGO) build --locked --quiet --bin xoff
 	cd viewer && XOFF=$(TARGET)/debug/xoff PAGES=$(TARGET)/viewer-pages node --test test/page.test.mjs
+	node tools/prose/check.js $(TARGET)/viewer-pages/*.txt
 
 viewer/node_modules/ready: viewer/package-lock.json viewer/.npmrc
 	cd viewer && npm ci --ignore-scripts --loglevel=error

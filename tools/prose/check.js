@@ -30,7 +30,7 @@ const MAX_WORDS = 35;
 /** What is checked. Programs write REFERENCE.md, REPRODUCTION.md and the pages of its papers. */
 const PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", ...below("docs", ".md"), ...below("examples", ".md")]
   .filter((page) => !/REFERENCE|REPRODUCTION|docs\/reproduction/.test(page));
-const MESSAGES = ["crates/plan/tests/examples.toml", ...below("crates/plan/tests/wrong", ".toml"), ...below("crates", ".snap")]
+const MESSAGES = ["crates/plan/tests/examples.toml", "crates/cli/tests/help.txt", ...below("crates/plan/tests/wrong", ".toml"), ...below("crates", ".snap")]
   .filter((file) => !/fragments\.toml$|\/files\/|_json\.snap$/.test(file));
 
 /** The files below a folder with this ending, in order, by their path from the root. */

@@ -1,5 +1,5 @@
-// A plugin of textlint that reads xoff's expected messages: tables of wrong scenarios (.toml)
-// and snapshots (.snap). Lines that xoff wrapped become one paragraph again.
+// A plugin of textlint that reads xoff's expected messages: tables of wrong scenarios (.toml),
+// snapshots (.snap) and plain text (.txt). Lines that xoff wrapped become one paragraph again.
 
 const WIDTH = 100; // xoff wraps there
 
@@ -39,7 +39,7 @@ function oneLine(text, from, to) {
 }
 
 function pieces(text, path) {
-  if (path.endsWith(".snap")) {
+  if (/\.(snap|txt)$/.test(path)) {
     const head = /^---\n[^]*?\n---\n/.exec(text)?.[0].length ?? 0;
     return paragraphs(text, head, text.length);
   }
@@ -66,7 +66,7 @@ function parse(text, path) {
 
 export class Processor {
   availableExtensions() {
-    return [".toml", ".snap"];
+    return [".toml", ".snap", ".txt"];
   }
 
   processor() {

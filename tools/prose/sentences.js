@@ -13,7 +13,8 @@ export default function rule(context, { max }) {
     const source = new StringSource(node, {
       replacer: ({ node, maskValue }) => (node.type === Syntax.Code ? maskValue(mask) : undefined),
     });
-    for (const sentence of split(source.toString())) {
+    // "10 ms." is no title before a name.
+    for (const sentence of split(source.toString().replace(/(?<=\d ms)\.(?=\s)/g, "!"))) {
       if (sentence.type !== "Sentence") continue;
       const count = words(sentence.raw);
       if (count <= max) continue;

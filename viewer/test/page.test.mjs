@@ -1,10 +1,11 @@
 // The pages that xoff report writes, in headless Chromium.
 //
 // XOFF is the binary, PAGES a folder for runs. Every page is opened from disk; each message on
-// its console, and each request that is not for the page itself, fails the test.
+// its console, and each request that is not for the page itself, fails the test. The text of the
+// pages stays in PAGES as .txt, for the linter.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -62,6 +63,9 @@ async function open(name, options, look) {
   await context.close();
 }
 
+/** Keeps text of a page for the linter. */
+const keep = (name, text) => appendFileSync(resolve(pages, `${name}.txt`), `${text}\n`);
+
 const picture = (page) => page.locator("#fabric-drawing").evaluate((svg) => svg.innerHTML);
 
 for (const name of Object.keys(RUNS)) {
@@ -69,6 +73,7 @@ for (const name of Object.keys(RUNS)) {
     for (const options of [{}, { colorScheme: "dark" }, { viewport: { width: 400, height: 800 } }]) {
       await open(name, options, async (page) => {
         assert.ok((await page.locator(".headline").innerText()).length > 20);
+        if (Object.keys(options).length === 0) keep(name, await page.locator("#page").innerText());
         const found = await page.evaluate(() => {
           const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
           const nameless = [...document.querySelectorAll("button, select, input, svg[role], [role=region]")].filter(
@@ -103,6 +108,7 @@ test("the slider moves, and the picture with it", async () => {
     assert.equal(await cycle.first().isVisible(), true);
     assert.equal(await cycle.count(), 8);
     assert.match(await page.locator("#now").innerText(), /The fabric is in deadlock/);
+    keep("stories", await page.locator("#now").innerText());
   });
 });
 
@@ -127,6 +133,7 @@ test("a click on a port, a device or a flow opens its story", async () => {
   await open("deadlock", {}, async (page) => {
     const port = page.locator("#fabric-drawing [aria-label='S0.0:3 -> H3']");
     await port.dispatchEvent("click");
+    keep("stories", await page.locator("#story").innerText());
     assert.equal(await page.locator("#story h3").innerText(), "Port S0.0:3 -> H3");
     assert.match(await page.locator("#story").innerText(), /blocked 712 victims/);
     assert.match(await page.locator("#story").innerText(), /number 8 of 8: it holds 235 kB and waits for H3:1/);
@@ -141,6 +148,7 @@ test("a click on a port, a device or a flow opens its story", async () => {
     assert.equal(await page.locator("#story h3").innerText(), "Port S0.0:3 -> H3");
     await page.locator("#worst").getByRole("button", { name: /^27 H0 -> H4/ }).first().click();
     assert.equal(await page.locator("#story h3").innerText(), "Flow 27");
+    keep("stories", await page.locator("#story").innerText());
     assert.match(await page.locator("#story").innerText(), /in queues that were paused because of/);
   });
   // Without measure.explain the row alone is told, and how to know more.

@@ -41,19 +41,28 @@ static ALLOCATOR: memory::Counted = memory::Counted;
 /// Exit status: invalid input, unwritable output, or too little memory.
 const FAILED: u8 = 1;
 
-const EXIT_STATUS: &str = "\
-Exit status:
-  0    success (a deadlock is a finding, not a failure)
-  1    invalid input, unwritable output, or too little memory for the scenario
-  2    invalid usage
-  3    the run dropped packets of a lossless priority, or `size` found a link whose buffer can overflow
-  4    the memory budget is exhausted; the results until then are written
-  130  interrupted by Ctrl-C or a termination signal; the results until then are written
-A grid returns 1 if a run failed, otherwise 3 if a run dropped packets of a lossless priority.";
+/// What an exit status means, and the verbs that have it, if not all of them.
+const EXIT_STATUS: [(u8, &str, &[&str]); 7] = [
+    (0, "success; a deadlock or a contradicted claim is a finding, not a failure", &[]),
+    (FAILED, "invalid input, unwritable output, too little memory, or a failed run of a grid", &[]),
+    (2, "invalid usage", &[]),
+    (run::LOST, "a run dropped packets of a lossless priority", &["run", "repro"]),
+    (run::LOST, "`xoff size`: the buffer of a link can overflow", &["size"]),
+    (memory::SPENT, "the memory budget is exhausted; results until then are written", &["run"]),
+    (interrupt::INTERRUPTED, "interrupted by Ctrl-C or a termination signal; results until then are written", &[]),
+];
+
+/// The exit status of a verb, for its help; of all of them without one.
+fn exit_status(verb: Option<&str>) -> String {
+    let of = |verbs: &[&str]| verbs.is_empty() || verb.is_none_or(|verb| verbs.contains(&verb));
+    let lines = EXIT_STATUS.iter().filter(|(.., verbs)| of(verbs));
+    let lines = lines.map(|(status, meaning, _)| format!("\n  {status:<3}  {meaning}"));
+    format!("Exit status:{}", lines.collect::<String>())
+}
 
 /// Simulates lossless datacenter fabrics packet by packet.
 #[derive(Parser)]
-#[command(version, after_help = EXIT_STATUS)]
+#[command(version, after_help = exit_status(None))]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -66,29 +75,27 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     /// Simulate a scenario, or a grid of its variants, and report the results
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = exit_status(Some("run")))]
     Run(RunArgs),
     /// Show the network of a scenario: devices, links, buffers and headroom
     Topo(TopoArgs),
     /// Show the traffic of a scenario: flows, sizes, and the load of each link
     Traffic(TrafficArgs),
     /// Explain the delays of a run: the time of its flows, and the congested ports that blocked them
-    #[command(after_help = EXIT_STATUS)]
     Explain(ExplainArgs),
     /// Write an HTML page for a run or a grid: charts, tables, and the fabric over time
-    #[command(after_help = EXIT_STATUS)]
     Report(ReportArgs),
     /// Reproduce papers: run their experiments and compare the results with the claims
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = exit_status(Some("repro")))]
     Repro(repro::ReproArgs),
     /// Decide without a simulation whether a scenario can deadlock, with a proof or an example
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = exit_status(Some("check")))]
     Check(CheckArgs),
     /// List all schemes and their parameters, or the queues of a scheme at a port
     Schemes(SchemesArgs),
     /// Compute the buffer, headroom and thresholds that a link needs, or find the links of a scenario
     /// whose buffers can overflow
-    #[command(after_help = EXIT_STATUS)]
+    #[command(after_help = exit_status(Some("size")))]
     Size(size::SizeArgs),
     /// Print the JSON Schema of scenario files
     Schema {

@@ -69,6 +69,33 @@ fn wrong_usage_exits_with_2() {
     assert!(out(&help).contains("130  interrupted"));
 }
 
+/// `UPDATE=1 cargo test` writes the file. `make prose` checks its sentences.
+#[test]
+fn the_help_of_every_verb_is_kept() {
+    let dir = scratch("help");
+    let mut text = out(&xoff(&dir, &["--help"]));
+    let verbs: Vec<String> = text
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .map_while(|line| line.split_whitespace().next().map(str::to_string))
+        .filter(|verb| verb != "help")
+        .collect();
+    assert!(verbs.len() >= 9, "{verbs:?}");
+    for verb in verbs {
+        let help = xoff(&dir, &[&verb, "--help"]);
+        assert_eq!(help.status.code(), Some(0), "{verb}");
+        text += &format!("\n$ xoff {verb} --help\n{}", out(&help));
+    }
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help.txt");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&kept, &text).unwrap();
+    }
+    let before = fs::read_to_string(&kept).unwrap_or_default();
+    let changed = text.lines().zip(before.lines()).find(|(now, before)| now != before);
+    assert!(text == before, "tests/help.txt is not what the program prints: {changed:?}");
+}
+
 #[test]
 fn files_without_a_scenario_are_refused() {
     let dir = scratch("no-file");

@@ -25,26 +25,17 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     never_started(plan, outcome, notes);
 }
 
-/// The cycle as a sentence: `S0.1:2 waits for S1.0:3, which waits for S0.1:2`.
+/// The cycle, each queue before the one that it waits for: `S0.1:2 -> S1.0:3 -> S0.1:2`.
 pub fn cycle(plan: &Plan, deadlock: &Deadlock) -> String {
-    let queues: Vec<String> = deadlock.cycle.iter().map(|h| names::queue(plan, h.port, h.lane)).collect();
-    let mut text = String::new();
-    for (i, queue) in queues.iter().enumerate() {
-        let next = &queues[(i + 1) % queues.len()];
-        if i == 0 {
-            text = format!("{queue} waits for {next}");
-        } else {
-            text.push_str(&format!(", which waits for {next}"));
-        }
-    }
-    text
+    let ring = deadlock.cycle.iter().chain(deadlock.cycle.first());
+    ring.map(|h| names::queue(plan, h.port, h.lane)).collect::<Vec<_>>().join(" -> ")
 }
 
 fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
     let mut note = Note::new(
         Level::Finding,
         format!(
-            "A deadlock formed at {} (xoff detected it at {}): {}.",
+            "A deadlock formed at {} (xoff detected it at {}). Each queue waits for the next: {}.",
             human::time(deadlock.closed),
             human::time(deadlock.seen),
             cycle(plan, deadlock)

@@ -117,7 +117,7 @@ fn times(head: &Head) -> String {
 
 fn opening(head: &Head) -> String {
     let Head { flow, src, dst, class, size, .. } = head;
-    let text = format!("flow {flow} ({class}), {} from {src} to {dst}, ", human::bytes(*size));
+    let text = format!("Flow {flow} ({class}), {} from {src} to {dst}, ", human::bytes(*size));
     text + &match (head.start_ps, head.finished) {
         (None, _) => "had not started when the run ended.".to_string(),
         (_, true) => format!("took {}, {}.", human::time(head.took_ps), times(head)),
