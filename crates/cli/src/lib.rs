@@ -49,7 +49,11 @@ const EXIT_STATUS: [(u8, &str, &[&str]); 7] = [
     (run::LOST, "a run dropped packets of a lossless priority", &["run", "repro"]),
     (run::LOST, "`xoff size`: the buffer of a link can overflow", &["size"]),
     (memory::SPENT, "the memory budget is exhausted; results until then are written", &["run"]),
-    (interrupt::INTERRUPTED, "interrupted by Ctrl-C or a termination signal; results until then are written", &[]),
+    (
+        interrupt::INTERRUPTED,
+        "interrupted by Ctrl-C or a termination signal; results until then are written",
+        &[],
+    ),
 ];
 
 /// The exit status of a verb, for its help; of all of them without one.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::read::Ending;
 use super::{FlowAnswer, Head, Overview, PartTime, Place, PortAnswer, Root, RootTime, Step, Stood, Victim};
 use crate::human;
-use crate::names::way;
+use crate::names::link;
 use crate::table::{Align, aligned, wrapped};
 
 /// Victims of a port that are named.
@@ -137,7 +137,7 @@ fn blamed(roots: &[&RootTime], time: impl Fn(&RootTime) -> u64) -> String {
             (0, true) => ", which it crosses elsewhere on its path",
             _ => "",
         };
-        format!("{}{crossed}", way(&root.port, &root.peer))
+        format!("{}{crossed}", link(&root.port, &root.peer))
     };
     match roots {
         [] => String::new(),
@@ -169,7 +169,7 @@ fn reason(answer: &FlowAnswer) -> String {
         };
         let step = answer.steps.iter().max_by_key(at);
         step.map_or(String::new(), |step| {
-            format!(", of which {} at {}", human::time(at(&step)), way(&step.port, &step.peer))
+            format!(", of which {} at {}", human::time(at(&step)), link(&step.port, &step.peer))
         })
     };
     match part.as_str() {
@@ -221,7 +221,7 @@ fn waited_for(answer: &FlowAnswer) -> String {
         for root in victim.into_iter().take(LISTED) {
             let crossed = if root.crossed { "crossed elsewhere on its path" } else { "never crossed" };
             rows.push(vec![
-                format!("  {}", way(&root.port, &root.peer)),
+                format!("  {}", link(&root.port, &root.peer)),
                 human::time(root.victim_ps),
                 crossed.into(),
             ]);
@@ -234,7 +234,7 @@ fn waited_for(answer: &FlowAnswer) -> String {
     }
     own.sort_by_key(|root| std::cmp::Reverse(root.own_ps));
     for root in own.into_iter().take(LISTED) {
-        rows.push(vec![format!("  {}", way(&root.port, &root.peer)), human::time(root.own_ps)]);
+        rows.push(vec![format!("  {}", link(&root.port, &root.peer)), human::time(root.own_ps)]);
     }
     "Paused because of, on its own path:\n".to_string() + &aligned(&rows, &[Align::Left, Align::Right])
 }
@@ -253,9 +253,9 @@ fn stood(answer: &FlowAnswer) -> String {
         text += &format!(
             " For {} the frames named {}, which is {}, and the packets queued at {}, which is {}.",
             human::time(stood.time_ps),
-            way(&stood.named_root, &stood.named_peer),
+            link(&stood.named_root, &stood.named_peer),
             is(stood.named_off),
-            way(&stood.surviving_root, &stood.surviving_peer),
+            link(&stood.surviving_root, &stood.surviving_peer),
             is(stood.surviving_off),
         );
     }
@@ -285,7 +285,7 @@ fn steps(steps: &[Step]) -> String {
             let spent = spent.collect::<Vec<_>>().join(", ");
             rows.push(match i {
                 0 => {
-                    vec![step.leg.clone(), way(&step.port, &step.peer), human::time(step.time_ps), spent]
+                    vec![step.leg.clone(), link(&step.port, &step.peer), human::time(step.time_ps), spent]
                 }
                 _ => vec![String::new(), String::new(), String::new(), spent],
             });
@@ -301,7 +301,7 @@ fn most(places: &[Place]) -> String {
         1 => String::new(),
         n => format!(", and {} more", n - 1),
     };
-    format!("{} {}{others}", way(&first.port, &first.peer), human::time(first.time_ps))
+    format!("{} {}{others}", link(&first.port, &first.peer), human::time(first.time_ps))
 }
 
 fn victims(victims: &[Victim], whom: &str) -> String {
@@ -331,7 +331,7 @@ fn victims(victims: &[Victim], whom: &str) -> String {
 
 /// One port: sentences, where its victims waited, and who they are.
 pub fn port(answer: &PortAnswer) -> String {
-    let port = way(&answer.port, &answer.peer);
+    let port = link(&answer.port, &answer.peer);
     let own = match answer.own_flows {
         0 => String::new(),
         n => format!(
@@ -372,7 +372,7 @@ pub fn port(answer: &PortAnswer) -> String {
     let mut rows = vec![["victims waited at", "time", "flows"].map(String::from).to_vec()];
     for place in answer.places.iter().take(LISTED) {
         rows.push(vec![
-            way(&place.port, &place.peer),
+            link(&place.port, &place.peer),
             human::time(place.time_ps),
             human::count(place.flows as u64),
         ]);
@@ -456,7 +456,7 @@ fn worst_of(by: &str, worst: &[Victim], roots: &[Root]) -> String {
         vec![["congested port", "victim", "flows", "victims waited mostly at"].map(String::from).to_vec()];
     for root in roots {
         rows.push(vec![
-            way(&root.port, &root.peer),
+            link(&root.port, &root.peer),
             human::time(root.victim_ps),
             human::count(root.victims as u64),
             most(&root.places),
@@ -473,7 +473,7 @@ fn own_roots(roots: &[Place]) -> String {
     let mut rows = vec![["congested port", "waiting", "flows"].map(String::from).to_vec()];
     for root in roots {
         rows.push(vec![
-            way(&root.port, &root.peer),
+            link(&root.port, &root.peer),
             human::time(root.time_ps),
             human::count(root.flows as u64),
         ]);

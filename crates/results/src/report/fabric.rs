@@ -81,7 +81,7 @@ impl Fabric {
     }
 
     /// A port with where it leads: `S0.1:3 -> H35`.
-    pub fn way(&self, port: usize) -> String {
+    pub fn link(&self, port: usize) -> String {
         let port = &self.ports[port];
         format!("{} -> {}", port.name, self.nodes[self.ports[port.peer].node].name)
     }

@@ -9,7 +9,7 @@ use super::pauses::Pauses;
 use super::{int, text};
 use crate::explain::{Overview, Place, Victim};
 use crate::human;
-use crate::names::way;
+use crate::names::link;
 
 /// Rows of a table.
 const LISTED: usize = 10;
@@ -69,7 +69,7 @@ pub fn of_run(
 fn victims(overview: &Overview) -> Option<Ranking> {
     let row = |victim: &Victim| {
         let head = &victim.head;
-        let most = victim.most.first().map_or(String::new(), |place| way(&place.port, &place.peer));
+        let most = victim.most.first().map_or(String::new(), |place| link(&place.port, &place.peer));
         flow(
             head.flow,
             vec![
@@ -91,10 +91,10 @@ fn victims(overview: &Overview) -> Option<Ranking> {
 }
 
 fn roots(overview: &Overview) -> Option<Ranking> {
-    let places = |places: &[Place]| places.first().map_or(String::new(), |p| way(&p.port, &p.peer));
+    let places = |places: &[Place]| places.first().map_or(String::new(), |p| link(&p.port, &p.peer));
     let rows = overview.roots.iter().map(|root| {
         let cells = vec![
-            way(&root.port, &root.peer),
+            link(&root.port, &root.peer),
             human::time(root.victim_ps),
             human::count(root.victims as u64),
             places(&root.places),
@@ -110,7 +110,7 @@ fn roots(overview: &Overview) -> Option<Ranking> {
     victim.or_else(|| {
         let row = |place: &Place| {
             let cells = vec![
-                way(&place.port, &place.peer),
+                link(&place.port, &place.peer),
                 human::time(place.time_ps),
                 human::count(place.flows as u64),
             ];
@@ -187,7 +187,7 @@ fn slowest(fabric: &Fabric, flows: &Flows) -> Option<Ranking> {
 
 fn longest(fabric: &Fabric, pauses: &Pauses) -> Option<Ranking> {
     let row = |one: &super::pauses::PortPauses| {
-        let cells = vec![fabric.way(one.port), human::time(one.paused_ps), human::count(one.count)];
+        let cells = vec![fabric.link(one.port), human::time(one.paused_ps), human::count(one.count)];
         port(&fabric.ports[one.port].name, cells)
     };
     table(

@@ -299,7 +299,7 @@ impl NotificationPoint {
     }
 
     /// An ACK or NACK is sent. Returns whether it reports marked packets.
-    pub fn on_answer(&mut self) -> bool {
+    pub fn take_mark(&mut self) -> bool {
         std::mem::take(&mut self.marked)
     }
 }
@@ -495,9 +495,9 @@ mod tests {
         let mut np = NotificationPoint::default();
         let sent: Vec<bool> = [0, 1, 49, 50, 99, 100, 400].map(|t| np.on_marked(&p, t * US)).to_vec();
         assert_eq!(sent, [true, false, false, true, false, true, true]);
-        assert!(!np.on_answer());
+        assert!(!np.take_mark());
         let echo = periodic();
         assert!(!np.on_marked(&echo, 500 * US));
-        assert_eq!([np.on_answer(), np.on_answer()], [true, false]);
+        assert_eq!([np.take_mark(), np.take_mark()], [true, false]);
     }
 }

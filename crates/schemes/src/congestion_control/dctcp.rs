@@ -32,7 +32,7 @@ pub struct DctcpParams {
 
 /// An ACK or NACK that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     /// All packets below are acknowledged, by this control packet or earlier ones.
     pub acknowledged: u32,
     /// The next packet that will be sent.
@@ -82,11 +82,11 @@ impl Sender {
     }
 
     /// An ACK or NACK has arrived.
-    pub fn on_answer(&mut self, params: &DctcpParams, answer: Answer) {
-        let newly_acknowledged = answer.acknowledged.saturating_sub(self.acknowledged);
+    pub fn on_response(&mut self, params: &DctcpParams, response: Response) {
+        let newly_acknowledged = response.acknowledged.saturating_sub(self.acknowledged);
         self.acknowledged += newly_acknowledged;
         self.packets += newly_acknowledged;
-        if answer.marked {
+        if response.marked {
             self.marked += newly_acknowledged;
         }
         let ends = self.acknowledged > self.round;
@@ -96,15 +96,15 @@ impl Sender {
                 self.alpha = (1.0 - params.gain) * self.alpha + params.gain * share;
             }
             (self.packets, self.marked) = (0, 0);
-            self.round = answer.next.max(self.acknowledged);
+            self.round = response.next.max(self.acknowledged);
         }
         if self.reduced.is_some_and(|until| self.acknowledged > until) {
             self.reduced = None;
         }
-        if answer.marked && self.reduced.is_none() {
+        if response.marked && self.reduced.is_none() {
             let least = params.minimum_rate.of(self.line).min(self.line);
             self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(least);
-            self.reduced = Some(answer.next.max(self.acknowledged));
+            self.reduced = Some(response.next.max(self.acknowledged));
         }
         if ends && self.reduced.is_none() {
             self.rate = (self.rate + params.additive_increase.of(self.line)).min(self.line);
@@ -134,7 +134,7 @@ mod tests {
         let mut seen = Vec::new();
         for n in 1..=13 {
             let marked = [6, 7, 8, 13].contains(&n);
-            s.on_answer(&PARAMS, Answer { acknowledged: n, next: n + 4, marked });
+            s.on_response(&PARAMS, Response { acknowledged: n, next: n + 4, marked });
             seen.push((s.rate() / 1e9, s.alpha()));
         }
         let expected = |n| match n {
@@ -157,7 +157,7 @@ mod tests {
             let mut s = Sender::new(line);
             let mut rates = vec![s.rate()];
             for n in 1..200 {
-                s.on_answer(&PARAMS, Answer { acknowledged: n, next: n + 9, marked: true });
+                s.on_response(&PARAMS, Response { acknowledged: n, next: n + 9, marked: true });
                 if s.rate() != *rates.last().unwrap() {
                     rates.push(s.rate());
                 }
@@ -174,11 +174,11 @@ mod tests {
     #[test]
     fn packets_count_not_acks() {
         let mut s = Sender::new(100_000_000_000);
-        s.on_answer(&PARAMS, Answer { acknowledged: 2, next: 10, marked: false });
+        s.on_response(&PARAMS, Response { acknowledged: 2, next: 10, marked: false });
         // Of the packets up to 12, a marked ACK acknowledges 3.
-        s.on_answer(&PARAMS, Answer { acknowledged: 5, next: 13, marked: true });
-        s.on_answer(&PARAMS, Answer { acknowledged: 5, next: 5, marked: true });
-        s.on_answer(&PARAMS, Answer { acknowledged: 12, next: 20, marked: false });
+        s.on_response(&PARAMS, Response { acknowledged: 5, next: 13, marked: true });
+        s.on_response(&PARAMS, Response { acknowledged: 5, next: 5, marked: true });
+        s.on_response(&PARAMS, Response { acknowledged: 12, next: 20, marked: false });
         assert_eq!(s.alpha(), 0.9375 + 0.0625 * 0.3);
     }
 }

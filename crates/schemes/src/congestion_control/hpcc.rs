@@ -111,7 +111,7 @@ impl Sender {
 
     /// An ACK or NACK has arrived: all packets below `acknowledged` are acknowledged, `next` will be sent
     /// next, and its data packet came by `hops`.
-    pub fn on_answer(&mut self, params: &HpccParams, acknowledged: u32, next: u32, hops: &[Hop]) {
+    pub fn on_response(&mut self, params: &HpccParams, acknowledged: u32, next: u32, hops: &[Hop]) {
         let full = acknowledged > self.last_update;
         let same_way = self.last.iter().map(|h| h.port).eq(hops.iter().map(|h| h.port));
         // Packets on one path stay in order, so time increases; and the first ACK fills L.
@@ -211,19 +211,19 @@ mod tests {
     fn the_rate_follows_the_algorithm() {
         let p = params(0);
         let mut s = Sender::new(LINE);
-        s.on_answer(&p, 1, 100, &[hop(1, 0, 1_000, 0), hop(2, 0, 2_000, 25_000)]);
+        s.on_response(&p, 1, 100, &[hop(1, 0, 1_000, 0), hop(2, 0, 2_000, 25_000)]);
         near(s.rate(), 1e11);
-        s.on_answer(&p, 50, 150, &[hop(1, 5 * US, 32_250, 0), hop(2, 5 * US, 64_500, 50_000)]);
+        s.on_response(&p, 50, 150, &[hop(1, 5 * US, 32_250, 0), hop(2, 5 * US, 64_500, 50_000)]);
         near(s.utilisation(), 1.1);
         near(s.rate(), 1e11 / (1.1 / 0.95) + 4e7);
         near(s.reference, 1e11);
-        s.on_answer(&p, 101, 200, &[hop(1, 25 * US, 157_250, 250_000), hop(2, 25 * US, 164_500, 0)]);
+        s.on_response(&p, 101, 200, &[hop(1, 25 * US, 157_250, 250_000), hop(2, 25 * US, 164_500, 0)]);
         near(s.utilisation(), 0.5);
         near(s.rate(), 1e11);
-        s.on_answer(&p, 201, 230, &[hop(1, 27 * US, 182_250, 250_000), hop(2, 27 * US, 164_500, 0)]);
+        s.on_response(&p, 201, 230, &[hop(1, 27 * US, 182_250, 250_000), hop(2, 27 * US, 164_500, 0)]);
         near(s.utilisation(), 1.0);
         near(s.rate(), 9.504e10);
-        s.on_answer(&p, 202, 231, &[hop(1, 28 * US, 194_750, 300_000), hop(2, 28 * US, 164_500, 0)]);
+        s.on_response(&p, 202, 231, &[hop(1, 28 * US, 194_750, 300_000), hop(2, 28 * US, 164_500, 0)]);
         near(s.utilisation(), 1.2);
         near(s.rate(), 9.504e10 / (1.2 / 0.95) + 4e7);
         near(s.reference, 9.504e10);
@@ -235,14 +235,14 @@ mod tests {
         let p = params(2);
         let mut s = Sender::new(LINE);
         // Down to a tenth first: a link that is used ten times over.
-        s.on_answer(&p, 1, 1, &[hop(1, 0, 0, 1_125_000)]);
-        s.on_answer(&p, 2, 2, &[hop(1, 10 * US, 125_000, 1_125_000)]);
+        s.on_response(&p, 1, 1, &[hop(1, 0, 0, 1_125_000)]);
+        s.on_response(&p, 2, 2, &[hop(1, 10 * US, 125_000, 1_125_000)]);
         near(s.rate(), 9.54e9);
         let mut rates = Vec::new();
         for i in 2..6u64 {
             // Then at half of its capacity.
             let at = i * 10 * US;
-            s.on_answer(&p, i as u32 + 1, i as u32 + 1, &[hop(1, at, 125_000 + (i - 1) * 62_500, 0)]);
+            s.on_response(&p, i as u32 + 1, i as u32 + 1, &[hop(1, at, 125_000 + (i - 1) * 62_500, 0)]);
             rates.push(s.rate());
         }
         let jump = 9.62e9 / (0.5 / 0.95) + 4e7;
@@ -256,18 +256,18 @@ mod tests {
     fn incomparable_telemetry_changes_nothing() {
         let p = HpccParams { fast_reaction: false, ..params(0) };
         let mut s = Sender::new(LINE);
-        s.on_answer(&p, 1, 10, &[hop(1, 0, 0, 500_000)]);
+        s.on_response(&p, 1, 10, &[hop(1, 0, 0, 500_000)]);
         let busy = [hop(1, 9 * US, 112_500, 500_000)];
         // In the first round trip nothing happens without fast reaction.
-        s.on_answer(&p, 5, 14, &busy);
+        s.on_response(&p, 5, 14, &busy);
         near(s.rate(), 1e11);
         // Another link: L is filled anew.
-        s.on_answer(&p, 11, 20, &[hop(7, 0, 0, 500_000)]);
+        s.on_response(&p, 11, 20, &[hop(7, 0, 0, 500_000)]);
         near(s.rate(), 1e11);
         assert_eq!((s.last[0].port, s.last_update), (7, 20));
-        s.on_answer(&p, 21, 30, &[hop(7, 0, 0, 500_000)]);
+        s.on_response(&p, 21, 30, &[hop(7, 0, 0, 500_000)]);
         near(s.rate(), 1e11);
-        s.on_answer(&p, 21, 30, &[hop(7, 10 * US, 125_000, 500_000)]);
+        s.on_response(&p, 21, 30, &[hop(7, 10 * US, 125_000, 500_000)]);
         near(s.utilisation(), 5.0);
         near(s.rate(), 1.904e10);
         assert_eq!(s.on_sent(1_000), Some(gap_at(1_000, 1.904e10)));

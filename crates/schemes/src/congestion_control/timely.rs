@@ -88,7 +88,7 @@ impl Sender {
     }
 
     /// A control packet has arrived that acknowledges every packet below `acknowledged`.
-    pub fn on_answer(&mut self, params: &TimelyParams, now: Time, acknowledged: u32) {
+    pub fn on_response(&mut self, params: &TimelyParams, now: Time, acknowledged: u32) {
         if let Some((timed, left)) = self.timed
             && acknowledged > timed
         {
@@ -157,7 +157,7 @@ mod tests {
         for (psn, rtt) in (0..).zip(rtts) {
             s.on_sent(now, 1_000, psn, false);
             now += rtt * US;
-            s.on_answer(&p, now, psn + 1);
+            s.on_response(&p, now, psn + 1);
             rates.push(s.rate() / 1e9);
         }
         rates
@@ -203,21 +203,21 @@ mod tests {
         s.on_sent(0, 1_000, 0, false);
         s.on_sent(US, 1_000, 1, false);
         assert_eq!(s.timed, Some((0, 0)));
-        s.on_answer(&p, 30 * US, 1);
+        s.on_response(&p, 30 * US, 1);
         assert_eq!((s.timed, s.prev_rtt), (None, Some(30 * US)));
         // Packet 1 was in flight already: packet 2 is next.
-        s.on_answer(&p, 31 * US, 2);
+        s.on_response(&p, 31 * US, 2);
         s.on_sent(40 * US, 1_000, 2, false);
         s.on_sent(41 * US, 1_000, 3, false);
         // An ACK that acknowledges nothing new.
-        s.on_answer(&p, 50 * US, 2);
+        s.on_response(&p, 50 * US, 2);
         assert_eq!(s.timed, Some((2, 40 * US)));
         // Back to packet 2: neither it nor packet 3 is measured, but packet 4.
         s.on_sent(60 * US, 1_000, 2, true);
         s.on_sent(61 * US, 1_000, 3, true);
         assert_eq!(s.timed, None);
         s.on_sent(62 * US, 1_000, 4, false);
-        s.on_answer(&p, 99 * US, 5);
+        s.on_response(&p, 99 * US, 5);
         assert_eq!(s.prev_rtt, Some(37 * US));
     }
 }

@@ -479,7 +479,7 @@ pub struct QueueEntry {
     pub flow: u32,
     /// Whether it is a control packet of the flow's receiver: it travels from there to the sender, hence with
     /// exchanged addresses.
-    pub answer: bool,
+    pub response: bool,
     /// The port that it came through; `None` if it began here.
     pub ingress: Option<u32>,
     /// Number of the queue that it left the neighbour from; 0 if it began here.

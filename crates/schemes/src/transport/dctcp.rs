@@ -63,7 +63,7 @@ impl Marks {
 
     /// An ACK has arrived: everything below `una` is acknowledged, the next packet in order to be sent is
     /// `nxt`, and its data packet was `marked`. Returns whether to reduce the window.
-    pub fn on_answer(&mut self, params: &DctcpParams, una: u32, nxt: u32, marked: bool) -> bool {
+    pub fn on_ack(&mut self, params: &DctcpParams, una: u32, nxt: u32, marked: bool) -> bool {
         self.acks += 1;
         self.marked += u64::from(marked);
         if una > self.end {
@@ -117,7 +117,7 @@ mod tests {
         let seen: Vec<(bool, f64)> = (1..=10u32)
             .map(|n| {
                 let marked = [5, 6, 7, 9, 10].contains(&n);
-                (m.on_answer(&PARAMS, n, n + 4, marked), m.alpha())
+                (m.on_ack(&PARAMS, n, n + 4, marked), m.alpha())
             })
             .collect();
         let first = 0.9375;

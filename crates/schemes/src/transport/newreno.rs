@@ -247,7 +247,7 @@ impl Congestion {
         let Some(dctcp) = &params.dctcp else { return false };
         let una = numbers.una.max(n);
         let nxt = self.nxt.max(una);
-        if !self.marks.on_answer(dctcp, una, nxt, marked) {
+        if !self.marks.on_ack(dctcp, una, nxt, marked) {
             return false;
         }
         let smss = u64::from(params.smss);

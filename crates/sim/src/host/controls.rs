@@ -119,28 +119,28 @@ impl Controls {
     /// An ACK or NACK has reached the sender of its flow and its transport. Its former slot, `id`, still
     /// names its telemetry.
     #[cold]
-    pub fn on_answer(
+    pub fn on_response(
         &mut self,
         now: Time,
         sender: &SenderState,
-        answer: &Packet,
+        response: &Packet,
         telemetry: &Telemetry,
         id: u32,
     ) {
-        let flow = answer.flow as usize;
+        let flow = response.flow as usize;
         let (acknowledged, next) = (sender.transport.una, sender.transport.next);
         match self {
             Self::None | Self::Dcqcn(..) => {}
-            Self::Timely(params, of) => of[flow].on_answer(params, now, acknowledged),
+            Self::Timely(params, of) => of[flow].on_response(params, now, acknowledged),
             Self::Hpcc(_, of) if sender.complete() => of[flow].release(),
             Self::Hpcc(params, of) => {
                 // A packet that crossed more devices than its telemetry has room for cannot be compared.
                 if let Some(hops) = telemetry.of(id) {
-                    of[flow].on_answer(params, acknowledged, next, hops);
+                    of[flow].on_response(params, acknowledged, next, hops);
                 }
             }
             Self::Dctcp(params, of) => {
-                of[flow].on_answer(params, dctcp::Answer { acknowledged, next, marked: answer.marked });
+                of[flow].on_response(params, dctcp::Response { acknowledged, next, marked: response.marked });
             }
         }
     }

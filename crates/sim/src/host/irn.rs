@@ -48,7 +48,13 @@ impl IrnSender {
     }
 
     /// An ACK or NACK has arrived. Returns whether `una` advanced.
-    pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
+    pub fn on_response(
+        &mut self,
+        numbers: &mut Sender,
+        wheel: &mut Wheel,
+        now: Time,
+        packet: &Packet,
+    ) -> bool {
         let progress = match packet.kind {
             Kind::Nack => self.recovery.on_nack(numbers, packet.number, packet.sacked()),
             _ => self.recovery.on_ack(numbers, packet.number),

@@ -291,9 +291,9 @@ impl Core<'_> {
             Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
         };
         // The ACK or NACK takes the data packet's place.
-        let marked = self.hosts.notifications.get_mut(flow as usize).is_some_and(|n| n.on_answer());
-        let answer = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
-        *packet = answer;
+        let marked = self.hosts.notifications.get_mut(flow as usize).is_some_and(|n| n.take_mark());
+        let response = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
+        *packet = response;
         (packet.marked, packet.ahead) = (marked, ahead);
         if F::EXTRAS && !self.hosts.labelled.is_empty() {
             self.echo_marks(id);
@@ -338,14 +338,14 @@ impl Core<'_> {
         let progress = if F::EXTRAS
             && let Some(own) = self.hosts.selective_senders.get_mut(flow as usize)
         {
-            own.answered(&mut sender.transport, &mut self.wheel, self.now, &packet)
+            own.on_response(&mut sender.transport, &mut self.wheel, self.now, &packet)
         } else if packet.kind == Kind::Nack {
             sender.transport.on_nack(packet.number)
         } else {
             sender.transport.on_ack(packet.number)
         };
         if self.hosts.wants_acks {
-            self.hosts.controls.on_answer(self.now, sender, &packet, &self.telemetry, id);
+            self.hosts.controls.on_response(self.now, sender, &packet, &self.telemetry, id);
             self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, sender);
         }
         if progress {

@@ -62,10 +62,16 @@ impl SelectiveSender {
 
     /// An ACK or NACK has arrived. Returns whether `una` advanced.
     #[inline]
-    pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
+    pub fn on_response(
+        &mut self,
+        numbers: &mut Sender,
+        wheel: &mut Wheel,
+        now: Time,
+        packet: &Packet,
+    ) -> bool {
         match self {
-            Self::Irn(irn) => irn.answered(numbers, wheel, now, packet),
-            Self::Tcp(tcp) => tcp.answered(numbers, wheel, now, packet),
+            Self::Irn(irn) => irn.on_response(numbers, wheel, now, packet),
+            Self::Tcp(tcp) => tcp.on_response(numbers, wheel, now, packet),
         }
     }
 

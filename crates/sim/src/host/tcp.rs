@@ -37,7 +37,13 @@ impl TcpSender {
     }
 
     /// An ACK has arrived. Returns whether `una` advanced.
-    pub fn answered(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: &Packet) -> bool {
+    pub fn on_response(
+        &mut self,
+        numbers: &mut Sender,
+        wheel: &mut Wheel,
+        now: Time,
+        packet: &Packet,
+    ) -> bool {
         let progress = self.congestion.on_ack(&self.params, numbers, now, packet.number, packet.marked);
         self.arm(wheel, packet.flow);
         progress

@@ -6,7 +6,7 @@ use crate::packet::{Kind, Packet};
 use xoff_plan::balancing::LoadBalancing;
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::drill::{self};
-use xoff_schemes::load_balancing::plb::Answer;
+use xoff_schemes::load_balancing::plb::Ack;
 
 impl Core<'_> {
     /// A packet has reached a device where its route forks, at `entry` of the plan's hops: it continues on
@@ -57,14 +57,14 @@ impl Core<'_> {
         let sender = &self.hosts.senders[flow as usize].transport;
         let labelled = &mut self.hosts.labelled[flow as usize];
         let known = packet.kind != Kind::Nack || self.hosts.selective_senders.is_empty();
-        let answer = Answer {
+        let ack = Ack {
             newly_acknowledged: sender.una - labelled.acknowledged,
             marked: if known { packet.echoed() } else { 0 },
             acknowledged: sender.una,
             sent: sender.highest,
         };
         labelled.acknowledged = sender.una;
-        if labelled.plb.on_ack(&plan.params, &answer) {
+        if labelled.plb.on_ack(&plan.params, &ack) {
             labelled.changes.by_marks += 1;
             self.relabel(flow);
         }

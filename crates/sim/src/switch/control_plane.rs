@@ -9,7 +9,7 @@ impl Core<'_> {
     /// See [`Repair::reroute`](xoff_schemes::flow_control::device::Repair::reroute). Charges do not change,
     /// so no upstream neighbour is informed.
     #[cold]
-    pub fn give_other_ways(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
+    pub fn reroute_queue(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
         let queue = 1 + usize::from(lane);
         let at = self.egress.ports[port as usize].first_queue as usize + queue;
         let mut waiting = Vec::new();
@@ -24,7 +24,7 @@ impl Core<'_> {
             let account = self.packets[id].account;
             // (A host's own packets have no ingress.)
             let theirs = account / self.lanes as u32 == ingress;
-            let Some((place, other)) = theirs.then(|| self.other_way(id)).flatten() else {
+            let Some((place, other)) = theirs.then(|| self.other_route(id)).flatten() else {
                 self.egress.append(&mut self.packets, port, queue, id);
                 stayed += u64::from(theirs);
                 continue;
@@ -42,7 +42,7 @@ impl Core<'_> {
 
     /// Where a packet that waits in this device can go instead: the place on a route, and the
     /// port there, if that one's queue goes and has room.
-    fn other_way(&self, id: u32) -> Option<(u32, u32)> {
+    fn other_route(&self, id: u32) -> Option<(u32, u32)> {
         let packet = &self.packets[id];
         let (lane, size) = (usize::from(packet.lane), u64::from(packet.size));
         let detours = &self.plan.detours;

@@ -216,7 +216,7 @@ impl device::Repair for Core<'_> {
     fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
         self.check_place(ingress, lane);
         self.check_place(port, lane);
-        self.give_other_ways(ingress, port, lane)
+        self.reroute_queue(ingress, port, lane)
     }
 
     fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {

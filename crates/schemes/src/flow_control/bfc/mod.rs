@@ -178,7 +178,7 @@ impl Bfc {
     }
 
     fn virtual_flow(&self, packet: &QueueEntry) -> u32 {
-        let tuple = u64::from(packet.flow) << 1 | u64::from(packet.answer);
+        let tuple = u64::from(packet.flow) << 1 | u64::from(packet.response);
         // A salt, so that this hash is not that of the routing.
         (mix(tuple ^ 0x6266_6300_0000_0000) % u64::from(self.params.virtual_flows)) as u32
     }

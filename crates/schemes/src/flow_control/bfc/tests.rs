@@ -30,7 +30,7 @@ fn packet(flow: u32, upstream: u16) -> QueueEntry {
         queued: 0,
         hop: 0,
         flow,
-        answer: false,
+        response: false,
         ingress: Some(1),
         upstream,
         passed: 0,

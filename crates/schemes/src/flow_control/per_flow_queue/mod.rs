@@ -176,7 +176,7 @@ mod tests {
             queued: 0,
             hop: 0,
             flow: 7,
-            answer: false,
+            response: false,
             ingress: Some(1),
             upstream: 0,
             passed: 0,

@@ -192,7 +192,7 @@ fn packet(port: u32, queue: u16) -> QueueEntry {
         queued: 0,
         hop: 0,
         flow: 0,
-        answer: false,
+        response: false,
         ingress: None,
         upstream: 0,
         passed: 0,

@@ -87,7 +87,7 @@ impl Net {
             queued: self.bytes(port, queue),
             hop: u32::from(packet.flow) * 8 + u32::from(packet.at),
             flow: packet.flow.into(),
-            answer: false,
+            response: false,
             ingress: packet.ingress,
             upstream: 0,
             passed: packet.passed,

@@ -232,7 +232,7 @@ pub struct FlowPlaces {
 }
 
 fn chain_of(packet: &QueueEntry) -> (u32, u32, bool) {
-    (packet.port, packet.flow, packet.answer)
+    (packet.port, packet.flow, packet.response)
 }
 
 impl FlowPlaces {
@@ -324,7 +324,7 @@ mod tests {
             queued: 0,
             hop: 0,
             flow: 7,
-            answer: false,
+            response: false,
             ingress: Some(0),
             upstream: 0,
             passed: 0,
@@ -360,7 +360,7 @@ mod tests {
         places.joined(&packet(2), false);
         for other in [
             QueueEntry { flow: 8, ..packet(2) },
-            QueueEntry { answer: true, ..packet(2) },
+            QueueEntry { response: true, ..packet(2) },
             QueueEntry { port: 2, ..packet(2) },
         ] {
             assert_eq!(places.last(&other), None);

@@ -67,7 +67,7 @@ impl Bench {
             queued: 0,
             hop: path,
             flow: path,
-            answer: false,
+            response: false,
             ingress: Some(ingress),
             upstream: 0,
             passed: 0,

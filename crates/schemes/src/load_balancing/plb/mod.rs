@@ -45,7 +45,7 @@ pub struct Plb {
 
 /// An acknowledgement, as the sender sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Ack {
     /// Packets that it acknowledges for the first time.
     pub newly_acknowledged: u32,
     /// Number of marked packets that it reports.
@@ -58,16 +58,16 @@ pub struct Answer {
 
 impl Plb {
     /// An ACK or NACK has arrived. Returns whether the flow gets another label.
-    pub fn on_ack(&mut self, params: &PlbParams, answer: &Answer) -> bool {
-        self.acknowledged_packets = self.acknowledged_packets.saturating_add(answer.newly_acknowledged);
-        self.marked = self.marked.saturating_add(answer.marked);
-        if answer.acknowledged >= self.round_end && self.acknowledged_packets > 0 {
+    pub fn on_ack(&mut self, params: &PlbParams, ack: &Ack) -> bool {
+        self.acknowledged_packets = self.acknowledged_packets.saturating_add(ack.newly_acknowledged);
+        self.marked = self.marked.saturating_add(ack.marked);
+        if ack.acknowledged >= self.round_end && self.acknowledged_packets > 0 {
             let share = f64::from(self.marked) / f64::from(self.acknowledged_packets);
             self.congested = if share >= params.threshold { self.congested.saturating_add(1) } else { 0 };
             (self.acknowledged_packets, self.marked) = (0, 0);
-            self.round_end = answer.sent;
+            self.round_end = ack.sent;
         }
-        let idle = answer.acknowledged == answer.sent;
+        let idle = ack.acknowledged == ack.sent;
         let changes = self.congested >= params.forced_rounds || idle && self.congested >= params.idle_rounds;
         if changes {
             self.congested = 0;
@@ -94,21 +94,19 @@ mod tests {
     fn changes(marks: &[u32]) -> Vec<usize> {
         let mut plb = Plb::default();
         // The first ACK of a flow ends a separate round: it is unmarked here.
-        assert!(
-            !plb.on_ack(&PARAMS, &Answer { newly_acknowledged: 1, marked: 0, acknowledged: 1, sent: 11 })
-        );
+        assert!(!plb.on_ack(&PARAMS, &Ack { newly_acknowledged: 1, marked: 0, acknowledged: 1, sent: 11 }));
         let mut at = 1;
         let mut changed = Vec::new();
         for (round, &marked) in (1..).zip(marks) {
             for i in 1..=10 {
                 at += 1;
-                let answer = Answer {
+                let ack = Ack {
                     newly_acknowledged: 1,
                     marked: u32::from(i <= marked),
                     acknowledged: at,
                     sent: at + 10,
                 };
-                if plb.on_ack(&PARAMS, &answer) {
+                if plb.on_ack(&PARAMS, &ack) {
                     assert_eq!(i, 10, "only where a round ends");
                     changed.push(round);
                 }
@@ -130,7 +128,7 @@ mod tests {
     fn an_idle_flow_changes_it_sooner() {
         let mut plb = Plb::default();
         let mut lone = |marked, at| {
-            plb.on_ack(&PARAMS, &Answer { newly_acknowledged: 1, marked, acknowledged: at, sent: at })
+            plb.on_ack(&PARAMS, &Ack { newly_acknowledged: 1, marked, acknowledged: at, sent: at })
         };
         assert_eq!(
             [lone(1, 1), lone(1, 2), lone(1, 3), lone(0, 4), lone(1, 5), lone(1, 6)],
@@ -141,7 +139,7 @@ mod tests {
     #[test]
     fn a_timeout_begins_anew() {
         let mut plb = Plb::default();
-        let full = |at| Answer { newly_acknowledged: 1, marked: 1, acknowledged: at, sent: at + 1 };
+        let full = |at| Ack { newly_acknowledged: 1, marked: 1, acknowledged: at, sent: at + 1 };
         assert!((1..=3).all(|at| !plb.on_ack(&PARAMS, &full(at))));
         plb.timed_out();
         assert!((4..=6).all(|at| !plb.on_ack(&PARAMS, &full(at))));

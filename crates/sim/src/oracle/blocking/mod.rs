@@ -162,7 +162,7 @@ impl Cause {
 
     /// Whether the root, and the named port, are off the further path from `at`; without a named port both
     /// have the same value.
-    fn off_way(self, plan: &Plan, at: u32, known: &mut Known) -> (bool, bool) {
+    fn off_path(self, plan: &Plan, at: u32, known: &mut Known) -> (bool, bool) {
         let mut off = |port| !crosses(plan, at, port, known);
         let victim = off(self.root);
         (victim, self.named.map_or(victim, off))
@@ -270,7 +270,7 @@ impl Oracle {
         for &(cause, place, lasted) in sums.iter().filter(|sum| sum.2 > 0) {
             let waited = lasted - if cause == oldest.cause { missed } else { 0 };
             let place = &mut self.blame[place as usize];
-            let (victim, named) = cause.off_way(plan, packet.hop, &mut self.known);
+            let (victim, named) = cause.off_path(plan, packet.hop, &mut self.known);
             let (sum, its) = match victim {
                 false => (&mut place.own, &mut flow.own),
                 true => (&mut place.victim, &mut flow.victim),

@@ -26,7 +26,7 @@ impl Core<'_> {
         let waited = now.saturating_sub(oracle.pair_joined[flow as usize].max(from));
         let flow_blame = &mut oracle.flows[flow as usize];
         let path = self.hosts.senders[flow as usize].path();
-        let (victim, named) = cause.off_way(self.plan, path, &mut oracle.known);
+        let (victim, named) = cause.off_path(self.plan, path, &mut oracle.known);
         let (sum, its) = match victim {
             false => (&mut place.source_own, &mut flow_blame.source_own),
             true => (&mut place.source_victim, &mut flow_blame.source_victim),

@@ -73,11 +73,11 @@ impl Core<'_> {
     }
 }
 
-/// The pieces of a path in order: those of the source first, then port by port of the `way`; equal pieces are
+/// The pieces of a path in order: those of the source first, then port by port of the network; equal pieces are
 /// merged.
-pub(super) fn in_order(source: Vec<Piece>, way: Vec<Piece>) -> Vec<Piece> {
+pub(super) fn in_order(source: Vec<Piece>, network: Vec<Piece>) -> Vec<Piece> {
     let mut places: Vec<(Leg, u32)> = Vec::new();
-    for piece in way.iter().chain(&source) {
+    for piece in network.iter().chain(&source) {
         if !places.contains(&(piece.leg, piece.port)) {
             places.push((piece.leg, piece.port));
         }
@@ -85,7 +85,7 @@ pub(super) fn in_order(source: Vec<Piece>, way: Vec<Piece>) -> Vec<Piece> {
     // Stable: within a leg they stay in the order of the path.
     places.sort_by_key(|place| place.0);
     let mut path = source;
-    way.into_iter().for_each(|piece| add(&mut path, piece));
+    network.into_iter().for_each(|piece| add(&mut path, piece));
     let place = |p: &Piece| places.iter().position(|&place| place == (p.leg, p.port));
     path.retain(|p| p.time > 0);
     path.sort_by_key(|p| (place(p), p.part, p.root, p.named));
@@ -110,8 +110,8 @@ pub fn shares(plan: &Plan, parts: Vec<Known>) -> Vec<Share> {
     let mut shares = Vec::new();
     for (flow, known) in (0..).zip(flows) {
         let Some((waits, mut path)) = known else { continue };
-        if let Some((_, way)) = under_way.remove(&flow).filter(|_| waits) {
-            path = way;
+        if let Some((_, network)) = under_way.remove(&flow).filter(|_| waits) {
+            path = network;
         }
         let path = in_order(path, Vec::new());
         let mut step = 0;

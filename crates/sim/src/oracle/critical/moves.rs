@@ -68,10 +68,10 @@ impl Core<'_> {
         critical.sources[flow as usize] = source;
     }
 
-    /// A flow's wait outside of its ring ends: by its pace, by an ACK or NACK (packet `answer`), or by its
+    /// A flow's wait outside of its ring ends: by its pace, by an ACK or NACK (packet `response`), or by its
     /// timer.
     #[cold]
-    pub fn source_wait_ends(&mut self, flow: u32, answer: Option<u32>) {
+    pub fn source_wait_ends(&mut self, flow: u32, response: Option<u32>) {
         let (now, sender) = (self.now, &self.hosts.senders[flow as usize]);
         let (port, next) = (sender.port(), sender.transport.next);
         let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) else {
@@ -84,9 +84,9 @@ impl Core<'_> {
         if next < source.highest {
             return add(&mut source.pieces, here(Part::Recovery, left));
         }
-        let followed = answer.filter(|id| critical.live.get(*id as usize) == Some(&true));
+        let followed = response.filter(|id| critical.live.get(*id as usize) == Some(&true));
         let Some(id) = followed else { return add(&mut source.pieces, here(Part::Pacing, left)) };
-        for piece in critical.records[id as usize].way().iter().rev() {
+        for piece in critical.records[id as usize].network().iter().rev() {
             let time = piece.time.min(left);
             add(&mut source.pieces, Piece { time, ..*piece });
             left -= time;

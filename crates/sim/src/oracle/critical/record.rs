@@ -83,13 +83,14 @@ pub struct Record {
 }
 
 impl Record {
-    pub(super) fn way(&self) -> &[Piece] {
+    /// The pieces in the network.
+    pub(super) fn network(&self) -> &[Piece] {
         &self.pieces[self.source as usize..]
     }
 
     /// The activities of its source, and its path, as one path.
     pub(super) fn path(mut self) -> Vec<Piece> {
-        let way = self.pieces.split_off(self.source as usize);
-        in_order(self.pieces, way)
+        let network = self.pieces.split_off(self.source as usize);
+        in_order(self.pieces, network)
     }
 }
