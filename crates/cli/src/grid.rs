@@ -10,6 +10,7 @@ use std::thread;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_plan::Loaded;
+use xoff_plan::plan::AckQueue;
 use xoff_results::directory;
 use xoff_results::grid::compare::{self, Entry, Status};
 use xoff_results::grid::directory::{self as place, About, Directory, Found, RunAbout};
@@ -73,7 +74,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
         interrupted: &interrupted,
         broken: AtomicBool::new(false),
     };
-    let Some(about) = work.check()? else {
+    let Some((about, _)) = work.check()? else {
         output::complain("interrupted before the first run");
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     };
@@ -178,16 +179,19 @@ impl Work<'_> {
         Ok((loaded, scenario, about))
     }
 
-    /// Builds every plan and drops it again: together they may not fit in memory. `None` if it was
-    /// interrupted.
-    pub fn check(&self) -> miette::Result<Option<About>> {
+    /// Builds every plan and drops it again: together they may not fit in memory. Returns also where the ACKs
+    /// of each run wait. `None` if it was interrupted.
+    pub fn check(&self) -> miette::Result<Option<(About, Vec<AckQueue>)>> {
         let runs = self.grid.runs().expect("a grid that was accepted has a number of runs");
         let meter = GridMeter::new(runs, self.jobs, self.quiet);
         // Runs begin in order, so every run before the first wrong one is checked.
         let wrong = AtomicUsize::new(usize::MAX);
         let stop = || self.interrupted.load(Ordering::Relaxed) || wrong.load(Ordering::Relaxed) < usize::MAX;
         let checked = pool::each(self.jobs, runs, stop, |_, run| {
-            let result = self.load(run).map(|(_, scenario, about)| ((run == 0).then_some(scenario), about));
+            let result = self.load(run);
+            let result = result.map(|(loaded, scenario, about)| {
+                ((run == 0).then_some(scenario), about, loaded.plan.ack_queue())
+            });
             if result.is_err() {
                 wrong.fetch_min(run, Ordering::Relaxed);
             }
@@ -196,24 +200,26 @@ impl Work<'_> {
         });
         meter.finish();
         let mut scenario = None;
-        let mut abouts: Vec<RunAbout> = Vec::new();
+        let (mut abouts, mut acks) = (Vec::<RunAbout>::new(), Vec::new());
         for (run, result) in checked.into_iter().enumerate() {
             let Some(result) = result else { return Ok(None) };
-            let (first, about) =
+            let (first, about, queue) =
                 result.wrap_err_with(|| format!("{} has an invalid scenario", self.label(run)))?;
             scenario = scenario.or(first);
             abouts.push(about);
+            acks.push(queue);
         }
         if self.distinct {
             self.refuse_twins(&abouts)?;
         }
-        Ok(Some(About {
+        let about = About {
             name: self.name.clone(),
             version: VERSION.into(),
             overrides: run::written(&self.overrides),
             scenario: scenario.unwrap_or_default(),
             runs: abouts,
-        }))
+        };
+        Ok(Some((about, acks)))
     }
 
     /// Refuses two runs of one and the same scenario, such as of 1us and 1000ns.

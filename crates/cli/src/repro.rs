@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use miette::{IntoDiagnostic, WrapErr, miette};
+use xoff_plan::plan::AckQueue;
 use xoff_repro::evaluate;
 use xoff_repro::experiment::{Experiment, SCENARIO};
 use xoff_repro::library::{self, Item};
@@ -15,7 +16,7 @@ use xoff_repro::plot::Drawn;
 use xoff_repro::read::Base;
 use xoff_repro::report::{self, ChangeResult, ExperimentResult, Results};
 use xoff_repro::runs::Change;
-use xoff_repro::{answer, page, sensitivity};
+use xoff_repro::{acks, answer, page, sensitivity};
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
@@ -107,6 +108,10 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
                 tasks.push(task);
             }
         }
+        let task = tasks.iter().find(|t| t.path == owner.path).expect("it was found or made");
+        let per_run = task.acks.len() / task.owner.run.len();
+        acks::check(e, &|run| task.acks[run * per_run])
+            .map_err(|(message, help)| miette!(help = help, "{}: {message}", item.path.display()))?;
     }
     let mut results = Results {
         format: report::FORMAT.into(),
@@ -200,6 +205,8 @@ struct Task<'a> {
     /// The scenario of each of the runs.
     sources: Vec<Source>,
     about: About,
+    /// Where the ACKs of each run wait.
+    acks: Vec<AckQueue>,
     /// The changes of `--sensitivity`, and its grid.
     changes: Vec<Change>,
     changed: Option<About>,
@@ -223,12 +230,21 @@ impl Context<'_> {
                 work.check().wrap_err_with(|| item.path.display().to_string())
             })
         };
-        let Some(about) = of(&[])? else { return Ok(None) };
-        let changed = if changes.is_empty() { None } else { of(&changes)? };
+        let Some((about, acks)) = of(&[])? else { return Ok(None) };
+        let changed = if changes.is_empty() { None } else { of(&changes)?.map(|(about, _)| about) };
         if !changes.is_empty() && changed.is_none() {
             return Ok(None);
         }
-        Ok(Some(Task { owner: e, path: &item.path, shown: Vec::new(), sources, about, changes, changed }))
+        Ok(Some(Task {
+            owner: e,
+            path: &item.path,
+            shown: Vec::new(),
+            sources,
+            about,
+            acks,
+            changes,
+            changed,
+        }))
     }
 
     /// Calls `f` with the runs of a grid of an experiment.
@@ -300,6 +316,7 @@ impl Context<'_> {
             kind: e.kind,
             note: e.note.clone(),
             runs_of: e.runs_of.clone(),
+            acks: e.acks.clone(),
             runs: entries.len(),
             done: entries.iter().filter(|e| e.row.is_some()).count(),
             lost: count(Status::Lost),

@@ -7,9 +7,9 @@ use crate::balancing::LoadBalancing;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::flow_control::FlowControlParams;
 pub use xoff_schemes::flow_control::fabric::{Account, Buffer, ENDS, Lane, Limit, PacketFormat, Red};
 use xoff_schemes::flow_control::pfc::Relay;
+use xoff_schemes::flow_control::{FlowControlParams, Queueing};
 use xoff_schemes::load_balancing::ate::AteParams;
 use xoff_schemes::scheduling::PodsParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
@@ -98,6 +98,22 @@ impl Plan {
         (high != other).then_some(if path == high { other } else { high })
     }
 
+    /// Where its ACKs wait.
+    pub fn ack_queue(&self) -> AckQueue {
+        let own = match self.flow_control.traits().queueing {
+            Queueing::PerLane => false,
+            Queueing::Numbered { acks, .. } => !acks,
+            Queueing::PerFlow => true,
+        };
+        if self.pods.is_some() {
+            AckQueue::None
+        } else if own || self.flows.iter().any(|f| f.ack_lane != f.lane) {
+            AckQueue::Own
+        } else {
+            AckQueue::Data
+        }
+    }
+
     /// Whether senders slow down for ECN marks, which ACKs or CNPs report to them.
     pub fn reacts_to_marks(&self) -> bool {
         match self.congestion_control {
@@ -131,6 +147,17 @@ impl Plan {
     pub fn onward_lane(&self, lane: u8, ingress: PortId, egress: PortId) -> u8 {
         self.flow_control.lane_rules().map_or(lane, |rules| rules.onward(lane, ingress, egress))
     }
+}
+
+/// Where ACKs wait in switches and hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckQueue {
+    /// In the queues of data.
+    Data,
+    /// In queues of their own: by their priority, or because the flow control serves them first.
+    Own,
+    /// Nowhere: pods have no buffers.
+    None,
 }
 
 /// A flow (a message of one queue pair).

@@ -29,6 +29,9 @@ pub struct Experiment {
     /// Notes for readers, such as differences to the paper.
     #[serde(default)]
     pub note: String,
+    /// Why runs that a claim compares treat ACKs differently.
+    #[serde(default)]
+    pub acks: Option<String>,
     /// The experiment of the same paper whose runs it looks at, in the place of
     /// runs of its own.
     #[serde(default)]

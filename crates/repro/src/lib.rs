@@ -10,6 +10,7 @@
 // Where a name says it all, there is no more to say.
 #![allow(missing_docs)]
 
+pub mod acks;
 pub mod answer;
 pub mod check;
 mod check_claims;

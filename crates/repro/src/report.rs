@@ -174,6 +174,9 @@ pub struct ExperimentResult {
     /// The experiment whose runs they are, if not its own.
     #[serde(default)]
     pub runs_of: Option<String>,
+    /// Why runs that a claim compares treat ACKs differently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acks: Option<String>,
     /// Runs that it has.
     pub runs: usize,
     /// Runs that are done.
@@ -200,6 +203,7 @@ impl ExperimentResult {
     /// This result, with the present texts of its file.
     fn in_words_of(mut self, e: &Experiment) -> Self {
         self.note.clone_from(&e.note);
+        self.acks.clone_from(&e.acks);
         for claim in &mut self.claims {
             let now = e.claim.iter().find(|c| c.id == claim.id);
             claim.discussion = now.and_then(|c| c.discussion.clone());

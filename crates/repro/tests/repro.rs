@@ -1,17 +1,21 @@
 //! Experiments: the files of the repository, the errors of a file, and verdicts on numbers that were made by
 //! hand.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 
+use xoff_plan::plan::AckQueue;
 use xoff_repro::evaluate;
-use xoff_repro::experiment::{Claim, Experiment};
+use xoff_repro::experiment::{Claim, Experiment, SCENARIO};
 use xoff_repro::library;
 use xoff_repro::metrics::Value;
-use xoff_repro::read;
+use xoff_repro::read::{self, Base};
 use xoff_repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
+use xoff_repro::runs::written;
 use xoff_repro::verdict::Verdict;
-use xoff_repro::{answer, page};
+use xoff_repro::{acks, answer, page};
 
 #[test]
 fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
@@ -238,6 +242,35 @@ fn only_seeds_with_the_event_count() {
     assert!(error.key().is_some_and(|k| k.ends_with("seeds_with")), "{}", error.one_line());
 }
 
+/// The first point of each run, in its shorter version, tells where its ACKs wait.
+#[test]
+fn the_stored_experiments_compare_runs_with_equal_acks_or_say_why_not() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut wrong = Vec::new();
+    for item in library::load(&dir).unwrap().iter().flat_map(|paper| &paper.experiments) {
+        let (owner, e) = (item.owner(), &item.read.experiment);
+        let queue = |run: usize| {
+            let runs = &owner.read.experiment;
+            let mut overrides = runs.overrides(run, true, None);
+            overrides.extend(runs.vary(true).iter().map(|v| (v.key.clone(), written(&v.values[0]))));
+            let folder = owner.path.parent().unwrap();
+            let (text, table, base) = match &owner.read.bases[run] {
+                Base::Inline => (owner.text.clone(), SCENARIO, folder.to_path_buf()),
+                Base::File(file) => {
+                    let path = folder.join(file);
+                    (fs::read(&path).unwrap(), "", path.parent().unwrap().to_path_buf())
+                }
+            };
+            let files = |path: &Path| fs::read(base.join(path));
+            xoff_plan::load_table(&e.id, &text, table, &overrides, &files).unwrap().plan.ack_queue()
+        };
+        let known: Vec<OnceCell<AckQueue>> = vec![OnceCell::new(); e.run.len()];
+        let found = acks::check(e, &|run| *known[run].get_or_init(|| queue(run)));
+        wrong.extend(found.err().map(|(message, _)| format!("{}/{}: {message}", e.paper, e.id)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn a_claim_of_our_own_may_have_another_tolerance() {
     // 1.5 of 1.45: within a fifth of the effect, not within 2% of 1.45.
@@ -441,6 +474,7 @@ fn unmeasured(e: &Experiment) -> Results {
         kind: e.kind,
         note: String::new(),
         runs_of: None,
+        acks: None,
         runs: 0,
         done: 0,
         lost: 0,
