@@ -113,12 +113,33 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     })
 }
 
+/// A word as shells read it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/=:,+".contains(c);
+    if word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
 impl Work<'_> {
     /// The scenario of a run and all of its overrides.
     fn base(&self, run: usize) -> Base<'_> {
         let (source, mut overrides) = (self.base)(run);
         overrides.extend(self.grid.overrides(run));
         (source, overrides)
+    }
+
+    /// The command that makes a run by itself.
+    pub fn command(&self, run: usize) -> String {
+        let (source, overrides) = self.base(run);
+        let mut kept: Vec<(String, String)> = Vec::new();
+        for (key, value) in overrides {
+            kept.retain(|(other, _)| !vary::replaces(&key, other));
+            kept.push((key, value));
+        }
+        let mut command = format!("xoff run {}", quoted(&source.path().display().to_string()));
+        for (key, value) in kept {
+            command += &format!(" --set {}", quoted(&format!("{key}={value}")));
+        }
+        command
     }
 
     /// Makes the grid's directory, or resumes it: then `entries` are those of

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use miette::{Report, miette};
 use xoff_plan::Loaded;
+use xoff_repro::experiment::SCENARIO;
+use xoff_repro::read::is_experiment;
 
 use crate::file::{self, LARGEST};
 use crate::memory::{self, Phase};
@@ -23,10 +25,15 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads a scenario's file.
+    /// Reads a scenario's file, or the scenario of an experiment's.
     pub fn read(path: &Path, strict: bool) -> miette::Result<Self> {
         let text = file::read(path).map_err(|e| unreadable(path, &e))?;
-        Ok(Self { path: path.into(), text, table: "", strict })
+        let table = if is_experiment(&text) { SCENARIO } else { "" };
+        Ok(Self { path: path.into(), text, table, strict })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A scenario that is the table `table` of a file which has been read.

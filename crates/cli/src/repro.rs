@@ -37,8 +37,8 @@ const SENSITIVITY: &str = "sensitivity";
 /// Arguments of `xoff repro`.
 #[derive(clap::Args)]
 pub struct ReproArgs {
-    /// A paper, or one experiment of a paper [default: all papers]
-    #[arg(value_name = "PAPER[/FIGURE]")]
+    /// A paper, one experiment of a paper, or one claim, such as pyrrha/fig13.pfc [default: all papers]
+    #[arg(value_name = "PAPER[/FIGURE[.CLAIM]]")]
     what: Option<String>,
     /// List papers, experiments and missing parts; run nothing
     #[arg(long, conflicts_with_all = ["quick", "sensitivity", "json", "resume", "out", "jobs"])]
@@ -78,6 +78,13 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     if args.list {
         output::print(&answer::list(&papers))?;
         return Ok(ExitCode::SUCCESS);
+    }
+    let claim = args.what.as_deref().filter(|what| what.contains('.') && !what.ends_with(".toml"));
+    if claim.is_some() && args.beside.is_some() {
+        return Err(miette!(
+            help = "name the experiment instead of the claim",
+            "--beside cannot add one claim"
+        ));
     }
     let default = if args.quick { "xoff-repro-quick" } else { "xoff-repro" };
     let out = args.out.clone().unwrap_or_else(|| default.into());
@@ -129,13 +136,20 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         for ((i, _), result) in task.shown.iter().zip(cx.experiments(task)?) {
             results.complete &= result.done == result.runs;
             if !args.json {
-                output::print(&format!("{}\n", answer::experiment(&result, args.quick)))?;
+                let text = match claim {
+                    Some(_) => answer::claim(&result, &result.claims[0], &cx.commands(task)),
+                    None => answer::experiment(&result, args.quick),
+                };
+                output::print(&format!("{text}\n"))?;
             }
             made[*i] = Some(result);
         }
     }
     results.experiments.extend(made.into_iter().flatten());
     results.others = report::others(&papers);
+    for other in results.others.iter().filter(|_| claim.is_some() && !args.json) {
+        output::print(&format!("{}\n", answer::unmeasured(other)))?;
+    }
     let any = |keep: fn(&ExperimentResult) -> bool| results.experiments.iter().any(keep);
     let (failed, lost) = (any(|e| !e.failed.is_empty()), any(|e| e.lost > 0));
     results = match before {
@@ -274,6 +288,14 @@ impl Context<'_> {
             quiet: self.args.quiet,
             interrupted: self.interrupted,
             broken: AtomicBool::new(false),
+        })
+    }
+
+    /// The command of each run.
+    fn commands(&self, task: &Task<'_>) -> Vec<String> {
+        let grid = task.owner.grid(self.args.quick, &[]);
+        self.with_work(task.owner, &task.sources, &[], &grid, |work| {
+            (0..task.about.runs.len()).map(|run| work.command(run)).collect()
         })
     }
 

@@ -173,6 +173,13 @@ fn paths(schema: &Value, key: &str) -> Vec<String> {
     paths
 }
 
+/// Whether a value of `key` takes the place of one of `other`: it is the same key, or a table around it.
+pub fn replaces(key: &str, other: &str) -> bool {
+    let (key, other) = (plain(key), plain(other));
+    let rest = other.strip_prefix(key.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// Checks that each key is given once, of keys each with the option that gives
 /// it, in the order in which they take effect.
 ///
@@ -180,13 +187,9 @@ fn paths(schema: &Value, key: &str) -> Vec<String> {
 /// A later one replaces an earlier one, as the same key or a table around it.
 pub fn given_once(given: &[(&str, &str)]) -> miette::Result<()> {
     for (i, &(by, key)) in given.iter().enumerate() {
-        let key = plain(key);
-        let replaced = |other: &str| {
-            let rest = other.strip_prefix(key.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        let mut before = given[..i].iter().map(|&(other, below)| (other, plain(below)));
-        if let Some((other, below)) = before.find(|(_, below)| replaced(below)) {
+        let mut before = given[..i].iter().copied();
+        if let Some((other, below)) = before.find(|(_, below)| replaces(key, below)) {
+            let (key, below) = (plain(key), plain(below));
             return Err(miette!(
                 help = "remove one of the two",
                 "`{below}` of {} has no effect, because `{key}` of {} replaces it",

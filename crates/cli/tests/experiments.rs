@@ -46,6 +46,53 @@ fn verdicts(claims: &BTreeMap<String, (String, Vec<f64>)>) -> Vec<(&str, &str)> 
     claims.iter().map(|(id, (verdict, _))| (id.as_str(), verdict.as_str())).collect()
 }
 
+/// `xoff repro CLAIM` in the repository: what it prints.
+fn claim(what: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("claim-{}", what.replace('/', "-")));
+    let _ = fs::remove_dir_all(&out);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xoff"));
+    let answer =
+        command.args(["repro", what, "--quiet", "--out"]).arg(&out).current_dir(&root).output().unwrap();
+    let text = String::from_utf8(answer.stdout).unwrap();
+    if answer.status.success() { text } else { String::from_utf8(answer.stderr).unwrap() }
+}
+
+#[test]
+fn one_claim_has_its_runs_and_the_command_of_each() {
+    let text = claim("pyrrha/fig13.pfc");
+    assert!(text.starts_with("pyrrha/fig13.pfc: reproduced\n  The paper (§ VII: "), "{text}");
+    // One run of four: the others are about other claims.
+    let commands: Vec<&str> = text.lines().filter_map(|l| l.trim().strip_prefix("xoff run ")).collect();
+    let [command] = commands[..] else { panic!("{text}") };
+    // By itself it is the same run: a deadlock.
+    let shell = format!("\"$XOFF\" run {command} --no-out --quiet --json");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut run = Command::new("sh");
+    let run = run.args(["-c", &shell]).env("XOFF", env!("CARGO_BIN_EXE_xoff")).current_dir(&root);
+    let run = run.output().unwrap();
+    let summary: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert!(summary["deadlock"].is_object(), "{}", String::from_utf8_lossy(&run.stderr));
+    // Of a varied key only the value that it needs.
+    let text = claim("bifrost/fig2.xon");
+    assert_eq!(text.matches("xoff run ").count(), 1, "{text}");
+    assert!(text.contains("'flow_control.long.xoff=\"20kB\"'"), "{text}");
+}
+
+#[test]
+fn claims_without_runs_have_their_reason() {
+    let text = claim("bifrost/ib-range.bifrost");
+    assert!(text.starts_with("bifrost/ib-range.bifrost: by analysis\n"), "{text}");
+    assert!(text.contains("No run measures it: a frame describes one slot"), "{text}");
+    assert!(claim("pyrrha/memory.units").contains("it is about hardware"));
+    let wrong = claim("pyrrha/fig13.pcf");
+    assert!(
+        wrong.contains("unknown claim `fig13.pcf` of pyrrha") && wrong.contains("did you mean `fig13.pfc`?"),
+        "{wrong}"
+    );
+    assert!(!wrong.contains("fig12"), "{wrong}");
+}
+
 #[test]
 fn a_routing_loop_deadlocks_under_pfc_and_bfc_and_not_under_pyrrha() {
     let claims = repro("pyrrha/fig12");

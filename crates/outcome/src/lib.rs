@@ -170,6 +170,11 @@ pub struct FlowOutcome {
 }
 
 impl FlowOutcome {
+    /// Whether it began and is not complete.
+    pub fn is_unfinished(&self) -> bool {
+        self.started.is_some() && self.completed.is_none()
+    }
+
     /// Adds another part of the run's counts of the same flow.
     pub fn add(&mut self, other: &Self) {
         // Named one by one, so that a new field cannot be forgotten here.
@@ -646,5 +651,18 @@ impl Counters {
         self.dropped += dropped;
         self.in_flight += in_flight;
         self.extra_control += extra_control;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FlowOutcome;
+
+    #[test]
+    fn a_flow_is_unfinished_between_its_start_and_its_completion() {
+        let of =
+            |started, completed| FlowOutcome { started, completed, ..Default::default() }.is_unfinished();
+        assert!(of(Some(1), None));
+        assert!(!of(Some(1), Some(2)) && !of(None, None));
     }
 }

@@ -4,6 +4,7 @@ use crate::library::Paper;
 use crate::report::{self, ClaimResult, ExperimentResult, Results, counts};
 use crate::verdict::Verdict;
 use xoff_results::human;
+use xoff_results::table::wrapped;
 
 /// Said of everything that the shorter version gives.
 pub const QUICK: &str = "quick version: shorter than the experiment, not a reproduction";
@@ -62,6 +63,34 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
         }
     }
     out
+}
+
+/// A claim in text: the paper's sentence, the numbers and the verdict, and the commands that make its runs.
+pub fn claim(e: &ExperimentResult, claim: &ClaimResult, commands: &[String]) -> String {
+    let mut out = sentence(claim, &format!(" (§ {}: {})", e.section, e.title));
+    out.push_str(&table(["claim", "paper", "xoff", "verdict"], &rows(claim)));
+    for note in claim.measures.iter().flat_map(|m| &m.notes) {
+        out.push_str(&wrapped("  ", "  ", note));
+    }
+    if let Some(text) = &claim.discussion {
+        out.push('\n');
+        out.extend(text.trim().lines().map(|line| wrapped("  ", "  ", line)));
+    }
+    out.push_str("\n  Each run by itself:\n");
+    out.extend(commands.iter().map(|command| format!("  {command}\n")));
+    out
+}
+
+/// A claim that no run measures, in text.
+pub fn unmeasured(claim: &ClaimResult) -> String {
+    let reason = claim.reason.as_deref().unwrap_or_default();
+    sentence(claim, "") + &wrapped("  ", "  ", &format!("No run measures it: {reason}."))
+}
+
+fn sentence(claim: &ClaimResult, place: &str) -> String {
+    let whose = if claim.own() { "Our own claim" } else { "The paper" };
+    let head = format!("{}/{}: {}\n", claim.paper, claim.id, claim.verdict.name());
+    head + &wrapped("  ", "  ", &format!("{whose}{place}: {}.", claim.statement.trim_end_matches('.')))
 }
 
 fn rows(claim: &ClaimResult) -> Vec<[String; 4]> {

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use xoff_plan::Error;
 use xoff_plan::error::suggest;
 
-use crate::experiment::Claims;
+use crate::experiment::{Claim, Claims, Measure};
 use crate::read::{self, Read};
+use crate::runs::written;
 
 /// The file of claims whose experiment has no file.
 pub const CLAIMS: &str = "claims.toml";
@@ -40,6 +41,43 @@ impl Item {
     /// The experiment that has the runs.
     pub fn owner(&self) -> &Item {
         self.owner.as_deref().unwrap_or(self)
+    }
+
+    /// Leaves the runs, the values of varied keys and the metrics that a claim needs, and no plot. Its runs
+    /// get a directory of the claim's name.
+    fn narrow(&mut self, claim: &Claim) {
+        if let Some(owner) = &mut self.owner {
+            owner.narrow(claim);
+        }
+        let e = &mut self.read.experiment;
+        let runs = claim.measure.iter().flat_map(|m| m.against.iter().chain([&m.run]));
+        let runs: Vec<&String> = runs.collect();
+        let keep: Vec<bool> = e.run.iter().map(|run| runs.contains(&&run.name)).collect();
+        let mut kept = keep.iter();
+        e.run.retain(|_| kept.next() == Some(&true));
+        let mut kept = keep.iter();
+        self.read.bases.retain(|_| kept.next() == Some(&true));
+        for axis in e.vary.iter_mut().chain(e.quick.iter_mut().flat_map(|quick| &mut quick.vary)) {
+            let places = |m: &'_ Measure| {
+                let at = m.at.get(&axis.key).cloned();
+                let others = [&m.against_at, &m.than_at].map(|other| other.get(&axis.key).cloned());
+                at.map(|at| [at].into_iter().chain(others.into_iter().flatten()).collect::<Vec<_>>())
+            };
+            // A measure that does not name the key needs all of its values.
+            let Some(needed) = claim.measure.iter().map(places).collect::<Option<Vec<_>>>() else { continue };
+            let fits = |value: &toml::Value| needed.iter().flatten().any(|n| written(n) == written(value));
+            if axis.values.iter().any(fits) {
+                axis.values.retain(fits);
+            }
+        }
+        let names = claim
+            .measure
+            .iter()
+            .flat_map(|m| m.against_metric.iter().chain(&m.seeds_with).chain([&m.metric]));
+        let names: Vec<&String> = names.collect();
+        e.metric.retain(|metric| names.contains(&&metric.name));
+        e.plot.clear();
+        e.id.clone_from(&claim.id);
     }
 }
 
@@ -124,8 +162,8 @@ fn beside(dir: &Path, id: &str) -> Result<Option<Read>, Error> {
     .map(Some)
 }
 
-/// The experiments of the name `what`: `PAPER`, `PAPER/FIGURE`, or all without it. Papers keep their claims
-/// only if all of their experiments are meant.
+/// The experiments of the name `what`: `PAPER`, `PAPER/FIGURE`, `PAPER/CLAIM`, or all without it. Papers keep
+/// their claims only if all of their experiments are meant; of a claim its experiment keeps what it needs.
 ///
 /// # Errors
 /// There is no such paper or experiment.
@@ -141,7 +179,19 @@ pub fn choose(papers: Vec<Paper>, what: Option<&str>) -> Result<Vec<Paper>, Erro
         return Err(Error::new(what, "", None, format!("unknown paper `{name}`")).with_help(help));
     };
     let mut paper = papers[at].clone();
-    if let Some(figure) = figure {
+    if let Some(claim) = figure.filter(|figure| figure.contains('.')) {
+        only(&mut paper, claim).ok_or_else(|| {
+            let experiments = paper.experiments.iter().flat_map(|item| &item.read.experiment.claim);
+            let all = experiments.chain(paper.claims.iter().flat_map(|c| &c.claim));
+            let figure = |id: &str| id.split('.').next().map(str::to_string);
+            let beside = all.map(|c| c.id.as_str()).filter(|id| figure(id) == figure(claim));
+            let help = match beside.collect::<Vec<_>>() {
+                ids if ids.is_empty() => format!("`xoff repro {name} --list` lists the experiments"),
+                ids => suggest(claim, "its claims", &ids),
+            };
+            Error::new(what, "", None, format!("unknown claim `{claim}` of {name}")).with_help(help)
+        })?;
+    } else if let Some(figure) = figure {
         let ids: Vec<&str> = paper.experiments.iter().map(|e| e.read.experiment.id.as_str()).collect();
         let Some(at) = ids.iter().position(|id| *id == figure) else {
             let help = suggest(figure, "the experiments", &ids);
@@ -152,6 +202,34 @@ pub fn choose(papers: Vec<Paper>, what: Option<&str>) -> Result<Vec<Paper>, Erro
         paper.claims = None;
     }
     Ok(vec![paper])
+}
+
+/// Leaves one claim of a paper, and what it needs of its experiment; `None` if there is no such claim.
+fn only(paper: &mut Paper, id: &str) -> Option<()> {
+    let of = |claims: &[Claim]| claims.iter().position(|c| c.id == id);
+    let found = paper.experiments.iter().position(|item| of(&item.read.experiment.claim).is_some());
+    let claim = match found {
+        Some(at) => {
+            let mut item = paper.experiments.swap_remove(at);
+            let claims = std::mem::take(&mut item.read.experiment.claim);
+            let claim = claims.into_iter().find(|c| c.id == id)?;
+            paper.experiments.clear();
+            if !claim.measure.is_empty() {
+                item.narrow(&claim);
+                item.read.experiment.claim.push(claim);
+                paper.experiments.push(item);
+                paper.claims = None;
+                return Some(());
+            }
+            claim
+        }
+        None => paper.claims.as_ref()?.claim.iter().find(|c| c.id == id)?.clone(),
+    };
+    paper.experiments.clear();
+    if let Some(claims) = &mut paper.claims {
+        claims.claim = vec![claim];
+    }
+    Some(())
 }
 
 /// Names in a directory, in alphabetical order.

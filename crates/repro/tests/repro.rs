@@ -242,6 +242,23 @@ fn only_seeds_with_the_event_count() {
     assert!(error.key().is_some_and(|k| k.ends_with("seeds_with")), "{}", error.one_line());
 }
 
+#[test]
+fn unequal_acks_need_a_reason() {
+    let compared = |reason: &str, ours: AckQueue, theirs: AckQueue| {
+        let text = text(RATIO).replacen("seeds =", &format!("{reason}seeds ="), 1);
+        let e = read::read("e.toml", text.as_bytes()).unwrap().experiment;
+        let of = |run: usize| if e.run[run].name == "ours" { ours } else { theirs };
+        acks::check(&e, &of).err().map(|(message, _)| message)
+    };
+    let why = "acks = \"the paper has it so\"\n";
+    let message = compared("", AckQueue::Data, AckQueue::Own).unwrap();
+    assert!(message.contains("among the data in ours, and in a queue of their own in theirs"), "{message}");
+    assert_eq!(compared(why, AckQueue::Data, AckQueue::Own), None);
+    assert_eq!(compared("", AckQueue::Own, AckQueue::Own), None);
+    assert_eq!(compared("", AckQueue::Data, AckQueue::None), None);
+    assert!(compared(why, AckQueue::Own, AckQueue::Own).unwrap().contains("no effect"));
+}
+
 /// The first point of each run, in its shorter version, tells where its ACKs wait.
 #[test]
 fn the_stored_experiments_compare_runs_with_equal_acks_or_say_why_not() {

@@ -58,6 +58,13 @@ fn a_lost_resume_stops_its_flows_permanently() {
         }
         stuck += 1;
         assert!(notes[0].text.contains("Pyrrha sends each frame once, and a link can lose it"), "{notes:?}");
+        // It is no remark on a pause that holds nobody, nor on a flow that no pause holds.
+        let (mut finished, mut free) = (outcome.clone(), outcome.clone());
+        finished.flows.iter_mut().for_each(|flow| flow.completed = Some(outcome.end));
+        free.pauses.iter_mut().for_each(|pause| pause.until = Some(outcome.end));
+        for other in [finished, free] {
+            assert_eq!(plan.flow_control.notes(&ran(&plan, &other)), []);
+        }
         let pause = outcome.pauses.iter().find(|p| p.until.is_none()).expect("it waits for one");
         assert_eq!(plan.topology.port_name(pause.port), "A:0", "seed {seed}");
         // Timeouts do not help: the queue pair is paused for retransmissions too.

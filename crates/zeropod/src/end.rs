@@ -32,7 +32,7 @@ impl World<'_> {
         let payload = u64::from(self.zeropod.scheduler.payload);
         let unfinished = |&flow: &u32| {
             let seen = &self.receivers.flows[flow as usize];
-            seen.started.is_some() && seen.completed.is_none()
+            seen.is_unfinished()
         };
         let stalled = |flow: u32| StalledFlow {
             flow,

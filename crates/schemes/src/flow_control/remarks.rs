@@ -2,12 +2,13 @@
 
 use xoff_net::human;
 use xoff_net::topology::PortId;
+use xoff_outcome::FlowOutcome;
 use xoff_outcome::report::{Level, Note, Ran};
 
 /// Queues were paused at the end, and flows were unfinished; `why` this may be permanent.
 pub fn paused_permanently(ran: &Ran<'_>, why: &str) -> Option<Note> {
     let standing = ran.outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64;
-    let unfinished = ran.outcome.flows.iter().any(|f| f.started.is_some() && f.completed.is_none());
+    let unfinished = ran.outcome.flows.iter().any(FlowOutcome::is_unfinished);
     let text = format!("{} may be paused permanently: {why}.", human::counted(standing, "queue"));
     let note = || {
         Note::new(Level::Warning, text).help("A longer run does not help flows that wait in these queues.")

@@ -147,7 +147,7 @@ impl Oracle {
 fn unfinished<'w>(world: &'w World) -> impl Iterator<Item = u32> + use<'w> {
     (0..).zip(&world.plan.flows).filter_map(|(index, flow)| {
         let seen = &world.home(flow.src).observed.flows[index as usize];
-        (seen.started.is_some() && seen.completed.is_none()).then_some(index)
+        seen.is_unfinished().then_some(index)
     })
 }
 
