@@ -42,9 +42,10 @@ static ALLOCATOR: memory::Counted = memory::Counted;
 const FAILED: u8 = 1;
 
 /// What an exit status means, and the verbs that have it, if not all of them.
-const EXIT_STATUS: [(u8, &str, &[&str]); 7] = [
+const EXIT_STATUS: [(u8, &str, &[&str]); 9] = [
     (0, "success; a deadlock or a contradicted claim is a finding, not a failure", &[]),
-    (FAILED, "invalid input, unwritable output, too little memory, or a failed run of a grid", &[]),
+    (FAILED, "invalid input, unwritable output, or too little memory", &[]),
+    (FAILED, "a run of a grid failed", &["run", "repro"]),
     (2, "invalid usage", &[]),
     (run::LOST, "a run dropped packets of a lossless priority", &["run", "repro"]),
     (run::LOST, "`xoff size`: the buffer of a link can overflow", &["size"]),
@@ -52,8 +53,9 @@ const EXIT_STATUS: [(u8, &str, &[&str]); 7] = [
     (
         interrupt::INTERRUPTED,
         "interrupted by Ctrl-C or a termination signal; results until then are written",
-        &[],
+        &["run", "repro"],
     ),
+    (interrupt::INTERRUPTED, "`xoff check`: interrupted; nothing is written", &["check"]),
 ];
 
 /// The exit status of a verb, for its help; of all of them without one.

@@ -79,7 +79,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         output::print(&answer::list(&papers))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let claim = args.what.as_deref().filter(|what| what.contains('.') && !what.ends_with(".toml"));
+    let claim = args.what.as_deref().and_then(library::claim);
     if claim.is_some() && args.beside.is_some() {
         return Err(miette!(
             help = "name the experiment instead of the claim",
@@ -137,7 +137,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
             results.complete &= result.done == result.runs;
             if !args.json {
                 let text = match claim {
-                    Some(_) => answer::claim(&result, &result.claims[0], &cx.commands(task)),
+                    Some(_) => answer::claim(&result, args.quick, &cx.commands(task)),
                     None => answer::experiment(&result, args.quick),
                 };
                 output::print(&format!("{text}\n"))?;

@@ -12,6 +12,16 @@ pub const QUICK: &str = "quick version: shorter than the experiment, not a repro
 /// An experiment in text.
 pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
     let mut out = format!("{}/{}: {} (§ {})\n", e.paper, e.id, e.title, e.section);
+    out.push_str(&state(e, quick));
+    let rows: Vec<[String; 4]> = e.claims.iter().flat_map(rows).collect();
+    out.push_str(&table(["claim", "paper", "xoff", "verdict"], &rows));
+    out.push_str(&notes(&e.claims));
+    out + &changes(e)
+}
+
+/// How many runs there are, and what went wrong in them.
+fn state(e: &ExperimentResult, quick: bool) -> String {
+    let mut out = String::new();
     let seeds = match e.seeds.len() {
         0 | 1 => "one seed".to_string(),
         n => format!("{n} seeds"),
@@ -31,10 +41,13 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
     for failed in &e.failed {
         out.push_str(&format!("  FAILED: {failed}\n"));
     }
-    let rows: Vec<[String; 4]> = e.claims.iter().flat_map(rows).collect();
-    out.push_str(&table(["claim", "paper", "xoff", "verdict"], &rows));
+    out
+}
+
+/// The notes of the measures, each once.
+fn notes(claims: &[ClaimResult]) -> String {
     let mut notes: Vec<String> = Vec::new();
-    for claim in &e.claims {
+    for claim in claims {
         for note in claim.measures.iter().flat_map(|m| &m.notes) {
             let line = format!("  {}: {note}\n", claim.id);
             if !notes.contains(&line) {
@@ -42,7 +55,12 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
             }
         }
     }
-    out.extend(notes);
+    notes.concat()
+}
+
+/// The effects of other choices.
+fn changes(e: &ExperimentResult) -> String {
+    let mut out = String::new();
     for change in e.sensitivity.iter().flatten() {
         match &change.flips[..] {
             [] => out.push_str(&format!("  {}: no verdict changes\n", change.change)),
@@ -66,12 +84,13 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
 }
 
 /// A claim in text: the paper's sentence, the numbers and the verdict, and the commands that make its runs.
-pub fn claim(e: &ExperimentResult, claim: &ClaimResult, commands: &[String]) -> String {
+pub fn claim(e: &ExperimentResult, quick: bool, commands: &[String]) -> String {
+    let [claim] = &e.claims[..] else { panic!("an experiment of one claim") };
     let mut out = sentence(claim, &format!(" (§ {}: {})", e.section, e.title));
+    out.push_str(&state(e, quick));
     out.push_str(&table(["claim", "paper", "xoff", "verdict"], &rows(claim)));
-    for note in claim.measures.iter().flat_map(|m| &m.notes) {
-        out.push_str(&wrapped("  ", "  ", note));
-    }
+    out.push_str(&notes(&e.claims));
+    out.push_str(&changes(e));
     if let Some(text) = &claim.discussion {
         out.push('\n');
         out.extend(text.trim().lines().map(|line| wrapped("  ", "  ", line)));
@@ -143,7 +162,7 @@ pub fn sum(results: &Results) -> String {
     out
 }
 
-/// The experiments whose runs took longest; empty if none has runs of its own.
+/// A table of the experiments with the longest runs. Empty if no experiment has runs.
 pub fn slowest(results: &Results) -> String {
     let slowest = report::slowest(results);
     if slowest.is_empty() {

@@ -185,6 +185,10 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
     }
     if let Some(metric) = &m.seeds_with {
         known_metric(doc, &format!("{at}.seeds_with"), e, metric)?;
+        if m.deviation {
+            let help = "a deviation is from the mean over all seeds; remove one of the two";
+            return err("seeds_with", "`seeds_with` excludes `deviation`".into(), help);
+        }
     }
     if let Some(case) = &m.case {
         let known: Vec<&str> = c.per_case.keys().map(String::as_str).collect();

@@ -77,6 +77,7 @@ impl Item {
         let names: Vec<&String> = names.collect();
         e.metric.retain(|metric| names.contains(&&metric.name));
         e.plot.clear();
+        e.chosen.retain(|c| c.runs.is_empty() || c.runs.iter().any(|name| runs.contains(&name)));
         e.id.clone_from(&claim.id);
     }
 }
@@ -162,6 +163,12 @@ fn beside(dir: &Path, id: &str) -> Result<Option<Read>, Error> {
     .map(Some)
 }
 
+/// The claim that `what` names, as in `PAPER/CLAIM`; only names of claims have a full stop.
+pub fn claim(what: &str) -> Option<&str> {
+    let (_, name) = what.trim_end_matches('/').split_once('/')?;
+    Some(name).filter(|name| name.trim_end_matches(".toml").contains('.'))
+}
+
 /// The experiments of the name `what`: `PAPER`, `PAPER/FIGURE`, `PAPER/CLAIM`, or all without it. Papers keep
 /// their claims only if all of their experiments are meant; of a claim its experiment keeps what it needs.
 ///
@@ -179,7 +186,7 @@ pub fn choose(papers: Vec<Paper>, what: Option<&str>) -> Result<Vec<Paper>, Erro
         return Err(Error::new(what, "", None, format!("unknown paper `{name}`")).with_help(help));
     };
     let mut paper = papers[at].clone();
-    if let Some(claim) = figure.filter(|figure| figure.contains('.')) {
+    if let Some(claim) = claim(what) {
         only(&mut paper, claim).ok_or_else(|| {
             let experiments = paper.experiments.iter().flat_map(|item| &item.read.experiment.claim);
             let all = experiments.chain(paper.claims.iter().flat_map(|c| &c.claim));

@@ -84,7 +84,7 @@ pub fn read_beside(
     Ok(Read { experiment, bases })
 }
 
-/// Whether a text is an experiment with a scenario of its own.
+/// Whether a file is an experiment that has a table `[scenario]`.
 pub fn is_experiment(text: &[u8]) -> bool {
     let read = std::str::from_utf8(text).ok().and_then(|text| text.parse::<toml::Table>().ok());
     read.is_some_and(|t| t.get("paper").is_some_and(toml::Value::is_str) && t.contains_key(SCENARIO))

@@ -240,6 +240,9 @@ fn only_seeds_with_the_event_count() {
     let other = claim.replace("seeds_with = \"fct\"", "seeds_with = \"fcd\"");
     let error = read::read("e.toml", self::text(&other).as_bytes()).unwrap_err();
     assert!(error.key().is_some_and(|k| k.ends_with("seeds_with")), "{}", error.one_line());
+    let deviation = claim.replace("seeds_with", "deviation = true, seeds_with");
+    let error = read::read("e.toml", self::text(&deviation).as_bytes()).unwrap_err();
+    assert!(error.message().contains("`seeds_with` excludes `deviation`"), "{}", error.one_line());
 }
 
 #[test]
