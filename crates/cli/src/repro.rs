@@ -37,7 +37,7 @@ const SENSITIVITY: &str = "sensitivity";
 /// Arguments of `xoff repro`.
 #[derive(clap::Args)]
 pub struct ReproArgs {
-    /// A paper, one experiment of a paper, or one claim, such as pyrrha/fig13.pfc [default: all papers]
+    /// A paper, one experiment of a paper, or one claim [default: all papers]
     #[arg(value_name = "PAPER[/FIGURE[.CLAIM]]")]
     what: Option<String>,
     /// List papers, experiments and missing parts; run nothing
