@@ -19,6 +19,8 @@ mod run;
 mod schema;
 mod schemes;
 mod size;
+#[cfg(target_os = "linux")]
+mod spill;
 mod topo;
 mod traffic;
 mod vary;
@@ -76,6 +78,10 @@ struct Cli {
     /// [default: three quarters of the available memory]
     #[arg(long, value_name = "SIZE", global = true)]
     memory: Option<Bytes>,
+    /// Keep tables of 16 MiB or more in files in this directory, outside of the budget: for runs larger than
+    /// the memory
+    #[arg(long, value_name = "DIR", global = true)]
+    spill: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -319,10 +325,10 @@ pub fn main_with(schemes: &[OwnScheme]) -> ExitCode {
     // Paths in errors stay whole, so that they can be copied.
     miette::set_hook(Box::new(|_| Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())))
         .expect("the hook is set once");
-    let Cli { verb, memory } = Cli::try_parse().unwrap_or_else(|e| output::usage(e));
-    memory::limit(memory);
+    let Cli { verb, memory, spill } = Cli::try_parse().unwrap_or_else(|e| output::usage(e));
     memory::enter(memory::Phase::Command);
-    let done = interrupt::ignore_file_limit().and_then(|()| match verb {
+    let ready = interrupt::ignore_file_limit().and_then(|()| memory::limit(memory, spill.as_deref()));
+    let done = ready.and_then(|()| match verb {
         Verb::Run(args) if !args.vary.is_empty() || args.seeds.is_some() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),

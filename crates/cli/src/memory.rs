@@ -5,12 +5,17 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fmt;
 use std::io::Write as _;
+use std::path::Path;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
+use miette::miette;
 use sysinfo::{MemoryRefreshKind, RefreshKind};
 use xoff_net::units::Bytes;
 
 use crate::FAILED;
+#[cfg(target_os = "linux")]
+use crate::spill;
 
 /// Exit status: the memory budget ended a run; the results up to then are written.
 pub const SPENT: u8 = 4;
@@ -49,16 +54,31 @@ pub struct Counted;
 // allocates nor unwinds.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if let Some(block) = spilled(layout) {
+            return block;
+        }
         // SAFETY: the caller's promise.
         counted(layout.size(), || unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if let Some(block) = spilled(layout) {
+            return block;
+        }
         // SAFETY: the caller's promise.
         counted(layout.size(), || unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if spill::wants(layout.size().max(size)) {
+            // SAFETY: the caller's promise; the blocks are apart, and both have the bytes that are copied.
+            unsafe {
+                let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+                ptr::copy_nonoverlapping(at, new, layout.size().min(size));
+                self.dealloc(at, layout);
+                return new;
+            }
+        }
         // SAFETY: the caller's promise.
         let new = counted(size, || unsafe { System.realloc(at, layout, size) });
         forget(layout.size());
@@ -66,10 +86,19 @@ unsafe impl GlobalAlloc for Counted {
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        if spill::wants(layout.size()) && spill::give_back(at) {
+            return;
+        }
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(at, layout) };
         forget(layout.size());
     }
+}
+
+/// A block in a file, if it is to be there and can be. The budget does not count it.
+#[inline]
+fn spilled(layout: Layout) -> Option<*mut u8> {
+    spill::wants(layout.size()).then(|| spill::take(layout.size(), layout.align())).flatten()
 }
 
 #[inline]
@@ -123,7 +152,7 @@ fn refuse(size: u64) -> ! {
         true => write!(rest, "; the memory budget is {}", Amount(budget)),
         false => write!(rest, ", and the system has no memory left"),
     };
-    let help = "allow more with --memory, or make the network, the traffic or the run smaller";
+    let help = "allow more with --memory, keep large tables on disk with --spill, or make the network, the traffic or the run smaller";
     let _ = writeln!(rest, "\n  help: {help}");
     let left = rest.len();
     exit(&text[..text.len() - left])
@@ -159,10 +188,19 @@ impl fmt::Display for Amount {
     }
 }
 
-/// Sets the budget: the given one, or three quarters of the available memory of the system.
-pub fn limit(given: Option<Bytes>) {
+/// Sets the budget: the given one, or three quarters of the available memory of the system. Large tables are files
+/// in `directory`, if there is one.
+///
+/// # Errors
+/// The directory cannot be used.
+pub fn limit(given: Option<Bytes>, directory: Option<&Path>) -> miette::Result<()> {
     let budget = given.map_or_else(|| available() / SHARE.1 * SHARE.0, |bytes| bytes.0);
     BUDGET.store(budget, Ordering::Relaxed);
+    let Some(directory) = directory else { return Ok(()) };
+    spill::begin(directory, budget).map_err(|e| {
+        let help = "choose a directory on a disk with enough space";
+        miette!(help = help, "--spill: cannot keep files in {}: {e}", directory.display())
+    })
 }
 
 /// Sets the activity of this thread; returns the previous one.
@@ -191,6 +229,26 @@ fn address_space() -> u64 {
 #[cfg(not(unix))]
 fn address_space() -> u64 {
     u64::MAX
+}
+
+/// Nothing is spilled.
+#[cfg(not(target_os = "linux"))]
+mod spill {
+    pub fn begin(_: &std::path::Path, _: u64) -> std::io::Result<()> {
+        Err(std::io::Error::other("only Linux has what this needs"))
+    }
+
+    pub fn wants(_: usize) -> bool {
+        false
+    }
+
+    pub fn take(_: usize, _: usize) -> Option<*mut u8> {
+        None
+    }
+
+    pub fn give_back(_: *mut u8) -> bool {
+        false
+    }
 }
 
 /// Follows the memory of one run, made by this thread.

@@ -137,3 +137,84 @@ fn memory_that_the_system_refuses_is_an_error() {
     let said = text(&output.stderr);
     assert!(said.contains("× out of memory") && said.contains("the system has no memory left"), "{said}");
 }
+
+/// 400,000 flows of one packet.
+#[cfg(target_os = "linux")]
+const FLOWS: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 1
+hosts_per_leaf = 16
+host_link = { rate = "100Gbps", delay = "1us" }
+fabric_link = { rate = "400Gbps", delay = "1us" }
+
+[[traffic]]
+kind = "poisson"
+load = 0.4
+flows = 400000
+sizes = { uniform = ["1kB", "1kB"] }
+
+[run]
+duration = "10ms"
+"#;
+
+/// The system allows 100 MB of memory that is not a file.
+#[cfg(target_os = "linux")]
+#[test]
+fn spilled_tables_take_no_memory_and_change_no_result() {
+    let dir = scratch("memory-spill");
+    fs::write(dir.join("flows.toml"), FLOWS).unwrap();
+    let limited = |options: &str| {
+        let script = format!("ulimit -d 100000; exec \"$XOFF\" run flows.toml --memory 1000GB {options}");
+        let mut bash = Command::new("bash");
+        bash.arg("-c").arg(script).current_dir(&dir).env("XOFF", env!("CARGO_BIN_EXE_xoff"));
+        bash.output().unwrap()
+    };
+    let output = limited("--no-out");
+    status(&output, 1);
+    assert!(text(&output.stderr).contains("the system has no memory left"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("--spill"), "{}", text(&output.stderr));
+
+    status(&limited("--out spilled --spill ."), 0);
+    status(&command(&dir).args(["run", "flows.toml", "--out", "kept"]).output().unwrap(), 0);
+    for file in ["flows.parquet", "ports.parquet", "summary.json"] {
+        assert!(
+            fs::read(dir.join("spilled").join(file)).unwrap()
+                == fs::read(dir.join("kept").join(file)).unwrap()
+        );
+    }
+    let left: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 5, "{left:?}");
+}
+
+/// With a budget below its needs, the process gives its blocks back many times while it runs.
+#[cfg(target_os = "linux")]
+#[test]
+fn blocks_that_left_the_memory_come_back_unchanged() {
+    let dir = scratch("memory-spill-budget");
+    fs::write(dir.join("flows.toml"), FLOWS).unwrap();
+    let output = command(&dir)
+        .args(["run", "flows.toml", "--no-out", "--memory", "60MB", "--spill", "."])
+        .output()
+        .unwrap();
+    status(&output, 0);
+    let same = command(&dir).args(["run", "flows.toml", "--no-out"]).output().unwrap();
+    assert_eq!(output.stdout, same.stdout);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_that_cannot_spill_is_an_error() {
+    let dir = scratch("memory-spill-where");
+    for (place, why) in [
+        ("nowhere", "No such file or directory"),
+        ("wide.toml", "Not a directory"),
+        ("/dev/shm", "it is in memory itself (tmpfs)"),
+    ] {
+        let output = command(&dir).args(["run", "wide.toml", "--no-out", "--spill", place]).output().unwrap();
+        status(&output, 1);
+        let said = text(&output.stderr);
+        assert!(said.contains(&format!("--spill: cannot keep files in {place}: {why}")), "{said}");
+    }
+}
