@@ -1,14 +1,11 @@
-//! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It does not depend on terminals, nor on files
-//! but Linux's list of cores. Plans of pods without buffers go on to the second world, [`xoff_zeropod`].
+//! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It does not depend on terminals, nor on
+//! files but Linux's list of cores. Plans of pods without buffers go on to [`xoff_zeropod`].
 //!
-//! One loop takes events in their total order. A port has at most one
-//! transmission decision pending, always for the time when its wire is free,
-//! and only if something that may go waits: so an idle or paused port costs
-//! nothing, and which queue is served is chosen when the wire is free, never
-//! when a packet comes. Several threads may each run a part of the devices; the
-//! result has the same bytes.
+//! One loop takes events in their total order. A port has at most one transmission decision pending, for the
+//! time when its wire is free, and only if something that may go waits: so an idle or paused port costs
+//! nothing, and the queue is chosen when the wire is free. Several threads may each run a part of the
+//! devices; the result has the same bytes.
 
-// Where a name says it all, there is no more to say.
 #![allow(missing_docs)]
 
 mod core;
@@ -16,7 +13,6 @@ mod engine;
 mod faults;
 mod features;
 mod footprint;
-mod frames;
 mod host;
 mod indices;
 mod kind;

@@ -7,7 +7,6 @@ use xoff_kernel::wheel::{Event, Wheel};
 use xoff_outcome::{FlowOutcome, Quantity, Sample};
 use xoff_plan::plan::Plan;
 
-/// The receivers: flows and their dependents.
 pub struct Receivers<'a> {
     pub plan: &'a Plan,
     pub end: Time,

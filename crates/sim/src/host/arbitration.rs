@@ -56,7 +56,7 @@ impl Core<'_> {
             if self.hosts.senders[flow as usize].in_ring {
                 self.leave_ring(flow);
             }
-            self.hosts.senders[flow as usize].hold();
+            self.hosts.senders[flow as usize].held = true;
         }
         self.hosts.arbiter = Some(arbiter);
     }

@@ -11,7 +11,6 @@ use xoff_kernel::table::Table;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 
-/// The hosts' part of a run.
 pub struct Hosts {
     pub senders: Table<Vec<SenderState>>,
     pub receivers: Table<Vec<ReceiverState>>,
@@ -20,11 +19,9 @@ pub struct Hosts {
     /// By flow; empty under go-back-N.
     pub selective_senders: Vec<SelectiveSender>,
     pub selective_receivers: Vec<SelectiveReceiver>,
-    /// The congestion control of flows.
     pub controls: Controls,
-    /// Whether it gets every ACK and NACK.
+    /// Whether the controls get every ACK and NACK.
     pub wants_acks: bool,
-    /// Windows that follow rates, if they do.
     pub windows: Windows,
     /// By flow; empty unless receivers report marks.
     pub notifications: Vec<NotificationPoint>,
@@ -39,7 +36,6 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Flows before their start.
     pub fn new(plan: &Plan) -> Self {
         let labelled = balancing::labelled(plan);
         Self {

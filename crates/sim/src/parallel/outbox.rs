@@ -7,7 +7,6 @@ use crate::switch::telemetry::Parcel;
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::ControlFrame;
 
-/// An event for a device that another thread runs.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteEvent {
     /// When its event comes, as [`kind::ARRIVAL`] or [`kind::CONTROL`] …

@@ -37,7 +37,6 @@ impl Core<'_> {
         self.outbox[part].events.push(RemoteEvent { time, kind, port, packet });
     }
 
-    /// Takes in the events of another part.
     pub fn receive(&mut self, post: &mut Outbox) {
         let mut records = post.records.drain(..);
         for letter in post.events.drain(..) {

@@ -5,12 +5,11 @@ use crate::faults;
 use crate::features::Features;
 use crate::outcome::DropReason;
 use crate::packet::{Kind, Packet};
-use crate::switch::by_flow;
 use crate::switch::drops::{discard, refuse};
 use crate::switch::ingress::around;
 use crate::switch::port::Wire;
-use crate::switch::pull;
 use crate::switch::release::crossed;
+use crate::switch::{by_flow, pull};
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS};
 use xoff_schemes::flow_control::{FlowControl, LoopDecision, LoopPacket, Scheme};
@@ -46,15 +45,14 @@ pub fn arrive<F: Features>(
         let Packet { lane, size, .. } = core.packets[id];
         flow_control.stored(core, port, lane, size);
     }
-    let packet = &core.packets[id];
-    match packet.kind {
+    match core.packets[id].kind {
         Kind::Data => core.receive_data::<F>(id),
         _ => core.receive_answer::<F>(id),
     }
 }
 
-/// The place where a packet from `port` waits, whose path leads through `egress`, while loops are being
-/// dissolved, and whether it is beside that queue; `None` if the packet has lost its path.
+/// While loops are being dissolved: the port where a packet from `port` to `egress` waits, and whether beside
+/// the queue; `None` if it has lost its path.
 #[cold]
 fn detour(
     core: &mut Core,
@@ -85,11 +83,9 @@ fn detour(
         LoopDecision::NoLoop => {
             core.packets[id].set_counted(false);
             let own = core.egress.ports[port as usize].node;
-            let ports = &core.egress.ports;
-            let hop = core.place_before(id, |port| ports[port as usize].node == own)?;
-            let egress = core.hops[hop as usize];
+            let hop = core.place_before(id, |port| core.egress.ports[port as usize].node == own)?;
             core.packets[id].hop = hop;
-            (egress, false)
+            (core.hops[hop as usize], false)
         }
     })
 }

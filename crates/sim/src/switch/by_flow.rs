@@ -1,13 +1,11 @@
-//! Events at leaves, reported to the flow control: packets that enter and leave them, and a host's queue
-//! pairs that get ready or have nothing to send.
-//!
-//! The functions are marked cold, because then they do not slow runs that do not queue by flow.
+//! Events at leaves, reported to the flow control: packets enter and leave them, and a host's queue pairs get
+//! ready or have nothing to send. Functions are cold, so as not to slow runs without queues by flow.
 
 use crate::core::Core;
-use crate::features::All;
+use crate::host::flow::SenderState;
 use crate::packet::{Kind, NONE};
 use crate::switch::leaves::HostEvent;
-use crate::switch::lists::{own_left, waits};
+use crate::switch::lists::{make, own_left, waits};
 use crate::switch::pull;
 use xoff_schemes::flow_control::{FlowControl, QueueEntry, Queueing, Scheme};
 
@@ -19,44 +17,26 @@ impl Core<'_> {
         QueueEntry {
             port,
             lane: packet.lane,
-            queue: 0,
-            own: false,
             size: packet.size,
-            queued: 0,
             hop: packet.hop,
             flow: packet.flow,
             response: packet.kind != Kind::Data,
             ingress,
             upstream: packet.upstream(),
-            passed: 0,
             counted: packet.counted(),
-            pausing: false,
+            ..QueueEntry::default()
         }
     }
 
     /// The scheme's view of a queue pair.
     pub fn passing_flow(&self, flow: u32) -> QueueEntry {
-        QueueEntry {
-            port: self.hosts.senders[flow as usize].port(),
-            lane: self.plan.flows[flow as usize].lane,
-            queue: 0,
-            own: true,
-            size: 0,
-            queued: 0,
-            hop: self.hosts.senders[flow as usize].path(),
-            flow,
-            response: false,
-            ingress: None,
-            upstream: 0,
-            passed: 0,
-            counted: false,
-            pausing: false,
-        }
+        let SenderState { port, path, .. } = self.hosts.senders[flow as usize];
+        let lane = self.plan.flows[flow as usize].lane;
+        QueueEntry { port, lane, own: true, hop: path, flow, ..QueueEntry::default() }
     }
 }
 
-/// Puts a packet into its leaf of `port`; it is charged to its ingress already.
-/// The caller then kicks the port.
+/// Puts a packet, already charged to its ingress, into its leaf of `port`. The caller then kicks the port.
 #[cold]
 #[inline(never)]
 pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
@@ -78,24 +58,18 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     core.leaf_append(leaf, id);
     entry.queued = core.egress.queues[core.egress.leaves.list(leaf)].bytes;
     entry.pausing = core.egress.leaves.get(leaf).pausing;
-    if let Some(oracle) = &mut core.blocking {
-        oracle.grows(leaf);
-    }
+    core.grows(leaf);
     flow_control.enqueued(core, &mut entry);
-    if let Some(oracle) = &mut core.blocking {
-        oracle.grows(NONE);
-    }
+    core.grows(NONE);
     core.packets[id].set_counted(entry.counted);
     core.egress.leaves.get_mut(leaf).pausing = entry.pausing;
 }
 
-/// Takes the packet to send from a group that is ready; [`NONE`] if there is none
-/// after all.
+/// Takes the packet to send from a group that is ready; [`NONE`] if there is none after all.
 #[cold]
 #[inline(never)]
 pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
-    let lanes = core.lanes;
-    if queue > lanes {
+    if queue > core.lanes {
         return serve_own(core, flow_control, port, queue);
     }
     let first = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
@@ -112,7 +86,7 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     take(core, flow_control, leaf)
 }
 
-/// Takes the first packet that waits in a group's leaves, in any order, except those of its own list.
+/// Takes a packet that waits in a group's leaves, in any order, except those of its own list.
 #[cold]
 pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
     if core.egress.leaves.pulls {
@@ -141,16 +115,9 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     let senders = &core.hosts.senders;
     let (leaf, size) =
         core.egress.leaves.settle(port, queue, &core.egress.queues, |q| senders[q.head as usize].next_size());
-    core.egress.leaves.get_mut(leaf).deficit -= size;
-    let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
-    let id = core.serve_ring::<All>(port, queue);
-    let at = core.egress.ports[port as usize].first_queue as usize + queue;
-    core.egress.queues[at].data_packets += 1;
+    let id = make(core, flow_control, leaf, size);
     let number = core.egress.leaves.number(leaf, core.packets[id].lane);
     core.packets[id].set_upstream(number);
-    if !core.hosts.senders[flow as usize].ready() {
-        own_left(core, flow_control, flow);
-    }
     id
 }
 

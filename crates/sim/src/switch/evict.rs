@@ -1,5 +1,5 @@
-//! Packets that a flow control drops to let a deadlock go: those of one ingress queue that wait
-//! in one egress queue, by the size of their flows. Rare, so that all is kept apart.
+//! Packets that a flow control drops to let a deadlock go: those of one ingress queue that wait in one egress
+//! queue, by the size of their flows. Rare.
 
 use crate::core::Core;
 use crate::features::All;
@@ -31,7 +31,7 @@ fn evict(
 ) {
     debug_assert!(core.egress.plain, "no scheme that asks for it has queues by flow, nor oracles beside it");
     let queue = 1 + usize::from(lane);
-    let list = core.egress.ports[egress as usize].first_queue as usize + queue;
+    let list = core.egress.at(egress, queue);
     let account = ingress * core.lanes as u32 + u32::from(lane);
     // In the order of their first packets.
     let mut flows: Vec<((u32, bool), u64)> = Vec::new();
@@ -65,8 +65,7 @@ fn evict(
 }
 
 impl Core<'_> {
-    /// Takes the packet after `before` out of a queue of `port`, the first one if that is [`NONE`]. It does
-    /// not leave by the port.
+    /// Takes the packet after `before` (or [`NONE`]) out of a queue of `port`, without sending it.
     pub fn unlink_behind(&mut self, port: u32, queue: usize, before: u32) {
         let p = &mut self.egress.ports[port as usize];
         let q = &mut self.egress.queues[p.first_queue as usize + queue];

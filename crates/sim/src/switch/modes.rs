@@ -1,6 +1,5 @@
-//! Queues that discard arriving packets, or that send without the peer's permission: states that a flow
-//! control sets ([`Mode`]). They are rare, so all functions are separate, and the wire of such a port marks
-//! the special case.
+//! Queues that discard arriving packets, or that send without the peer's permission: rare states that a flow
+//! control sets ([`Mode`]). The wire of such a port marks the special case.
 
 use crate::core::Core;
 use crate::outcome::DropReason;
@@ -22,7 +21,6 @@ pub struct Modes {
 }
 
 impl Core<'_> {
-    /// How the queue of `lane` on `port` treats packets.
     pub fn mode(&self, port: u32, lane: u8) -> Mode {
         self.repairs.modes.lanes.get(&(port, lane)).copied().unwrap_or(Mode::Obey)
     }
@@ -35,7 +33,6 @@ impl Core<'_> {
         }
     }
 
-    /// From now on the queue of `lane` on `port` treats packets so.
     #[cold]
     pub fn change_mode(&mut self, port: u32, lane: u8, mode: Mode) {
         debug_assert!(!self.egress.leaves.used(), "no scheme that queues by flow asks for it");
@@ -64,8 +61,7 @@ impl Core<'_> {
         }
     }
 
-    /// Why a packet cannot wait in the queue of `lane` on `port`, whose wire is not simply
-    /// a link; `None` if it can.
+    /// Why a packet cannot wait in a queue of `port`, whose wire is not simply a link; `None` if it can.
     #[cold]
     pub fn keeps_out(&self, port: u32, lane: u8) -> Option<DropReason> {
         if self.is_down(port) {

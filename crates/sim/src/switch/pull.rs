@@ -1,17 +1,16 @@
-//! Queues that are pulled: a packet joins an isolation queue, a leaf, and when its turn comes there it moves
-//! to a further one, or after the packets of queue 0, the group's own list, whose first one is sent in its
-//! place. A turn that leads into a paused queue sends nothing and takes no time on the wire. A host's queue
-//! pairs move alike, until they are in their queue by the present pauses.
+//! Queues that are pulled: a packet joins an isolation queue, a leaf, and at its turn it moves to a further
+//! one, or after the packets of queue 0, the group's own list, whose first one is sent in its place. A turn
+//! that leads into a paused queue sends nothing and takes no time on the wire. A host's queue pairs move
+//! alike, until they are in their queue by the present pauses.
 
 use crate::core::Core;
-use crate::features::All;
 use crate::packet::{Kind, NONE};
 use crate::switch::leaves::{Leaf, Turn};
-use crate::switch::lists::{own_left, waits};
+use crate::switch::lists::{make, waits};
+use crate::switch::port::Queue;
 use xoff_schemes::flow_control::{FlowControl, Pulled, QueueEntry, Scheme};
 
-/// Puts a packet into its queue of `port`; it is charged to its ingress already. The
-/// caller then kicks the port.
+/// Puts a packet, already charged to its ingress, into its queue of `port`. The caller then kicks the port.
 #[inline(never)]
 pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
     let packet = &mut core.packets[id];
@@ -26,7 +25,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
         // It can only join the output queue, and its length does not matter while it is short.
         let queue = 1 + usize::from(lane);
         core.enqueue(port, queue, id);
-        let all = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].bytes;
+        let all = core.egress.queues[core.egress.at(port, queue)].bytes;
         if all <= quiet || core.pulled_bytes(port, lane, 0) <= quiet {
             return;
         }
@@ -55,16 +54,13 @@ fn join(core: &mut Core, flow_control: &mut FlowControl, id: u32, entry: &mut Qu
 /// Informs the scheme that a packet has joined its queue.
 fn notify(core: &mut Core, flow_control: &mut FlowControl, entry: &mut QueueEntry) {
     entry.queued = core.pulled_bytes(entry.port, entry.lane, entry.queue);
-    if let Some(oracle) = &mut core.blocking {
-        oracle.grows(core.egress.leaves.numbered(entry.port, entry.lane, entry.queue));
+    if core.blocking.is_some() {
+        core.grows(core.egress.leaves.numbered(entry.port, entry.lane, entry.queue));
     }
     flow_control.enqueued(core, entry);
-    if let Some(oracle) = &mut core.blocking {
-        oracle.grows(NONE);
-    }
+    core.grows(NONE);
 }
 
-/// Takes the first packet of the output queue.
 fn take_first(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
     let id = core.dequeue(port, queue);
     if core.egress.leaves.active(port, queue) > 0 {
@@ -76,7 +72,6 @@ fn take_first(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue:
     id
 }
 
-/// Takes the first packet of a leaf.
 fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
     let port = core.egress.leaves.get(leaf).port;
     let id = core.leaf_take(leaf);
@@ -99,15 +94,14 @@ fn left(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32, num
 /// Takes the first packet that waits in a group, in any order of its queues.
 #[cold]
 pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
-    if core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head != NONE {
+    if core.egress.queues[core.egress.at(port, queue)].head != NONE {
         return Some(take_first(core, flow_control, port, queue));
     }
     let leaf = core.egress.leaves.first(port, queue)?;
     Some(take(core, flow_control, leaf))
 }
 
-/// Takes the packet to send from a group that is ready; [`NONE`] if all turns led into
-/// paused queues.
+/// Takes the packet to send from a group that is ready; [`NONE`] if all turns led into paused queues.
 #[inline(never)]
 pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
     if queue > core.lanes {
@@ -134,16 +128,13 @@ fn serve_in_turn(core: &mut Core, flow_control: &mut FlowControl, port: u32, que
     if pulled(flow_control).pushes {
         push(core, flow_control, port, queue);
     }
-    let at = core.egress.ports[port as usize].first_queue as usize + queue;
+    let at = core.egress.at(port, queue);
     while core.egress.leaves.active(port, queue) > 0 {
         let packets = &core.packets;
         let first = core.egress.queues[at].head;
         let own = (first != NONE).then(|| packets[first].size);
-        let leaf =
-            match core.egress.leaves.turn(port, queue, own, &core.egress.queues, |q| packets[q.head].size) {
-                Turn::Own => return take_first(core, flow_control, port, queue),
-                Turn::Leaf(leaf) => leaf,
-            };
+        let turn = core.egress.leaves.turn(port, queue, own, &core.egress.queues, |q| packets[q.head].size);
+        let Turn::Leaf(leaf) = turn else { return take_first(core, flow_control, port, queue) };
         let id = pull(core, flow_control, leaf, lane);
         if id != NONE {
             let size = core.packets[id].size;
@@ -158,8 +149,7 @@ fn serve_in_turn(core: &mut Core, flow_control: &mut FlowControl, port: u32, que
     }
 }
 
-/// Every isolation queue that may send gives its first packet to the one that it goes on
-/// to (see [`Pulled::pushes`]).
+/// Every isolation queue that may send gives its first packet to the next one (see [`Pulled::pushes`]).
 #[cold]
 fn push(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) {
     let lane = (queue - 1) as u8;
@@ -190,8 +180,7 @@ fn pull(core: &mut Core, flow_control: &mut FlowControl, mut leaf: u32, lane: u8
         entry.passed = core.packets[id].upstream();
         let next = flow_control.onward(core, &mut entry);
         if next == 0 {
-            if core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head == NONE
-            {
+            if core.egress.queues[core.egress.at(port, queue)].head == NONE {
                 return id;
             }
             core.enqueue(port, queue, id);
@@ -211,11 +200,9 @@ fn pull(core: &mut Core, flow_control: &mut FlowControl, mut leaf: u32, lane: u8
 /// Makes the packet of the queue pair whose turn it is; [`NONE`] if all are held back.
 fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
     while core.egress.leaves.active(port, queue) > 0 {
-        let senders = &core.hosts.senders;
-        let (leaf, size) = core
-            .egress
-            .leaves
-            .settle(port, queue, &core.egress.queues, |q| senders[q.head as usize].next_size());
+        let (senders, leaves) = (&core.hosts.senders, &mut core.egress.leaves);
+        let size = |q: &Queue| senders[q.head as usize].next_size();
+        let (leaf, size) = leaves.settle(port, queue, &core.egress.queues, size);
         let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
         let lane = (queue - 1 - core.lanes) as u8;
         let pulled = pulled(flow_control);
@@ -245,26 +232,11 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     NONE
 }
 
-/// The first queue pair of a leaf makes its packet.
-fn make(core: &mut Core, flow_control: &mut FlowControl, leaf: u32, size: u32) -> u32 {
-    let l = core.egress.leaves.get_mut(leaf);
-    l.deficit -= size;
-    let (port, queue) = (l.port, usize::from(l.queue));
-    let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
-    let id = core.serve_ring::<All>(port, queue);
-    let at = core.egress.ports[port as usize].first_queue as usize + queue;
-    core.egress.queues[at].data_packets += 1;
-    if !core.hosts.senders[flow as usize].ready() {
-        own_left(core, flow_control, flow);
-    }
-    id
-}
-
 impl Core<'_> {
     /// A packet that left `leaf` was not sent.
     fn moved(&mut self, leaf: u32, id: u32) {
         let leaf = self.egress.leaves.get(leaf);
-        let group = self.egress.ports[leaf.port as usize].first_queue as usize + usize::from(leaf.queue);
+        let group = self.egress.at(leaf.port, leaf.queue.into());
         self.egress.queues[group].data_packets -= u64::from(self.packets[id].kind == Kind::Data);
     }
 }

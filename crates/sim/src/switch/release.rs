@@ -38,9 +38,7 @@ fn frees(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: 
     let (ingress, lane) = (account / lanes, (account % lanes) as u8);
     if core.ingress.follows_charges {
         flow_control.on_release(core, ingress, egress, lane, charge);
-    } else if let Some(crossing) =
-        core.ingress.release::<All>(core.plan, account / core.lanes as u32, account, charge)
-    {
+    } else if let Some(crossing) = core.ingress.release::<All>(core.plan, ingress, account, charge) {
         crossed(core, flow_control, account, crossing);
     }
     flow_control.freed(core, ingress, egress, lane, charge as u32);

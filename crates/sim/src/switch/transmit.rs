@@ -4,12 +4,11 @@ use crate::core::Core;
 use crate::features::{All, Features};
 use crate::kind;
 use crate::packet::{Kind, NONE};
-use crate::switch::by_flow;
 use crate::switch::failures::purge;
 use crate::switch::leaves::HostEvent;
 use crate::switch::port::{Port, Queue, Wire};
-use crate::switch::pull;
 use crate::switch::release::release;
+use crate::switch::{by_flow, pull};
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::{FlowControl, Mode, Scheme};
 
@@ -49,8 +48,8 @@ pub fn transmit<F: Features>(core: &mut Core, flow_control: &mut FlowControl, po
         let queue = &core.egress.queues[first_queue + q as usize];
         if F::BY_FLOW && core.egress.leaves.used() && queue.head == NONE {
             if core.egress.leaves.pulls && q as usize <= lanes {
-                return core.packets[core.egress.queues[core.egress.leaves.serving(port, q as usize)].head]
-                    .size;
+                let list = core.egress.leaves.serving(port, q as usize);
+                return core.packets[core.egress.queues[list].head].size;
             }
             let size = |list: &Queue| match q as usize > lanes {
                 true => core.hosts.senders[list.head as usize].next_size(),
@@ -105,8 +104,7 @@ pub fn transmit<F: Features>(core: &mut Core, flow_control: &mut FlowControl, po
     }
 }
 
-/// The ready packets at `port` have moved into paused queues, or may not leave. There may be more packets,
-/// and new frames.
+/// The ready packets have moved into paused queues, or may not leave. There may be more, and new frames.
 #[cold]
 fn nothing_to_send(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
     core.egress.ports[port as usize].pending = false;
@@ -150,11 +148,10 @@ fn serve<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32
     id
 }
 
-/// Whether the flow control lets the first packet of a queue of `port` go; if not, it
-/// has stopped the queue's lane.
+/// Whether the flow control lets the first packet of a queue of `port` go; if not, it has stopped its lane.
 fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
     debug_assert!(!core.egress.leaves.used(), "no scheme that is asked has queues by flow");
-    let head = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
+    let head = core.egress.queues[core.egress.at(port, queue)].head;
     let (lane, size) = match queue > core.lanes {
         true => (queue - 1 - core.lanes, core.hosts.senders[head as usize].next_size()),
         // The barrier was checked already.
@@ -164,23 +161,21 @@ fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     // Frames that the scheme sends meanwhile wait for the present choice.
     core.egress.ports[port as usize].pending = true;
     let may = flow_control.may_leave(core, port, lane as u8, size);
-    debug_assert!(
-        may || core.egress.ports[port as usize].eligible() >> queue & 1 == 0,
-        "else it would be asked again"
-    );
+    let eligible = core.egress.ports[port as usize].eligible();
+    debug_assert!(may || eligible >> queue & 1 == 0, "else it would be asked again");
     may
 }
 
 /// Whether the first packet of a queue of `port` is a barrier that ends here: then it is removed.
 #[cold]
 fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
-    let head = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
+    let head = core.egress.queues[core.egress.at(port, queue)].head;
     if queue > core.lanes || head == NONE || core.packets[head].kind != Kind::Control {
         return true;
     }
     // Frames that the scheme sends meanwhile wait for the present choice.
     core.egress.ports[port as usize].pending = true;
-    let frame = core.frame_of(head);
+    let frame = *core.frame_of(head);
     let goes = flow_control.barrier_leaves(core, port, &frame);
     if !goes {
         let id = core.egress.unlink(&core.packets, port, queue);
@@ -189,8 +184,8 @@ fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, qu
     goes
 }
 
-/// Sends a control frame, or any packet over a link that may lose it or that leads
-/// to another part: its last bit is due at the peer at `arrival`.
+/// Sends a control frame, or any packet over a link that may lose it or that leads to another part: its last
+/// bit is due at the peer at `arrival`.
 #[inline(never)]
 fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
     let Port { peer, wire: seen, .. } = core.egress.ports[port as usize];
@@ -199,14 +194,14 @@ fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
         core.packets[id].set_against(peer);
     }
     if is_control {
-        core.note_control(port, id);
+        core.observed.control_sent(port, core.frames.get(core.packets[id].number));
     }
     let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
     if seen == Wire::Special {
         core.tap(port, id, arrival, lost);
     }
     let (at, what) = match is_control && !lost {
-        true if core.is_barrier(id) => (arrival, kind::BARRIER),
+        true if core.frame_of(id).is_barrier() => (arrival, kind::BARRIER),
         true => (arrival + core.response_time, kind::CONTROL),
         false => (arrival, kind::ARRIVAL),
     };
