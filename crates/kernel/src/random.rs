@@ -36,10 +36,7 @@ impl Stream {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A uniform integer in `[0, bound)`, without bias (Lemire's method).
-    ///
-    /// # Panics
-    /// If `bound` is zero.
+    /// A uniform integer in `[0, bound)`, without bias (Lemire's method). Panics if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "an empty range has no element to draw");
         loop {
@@ -52,8 +49,7 @@ impl Stream {
         }
     }
 
-    /// An exponential number with the given mean, by the pure-Rust logarithm: the platform's C library
-    /// decides nothing.
+    /// An exponential number with the given mean, by the pure-Rust logarithm: no C library decides anything.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }

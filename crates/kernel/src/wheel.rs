@@ -65,11 +65,10 @@ impl Ord for Event {
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
 const WORDS: usize = SLOTS / 64;
-/// The coming events are kept in order for [`Wheel::peek`]: when fewer than `LOW` are left they are filled up
-/// to `HIGH` …
+/// The coming events are kept in order for [`Wheel::peek`]: when fewer than `LOW` are left, up to `HIGH` …
 const LOW: usize = 12;
 const HIGH: usize = 24;
-/// … but from no more than so many buckets beyond the next event.
+/// … are brought in, but from no more than so many buckets beyond the next event.
 const REACH: u64 = 16;
 /// So many events that have been taken are thrown out at once.
 const SPENT: usize = 64;
@@ -83,8 +82,7 @@ const CHUNK: usize = 7;
 #[repr(C, align(64))]
 struct Chunk {
     len: u32,
-    /// The chunk that was begun after this one; of the last one, the first. Of a free chunk, the next free
-    /// one or [`END`].
+    /// The chunk begun after this one; of the last one, the first. If free, the next free one or [`END`].
     next: u32,
     events: [Event; CHUNK],
 }
@@ -230,8 +228,7 @@ pub struct Wheel {
     /// The last bucket taken into `current`: its number, time / 2^tick_bits.
     horizon: u64,
     /// Buckets `horizon + 1 .. horizon + SLOTS`, at their number modulo SLOTS. The horizon's epoch (SLOTS
-    /// buckets from a multiple of SLOTS) is complete here; the next one is once its coarse bucket is dealt
-    /// out.
+    /// buckets from a multiple of SLOTS) is complete here; the next one is once its bucket is dealt out.
     near: Level,
     /// Epochs after the horizon's, at their number modulo SLOTS.
     coarse: Level,
@@ -251,9 +248,6 @@ impl Wheel {
 
     /// An empty queue at time 0, with near buckets of 2^`tick_bits` ps (at most 2^20). The width changes only
     /// the speed: best are some ten events in a bucket.
-    ///
-    /// # Panics
-    /// If `tick_bits` is above 20.
     pub fn new(tick_bits: u32) -> Self {
         assert!(tick_bits <= 20, "a bucket of 2^{tick_bits} ps");
         Self {

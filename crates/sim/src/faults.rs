@@ -4,11 +4,8 @@
 //! overlaps a span in which the link is down: a function of the plan, known when the transmission begins. It
 //! arrives nevertheless, at a position of the plan's hops that names its fate, and is counted there.
 
-use crate::outcome::DropReason;
-use crate::packet::NONE;
-use xoff_kernel::random::Stream;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::ELEMENTS;
+use crate::{outcome::DropReason, packet::NONE};
+use xoff_kernel::{random::Stream, time::Time, wheel::ELEMENTS};
 use xoff_plan::plan::{EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Hits, LINK_DOWN, Plan};
 
 /// The element of a change of routes, after the ports that fail or recover at that time.

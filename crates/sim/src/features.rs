@@ -1,7 +1,6 @@
 //! The features that a run's packet-hops use: fixed when it begins. They have no code for the others.
 
-use crate::host::ends::Hosts;
-use crate::switch::egress::Egress;
+use crate::{host::ends::Hosts, switch::egress::Egress};
 use xoff_plan::plan::Plan;
 
 /// Which features a packet-hop uses besides ports, queues, accounts and the ends of flows.

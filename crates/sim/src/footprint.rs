@@ -1,11 +1,9 @@
 //! The memory of a run, by purpose, for runs that a memory budget ends.
 
-use crate::core::Core;
-use crate::host::ends::Hosts;
 use crate::outcome::footprint::{of, sorted};
 use crate::outcome::{MemoryUse, Sample};
 use crate::switch::{egress::Egress, ingress::Ingress};
-use crate::world::World;
+use crate::{core::Core, host::ends::Hosts, world::World};
 
 /// The memory of a run and its plan, largest first, without small parts and the flow control's own.
 pub fn footprint(world: &World, samples: &Vec<Sample>) -> Vec<MemoryUse> {

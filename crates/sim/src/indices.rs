@@ -18,10 +18,7 @@ fn within(what: &str, all: usize, numbers: impl IntoIterator<Item = u32>) {
     assert!(wrong.is_none(), "{what} {wrong:?} of a plan, which has {all}");
 }
 
-/// Checks every number of a plan that is an index into the tables of a run.
-///
-/// # Panics
-/// If one is out of range: a fault of the planner.
+/// Checks every number of a plan that is an index into the tables of a run. Panics at a fault of the planner.
 pub fn check(plan: &Plan) {
     let topology = &plan.topology;
     let (ports, nodes, lanes) = (topology.ports.len(), topology.nodes.len(), plan.lanes.len());
@@ -58,10 +55,7 @@ pub fn check(plan: &Plan) {
 }
 
 impl Core<'_> {
-    /// Checks a port and a lane that a scheme names.
-    ///
-    /// # Panics
-    /// If they do not exist: a fault of the scheme.
+    /// Checks a port and a lane that a scheme names. Panics at a fault of the scheme.
     #[inline(always)]
     pub fn check_place(&self, port: u32, lane: u8) {
         let exists = (port as usize) < self.egress.ports.len() && usize::from(lane) < self.lanes;

@@ -122,7 +122,6 @@ impl Packet {
     }
 }
 
-#[derive(Default)]
 pub struct Arena {
     slots: Table<Vec<Packet>>,
     free: u32,

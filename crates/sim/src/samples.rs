@@ -1,16 +1,14 @@
 //! The data that is read during and after a run: series, and the records of ports and roots.
 
 use crate::outcome::{PortOutcome, Quantity, RootAhead, RootsAtPort, Sample};
-use crate::switch::port::Port;
-use crate::world::World;
+use crate::{switch::port::Port, world::World};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::topology::NodeId;
 use xoff_outcome::report::Records;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{Flow, Plan};
-use xoff_schemes::flow_control::seen::Ahead;
 use xoff_schemes::load_balancing::ate::report::{self, HIGH, OTHER, WEIGHT};
-use xoff_schemes::load_balancing::plb;
+use xoff_schemes::{flow_control::seen::Ahead, load_balancing::plb};
 
 #[derive(Default)]
 pub struct Series {

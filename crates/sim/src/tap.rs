@@ -2,8 +2,7 @@
 //!
 //! A port that is tapped, and the one at the other end of its link, use the code of special wires
 //! (`Wire::Special`), so other ports have no extra check. The packets that a port will receive are known when
-//! its peer begins to send them. The parts keep their records until the end of a window; then all are handed
-//! on in order.
+//! its peer begins to send them. The parts keep their records until a window ends, when all are handed on.
 
 use crate::outcome::tap::Crossing;
 use xoff_net::topology::PortId;

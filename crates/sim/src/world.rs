@@ -1,12 +1,10 @@
 //! All parts of a run at once, for oracles and samples, which read everything and change nothing. The data of
 //! a device is read from the part that runs it.
 
-use crate::core::Core;
-use crate::outcome::Pause;
 use crate::packet::{NONE, Packet};
-use crate::parallel::partition::Partition;
 use crate::switch::buffer::{Account, Memory};
 use crate::switch::port::{Port, Queue};
+use crate::{core::Core, outcome::Pause, parallel::partition::Partition};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;

@@ -9,8 +9,7 @@
 //! - a sender that has sent all, and has received no final message for a timeout, sends the last cell again,
 //!   to which the receiver replies.
 
-use crate::World;
-use crate::voq::Item;
+use crate::{World, voq::Item};
 use xoff_kernel::time::Time;
 
 const ACK: u64 = 40;

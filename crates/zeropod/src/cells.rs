@@ -1,13 +1,9 @@
 //! The fate of the cells of grants: the links that they cross, and where they arrive or are lost.
 
-use crate::scheduler::Planned;
-use crate::voq::Piece;
-use crate::{World, kind};
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Event;
+use crate::{World, kind, scheduler::Planned, voq::Piece};
+use xoff_kernel::{time::Time, wheel::Event};
 use xoff_outcome::{DropReason, Drops};
-use xoff_schemes::scheduling::zeropod::report;
-use xoff_schemes::scheduling::zeropod::{Grant, Link, Sender, Target};
+use xoff_schemes::scheduling::zeropod::{Grant, Link, Sender, Target, report};
 
 impl World<'_> {
     /// Cells of a grant, in the epoch that begins now, that begin before the run ends.

@@ -5,12 +5,9 @@
 //! pod, a hop after the hosts (§IV-D). Cells that leave in an epoch are out of the queue when the epoch
 //! begins, and out of the memory when it ends.
 
-use crate::scheduler::Planned;
-use crate::voq::Piece;
-use crate::{World, kind};
+use crate::{World, kind, scheduler::Planned, voq::Piece};
 use std::collections::VecDeque;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Event;
+use xoff_kernel::{time::Time, wheel::Event};
 use xoff_outcome::DropReason;
 use xoff_schemes::scheduling::zeropod::{Link, Sender};
 
@@ -31,8 +28,7 @@ pub struct Core {
     pub coming: Vec<VecDeque<Coming>>,
     /// By host of the network.
     queues: Vec<VecDeque<Part>>,
-    /// By host of the network: cells reported to its scheduler, and granted for epochs which have begun, as
-    /// counts that wrap around.
+    /// By host of the network: cells reported to its scheduler, and granted for begun epochs; both wrap.
     pub asked: Vec<u32>,
     pub served: Vec<u32>,
     /// By pod: hosts for which cells have come, one entry for each, since the last RTS.

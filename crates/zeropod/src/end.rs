@@ -1,7 +1,6 @@
 //! The end of a run, and its results.
 
-use crate::cores::Core;
-use crate::{QUIET, World, kind};
+use crate::{QUIET, World, cores::Core, kind};
 use xoff_kernel::time::{MICROSECOND, SECOND, Time, wire_time};
 use xoff_outcome::report::Records;
 use xoff_outcome::{

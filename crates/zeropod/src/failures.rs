@@ -18,8 +18,7 @@
 //! - a scheduler's backup knows all that the scheduler knew (the paper leaves that to a coordination
 //!   service). What should have come before it took over it does not wait for.
 
-use crate::World;
-use crate::scheduler::Planned;
+use crate::{World, scheduler::Planned};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_schemes::scheduling::zeropod::params::{SchedulerFailure, ZeropodParams};

@@ -5,8 +5,7 @@ use crate::scheduler::{Planned, Rts};
 use crate::voq::{Items, NONE, Piece, Voq};
 use crate::{World, kind};
 use std::collections::VecDeque;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Event;
+use xoff_kernel::{time::Time, wheel::Event};
 use xoff_schemes::scheduling::zeropod::{Link, Sender, Target};
 
 /// A host's data for a target: one of its pod, or another pod.

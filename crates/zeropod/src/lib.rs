@@ -225,6 +225,8 @@ impl<'a> World<'a> {
             watch: if watches { Watch::new(rows, links.count(), ring) } else { Watch::new(0, 0, 0) },
         };
         let host = || Host { open: vec![Vec::new(); pods], ..Host::default() };
+        let acks = zeropod.acks.is_some();
+        let report = Report { epoch, pipeline: pipeline.data, cell: slots.data, acks, ..Report::default() };
         Self {
             plan,
             zeropod,
@@ -254,13 +256,7 @@ impl<'a> World<'a> {
             counters: Counters::default(),
             ports: vec![PortOutcome::default(); plan.topology.ports.len()],
             drops: BTreeMap::new(),
-            report: Report {
-                epoch: zeropod.slots.epoch(),
-                pipeline: zeropod.slots.pipeline(zeropod.delay, zeropod.pod.cores > 0).data,
-                cell: zeropod.slots.data,
-                acks: zeropod.acks.is_some(),
-                ..Report::default()
-            },
+            report,
             series: Vec::new(),
             moved: 0,
             pieces: Vec::new(),

@@ -1,7 +1,6 @@
 //! Receivers: the received bytes of each flow, and the flows that begin after it.
 
-use crate::kind;
-use crate::voq::Received;
+use crate::{kind, voq::Received};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_outcome::{FlowOutcome, Quantity, Sample};

@@ -3,9 +3,7 @@
 use crate::failures::{Said, Watch};
 use crate::{World, kind};
 use std::collections::VecDeque;
-use xoff_kernel::random::Stream;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Event;
+use xoff_kernel::{random::Stream, time::Time, wheel::Event};
 use xoff_schemes::scheduling::zeropod::{Demand, Grant, Link, Scheduler, Sender, Target};
 
 /// A request to send, in flight.

@@ -3,10 +3,8 @@
 //! Cells of a grant have no events. When they are sent, all their crossings are recorded at once, with the
 //! times of their slots. RTS of hosts are computed after their epoch: records are complete an epoch later.
 
-use crate::World;
 use crate::scheduler::{Planned, Rts};
-use crate::unscheduled::Flying;
-use crate::voq::Piece;
+use crate::{World, unscheduled::Flying, voq::Piece};
 use std::sync::Arc;
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;

@@ -17,10 +17,7 @@
 
 use crate::{World, kind};
 use std::collections::VecDeque;
-use xoff_kernel::random::Stream;
-use xoff_kernel::slots::Slots;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Event;
+use xoff_kernel::{random::Stream, slots::Slots, time::Time, wheel::Event};
 use xoff_outcome::DropReason;
 use xoff_plan::plan::Plan;
 use xoff_schemes::scheduling::zeropod::Link;

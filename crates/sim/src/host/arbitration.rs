@@ -1,7 +1,6 @@
 //! When flows begin, are sent and have left, the arbiter decides anew who sends.
 
-use crate::core::Core;
-use crate::kind;
+use crate::{core::Core, kind};
 use xoff_kernel::time::serialisation;
 use xoff_plan::plan::Arbiter as Rule;
 

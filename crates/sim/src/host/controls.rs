@@ -3,9 +3,7 @@
 //!
 //! A sender requests its gap when a packet leaves; later changes of the rate do not change that gap.
 
-use crate::host::flow::SenderState;
-use crate::packet::Packet;
-use crate::switch::telemetry::Telemetry;
+use crate::{host::flow::SenderState, packet::Packet, switch::telemetry::Telemetry};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};

@@ -1,14 +1,12 @@
 //! The ends of flows under IRN: the state beside the common one of senders and receivers, and its timer.
 
-use crate::host::controls::Departure;
-use crate::kind;
 use crate::packet::{Kind, Packet};
+use crate::{host::controls::Departure, kind};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{IrnFlow, Plan};
-use xoff_schemes::transport::TransportKind;
-use xoff_schemes::transport::go_back_n::Sender;
 use xoff_schemes::transport::irn::{Recovery, Timeouts};
+use xoff_schemes::{transport::TransportKind, transport::go_back_n::Sender};
 
 /// The sending end of a flow, beside its numbers.
 #[derive(Clone, Debug)]
@@ -17,8 +15,7 @@ pub struct IrnSender {
     timeouts: Timeouts,
     /// When `una` last advanced, or something was sent while nothing was in flight.
     progress: Time,
-    /// Time of the valid event. The timeout shortens when little is in flight; the obsolete event is then
-    /// recognised by its time.
+    /// Time of the valid event. The timeout shortens when little is in flight: other events are obsolete.
     timer_at: Time,
 }
 

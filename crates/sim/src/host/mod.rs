@@ -1,8 +1,7 @@
 //! Hosts: queue pairs that make packets when the NIC serves them, and the receiving ends.
 //!
 //! Each (port, lane) of a host has a ring of the flows that may send. Its head is served, goes to the back if
-//! it may send more, and leaves the ring otherwise, until an ACK, a NACK, a timeout or its pace brings it
-//! back. A pause of the lane stops the ring.
+//! it may send more, and else leaves the ring until an ACK, a NACK, a timeout or its pace brings it back.
 
 pub mod arbitration;
 pub mod congestion;
@@ -15,18 +14,13 @@ pub mod selective;
 pub mod sources;
 pub mod tcp;
 
-use crate::core::Core;
-use crate::features::Features;
 use crate::host::controls::{Departure, on_marked};
-use crate::host::flow::CONTROLLED;
-use crate::kind;
 use crate::packet::{Kind, NONE, Packet};
-use crate::switch::leaves::HostEvent;
+use crate::{core::Core, features::Features, host::flow::CONTROLLED, kind, switch::leaves::HostEvent};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{FlowRoute, Plan};
-use xoff_schemes::flow_control::PauseScope;
-use xoff_schemes::transport::go_back_n::Reply;
+use xoff_schemes::{flow_control::PauseScope, transport::go_back_n::Reply};
 
 /// A flow is delivered: its gate, if any, waits for one less, and opens after its delay when for none.
 #[cold]

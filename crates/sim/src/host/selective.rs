@@ -1,12 +1,8 @@
-//! Transports whose receivers keep early packets and whose senders retransmit single packets, IRN and TCP,
-//! with one interface for hosts.
+//! Transports whose receivers keep early packets and whose senders retransmit single packets: IRN and TCP.
 
-use crate::host::controls::Departure;
-use crate::host::irn::IrnSender;
-use crate::host::tcp::TcpSender;
+use crate::host::{controls::Departure, irn::IrnSender, tcp::TcpSender};
 use crate::packet::Packet;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Wheel;
+use xoff_kernel::{time::Time, wheel::Wheel};
 use xoff_plan::plan::Plan;
 use xoff_schemes::transport::go_back_n::{Reply, Sender};
 use xoff_schemes::transport::{TransportKind, irn, newreno};

@@ -1,8 +1,7 @@
 //! Sources that choose the first hop of their flows (asymmetric traffic engineering). They ask when a flow
 //! begins, and note each data packet that they make: only their own events and own random streams decide.
 
-use xoff_kernel::random::Stream;
-use xoff_kernel::time::Time;
+use xoff_kernel::{random::Stream, time::Time};
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::load_balancing::ate::{Weight, report};

@@ -1,8 +1,6 @@
 //! The ends of flows under TCP: the state beside the common one of senders, and its timer.
 
-use crate::host::controls::Departure;
-use crate::kind;
-use crate::packet::Packet;
+use crate::{host::controls::Departure, kind, packet::Packet};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_schemes::transport::go_back_n::Sender;
@@ -13,8 +11,8 @@ use xoff_schemes::transport::newreno::{Congestion, NewRenoParams};
 pub struct TcpSender {
     params: NewRenoParams,
     congestion: Congestion,
-    /// Time of the valid event. The deadline mostly moves later, and an event before it only sets the next
-    /// one. If it moves earlier, the obsolete event is recognised by its time.
+    /// Time of the valid event. The deadline mostly moves later: then the event sets the next one. If it
+    /// moves earlier, the obsolete event is recognised by its time.
     timer_at: Time,
 }
 

@@ -13,9 +13,7 @@
 
 use crate::kind::{self, is_news};
 use crate::outcome::{Backlog, Livelock, StalledFlow};
-use crate::packet::Kind;
-use crate::switch::port::lane_mask;
-use crate::world::World;
+use crate::{packet::Kind, switch::port::lane_mask, world::World};
 use std::collections::BTreeMap;
 use xoff_kernel::time::{MILLISECOND, SECOND, Time, wire_time};
 use xoff_kernel::wheel::Event;
@@ -30,6 +28,7 @@ const LONGEST_PAUSE: u64 = 65_535 * 512;
 /// Timeouts after which a sender counts as stalled, without random losses.
 const ATTEMPTS: u32 = 2;
 
+#[derive(Default)]
 pub struct Oracle {
     next: Time,
     progress: u64,
@@ -54,15 +53,7 @@ struct Suspicion {
 
 impl Oracle {
     pub fn new(plan: &Plan) -> Self {
-        Self {
-            next: EVERY,
-            progress: 0,
-            since: 0,
-            suspicion: None,
-            found: false,
-            waits: waits(plan),
-            attempts: attempts(plan),
-        }
+        Self { next: EVERY, waits: waits(plan), attempts: attempts(plan), ..Self::default() }
     }
 
     pub fn look(&mut self, world: &World, at: Time) {

@@ -16,20 +16,13 @@
 //! of each window, and the others sleep. Work on more than one device (samples, oracles, the end of the run)
 //! happens between windows, at times that the plan and the events determine: a window never passes them.
 
-use crate::engine::Engine;
-use crate::footprint::footprint;
 use crate::kind::{is_news, is_timer};
 use crate::oracle::{critical, deadlock, livelock};
 use crate::outcome::tap::{self, Handover, Tap};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Progress, Stop};
-use crate::packet::Kind;
-use crate::parallel::cpus::Cpus;
-use crate::parallel::outbox::Outbox;
-use crate::parallel::partition::Partition;
-use crate::parallel::turns::Turns;
+use crate::parallel::{cpus::Cpus, outbox::Outbox, partition::Partition, turns::Turns};
 use crate::samples::{self, Series};
-use crate::tap::Taps;
-use crate::world::World;
+use crate::{Watch, engine::Engine, footprint::footprint, packet::Kind, tap::Taps, world::World};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -108,8 +101,7 @@ struct Shared<'a> {
     cpus: Option<Cpus>,
 }
 
-/// Threads wait here for each other: awake for a while, since a window is short, then asleep, since the
-/// processor may have other work.
+/// Threads wait here for each other: awake for a while, since a window is short, then asleep.
 #[derive(Default)]
 struct Barrier {
     threads: usize,
@@ -138,18 +130,8 @@ impl Barrier {
             return;
         }
         let waits = || self.round.load(Ordering::Acquire) == round && !self.broken.load(Ordering::Acquire);
-        for _ in 0..SPINS {
-            if !waits() {
-                break;
-            }
-            std::hint::spin_loop();
-        }
-        for _ in 0..YIELDS {
-            if !waits() {
-                break;
-            }
-            std::thread::yield_now();
-        }
+        (0..SPINS).take_while(|_| waits()).for_each(|_| std::hint::spin_loop());
+        (0..YIELDS).take_while(|_| waits()).for_each(|_| std::thread::yield_now());
         if waits() {
             let mut asleep = lock(&self.asleep);
             *asleep += 1;
@@ -274,12 +256,7 @@ impl Shared<'_> {
 
 /// Runs a plan on at most `threads` threads, until `watch` returns `false`. Where the system refuses a
 /// thread, it runs on one.
-pub fn run(
-    plan: &Plan,
-    threads: usize,
-    tap: Option<Tap<'_>>,
-    watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Outcome {
+pub fn run(plan: &Plan, threads: usize, tap: Option<Tap<'_>>, watch: &mut Watch) -> Outcome {
     run_in_turns(plan, threads, tap, watch, |parts| Turns::new(Instant::now(), parts))
 }
 
@@ -288,7 +265,7 @@ fn run_in_turns(
     plan: &Plan,
     threads: usize,
     mut tap: Option<Tap<'_>>,
-    watch: &mut dyn FnMut(&Progress) -> bool,
+    watch: &mut Watch,
     turns: fn(usize) -> Turns,
 ) -> Outcome {
     let partition = Partition::new(plan, threads);
@@ -381,7 +358,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
     }
 
     /// From one halt to the next, to the end.
-    fn direct(mut self, watch: &mut dyn FnMut(&Progress) -> bool, mut turns: Turns) -> Outcome {
+    fn direct(mut self, watch: &mut Watch, mut turns: Turns) -> Outcome {
         let end = self.plan.end.unwrap_or(Time::MAX);
         let mut parity = 0;
         let mut quiet = 0;

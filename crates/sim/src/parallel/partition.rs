@@ -205,10 +205,6 @@ fn deal(plan: &Plan, parts: usize) -> Vec<u16> {
         }
     }
     // A switch without any link to the rest has nothing to do, and may do it anywhere.
-    (0..weights.len() as NodeId)
-        .map(|node| match of_root[clusters.find(node) as usize] {
-            NOWHERE => 0,
-            part => part,
-        })
-        .collect()
+    of_root.iter_mut().filter(|part| **part == NOWHERE).for_each(|part| *part = 0);
+    (0..weights.len() as NodeId).map(|node| of_root[clusters.find(node) as usize]).collect()
 }

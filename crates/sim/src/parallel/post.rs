@@ -1,8 +1,7 @@
 //! Packets that go to another part of the run, and come from there.
 
-use crate::core::Core;
-use crate::packet::Kind;
 use crate::parallel::outbox::{Outbox, RemoteEvent};
+use crate::{core::Core, packet::Kind};
 use xoff_kernel::time::Time;
 
 impl Core<'_> {

@@ -51,8 +51,7 @@ pub fn arrive<F: Features>(
     }
 }
 
-/// While loops are being dissolved: the port where a packet from `port` to `egress` waits, and whether beside
-/// the queue; `None` if it has lost its path.
+/// In loops: where a packet from `port` to `egress` waits, and if beside the queue; `None`: its path is lost.
 #[cold]
 fn detour(
     core: &mut Core,

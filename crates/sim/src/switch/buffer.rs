@@ -217,22 +217,17 @@ impl Account {
         memory.hold(bytes);
     }
 
-    /// Takes over at most `bytes` of other accounts' charges for it: in headroom if it is over, otherwise
-    /// from the free bytes of the shared pool. Returns how many.
-    pub fn recharge(
-        &mut self,
-        bytes: u64,
-        memory: &mut Memory,
-        profile: &Profile,
-    ) -> (u64, Option<Crossing>) {
+    /// Takes over at most `size` bytes of other accounts' charges for it: in headroom if it is over,
+    /// otherwise from the free bytes of the shared pool. Returns how many.
+    pub fn recharge(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> (u64, Option<Crossing>) {
         if self.over {
-            let taken = bytes.min(profile.headroom().saturating_sub(u64::from(self.headroom)));
+            let taken = size.min(profile.headroom().saturating_sub(u64::from(self.headroom)));
             self.headroom += taken as u32; // at most the headroom, which has 32 bits
             self.headroom_peak = self.headroom_peak.max(self.headroom);
             memory.hold(taken);
             return (taken, None);
         }
-        let taken = bytes.min(memory.free());
+        let taken = size.min(memory.free());
         self.take_over(taken, memory, profile);
         let over = self.main >= profile.reserve.saturating_add(profile.threshold(memory.free()));
         self.over = over;

@@ -1,12 +1,9 @@
 //! Events at leaves, reported to the flow control: packets enter and leave them, and a host's queue pairs get
 //! ready or have nothing to send. Functions are cold, so as not to slow runs without queues by flow.
 
-use crate::core::Core;
-use crate::host::flow::SenderState;
 use crate::packet::{Kind, NONE};
-use crate::switch::leaves::HostEvent;
 use crate::switch::lists::{make, own_left, waits};
-use crate::switch::pull;
+use crate::{core::Core, host::flow::SenderState, switch::leaves::HostEvent, switch::pull};
 use xoff_schemes::flow_control::{FlowControl, QueueEntry, Queueing, Scheme};
 
 impl Core<'_> {

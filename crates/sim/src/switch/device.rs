@@ -1,9 +1,7 @@
 //! The view that a flow control has of its own device.
 
-use crate::core::Core;
-use crate::kind;
 use crate::packet::{Kind, NONE, Packet};
-use crate::switch::port::lane_mask;
+use crate::{core::Core, kind, switch::port::lane_mask};
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::{ControlFrame, Device, device};
 

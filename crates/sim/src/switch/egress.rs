@@ -1,15 +1,11 @@
 //! Ports and their queues: waiting packets, their order, and their marking.
 
-use crate::faults::Faults;
-use crate::indices::table;
 use crate::packet::{Arena, Kind, NONE};
-use crate::parallel::partition::Partition;
 use crate::switch::leaves::{HostEvent, Leaves};
 use crate::switch::port::{Discipline, Port, Queue, Rounds, Wire};
+use crate::{faults::Faults, indices::table, parallel::partition::Partition};
 use std::collections::BTreeMap;
-use xoff_kernel::random::Stream;
-use xoff_kernel::table::Table;
-use xoff_kernel::wheel::prefetch;
+use xoff_kernel::{random::Stream, table::Table, wheel::prefetch};
 use xoff_plan::plan::{Limit, Plan, Red};
 
 pub struct Egress {
@@ -164,8 +160,7 @@ impl Egress {
         id
     }
 
-    /// Whether RED marks a packet of `lane` whose queue at `port` holds `queued` bytes. A relay in a long
-    /// link is no switch, and marks nothing.
+    /// Whether RED marks a packet of `lane` whose queue at `port` holds `queued` bytes. Relays mark nothing.
     pub fn marks(&mut self, plan: &Plan, port: u32, lane: usize, queued: u64) -> bool {
         let by_port = self.reds.get(port as usize * self.rules.len() + lane).copied().flatten();
         let Some(red) = by_port.or(self.rules[lane].ecn) else { return false };

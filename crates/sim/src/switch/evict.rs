@@ -1,12 +1,8 @@
-//! Packets that a flow control drops to let a deadlock go: those of one ingress queue that wait in one egress
-//! queue, by the size of their flows. Rare.
+//! Packets that a flow control drops to end a deadlock: from one ingress queue, in one egress queue, by flow.
 
-use crate::core::Core;
-use crate::features::All;
-use crate::outcome::DropReason;
 use crate::packet::{Kind, NONE};
-use crate::switch::drops::discard;
-use crate::switch::release::release;
+use crate::switch::{drops::discard, release::release};
+use crate::{core::Core, features::All, outcome::DropReason};
 use std::cmp::Reverse;
 use xoff_schemes::flow_control::FlowControl;
 

@@ -183,8 +183,7 @@ fn reroute(core: &mut Core, flow_control: &mut FlowControl, change: usize) {
     }
 }
 
-/// The rings that a change of routes takes flows out of. Each is walked once: a search for each flow would
-/// cost the square of a host's flows.
+/// The rings that a change of routes takes flows out of, each walked once, not once for each flow.
 #[derive(Default)]
 struct Rings {
     walked: BTreeSet<usize>,

@@ -1,9 +1,7 @@
 //! Accounts of the bytes that came in through each port, and the memories that hold them.
 
-use crate::features::Features;
-use crate::indices::table;
 use crate::switch::buffer::{Account, Memory, Profile};
-use crate::switch::causes::Causes;
+use crate::{features::Features, indices::table, switch::causes::Causes};
 use xoff_kernel::table::Table;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::Crossing;
@@ -17,8 +15,7 @@ pub struct Ingress {
     /// By account: bytes that have arrived, in whole cells. Empty unless the flow control wants to know.
     pub received: Vec<u64>,
     pub causes: Causes,
-    /// Whether the flow control is called for stored and freed packets: always, or while a device of this
-    /// part is in a loop.
+    /// Whether the flow control is called for stored and freed packets: always, or while there are loops.
     pub reports_storage: bool,
     /// Whether it is called about charges; then it is called about storage, too.
     pub follows_charges: bool,
@@ -97,15 +94,10 @@ impl Ingress {
     }
 }
 
-/// The memory of the device of `port`, if `account` is charged to a buffer within it.
+/// The memory of the device of `port`, if the account `a` is charged to a buffer within it.
 #[inline(always)]
-pub fn around<'m>(
-    memories: &'m mut [Memory],
-    plan: &Plan,
-    account: &Account,
-    port: u32,
-) -> Option<&'m mut Memory> {
+pub fn around<'m>(memories: &'m mut [Memory], plan: &Plan, a: &Account, port: u32) -> Option<&'m mut Memory> {
     let topology = &plan.topology;
-    let within = account.memory as usize >= topology.nodes.len();
+    let within = a.memory as usize >= topology.nodes.len();
     within.then(|| &mut memories[topology.ports[port as usize].node as usize])
 }

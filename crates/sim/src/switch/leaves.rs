@@ -10,8 +10,7 @@
 //!
 //! Leaves belong to the device of their port. Nothing here is touched, or takes room, under other schemes.
 
-use crate::packet::NONE;
-use crate::switch::port::Queue;
+use crate::{packet::NONE, switch::port::Queue};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::NodeKind;
 use xoff_plan::balancing::LoadBalancing;
@@ -177,10 +176,7 @@ impl Leaves {
         &mut self.leaves[leaf as usize]
     }
 
-    /// The leaf of the scheme's queue `number` of a lane on `port`.
-    ///
-    /// # Panics
-    /// If there is no such leaf.
+    /// The leaf of the scheme's queue `number` of a lane on `port`. Panics if there is none.
     pub fn numbered(&self, port: u32, lane: u8, number: u16) -> u32 {
         let leaf = self.bases[port as usize * self.lanes + usize::from(lane)] + u32::from(number);
         assert!((leaf as usize) < self.leaves.len(), "queue {number} of lane {lane} on port {port}");
@@ -261,12 +257,8 @@ impl Leaves {
 
     /// The scheme's number of a leaf of `lane`; 0 where leaves have none.
     pub fn number(&self, leaf: u32, lane: u8) -> u16 {
-        match self.queueing {
-            Queueing::Numbered { .. } => {
-                (leaf - self.numbered(self.leaves[leaf as usize].port, lane, 0)) as u16
-            }
-            Queueing::PerLane | Queueing::PerFlow => 0,
-        }
+        let Queueing::Numbered { .. } = self.queueing else { return 0 };
+        (leaf - self.numbered(self.leaves[leaf as usize].port, lane, 0)) as u16
     }
 
     /// Puts a leaf that is not empty at the end of its ring. Returns the port, and the ready queue's bit.
@@ -399,8 +391,7 @@ struct Place {
 pub struct ByFlow {
     /// By leaf, in order.
     places: Vec<Place>,
-    /// By position in the plan's hops: the leaf of packets there. Empty if flows share positions, because
-    /// devices choose paths.
+    /// By position in the plan's hops: the leaf of packets there. Empty if devices choose paths.
     leaf_at: Vec<u32>,
 }
 
@@ -410,8 +401,7 @@ impl ByFlow {
             return Self::of_choices(plan);
         }
         let mut by_flow = Self { places: Vec::new(), leaf_at: vec![NONE; plan.hops.len()] };
-        // First the flow of each position. A route begins with a queue pair, that of packets in flight where
-        // they wait.
+        // First the flow of each position. Routes begin with a queue pair; those of packets in flight do not.
         for (flow, f) in plan.flows.iter().enumerate() {
             by_flow.begin(plan, flow as u32, f.path);
             plan.other_routes(flow as u32)

@@ -1,9 +1,8 @@
 //! Packets and queue pairs join and leave leaves, and leaves stop and go on.
 
-use crate::core::Core;
-use crate::features::All;
 use crate::packet::{Kind, NONE};
 use crate::switch::leaves::{Leaf, number_of};
+use crate::{core::Core, features::All};
 use xoff_plan::{balancing::Ahead, plan::ENDS};
 use xoff_schemes::flow_control::{FlowControl, Onward, Queueing, Scheme, Target, device::Queues};
 

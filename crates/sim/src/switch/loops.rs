@@ -1,10 +1,7 @@
 //! Queues of loops that are being dissolved, and the exchange of charges there.
 
-use crate::core::Core;
-use crate::features::All;
-use crate::kind;
 use crate::packet::{Kind, NONE, Packet};
-use crate::switch::port::lane_mask;
+use crate::{core::Core, features::All, kind, switch::port::lane_mask};
 use xoff_schemes::flow_control::{ControlFrame, Crossing, Device, device};
 
 impl device::Loops for Core<'_> {

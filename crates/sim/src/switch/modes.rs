@@ -1,10 +1,8 @@
 //! Queues that discard arriving packets, or that send without the peer's permission: rare states that a flow
 //! control sets ([`Mode`]). The wire of such a port marks the special case.
 
-use crate::core::Core;
-use crate::outcome::DropReason;
-use crate::switch::failures;
-use crate::switch::port::Wire;
+use crate::switch::{failures, port::Wire};
+use crate::{core::Core, outcome::DropReason};
 use std::collections::BTreeMap;
 use xoff_outcome::report::Cause;
 use xoff_schemes::flow_control::{FlowControl, Mode};

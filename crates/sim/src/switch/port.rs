@@ -45,8 +45,7 @@ pub enum Wire {
     Away,
     /// A link, to wherever, that fails, loses or corrupts: see [`crate::faults`].
     Faulty,
-    /// Any of these: a queue of the port does not simply obey, or the port is tapped. See
-    /// [`crate::switch::modes`] and [`crate::tap`].
+    /// A queue does not simply obey ([`crate::switch::modes`]), or the port is tapped ([`crate::tap`]).
     Special,
 }
 

@@ -3,11 +3,10 @@
 //! that leads into a paused queue sends nothing and takes no time on the wire. A host's queue pairs move
 //! alike, until they are in their queue by the present pauses.
 
-use crate::core::Core;
 use crate::packet::{Kind, NONE};
 use crate::switch::leaves::{Leaf, Turn};
 use crate::switch::lists::{make, waits};
-use crate::switch::port::Queue;
+use crate::{core::Core, switch::port::Queue};
 use xoff_schemes::flow_control::{FlowControl, Pulled, QueueEntry, Scheme};
 
 /// Puts a packet, already charged to its ingress, into its queue of `port`. The caller then kicks the port.

@@ -8,8 +8,7 @@ use xoff_outcome::report::Cause;
 pub struct Repairs {
     pub modes: Modes,
     pub enlarged: Enlarged,
-    /// Packets to be dropped once the flow control has returned: from an ingress port, at an egress port, in
-    /// a lane.
+    /// Packets to be dropped once the flow control has returned: ingress port, egress port, lane, cause.
     pub evictions: Vec<(u32, u32, u8, &'static Cause)>,
 }
 

@@ -1,12 +1,7 @@
 //! The packets and frames that a tapped port sends and its peer receives.
 
-use crate::core::Core;
-use crate::faults;
-use crate::features::Used;
 use crate::outcome::{DropReason, tap::*};
-use crate::packet::Kind;
-use crate::switch::port::Wire;
-use crate::tap::Taps;
+use crate::{core::Core, faults, features::Used, packet::Kind, switch::port::Wire, tap::Taps};
 use xoff_kernel::time::Time;
 use xoff_schemes::transport::TransportKind;
 

@@ -3,8 +3,7 @@
 //! packet is taken out of an egress queue. An ACK takes over the slot of its data packet, and so the records.
 
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::congestion_control::hpcc::Hop;
+use xoff_schemes::congestion_control::{CongestionControlParams, hpcc::Hop};
 
 /// In place of a count: the packet has met more devices than it has room for.
 const TOO_MANY: u8 = u8::MAX;

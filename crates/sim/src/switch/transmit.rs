@@ -1,14 +1,10 @@
 //! The wire of a port is free: the choice of the packet, and its transmission.
 
-use crate::core::Core;
 use crate::features::{All, Features};
-use crate::kind;
 use crate::packet::{Kind, NONE};
-use crate::switch::failures::purge;
-use crate::switch::leaves::HostEvent;
 use crate::switch::port::{Port, Queue, Wire};
-use crate::switch::release::release;
 use crate::switch::{by_flow, pull};
+use crate::{core::Core, kind, switch::failures::purge, switch::leaves::HostEvent, switch::release::release};
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::{FlowControl, Mode, Scheme};
 

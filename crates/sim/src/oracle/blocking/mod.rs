@@ -31,13 +31,11 @@ mod tests;
 mod waits;
 
 use crate::oracle::ahead::{Known, crosses};
-use crate::oracle::critical::Critical;
 use crate::outcome::{Blame, FlowBlame, Merged, Pause, Place};
 use crate::packet::{NONE, Packet};
-use crate::switch::causes::rows;
+use crate::{oracle::critical::Critical, switch::causes::rows};
 use std::collections::{BTreeMap, VecDeque};
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::prefetch;
+use xoff_kernel::{time::Time, wheel::prefetch};
 use xoff_net::topology::Topology;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::{Effect, Queueing, Target};
@@ -376,8 +374,7 @@ impl Oracle {
         }
     }
 
-    /// The frame that takes effect at `port` asks for a stop of packets through `named`; the stop may begin
-    /// later, when there are such packets.
+    /// The frame that takes effect at `port` asks for a stop of packets through `named`, now or later.
     fn told(&mut self, port: u32, priority: u8, named: u32) {
         let root = self.effective[usize::from(priority)];
         if root != NO_ROOT {
@@ -395,8 +392,7 @@ impl Oracle {
         }
     }
 
-    /// A pause begins, for a frame that names port `named` (or [`NONE`]). Returns its root; [`NO_ROOT`] if no
-    /// frame is its cause.
+    /// A pause begins, for a frame that names port `named` (or [`NONE`]). Returns its root, or [`NO_ROOT`].
     pub fn pause_begins(&mut self, port: u32, priority: u8, named: u32) -> Root {
         // A frame may bring about a pause for another root than its own.
         let told = self.told.get(&(port, priority, named)).copied();

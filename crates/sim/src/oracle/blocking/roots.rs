@@ -1,9 +1,7 @@
 //! Why pauses are sent: the congested port at the end of their chain, as a device decides.
 
 use super::{NO_ROOT, NO_ROOTS, Root, Roots};
-use crate::core::Core;
-use crate::outcome::Pause;
-use crate::packet::NONE;
+use crate::{core::Core, outcome::Pause, packet::NONE};
 use xoff_schemes::flow_control::Effect;
 
 impl Core<'_> {

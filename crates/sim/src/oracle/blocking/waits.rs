@@ -1,9 +1,8 @@
 //! Charging those who wait, as pauses end.
 
 use super::{Cause, Known, Merges, crosses};
-use crate::core::Core;
 use crate::outcome::{Blocking, Pause};
-use crate::packet::NONE;
+use crate::{core::Core, packet::NONE};
 use xoff_kernel::time::Time;
 
 impl Core<'_> {

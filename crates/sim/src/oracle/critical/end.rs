@@ -1,10 +1,9 @@
 //! The reported paths: of complete flows, of the others at the end of a run, and of all parts together.
 
 use super::record::{Piece, add};
-use crate::core::Core;
-use crate::host::flow::SenderState;
 use crate::outcome::{Leg, Part, Share};
 use crate::packet::{Kind, NONE};
+use crate::{core::Core, host::flow::SenderState};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
@@ -12,8 +11,7 @@ use xoff_plan::plan::Plan;
 /// The paths that a part of a run has recorded at its end.
 #[derive(Default)]
 pub struct Known {
-    /// Of flows whose sources it runs, complete or waiting. `true`: as far as the source knows nothing is in
-    /// flight; a packet in flight counts if there is any.
+    /// Of flows whose sources it runs, complete or waiting. `true`: a packet in flight counts if any.
     flows: Vec<(u32, bool, Vec<Piece>)>,
     /// By unfinished flow: the oldest packet in flight, and when it was sent.
     under_way: BTreeMap<u32, (Time, Vec<Piece>)>,

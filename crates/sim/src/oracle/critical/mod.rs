@@ -35,11 +35,9 @@ use crate::packet::NONE;
 use record::{Piece, Source};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
-use xoff_plan::balancing::LoadBalancing;
-use xoff_plan::plan::Plan;
+use xoff_plan::{balancing::LoadBalancing, plan::Plan};
 use xoff_schemes::congestion_control::CongestionControlParams as Control;
-use xoff_schemes::flow_control::PauseScope;
-use xoff_schemes::transport::TransportKind;
+use xoff_schemes::{flow_control::PauseScope, transport::TransportKind};
 
 /// A span in which a list did not send.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,7 @@ use super::{Critical, Past, Place, past};
 use crate::core::Core;
 use crate::outcome::{Leg, Part};
 use crate::packet::{Kind, NONE};
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::prefetch;
+use xoff_kernel::{time::Time, wheel::prefetch};
 
 impl Core<'_> {
     pub fn critical(&mut self) -> Option<Box<Critical>> {
@@ -187,9 +186,6 @@ impl Core<'_> {
     }
 
     /// The ACK `id`, which has just been taken out, completes its flow.
-    ///
-    /// # Panics
-    /// If the parts do not add up to the flow's completion time: a fault of the simulator, never of a plan.
     #[cold]
     pub fn path_ends(&mut self, flow: u32, id: u32) {
         let took = self.now - self.observed.flows[flow as usize].started.unwrap_or(0);

@@ -12,8 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_schemes::flow_control::PauseScope;
 
-/// Bytes of the accounts that were over at the last look. A deadlocked account neither gets nor gives, so
-/// only accounts that still hold the same are examined.
+/// Bytes of the accounts that were over at the last look. A deadlocked account neither gets nor gives any.
 pub type Snapshot = BTreeMap<u32, u64>;
 
 pub fn snapshot(world: &World) -> Snapshot {
@@ -57,8 +56,7 @@ fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
     let link = &world.plan.topology.ports[port as usize];
     world.standing(link.peer, lane).is_some_and(|pause| {
         let last = serialisation(u64::from(world.plan.packet.largest()), link.rate) + link.delay;
-        // An earlier pause: it replaced its resume, which still waited for its wire. Then both directions
-        // count from the XOFF.
+        // An earlier pause replaced its resume, which waited for its wire: both ways count from the XOFF.
         let sent = match pause.from >= since {
             true => pause.from,
             false => since + 2 * last + world.plan.flow_control.traits().response_time,

@@ -19,8 +19,7 @@ mod by_root;
 mod reach;
 
 use crate::outcome::{Deadlock, Held, Pause, Wait};
-use crate::packet::Packet;
-use crate::world::World;
+use crate::{packet::Packet, world::World};
 use by_lane::Snapshot;
 use reach::Reach;
 use std::cell::OnceCell;
@@ -201,8 +200,7 @@ impl Oracle {
         match world.plan.flow_control.traits().pause_scope {
             PauseScope::Queue { .. } | PauseScope::Onward => by_queue::add(world, &mut set, &stalled),
             PauseScope::Root => by_root::add(world, &mut set, &stalled),
-            // A flow waits for its own queue at the next hop only, and the last hop is never paused: on a
-            // route without a loop, queues of flows cannot deadlock.
+            // Queues of flows cannot deadlock on routes without loops: the last hop is never paused.
             PauseScope::Nothing | PauseScope::Lane | PauseScope::Link | PauseScope::Flow => {}
         }
         if set.is_empty() {
