@@ -160,10 +160,8 @@ impl<'a> Engine<'a> {
     fn open_gate(&mut self, gate: u32) {
         let plan = self.core.plan;
         for &flow in &plan.gates[gate as usize].flows {
-            debug_assert!(
-                plan.flows[flow as usize].start <= self.core.now,
-                "a gate opens before its flows' start"
-            );
+            let start = plan.flows[flow as usize].start;
+            debug_assert!(start <= self.core.now, "no gate opens before its flows' start");
             let port = self.core.begin_flow(flow);
             kick::<All>(&mut self.core, &mut self.flow_control, port);
         }

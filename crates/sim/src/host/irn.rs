@@ -6,7 +6,7 @@ use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{IrnFlow, Plan};
 use xoff_schemes::transport::irn::{Recovery, Timeouts};
-use xoff_schemes::{transport::TransportKind, transport::go_back_n::Sender};
+use xoff_schemes::transport::{TransportKind, go_back_n::Sender};
 
 /// The sending end of a flow, beside its numbers.
 #[derive(Clone, Debug)]

@@ -3,7 +3,8 @@
 
 use crate::packet::{Kind, NONE};
 use crate::switch::lists::{make, own_left, waits};
-use crate::{core::Core, host::flow::SenderState, switch::leaves::HostEvent, switch::pull};
+use crate::switch::{leaves::HostEvent, pull};
+use crate::{core::Core, host::flow::SenderState};
 use xoff_schemes::flow_control::{FlowControl, QueueEntry, Queueing, Scheme};
 
 impl Core<'_> {

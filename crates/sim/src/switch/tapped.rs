@@ -29,8 +29,8 @@ impl Core<'_> {
                 Crosser::Packet { flow: packet.flow, lane: packet.lane, carries, marked: packet.marked }
             }
         };
-        let fate = self.hops[packet.hop as usize + 1];
-        let damaged = lost && faults::reason(fate) == DropReason::FrameCorrupted;
+        let fate = || faults::reason(self.hops[packet.hop as usize + 1]);
+        let damaged = lost && fate() == DropReason::FrameCorrupted;
         let taps = &mut self.taps;
         if taps.tapped[peer as usize] && (!lost || damaged) {
             taps.seen.push(Crossing { at: arrival, port: peer, sent: false, damaged, what: what.clone() });

@@ -3,8 +3,8 @@
 use crate::features::{All, Features};
 use crate::packet::{Kind, NONE};
 use crate::switch::port::{Port, Queue, Wire};
-use crate::switch::{by_flow, pull};
-use crate::{core::Core, kind, switch::failures::purge, switch::leaves::HostEvent, switch::release::release};
+use crate::switch::{by_flow, failures::purge, leaves::HostEvent, pull, release::release};
+use crate::{core::Core, kind};
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::{FlowControl, Mode, Scheme};
 
