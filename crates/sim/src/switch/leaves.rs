@@ -404,9 +404,9 @@ impl ByFlow {
         // First the flow of each position. Routes begin with a queue pair; those of packets in flight do not.
         for (flow, f) in plan.flows.iter().enumerate() {
             by_flow.begin(plan, flow as u32, f.path);
-            plan.other_routes(flow as u32)
-                .into_iter()
-                .for_each(|other| by_flow.begin(plan, flow as u32, other));
+            for other in plan.other_routes(flow as u32) {
+                by_flow.begin(plan, flow as u32, other);
+            }
         }
         for table in &plan.faults.tables {
             for route in &table.flows {
