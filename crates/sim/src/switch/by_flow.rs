@@ -37,7 +37,7 @@ impl Core<'_> {
 /// Puts a packet, already charged to its ingress, into its leaf of `port`. The caller then kicks the port.
 #[cold]
 #[inline(never)]
-pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u32) {
+pub fn enqueue(core: &mut Core, scheme: &mut FlowControl, port: u32, id: u32) {
     core.packets[id].set_counted(false);
     if !waits(core, id) {
         let packet = &mut core.packets[id];
@@ -48,7 +48,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     let mut entry = core.entry(port, id);
     let leaf = match core.egress.leaves.queueing {
         Queueing::Numbered { .. } => {
-            entry.queue = flow_control.classify(core, &mut entry);
+            entry.queue = scheme.classify(core, &mut entry);
             core.egress.leaves.numbered(port, entry.lane, entry.queue)
         }
         Queueing::PerFlow | Queueing::PerLane => core.egress.leaves.of_packet(entry.flow, port, entry.hop),
@@ -57,7 +57,7 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
     entry.queued = core.egress.queues[core.egress.leaves.list(leaf)].bytes;
     entry.pausing = core.egress.leaves.get(leaf).pausing;
     core.grows(leaf);
-    flow_control.enqueued(core, &mut entry);
+    scheme.enqueued(core, &mut entry);
     core.grows(NONE);
     core.packets[id].set_counted(entry.counted);
     core.egress.leaves.get_mut(leaf).pausing = entry.pausing;
@@ -66,9 +66,9 @@ pub fn enqueue(core: &mut Core, flow_control: &mut FlowControl, port: u32, id: u
 /// Takes the packet to send from a group that is ready; [`NONE`] if there is none after all.
 #[cold]
 #[inline(never)]
-pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+pub fn serve(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
     if queue > core.lanes {
-        return serve_own(core, flow_control, port, queue);
+        return serve_own(core, scheme, port, queue);
     }
     let first = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
     if first != NONE {
@@ -81,39 +81,39 @@ pub fn serve(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     let packets = &core.packets;
     let (leaf, size) = core.egress.leaves.settle(port, queue, &core.egress.queues, |q| packets[q.head].size);
     core.egress.leaves.get_mut(leaf).deficit -= size;
-    take(core, flow_control, leaf)
+    take(core, scheme, leaf)
 }
 
 /// Takes a packet that waits in a group's leaves, in any order, except those of its own list.
 #[cold]
-pub fn drain(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
+pub fn drain(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
     if core.egress.leaves.pulls {
-        return pull::drain(core, flow_control, port, queue);
+        return pull::drain(core, scheme, port, queue);
     }
     let leaf = core.egress.leaves.first(port, queue)?;
-    Some(take(core, flow_control, leaf))
+    Some(take(core, scheme, leaf))
 }
 
 /// Takes the first packet of a leaf, and informs the scheme.
-fn take(core: &mut Core, flow_control: &mut FlowControl, leaf: u32) -> u32 {
+fn take(core: &mut Core, scheme: &mut FlowControl, leaf: u32) -> u32 {
     let port = core.egress.leaves.get(leaf).port;
     let id = core.leaf_take(leaf);
     let mut entry = core.entry(port, id);
     entry.queue = core.egress.leaves.number(leaf, entry.lane);
     entry.queued = core.egress.queues[core.egress.leaves.list(leaf)].bytes;
     entry.pausing = core.egress.leaves.get(leaf).pausing;
-    flow_control.left(core, &mut entry);
+    scheme.left(core, &mut entry);
     core.egress.leaves.get_mut(leaf).pausing = entry.pausing;
     core.packets[id].set_upstream(entry.queue);
     id
 }
 
 /// Makes the packet of the queue pair whose turn it is.
-fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
+fn serve_own(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
     let senders = &core.hosts.senders;
     let (leaf, size) =
         core.egress.leaves.settle(port, queue, &core.egress.queues, |q| senders[q.head as usize].next_size());
-    let id = make(core, flow_control, leaf, size);
+    let id = make(core, scheme, leaf, size);
     let number = core.egress.leaves.number(leaf, core.packets[id].lane);
     core.packets[id].set_upstream(number);
     id
@@ -122,26 +122,26 @@ fn serve_own(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
 /// Reports a host event to the scheme; its flow or packet goes into its leaf. The caller then kicks the port.
 #[cold]
 #[inline(never)]
-pub fn report_host_event(core: &mut Core, flow_control: &mut FlowControl) {
+pub fn report_host_event(core: &mut Core, scheme: &mut FlowControl) {
     match std::mem::replace(&mut core.egress.host_event, HostEvent::None) {
         HostEvent::None => {}
-        HostEvent::Gone(flow) => own_left(core, flow_control, flow),
+        HostEvent::Gone(flow) => own_left(core, scheme, flow),
         HostEvent::Answer(id) => {
             let port = core.hops[core.packets[id].hop as usize];
             match core.egress.leaves.pulls {
-                true => pull::enqueue(core, flow_control, port, id),
-                false => enqueue(core, flow_control, port, id),
+                true => pull::enqueue(core, scheme, port, id),
+                false => enqueue(core, scheme, port, id),
             }
         }
         HostEvent::Flow(flow) => {
             let mut entry = core.passing_flow(flow);
             if let Queueing::Numbered { .. } = core.egress.leaves.queueing {
-                entry.queue = flow_control.classify(core, &mut entry);
+                entry.queue = scheme.classify(core, &mut entry);
                 let leaf = core.egress.leaves.numbered(entry.port, entry.lane, entry.queue);
                 core.egress.leaves.assign(flow, leaf);
             }
             core.leaf_join(core.egress.leaves.of_flow(flow), flow);
-            flow_control.enqueued(core, &mut entry);
+            scheme.enqueued(core, &mut entry);
         }
     }
 }

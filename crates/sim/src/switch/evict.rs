@@ -8,23 +8,16 @@ use xoff_schemes::flow_control::FlowControl;
 
 /// Drops the packets that the flow control has marked for drops meanwhile.
 #[inline]
-pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
+pub fn settle(core: &mut Core, scheme: &mut FlowControl) {
     while let Some((ingress, egress, lane, cause)) = core.repairs.evictions.pop() {
-        evict(core, flow_control, ingress, egress, lane, DropReason::Scheme(cause));
+        evict(core, scheme, ingress, egress, lane, DropReason::Scheme(cause));
     }
 }
 
 /// See [`Repair::drop_waiting`](xoff_schemes::flow_control::device::Repair::drop_waiting). The control
 /// packets of a flow's receiver count as a flow of their own.
 #[cold]
-fn evict(
-    core: &mut Core,
-    flow_control: &mut FlowControl,
-    ingress: u32,
-    egress: u32,
-    lane: u8,
-    reason: DropReason,
-) {
+fn evict(core: &mut Core, scheme: &mut FlowControl, ingress: u32, egress: u32, lane: u8, reason: DropReason) {
     debug_assert!(core.egress.plain, "no scheme that asks for it has queues by flow, nor oracles beside it");
     let queue = 1 + usize::from(lane);
     let list = core.egress.at(egress, queue);
@@ -51,7 +44,7 @@ fn evict(
             if packet.account == account && (packet.flow, packet.kind == Kind::Data) == key {
                 core.unlink_behind(egress, queue, before);
                 discard(core, ingress, at, reason, 0);
-                release::<All>(core, flow_control, account, egress, packet.size);
+                release::<All>(core, scheme, account, egress, packet.size);
             } else {
                 before = at;
             }

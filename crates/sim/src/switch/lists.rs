@@ -249,7 +249,7 @@ pub fn waits(core: &Core, id: u32) -> bool {
 }
 
 /// The first queue pair of a leaf makes its packet.
-pub fn make(core: &mut Core, flow_control: &mut FlowControl, leaf: u32, size: u32) -> u32 {
+pub fn make(core: &mut Core, scheme: &mut FlowControl, leaf: u32, size: u32) -> u32 {
     let l = core.egress.leaves.get_mut(leaf);
     l.deficit -= size;
     let (port, queue) = (l.port, usize::from(l.queue));
@@ -258,14 +258,14 @@ pub fn make(core: &mut Core, flow_control: &mut FlowControl, leaf: u32, size: u3
     let at = core.egress.at(port, queue);
     core.egress.queues[at].data_packets += 1;
     if !core.hosts.senders[flow as usize].in_ring {
-        own_left(core, flow_control, flow);
+        own_left(core, scheme, flow);
     }
     id
 }
 
 /// A queue pair has nothing to send for now, and has left its leaf.
-pub fn own_left(core: &mut Core, flow_control: &mut FlowControl, flow: u32) {
+pub fn own_left(core: &mut Core, scheme: &mut FlowControl, flow: u32) {
     let mut entry = core.passing_flow(flow);
     entry.queue = core.egress.leaves.number(core.egress.leaves.of_flow(flow), entry.lane);
-    flow_control.left(core, &mut entry);
+    scheme.left(core, &mut entry);
 }

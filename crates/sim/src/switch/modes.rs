@@ -74,8 +74,8 @@ impl Core<'_> {
 
 /// Empties the queues that have begun to discard.
 #[inline]
-pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
+pub fn settle(core: &mut Core, scheme: &mut FlowControl) {
     while let Some((port, lane, cause)) = core.repairs.modes.to_empty.pop() {
-        failures::empty(core, flow_control, port, 1 + usize::from(lane), DropReason::Scheme(cause));
+        failures::empty(core, scheme, port, 1 + usize::from(lane), DropReason::Scheme(cause));
     }
 }

@@ -10,19 +10,19 @@ use xoff_schemes::flow_control::{FlowControl, Mode, Scheme};
 
 /// Something was given to `port`: it starts if it can.
 #[inline(always)]
-pub fn kick<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+pub fn kick<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32) {
     if F::BY_FLOW && core.egress.host_event != HostEvent::None {
-        by_flow::report_host_event(core, flow_control);
+        by_flow::report_host_event(core, scheme);
     }
     let p = &mut core.egress.ports[port as usize];
     if p.pending || p.eligible() == 0 {
         if F::EXTRAS && core.is_down(port) {
-            purge(core, flow_control, port);
+            purge(core, scheme, port);
         }
         return;
     }
     if p.free_at <= core.now {
-        transmit::<F>(core, flow_control, port);
+        transmit::<F>(core, scheme, port);
     } else {
         p.pending = true;
         let at = p.free_at;
@@ -32,7 +32,7 @@ pub fn kick<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: 
 
 /// The wire of `port` is free: the next packet goes, if one may.
 #[inline(always)]
-pub fn transmit<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+pub fn transmit<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32) {
     let p = &core.egress.ports[port as usize];
     let eligible = p.eligible();
     if eligible == 0 {
@@ -60,14 +60,14 @@ pub fn transmit<F: Features>(core: &mut Core, flow_control: &mut FlowControl, po
         }
     }) as usize;
     let id = if (F::EXTRAS || F::BY_FLOW) && !core.egress.plain {
-        serve::<F>(core, flow_control, port, queue)
+        serve::<F>(core, scheme, port, queue)
     } else if queue > lanes {
         core.serve_ring::<F>(port, queue)
     } else {
         core.egress.unlink(&core.packets, port, queue)
     };
     if (F::EXTRAS || F::BY_FLOW) && id == NONE {
-        return nothing_to_send(core, flow_control, port);
+        return nothing_to_send(core, scheme, port);
     }
     let packet = &mut core.packets[id];
     let (size, kind_of, account) = (packet.size, packet.kind, packet.account);
@@ -96,32 +96,32 @@ pub fn transmit<F: Features>(core: &mut Core, flow_control: &mut FlowControl, po
         core.post(arrival, kind::ARRIVAL, peer, id);
     }
     if account != NONE {
-        release::<F>(core, flow_control, account, port, size);
+        release::<F>(core, scheme, account, port, size);
     }
 }
 
 /// The ready packets have moved into paused queues, or may not leave. There may be more, and new frames.
 #[cold]
-fn nothing_to_send(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+fn nothing_to_send(core: &mut Core, scheme: &mut FlowControl, port: u32) {
     core.egress.ports[port as usize].pending = false;
-    transmit::<All>(core, flow_control, port);
+    transmit::<All>(core, scheme, port);
 }
 
 /// Takes the next packet of a queue of `port` if a function must be called about it.
 #[inline(never)]
-fn serve<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
-    if F::EXTRAS && core.egress.loops > 0 && queue > 0 && !passes_barrier(core, flow_control, port, queue) {
+fn serve<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    if F::EXTRAS && core.egress.loops > 0 && queue > 0 && !passes_barrier(core, scheme, port, queue) {
         return NONE;
     }
-    if F::EXTRAS && core.egress.asks_to_leave && queue > 0 && !may_leave(core, flow_control, port, queue) {
+    if F::EXTRAS && core.egress.asks_to_leave && queue > 0 && !may_leave(core, scheme, port, queue) {
         return NONE;
     }
     let id = if core.egress.leaves.used() && queue > 0 {
         // Frames that the scheme sends meanwhile wait for the present choice.
         core.egress.ports[port as usize].pending = true;
         match core.egress.leaves.pulls {
-            true => pull::serve(core, flow_control, port, queue),
-            false => by_flow::serve(core, flow_control, port, queue),
+            true => pull::serve(core, scheme, port, queue),
+            false => by_flow::serve(core, scheme, port, queue),
         }
     } else if queue > core.lanes {
         core.serve_ring::<F>(port, queue)
@@ -145,7 +145,7 @@ fn serve<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32
 }
 
 /// Whether the flow control lets the first packet of a queue of `port` go; if not, it has stopped its lane.
-fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
+fn may_leave(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> bool {
     debug_assert!(!core.egress.leaves.used(), "no scheme that is asked has queues by flow");
     let head = core.egress.queues[core.egress.at(port, queue)].head;
     let (lane, size) = match queue > core.lanes {
@@ -156,7 +156,7 @@ fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     };
     // Frames that the scheme sends meanwhile wait for the present choice.
     core.egress.ports[port as usize].pending = true;
-    let may = flow_control.may_leave(core, port, lane as u8, size);
+    let may = scheme.may_leave(core, port, lane as u8, size);
     let eligible = core.egress.ports[port as usize].eligible();
     debug_assert!(may || eligible >> queue & 1 == 0, "else it would be asked again");
     may
@@ -164,7 +164,7 @@ fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
 
 /// Whether the first packet of a queue of `port` is a barrier that ends here: then it is removed.
 #[cold]
-fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
+fn passes_barrier(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> bool {
     let head = core.egress.queues[core.egress.at(port, queue)].head;
     if queue > core.lanes || head == NONE || core.packets[head].kind != Kind::Control {
         return true;
@@ -172,7 +172,7 @@ fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, qu
     // Frames that the scheme sends meanwhile wait for the present choice.
     core.egress.ports[port as usize].pending = true;
     let frame = *core.frame_of(head);
-    let goes = flow_control.barrier_leaves(core, port, &frame);
+    let goes = scheme.barrier_leaves(core, port, &frame);
     if !goes {
         let id = core.egress.unlink(&core.packets, port, queue);
         core.take_frame(id);
