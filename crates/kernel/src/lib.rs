@@ -4,10 +4,10 @@
 //! `(time, kind, element)`; every random number comes from a stream named by its purpose. So the same inputs
 //! give the same bytes on every machine.
 
-// Only crates of this workspace use it: names that say enough need no comment.
 #![allow(missing_docs)]
 
 pub mod random;
+pub mod slots;
 pub mod table;
 pub mod time;
 pub mod wheel;

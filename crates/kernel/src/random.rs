@@ -1,9 +1,7 @@
 //! Random streams named by purpose.
 //!
-//! Each stream is seeded from the run's seed, its name and the element that
-//! owns it (a flow generator, a port). A new consumer of randomness therefore
-//! never shifts the numbers that another one sees: switching the flow control
-//! leaves every arrival where it was.
+//! Each stream is seeded from the run's seed, its name and the element that owns it (a flow generator, a
+//! port). So a new consumer shifts no other's numbers: switching the flow control moves no arrival.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -15,8 +13,8 @@ pub struct Stream(Pcg64Mcg);
 impl Stream {
     /// The stream called `name` for `element` under the run's `seed`.
     pub fn new(seed: u64, name: &str, element: u64) -> Self {
-        // FNV-1a over the name, then two rounds of SplitMix64: enough to
-        // separate streams, and defined here so that no library update moves them.
+        // FNV-1a over the name, then two rounds of SplitMix64: enough to separate streams, and defined here
+        // so that no library update moves them.
         let mut h = 0xcbf2_9ce4_8422_2325u64;
         for b in name.bytes() {
             h = (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -29,7 +27,6 @@ impl Stream {
         Self(Pcg64Mcg::from_seed(bytes))
     }
 
-    /// A uniform 64-bit number.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
@@ -39,10 +36,7 @@ impl Stream {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A uniform integer in `[0, bound)`, without bias (Lemire's method).
-    ///
-    /// # Panics
-    /// If `bound` is zero.
+    /// A uniform integer in `[0, bound)`, without bias (Lemire's method). Panics if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "an empty range has no element to draw");
         loop {
@@ -55,15 +49,13 @@ impl Stream {
         }
     }
 
-    /// An exponential number with the given mean. The logarithm is the pure-Rust
-    /// one of `libm`, so that the platform's C library decides nothing.
+    /// An exponential number with the given mean, by the pure-Rust logarithm: no C library decides anything.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
 
-    /// How many trials of the given probability of success fail before the first
-    /// that succeeds (a geometric number), at most `u64::MAX`. The integer part of
-    /// an exponential number has that distribution exactly.
+    /// How many trials of the given probability of success fail before the first that succeeds (a geometric
+    /// number), at most `u64::MAX`. The integer part of an exponential number has that distribution exactly.
     pub fn geometric(&mut self, probability: f64) -> u64 {
         (self.exponential(1.0) / -libm::log1p(-probability)) as u64
     }

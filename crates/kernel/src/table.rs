@@ -3,16 +3,13 @@
 use std::ops::{Deref, DerefMut, Index, IndexMut};
 use std::slice::SliceIndex;
 
-/// A list, owned or borrowed, that checks an index only in builds with debug assertions.
-///
-/// A packet-hop looks up some fifty elements by numbers that a run made itself. To compare each with the
-/// length costs a seventh of all instructions.
+/// A list, owned or borrowed, that checks an index only in builds with debug assertions. A packet-hop looks
+/// up some fifty elements by numbers that a run made itself; comparing each with the length costs a seventh
+/// of all instructions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Table<C>(C);
 
 impl<C> Table<C> {
-    /// A table of `items`.
-    ///
     /// # Safety
     /// All code that can reach the table indexes it only within its length.
     pub const unsafe fn new(items: C) -> Self {

@@ -2,27 +2,22 @@
 //!
 //! Near events (some microseconds ahead) are in fine buckets, which are sorted when time reaches them. Later
 //! ones (some milliseconds) are in coarse buckets, which are distributed when their span begins. All others
-//! are in a heap. An event moves at most twice, and the next events are visible in order, so the caller can
-//! prefetch their data.
+//! are in a heap. An event moves at most twice, and the next ones are visible in order, for prefetching.
 
 use crate::table::Table;
 use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that happens to one element at one time.
-///
-/// Events are totally ordered by `(time, key, data)`. `key` holds the kind in
-/// its upper 4 bits and the element in the lower 28, so the order of kinds is
-/// meaning. The order never depends on insertion.
+/// Something that happens to one element at one time. Events are totally ordered by `(time, key, data)`,
+/// never by insertion. `key` holds the kind in its upper 4 bits and the element in the lower 28, so the order
+/// of kinds has a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Event {
     pub time: Time,
-    /// Data of the event's kind.
     pub data: u32,
-    /// Kind and element, see [`Event::new`]. It follows `data`, because then both can be compared as one
-    /// number.
+    /// Kind and element. It follows `data`, because then both can be compared as one number.
     pub key: u32,
 }
 
@@ -66,21 +61,18 @@ impl Ord for Event {
     }
 }
 
-/// Buckets of a level, as a power of two. With buckets of 2 ns the near level
-/// spans 8.4 us and the coarse one 34 ms.
+/// Buckets of a level, as a power of two. With buckets of 2 ns the near one spans 8.4 us, the other 34 ms.
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
 const WORDS: usize = SLOTS / 64;
-/// The coming events are kept in order, to be seen by [`Wheel::peek`]: when
-/// fewer than `LOW` are left they are filled up to `HIGH` …
+/// The coming events are kept in order for [`Wheel::peek`]: when fewer than `LOW` are left, up to `HIGH` …
 const LOW: usize = 12;
 const HIGH: usize = 24;
-/// … but from no more than so many buckets beyond the next event.
+/// … are brought in, but from no more than so many buckets beyond the next event.
 const REACH: u64 = 16;
 /// So many events that have been taken are thrown out at once.
 const SPENT: usize = 64;
 
-/// No chunk.
 const END: u32 = u32::MAX;
 /// Events of a chunk: with its links it fills two cache lines.
 const CHUNK: usize = 7;
@@ -90,15 +82,14 @@ const CHUNK: usize = 7;
 #[repr(C, align(64))]
 struct Chunk {
     len: u32,
-    /// The chunk that was begun after this one; of the last one, the first. Of a
-    /// free chunk, the next free one or [`END`].
+    /// The chunk begun after this one; of the last one, the first. If free, the next free one or [`END`].
     next: u32,
     events: [Event; CHUNK],
 }
 
-/// The events of all buckets, each a ring of chunks. The ring is known by its last chunk, and only this one
-/// may have room. So events leave in the order of their pushes, which is nearly the order of their times. The
-/// last free chunk is reused first, so pushes write to cache lines that are warm.
+/// The events of all buckets, each a ring of chunks, known by its last one, and only this may have room. So
+/// events leave in the order of their pushes, which is nearly that of their times. The last free chunk is
+/// reused first, so pushes write to cache lines that are warm.
 struct Lists {
     chunks: Table<Vec<Chunk>>,
     free: u32,
@@ -165,7 +156,6 @@ impl Lists {
         self.free = first;
     }
 
-    /// The events of a ring, or none.
     fn events(&self, last: u32) -> impl Iterator<Item = &Event> {
         let mut at = self.chunks.get(last as usize).map(|chunk| chunk.next);
         std::iter::from_fn(move || {
@@ -188,7 +178,6 @@ impl Lists {
 
 /// One level of buckets with a bitmap of those that hold something.
 struct Level {
-    /// The ring of each bucket.
     slots: Box<[u32; SLOTS]>,
     bits: [u64; WORDS],
 }
@@ -230,8 +219,7 @@ impl Level {
     }
 }
 
-/// The event queue. Events may be pushed for any time from that of the last
-/// popped event on.
+/// The event queue. Events may be pushed for any time from that of the last popped event on.
 pub struct Wheel {
     tick_bits: u32,
     /// All events up to `horizon`, sorted; `current[cursor..]` is still to come.
@@ -239,9 +227,8 @@ pub struct Wheel {
     cursor: usize,
     /// The last bucket taken into `current`: its number, time / 2^tick_bits.
     horizon: u64,
-    /// Buckets `horizon + 1 .. horizon + SLOTS`, at their number modulo SLOTS.
-    /// The horizon's epoch (SLOTS buckets from a multiple of SLOTS) is complete
-    /// here; the next one is once its coarse bucket has been dealt out.
+    /// Buckets `horizon + 1 .. horizon + SLOTS`, at their number modulo SLOTS. The horizon's epoch (SLOTS
+    /// buckets from a multiple of SLOTS) is complete here; the next one is once its bucket is dealt out.
     near: Level,
     /// Epochs after the horizon's, at their number modulo SLOTS.
     coarse: Level,
@@ -259,12 +246,8 @@ impl Wheel {
         (events * size_of::<Event>() + self.lists.chunks.capacity() * size_of::<Chunk>()) as u64
     }
 
-    /// An empty queue at time 0, with near buckets of 2^`tick_bits` ps (at most
-    /// 2^20). The width changes the speed and nothing else: best are some ten
-    /// events in a bucket.
-    ///
-    /// # Panics
-    /// If `tick_bits` is above 20.
+    /// An empty queue at time 0, with near buckets of 2^`tick_bits` ps (at most 2^20). The width changes only
+    /// the speed: best are some ten events in a bucket.
     pub fn new(tick_bits: u32) -> Self {
         assert!(tick_bits <= 20, "a bucket of 2^{tick_bits} ps");
         Self {
@@ -281,24 +264,13 @@ impl Wheel {
         }
     }
 
-    /// Number of pending events.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether nothing is pending.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The event `ahead` places after the next one, if it is in order already.
     #[inline]
     pub fn peek(&self, ahead: usize) -> Option<&Event> {
         self.current.get(self.cursor + ahead)
     }
 
-    /// Whether any pending event satisfies `test`. Looks at all of them: not for
-    /// the hot path.
+    /// Whether any pending event satisfies `test`. Looks at all of them: not for the hot path.
     pub fn any(&self, test: impl Fn(&Event) -> bool) -> bool {
         let listed = |level: &Level| level.slots.iter().any(|&last| self.lists.events(last).any(&test));
         self.current[self.cursor..].iter().any(&test)
@@ -334,13 +306,8 @@ impl Wheel {
         }
     }
 
-    /// Takes the first event of the total order.
-    pub fn pop(&mut self) -> Option<Event> {
-        self.pop_before(Time::MAX)
-    }
-
-    /// Takes the first event of the total order if it comes before `limit`. If
-    /// not, events may still be pushed for any time from `limit` on.
+    /// Takes the first event of the total order if it comes before `limit`. If not, events may still be
+    /// pushed for any time from `limit` on.
     #[inline]
     pub fn pop_before(&mut self, limit: Time) -> Option<Event> {
         let ready = self.current.len() - self.cursor;
@@ -393,8 +360,8 @@ impl Wheel {
             if first.is_some() {
                 return;
             }
-            // Nothing left in this epoch: enter the next one that has something.
-            // Events of the very next one may already lie in the near level.
+            // Nothing left in this epoch: enter the next one that has something. Events of the very next one
+            // may already lie in the near level.
             let epoch = self.horizon >> SLOT_BITS;
             let next = if self.near.next(0).is_some() { epoch + 1 } else { self.next_epoch(epoch) };
             if next << SLOT_BITS > last {
@@ -410,17 +377,11 @@ impl Wheel {
     /// The next epoch after `epoch` that the coarse level or the heap knows of.
     fn next_epoch(&self, epoch: u64) -> u64 {
         let here = epoch as usize % SLOTS;
-        let coarse = self
-            .coarse
-            .next(here + 1)
-            .map(|slot| epoch + (slot - here) as u64)
-            .or_else(|| self.coarse.next(0).map(|slot| epoch + (slot + SLOTS - here) as u64));
+        let slot = self.coarse.next(here + 1).or_else(|| self.coarse.next(0).map(|slot| slot + SLOTS));
+        let coarse = slot.map(|slot| epoch + (slot - here) as u64);
         let beyond = self.beyond.peek().map(|e| e.0.time >> (self.tick_bits + SLOT_BITS));
-        match (coarse, beyond) {
-            (Some(a), Some(b)) => a.min(b),
-            (Some(a), None) | (None, Some(a)) => a,
-            (None, None) => unreachable!("{} events are pending, yet no level holds one", self.len),
-        }
+        let first = coarse.into_iter().chain(beyond).min();
+        first.unwrap_or_else(|| unreachable!("{} events are pending, yet no level holds one", self.len))
     }
 
     /// Makes `epoch` the horizon's: all of its events come to the near level.
@@ -483,8 +444,8 @@ fn sort(events: &mut [Event]) {
     }
 }
 
-/// Asks the processor to fetch the cache line of `items[index]`, which need not
-/// exist; does nothing where there is no such instruction.
+/// Asks the processor to fetch the cache line of `items[index]`, which need not exist; does nothing where
+/// there is no such instruction.
 #[inline]
 pub fn prefetch<T>(items: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -542,7 +503,7 @@ mod tests {
                         None => now = now.max(limit),
                     }
                 }
-                assert_eq!(wheel.len(), heap.len());
+                assert_eq!(wheel.len, heap.len());
                 if serial % 64 == 0 {
                     let even = |e: &Event| e.data.is_multiple_of(2);
                     assert_eq!(wheel.any(even), heap.iter().any(|e| even(&e.0)));
@@ -550,9 +511,9 @@ mod tests {
                 }
             }
             while let Some(Reverse(expected)) = heap.pop() {
-                assert_eq!(wheel.pop(), Some(expected));
+                assert_eq!(wheel.pop_before(Time::MAX), Some(expected));
             }
-            assert_eq!(wheel.pop(), None);
+            assert_eq!(wheel.pop_before(Time::MAX), None);
         }
     }
 
@@ -588,8 +549,9 @@ mod tests {
         wheel.push(Event::new(5, 1, 0, 0));
         wheel.push(Event::new(5, 0, 9, 0));
         wheel.push(Event::new(4, 2, 9, 0));
-        let order: Vec<_> =
-            std::iter::from_fn(|| wheel.pop()).map(|e| (e.time, e.kind(), e.element())).collect();
+        let order: Vec<_> = std::iter::from_fn(|| wheel.pop_before(Time::MAX))
+            .map(|e| (e.time, e.kind(), e.element()))
+            .collect();
         assert_eq!(order, [(4, 2, 9), (5, 0, 9), (5, 1, 0)]);
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::faults::Faults;
 use crate::features::Used;
-use crate::frames::Frames;
 use crate::host::ends::Hosts;
 use crate::indices::{self, table};
 use crate::kind;
@@ -10,8 +9,7 @@ use crate::observe::Observed;
 use crate::oracle::blocking::{NO_ROOT, Oracle};
 use crate::outcome::Pause;
 use crate::packet::{Arena, Kind, NONE};
-use crate::parallel::outbox::Outbox;
-use crate::parallel::partition::Partition;
+use crate::parallel::{outbox::Outbox, partition::Partition};
 use crate::switch::balancing::Chooser;
 use crate::switch::egress::Egress;
 use crate::switch::ingress::Ingress;
@@ -19,46 +17,39 @@ use crate::switch::port::Queue;
 use crate::switch::repairs::Repairs;
 use crate::switch::telemetry::Telemetry;
 use crate::tap::Taps;
-use xoff_kernel::table::Table;
-use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
+use xoff_kernel::{slots::Slots, table::Table, time::Time};
 use xoff_net::topology::NodeKind;
 use xoff_plan::plan::{DELIVER, ENDS, Plan};
 use xoff_schemes::flow_control::{ControlFrame, Crossing, Effect, LaneRules};
 
-/// Bytes of ports, queues of lanes and accounts that fit into the L2 cache, beside packets and events. Up to
-/// this size prefetching costs more than it saves.
+/// Bytes of ports, lanes' queues and accounts that fit into L2: up to here prefetching does not pay.
 const NEAR: usize = 320 << 10;
-/// Bytes of packets from which on prefetching pays, however small the tables are: most of them wait in deep
-/// queues or are on long links, and are in no cache when their turn comes.
+/// Bytes of packets from which on prefetching pays: most wait in deep queues or on long links, in no cache.
 pub const MANY_PACKETS: u64 = 2 << 20;
 /// Prefetch distance of the data that an event names, in events …
 const FETCH_FIRST: usize = 10;
 /// … and of the data to which that points.
 const FETCH_SECOND: usize = 4;
 
-/// Everything except the flow control's own state. All arrays are those of the whole plan; a part of a run
-/// uses the entries of its devices.
+/// Everything except the flow control's own state. Arrays are of the whole plan; a part uses its devices'.
 pub struct Core<'a> {
     pub plan: &'a Plan,
     pub partition: &'a Partition,
-    /// Which part of the run this is.
     pub part: usize,
-    /// The events for each other part.
     pub outbox: Vec<Outbox>,
     /// By port: the part of its peer. Empty if there is one part.
     pub peer_parts: Vec<u16>,
     pub now: Time,
     pub wheel: Wheel,
     pub packets: Arena,
-    pub frames: Frames,
+    /// The content of control packets, by [`Packet::number`](crate::packet::Packet::number).
+    pub frames: Slots<ControlFrame>,
     pub hops: Table<&'a [u32]>,
     pub lanes: usize,
-    /// The features that packet-hops use, fixed when the run begins.
     pub features: Used,
-    /// Whether the data of coming events is prefetched: see [`NEAR`].
+    /// See [`NEAR`].
     pub prefetches: bool,
-    /// The rules by which packets change lanes on their path, if they do.
     pub lane_rules: Option<&'a LaneRules>,
     pub egress: Egress,
     pub ingress: Ingress,
@@ -71,13 +62,10 @@ pub struct Core<'a> {
     pub timers: Vec<u32>,
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
-    /// Links that fail or lose.
     pub faults: Faults,
     pub repairs: Repairs,
     pub observed: Observed,
-    /// The head-of-line blocking oracle, if the plan asks for it.
     pub blocking: Option<Box<Oracle>>,
-    /// Ports at which a tap records packets and frames.
     pub taps: Taps,
 }
 
@@ -90,13 +78,11 @@ fn bucket_bits(plan: &Plan, parts: usize) -> u32 {
         .filter_map(|host| plan.topology.nodes[host as usize].ports.first())
         .map(|&port| plan.topology.ports[port as usize].rate as f64 / bits / 1e12)
         .sum();
-    // Packets sent at full load during a bucket: a few, because each makes some ten events on its path and
-    // few hosts send at full load.
+    // A few packets at full load per bucket: each makes some ten events, and few hosts send at full load.
     (9..14).find(|&b| f64::from(1u32 << b) * per_ps > 1.25).unwrap_or(14)
 }
 
 impl<'a> Core<'a> {
-    /// The devices of a plan, idle at time 0, of which `part` will run its own.
     pub fn new(plan: &'a Plan, partition: &'a Partition, part: usize, timers: usize) -> Self {
         indices::check(plan);
         let ports = &plan.topology.ports;
@@ -122,7 +108,7 @@ impl<'a> Core<'a> {
             now: 0,
             wheel: Wheel::new(bucket_bits(plan, partition.parts)),
             packets: Arena::new(),
-            frames: Frames::default(),
+            frames: Slots::default(),
             hops: table(&plan.hops),
             lanes: plan.lanes.len(),
             features,
@@ -145,33 +131,28 @@ impl<'a> Core<'a> {
         core
     }
 
-    /// The index of an account.
     #[inline(always)]
     pub fn account(&self, port: u32, lane: u8) -> usize {
         port as usize * self.lanes + usize::from(lane)
     }
 
-    /// Records that an account crosses a threshold. Returns the crossing for the flow control: `None` over a
-    /// link that is down.
+    /// Records a crossing, and returns it for the flow control: `None` over a link that is down.
     #[cold]
     pub fn crosses(&mut self, account: u32, crossing: Crossing) -> Option<Crossing> {
         match crossing {
             Crossing::Over => drop(self.observed.over_since.insert(account, self.now)),
             Crossing::Under => drop(self.observed.over_since.remove(&account)),
         }
-        let up = !self.is_down(account / self.lanes as u32);
-        up.then_some(crossing)
+        (!self.is_down(account / self.lanes as u32)).then_some(crossing)
     }
 
-    /// Counts a packet that has arrived at `port`.
     #[cold]
     pub fn count_arrival(&mut self, port: u32, id: u32) {
         let packet = &self.packets[id];
-        let (size, at) = (packet.size, port as usize * self.lanes + usize::from(packet.lane));
-        self.ingress.received[at] += self.ingress.in_cells(size);
+        let at = self.account(port, packet.lane);
+        self.ingress.received[at] += self.ingress.in_cells(packet.size);
     }
 
-    /// Whether this part runs `node`.
     #[inline]
     pub fn owns(&self, node: u32) -> bool {
         self.partition.of(node) == self.part
@@ -182,13 +163,11 @@ impl<'a> Core<'a> {
         self.wheel.push(Event::new(time, kind, element, data));
     }
 
-    /// Prefetches the data of the coming events: first the data that they name, then, nearer to them, the
-    /// data to which that points. It decides nothing.
+    /// Prefetches what coming events name, then, nearer to them, that to which this points. Decides nothing.
     #[inline]
     pub fn fetch_ahead(&self) {
         if let Some(event) = self.wheel.peek(FETCH_FIRST) {
-            // A decision names no packet; its prefetch is useless, but costs less than a branch that the
-            // processor cannot predict.
+            // A decision names no packet: a useless prefetch, but cheaper than an unpredictable branch.
             prefetch(self.packets.slots(), event.data as usize);
             if event.kind() == kind::DECISION {
                 prefetch(&self.egress.ports, event.element() as usize);
@@ -270,15 +249,14 @@ impl<'a> Core<'a> {
         if !marking || packet.kind != Kind::Data {
             return;
         }
-        let behind = self.egress.queues[self.egress.ports[port as usize].first_queue as usize + queue].bytes;
+        let behind = self.egress.queues[self.egress.at(port, queue)].bytes;
         if self.egress.marks(self.plan, port, lane, behind) {
             self.packets[id].marked = true;
             self.observed.control[port as usize][2] += 1;
         }
     }
 
-    /// Posts a transmission decision for `port` at the first time it can
-    /// transmit, if something may go and none is pending.
+    /// Posts a decision for the time when the wire is free, if something may go and none is pending.
     pub fn post_decision(&mut self, port: u32) {
         let p = &mut self.egress.ports[port as usize];
         if !p.pending && p.eligible() != 0 {
@@ -288,7 +266,7 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// A pause of a lane, or of one of its queues, that begins now.
+    /// A pause of a lane, or of one of its queues, from now on.
     pub fn new_pause(&mut self, port: u32, lane: u8, queue: Option<u32>) -> Pause {
         let priority = self.plan.lanes[usize::from(lane)].priority;
         let named = self.observed.named;
@@ -303,13 +281,12 @@ impl<'a> Core<'a> {
             cause: self.egress.ports[port as usize].peer,
             root: (root != NO_ROOT).then_some(root.port),
             links: root.links,
-            named_root: (self.observed.named != NONE).then_some(self.observed.named),
+            named_root: (named != NONE).then_some(named),
         }
     }
 
-    /// The congested port that a frame names which arrived at `port`, [`NONE`] if it names none: of the
-    /// switch next to a host, and of the switch before the host that has passed it on to a switch. Only the
-    /// links decide this, not a scheme's map.
+    /// The congested port that a frame names which arrived at `port`, or [`NONE`]: of the switch next to a
+    /// host, or before the host that has passed it on. Only the links decide this, not a scheme's map.
     #[inline]
     pub fn named_by(&self, port: u32, effect: Effect) -> u32 {
         let topology = &self.plan.topology;
@@ -322,23 +299,13 @@ impl<'a> Core<'a> {
         };
         let next = topology.neighbour(port);
         let host = topology.nodes[self.egress.ports[port as usize].node as usize].kind == NodeKind::Host;
-        let switch = if host {
-            Some(next)
-        } else {
-            let back = self.egress.ports[port as usize].peer;
-            self.plan.topology.relay_ports(next).iter().find(|&&p| p != back).map(|&p| topology.neighbour(p))
-        };
+        let back = self.egress.ports[port as usize].peer;
+        let onward = || topology.relay_ports(next).iter().find(|&&p| p != back);
+        let switch = if host { Some(next) } else { onward().map(|&p| topology.neighbour(p)) };
         switch.and_then(|switch| topology.port_at((switch, named))).unwrap_or(NONE)
     }
 
-    /// Notes that a control packet leaves.
-    pub fn note_control(&mut self, port: u32, id: u32) {
-        let frame = self.frames.get(self.packets[id].number);
-        self.observed.control_sent(port, frame);
-    }
-
-    /// The last position on a packet's path, its own or an earlier one, where it leaves through a port that
-    /// is `sought`.
+    /// The last position on a packet's path, up to its own, where it leaves through a port that is `sought`.
     pub fn place_before(&self, id: u32, sought: impl Fn(u32) -> bool) -> Option<u32> {
         let hops = self.hops;
         let earlier = (0..=self.packets[id].hop).rev();
@@ -346,14 +313,8 @@ impl<'a> Core<'a> {
         { ports }.find(|&(_, port)| sought(port)).map(|(hop, _)| hop)
     }
 
-    /// Whether a control packet keeps its place among data.
-    pub fn is_barrier(&self, id: u32) -> bool {
-        self.frames.get(self.packets[id].number).is_barrier()
-    }
-
-    /// The content of a control packet.
-    pub fn frame_of(&self, id: u32) -> ControlFrame {
-        *self.frames.get(self.packets[id].number)
+    pub fn frame_of(&self, id: u32) -> &ControlFrame {
+        self.frames.get(self.packets[id].number)
     }
 
     /// Takes the content of a control packet, and frees it.
@@ -361,11 +322,5 @@ impl<'a> Core<'a> {
         let slot = self.packets[id].number;
         self.packets.remove(id);
         self.frames.take(slot)
-    }
-
-    /// Whether a timer of the flow control goes off, rather than one that was
-    /// cancelled or armed anew since.
-    pub fn timer_is_current(&self, timer: u32, generation: u32) -> bool {
-        self.timers[timer as usize] == generation
     }
 }

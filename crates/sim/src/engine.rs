@@ -7,11 +7,9 @@ use crate::kind;
 use crate::packet::NONE;
 use crate::parallel::partition::Partition;
 use crate::switch::arrive::arrive;
-use crate::switch::evict;
-use crate::switch::failures;
-use crate::switch::modes;
 use crate::switch::port::{Port, Wire};
 use crate::switch::transmit::kick;
+use crate::switch::{evict, failures, modes};
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::{FlowControl, Scheme};
@@ -24,7 +22,6 @@ pub struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// The devices of `part`, before anything has happened.
     pub fn new(plan: &'a Plan, partition: &'a Partition, part: usize) -> Self {
         let priorities: Vec<u8> = plan.lanes.iter().map(|l| l.priority).collect();
         let flow_control = plan.flow_control.start(plan.topology.ports.len(), &priorities);
@@ -59,7 +56,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Processes them in a run with the features `F`.
     #[inline(never)]
     fn take<F: Features>(&mut self, until: Time) -> u64 {
         let mut events: u64 = 0;
@@ -98,7 +94,8 @@ impl<'a> Engine<'a> {
         match kind {
             kind::CONTROL => self.control(element, data),
             kind::TIMER => {
-                if self.core.timer_is_current(element, data) {
+                // Else it was cancelled, or armed anew since.
+                if self.core.timers[element as usize] == data {
                     self.flow_control.timer(&mut self.core, element);
                     modes::settle(&mut self.core, &mut self.flow_control);
                     evict::settle(&mut self.core, &mut self.flow_control);
@@ -163,10 +160,8 @@ impl<'a> Engine<'a> {
     fn open_gate(&mut self, gate: u32) {
         let plan = self.core.plan;
         for &flow in &plan.gates[gate as usize].flows {
-            debug_assert!(
-                plan.flows[flow as usize].start <= self.core.now,
-                "no gate opens before its flows' start"
-            );
+            let start = plan.flows[flow as usize].start;
+            debug_assert!(start <= self.core.now, "no gate opens before its flows' start");
             let port = self.core.begin_flow(flow);
             kick::<All>(&mut self.core, &mut self.flow_control, port);
         }

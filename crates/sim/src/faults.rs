@@ -1,21 +1,16 @@
 //! Links that fail, recover, lose and corrupt: when, as the plan says.
 //!
-//! Each end of a link handles its own end, at the same time. A packet that a port sends is lost if the
-//! frame's transmission or flight overlaps a span in which the link is down: a pure function of the plan, so
-//! it is known when the transmission begins. Such a frame arrives nevertheless, at a position of the plan's
-//! hops that names its fate, and is counted there.
+//! Each end of a link handles its own end, at the same time. A packet is lost if its transmission or flight
+//! overlaps a span in which the link is down: a function of the plan, known when the transmission begins. It
+//! arrives nevertheless, at a position of the plan's hops that names its fate, and is counted there.
 
-use crate::outcome::DropReason;
-use crate::packet::NONE;
-use xoff_kernel::random::Stream;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::ELEMENTS;
+use crate::{outcome::DropReason, packet::NONE};
+use xoff_kernel::{random::Stream, time::Time, wheel::ELEMENTS};
 use xoff_plan::plan::{EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Hits, LINK_DOWN, Plan};
 
 /// The element of a change of routes, after the ports that fail or recover at that time.
 pub const ROUTES: u32 = ELEMENTS - 1;
 
-/// The faulty ports of a run; nothing in a healthy network.
 #[derive(Default)]
 pub struct Faults {
     /// By port: its number in `lines`. Empty in a healthy network.
@@ -23,7 +18,6 @@ pub struct Faults {
     lines: Vec<Line>,
 }
 
-/// One direction of a link that has faults.
 #[derive(Default)]
 pub struct Line {
     /// When it is down, in order.
@@ -32,7 +26,6 @@ pub struct Line {
     pub errors: Vec<Errors>,
 }
 
-/// The random process that hits frames, or a single hit.
 pub struct Errors {
     stream: Stream,
     hits: Hits,
@@ -61,7 +54,6 @@ impl Errors {
 }
 
 impl Faults {
-    /// The faulty ports of a plan, all up.
     pub fn new(plan: &Plan) -> Self {
         let mut faults = Self::default();
         let named = plan.faults.down.iter().map(|d| d.port).chain(plan.faults.losses.iter().map(|l| l.port));
@@ -93,7 +85,6 @@ impl Faults {
         faults
     }
 
-    /// Whether frames that a port sends can be lost.
     pub fn is_faulty(&self, port: u32) -> bool {
         self.numbers.get(port as usize).is_some_and(|&number| number != NONE)
     }

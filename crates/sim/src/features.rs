@@ -1,45 +1,27 @@
-//! The features that the packet-hops of a run use. They are fixed when the run begins, and its packet-hops have no
-//! code for the others.
+//! The features that a run's packet-hops use: fixed when it begins. They have no code for the others.
 
-use crate::host::ends::Hosts;
-use crate::switch::egress::Egress;
+use crate::{host::ends::Hosts, switch::egress::Egress};
 use xoff_plan::plan::Plan;
 
 /// Which features a packet-hop uses besides ports, queues, accounts and the ends of flows.
 pub trait Features {
-    /// Queues by flow.
     const BY_FLOW: bool;
-    /// All other features: telemetry, ECN marks at dequeue, the blocking oracle, faults, taps, lanes that change, buffers within
-    /// a buffer, loops, calls of the flow control for every packet, transports that keep early packets, and
-    /// sources that choose routes.
+    /// All others: telemetry, ECN marks at dequeue, the blocking oracle, faults, taps, lanes that change,
+    /// buffers within a buffer, loops, calls of the flow control for every packet, transports that keep early
+    /// packets, and sources that choose routes.
     const EXTRAS: bool;
 }
 
-/// No more features.
-pub struct Plain;
+pub struct Has<const BY_FLOW: bool, const EXTRAS: bool>;
+pub type Plain = Has<false, false>;
+pub type ByFlow = Has<true, false>;
+pub type All = Has<true, true>;
 
-/// Only queues by flow.
-pub struct ByFlow;
-
-/// All features.
-pub struct All;
-
-impl Features for Plain {
-    const BY_FLOW: bool = false;
-    const EXTRAS: bool = false;
+impl<const B: bool, const E: bool> Features for Has<B, E> {
+    const BY_FLOW: bool = B;
+    const EXTRAS: bool = E;
 }
 
-impl Features for ByFlow {
-    const BY_FLOW: bool = true;
-    const EXTRAS: bool = false;
-}
-
-impl Features for All {
-    const BY_FLOW: bool = true;
-    const EXTRAS: bool = true;
-}
-
-/// The features of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Used {
     Plain,

@@ -1,30 +1,24 @@
 //! The check of indices, once for each run: see [`xoff_kernel::table::Table`].
 //!
-//! Positions in the plan's hops, ports, accounts, memories, flows and lanes come from the plan, and are checked
-//! when a run begins. A device makes all other numbers itself (packets, queues, events) or gets them from a
-//! scheme. It checks the numbers of schemes at each call.
+//! Positions in the plan's hops, ports, accounts, memories, flows and lanes are checked when a run begins. A
+//! device makes all other numbers itself (packets, queues, events), or checks a scheme's at each call.
 
 use crate::core::Core;
 use xoff_kernel::table::Table;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, LINK_DOWN, Plan};
 
-/// A table of this crate's.
 pub fn table<C>(items: C) -> Table<C> {
     // SAFETY: only this crate indexes its tables, and the checks above cover all of its indices.
     unsafe { Table::new(items) }
 }
 
-/// Checks that `numbers` are below `all`.
 fn within(what: &str, all: usize, numbers: impl IntoIterator<Item = u32>) {
     let wrong = numbers.into_iter().find(|&n| n as usize >= all);
     assert!(wrong.is_none(), "{what} {wrong:?} of a plan, which has {all}");
 }
 
-/// Checks every number of a plan that is an index into the tables of a run.
-///
-/// # Panics
-/// If one is out of range: a fault of the planner.
+/// Checks every number of a plan that is an index into the tables of a run. Panics at a fault of the planner.
 pub fn check(plan: &Plan) {
     let topology = &plan.topology;
     let (ports, nodes, lanes) = (topology.ports.len(), topology.nodes.len(), plan.lanes.len());
@@ -61,10 +55,7 @@ pub fn check(plan: &Plan) {
 }
 
 impl Core<'_> {
-    /// Checks a port and a lane that a scheme names.
-    ///
-    /// # Panics
-    /// If they do not exist: a fault of the scheme.
+    /// Checks a port and a lane that a scheme names. Panics at a fault of the scheme.
     #[inline(always)]
     pub fn check_place(&self, port: u32, lane: u8) {
         let exists = (port as usize) < self.egress.ports.len() && usize::from(lane) < self.lanes;

@@ -2,8 +2,7 @@
 
 use xoff_kernel::wheel::Event;
 
-/// A port's link fails (data 1) or recovers (0). Element: port. Or routes
-/// change. Element: [`crate::faults::ROUTES`]. Data: the change.
+/// A link fails (data 1) or recovers (0); element: port. Routes change; element: [`crate::faults::ROUTES`].
 pub const FAULT: u8 = 0;
 /// A port's wire is free and something waits: choose it. Element: port.
 pub const DECISION: u8 = 1;
@@ -27,8 +26,7 @@ pub const GATE: u8 = 9;
 pub const BARRIER: u8 = 10;
 /// The flow control settles an account, after all other events of that time. Element: port. Data: lane.
 pub const SETTLE: u8 = 11;
-/// The last packet of a flow has left its source, and the arbiter may let others have its ends.
-/// Element: flow.
+/// The last packet of a flow has left its source: the arbiter may let others have its ends. Element: flow.
 pub const LEFT: u8 = 12;
 
 /// Whether an event is a timer, or the effect of a frame that a timer sent.

@@ -1,14 +1,11 @@
-//! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It does not depend on terminals, nor on files
-//! but Linux's list of cores. Plans of pods without buffers go on to the second world, [`xoff_zeropod`].
+//! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It does not depend on terminals, nor on
+//! files but Linux's list of cores. Plans of pods without buffers go on to [`xoff_zeropod`].
 //!
-//! One loop takes events in their total order. A port has at most one
-//! transmission decision pending, always for the time when its wire is free,
-//! and only if something that may go waits: so an idle or paused port costs
-//! nothing, and which queue is served is chosen when the wire is free, never
-//! when a packet comes. Several threads may each run a part of the devices; the
-//! result has the same bytes.
+//! One loop takes events in their total order. A port has at most one transmission decision pending, for the
+//! time when its wire is free, and only if something that may go waits: so an idle or paused port costs
+//! nothing, and the queue is chosen when the wire is free. Several threads may each run a part of the
+//! devices; the result has the same bytes.
 
-// Where a name says it all, there is no more to say.
 #![allow(missing_docs)]
 
 mod core;
@@ -16,7 +13,6 @@ mod engine;
 mod faults;
 mod features;
 mod footprint;
-mod frames;
 mod host;
 mod indices;
 mod kind;
@@ -30,15 +26,14 @@ mod tap;
 mod world;
 
 pub use xoff_outcome as outcome;
-use xoff_outcome::tap::Tap;
-use xoff_outcome::{Outcome, Progress};
+use xoff_outcome::{Outcome, Progress, tap::Tap};
 use xoff_plan::plan::Plan;
 
+/// It sees the progress of a run, and returns whether this goes on.
+pub type Watch<'w> = dyn FnMut(&Progress) -> bool + 'w;
+
 /// Runs a plan on one thread: see [`run_on`].
-///
-/// # Panics
-/// As [`run_on`] does.
-pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
+pub fn run(plan: &Plan, watch: &mut Watch) -> Outcome {
     run_on(plan, 1, watch)
 }
 
@@ -47,9 +42,8 @@ pub fn run(plan: &Plan, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
 /// many help.
 ///
 /// # Panics
-/// If packets are not conserved (sent ≠ delivered + dropped + in flight): a
-/// fault of the simulator, never of a plan.
-pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> bool) -> Outcome {
+/// If packets are not conserved (sent ≠ delivered + dropped + in flight): never the fault of a plan.
+pub fn run_on(plan: &Plan, threads: usize, watch: &mut Watch) -> Outcome {
     match &plan.pods {
         Some(pods) => xoff_zeropod::run(plan, pods, None, watch),
         None => parallel::executor::run(plan, threads, None, watch),
@@ -57,16 +51,8 @@ pub fn run_on(plan: &Plan, threads: usize, watch: &mut dyn FnMut(&Progress) -> b
 }
 
 /// The same, with taps: the crossings of some ports are handed on during the run. That does not change the
-/// outcome, and is the same for any number of threads.
-///
-/// # Panics
-/// As [`run_on`] does; and if a port is inside a slow receiver.
-pub fn run_tapped(
-    plan: &Plan,
-    threads: usize,
-    tap: Tap<'_>,
-    watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Outcome {
+/// outcome, and is the same for any number of threads. Panics if a port is inside a slow receiver.
+pub fn run_tapped(plan: &Plan, threads: usize, tap: Tap<'_>, watch: &mut Watch) -> Outcome {
     match &plan.pods {
         Some(pods) => {
             let Tap { ports, sink } = tap;
@@ -76,9 +62,8 @@ pub fn run_tapped(
     }
 }
 
-/// How many of `threads` threads, at least 1, make a run faster: threads wait for
-/// each other after each window, which is as short as the shortest link between
-/// two of them, and in links of a few nanoseconds too little happens to share.
+/// How many of `threads` threads, at least 1, make a run faster: they wait for each other after each window,
+/// which is as short as the shortest link between two of them, and may contain too little to share.
 pub fn worthwhile_threads(plan: &Plan, threads: usize) -> usize {
     parallel::partition::worthwhile(plan, threads)
 }

@@ -7,15 +7,14 @@ use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::ControlFrame;
 
-const NOT_PAUSED: u32 = u32::MAX;
-
 /// The notes of a run in progress.
+#[derive(Default)]
 pub struct Observed {
     pub counters: Counters,
     pub flows: Vec<FlowOutcome>,
     pub flows_done: usize,
     pub pauses: Vec<Pause>,
-    /// By port and lane: the standing pause's index in `pauses`.
+    /// By port and lane: the standing pause's index in `pauses`, or [`NONE`].
     standing: Vec<u32>,
     /// Standing pauses by index in `pauses`, in no order of meaning.
     pub open: Vec<u32>,
@@ -36,19 +35,13 @@ pub struct Observed {
 impl Observed {
     pub fn new(plan: &Plan, ports: usize, lanes: usize) -> Self {
         Self {
-            counters: Counters::default(),
             flows: vec![FlowOutcome::default(); plan.flows.len()],
-            flows_done: 0,
-            pauses: Vec::new(),
-            standing: vec![NOT_PAUSED; ports * lanes],
-            open: Vec::new(),
-            over_since: BTreeMap::new(),
+            standing: vec![NONE; ports * lanes],
             lanes,
             class_bytes: vec![0; plan.classes.len()],
-            drops: BTreeMap::new(),
             control: vec![[0; 3]; ports],
-            last_done: 0,
             named: NONE,
+            ..Self::default()
         }
     }
 
@@ -77,18 +70,14 @@ impl Observed {
     }
 
     pub fn pause_begins(&mut self, pause: Pause) {
-        let index = self.pauses.len() as u32;
-        self.standing[pause.port as usize * self.lanes + usize::from(pause.lane)] = index;
-        self.open.push(index);
-        self.pauses.push(pause);
+        let place = pause.port as usize * self.lanes + usize::from(pause.lane);
+        self.standing[place] = self.leaf_pause_begins(pause);
     }
 
     pub fn pause_ends(&mut self, now: Time, port: u32, lane: u8) {
         let standing = &mut self.standing[port as usize * self.lanes + usize::from(lane)];
-        let index = std::mem::replace(standing, NOT_PAUSED);
-        self.pauses[index as usize].until = Some(now);
-        let at = self.open.iter().rposition(|&i| i == index).expect("a standing pause is open");
-        self.open.swap_remove(at);
+        let index = std::mem::replace(standing, NONE);
+        self.leaf_pause_ends(now, index);
     }
 
     /// A leaf (or flow) of a lane stops; the returned number ends the pause.
@@ -112,12 +101,8 @@ impl Observed {
     }
 
     pub fn dropped(&mut self, drop: Drops, flow_of_data: Option<u32>) {
-        let known = self.drops.entry((drop.ingress, drop.lane, drop.reason)).or_insert(Drops {
-            packets: 0,
-            bytes: 0,
-            shortfall: 0,
-            ..drop
-        });
+        let none = Drops { packets: 0, bytes: 0, shortfall: 0, ..drop };
+        let known = self.drops.entry((drop.ingress, drop.lane, drop.reason)).or_insert(none);
         known.packets += 1;
         known.bytes += drop.bytes;
         known.shortfall = known.shortfall.max(drop.shortfall);

@@ -16,8 +16,7 @@ pub enum Kind {
     Data,
     /// `number` is the next PSN expected.
     Ack,
-    /// `number` is the PSN that is missing; `ahead` of it is, with selective
-    /// repeat, the packet that has arrived.
+    /// `number` is the PSN that is missing; with selective repeat `ahead` of it is the one that has arrived.
     Nack,
     /// A congestion notification to the flow's sender.
     Cnp,
@@ -31,8 +30,7 @@ pub enum Kind {
 pub struct Packet {
     /// The next packet in its queue, or the next free slot.
     pub next: u32,
-    /// Its position on its route: index into the plan's hops of the egress port where it waits or from which
-    /// it was last sent.
+    /// Its position on its route (in the plan's hops): the egress port where it waits, or that it left by.
     pub hop: u32,
     pub flow: u32,
     /// See [`Kind`].
@@ -45,11 +43,11 @@ pub struct Packet {
     pub lane: u8,
     /// Data carries an ECN mark; an ACK or NACK says that marks have come.
     pub marked: bool,
-    /// Number of the leaf that it left the neighbour from (see [`crate::switch::leaves`]),
-    /// below 2^15; and in the highest bit the flow control's own.
+    /// Number of the leaf that it left the neighbour from (see [`crate::switch::leaves`]), below 2^15; and in
+    /// the highest bit the flow control's own.
     upstream: u16,
-    /// See [`Kind::Nack`]. For other ACKs of a flow whose sender changes labels (PLB): the number of marked
-    /// packets that they report. Otherwise 0. Three bytes, so a packet keeps its size.
+    /// See [`Kind::Nack`]. For other ACKs under PLB: the number of marked packets that they report. Otherwise
+    /// 0. Three bytes, so a packet keeps its size.
     pub ahead: [u8; 3],
 }
 
@@ -59,7 +57,6 @@ const COUNTED: u16 = 1 << 15;
 const LEAVES: u32 = COUNTED as u32 - 1;
 
 impl Packet {
-    /// A packet of `kind` that waits nowhere yet.
     pub fn new(kind: Kind, flow: u32, number: u32, size: u32, lane: u8, hop: u32) -> Self {
         Self {
             next: NONE,
@@ -87,12 +84,10 @@ impl Packet {
         self.upstream = number;
     }
 
-    /// The flow control's own bit.
     pub fn counted(&self) -> bool {
         self.upstream & COUNTED != 0
     }
 
-    /// Sets the flow control's own bit.
     pub fn set_counted(&mut self, counted: bool) {
         self.upstream = self.upstream & !COUNTED | if counted { COUNTED } else { 0 };
     }
@@ -103,8 +98,7 @@ impl Packet {
         self.set_upstream((port % LEAVES) as u16 + 1);
     }
 
-    /// Whether [`Packet::set_against`] was called for `port`. The mark of another port of its route differs,
-    /// except in very large switches.
+    /// Whether [`Packet::set_against`] was called for `port`. Other ports' marks differ but in huge switches.
     pub fn against(&self, port: u32) -> bool {
         u32::from(self.upstream()) == port % LEAVES + 1
     }
@@ -128,7 +122,6 @@ impl Packet {
     }
 }
 
-#[derive(Default)]
 pub struct Arena {
     slots: Table<Vec<Packet>>,
     free: u32,
@@ -152,7 +145,6 @@ impl Arena {
         id
     }
 
-    /// Frees a packet's slot.
     #[inline]
     pub fn remove(&mut self, id: u32) {
         let slot = &mut self.slots[id as usize];
@@ -161,7 +153,6 @@ impl Arena {
         self.free = id;
     }
 
-    /// Bytes that the slots take.
     pub fn footprint(&self) -> u64 {
         crate::outcome::footprint::of(&self.slots)
     }

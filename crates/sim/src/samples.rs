@@ -1,22 +1,17 @@
 //! The data that is read during and after a run: series, and the records of ports and roots.
 
 use crate::outcome::{PortOutcome, Quantity, RootAhead, RootsAtPort, Sample};
-use crate::switch::port::Port;
-use crate::world::World;
+use crate::{switch::port::Port, world::World};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::topology::NodeId;
 use xoff_outcome::report::Records;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{Flow, Plan};
-use xoff_schemes::flow_control::seen::Ahead;
-use xoff_schemes::load_balancing::ate;
-use xoff_schemes::load_balancing::ate::report::{HIGH, OTHER, WEIGHT};
-use xoff_schemes::load_balancing::plb;
+use xoff_schemes::load_balancing::ate::report::{self, HIGH, OTHER, WEIGHT};
+use xoff_schemes::{flow_control::seen::Ahead, load_balancing::plb};
 
-/// The series of a run, over all of its parts.
 #[derive(Default)]
 pub struct Series {
-    /// Samples, in the order of time.
     pub samples: Vec<Sample>,
     /// At the last sample: bytes by class; bytes that left by measured port, see [`on_wire`].
     last_classes: Vec<u64>,
@@ -39,7 +34,6 @@ impl Series {
         }
     }
 
-    /// Samples everything that the plan measures, at time `now`.
     pub fn sample(&mut self, world: &World, now: Time) {
         let plan = world.plan;
         let span = now - self.last_at;
@@ -60,17 +54,16 @@ impl Series {
             let lanes = plan.lanes.len();
             let sent = on_wire(p, plan.topology.ports[port as usize].rate, now).max(*last);
             note(Quantity::Throughput(port), ((sent - *last) / u128::from(span)) as u64);
-            note(Quantity::Queue(port), world.queues(port)[..1 + lanes].iter().map(|q| q.bytes).sum());
+            note(Quantity::Queue(port), world.waiting_bytes(port));
             let paused = (0..lanes as u8).filter(|&lane| world.standing(port, lane).is_some());
             note(Quantity::PausedLanes(port), paused.count() as u64);
             *last = sent;
         }
         for (&flow, last) in plan.measure.flows.iter().zip(&mut self.last_flows) {
-            let home = world.home(plan.flows[flow as usize].src);
-            if let Some(rate) = home.hosts.controls.rate_at(flow, now) {
+            let f = &plan.flows[flow as usize];
+            if let Some(rate) = world.home(f.src).hosts.controls.rate_at(flow, now) {
                 note(Quantity::Rate(flow), rate as u64);
             }
-            let f = &plan.flows[flow as usize];
             let receiver = &world.home(f.dst).hosts.receivers[flow as usize];
             let bytes = receiver.delivered_bytes(f.size, plan.packet.mtu);
             note(Quantity::Sequence(flow), bytes);
@@ -92,17 +85,16 @@ impl Series {
             let memory = world.memory(node);
             // A device that never held anything has nothing to show.
             if memory.peak > 0 {
-                note(Quantity::Buffered(node), memory.used());
+                note(Quantity::Buffered(node), memory.used);
             }
         }
         self.last_at = now;
     }
 }
 
-/// The bits that have left a port of `rate` up to `now`, in bits times picoseconds per second: all of the
-/// packets before, and of the one on the wire that part whose time is over. The product is exact where bytes
-/// would have to be rounded, so the difference of two never exceeds the rate; a serialisation time is rounded
-/// up, by less than a picosecond.
+/// The bits that have left a port of `rate` up to `now`, in bits times picoseconds per second, with the sent
+/// part of the packet on the wire. The product is exact where bytes would have to be rounded, so the
+/// difference of two never exceeds the rate; a serialisation time is rounded up, by less than a picosecond.
 fn on_wire(port: &Port, rate: u64, now: Time) -> u128 {
     let begun = u128::from(port.bytes) * 8 * u128::from(SECOND);
     let ahead = u128::from(port.free_at.saturating_sub(now)) * u128::from(rate);
@@ -113,7 +105,7 @@ fn on_wire(port: &Port, rate: u64, now: Time) -> u128 {
 pub fn routes(world: &World) -> Option<Vec<u32>> {
     let plan = world.plan;
     let chosen = plan.ate.is_some() || matches!(plan.load_balancing, LoadBalancing::Plb(_));
-    let home = |(i, f): (usize, &Flow)| world.home(f.src).hosts.senders[i].path();
+    let home = |(i, f): (usize, &Flow)| world.home(f.src).hosts.senders[i].path;
     chosen.then(|| plan.flows.iter().enumerate().map(home).collect())
 }
 
@@ -124,12 +116,12 @@ pub fn of_senders(world: &World, now: Time) -> Records {
     if let Some(ate) = &plan.ate {
         let report = |host: NodeId| world.home(host).hosts.sources[host as usize].report(plan, now);
         let sources = plan.topology.hosts().map(report).collect();
-        records.add(Records::of(ate::report::Report { p: ate.params.p, sources }));
+        records.add(Records::of(report::Report { p: ate.params.p, sources }));
     }
     if let LoadBalancing::Plb(plb) = &plan.load_balancing {
         let several = |labels: &&[u32]| labels.iter().any(|start| *start != labels[0]);
         let choices = plb.routes.chunks(plb.labels as usize).filter(several).count() as u64;
-        let changes = |(i, f): (usize, &Flow)| world.home(f.src).hosts.labelled[i].changes();
+        let changes = |(i, f): (usize, &Flow)| world.home(f.src).hosts.labelled[i].changes;
         let flows = plan.flows.iter().enumerate().map(changes).collect();
         records.add(Records::of(plb::report::Report { choices, flows }));
     }
@@ -138,12 +130,11 @@ pub fn of_senders(world: &World, now: Time) -> Records {
 
 /// Ports that are roots, or know of any, at this time; none if no pause is by root.
 pub fn roots(world: &World) -> Vec<RootsAtPort> {
-    let lanes = world.lanes() as u8;
     let mut all = Vec::new();
     for port in 0..world.plan.topology.ports.len() as u32 {
         let Some(roots) = world.roots(port) else { continue };
         let bytes = |lane, queue| world.home_of_port(port).pulled_bytes(port, lane, queue);
-        for lane in 0..lanes {
+        for lane in 0..world.lanes() as u8 {
             let is_root = roots.is_root(port, lane);
             let ahead = roots.ahead(port, lane).into_iter().map(|Ahead { root, paused, .. }| {
                 let queues = roots.queues_of(port, lane, root);
@@ -159,23 +150,15 @@ pub fn roots(world: &World) -> Vec<RootsAtPort> {
     all
 }
 
-/// Totals of each port.
 pub fn port_outcomes(world: &World) -> Vec<PortOutcome> {
-    (0..world.plan.topology.ports.len() as u32)
-        .map(|port| {
-            let core = world.home_of_port(port);
-            let p = &core.egress.ports[port as usize];
-            let [pause_frames, resume_frames, marks] = core.observed.control[port as usize];
-            let queues = world.queues(port);
-            PortOutcome {
-                packets: p.packets,
-                bytes: p.bytes,
-                data_packets: queues.iter().map(|q| q.data_packets).sum(),
-                queue_peak: queues.iter().map(|q| q.peak).max().unwrap_or(0),
-                pause_frames,
-                resume_frames,
-                marks,
-            }
-        })
-        .collect()
+    let of = |port| {
+        let core = world.home_of_port(port);
+        let &Port { packets, bytes, .. } = world.port(port);
+        let [pause_frames, resume_frames, marks] = core.observed.control[port as usize];
+        let queues = world.queues(port);
+        let data_packets = queues.iter().map(|q| q.data_packets).sum();
+        let queue_peak = queues.iter().map(|q| q.peak).max().unwrap_or(0);
+        PortOutcome { packets, bytes, data_packets, queue_peak, pause_frames, resume_frames, marks }
+    };
+    (0..world.plan.topology.ports.len() as u32).map(of).collect()
 }

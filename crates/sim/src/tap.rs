@@ -2,8 +2,7 @@
 //!
 //! A port that is tapped, and the one at the other end of its link, use the code of special wires
 //! (`Wire::Special`), so other ports have no extra check. The packets that a port will receive are known when
-//! its peer begins to send them. The parts of a run keep their records until the end of a window; then all
-//! past records are put in order and handed on.
+//! its peer begins to send them. The parts keep their records until a window ends, when all are handed on.
 
 use crate::outcome::tap::Crossing;
 use xoff_net::topology::PortId;
@@ -18,7 +17,6 @@ pub(crate) struct Taps {
 }
 
 impl Taps {
-    /// Taps on some ports of a plan.
     pub fn new(plan: &Plan, ports: &[PortId]) -> Self {
         if ports.is_empty() {
             return Self::default();

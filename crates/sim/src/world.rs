@@ -1,24 +1,20 @@
 //! All parts of a run at once, for oracles and samples, which read everything and change nothing. The data of
 //! a device is read from the part that runs it.
 
-use crate::core::Core;
-use crate::outcome::Pause;
 use crate::packet::{NONE, Packet};
-use crate::parallel::partition::Partition;
 use crate::switch::buffer::{Account, Memory};
 use crate::switch::port::{Port, Queue};
+use crate::{core::Core, outcome::Pause, parallel::partition::Partition};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::FlowControl;
-use xoff_schemes::flow_control::seen::Roots;
+use xoff_schemes::flow_control::{FlowControl, seen::Roots};
 
 /// A run between two windows.
 pub struct World<'w, 'a> {
     pub plan: &'a Plan,
     pub cores: Vec<&'w Core<'a>>,
     pub flow_controls: Vec<&'w FlowControl>,
-    /// Which part a device belongs to.
     pub partition: &'w Partition,
 }
 
@@ -27,17 +23,14 @@ impl<'w, 'a> World<'w, 'a> {
         self.plan.lanes.len() as u32
     }
 
-    /// Where a node runs.
     pub fn home(&self, node: NodeId) -> &'w Core<'a> {
         self.cores[self.partition.of(node)]
     }
 
-    /// Where the device of a port runs.
     pub fn home_of_port(&self, port: u32) -> &'w Core<'a> {
         self.home(self.plan.topology.ports[port as usize].node)
     }
 
-    /// The flow control of the device of a port.
     pub fn flow_control(&self, port: u32) -> &'w FlowControl {
         self.flow_controls[self.partition.of(self.plan.topology.ports[port as usize].node)]
     }
@@ -47,7 +40,6 @@ impl<'w, 'a> World<'w, 'a> {
         self.flow_control(port).roots()
     }
 
-    /// The port at the other end of the link of a port.
     pub fn peer(&self, port: u32) -> u32 {
         self.plan.topology.ports[port as usize].peer
     }
@@ -56,10 +48,14 @@ impl<'w, 'a> World<'w, 'a> {
         &self.home_of_port(port).egress.ports[port as usize]
     }
 
-    /// The queues of a port.
     pub fn queues(&self, port: u32) -> &'w [Queue] {
         let core = self.home_of_port(port);
         &core.egress.queues[core.egress.ports[port as usize].first_queue as usize..][..1 + 2 * core.lanes]
+    }
+
+    /// Bytes that wait at a port: control frames and forwarded packets.
+    pub fn waiting_bytes(&self, port: u32) -> u64 {
+        self.queues(port)[..1 + self.plan.lanes.len()].iter().map(|q| q.bytes).sum()
     }
 
     pub fn account(&self, account: u32) -> &'w Account {
@@ -81,8 +77,7 @@ impl<'w, 'a> World<'w, 'a> {
         self.short_of_room(account, self.account(account).held()).unwrap_or(true)
     }
 
-    /// Under credit-based flow control, whether the upstream of `account` waits for more
-    /// than there is room for beside `reserved` bytes.
+    /// With credits: whether the upstream of `account` waits for more than has room beside `reserved` bytes.
     fn short_of_room(&self, account: u32, reserved: u64) -> Option<bool> {
         let (port, lane) = (account / self.lanes(), (account % self.lanes()) as u8);
         let here = self.flow_control(port).credits()?;
@@ -96,13 +91,11 @@ impl<'w, 'a> World<'w, 'a> {
         if let Some(short) = self.short_of_room(account, reserved) {
             return !short;
         }
-        let core = self.home_of_port(account / self.lanes());
-        let a = &core.ingress.accounts[account as usize];
-        a.could_resume(
-            reserved,
-            &core.ingress.memories[a.memory as usize],
-            &core.ingress.profiles[usize::from(a.profile)],
-        )
+        let ingress = &self.home_of_port(account / self.lanes()).ingress;
+        let a = &ingress.accounts[account as usize];
+        let (memory, profile) =
+            (&ingress.memories[a.memory as usize], &ingress.profiles[usize::from(a.profile)]);
+        a.could_resume(reserved, memory, profile)
     }
 
     /// Whether an account has crossed XOFF, and not XON since.
@@ -115,20 +108,17 @@ impl<'w, 'a> World<'w, 'a> {
         self.cores.iter().flat_map(|core| core.observed.over_since.iter().map(|(&a, &t)| (a, t)))
     }
 
-    /// The standing pause of a lane on a port.
     pub fn standing(&self, port: u32, lane: u8) -> Option<&'w Pause> {
         self.home_of_port(port).observed.standing(port, lane)
     }
 
     /// All standing pauses, in no order of meaning.
     pub fn open_pauses(&self) -> impl Iterator<Item = &'w Pause> + use<'w, 'a, '_> {
-        let open =
-            |core: &&'w Core<'a>| core.observed.open.iter().map(|&i| &core.observed.pauses[i as usize]);
-        self.cores.iter().flat_map(open)
+        let seen = self.cores.iter().map(|core| &core.observed);
+        seen.flat_map(|seen| seen.open.iter().map(|&i| &seen.pauses[i as usize]))
     }
 
-    /// The standing pauses that hosts pass on to their other neighbours, in no
-    /// order of meaning.
+    /// The standing pauses that hosts pass on to their other neighbours, in no order of meaning.
     pub fn passed_on(&self) -> impl Iterator<Item = &'w Pause> + '_ {
         self.open_pauses()
             .filter(|p| self.plan.passes_pauses_on(self.plan.topology.ports[p.port as usize].node))
@@ -145,19 +135,17 @@ impl<'w, 'a> World<'w, 'a> {
         self.cores.iter().map(|core| core.observed.flows_done).sum()
     }
 
-    /// Data packet-hops so far.
     pub fn data_hops(&self) -> u64 {
         self.cores.iter().map(|core| core.observed.counters.data_hops).sum()
     }
 
-    /// How much has been delivered in order and acknowledged so far, in packets of all flows: unlike
-    /// [`World::data_hops`] it does not grow when packets are only retransmitted.
+    /// Packets delivered in order and acknowledged; retransmissions alone add only to [`World::data_hops`].
     pub fn progress(&self) -> u64 {
         let of = |core: &Core, flow: usize| {
             let ends = &self.plan.flows[flow];
             let home = |node| self.partition.of(node) == core.part;
-            let acknowledged = if home(ends.src) { core.hosts.senders[flow].acknowledged() } else { 0 };
-            let delivered = if home(ends.dst) { core.hosts.receivers[flow].expected() } else { 0 };
+            let acknowledged = if home(ends.src) { core.hosts.senders[flow].transport.una } else { 0 };
+            let delivered = if home(ends.dst) { core.hosts.receivers[flow].transport.expected } else { 0 };
             u64::from(acknowledged) + u64::from(delivered)
         };
         self.cores.iter().map(|core| (0..self.plan.flows.len()).map(|flow| of(core, flow)).sum::<u64>()).sum()

@@ -9,11 +9,9 @@
 //! - a sender that has sent all, and has received no final message for a timeout, sends the last cell again,
 //!   to which the receiver replies.
 
-use crate::World;
-use crate::voq::Item;
+use crate::{World, voq::Item};
 use xoff_kernel::time::Time;
 
-/// Bytes of an acknowledgement.
 const ACK: u64 = 40;
 
 /// Both ends of flows.
@@ -31,18 +29,13 @@ pub struct Acks {
 
 impl Acks {
     pub fn new(timeout: Time, flows: usize) -> Self {
-        Self {
-            timeout,
-            acked: vec![0; flows],
-            gap: vec![u64::MAX; flows],
-            progressed: 0,
-            acks_sent: Vec::new(),
-        }
+        let (acked, gap) = (vec![0; flows], vec![u64::MAX; flows]);
+        Self { timeout, acked, gap, progressed: 0, acks_sent: Vec::new() }
     }
 }
 
 impl World<'_> {
-    /// `[from, to)` of a flow has arrived: says so if there is a reason to. `new`: some of it had not come before.
+    /// `[from, to)` of a flow has arrived: says so if there is a reason to. `new`: not all of it had come.
     pub(crate) fn acknowledge(&mut self, flow: u32, from: u64, new: bool) {
         let Some(acks) = &mut self.acks else { return };
         let f = &self.plan.flows[flow as usize];
@@ -61,7 +54,6 @@ impl World<'_> {
         self.hosts[f.dst as usize].begun.push_back((self.now, item));
     }
 
-    /// An acknowledgement has arrived.
     pub(crate) fn acknowledged(&mut self, item: u32) {
         let Some(acks) = &mut self.acks else { return };
         let (flow, prefix) = acks.acks_sent[item as usize - self.plan.flows.len()];
@@ -75,20 +67,18 @@ impl World<'_> {
         }
     }
 
-    /// A sender has received no final message for long.
     pub(crate) fn ack_timeout(&mut self, flow: u32) {
         let Some(acks) = &mut self.acks else { return };
         let size = self.plan.flows[flow as usize].size;
-        if acks.acked[flow as usize] == size || self.items.list[flow as usize].queued {
+        let acked = acks.acked[flow as usize];
+        if acked == size || self.items.list[flow as usize].queued {
             return;
         }
         self.receivers.flows[flow as usize].timeouts += 1;
-        let last = (size - 1) / u64::from(self.zeropod.scheduler.payload)
-            * u64::from(self.zeropod.scheduler.payload);
-        self.go_back(flow, last.max(self.acks.as_ref().map_or(0, |acks| acks.acked[flow as usize])));
+        let payload = u64::from(self.zeropod.scheduler.payload);
+        self.go_back(flow, acked.max((size - 1) / payload * payload));
     }
 
-    /// Sends a flow again from `from` on.
     fn go_back(&mut self, flow: u32, from: u64) {
         let item = &self.items.list[flow as usize];
         let again = item.sent.saturating_sub(from);
@@ -97,7 +87,6 @@ impl World<'_> {
         }
         let payload = u64::from(self.zeropod.scheduler.payload);
         self.receivers.flows[flow as usize].retransmitted += again.div_ceil(payload);
-        let voq = item.voq;
-        self.change(voq, |queue, items| queue.go_back(items, flow, from));
+        self.change(item.voq, |queue, items| queue.go_back(items, flow, from));
     }
 }

@@ -1,13 +1,9 @@
 //! The fate of the cells of grants: the links that they cross, and where they arrive or are lost.
 
-use crate::scheduler::Planned;
-use crate::voq::Piece;
-use crate::{World, kind};
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Event;
+use crate::{World, kind, scheduler::Planned, voq::Piece};
+use xoff_kernel::{time::Time, wheel::Event};
 use xoff_outcome::{DropReason, Drops};
-use xoff_schemes::scheduling::zeropod::report;
-use xoff_schemes::scheduling::zeropod::{Grant, Link, Sender, Target};
+use xoff_schemes::scheduling::zeropod::{Grant, Link, Sender, Target, report};
 
 impl World<'_> {
     /// Cells of a grant, in the epoch that begins now, that begin before the run ends.
@@ -20,8 +16,7 @@ impl World<'_> {
         (0..cells).take_while(|&cell| begins(cell) < self.end).count() as u32
     }
 
-    /// Cells of a grant for a host of the pod, `taken` of them after the first `before`, arrive, or are lost
-    /// on their path.
+    /// Cells of a grant for a host of the pod, `taken` after the first `before`, arrive or are lost.
     pub(crate) fn arrive_behind(
         &mut self,
         pod: u16,
@@ -86,7 +81,6 @@ impl World<'_> {
         false
     }
 
-    /// Notes which flows have been sent to their end.
     pub(crate) fn sent_all(&mut self, pieces: &[Piece]) {
         let Some(acks) = &self.acks else { return };
         for piece in pieces {
@@ -108,7 +102,7 @@ impl World<'_> {
     pub(crate) fn receive(&mut self, item: u32, (from, to): (u64, u64), at: Time) {
         if self.acks.is_some() || self.unscheduled.tries(item) {
             // The consequences, and whether a copy arrives before it, are determined at that time.
-            let element = self.unscheduled.keep(item, from, to);
+            let element = self.unscheduled.parts.keep((item, from, to));
             self.wheel.push(Event::new(at, kind::ARRIVAL, element, 0));
             return;
         }

@@ -2,17 +2,12 @@
 //!
 //! A core has a VOQ for each host, in the port to that host's pod, first in, first out; all share its memory.
 //! Cells do not change: the content of a received cell leaves in one cell. A port follows the clock of its
-//! pod, a hop after the hosts (§IV-D).
-//!
-//! Cells that leave in an epoch are out of the queue when the epoch begins, and out of the memory when it
-//! ends.
+//! pod, a hop after the hosts (§IV-D). Cells that leave in an epoch are out of the queue when the epoch
+//! begins, and out of the memory when it ends.
 
-use crate::scheduler::Planned;
-use crate::voq::Piece;
-use crate::{World, kind};
+use crate::{World, kind, scheduler::Planned, voq::Piece};
 use std::collections::VecDeque;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Event;
+use xoff_kernel::{time::Time, wheel::Event};
 use xoff_outcome::DropReason;
 use xoff_schemes::scheduling::zeropod::{Link, Sender};
 
@@ -22,7 +17,6 @@ pub struct Part {
     pub item: u32,
     pub from: u64,
     pub bytes: u32,
-    /// Whether it is the last one of its cell.
     pub ends_cell: bool,
 }
 
@@ -34,8 +28,7 @@ pub struct Core {
     pub coming: Vec<VecDeque<Coming>>,
     /// By host of the network.
     queues: Vec<VecDeque<Part>>,
-    /// By host of the network: cells that were reported to its scheduler, and cells that it was granted for
-    /// epochs which have begun, as counts that wrap around.
+    /// By host of the network: cells reported to its scheduler, and granted for begun epochs; both wrap.
     pub asked: Vec<u32>,
     pub served: Vec<u32>,
     /// By pod: hosts for which cells have come, one entry for each, since the last RTS.
@@ -70,27 +63,20 @@ impl Core {
         }
     }
 
-    /// Takes in the cells that have arrived by `now`; `room` cells fit the memory. Calls `dropped` for each
-    /// part of a cell that does not, with the time, the source pod and whether it is the cell's last part.
-    pub fn take_in(
-        &mut self,
-        now: Time,
-        room: u64,
-        hosts_per_pod: usize,
-        dropped: &mut impl FnMut(Time, usize, Part),
-    ) {
+    /// Takes in the cells that have arrived by `now`; `room` cells fit the memory. Returns the parts of cells
+    /// that do not, each with the time and the source pod.
+    pub fn take_in(&mut self, now: Time, room: u64, hosts_per_pod: usize) -> Vec<(Time, usize, Part)> {
+        let mut lost = Vec::new();
         loop {
             // The earliest of all, for the memory fills in their order.
             let next = |from: usize| self.coming[from].front().map(|c| (c.0, from));
-            let Some((at, from)) = (0..self.coming.len()).filter_map(next).min() else { return };
-            if at > now {
-                return;
-            }
+            let first = (0..self.coming.len()).filter_map(next).min();
+            let Some((at, from)) = first.filter(|first| first.0 <= now) else { return lost };
             // A whole cell.
             self.dropping = self.stored >= room;
             while let Some((_, host, part)) = self.coming[from].pop_front() {
                 if self.dropping {
-                    dropped(at, from, part);
+                    lost.push((at, from, part));
                 } else {
                     self.queues[host as usize].push_back(part);
                 }
@@ -112,7 +98,6 @@ impl Core {
         self.pending[pod].push(host);
     }
 
-    /// The cells that left for a pod are gone.
     pub fn release(&mut self, pod: usize) {
         self.stored -= u64::from(std::mem::take(&mut self.leaving[pod]));
     }
@@ -152,16 +137,10 @@ impl World<'_> {
             self.take_in(core, self.now);
             self.cores[core].release(at);
         }
-        let slot = epoch as usize % self.pods[at].plans.len();
-        if self.pods[at].plans[slot].0 == epoch {
-            let grants = std::mem::take(&mut self.pods[at].plans[slot].1);
-            for planned in grants.iter().filter(|planned| !planned.lost) {
-                if let Sender::Core(core) = planned.grant.demand.from {
-                    self.send_from_core(pod, core, epoch, planned);
-                }
-            }
-            self.pods[at].plans[slot].1 = grants;
-        }
+        self.for_grants(pod, epoch, |world, planned| match planned.grant.demand.from {
+            Sender::Core(core) if !planned.lost => world.send_from_core(pod, core, epoch, planned),
+            _ => {}
+        });
         self.wheel.push(Event::new(self.now + self.epoch, kind::CORES, u32::from(pod), 0));
     }
 
@@ -169,10 +148,7 @@ impl World<'_> {
     fn take_in(&mut self, core: usize, until: Time) {
         let cell = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
         let room = self.zeropod.core_buffer / cell;
-        let mut lost = Vec::new();
-        self.cores[core]
-            .take_in(until, room, self.per_pod, &mut |at, from, part| lost.push((at, from, part)));
-        for (at, from, part) in lost {
+        for (at, from, part) in self.cores[core].take_in(until, room, self.per_pod) {
             // The items of acknowledgements follow those of flows.
             if let Some(flow) = self.receivers.flows.get_mut(part.item as usize) {
                 flow.dropped += 1;
@@ -184,7 +160,6 @@ impl World<'_> {
         }
     }
 
-    /// A core sends an RTS to the scheduler of a pod.
     pub(crate) fn request_of_core(&mut self, core: u16, pod: u16) {
         let slots = self.zeropod.slots;
         let at = usize::from(pod);
@@ -262,14 +237,13 @@ impl World<'_> {
                 break;
             }
             pieces.clear();
-            let piece = |part: &Part| Piece {
-                item: part.item,
-                from: part.from,
-                bytes: u64::from(part.bytes),
+            pieces.extend(parts.iter().map(|&Part { item, from, bytes, .. }| Piece {
+                item,
+                from,
+                bytes: u64::from(bytes),
                 first: 0,
                 last: 0,
-            };
-            pieces.extend(parts.iter().map(piece));
+            }));
             self.arrive_behind(pod, &pieces, planned, path, (sent, 1), true);
             sent += 1;
         }

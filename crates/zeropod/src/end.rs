@@ -1,7 +1,6 @@
 //! The end of a run, and its results.
 
-use crate::cores::Core;
-use crate::{QUIET, World, kind};
+use crate::{QUIET, World, cores::Core, kind};
 use xoff_kernel::time::{MICROSECOND, SECOND, Time, wire_time};
 use xoff_outcome::report::Records;
 use xoff_outcome::{
@@ -13,8 +12,8 @@ use xoff_schemes::scheduling::zeropod::Link;
 const TICK: Time = MICROSECOND;
 
 impl World<'_> {
-    /// Whether senders have retransmitted without progress for longer than timers and queues
-    /// explain, and no flow is still to start.
+    /// Whether senders have retransmitted without progress for longer than timers and queues explain, and no
+    /// flow is still to start.
     pub(crate) fn retransmits_for_ever(&self) -> bool {
         let Some(acks) = &self.acks else { return false };
         let cell = u64::from(self.zeropod.scheduler.payload + self.zeropod.header);
@@ -30,10 +29,7 @@ impl World<'_> {
     fn livelock(&self) -> Option<Livelock> {
         let acks = self.acks.as_ref().filter(|_| self.retransmits_for_ever())?;
         let payload = u64::from(self.zeropod.scheduler.payload);
-        let unfinished = |&flow: &u32| {
-            let seen = &self.receivers.flows[flow as usize];
-            seen.is_unfinished()
-        };
+        let unfinished = |&flow: &u32| self.receivers.flows[flow as usize].is_unfinished();
         let stalled = |flow: u32| StalledFlow {
             flow,
             packets: self.plan.flows[flow as usize].size.div_ceil(payload),
@@ -81,10 +77,7 @@ impl World<'_> {
             }
         };
         let livelock = self.livelock();
-        let memory = match stop.cut_short() {
-            true => self.footprint(),
-            false => Vec::new(),
-        };
+        let memory = if stop.cut_short() { self.footprint() } else { Vec::new() };
         if let Some(taps) = &mut self.taps {
             // Events at the end itself have not happened, unless that is the time of the last event.
             taps.flush(if matches!(stop, Stop::AllDone | Stop::EndTime) { end } else { end + 1 });
@@ -140,8 +133,7 @@ impl World<'_> {
         }
     }
 
-    /// Counts RTS and SCHD, of which there is one for each host and each port of a core in each epoch, whether
-    /// they say something or not.
+    /// Counts RTS and SCHD: one for each host and each port of a core in each epoch, empty or not.
     fn control_cells(&mut self, end: Time) {
         let z = self.zeropod;
         if !z.scheduled {

@@ -1,8 +1,7 @@
 //! Failures, and their detection by schedulers (§IV-E).
 //!
 //! RTS and SCHD arrive in every epoch at known times, also without content, so a missing one shows a link
-//! that is down. Missing arrivals show other failed links. Only runs with failures, or with clocks that are
-//! off, pay for all this; in them
+//! that is down. Missing arrivals show other failed links. Only in runs with failures, or with wrong clocks,
 //!
 //! - an RTS repeats all for which its sender still waits: requested cells, and served cells. From its grants
 //!   until then the scheduler detects grants without effect, because their SCHD was lost, and counts them as
@@ -19,8 +18,7 @@
 //! - a scheduler's backup knows all that the scheduler knew (the paper leaves that to a coordination
 //!   service). What should have come before it took over it does not wait for.
 
-use crate::World;
-use crate::scheduler::PodState;
+use crate::{World, scheduler::Planned};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_schemes::scheduling::zeropod::params::{SchedulerFailure, ZeropodParams};
@@ -40,7 +38,6 @@ pub struct Said {
     pub got: bool,
 }
 
-/// A scheduler's state about failures, and the senders' about sent and received data.
 pub struct Watch {
     /// By row: the epoch, plus 1, of the last RTS that came; 0: none yet.
     last_rts_epoch: Vec<u64>,
@@ -73,7 +70,6 @@ impl Watch {
     }
 }
 
-/// Whether anything ever fails, or clocks are off by more than the guard band allows.
 pub fn watches(zeropod: &ZeropodParams, links_fail: bool) -> bool {
     links_fail
         || !zeropod.scheduler_failures.is_empty()
@@ -112,10 +108,8 @@ impl World<'_> {
     }
 
     fn scheduler_link_is_down(&self, switch: NodeId, at: Time) -> bool {
-        self.zeropod
-            .scheduler_links
-            .iter()
-            .any(|&(s, from, until)| s == switch && (from..until).contains(&at))
+        let mut links = self.zeropod.scheduler_links.iter();
+        links.any(|&(s, from, until)| s == switch && (from..until).contains(&at))
     }
 
     /// Whether an RTS that begins at a time is lost, or comes when it should not.
@@ -134,8 +128,7 @@ impl World<'_> {
         off
     }
 
-    /// The link by which the SCHD for a row comes that leaves in an epoch, when it begins there, and whether it
-    /// gets so far.
+    /// The link by which the SCHD of an epoch for a row comes, when it begins there, and if it gets so far.
     pub(crate) fn schd_comes(&self, pod: u16, row: u16, epoch: u64) -> (Link, Time, bool) {
         let (switch, _, down) = self.way(pod, row);
         let position = match usize::from(row).checked_sub(self.per_pod) {
@@ -170,11 +163,8 @@ impl World<'_> {
         if seen.epoch != epoch + 1 {
             *seen = Said { epoch: epoch + 1, ..Said::default() };
         }
-        if sent {
-            seen.sent = true;
-        } else {
-            seen.got = true;
-        }
+        seen.sent |= sent;
+        seen.got |= !sent;
     }
 
     /// The report of an epoch's RTS about an earlier one, and whether there was an SCHD.
@@ -211,7 +201,7 @@ impl World<'_> {
         }
         // Both RTS that report an epoch have arrived.
         if let Some(of) = epoch.checked_sub(self.settled() + lags[1]) {
-            self.compare(pod, of);
+            self.for_grants(pod, of, |world, planned| world.compare(pod, of, planned));
         }
         let now = self.now;
         while let Some(index) = self.pods[at].watch.left_alone.iter().position(|l| l.0 <= now) {
@@ -222,61 +212,49 @@ impl World<'_> {
         }
     }
 
-    /// Compares the grants of an epoch with the reports about it.
-    fn compare(&mut self, pod: u16, epoch: u64) {
+    /// Compares a grant of an epoch with the reports about that.
+    fn compare(&mut self, pod: u16, epoch: u64, planned: &Planned) {
         let at = usize::from(pod);
-        let ring = self.pods[at].plans.len();
-        let slot = epoch as usize % ring;
-        if self.pods[at].plans[slot].0 != epoch {
+        let state = &self.pods[at];
+        let ring = state.plans.len();
+        let of = |row: usize| {
+            let said = state.watch.report[row * ring + epoch as usize % ring];
+            (said.epoch == epoch + 1).then_some(said)
+        };
+        let rack = |host: u16| self.zeropod.pod.rack_of(host);
+        let agg = planned.grant.agg;
+        let (receiver, down) = match planned.grant.demand.to {
+            Target::Host(host) => (usize::from(host), Some(Link::RackDown { agg, rack: rack(host) })),
+            Target::Pod(_) => {
+                (self.per_pod + usize::from(planned.grant.core.expect("it goes to a core")), None)
+            }
+        };
+        let (Some(sender), Some(receiver)) = (of(usize::from(planned.row)), of(receiver)) else { return };
+        if !sender.sent {
             return;
         }
-        let grants = std::mem::take(&mut self.pods[at].plans[slot].1);
-        for planned in &grants {
-            let state = &mut self.pods[at];
-            let of = |row: usize| {
-                Some(state.watch.report[row * ring + slot]).filter(|said| said.epoch == epoch + 1)
-            };
-            let receiver = match planned.grant.demand.to {
-                Target::Host(host) => usize::from(host),
-                Target::Pod(_) => self.per_pod + usize::from(planned.grant.core.expect("it goes to a core")),
-            };
-            let (Some(sender), Some(receiver)) = (of(usize::from(planned.row)), of(receiver)) else {
-                continue;
-            };
-            if !sender.sent {
-                continue;
-            }
-            let rack = |host: u16| self.zeropod.pod.rack_of(host);
-            let agg = planned.grant.agg;
-            let up = match planned.grant.demand.from {
-                Sender::Host(host) => Some(Link::RackUp { rack: rack(host), agg }),
-                Sender::Core(_) => None,
-            };
-            let down = match planned.grant.demand.to {
-                Target::Host(host) => Some(Link::RackDown { agg, rack: rack(host) }),
-                Target::Pod(_) => None,
-            };
-            let numbers = [up, down].map(|link| link.map(|link| self.links.number(link)));
-            for number in numbers.into_iter().flatten() {
-                let suspected = &mut self.pods[at].watch.suspected[number];
-                *suspected = if receiver.got { 0 } else { suspected.saturating_add(1) };
-            }
-            if receiver.got {
-                continue;
-            }
-            // The one that has failed more often; both, if nothing ever distinguishes them.
-            let count = |number: Option<usize>| number.map_or(0, |n| self.pods[at].watch.suspected[n]);
-            let counts = numbers.map(count);
-            for (link, [own, other]) in [(up, counts), (down, [counts[1], counts[0]])] {
-                let known = |link: &Link| self.pods[at].watch.left_alone.iter().any(|l| l.1 == *link);
-                let Some(link) = link.filter(|link| !known(link)) else { continue };
-                if own >= SUSPECT && (own > other || own >= 2 * SUSPECT) {
-                    self.pods[at].watch.left_alone.push((self.now + self.zeropod.retry, link));
-                    self.found(pod, link, true);
-                }
+        let up = match planned.grant.demand.from {
+            Sender::Host(host) => Some(Link::RackUp { rack: rack(host), agg }),
+            Sender::Core(_) => None,
+        };
+        let numbers = [up, down].map(|link| link.map(|link| self.links.number(link)));
+        for number in numbers.into_iter().flatten() {
+            let suspected = &mut self.pods[at].watch.suspected[number];
+            *suspected = if receiver.got { 0 } else { suspected.saturating_add(1) };
+        }
+        if receiver.got {
+            return;
+        }
+        // The one that has failed more often; both, if nothing ever distinguishes them.
+        let counts = numbers.map(|number| number.map_or(0, |n| self.pods[at].watch.suspected[n]));
+        for (link, [own, other]) in [(up, counts), (down, [counts[1], counts[0]])] {
+            let known = |link: &Link| self.pods[at].watch.left_alone.iter().any(|l| l.1 == *link);
+            let Some(link) = link.filter(|link| !known(link)) else { continue };
+            if own >= SUSPECT && (own > other || own >= 2 * SUSPECT) {
+                self.pods[at].watch.left_alone.push((self.now + self.zeropod.retry, link));
+                self.found(pod, link, true);
             }
         }
-        self.pods[at].plans[slot].1 = grants;
     }
 
     /// A link is taken to be down, or no longer.
@@ -286,13 +264,11 @@ impl World<'_> {
         self.report.found.push(LinkFound { at: self.now, port, down });
     }
 
-    /// The report of an epoch's RTS about failures. `pending` returns how many cells a row has been granted
-    /// for a target in later epochs.
+    /// The report of an epoch's RTS about failures.
     pub(crate) fn hear_of_failures(&mut self, pod: u16, row: u16, epoch: u64, said: Said, no_schd: bool) {
         let at = usize::from(pod);
-        let state: &mut PodState = &mut self.pods[at];
-        let ring = state.plans.len();
-        let watch = &mut state.watch;
+        let ring = self.pods[at].plans.len();
+        let watch = &mut self.pods[at].watch;
         watch.last_rts_epoch[usize::from(row)] = watch.last_rts_epoch[usize::from(row)].max(epoch + 1);
         if said.epoch > 0 {
             watch.report[usize::from(row) * ring + (said.epoch - 1) as usize % ring] = said;

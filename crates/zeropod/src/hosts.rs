@@ -2,11 +2,10 @@
 
 use crate::cores::Part;
 use crate::scheduler::{Planned, Rts};
-use crate::voq::{Items, NONE, Voq};
+use crate::voq::{Items, NONE, Piece, Voq};
 use crate::{World, kind};
 use std::collections::VecDeque;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Event;
+use xoff_kernel::{time::Time, wheel::Event};
 use xoff_schemes::scheduling::zeropod::{Link, Sender, Target};
 
 /// A host's data for a target: one of its pod, or another pod.
@@ -14,8 +13,7 @@ use xoff_schemes::scheduling::zeropod::{Link, Sender, Target};
 pub struct Wanted {
     /// Cells that it would need now.
     pub cells: u32,
-    /// Cells that it has requested, and that it was granted for epochs which have begun; counts that wrap
-    /// around.
+    /// Cells requested, and granted for epochs which have begun; counts that wrap around.
     pub asked: u32,
     pub served: u32,
     /// Whether it is among the host's news, and among those with mice.
@@ -23,7 +21,6 @@ pub struct Wanted {
     pub has_mice: bool,
 }
 
-/// A host, as a sender.
 #[derive(Default)]
 pub struct Host {
     /// Flows that have begun and are in no queue yet.
@@ -51,9 +48,8 @@ impl World<'_> {
 
     /// Which target of `src` a host is.
     fn target(&self, src: u32, dst: u32) -> u16 {
-        let pod = dst as usize / self.per_pod;
-        let target =
-            if src as usize / self.per_pod == pod { dst as usize % self.per_pod } else { self.per_pod + pod };
+        let (src, dst, per_pod) = (src as usize, dst as usize, self.per_pod);
+        let target = if src / per_pod == dst / per_pod { dst % per_pod } else { per_pod + dst / per_pod };
         target as u16
     }
 
@@ -68,8 +64,8 @@ impl World<'_> {
                 Some(flow) => (flow.src, flow.dst),
                 None => {
                     let acks = self.acks.as_ref().expect("all other items are acknowledgements");
-                    let flow =
-                        &self.plan.flows[acks.acks_sent[item as usize - self.plan.flows.len()].0 as usize];
+                    let (flow, _) = acks.acks_sent[item as usize - self.plan.flows.len()];
+                    let flow = &self.plan.flows[flow as usize];
                     (flow.dst, flow.src)
                 }
             };
@@ -125,17 +121,10 @@ impl World<'_> {
         for host in 0..self.per_pod {
             self.enqueue_begun(usize::from(pod) * self.per_pod + host, self.now);
         }
-        let ring = self.pods[usize::from(pod)].plans.len();
-        let at = epoch as usize % ring;
-        if self.pods[usize::from(pod)].plans[at].0 == epoch {
-            let grants = std::mem::take(&mut self.pods[usize::from(pod)].plans[at].1);
-            for planned in grants.iter().filter(|planned| !planned.lost) {
-                if let Sender::Host(host) = planned.grant.demand.from {
-                    self.send_from_host(pod, host, epoch, planned);
-                }
-            }
-            self.pods[usize::from(pod)].plans[at].1 = grants;
-        }
+        self.for_grants(pod, epoch, |world, planned| match planned.grant.demand.from {
+            Sender::Host(host) if !planned.lost => world.send_from_host(pod, host, epoch, planned),
+            _ => {}
+        });
         self.wheel.push(Event::new(self.now + self.epoch, kind::HOSTS, u32::from(pod), 0));
     }
 
@@ -193,22 +182,16 @@ impl World<'_> {
             self.report.most_in_rts = self.report.most_in_rts.max((rts.asks.len() + rts.mice.len()) as u64);
             self.pods[usize::from(pod)].from_hosts.push_back(rts);
         }
-        self.pods[usize::from(pod)].from_hosts.make_contiguous()[first..]
-            .sort_by_key(|rts| (rts.arrives, rts.row));
+        let sent = &mut self.pods[usize::from(pod)].from_hosts.make_contiguous()[first..];
+        sent.sort_by_key(|rts| (rts.arrives, rts.row));
     }
 
-    /// Lets an RTS repeat all pending requests, and report on an earlier epoch.
-    pub(crate) fn repeat(
-        &self,
-        pod: u16,
-        epoch: u64,
-        rts: &mut Rts,
-        counts: impl Fn(&Self, u16) -> (u32, u32),
-    ) {
+    /// Lets an RTS repeat all pending requests, with the counts `of` a target, and report an earlier epoch.
+    pub(crate) fn repeat(&self, pod: u16, epoch: u64, rts: &mut Rts, of: impl Fn(&Self, u16) -> (u32, u32)) {
         rts.epoch = epoch;
         rts.asks.clear();
         for target in 0..self.targets as u16 {
-            let (asked, served) = counts(self, target);
+            let (asked, served) = of(self, target);
             if asked != served {
                 rts.asks.push((target, asked));
                 rts.served.push((target, served));
@@ -282,11 +265,8 @@ impl World<'_> {
                 while filled < cells {
                     let open = &self.hosts[src].open[usize::from(to)];
                     let head = |&voq: &u32| {
-                        let queue = &self.voqs[voq as usize];
-                        queue
-                            .head(&self.items)
-                            .map(|head| (head, voq))
-                            .filter(|(head, _)| !mice_only || head.0 == 0)
+                        let head = self.voqs[voq as usize].head(&self.items)?;
+                        (!mice_only || head.0 == 0).then_some((head, voq))
                     };
                     let Some((_, voq)) = open.iter().filter_map(head).min() else { break };
                     let queue = &mut self.voqs[voq as usize];
@@ -315,15 +295,11 @@ impl World<'_> {
                     if self.watches {
                         self.saw(pod, (self.per_pod + usize::from(core)) as u16, epoch, false);
                     }
-                    for (index, piece) in pieces.iter().enumerate() {
-                        let part = Part {
-                            item: piece.item,
-                            from: piece.from,
-                            bytes: piece.bytes as u32,
-                            ends_cell: index + 1 == pieces.len(),
-                        };
-                        self.cores[usize::from(core)].coming[usize::from(pod)]
-                            .push_back((arrives, dst, part));
+                    let coming = &mut self.cores[usize::from(core)].coming[usize::from(pod)];
+                    for (index, &Piece { item, from, bytes, .. }) in pieces.iter().enumerate() {
+                        let ends_cell = index + 1 == pieces.len();
+                        let part = Part { item, from, bytes: bytes as u32, ends_cell };
+                        coming.push_back((arrives, dst, part));
                     }
                 }
                 let open = &self.hosts[src].open[usize::from(to)];

@@ -1,7 +1,6 @@
-//! The second world: [`xoff_plan::plan::Plan`] in, [`Outcome`] out, where pods have no buffers. Their
-//! switches have no buffer, and cores connect them (*Zeropod: Simplifying Datacenter Networking with
-//! Future-Proof Zero-Buffer Packet Switches*). It does not depend on the first world, which has queues in its
-//! switches, or on files and terminals.
+//! The second world: [`xoff_plan::plan::Plan`] in, [`Outcome`] out, where pods' switches have no buffers, and
+//! cores connect the pods (*Zeropod: Simplifying Datacenter Networking with Future-Proof Zero-Buffer Packet
+//! Switches*). It depends neither on the first world, whose switches have queues, nor on files and terminals.
 //!
 //! The decisions are in [`xoff_schemes::scheduling::zeropod`]: Algorithm 1, and the times at which cells
 //! cross links. The actors are here: `hosts` with a queue for each destination (`voq`), `cores`, the
@@ -35,12 +34,11 @@
 //! - *Optimistic sending* (`zeropod.optimistic-eligibility`): in `unscheduled`.
 //! - *Cores* do not know the flows: their queues are first in, first out, and what they ask for is ordered by
 //!   its sum.
-//! - *Backpressure* (`zeropod.backpressure`): cells for a pod in a core, above the threshold or not; reported to
-//!   the schedulers of all pods.
+//! - *Backpressure* (`zeropod.backpressure`): cells for a pod in a core, above the threshold or not; reported
+//!   to the schedulers of all pods.
 //! - *Reassembly*. The cells of a flow between pods may come in another order than they left in; the receiver
 //!   holds back what is early. A flow is complete when all of it is there: nothing acknowledges it.
 
-// Where a name says it all, there is no more to say.
 #![allow(missing_docs)]
 
 mod acks;
@@ -227,6 +225,8 @@ impl<'a> World<'a> {
             watch: if watches { Watch::new(rows, links.count(), ring) } else { Watch::new(0, 0, 0) },
         };
         let host = || Host { open: vec![Vec::new(); pods], ..Host::default() };
+        let acks = zeropod.acks.is_some();
+        let report = Report { epoch, pipeline: pipeline.data, cell: slots.data, acks, ..Report::default() };
         Self {
             plan,
             zeropod,
@@ -256,13 +256,7 @@ impl<'a> World<'a> {
             counters: Counters::default(),
             ports: vec![PortOutcome::default(); plan.topology.ports.len()],
             drops: BTreeMap::new(),
-            report: Report {
-                epoch: zeropod.slots.epoch(),
-                pipeline: zeropod.slots.pipeline(zeropod.delay, zeropod.pod.cores > 0).data,
-                cell: zeropod.slots.data,
-                acks: zeropod.acks.is_some(),
-                ..Report::default()
-            },
+            report,
             series: Vec::new(),
             moved: 0,
             pieces: Vec::new(),
@@ -298,13 +292,8 @@ impl<'a> World<'a> {
             self.work += 1;
             if self.work - watched >= WATCH {
                 watched = self.work;
-                let progress = Progress {
-                    now: self.now,
-                    counters: self.counters,
-                    flows_done: self.receivers.done,
-                    deadlocked: false,
-                };
-                if !watch(&progress) {
+                let (now, counters, flows_done) = (self.now, self.counters, self.receivers.done);
+                if !watch(&Progress { now, counters, flows_done, deadlocked: false }) {
                     return Stop::Interrupted;
                 }
                 if self.end == Time::MAX && self.now > self.moved + QUIET && self.nothing_begins() {

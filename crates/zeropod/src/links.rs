@@ -9,29 +9,22 @@ use xoff_schemes::scheduling::zeropod::{Link, Pod};
 pub struct Links {
     pod: Pod,
     hosts: usize,
-    /// Spans in which a port's link is down, by port; empty if none ever is.
+    /// By port: spans in which its link is down; empty if none ever is.
     down: Vec<Vec<(Time, Time)>>,
 }
 
 impl Links {
     pub fn new(pod: Pod, ports: usize, faults: &Faults) -> Self {
-        let mut down = Vec::new();
-        if !faults.down.is_empty() {
-            down = vec![Vec::new(); ports];
-            for port in &faults.down {
-                down[port.port as usize].clone_from(&port.spans);
-            }
-        }
+        let mut down = vec![Vec::new(); if faults.down.is_empty() { 0 } else { ports }];
+        faults.down.iter().for_each(|port| down[port.port as usize].clone_from(&port.spans));
         Self { pod, hosts: pod.hosts(), down }
     }
 
-    /// Links of a pod.
     pub fn count(&self) -> usize {
         let racks = usize::from(self.pod.racks) * usize::from(self.pod.aggs);
         2 * (self.hosts + racks + usize::from(self.pod.cores))
     }
 
-    /// Which one a link is.
     pub fn number(&self, link: Link) -> usize {
         let pod = &self.pod;
         let between = |rack: u16, agg: u16| {
@@ -74,13 +67,11 @@ impl Links {
         port as PortId
     }
 
-    /// Whether any link ever fails.
     pub fn may_fail(&self) -> bool {
         !self.down.is_empty()
     }
 
-    /// Whether a link of a pod is down at some time from `from` to `until`, both included: then cells that
-    /// cross it are lost.
+    /// Whether a link is down at some time in `from..=until`: then cells that cross it are lost.
     pub fn is_down(&self, at: u16, link: Link, from: Time, until: Time) -> bool {
         self.may_fail()
             && self.down[self.port(at, link) as usize].iter().any(|&(down, up)| down <= until && from < up)

@@ -1,13 +1,11 @@
 //! Receivers: the received bytes of each flow, and the flows that begin after it.
 
-use crate::kind;
-use crate::voq::Received;
+use crate::{kind, voq::Received};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_outcome::{FlowOutcome, Quantity, Sample};
 use xoff_plan::plan::Plan;
 
-/// The receivers: flows and their dependents.
 pub struct Receivers<'a> {
     pub plan: &'a Plan,
     pub end: Time,

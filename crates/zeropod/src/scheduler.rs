@@ -3,9 +3,7 @@
 use crate::failures::{Said, Watch};
 use crate::{World, kind};
 use std::collections::VecDeque;
-use xoff_kernel::random::Stream;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Event;
+use xoff_kernel::{random::Stream, time::Time, wheel::Event};
 use xoff_schemes::scheduling::zeropod::{Demand, Grant, Link, Scheduler, Sender, Target};
 
 /// A request to send, in flight.
@@ -90,7 +88,6 @@ impl PodState {
         rts
     }
 
-    /// The demand of a row and a column of the matrices.
     fn demand(&self, row: u16, column: u16, hosts: usize) -> Demand {
         let hosts = hosts as u16;
         Demand {
@@ -99,7 +96,6 @@ impl PodState {
         }
     }
 
-    /// An RTS has come.
     fn hear(&mut self, rts: &Rts, (hosts, targets): (usize, usize), payload: u64) {
         let row = usize::from(rts.row);
         for &(column, asked) in &rts.asks {
@@ -142,12 +138,21 @@ impl World<'_> {
         Some(self.pods[pod].laid[self.laid_at(pod, link, epoch)]).filter(|laid| laid.epoch == epoch)
     }
 
+    /// Calls `each` for the grants of an epoch.
+    pub(crate) fn for_grants(&mut self, pod: u16, epoch: u64, mut each: impl FnMut(&mut Self, &Planned)) {
+        let pod = usize::from(pod);
+        let slot = epoch as usize % self.pods[pod].plans.len();
+        if self.pods[pod].plans[slot].0 == epoch {
+            let grants = std::mem::take(&mut self.pods[pod].plans[slot].1);
+            grants.iter().for_each(|planned| each(self, planned));
+            self.pods[pod].plans[slot].1 = grants;
+        }
+    }
+
     /// An epoch begins at the scheduler of a pod.
     pub(crate) fn schedule(&mut self, pod: u16) {
-        let late = self.late;
-        let epoch = self.epoch_at(pod, late);
-        let targets = self.targets;
-        let per_pod = self.per_pod;
+        let epoch = self.epoch_at(pod, self.late);
+        let (targets, per_pod) = (self.targets, self.per_pod);
         let payload = u64::from(self.zeropod.scheduler.payload);
         let mut due = std::mem::take(&mut self.due);
         let state = &mut self.pods[usize::from(pod)];
@@ -174,12 +179,10 @@ impl World<'_> {
         let state = &mut self.pods[usize::from(pod)];
         if state.waiting > 0 && works {
             let data = epoch + self.pipeline.data;
-            let ring = state.plans.len();
-            let at = data as usize % ring;
+            let at = data as usize % state.plans.len();
             let (_, mut plan) = std::mem::take(&mut state.plans[at]);
             plan.clear();
-            let grants = state.scheduler.schedule(&mut state.stream);
-            for &grant in grants {
+            for &grant in state.scheduler.schedule(&mut state.stream) {
                 let (row, from) = match grant.demand.from {
                     Sender::Host(host) => (host, host % self.zeropod.pod.hosts_per_rack),
                     Sender::Core(core) => (per_pod as u16 + core, core / self.zeropod.pod.aggs),
@@ -194,24 +197,17 @@ impl World<'_> {
                 let granted = &mut state.granted[usize::from(row) * targets + usize::from(column)];
                 *granted = granted.wrapping_add(grant.cells);
                 state.waiting -= u64::from(grant.cells);
-                plan.push(Planned {
-                    grant,
-                    row,
-                    column,
-                    from: u32::from(from),
-                    to: u32::from(to),
-                    lost: false,
-                });
+                plan.push(Planned { grant, row, column, from: from.into(), to: to.into(), lost: false });
             }
             self.report.grants += plan.len() as u64;
             self.work += plan.len() as u64;
             for planned in &mut plan {
                 self.lay(pod, data, planned);
                 // The state of the wire at that time is known by now, because its grants are older.
-                planned.lost =
-                    self.watches && self.schd_is_lost(pod, planned.row, epoch + self.pipeline.schd);
+                let schd = epoch + self.pipeline.schd;
+                planned.lost = self.watches && self.schd_is_lost(pod, planned.row, schd);
                 if self.taps.is_some() {
-                    self.tap_schd(pod, epoch + self.pipeline.schd, data, planned);
+                    self.tap_schd(pod, schd, data, planned);
                 }
             }
             self.pods[usize::from(pod)].plans[at] = (data, plan);

@@ -1,24 +1,18 @@
 //! The frames that cross tapped ports of pods, for captures: cells, and RTS and SCHD with content.
 //!
 //! Cells of a grant have no events. When they are sent, all their crossings are recorded at once, with the
-//! times of their slots. RTS of hosts are computed when their epoch is over, so the records are complete an
-//! epoch later.
+//! times of their slots. RTS of hosts are computed after their epoch: records are complete an epoch later.
 
-use crate::World;
 use crate::scheduler::{Planned, Rts};
-use crate::unscheduled::Flying;
-use crate::voq::Piece;
+use crate::{World, unscheduled::Flying, voq::Piece};
 use std::sync::Arc;
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 use xoff_outcome::tap::{Crosser, Crossing, Handover, INTERVAL, Tap};
 use xoff_plan::plan::Plan;
 use xoff_schemes::scheduling::zeropod::Link;
-use xoff_schemes::scheduling::zeropod::frame::{
-    self, Account, Cell, Demand, Frame, Holds, Mice, Part, Schd, Target,
-};
+use xoff_schemes::scheduling::zeropod::frame::{self, Account, Cell, Frame, Holds, Part, Schd, Target};
 
-/// Taps of a run.
 pub struct Taps<'s> {
     tapped: Vec<bool>,
     handover: Handover<'s>,
@@ -98,7 +92,6 @@ impl World<'_> {
         }
     }
 
-    /// A part of an item.
     fn part(&self, item: u32, from: u64, bytes: u64) -> Part {
         let bytes = bytes as u32;
         match (item as usize).checked_sub(self.plan.flows.len()) {
@@ -175,12 +168,10 @@ impl World<'_> {
         self.cell(vec![self.part(cell.flow, from, bytes)], true)
     }
 
-    /// Number of a core's node.
     fn core_node(&self, core: u16) -> NodeId {
         (self.plan.topology.nodes.len() - self.cores.len()) as NodeId + NodeId::from(core)
     }
 
-    /// Number of the node of a row.
     fn row_node(&self, pod: u16, row: u16) -> NodeId {
         match usize::from(row).checked_sub(self.per_pod) {
             None => (usize::from(pod) * self.per_pod) as NodeId + NodeId::from(row),
@@ -188,7 +179,6 @@ impl World<'_> {
         }
     }
 
-    /// The target of a column.
     fn target_node(&self, pod: u16, column: u16) -> Target {
         match usize::from(column).checked_sub(self.per_pod) {
             None => Target::Host(self.row_node(pod, column)),
@@ -204,16 +194,14 @@ impl World<'_> {
             return;
         }
         let served = |target: u16| rts.served.iter().find(|s| s.0 == target).map_or(0, |s| s.1);
-        let demand = |&(target, asked): &(u16, u32)| Demand {
-            target: self.target_node(pod, target),
+        let node = |target| self.target_node(pod, target);
+        let demand = |&(target, asked): &(u16, u32)| frame::Demand {
+            target: node(target),
             asked,
             served: served(target),
         };
-        let mice = |&(target, bytes, served): &(u16, u64, u32)| Mice {
-            target: self.target_node(pod, target),
-            served,
-            bytes,
-        };
+        let mice =
+            |&(target, bytes, served): &(u16, u64, u32)| frame::Mice { target: node(target), served, bytes };
         let what = Frame::Rts(frame::Rts {
             sender: self.row_node(pod, rts.row),
             epoch: epoch as u32,

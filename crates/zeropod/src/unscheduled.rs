@@ -2,25 +2,22 @@
 //! when they are granted.
 //!
 //! What the paper leaves open, and here is taken:
-//! - *Which* (`zeropod.optimistic-eligibility`). Flows of fewer cells than the limit, each cell once (or
-//!   as often as `optimistic_rounds` says), and only
-//!   inside a pod: the paper's analysis has no other, and a core would have to keep both copies.
-//! - *When*. From the time at which the RTS that reports the flow has left, until the flow has a grant. During
-//!   the cell the host's link must carry no scheduled cell, and the cell must not collide with its receiver's
-//!   SCHD.
-//! - *Who loses* (`zeropod.optimistic-collision`). What is scheduled, data or control, always wins: an unscheduled
-//!   cell that finds it on a link is dropped, and one that it runs into is cut. What was cut goes on, takes the
-//!   links behind it for as long as it lasts, and is lost. Of two unscheduled ones the later is dropped, or, as in
-//!   the paper's model, both are lost and go on as long as they are.
-//! - *The model* of equations 1 to 7 (`zeropod.model-self-traffic`): a cell begins when it comes, whatever else its
-//!   host sends.
+//! - *Which* (`zeropod.optimistic-eligibility`). Flows of fewer cells than the limit, each cell once (or as
+//!   often as `optimistic_rounds` says), and only inside a pod: the paper's analysis has no other, and a core
+//!   would have to keep both copies.
+//! - *When*. From the time at which the RTS that reports the flow has left, until the flow has a grant.
+//!   During the cell the host's link must carry no scheduled cell, and it must not meet its receiver's SCHD.
+//! - *Who loses* (`zeropod.optimistic-collision`). What is scheduled, data or control, always wins: an
+//!   unscheduled cell that finds it on a link is dropped, and one that it runs into is cut. What was cut goes
+//!   on, takes the links behind it for as long as it lasts, and is lost. Of two unscheduled ones the later is
+//!   dropped, or, as in the paper's model, both are lost and go on as long as they are.
+//! - *The model* of equations 1 to 7 (`zeropod.model-self-traffic`): a cell begins when it comes, whatever
+//!   else its host sends.
 //! - *Duplicates* (`zeropod.optimistic-duplicates`). A flow is complete when each byte has come in some copy.
 
 use crate::{World, kind};
 use std::collections::VecDeque;
-use xoff_kernel::random::Stream;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Event;
+use xoff_kernel::{random::Stream, slots::Slots, time::Time, wheel::Event};
 use xoff_outcome::DropReason;
 use xoff_plan::plan::Plan;
 use xoff_schemes::scheduling::zeropod::Link;
@@ -41,7 +38,6 @@ pub struct Flying {
     pub intact: bool,
 }
 
-/// A host that sends unscheduled cells.
 struct Source {
     /// Flow and cell of it, to be sent from a time on.
     waiting: VecDeque<(Time, u32, u32)>,
@@ -65,13 +61,11 @@ pub struct Unscheduled {
     /// By flow: whether it is.
     tries: Vec<bool>,
     sources: Vec<Source>,
-    cells: Vec<Flying>,
-    free: Vec<u32>,
+    cells: Slots<Flying>,
     /// By pod and link.
     links: Vec<Occupied>,
     /// Scheduled parts of items in flight, if their arrival time matters: item, from, to.
-    parts: Vec<(u32, u64, u64)>,
-    free_parts: Vec<u32>,
+    pub parts: Slots<(u32, u64, u64)>,
     pub tally: UnscheduledTally,
 }
 
@@ -88,11 +82,9 @@ impl Unscheduled {
             limit: u64::from(zeropod.optimistic),
             tries: vec![false; plan.flows.len()],
             sources: if on { (0..hosts as u64).map(source).collect() } else { Vec::new() },
-            cells: Vec::new(),
-            free: Vec::new(),
+            cells: Slots::default(),
             links: if on { vec![Occupied::default(); links] } else { Vec::new() },
-            parts: Vec::new(),
-            free_parts: Vec::new(),
+            parts: Slots::default(),
             tally: UnscheduledTally::default(),
         }
     }
@@ -102,31 +94,16 @@ impl Unscheduled {
         self.tries.get(item as usize).copied().unwrap_or(false)
     }
 
-    /// Keeps a scheduled part of an item until it arrives.
-    pub fn keep(&mut self, item: u32, from: u64, to: u64) -> u32 {
-        match self.free_parts.pop() {
-            Some(at) => {
-                self.parts[at as usize] = (item, from, to);
-                at
-            }
-            None => {
-                self.parts.push((item, from, to));
-                self.parts.len() as u32 - 1
-            }
-        }
-    }
-
     /// Cells in flight.
     pub fn left(&self) -> u64 {
-        (self.cells.len() - self.free.len()) as u64
+        self.cells.used() as u64
     }
 }
 
 impl World<'_> {
     /// Something that is scheduled arrives, from which more follows.
     pub(crate) fn arrive(&mut self, element: u32) {
-        let (item, from, to) = self.unscheduled.parts[element as usize];
-        self.unscheduled.free_parts.push(element);
+        let (item, from, to) = self.unscheduled.parts.take(element);
         self.arrived(item, from, to);
     }
 
@@ -175,7 +152,6 @@ impl World<'_> {
         }
     }
 
-    /// A host looks whether it can send something unscheduled.
     pub(crate) fn send_unscheduled(&mut self, host: u32) {
         let slots = self.zeropod.slots;
         let source = &mut self.unscheduled.sources[host as usize];
@@ -205,16 +181,7 @@ impl World<'_> {
         self.wheel.push(Event::new(source.busy, kind::SEND, host, 0));
         let agg = source.paths.below(u64::from(self.zeropod.pod.aggs)) as u16;
         let cell = Flying { flow, index, agg, links: 1, length: slots.data, intact: true };
-        let element = match self.unscheduled.free.pop() {
-            Some(element) => {
-                self.unscheduled.cells[element as usize] = cell;
-                element
-            }
-            None => {
-                self.unscheduled.cells.push(cell);
-                self.unscheduled.cells.len() as u32 - 1
-            }
-        };
+        let element = self.unscheduled.cells.keep(cell);
         debug_assert!(u64::from(index) * payload < self.plan.flows[flow as usize].size);
         self.unscheduled.tally.sent += 1;
         self.counters.sent += 1;
@@ -231,8 +198,7 @@ impl World<'_> {
     }
 
     /// The time from which a cell may leave, by its host's knowledge: not while a scheduled cell is on its
-    /// link, nor when it would be on its receiver's link at the time of an SCHD, which comes first or second
-    /// among that position's two slots.
+    /// link, nor when it would meet an SCHD on its receiver's link, in either of that position's two slots.
     fn free_from(&self, pod: usize, up: Link, flow: u32) -> Time {
         let slots = &self.zeropod.slots;
         if !self.zeropod.scheduled {
@@ -265,7 +231,7 @@ impl World<'_> {
 
     /// An unscheduled cell reaches a link, or its last bit the receiver.
     pub(crate) fn cross(&mut self, element: u32) {
-        let cell = self.unscheduled.cells[element as usize];
+        let cell = *self.unscheduled.cells.get(element);
         let flow = &self.plan.flows[cell.flow as usize];
         let pod = flow.src as usize / self.per_pod;
         let host = |host: u32| (host as usize % self.per_pod) as u16;
@@ -304,14 +270,14 @@ impl World<'_> {
             }
             Collision::Both if busy => {
                 for lost in [other.cell, element] {
-                    let lost = &mut self.unscheduled.cells[lost as usize];
+                    let lost = self.unscheduled.cells.get_mut(lost);
                     self.unscheduled.tally.met_unscheduled += u64::from(lost.intact);
                     lost.intact = false;
                 }
             }
             _ => {}
         }
-        let here = &mut self.unscheduled.cells[element as usize];
+        let here = self.unscheduled.cells.get_mut(element);
         if let Some((from, _)) = scheduled {
             self.unscheduled.tally.met_scheduled += u64::from(here.intact);
             here.intact = false;
@@ -331,13 +297,12 @@ impl World<'_> {
         self.wheel.push(Event::new(next, kind::CELL, element, 0));
     }
 
-    /// An unscheduled cell has reached its receiver.
     fn end_of(&mut self, element: u32, link: Link) {
-        let cell = self.unscheduled.cells[element as usize];
+        let cell = *self.unscheduled.cells.get(element);
         if !cell.intact {
             return self.lose(element, link, DropReason::Scheme(&COLLISION));
         }
-        self.unscheduled.free.push(element);
+        self.unscheduled.cells.take(element);
         self.unscheduled.tally.delivered += 1;
         self.counters.delivered += 1;
         let payload = u64::from(self.zeropod.scheduler.payload);
@@ -348,16 +313,14 @@ impl World<'_> {
 
     /// An unscheduled cell ends, before this link or, after it had met another one, after the link.
     fn lose(&mut self, element: u32, link: Link, reason: DropReason) {
-        self.unscheduled.free.push(element);
-        let flow = self.unscheduled.cells[element as usize].flow;
+        let flow = self.unscheduled.cells.take(element).flow;
         let pod = self.plan.flows[flow as usize].src as usize / self.per_pod;
         self.receivers.flows[flow as usize].dropped += 1;
         let port = self.links.port(pod as u16, link);
         self.drop_cell(self.plan.topology.ports[port as usize].peer, reason, self.now);
     }
 
-    /// The first scheduled cell, data or control, that is on a link at some time in `[at, at + length)`: when it
-    /// begins and ends there.
+    /// When the first scheduled cell, data or control, on a link in `[at, at + length)` begins and ends.
     fn scheduled_on(&self, pod: usize, link: Link, at: Time, length: Time) -> Option<(Time, Time)> {
         if !self.zeropod.scheduled {
             return None;

@@ -22,7 +22,6 @@ pub struct Item {
     joined: u64,
     next: u32,
     level: u8,
-    /// Whether it is in a level.
     pub queued: bool,
 }
 
@@ -141,8 +140,8 @@ impl Voq {
         Some((item.level, item.joined))
     }
 
-    /// Fills `cells` cells of `payload` bytes, or fewer if there are not enough bytes, only with mice if
-    /// requested. Adds their content to `out`, and returns how many are not empty.
+    /// Fills at most `cells` cells of `payload` bytes, only with mice if requested. Adds their content to
+    /// `out`, and returns how many are not empty.
     pub fn take(
         &mut self,
         items: &mut Items,
@@ -186,7 +185,6 @@ impl Voq {
     }
 }
 
-/// The received bytes of a flow.
 #[derive(Clone, Debug, Default)]
 pub struct Received {
     /// Bytes from the beginning on, without a gap.

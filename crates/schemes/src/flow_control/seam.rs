@@ -460,7 +460,7 @@ pub struct Numbers {
 
 /// A packet that entered or left one of the queues of a lane (or one of the
 /// host's own queue pairs, which has something to send, or no longer).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueEntry {
     pub port: u32,
     pub lane: u8,

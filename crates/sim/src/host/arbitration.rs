@@ -1,7 +1,6 @@
 //! When flows begin, are sent and have left, the arbiter decides anew who sends.
 
-use crate::core::Core;
-use crate::kind;
+use crate::{core::Core, kind};
 use xoff_kernel::time::serialisation;
 use xoff_plan::plan::Arbiter as Rule;
 
@@ -56,7 +55,7 @@ impl Core<'_> {
             if self.hosts.senders[flow as usize].in_ring {
                 self.leave_ring(flow);
             }
-            self.hosts.senders[flow as usize].hold();
+            self.hosts.senders[flow as usize].held = true;
         }
         self.hosts.arbiter = Some(arbiter);
     }

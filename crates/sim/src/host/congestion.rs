@@ -1,8 +1,7 @@
 //! The input that senders and receivers give the congestion control, and its effects.
 
-use crate::core::Core;
-use crate::host::controls::Controls;
 use crate::packet::{Kind, Packet};
+use crate::{core::Core, host::controls::Controls};
 
 impl Core<'_> {
     /// Determines which ACKs matter, and limits the flows' first windows.

@@ -1,12 +1,9 @@
-//! Congestion control at the ends of flows: rates and windows at senders,
-//! notifications at receivers. The state is in arrays that are empty without one.
+//! Congestion control at the ends of flows: rates and windows at senders, notifications at receivers. Arrays
+//! of state are empty without one.
 //!
-//! A sender requests its gap when a packet leaves. A present gap does not change with the rate; the next one
-//! has the rate of that time.
+//! A sender requests its gap when a packet leaves; later changes of the rate do not change that gap.
 
-use crate::host::flow::SenderState;
-use crate::packet::Packet;
-use crate::switch::telemetry::Telemetry;
+use crate::{host::flow::SenderState, packet::Packet, switch::telemetry::Telemetry};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};
@@ -77,8 +74,7 @@ impl Controls {
         matches!(self, Self::Timely(..) | Self::Hpcc(..) | Self::Dctcp(..))
     }
 
-    /// The rate of a flow at `now`, in bits per second; nothing changes. `None`
-    /// without congestion control.
+    /// The rate of a flow at `now`, in bits per second; `None` without congestion control.
     pub fn rate_at(&self, flow: u32, now: Time) -> Option<f64> {
         let flow = flow as usize;
         match self {
@@ -116,8 +112,7 @@ impl Controls {
         }
     }
 
-    /// An ACK or NACK has reached the sender of its flow and its transport. Its former slot, `id`, still
-    /// names its telemetry.
+    /// An ACK or NACK has reached its transport. Its former slot, `id`, still names its telemetry.
     #[cold]
     pub fn on_response(
         &mut self,
@@ -155,19 +150,14 @@ impl Controls {
 
 /// A marked packet reached the receiver: whether a CNP goes back.
 pub fn on_marked(plan: &Plan, notifications: &mut [NotificationPoint], flow: u32, now: Time) -> bool {
-    match &plan.congestion_control {
-        CongestionControlParams::Dcqcn(params) => notifications[flow as usize].on_marked(params, now),
-        CongestionControlParams::None
-        | CongestionControlParams::Dctcp(_)
-        | CongestionControlParams::Timely(_)
-        | CongestionControlParams::Hpcc(_) => {
-            // If marks count, the ACK or NACK reports the mark.
-            if let Some(point) = notifications.get_mut(flow as usize) {
-                point.echo();
-            }
-            false
-        }
+    if let CongestionControlParams::Dcqcn(params) = &plan.congestion_control {
+        return notifications[flow as usize].on_marked(params, now);
     }
+    // If marks count, the ACK or NACK reports the mark.
+    if let Some(point) = notifications.get_mut(flow as usize) {
+        point.echo();
+    }
+    false
 }
 
 /// Windows that follow rates. Empty where they do not.

@@ -4,14 +4,12 @@ use crate::host::controls::{Controls, Windows, notification_points};
 use crate::host::flow::{ReceiverState, SenderState};
 use crate::host::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::host::sources::{Source, sources};
-use crate::indices::table;
-use crate::switch::arbiter::Arbiter;
 use crate::switch::balancing::{self, Labelled};
+use crate::{indices::table, switch::arbiter::Arbiter};
 use xoff_kernel::table::Table;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 
-/// The hosts' part of a run.
 pub struct Hosts {
     pub senders: Table<Vec<SenderState>>,
     pub receivers: Table<Vec<ReceiverState>>,
@@ -20,11 +18,9 @@ pub struct Hosts {
     /// By flow; empty under go-back-N.
     pub selective_senders: Vec<SelectiveSender>,
     pub selective_receivers: Vec<SelectiveReceiver>,
-    /// The congestion control of flows.
     pub controls: Controls,
-    /// Whether it gets every ACK and NACK.
+    /// Whether the controls get every ACK and NACK.
     pub wants_acks: bool,
-    /// Windows that follow rates, if they do.
     pub windows: Windows,
     /// By flow; empty unless receivers report marks.
     pub notifications: Vec<NotificationPoint>,
@@ -39,7 +35,6 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Flows before their start.
     pub fn new(plan: &Plan) -> Self {
         let labelled = balancing::labelled(plan);
         Self {

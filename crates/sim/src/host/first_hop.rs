@@ -1,7 +1,6 @@
 //! How a flow's first hop is chosen when it begins.
 
-use crate::core::Core;
-use crate::host::controls::line_rate;
+use crate::{core::Core, host::controls::line_rate};
 
 impl Core<'_> {
     /// A data packet of `size` bytes leaves its source by `port`.

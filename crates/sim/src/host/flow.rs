@@ -48,7 +48,6 @@ pub struct ReceiverState {
 }
 
 impl SenderState {
-    /// A flow of the plan, before its start.
     pub fn new(plan: &Plan, index: usize) -> Self {
         let flow = &plan.flows[index];
         let total =
@@ -86,35 +85,6 @@ impl SenderState {
         (u64::from(self.transport.highest) + repeats, repeats)
     }
 
-    /// Start of its route in the plan's hops.
-    pub fn path(&self) -> u32 {
-        self.path
-    }
-
-    pub fn port(&self) -> u32 {
-        self.port
-    }
-
-    /// Whether it is in its ring: it may send.
-    pub fn ready(&self) -> bool {
-        self.in_ring
-    }
-
-    /// It waits, as if for its pace, until an event lets it go.
-    pub fn hold(&mut self) {
-        self.held = true;
-    }
-
-    /// It waits for its pace.
-    pub fn held(&self) -> bool {
-        self.held
-    }
-
-    /// Packets acknowledged in order.
-    pub fn acknowledged(&self) -> u32 {
-        self.transport.una
-    }
-
     /// All of it is acknowledged.
     pub fn complete(&self) -> bool {
         self.transport.complete()
@@ -127,7 +97,6 @@ impl SenderState {
 }
 
 impl ReceiverState {
-    /// A flow of the plan, before its start.
     pub fn new(plan: &Plan, flow: &Flow) -> Self {
         Self {
             transport: Receiver::default(),
@@ -136,11 +105,6 @@ impl ReceiverState {
             ack_lane: flow.ack_lane,
             class: flow.class,
         }
-    }
-
-    /// Packets delivered in order.
-    pub fn expected(&self) -> u32 {
-        self.transport.expected
     }
 
     /// Payload bytes delivered in order, of a flow of `size` bytes.

@@ -1,13 +1,12 @@
 //! The ends of flows under IRN: the state beside the common one of senders and receivers, and its timer.
 
-use crate::kind;
 use crate::packet::{Kind, Packet};
+use crate::{host::controls::Departure, kind};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{IrnFlow, Plan};
-use xoff_schemes::transport::TransportKind;
-use xoff_schemes::transport::go_back_n::Sender;
-use xoff_schemes::transport::irn::{Receiver, Reception, Recovery, Timeouts};
+use xoff_schemes::transport::irn::{Recovery, Timeouts};
+use xoff_schemes::transport::{TransportKind, go_back_n::Sender};
 
 /// The sending end of a flow, beside its numbers.
 #[derive(Clone, Debug)]
@@ -16,13 +15,11 @@ pub struct IrnSender {
     timeouts: Timeouts,
     /// When `una` last advanced, or something was sent while nothing was in flight.
     progress: Time,
-    /// Time of the valid event. The timeout shortens when little is in flight; the obsolete event is then
-    /// recognised by its time.
+    /// Time of the valid event. The timeout shortens when little is in flight: other events are obsolete.
     timer_at: Time,
 }
 
 impl IrnSender {
-    /// A flow of the plan, before its start.
     pub fn new(plan: &Plan, flow: &IrnFlow) -> Self {
         let TransportKind::Irn { intra, inter } = plan.transport.kind else {
             unreachable!("only a plan with IRN has such flows")
@@ -31,46 +28,30 @@ impl IrnSender {
         Self { recovery: Recovery::default(), timeouts, progress: 0, timer_at: Time::MAX }
     }
 
-    /// A packet has been sent: its number, and whether again.
-    pub fn sent(
-        &mut self,
-        numbers: &mut Sender,
-        wheel: &mut Wheel,
-        now: Time,
-        flow: u32,
-        (psn, again): (u32, bool),
-    ) {
-        self.recovery.on_sent(numbers, psn, again);
-        if Recovery::in_flight(numbers) == 1 && !again {
+    pub fn sent(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: Departure) {
+        self.recovery.on_sent(numbers, packet.psn, packet.again);
+        if Recovery::in_flight(numbers) == 1 && !packet.again {
             self.progress = now;
-            self.arm(numbers, wheel, flow);
+            self.arm(numbers, wheel, packet.flow);
         }
     }
 
-    /// An ACK or NACK has arrived. Returns whether `una` advanced.
-    pub fn on_response(
-        &mut self,
-        numbers: &mut Sender,
-        wheel: &mut Wheel,
-        now: Time,
-        packet: &Packet,
-    ) -> bool {
-        let progress = match packet.kind {
-            Kind::Nack => self.recovery.on_nack(numbers, packet.number, packet.sacked()),
-            _ => self.recovery.on_ack(numbers, packet.number),
+    pub fn on_response(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, ack: &Packet) -> bool {
+        let progress = match ack.kind {
+            Kind::Nack => self.recovery.on_nack(numbers, ack.number, ack.sacked()),
+            _ => self.recovery.on_ack(numbers, ack.number),
         };
         if progress {
             self.progress = now;
             if numbers.complete() {
                 self.recovery.release();
             } else if Recovery::in_flight(numbers) > 0 {
-                self.arm(numbers, wheel, packet.flow);
+                self.arm(numbers, wheel, ack.flow);
             }
         }
         progress
     }
 
-    /// A timer event expires. Returns whether it is a timeout.
     pub fn timeout(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, flow: u32) -> bool {
         if now != self.timer_at {
             return false;
@@ -97,14 +78,4 @@ impl IrnSender {
             wheel.push(Event::new(deadline, kind::TIMEOUT, flow, 0));
         }
     }
-}
-
-/// Packet `psn` of `total` reached the receiver of `flow`.
-pub fn receive(plan: &Plan, receiver: &mut Receiver, flow: u32, psn: u32, total: u32) -> Reception {
-    let window = plan.irn[flow as usize].window;
-    let got = receiver.on_data(psn, total, window, plan.transport.ack_every);
-    if receiver.expected == total {
-        receiver.release();
-    }
-    got
 }

@@ -1,10 +1,7 @@
-//! Hosts: queue pairs that make packets when the NIC serves them, and the
-//! receiving ends.
+//! Hosts: queue pairs that make packets when the NIC serves them, and the receiving ends.
 //!
-//! Each (port, lane) of a host has a ring of the flows that may send. Its head
-//! is served, goes to the back if it may send more, and leaves the ring
-//! otherwise, until an ACK, a NACK, a timeout or its pace brings it back. A
-//! pause of the lane stops the ring.
+//! Each (port, lane) of a host has a ring of the flows that may send. Its head is served, goes to the back if
+//! it may send more, and else leaves the ring until an ACK, a NACK, a timeout or its pace brings it back.
 
 pub mod arbitration;
 pub mod congestion;
@@ -17,21 +14,15 @@ pub mod selective;
 pub mod sources;
 pub mod tcp;
 
-use crate::core::Core;
-use crate::features::Features;
 use crate::host::controls::{Departure, on_marked};
-use crate::host::flow::CONTROLLED;
-use crate::kind;
 use crate::packet::{Kind, NONE, Packet};
-use crate::switch::leaves::HostEvent;
+use crate::{core::Core, features::Features, host::flow::CONTROLLED, kind, switch::leaves::HostEvent};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{FlowRoute, Plan};
-use xoff_schemes::flow_control::PauseScope;
-use xoff_schemes::transport::go_back_n::Reply;
+use xoff_schemes::{flow_control::PauseScope, transport::go_back_n::Reply};
 
-/// A flow is delivered: the gate that it counts towards, if any, waits for one
-/// less, and opens after its delay when it waits for none.
+/// A flow is delivered: its gate, if any, waits for one less, and opens after its delay when for none.
 #[cold]
 fn count_down(gates: &mut [u32], wheel: &mut Wheel, plan: &Plan, flow: u32, now: Time) {
     let Some(gate) = plan.flows[flow as usize].opens else { return };
@@ -80,14 +71,10 @@ impl Core<'_> {
             return self.egress.leaves.list_of(flow);
         }
         let sender = &self.hosts.senders[flow as usize];
-        self.egress.ports[sender.port as usize].first_queue as usize
-            + 1
-            + self.lanes
-            + usize::from(sender.lane)
+        self.egress.at(sender.port, 1 + self.lanes + usize::from(sender.lane))
     }
 
-    /// Removes a flow that has nothing more to send from its ring. Returns the port to kick, if the flow
-    /// control must be informed.
+    /// Removes a flow with nothing to send from its ring. Returns the port to kick, if the scheme must know.
     #[cold]
     pub fn leave_ring(&mut self, flow: u32) -> Option<u32> {
         let (mut before, mut at) = (NONE, self.egress.queues[self.ring_of(flow)].head);
@@ -130,7 +117,6 @@ impl Core<'_> {
         Some(port)
     }
 
-    /// Writes the final state of this part's flows at their ends.
     pub fn tell_flows(&mut self) {
         for (i, flow) in self.plan.flows.iter().enumerate() {
             let told = &mut self.observed.flows[i];
@@ -138,8 +124,8 @@ impl Core<'_> {
                 (told.packets_sent, told.retransmitted) = self.hosts.senders[i].sent();
             }
             if self.partition.of(flow.dst) == self.part {
-                told.delivered_bytes =
-                    self.hosts.receivers[i].delivered_bytes(flow.size, self.plan.packet.mtu);
+                let receiver = &self.hosts.receivers[i];
+                told.delivered_bytes = receiver.delivered_bytes(flow.size, self.plan.packet.mtu);
             }
         }
     }
@@ -165,7 +151,7 @@ impl Core<'_> {
     pub fn serve_ring<F: Features>(&mut self, port: u32, queue: usize) -> u32 {
         let at = match F::BY_FLOW && self.egress.leaves.used() {
             true => self.egress.leaves.serving(port, queue),
-            false => self.egress.ports[port as usize].first_queue as usize + queue,
+            false => self.egress.at(port, queue),
         };
         let ring = &mut self.egress.queues[at];
         let flow = ring.head;
@@ -174,6 +160,7 @@ impl Core<'_> {
         let size = sender.next_size();
         let idle = sender.transport.una == sender.transport.next;
         let (psn, repeat) = sender.transport.send();
+        let packet = Departure { flow, psn, again: repeat, size };
         let selective = if F::EXTRAS { self.hosts.selective_senders.get_mut(flow as usize) } else { None };
         if repeat {
             sender.retransmitted += 1;
@@ -181,26 +168,22 @@ impl Core<'_> {
             self.observed.first_sent(flow, self.now);
         }
         if let Some(own) = selective {
-            own.sent(&mut sender.transport, &mut self.wheel, self.now, flow, (psn, repeat));
+            own.sent(&mut sender.transport, &mut self.wheel, self.now, packet);
         } else if idle {
             sender.deadline = self.now + self.plan.transport.rto;
             if !sender.timer_pending {
                 sender.timer_pending = true;
-                self.wheel.push(xoff_kernel::wheel::Event::new(sender.deadline, kind::TIMEOUT, flow, 0));
+                self.wheel.push(Event::new(sender.deadline, kind::TIMEOUT, flow, 0));
             }
         }
         if sender.pace != 0
             && let Some(gap) = match sender.pace {
-                CONTROLLED => {
-                    let packet = Departure { flow, psn, again: repeat, size };
-                    self.hosts.controls.gap(self.plan, self.now, packet)
-                }
+                CONTROLLED => self.hosts.controls.gap(self.plan, self.now, packet),
                 pace => Some(serialisation(u64::from(size), pace)),
             }
         {
             sender.held = true;
-            let next = self.now + gap;
-            self.wheel.push(xoff_kernel::wheel::Event::new(next, kind::PACE, flow, 0));
+            self.wheel.push(Event::new(self.now + gap, kind::PACE, flow, 0));
         }
         let stays = !sender.held && sender.transport.can_send();
         let (path, lane) = (sender.path, sender.lane);
@@ -292,8 +275,7 @@ impl Core<'_> {
         };
         // The ACK or NACK takes the data packet's place.
         let marked = self.hosts.notifications.get_mut(flow as usize).is_some_and(|n| n.take_mark());
-        let response = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
-        *packet = response;
+        *packet = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
         (packet.marked, packet.ahead) = (marked, ahead);
         if F::EXTRAS && !self.hosts.labelled.is_empty() {
             self.echo_marks(id);
@@ -414,14 +396,14 @@ impl Core<'_> {
         Some(port)
     }
 
-    /// Whether a queue pair waits in a queue that its route has chosen. If so, a queue pair whose route
-    /// changes must join anew, because the paused port may no longer be on its path.
+    /// Whether a queue pair waits in a queue that its route has chosen. If so, it must join anew when its
+    /// route changes, because the paused port may no longer be on its path.
     pub fn queues_by_route(&self) -> bool {
         matches!(self.plan.flow_control.traits().pause_scope, PauseScope::Onward | PauseScope::Root)
     }
 
-    /// Takes a flow that may send out of its ring for a moment: the flow control is informed of that with the
-    /// next kick of its port, and the flow joins again by a separate event, at the same time.
+    /// Takes a flow that may send out of its ring for a moment: the next kick of its port informs the flow
+    /// control, and the flow joins again by a separate event, at the same time.
     #[cold]
     pub fn step_aside(&mut self, flow: u32) {
         self.leave_ring(flow);

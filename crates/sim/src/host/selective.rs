@@ -1,16 +1,11 @@
-//! Transports whose receivers keep early packets and whose senders retransmit single packets, IRN and TCP,
-//! with one interface for hosts.
+//! Transports whose receivers keep early packets and whose senders retransmit single packets: IRN and TCP.
 
-use crate::host::irn::{self, IrnSender};
-use crate::host::tcp::TcpSender;
+use crate::host::{controls::Departure, irn::IrnSender, tcp::TcpSender};
 use crate::packet::Packet;
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::Wheel;
+use xoff_kernel::{time::Time, wheel::Wheel};
 use xoff_plan::plan::Plan;
 use xoff_schemes::transport::go_back_n::{Reply, Sender};
-use xoff_schemes::transport::{
-    TransportKind, irn::Receiver as IrnReceiver, newreno::Receiver as TcpReceiver,
-};
+use xoff_schemes::transport::{TransportKind, irn, newreno};
 
 /// The sending end of a flow, beside its numbers.
 #[derive(Clone, Debug)]
@@ -37,41 +32,27 @@ pub fn senders(plan: &Plan) -> Vec<SelectiveSender> {
 pub fn receivers(plan: &Plan) -> Vec<SelectiveReceiver> {
     let receiver = match plan.transport.kind {
         TransportKind::GoBackN => return Vec::new(),
-        TransportKind::Irn { .. } => SelectiveReceiver::Irn(IrnReceiver::default()),
-        TransportKind::Tcp(_) => SelectiveReceiver::Tcp(TcpReceiver::default()),
+        TransportKind::Irn { .. } => SelectiveReceiver::Irn(irn::Receiver::default()),
+        TransportKind::Tcp(_) => SelectiveReceiver::Tcp(newreno::Receiver::default()),
     };
     vec![receiver; plan.flows.len()]
 }
 
 impl SelectiveSender {
-    /// A packet has been sent: its number, and whether again.
     #[inline]
-    pub fn sent(
-        &mut self,
-        numbers: &mut Sender,
-        wheel: &mut Wheel,
-        now: Time,
-        flow: u32,
-        packet: (u32, bool),
-    ) {
+    pub fn sent(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: Departure) {
         match self {
-            Self::Irn(irn) => irn.sent(numbers, wheel, now, flow, packet),
-            Self::Tcp(tcp) => tcp.sent(numbers, wheel, now, flow, packet),
+            Self::Irn(irn) => irn.sent(numbers, wheel, now, packet),
+            Self::Tcp(tcp) => tcp.sent(numbers, wheel, now, packet),
         }
     }
 
     /// An ACK or NACK has arrived. Returns whether `una` advanced.
     #[inline]
-    pub fn on_response(
-        &mut self,
-        numbers: &mut Sender,
-        wheel: &mut Wheel,
-        now: Time,
-        packet: &Packet,
-    ) -> bool {
+    pub fn on_response(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, ack: &Packet) -> bool {
         match self {
-            Self::Irn(irn) => irn.on_response(numbers, wheel, now, packet),
-            Self::Tcp(tcp) => tcp.on_response(numbers, wheel, now, packet),
+            Self::Irn(irn) => irn.on_response(numbers, wheel, now, ack),
+            Self::Tcp(tcp) => tcp.on_response(numbers, wheel, now, ack),
         }
     }
 
@@ -84,11 +65,10 @@ impl SelectiveSender {
     }
 }
 
-/// The receiving end of a flow.
 #[derive(Clone, Debug)]
 pub enum SelectiveReceiver {
-    Irn(IrnReceiver),
-    Tcp(TcpReceiver),
+    Irn(irn::Receiver),
+    Tcp(newreno::Receiver),
 }
 
 /// The effect of a received packet.
@@ -110,7 +90,11 @@ impl SelectiveReceiver {
         let (before, expected, duplicate, reply) = match self {
             Self::Irn(receiver) => {
                 let before = receiver.expected;
-                let got = irn::receive(plan, receiver, flow, psn, total);
+                let window = plan.irn[flow as usize].window;
+                let got = receiver.on_data(psn, total, window, plan.transport.ack_every);
+                if receiver.expected == total {
+                    receiver.release();
+                }
                 (before, receiver.expected, got.duplicate, got.reply)
             }
             Self::Tcp(receiver) => {

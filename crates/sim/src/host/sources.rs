@@ -1,22 +1,16 @@
-//! Sources that choose the first hop of their flows (asymmetric traffic
-//! engineering). The state is in an array that is empty where they do not.
-//!
-//! A source asks when a flow begins, and notes each data packet that it makes. So
-//! nothing but its own events and its own random stream decides.
+//! Sources that choose the first hop of their flows (asymmetric traffic engineering). They ask when a flow
+//! begins, and note each data packet that they make: only their own events and own random streams decide.
 
-use xoff_kernel::random::Stream;
-use xoff_kernel::time::Time;
+use xoff_kernel::{random::Stream, time::Time};
 use xoff_net::topology::NodeId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::load_balancing::ate::{Weight, report};
 
-/// A host and its choices.
 pub struct Source {
     pub weight: Weight,
     pub choices: Stream,
     /// Its port to the high-bandwidth domain.
     pub high: u32,
-    /// Its report for the run.
     pub report: report::Source,
 }
 
@@ -38,14 +32,10 @@ pub fn sources(plan: &Plan) -> Vec<Source> {
 }
 
 impl Source {
-    /// w_H at `now`; nothing changes.
-    pub fn weight(&self, plan: &Plan, now: Time) -> f64 {
-        let mut weight = self.weight;
-        plan.ate.as_ref().map_or(0.0, |ate| weight.at(&ate.params, now))
-    }
-
-    /// Its actions so far.
+    /// Its actions so far, and w_H at `now`.
     pub fn report(&self, plan: &Plan, now: Time) -> report::Source {
-        report::Source { weight: self.weight(plan, now), ..self.report }
+        let mut copy = self.weight;
+        let weight = plan.ate.as_ref().map_or(0.0, |ate| copy.at(&ate.params, now));
+        report::Source { weight, ..self.report }
     }
 }

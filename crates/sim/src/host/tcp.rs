@@ -1,7 +1,6 @@
 //! The ends of flows under TCP: the state beside the common one of senders, and its timer.
 
-use crate::kind;
-use crate::packet::Packet;
+use crate::{host::controls::Departure, kind, packet::Packet};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_schemes::transport::go_back_n::Sender;
@@ -12,44 +11,27 @@ use xoff_schemes::transport::newreno::{Congestion, NewRenoParams};
 pub struct TcpSender {
     params: NewRenoParams,
     congestion: Congestion,
-    /// Time of the valid event. The deadline mostly moves later, and an event before it only sets the next
-    /// one. If it moves earlier, the obsolete event is recognised by its time.
+    /// Time of the valid event. The deadline mostly moves later: then the event sets the next one. If it
+    /// moves earlier, the obsolete event is recognised by its time.
     timer_at: Time,
 }
 
 impl TcpSender {
-    /// A flow before its start.
     pub fn new(params: NewRenoParams) -> Self {
         Self { params, congestion: Congestion::new(&params), timer_at: Time::MAX }
     }
 
-    /// A packet has been sent: its number, and whether again.
-    pub fn sent(
-        &mut self,
-        numbers: &mut Sender,
-        wheel: &mut Wheel,
-        now: Time,
-        flow: u32,
-        (psn, again): (u32, bool),
-    ) {
-        self.congestion.on_sent(&self.params, numbers, now, psn, again);
-        self.arm(wheel, flow);
+    pub fn sent(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: Departure) {
+        self.congestion.on_sent(&self.params, numbers, now, packet.psn, packet.again);
+        self.arm(wheel, packet.flow);
     }
 
-    /// An ACK has arrived. Returns whether `una` advanced.
-    pub fn on_response(
-        &mut self,
-        numbers: &mut Sender,
-        wheel: &mut Wheel,
-        now: Time,
-        packet: &Packet,
-    ) -> bool {
-        let progress = self.congestion.on_ack(&self.params, numbers, now, packet.number, packet.marked);
-        self.arm(wheel, packet.flow);
+    pub fn on_response(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, ack: &Packet) -> bool {
+        let progress = self.congestion.on_ack(&self.params, numbers, now, ack.number, ack.marked);
+        self.arm(wheel, ack.flow);
         progress
     }
 
-    /// A timer event expires. Returns whether it is a timeout.
     pub fn timeout(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, flow: u32) -> bool {
         if now != self.timer_at {
             return false;

@@ -1,11 +1,9 @@
 //! Whether the rest of a packet's path crosses a port.
 
 use std::collections::BTreeMap;
-use xoff_plan::balancing::LoadBalancing;
-use xoff_plan::plan::Plan;
+use xoff_plan::{balancing::LoadBalancing, plan::Plan};
 
-/// Whether paths from a choice cross a port, as far as a caller needed it: by entry of the plan's hops and
-/// port.
+/// Whether paths from a choice cross a port, as far as it was needed: by entry of the plan's hops, and port.
 pub type Known = BTreeMap<(u32, u32), bool>;
 
 /// Whether `root` is on the rest of a route; where that forks, on any path.

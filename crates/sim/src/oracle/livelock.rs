@@ -1,22 +1,19 @@
-//! The livelock oracle: packets move, and no flow progresses. It sees everything and changes nothing
-//! but the end of a run without `run.duration`, which would otherwise never come.
+//! The livelock oracle: packets move, and no flow progresses. It sees everything and changes nothing but the
+//! end of a run without `run.duration`, which would otherwise never come.
 //!
 //! *Progress* is the number of packets delivered in order plus the number acknowledged in order, over all
 //! flows: it does not grow while senders only retransmit. A run is in a livelock if progress stops and
 //! nothing explains that any more:
 //!
-//! - four times the longest of these have passed: the drain of the fullest port, the round trip, the
-//!   longest pause that PFC can ask for, the flow control's own patience;
-//! - each retransmission timer that is armed has expired since then, as often as random losses ask
-//!   for, and each paced sender has sent;
+//! - four times the longest of these have passed: the drain of the fullest port, the round trip, the longest
+//!   pause that PFC can ask for, the flow control's own patience;
+//! - each retransmission timer that is armed has expired since then, as often as random losses ask for, and
+//!   each paced sender has sent;
 //! - no flow, gate, failure or stall of the plan is still to come.
 
-use crate::kind;
-use crate::kind::is_news;
+use crate::kind::{self, is_news};
 use crate::outcome::{Backlog, Livelock, StalledFlow};
-use crate::packet::Kind;
-use crate::switch::port::lane_mask;
-use crate::world::World;
+use crate::{packet::Kind, switch::port::lane_mask, world::World};
 use std::collections::BTreeMap;
 use xoff_kernel::time::{MILLISECOND, SECOND, Time, wire_time};
 use xoff_kernel::wheel::Event;
@@ -31,14 +28,15 @@ const LONGEST_PAUSE: u64 = 65_535 * 512;
 /// Timeouts after which a sender counts as stalled, without random losses.
 const ATTEMPTS: u32 = 2;
 
-/// Follows the progress of a run.
+#[derive(Default)]
 pub struct Oracle {
     next: Time,
     progress: u64,
     /// When progress was seen to have changed last.
     since: Time,
     suspicion: Option<Suspicion>,
-    found: bool,
+    /// Whether the run is in a livelock, by the last look.
+    pub found: bool,
     /// The longest wait that links, pauses and the flow control explain, without queues.
     waits: Time,
     /// Timeouts of each sender that random losses explain.
@@ -54,25 +52,10 @@ struct Suspicion {
 }
 
 impl Oracle {
-    /// An oracle for a run of `plan`.
     pub fn new(plan: &Plan) -> Self {
-        Self {
-            next: EVERY,
-            progress: 0,
-            since: 0,
-            suspicion: None,
-            found: false,
-            waits: waits(plan),
-            attempts: attempts(plan),
-        }
+        Self { next: EVERY, waits: waits(plan), attempts: attempts(plan), ..Self::default() }
     }
 
-    /// Whether the run is in a livelock, by the last look.
-    pub fn found(&self) -> bool {
-        self.found
-    }
-
-    /// Looks at time `at`.
     pub fn look(&mut self, world: &World, at: Time) {
         if at < self.next {
             return;
@@ -98,10 +81,9 @@ impl Oracle {
         // A complete sender leaves events that do nothing.
         let explains = |event: &Event| {
             let flow = event.element() as usize;
+            let complete = || world.home(flows[flow].src).hosts.senders[flow].complete();
             match event.kind() {
-                kind::TIMEOUT | kind::PACE if world.home(flows[flow].src).hosts.senders[flow].complete() => {
-                    false
-                }
+                kind::TIMEOUT | kind::PACE if complete() => false,
                 kind::TIMEOUT => sent(flow).0 - suspicion.seen[flow].0 < self.attempts,
                 kind::PACE => sent(flow).1 == suspicion.seen[flow].1,
                 _ => is_news(event),
@@ -134,8 +116,8 @@ impl Oracle {
             StalledFlow {
                 flow,
                 packets: plan.packet.packets(ends.size),
-                delivered: world.home(ends.dst).hosts.receivers[flow as usize].expected().into(),
-                acknowledged: world.home(ends.src).hosts.senders[flow as usize].acknowledged().into(),
+                delivered: world.home(ends.dst).hosts.receivers[flow as usize].transport.expected.into(),
+                acknowledged: world.home(ends.src).hosts.senders[flow as usize].transport.una.into(),
                 places: places.remove(&flow).unwrap_or_default(),
             }
         };
@@ -143,7 +125,6 @@ impl Oracle {
     }
 }
 
-/// Flows that have started and not completed.
 fn unfinished<'w>(world: &'w World) -> impl Iterator<Item = u32> + use<'w> {
     (0..).zip(&world.plan.flows).filter_map(|(index, flow)| {
         let seen = &world.home(flow.src).observed.flows[index as usize];
@@ -156,20 +137,15 @@ fn before(world: &World, port: u32, lane: u32) -> Option<u8> {
     let plan = world.plan;
     let eligible = world.port(port).eligible();
     let tier = |lane: u32| plan.lanes[lane as usize].tier;
-    let busy = |&other: &u32| {
-        tier(other) < tier(lane) && eligible & lane_mask(other as usize, plan.lanes.len()) != 0
-    };
+    let ready = |lane: u32| eligible & lane_mask(lane as usize, plan.lanes.len()) != 0;
+    let busy = |&other: &u32| tier(other) < tier(lane) && ready(other);
     (0..world.lanes()).find(busy).map(|other| other as u8)
 }
 
 /// The time that the fullest port takes to send all that waits there.
 fn drain(world: &World) -> Time {
-    let lanes = world.plan.lanes.len();
-    let of = |(port, p): (u32, &xoff_net::topology::Port)| {
-        let bytes = world.queues(port)[..1 + lanes].iter().map(|q| q.bytes).sum();
-        wire_time(bytes, p.rate)
-    };
-    (0..).zip(&world.plan.topology.ports).map(of).max().unwrap_or(0)
+    let ports = (0..).zip(&world.plan.topology.ports);
+    ports.map(|(port, p)| wire_time(world.waiting_bytes(port), p.rate)).max().unwrap_or(0)
 }
 
 /// The longest of the round trip, a pause of PFC and the flow control's patience.
@@ -180,21 +156,17 @@ fn waits(plan: &Plan) -> Time {
     let hop = used().map(port).map(|p| p.delay.saturating_add(wire_time(largest, p.rate))).max().unwrap_or(0);
     let trip = hop.saturating_mul(2 * longest_route(plan));
     let slowest = used().map(port).map(|p| p.rate).min().unwrap_or(SECOND);
-    let pause = match plan.flow_control.pfc() {
-        Some(_) => wire_time(LONGEST_PAUSE / 8, slowest),
-        None => 0,
-    };
+    let pause = plan.flow_control.pfc().map_or(0, |_| wire_time(LONGEST_PAUSE / 8, slowest));
     trip.max(pause).max(plan.flow_control.traits().patience)
 }
 
-/// An upper bound on the hops of the longest route: where devices choose for each packet, the pieces
-/// of a route are stored one after the other.
+/// An upper bound on the hops of the longest route: where devices choose, its pieces are stored in a row.
 fn longest_route(plan: &Plan) -> u64 {
     plan.hops.split(|&hop| hop == DELIVER).map(<[u32]>::len).max().unwrap_or(0) as u64
 }
 
-/// Timeouts in a row that random losses explain with a probability of at least one in a billion.
-/// [`ATTEMPTS`] without random losses, and where no packet ever gets through.
+/// Timeouts in a row that random losses explain with a probability of at least one in a billion. [`ATTEMPTS`]
+/// without random losses, and where no packet ever gets through.
 fn attempts(plan: &Plan) -> u32 {
     let bits = f64::from(plan.packet.largest()) * 8.0;
     let hit = |hits: Hits| match hits {

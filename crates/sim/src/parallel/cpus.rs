@@ -1,8 +1,6 @@
-//! The processors that the threads of a run use. Each thread has its own share of the processors of the process, so
-//! two threads never wait for the same processor.
-//!
-//! With more processors than threads a share has several of them, and the system may move the thread within its
-//! share. On systems other than Linux there are no shares.
+//! The processors that the threads of a run use. Each thread has its own share, so two never wait for one
+//! processor. With more processors than threads a share has several of them, and the system may move the
+//! thread within its share. On systems other than Linux there are no shares.
 
 #[cfg(target_os = "linux")]
 pub use linux::Cpus;
@@ -14,15 +12,13 @@ mod linux {
     use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
     use nix::unistd::Pid;
 
-    /// The processors of a run, and the share of each thread.
     pub struct Cpus {
         all: CpuSet,
         shares: Vec<CpuSet>,
     }
 
     impl Cpus {
-        /// Deals the processors that this thread may use out to `threads` threads; `None` if there are fewer
-        /// than threads, or the system does not say.
+        /// Deals out this thread's processors to `threads` threads; `None` if there are too few, or unknown.
         pub fn new(threads: usize) -> Option<Self> {
             let all = sched_getaffinity(Pid::from_raw(0)).ok()?;
             let mut cpus: Vec<usize> =

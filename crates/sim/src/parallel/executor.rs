@@ -2,9 +2,8 @@
 //!
 //! An action of a device reaches another part after at least the smallest delay of a link between parts (the
 //! lookahead `L`). So, with `n` the time of the first event of all parts, every part may take its events in
-//! `[n, n + L)` without messages from the others: their events arrive later. At the end of a window each part
-//! posts its events and the time of its next event; one barrier later all parts have the same data, and
-//! compute the same next window.
+//! `[n, n + L)`: those of others arrive later. At the end of a window each part posts its events and the time
+//! of its next event; one barrier later all parts have the same data, and compute the same next window.
 //!
 //! ```text
 //!   part 0   [ events ] post │barrier│ take events  [ events ] post │barrier│ …
@@ -13,25 +12,17 @@
 //!
 //! Events have a total order by their content, no two devices share state, and each part processes its events
 //! in that order: so the bytes of a result do not depend on the number of threads, nor on who advances which
-//! part. While one thread is faster than all ([`crate::parallel::turns`]), the first one advances all parts of
-//! each window, one after another, and the others sleep. Work on more than one
-//! device (samples, oracles, the end of the run) happens between windows, at times that the plan and the
-//! events determine: a window never passes them.
+//! part. While one thread is faster than all ([`crate::parallel::turns`]), the first one advances all parts
+//! of each window, and the others sleep. Work on more than one device (samples, oracles, the end of the run)
+//! happens between windows, at times that the plan and the events determine: a window never passes them.
 
-use crate::engine::Engine;
-use crate::footprint;
 use crate::kind::{is_news, is_timer};
 use crate::oracle::{critical, deadlock, livelock};
 use crate::outcome::tap::{self, Handover, Tap};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Progress, Stop};
-use crate::packet::Kind;
-use crate::parallel::cpus::Cpus;
-use crate::parallel::outbox::Outbox;
-use crate::parallel::partition::Partition;
-use crate::parallel::turns::Turns;
+use crate::parallel::{cpus::Cpus, outbox::Outbox, partition::Partition, turns::Turns};
 use crate::samples::{self, Series};
-use crate::tap::Taps;
-use crate::world::World;
+use crate::{Watch, engine::Engine, footprint::footprint, packet::Kind, tap::Taps, world::World};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -41,15 +32,14 @@ use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
 use xoff_schemes::transport::TransportKind;
 
-/// A window ends at the next multiple of this at the latest; a run without an end
-/// time ends at the first one after its last flow.
+/// A window ends at the next multiple of this at the latest; a run without an end time at the first one after
+/// its last flow.
 const TICK: Time = MICROSECOND;
 /// How often the deadlock oracle looks.
 const LOOK: Time = 100 * MICROSECOND;
 /// Without an end time, a run is given up when no data packet has moved for this long and four retransmission
 /// timeouts, and nothing but timers is pending; or when it is deadlocked and no flow has had progress for as
-/// long, although senders whose ACKs are stuck retransmit permanently. (Longer if the flow control may still
-/// drop waiting packets.)
+/// long, although senders retransmit. (Longer if the flow control may still drop waiting packets.)
 const QUIET: Time = 10 * MILLISECOND;
 /// Events (and windows) between two calls of the watcher.
 const WATCH: u64 = 1 << 16;
@@ -57,8 +47,8 @@ const WATCH: u64 = 1 << 16;
 const HALT: u64 = 1 << 8;
 /// Looks at a barrier before a waiting thread offers its processor to others …
 const SPINS: u32 = 4_000;
-/// … and how often it does so before it goes to sleep. A thread that sleeps too
-/// soon is woken on the processor of the one that it waited for.
+/// … and how often it does so before it sleeps. One that sleeps too soon is woken on the processor of the
+/// one that it waited for.
 const YIELDS: u32 = 1_000;
 
 /// The report of a part at the end of a window.
@@ -69,7 +59,6 @@ struct Report {
     flows_done: usize,
     last_done: Time,
     counters: Counters,
-    /// The caller wants no more.
     interrupted: bool,
     /// The mode changes: see [`crate::parallel::turns`].
     turns: bool,
@@ -106,14 +95,13 @@ struct Shared<'a> {
     /// Reports by parity of the window and part.
     reports: [Vec<Mutex<Report>>; 2],
     barrier: Barrier,
-    /// Where the windows end next, and how many windows there were; `None` ends the threads.
+    /// Where the windows end next, and their number so far; `None` ends the threads.
     halt: Mutex<Option<(Time, usize)>>,
     /// A share of the processors for each thread, if there are enough.
     cpus: Option<Cpus>,
 }
 
-/// Threads wait here for each other: awake for a while, since a window is short,
-/// then asleep, since the processor may have other work.
+/// Threads wait here for each other: awake for a while, since a window is short, then asleep.
 #[derive(Default)]
 struct Barrier {
     threads: usize,
@@ -142,18 +130,8 @@ impl Barrier {
             return;
         }
         let waits = || self.round.load(Ordering::Acquire) == round && !self.broken.load(Ordering::Acquire);
-        for _ in 0..SPINS {
-            if !waits() {
-                break;
-            }
-            std::hint::spin_loop();
-        }
-        for _ in 0..YIELDS {
-            if !waits() {
-                break;
-            }
-            std::thread::yield_now();
-        }
+        (0..SPINS).take_while(|_| waits()).for_each(|_| std::hint::spin_loop());
+        (0..YIELDS).take_while(|_| waits()).for_each(|_| std::thread::yield_now());
         if waits() {
             let mut asleep = lock(&self.asleep);
             *asleep += 1;
@@ -179,7 +157,6 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// All parts of a run, between windows.
 fn world<'w, 'a>(
     plan: &'a Plan,
     partition: &'w Partition,
@@ -199,7 +176,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared<'_> {
-    /// Advances the parts `mine` until `halt`, in step with the other parts. `parity` counts windows; `watch` is
+    /// Advances the parts `mine` until `halt`, in step with the others. `parity` counts windows; `watch` is
     /// the first part's.
     fn windows(
         &self,
@@ -277,14 +254,9 @@ impl Shared<'_> {
     }
 }
 
-/// Runs a plan on at most `threads` threads, until `watch` returns `false`, with a tap if one is
-/// wanted. Where the system refuses a thread, it runs on one.
-pub fn run(
-    plan: &Plan,
-    threads: usize,
-    tap: Option<Tap<'_>>,
-    watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Outcome {
+/// Runs a plan on at most `threads` threads, until `watch` returns `false`. Where the system refuses a
+/// thread, it runs on one.
+pub fn run(plan: &Plan, threads: usize, tap: Option<Tap<'_>>, watch: &mut Watch) -> Outcome {
     run_in_turns(plan, threads, tap, watch, |parts| Turns::new(Instant::now(), parts))
 }
 
@@ -293,7 +265,7 @@ fn run_in_turns(
     plan: &Plan,
     threads: usize,
     mut tap: Option<Tap<'_>>,
-    watch: &mut dyn FnMut(&Progress) -> bool,
+    watch: &mut Watch,
     turns: fn(usize) -> Turns,
 ) -> Outcome {
     let partition = Partition::new(plan, threads);
@@ -357,8 +329,7 @@ struct Run<'s, 'a, 't> {
     series: Series,
     next_sample: Time,
     next_look: Time,
-    /// The progress at the last check (data packet-hops, or after a deadlock the progress of flows), and the
-    /// time since it has not changed.
+    /// The progress at the last check (data packet-hops, or after a deadlock that of flows), and since when.
     moved: (u64, Time),
     oracle: deadlock::Oracle,
     deadlock: Option<Deadlock>,
@@ -387,7 +358,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
     }
 
     /// From one halt to the next, to the end.
-    fn direct(mut self, watch: &mut dyn FnMut(&Progress) -> bool, mut turns: Turns) -> Outcome {
+    fn direct(mut self, watch: &mut Watch, mut turns: Turns) -> Outcome {
         let end = self.plan.end.unwrap_or(Time::MAX);
         let mut parity = 0;
         let mut quiet = 0;
@@ -479,13 +450,11 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         tap.flush(until);
     }
 
-    /// Reads all parts, between windows.
     fn all<T>(&self, see: impl FnOnce(&World<'_, 'a>) -> T) -> T {
         let guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
         see(&world(self.plan, self.partition, &guards))
     }
 
-    /// The progress of the run.
     fn progress(&self) -> Progress {
         self.all(|world| {
             let mut counters = Counters::default();
@@ -502,8 +471,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         event.max(self.series.last_at)
     }
 
-    /// Samples and oracles that are due at `at`, before the next event at `next`.
-    /// Returns why the run ends here, if nothing will ever move again or no flow will ever progress.
+    /// Samples and oracles that are due at `at`, before the next event at `next`. Returns why the run ends
+    /// here, if nothing will ever move again or no flow will ever progress.
     fn observe(&mut self, at: Time, next: Time) -> Option<Stop> {
         let guards: Vec<_> = self.shared.engines.iter().map(lock).collect();
         let world = world(self.plan, self.partition, &guards);
@@ -534,7 +503,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             return Some(Stop::Starved);
         }
         self.livelock.look(&world, at);
-        if self.plan.end.is_some() || !self.livelock.found() {
+        if self.plan.end.is_some() || !self.livelock.found {
             return None;
         }
         // Senders that retransmit after a deadlock are no livelock: the rule above ends the run, except with
@@ -558,24 +527,17 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             self.deadlock = self.oracle.look(&world, at);
         }
         let waiting = self.oracle.waiting(&world, at);
-        let livelocked = self.livelock.found() && self.deadlock.is_none();
+        let livelocked = self.livelock.found && self.deadlock.is_none();
         let livelock = livelocked.then(|| self.livelock.livelock(&world));
-        let memory = match stop.cut_short() {
-            true => footprint::footprint(&world, &self.series.samples),
-            false => Vec::new(),
-        };
+        let memory = if stop.cut_short() { footprint(&world, &self.series.samples) } else { Vec::new() };
         let ports = samples::port_outcomes(&world);
         let roots = samples::roots(&world);
         let routes = samples::routes(&world);
         let mut records = samples::of_senders(&world, at);
-        let lanes = plan.lanes.len();
         let buffer_peaks = (0..plan.topology.nodes.len() as u32).map(|n| world.memory(n).peak).collect();
-        let accounts = (0..(plan.topology.ports.len() * lanes) as u32)
-            .map(|account| {
-                let a = world.account(account);
-                AccountPeak { main: a.main_peak, headroom: a.headroom_peak() }
-            })
-            .collect();
+        let accounts = (0..plan.accounts.len() as u32).map(|account| world.account(account));
+        let accounts =
+            accounts.map(|a| AccountPeak { main: a.main_peak, headroom: a.headroom_peak.into() }).collect();
         drop(world);
         let mut counters = Counters::default();
         let mut flows = Vec::new();
@@ -593,8 +555,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
                 (none, part) => *none = part,
             }
             let observed = &mut core.observed;
-            let data = |p: &&crate::packet::Packet| p.kind == Kind::Data;
-            observed.counters.in_flight = core.packets.slots().iter().filter(data).count() as u64;
+            let data = core.packets.slots().iter().filter(|p| p.kind == Kind::Data);
+            observed.counters.in_flight = data.count() as u64;
             counters.add(&observed.counters);
             if flows.is_empty() {
                 flows = std::mem::take(&mut observed.flows);
@@ -605,11 +567,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             // A place and reason belongs to one device, so that no two are alike.
             drops.append(&mut observed.drops);
         }
-        assert_eq!(
-            counters.sent,
-            counters.delivered + counters.dropped + counters.in_flight,
-            "packets are conserved"
-        );
+        let known = counters.delivered + counters.dropped + counters.in_flight;
+        assert_eq!(counters.sent, known, "packets are conserved");
         pauses.sort_by_key(|p| (p.from, p.port, p.lane, p.queue));
         records.sort();
         if let Some(deadlock) = &mut self.deadlock {
@@ -644,8 +603,9 @@ mod tests {
     use super::*;
     use xoff_schemes::flow_control::registry::FlowControlKeys;
 
-    /// A run that changes its mode every three windows, or after each, has the outcome of one thread: under every
-    /// scheme that runs on a leaf-spine, with losses, a failure, samples and the blocking oracle, and without.
+    /// A run that changes its mode every three windows, or after each, has the outcome of one thread: under
+    /// every scheme that runs on a leaf-spine, with losses, a failure, samples and the blocking oracle, and
+    /// without.
     #[test]
     fn turns_change_no_outcome() {
         let extras = "[measure]\ninterval=\"7us\"\nblocking=true\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n\

@@ -1,13 +1,10 @@
 //! The events for devices that other threads run, between two windows.
 
-use crate::oracle::blocking::Roots;
-use crate::oracle::critical::Record;
-use crate::packet::Packet;
-use crate::switch::telemetry::Parcel;
+use crate::oracle::{blocking::Roots, critical::Record};
+use crate::{packet::Packet, switch::telemetry::Parcel};
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::ControlFrame;
 
-/// An event for a device that another thread runs.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteEvent {
     /// When its event comes, as [`kind::ARRIVAL`] or [`kind::CONTROL`] …
@@ -22,8 +19,7 @@ pub struct RemoteEvent {
 #[derive(Debug, Default)]
 pub struct Outbox {
     pub events: Vec<RemoteEvent>,
-    /// The content of the control packets among them, in their order; by [`Packet::number`]. With their data
-    /// for the blocking oracle.
+    /// The content of control packets among them, by [`Packet::number`], with data for the blocking oracle.
     pub frames: Vec<(ControlFrame, Option<Roots>)>,
     /// Telemetry of the other packets among them, if there is any.
     pub telemetry: Parcel,

@@ -1,31 +1,26 @@
 //! Which device runs on which thread.
 //!
-//! Devices are weighed by the packets that they will send, by the plan's routes. Hosts stay with the switch
-//! that they exchange most with; switches with hosts keep the plan's order, which builders lay out by pod or
-//! rack, and are cut into runs of equal weight; every other switch joins the part that it exchanges most
-//! with, unless that is full. The quality of the partition changes only the speed.
+//! Devices are weighed by the packets that they will send. Hosts stay with the switch that they exchange most
+//! with; switches with hosts keep the plan's order (by pod or rack), and are cut into runs of equal weight;
+//! every other switch joins the part that it exchanges most with, unless that is full. The quality of the
+//! partition changes only the speed.
 
 use xoff_kernel::time::{MICROSECOND, SECOND, Time};
 use xoff_net::topology::{NodeId, NodeKind};
 use xoff_plan::plan::{ENDS, Plan};
 
-/// A plan's devices, dealt out.
 #[derive(Clone, Debug)]
 pub struct Partition {
     /// Number of parts, at least 1; each has at least one device.
     pub parts: usize,
-    /// Part of each node.
     of_node: Vec<u16>,
-    /// The smallest delay of a link between two parts: an action of one part cannot affect another any
-    /// sooner. [`Time::MAX`] without such links.
+    /// The smallest delay of a link between two parts, [`Time::MAX`] if none: no part affects another sooner.
     pub lookahead: Time,
 }
 
-/// Most parts.
 const MOST: usize = 1024;
 
 impl Partition {
-    /// Deals a plan's devices out to at most `threads` parts.
     pub fn new(plan: &Plan, threads: usize) -> Self {
         let nodes = plan.topology.nodes.len();
         // An arbiter sees everyone at once.
@@ -44,7 +39,6 @@ impl Partition {
         partition
     }
 
-    /// The part of a node.
     #[inline]
     pub fn of(&self, node: NodeId) -> usize {
         usize::from(self.of_node[node as usize])
@@ -66,9 +60,8 @@ impl Partition {
     }
 }
 
-/// Packets that the links of a part could carry in a window, at the least, for
-/// the part to be worth a thread. Links are seldom full, and a wait costs about as
-/// much as a few packet-hops.
+/// Least packets that the links of a part could carry in a window, for it to be worth a thread. Links are
+/// seldom full, and a wait costs about as much as a few packet-hops.
 const WORTHWHILE: u128 = 32;
 
 /// The most parts, up to `threads`, that are worth a thread each.
@@ -90,10 +83,8 @@ const LONG: u64 = 4_000_000;
 
 /// The default number of parts of a run on `cores` cores. More than two were never measured.
 pub fn default_parts(plan: &Plan, cores: usize) -> usize {
-    match crossings(plan).iter().sum::<u64>() >= LONG {
-        true => worthwhile(plan, cores.min(2)),
-        false => 1,
-    }
+    let long = crossings(plan).iter().sum::<u64>() >= LONG;
+    if long { worthwhile(plan, cores.min(2)) } else { 1 }
 }
 
 /// Clusters that stay together, by union-find over nodes.
@@ -214,10 +205,6 @@ fn deal(plan: &Plan, parts: usize) -> Vec<u16> {
         }
     }
     // A switch without any link to the rest has nothing to do, and may do it anywhere.
-    (0..weights.len() as NodeId)
-        .map(|node| match of_root[clusters.find(node) as usize] {
-            NOWHERE => 0,
-            part => part,
-        })
-        .collect()
+    of_root.iter_mut().filter(|part| **part == NOWHERE).for_each(|part| *part = 0);
+    (0..weights.len() as NodeId).map(|node| of_root[clusters.find(node) as usize]).collect()
 }

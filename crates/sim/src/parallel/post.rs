@@ -1,8 +1,7 @@
 //! Packets that go to another part of the run, and come from there.
 
-use crate::core::Core;
-use crate::packet::Kind;
 use crate::parallel::outbox::{Outbox, RemoteEvent};
+use crate::{core::Core, packet::Kind};
 use xoff_kernel::time::Time;
 
 impl Core<'_> {
@@ -37,7 +36,6 @@ impl Core<'_> {
         self.outbox[part].events.push(RemoteEvent { time, kind, port, packet });
     }
 
-    /// Takes in the events of another part.
     pub fn receive(&mut self, post: &mut Outbox) {
         let mut records = post.records.drain(..);
         for letter in post.events.drain(..) {

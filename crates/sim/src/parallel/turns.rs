@@ -1,8 +1,8 @@
 //! The mode of a run on several threads: all work together, or one works alone. The faster mode is measured.
 //!
-//! Threads wait for the slowest one after each window. If another process uses the core of one thread, all others
-//! wait, and one thread may be faster. So if threads wait much, one thread works alone for a short trial. The
-//! faster mode then gets a long turn. After a long turn alone, working together gets a new trial.
+//! Threads wait for the slowest one after each window: if another process uses its core, one thread alone may
+//! be faster. So if threads wait much, one works alone for a short trial. The faster mode then gets a long
+//! turn. After a long turn alone, working together gets a new trial.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const TRIAL: Duration = Duration::from_millis(40);
 const FIRST: Duration = Duration::from_millis(250);
 /// … and of the longest. Each is twice as long as the last one while the same mode stays faster.
 const LONGEST: Duration = Duration::from_secs(2);
-/// The share of their time that threads wait before one thread gets a trial. Parts of unequal work cause less.
+/// The share of waiting time from which one thread gets a trial. Parts of unequal work cause less.
 const MUCH: f64 = 0.2;
 
 /// The mode, and the rule by which it changes.
@@ -36,7 +36,6 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// The threads begin together.
     pub fn new(now: Instant, threads: usize) -> Self {
         Self {
             together: threads > 1,
@@ -57,8 +56,7 @@ impl Turns {
         Self { windows: Some((windows, 0)), ..Self::new(Instant::now(), threads) }
     }
 
-    /// Called at `now`, after `events` events of the run; the waiting times of all threads sum to `waited`. Returns
-    /// whether the mode changes.
+    /// After `events` events of the run and a sum of the threads' waits `waited`: whether the mode changes.
     pub fn change(&mut self, now: Instant, events: u64, waited: Duration) -> bool {
         #[cfg(test)]
         if let Some((windows, count)) = &mut self.windows {
@@ -102,8 +100,8 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Simulates 60 s. Two threads are `factors[0]` times as fast as one for the first 30 s, then `factors[1]`
-    /// times. Returns the shares of both halves in which the threads work together.
+    /// Simulates 60 s. Two threads are `factors[0]` times as fast as one for the first 30 s, then
+    /// `factors[1]` times. Returns the shares of both halves in which the threads work together.
     fn shares(factors: [f64; 2]) -> [f64; 2] {
         let begin = Instant::now();
         let mut turns = Turns::new(begin, 2);

@@ -6,10 +6,10 @@
 //! through the list and grants each flow whose source and destination no earlier flow has. A flow that must
 //! stop stops after the packet on its wire. Packets still cross real queues.
 //!
-//! - [`Rule::Srpt`] is YAPS's: it selects the flow that a source sends, and never stops one. A flow whose source
-//!   has been granted another one stops; a flow that loses only its destination continues, so two sources
-//!   send to one host. A destination is free as soon as its last packet begins to leave, so many flows of one
-//!   packet may be sent to it at once.
+//! - [`Rule::Srpt`] is YAPS's: it selects the flow that a source sends, and never stops one. A flow whose
+//!   source has been granted another one stops; a flow that loses only its destination continues, so two
+//!   sources send to one host. A destination is free as soon as its last packet begins to leave, so many
+//!   flows of one packet may be sent to it at once.
 //! - [`Rule::SrptStrict`] is a matching: never two flows from one source or to one destination. A flow
 //!   without a grant stops, and both ends are free when the last packet has left the source.
 //!
@@ -18,7 +18,6 @@
 use crate::packet::NONE;
 use xoff_plan::plan::{Arbiter as Rule, Plan};
 
-/// Its list, and who may send.
 pub struct Arbiter {
     pub rule: Rule,
     list: Vec<Entry>,
@@ -42,7 +41,6 @@ struct Entry {
 }
 
 impl Arbiter {
-    /// That of a plan, if it has one.
     pub fn new(plan: &Plan) -> Option<Self> {
         plan.arbiter.map(|rule| Self::of(rule, plan.topology.nodes.len()))
     }
@@ -86,9 +84,7 @@ impl Arbiter {
 
     /// Goes through the list, where `left` returns the packets of a flow without ACK.
     pub fn grant(&mut self, left: impl Fn(u32) -> u32) {
-        for entry in &mut self.list {
-            entry.left = left(entry.flow);
-        }
+        self.list.iter_mut().for_each(|entry| entry.left = left(entry.flow));
         // Next to nothing has moved since last time, which this sort makes use of.
         self.list.sort();
         self.taken.copy_from_slice(&self.leaving);

@@ -5,24 +5,18 @@ use crate::faults;
 use crate::features::Features;
 use crate::outcome::DropReason;
 use crate::packet::{Kind, Packet};
-use crate::switch::by_flow;
 use crate::switch::drops::{discard, refuse};
 use crate::switch::ingress::around;
 use crate::switch::port::Wire;
-use crate::switch::pull;
 use crate::switch::release::crossed;
+use crate::switch::{by_flow, pull};
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS};
 use xoff_schemes::flow_control::{FlowControl, LoopDecision, LoopPacket, Scheme};
 
 /// A packet's last bit arrived at `port`. Returns the port to kick.
 #[inline(always)]
-pub fn arrive<F: Features>(
-    core: &mut Core,
-    flow_control: &mut FlowControl,
-    port: u32,
-    id: u32,
-) -> Option<u32> {
+pub fn arrive<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, id: u32) -> Option<u32> {
     let packet = &mut core.packets[id];
     packet.hop += 1;
     let mut next = core.hops[packet.hop as usize];
@@ -31,7 +25,7 @@ pub fn arrive<F: Features>(
     }
     loop {
         if next < ENDS {
-            return forward::<F>(core, flow_control, port, id, next);
+            return forward::<F>(core, scheme, port, id, next);
         }
         if next == DELIVER {
             break;
@@ -44,29 +38,21 @@ pub fn arrive<F: Features>(
     }
     if F::EXTRAS && core.ingress.reports_storage {
         let Packet { lane, size, .. } = core.packets[id];
-        flow_control.stored(core, port, lane, size);
+        scheme.stored(core, port, lane, size);
     }
-    let packet = &core.packets[id];
-    match packet.kind {
+    match core.packets[id].kind {
         Kind::Data => core.receive_data::<F>(id),
         _ => core.receive_answer::<F>(id),
     }
 }
 
-/// The place where a packet from `port` waits, whose path leads through `egress`, while loops are being
-/// dissolved, and whether it is beside that queue; `None` if the packet has lost its path.
+/// In loops: where a packet from `port` to `egress` waits, and if beside the queue; `None`: its path is lost.
 #[cold]
-fn detour(
-    core: &mut Core,
-    flow_control: &mut FlowControl,
-    port: u32,
-    id: u32,
-    egress: u32,
-) -> Option<(u32, bool)> {
+fn detour(core: &mut Core, scheme: &mut FlowControl, port: u32, id: u32, egress: u32) -> Option<(u32, bool)> {
     let packet = core.packets[id];
     let (lane, flow, size) = (packet.lane, packet.flow, packet.size);
     let loop_packet = LoopPacket { ingress: port, egress, lane, flow, size, marked: packet.counted() };
-    Some(match flow_control.passes(core, &loop_packet) {
+    Some(match scheme.passes(core, &loop_packet) {
         LoopDecision::Continue => (egress, false),
         LoopDecision::SetAside => (egress, true),
         LoopDecision::Circulate(on) => {
@@ -85,11 +71,9 @@ fn detour(
         LoopDecision::NoLoop => {
             core.packets[id].set_counted(false);
             let own = core.egress.ports[port as usize].node;
-            let ports = &core.egress.ports;
-            let hop = core.place_before(id, |port| ports[port as usize].node == own)?;
-            let egress = core.hops[hop as usize];
+            let hop = core.place_before(id, |port| core.egress.ports[port as usize].node == own)?;
             core.packets[id].hop = hop;
-            (egress, false)
+            (core.hops[hop as usize], false)
         }
     })
 }
@@ -98,7 +82,7 @@ fn detour(
 #[inline(always)]
 fn forward<F: Features>(
     core: &mut Core,
-    flow_control: &mut FlowControl,
+    scheme: &mut FlowControl,
     port: u32,
     id: u32,
     egress: u32,
@@ -106,7 +90,7 @@ fn forward<F: Features>(
     let (egress, aside) = match core.egress.loops {
         _ if !F::EXTRAS => (egress, false),
         0 if !core.packets[id].counted() => (egress, false),
-        _ => match detour(core, flow_control, port, id, egress) {
+        _ => match detour(core, scheme, port, id, egress) {
             Some(found) => found,
             None => {
                 discard(core, port, id, DropReason::LoopGivenUp, 0);
@@ -137,7 +121,7 @@ fn forward<F: Features>(
     });
     let at = port as usize * core.lanes + usize::from(arrived);
     if F::EXTRAS && core.ingress.follows_charges {
-        charge = flow_control.charged(core, port, arrived, charge);
+        charge = scheme.charged(core, port, arrived, charge);
     }
     let packet = &mut core.packets[id];
     let a = &mut core.ingress.accounts[at];
@@ -185,23 +169,23 @@ fn forward<F: Features>(
     } else if !F::BY_FLOW || F::EXTRAS && core.egress.plain {
         core.egress.append(&mut core.packets, egress, 1 + lane, id);
     } else if core.egress.leaves.pulls {
-        pull::enqueue(core, flow_control, egress, id);
+        pull::enqueue(core, scheme, egress, id);
     } else if !F::EXTRAS || core.egress.leaves.used() {
-        by_flow::enqueue(core, flow_control, egress, id);
+        by_flow::enqueue(core, scheme, egress, id);
     } else {
         core.enqueue(egress, 1 + lane, id);
     }
     if F::EXTRAS && core.ingress.reports_storage {
-        flow_control.stored(core, port, arrived, size as u32);
+        scheme.stored(core, port, arrived, size as u32);
     }
     if F::EXTRAS && core.ingress.causes.used() {
         let index = core.plan.topology.ports[egress as usize].index;
         if core.ingress.causes.joins(at as u32, index) {
-            flow_control.waits(core, port, egress, lane as u8);
+            scheme.waits(core, port, egress, lane as u8);
         }
     }
     if let Some(crossing) = crossing {
-        crossed(core, flow_control, at as u32, crossing);
+        crossed(core, scheme, at as u32, crossing);
     }
     Some(egress)
 }

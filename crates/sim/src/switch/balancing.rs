@@ -1,8 +1,8 @@
-//! Load balancing: devices that choose for each packet, and senders that change the
-//! labels of their flows. The state is in arrays that are empty under ECMP.
+//! Load balancing: devices that choose for each packet, and senders that change the labels of their flows.
+//! The state is in arrays that are empty under ECMP.
 //!
-//! A device chooses when a packet has arrived whose route forks there, by the queues of its own ports and its
-//! own random stream. A sender evaluates its ACKs; its receiver counts the marks between two of them.
+//! A device chooses when a packet has arrived whose route forks, by its own queues and its own random stream.
+//! A sender evaluates its ACKs; its receiver counts the marks between two of them.
 
 use xoff_kernel::random::Stream;
 use xoff_plan::balancing::{Choices, LoadBalancing};
@@ -12,7 +12,6 @@ use xoff_schemes::load_balancing::drill::EMPTY;
 use xoff_schemes::load_balancing::plb::Plb;
 use xoff_schemes::load_balancing::plb::report::Relabelling;
 
-/// Devices that choose for each packet.
 pub struct Chooser<'a> {
     pub choices: &'a Choices,
     pub draws: Vec<Stream>,
@@ -22,7 +21,6 @@ pub struct Chooser<'a> {
 }
 
 impl<'a> Chooser<'a> {
-    /// The devices of a plan, before anything has arrived; `None` if they do not choose.
     pub fn new(plan: &'a Plan) -> Option<Box<Self>> {
         let LoadBalancing::Packets(choices) = &plan.load_balancing else { return None };
         let name = match choices.rule {
@@ -40,13 +38,13 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// The sending end of a flow that changes its label.
 pub struct Labelled {
     pub plb: Plb,
     pub draws: Stream,
     pub label: u32,
     /// Data packets that earlier ACKs have acknowledged.
     pub acknowledged: u32,
+    /// How often it has changed so far.
     pub changes: Relabelling,
 }
 
@@ -61,11 +59,4 @@ pub fn labelled(plan: &Plan) -> Vec<Labelled> {
         changes: Relabelling::default(),
     };
     (0..plan.flows.len()).map(flow).collect()
-}
-
-impl Labelled {
-    /// How often it has changed so far.
-    pub fn changes(&self) -> Relabelling {
-        self.changes
-    }
 }

@@ -1,21 +1,16 @@
-//! Buffer accounting of a device: who is charged for which packet, and when an
-//! ingress account crosses its thresholds.
+//! Buffer accounting: who is charged for which packet, and when an ingress account crosses its thresholds.
 //!
-//! A packet that waits in a device is charged to the account of the (ingress
-//! port, lane) through which it came. An account has a *main* part (its
-//! guaranteed reserve, then a share of the device's shared pool) and, on a
-//! lossless lane, *headroom*. While it is not over, packets go to the main part;
-//! the packet that brings it to its threshold still does, and puts it over
-//! (XOFF). While it is over, packets go to headroom. Releases empty the
-//! headroom first. It is under again (XON) with its headroom empty and the main
-//! part at the resume level.
+//! A packet that waits is charged to the account of the (ingress port, lane) through which it came. An
+//! account has a *main* part (its guaranteed reserve, then a share of the device's shared pool) and, on a
+//! lossless lane, *headroom*. While it is not over, packets go to the main part; the packet that brings it to
+//! its threshold still does, and puts it over (XOFF). While it is over, packets go to headroom. Releases
+//! empty this first. It is under again (XON) with its headroom empty and the main part at the resume level.
 //!
 //! A lossy lane has no headroom and no reserve: it takes free bytes of the shared pool, and a packet that
 //! does not fit there is dropped. So it can never use the memory that lossless accounts need.
 //!
-//! Why nothing is lost with enough headroom: every account adds at most one
-//! packet to the shared pool after the pool is used up (that packet puts it
-//! over), and the plan keeps one packet per account out of the pool.
+//! Why nothing is lost with enough headroom: every account adds at most one packet to the shared pool after
+//! the pool is used up (that packet puts it over), and the plan keeps one packet per account out of the pool.
 
 use xoff_plan::plan::{self, Limit};
 use xoff_schemes::flow_control::Crossing;
@@ -25,7 +20,7 @@ use xoff_schemes::flow_control::Crossing;
 pub struct Memory {
     total: u64,
     shared: u64,
-    used: u64,
+    pub used: u64,
     shared_used: u64,
     /// Most bytes ever used.
     pub peak: u64,
@@ -36,26 +31,19 @@ impl Memory {
         Self { total: buffer.total, shared: buffer.shared, used: 0, shared_used: 0, peak: 0 }
     }
 
-    /// Bytes in use.
-    pub fn used(&self) -> u64 {
-        self.used
-    }
-
-    /// A device's memory holds `size` bytes more in one of the buffers in it, which
-    /// bounds them by itself.
+    /// `size` bytes more, in the memory itself or in a buffer within it, which bounds them by itself.
     #[inline]
     pub fn hold(&mut self, size: u64) {
         self.used += size;
         self.peak = self.peak.max(self.used);
     }
 
-    /// It holds `size` of those bytes no longer.
     #[inline]
     pub fn let_go(&mut self, size: u64) {
         self.used -= size;
     }
 
-    /// The bytes that `limit` allows now to one queue or account, if `free` bytes remain.
+    /// The bytes that `limit` allows to one queue or account, if `free` bytes remain.
     #[inline]
     fn share(limit: Limit, free: u64) -> u64 {
         match limit {
@@ -88,13 +76,11 @@ pub struct Profile {
     limit: Limit,
     resume: u64,
     resume_offset: u64,
-    /// Bytes of headroom (4 GiB at most are used); `None` on a lossy lane, which
-    /// is never over.
+    /// Bytes of headroom (4 GiB at most are used); `None` on a lossy lane, which is never over.
     headroom: Option<u32>,
 }
 
 impl Profile {
-    /// The profile of an account of the plan.
     pub fn new(account: &plan::Account) -> Self {
         Self {
             reserve: if account.headroom.is_some() { account.reserve } else { 0 },
@@ -116,8 +102,7 @@ impl Profile {
         if free == 0 { 0 } else { Memory::share(self.limit, free) }
     }
 
-    /// Whether so many bytes, with so many free in the shared pool, are at or
-    /// below the resume level.
+    /// Whether so many bytes, with so many free in the shared pool, are at or below the resume level.
     fn resumes_at(&self, main: u64, headroom: u64, free: u64) -> bool {
         let shared = main.saturating_sub(self.reserve);
         let threshold = self.threshold(free);
@@ -140,11 +125,9 @@ pub struct Account {
     pub main_peak: u64,
     /// Bytes in headroom.
     headroom: u32,
-    /// Most bytes ever in headroom.
-    headroom_peak: u32,
+    pub headroom_peak: u32,
     /// The memory that it is charged to: the device's, or one of its own.
     pub memory: u32,
-    /// Index of its profile.
     pub profile: u16,
     /// Over its threshold: XOFF was crossed, XON not yet.
     pub over: bool,
@@ -155,12 +138,10 @@ pub struct Account {
 pub enum Refusal {
     /// The headroom falls short by so many bytes.
     Headroom(u64),
-    /// The device's memory falls short by so many bytes.
     Memory(u64),
 }
 
 impl Account {
-    /// An empty account, charged to `memory`.
     pub fn new(memory: u32, profile: u16) -> Self {
         Self { memory, profile, ..Self::default() }
     }
@@ -206,7 +187,17 @@ impl Account {
     /// Releases the charge of a packet of `size` bytes.
     #[inline]
     pub fn release(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> Option<Crossing> {
-        self.release_charge(size, size.min(u64::from(self.headroom)), memory, profile)
+        let from_headroom = size.min(u64::from(self.headroom));
+        let from_main = size - from_headroom;
+        self.headroom -= from_headroom as u32;
+        memory.let_go(size);
+        memory.shared_used -= from_main.min(self.main.saturating_sub(profile.reserve));
+        self.main -= from_main;
+        if self.over && profile.resumes_at(self.main, u64::from(self.headroom), memory.free()) {
+            self.over = false;
+            return Some(Crossing::Under);
+        }
+        None
     }
 
     /// Releases at most `size` bytes of its charge on the shared pool; returns how many.
@@ -226,39 +217,33 @@ impl Account {
         memory.hold(bytes);
     }
 
-    /// Takes over at most `bytes` of other accounts' charges for it: in headroom if it is over, otherwise
-    /// from the free bytes of the shared pool. Returns how many.
-    pub fn recharge(
-        &mut self,
-        bytes: u64,
-        memory: &mut Memory,
-        profile: &Profile,
-    ) -> (u64, Option<Crossing>) {
+    /// Takes over at most `size` bytes of other accounts' charges for it: in headroom if it is over,
+    /// otherwise from the free bytes of the shared pool. Returns how many.
+    pub fn recharge(&mut self, size: u64, memory: &mut Memory, profile: &Profile) -> (u64, Option<Crossing>) {
         if self.over {
-            let taken = bytes.min(profile.headroom().saturating_sub(u64::from(self.headroom)));
+            let taken = size.min(profile.headroom().saturating_sub(u64::from(self.headroom)));
             self.headroom += taken as u32; // at most the headroom, which has 32 bits
             self.headroom_peak = self.headroom_peak.max(self.headroom);
             memory.hold(taken);
             return (taken, None);
         }
-        let taken = bytes.min(memory.free());
+        let taken = size.min(memory.free());
         self.take_over(taken, memory, profile);
         let over = self.main >= profile.reserve.saturating_add(profile.threshold(memory.free()));
         self.over = over;
         (taken, over.then_some(Crossing::Over))
     }
 
-    /// Whether it is over its threshold, and would be still if it gave back `bytes` that it has
-    /// outside headroom.
+    /// Whether it is over its threshold, and would be still without `bytes` of those outside headroom.
     pub fn over_without(&self, bytes: u64, memory: &Memory, profile: &Profile) -> bool {
         let shared = self.main.saturating_sub(profile.reserve).min(bytes);
         let free = memory.free() + shared;
         self.over && !profile.resumes_at(self.main.saturating_sub(bytes), u64::from(self.headroom), free)
     }
 
-    /// Raises the threshold of an account that is over to its present bytes and `bytes` more, if the shared
-    /// pool has room for that: its headroom is empty then, and it is under. Returns the bytes that it takes
-    /// of the pool, and the profile that it has from now on, which resumes where the present one does.
+    /// Raises the threshold of an account that is over to its present bytes and `bytes` more, if the pool has
+    /// room: its headroom is empty then, and it is under. Returns the bytes that it takes of the pool, and
+    /// its new profile, which resumes where the present one does.
     pub fn enlarge(&mut self, bytes: u64, memory: &mut Memory, profile: &Profile) -> Option<(u64, Profile)> {
         let taken = u64::from(self.headroom).saturating_add(bytes);
         if memory.free() < taken {
@@ -283,43 +268,17 @@ impl Account {
         profile.resumes_at(self.main, u64::from(self.headroom), memory.free())
     }
 
-    #[inline(always)]
-    fn release_charge(
-        &mut self,
-        size: u64,
-        from_headroom: u64,
-        memory: &mut Memory,
-        profile: &Profile,
-    ) -> Option<Crossing> {
-        let from_main = size - from_headroom;
-        self.headroom -= from_headroom as u32;
-        memory.let_go(size);
-        memory.shared_used -= from_main.min(self.main.saturating_sub(profile.reserve));
-        self.main -= from_main;
-        if self.over && profile.resumes_at(self.main, u64::from(self.headroom), memory.free()) {
-            self.over = false;
-            return Some(Crossing::Under);
-        }
-        None
-    }
-
     /// All bytes charged to it.
     pub fn held(&self) -> u64 {
         self.main + u64::from(self.headroom)
     }
 
-    /// Bytes in headroom.
     pub fn in_headroom(&self) -> u64 {
         u64::from(self.headroom)
     }
 
-    /// Most bytes ever in headroom.
-    pub fn headroom_peak(&self) -> u64 {
-        u64::from(self.headroom_peak)
-    }
-
-    /// Whether releases that leave it with `reserved` bytes could bring it under,
-    /// with the whole pool free. (An account is only looked at when it releases.)
+    /// Whether releases that leave it with `reserved` bytes could bring it under, with the whole pool free.
+    /// (An account is only looked at when it releases.)
     pub fn could_resume(&self, reserved: u64, memory: &Memory, profile: &Profile) -> bool {
         reserved < self.held()
             && profile.resumes_at(reserved.min(self.main), reserved.saturating_sub(self.main), memory.shared)
@@ -359,10 +318,10 @@ mod tests {
         assert_eq!(account.admit(1_000, &mut memory, &profile), Ok(Some(Crossing::Over)));
         assert_eq!(account.admit(2_700, &mut memory, &profile), Err(Refusal::Memory(700)));
         assert_eq!(account.admit(2_000, &mut memory, &profile), Ok(None));
-        assert_eq!((memory.used(), memory.peak), (3_000, 3_000));
+        assert_eq!((memory.used, memory.peak), (3_000, 3_000));
         assert_eq!(account.admit(1, &mut memory, &profile), Err(Refusal::Memory(1)));
         account.release(500, &mut memory, &profile);
-        assert_eq!((memory.used(), memory.peak), (2_500, 3_000));
+        assert_eq!((memory.used, memory.peak), (2_500, 3_000));
     }
 
     #[test]

@@ -1,31 +1,34 @@
-//! Which ingress ports have packets in which egress queues of their device, for flow controls
-//! that want to know.
+//! Which ingress ports have packets in which egress queues of their device, if flow controls want to know.
 
 use xoff_plan::plan::Plan;
+
+/// By ingress account: where its row begins, with an entry for each port of its device; and the end of all.
+pub fn rows(plan: &Plan) -> (Vec<u32>, usize) {
+    let mut all = 0;
+    let mut rows = Vec::new();
+    for port in &plan.topology.ports {
+        for _ in 0..plan.lanes.len() {
+            rows.push(all as u32);
+            all += plan.topology.nodes[port.node as usize].ports.len();
+        }
+    }
+    (rows, all)
+}
 
 /// Packets that wait, by ingress account and egress port.
 #[derive(Debug, Default)]
 pub struct Causes {
-    /// By account: where its counts begin; one for each port of its device.
+    /// See [`rows`].
     first: Vec<u32>,
     counts: Vec<u32>,
 }
 
 impl Causes {
     pub fn new(plan: &Plan) -> Self {
-        let mut causes = Self::default();
-        let topology = &plan.topology;
-        for port in &topology.ports {
-            let degree = topology.nodes[port.node as usize].ports.len() as u32;
-            for _ in 0..plan.lanes.len() {
-                causes.first.push(causes.counts.len() as u32);
-                causes.counts.resize(causes.counts.len() + degree as usize, 0);
-            }
-        }
-        causes
+        let (first, all) = rows(plan);
+        Self { first, counts: vec![0; all] }
     }
 
-    /// Whether anyone wants to know.
     #[inline(always)]
     pub fn used(&self) -> bool {
         !self.first.is_empty()
@@ -35,15 +38,13 @@ impl Causes {
         (self.first[account as usize] + u32::from(egress)) as usize
     }
 
-    /// A packet of `account` waits at its device's port number `egress` now; whether it is the
-    /// only one.
+    /// A packet of `account` waits at its device's port number `egress` now; whether it is the only one.
     pub fn joins(&mut self, account: u32, egress: u16) -> bool {
         let at = self.at(account, egress);
         self.counts[at] += 1;
         self.counts[at] == 1
     }
 
-    /// It waits there no longer.
     pub fn leaves(&mut self, account: u32, egress: u16) {
         let at = self.at(account, egress);
         self.counts[at] -= 1;

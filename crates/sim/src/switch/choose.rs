@@ -1,16 +1,12 @@
-//! The next hop of a packet where its route forks, and the marks that ACKs report to senders that change
-//! labels.
+//! The next hop of a packet where its route forks, and the marks that ACKs report if senders change labels.
 
 use crate::core::Core;
 use crate::packet::{Kind, Packet};
 use xoff_plan::balancing::LoadBalancing;
-use xoff_schemes::load_balancing::PacketRule;
-use xoff_schemes::load_balancing::drill::{self};
-use xoff_schemes::load_balancing::plb::Ack;
+use xoff_schemes::load_balancing::{PacketRule, drill, plb::Ack};
 
 impl Core<'_> {
-    /// A packet has reached a device where its route forks, at `entry` of the plan's hops: it continues on
-    /// one of the paths. Returns its egress port.
+    /// A packet's route forks at `entry` of the plan's hops: it takes one path. Returns its egress port.
     #[inline(never)]
     pub fn choose(&mut self, node: u32, id: u32, entry: u32) -> u32 {
         let Some(chooser) = &mut self.chooser else { unreachable!("only such plans have choices") };
@@ -21,11 +17,10 @@ impl Core<'_> {
             PacketRule::Drill(params) => {
                 let set = chooser.choices.set(entry) as usize;
                 let memory = &mut chooser.memory[set * chooser.places..][..chooser.places];
-                let (hops, ports, queues, lanes) =
-                    (self.hops, &self.egress.ports, &self.egress.queues, self.lanes);
+                let (hops, egress, lanes) = (self.hops, &self.egress, self.lanes);
                 let load = |option: usize| -> u64 {
-                    let first = ports[hops[options[option] as usize] as usize].first_queue as usize;
-                    queues[first..=first + lanes].iter().map(|queue| queue.bytes).sum()
+                    let first = egress.at(hops[options[option] as usize], 0);
+                    egress.queues[first..=first + lanes].iter().map(|queue| queue.bytes).sum()
                 };
                 drill::choose(params, memory, options.len(), |below| draws.below(below), load)
             }
@@ -35,8 +30,8 @@ impl Core<'_> {
         self.hops[position as usize]
     }
 
-    /// The ACK of a flow whose sender changes its label reports the marks since the last one, if it can: a
-    /// NACK that names two packets has no room, and the next one reports them.
+    /// The ACK of such a flow reports the marks since the last one. (A NACK that names two packets has no
+    /// room; the next one reports them.)
     #[inline(never)]
     pub fn echo_marks(&mut self, id: u32) {
         let packet = &mut self.packets[id];
@@ -79,17 +74,17 @@ impl Core<'_> {
         self.relabel(flow);
     }
 
-    /// The flow gets one of its other labels, and changes to the route of that label, which begins at the
-    /// same port. The caller then kicks that port if the flow is in no ring.
+    /// The flow gets one of its other labels, and that label's route, which begins at the same port. The
+    /// caller then kicks that port if the flow is in no ring.
     fn relabel(&mut self, flow: u32) {
         let LoadBalancing::Plb(plan) = &self.plan.load_balancing else { return };
         let labelled = &mut self.hosts.labelled[flow as usize];
         let other = labelled.draws.below(u64::from(plan.labels) - 1) as u32;
         labelled.label = other + u32::from(other >= labelled.label);
         let path = plan.routes(flow)[labelled.label as usize];
-        if path != self.hosts.senders[flow as usize].path() {
+        if path != self.hosts.senders[flow as usize].path {
             labelled.changes.moves += 1;
-            if self.hosts.senders[flow as usize].ready() && self.queues_by_route() {
+            if self.hosts.senders[flow as usize].in_ring && self.queues_by_route() {
                 self.step_aside(flow);
             }
             self.set_data_route(flow, path);

@@ -1,17 +1,30 @@
-//! Actions of control planes against deadlocks: packets get another path, ingress accounts more room. They
-//! are rare, so all functions are separate.
+//! Rare actions of control planes against deadlocks: packets get another path, ingress accounts more room.
 
 use crate::core::Core;
 use crate::packet::{Kind, NONE};
+use xoff_outcome::report::Cause;
 use xoff_plan::plan::Limit;
+use xoff_schemes::flow_control::{Mode, device::Repair};
 
-impl Core<'_> {
-    /// See [`Repair::reroute`](xoff_schemes::flow_control::device::Repair::reroute). Charges do not change,
-    /// so no upstream neighbour is informed.
+impl Repair for Core<'_> {
+    fn set_mode(&mut self, port: u32, lane: u8, mode: Mode) {
+        self.check_place(port, lane);
+        self.change_mode(port, lane, mode);
+    }
+
+    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8, cause: &'static Cause) {
+        self.check_place(ingress, lane);
+        self.check_place(egress, lane);
+        self.repairs.evictions.push((ingress, egress, lane, cause));
+    }
+
+    /// Charges do not change, so no upstream neighbour is informed.
     #[cold]
-    pub fn reroute_queue(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
+    fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
+        self.check_place(ingress, lane);
+        self.check_place(port, lane);
         let queue = 1 + usize::from(lane);
-        let at = self.egress.ports[port as usize].first_queue as usize + queue;
+        let at = self.egress.at(port, queue);
         let mut waiting = Vec::new();
         while self.egress.queues[at].head != NONE {
             let id = self.egress.unlink(&self.packets, port, queue);
@@ -40,26 +53,9 @@ impl Core<'_> {
         (moved, stayed)
     }
 
-    /// Where a packet that waits in this device can go instead: the place on a route, and the
-    /// port there, if that one's queue goes and has room.
-    fn other_route(&self, id: u32) -> Option<(u32, u32)> {
-        let packet = &self.packets[id];
-        let (lane, size) = (usize::from(packet.lane), u64::from(packet.size));
-        let detours = &self.plan.detours;
-        let place = detours[detours.binary_search_by_key(&packet.hop, |d| d.0).ok()?].1;
-        let other = self.hops[place as usize];
-        let p = &self.egress.ports[other as usize];
-        let memory = &self.ingress.memories[self.ingress.accounts[packet.account as usize].memory as usize];
-        let queued = self.egress.queues[p.first_queue as usize + 1 + lane].bytes;
-        let limit = self.egress.rules[lane].limit;
-        let fits = limit == Limit::Unlimited || queued + size <= memory.egress_share(limit);
-        let goes = p.paused >> (1 + lane) & 1 == 0 && !self.is_down(other);
-        (fits && goes).then_some((place, other))
-    }
-
-    /// See [`Repair::enlarge`](xoff_schemes::flow_control::device::Repair::enlarge).
     #[cold]
-    pub fn give_room(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
+    fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
+        self.check_place(port, lane);
         let at = port * self.lanes as u32 + u32::from(lane);
         let account = &mut self.ingress.accounts[at as usize];
         let memory = &mut self.ingress.memories[account.memory as usize];
@@ -79,9 +75,9 @@ impl Core<'_> {
         Some(taken)
     }
 
-    /// See [`Repair::shrink`](xoff_schemes::flow_control::device::Repair::shrink).
     #[cold]
-    pub fn take_room_back(&mut self, port: u32, lane: u8) -> bool {
+    fn shrink(&mut self, port: u32, lane: u8) -> bool {
+        self.check_place(port, lane);
         let at = port * self.lanes as u32 + u32::from(lane);
         let Some(&[before, own]) = self.repairs.enlarged.profiles.get(&at) else { return true };
         let account = &mut self.ingress.accounts[at as usize];
@@ -93,6 +89,24 @@ impl Core<'_> {
         self.repairs.enlarged.profiles.remove(&at);
         self.repairs.enlarged.free.push(own);
         true
+    }
+}
+
+impl Core<'_> {
+    /// Where a packet that waits in this device can go instead: the place on a route, and the port there, if
+    /// that one's queue goes and has room.
+    fn other_route(&self, id: u32) -> Option<(u32, u32)> {
+        let packet = &self.packets[id];
+        let (lane, size) = (usize::from(packet.lane), u64::from(packet.size));
+        let detours = &self.plan.detours;
+        let place = detours[detours.binary_search_by_key(&packet.hop, |d| d.0).ok()?].1;
+        let other = self.hops[place as usize];
+        let memory = &self.ingress.memories[self.ingress.accounts[packet.account as usize].memory as usize];
+        let queued = self.egress.queues[self.egress.at(other, 1 + lane)].bytes;
+        let limit = self.egress.rules[lane].limit;
+        let fits = limit == Limit::Unlimited || queued + size <= memory.egress_share(limit);
+        let goes = self.egress.ports[other as usize].paused >> (1 + lane) & 1 == 0 && !self.is_down(other);
+        (fits && goes).then_some((place, other))
     }
 }
 
@@ -132,7 +146,7 @@ mod tests {
         let queue = core.egress.ports[0].first_queue as usize;
         let (mut next, mut said) = (core.egress.queues[queue].head, Vec::new());
         while next != NONE {
-            said.push(core.frame_of(next));
+            said.push(*core.frame_of(next));
             next = core.packets[next].next;
         }
         assert_eq!((said[0].pauses(), &said[1..]), (Some(false), &[probe(1), probe(2), probe(3)][..]));
@@ -164,19 +178,19 @@ mod tests {
                 (core.ingress.accounts[0].over, core.ingress.accounts[0].in_headroom()),
                 (true, 2_000)
             );
-            assert_eq!(core.give_room(0, 0, 4_000), Some(6_000));
+            assert_eq!(core.enlarge(0, 0, 4_000), Some(6_000));
             assert_eq!((core.ingress.accounts[0].over, core.ingress.accounts[0].in_headroom()), (false, 0));
             for crossing in [None, None, None, Some(Crossing::Over)] {
                 assert_eq!(change(&mut core, 1_000), crossing);
             }
             // More on top of it; the account keeps one profile of its own.
-            assert_eq!(core.give_room(0, 0, 1_000), Some(1_000));
+            assert_eq!(core.enlarge(0, 0, 1_000), Some(1_000));
             assert_eq!((core.ingress.profiles.len(), core.ingress.accounts[0].held()), (kinds + 1, 9_000));
-            assert!(!core.take_room_back(0, 0));
+            assert!(!core.shrink(0, 0));
             for _ in 0..7 {
                 assert_eq!(change(&mut core, -1_000), None);
             }
-            assert!(core.take_room_back(0, 0));
+            assert!(core.shrink(0, 0));
             assert_eq!(core.ingress.accounts[0].profile, before);
             change(&mut core, -2_000);
         }
@@ -184,7 +198,7 @@ mod tests {
         for _ in 0..5 {
             change(&mut core, 1_000);
         }
-        assert_eq!(core.give_room(0, 0, 1 << 40), None);
+        assert_eq!(core.enlarge(0, 0, 1 << 40), None);
         assert_eq!((core.ingress.accounts[0].over, core.ingress.accounts[0].in_headroom()), (true, 2_000));
     }
 }

@@ -1,14 +1,9 @@
 //! The view that a flow control has of its own device.
 
-use crate::core::Core;
-use crate::kind;
 use crate::packet::{Kind, NONE, Packet};
-use crate::switch::port::lane_mask;
+use crate::{core::Core, kind, switch::port::lane_mask};
 use xoff_kernel::time::Time;
-use xoff_outcome::report::Cause;
-use xoff_plan::balancing::Ahead;
-use xoff_plan::plan::ENDS;
-use xoff_schemes::flow_control::{ControlFrame, Device, Mode, Onward, Target, device};
+use xoff_schemes::flow_control::{ControlFrame, Device, device};
 
 impl Device for Core<'_> {
     fn now(&self) -> Time {
@@ -96,8 +91,8 @@ impl Device for Core<'_> {
         if self.is_down(port) {
             return;
         }
-        // A frame of this kind that still waits says this, too. It is the last one, or the
-        // first where the last one is overtaken: then those between are of that one's kind.
+        // A frame of this kind that still waits says this, too: the last one, or the first where the last one
+        // is overtaken (those between are of its kind).
         let queue = &self.egress.queues[self.egress.ports[port as usize].first_queue as usize];
         let mut ahead = false;
         for waiting in [queue.tail, queue.head] {
@@ -142,54 +137,6 @@ impl Device for Core<'_> {
     }
 }
 
-impl device::Queues for Core<'_> {
-    fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {
-        self.check_place(port, lane);
-        self.pause_leaves(port, lane, target);
-    }
-
-    fn resume_queue(&mut self, port: u32, lane: u8, target: Target) {
-        self.check_place(port, lane);
-        self.resume_leaves(port, lane, target);
-    }
-
-    fn pause_queue_for(&mut self, port: u32, lane: u8, queue: u16, root: u32) {
-        self.check_place(port, lane);
-        let named = std::mem::replace(&mut self.observed.named, root);
-        self.pause_leaves(port, lane, Target::Queue(queue));
-        self.observed.named = named;
-    }
-
-    fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64 {
-        self.check_place(port, lane);
-        self.pulled_bytes(port, lane, queue)
-    }
-
-    fn onward(&self, hop: u32, distance: u32) -> Onward {
-        if self.chooser.is_some() {
-            return match self.plan.ahead(hop, distance) {
-                Ahead::Port(port) => Onward::Port(port),
-                Ahead::Unknown => Onward::Unknown,
-                Ahead::End => Onward::End,
-            };
-        }
-        // No caller reads beyond the end.
-        let at = hop as usize + distance as usize;
-        match self.hops.get(at) {
-            Some(&port) if port < ENDS => Onward::Port(port),
-            _ => Onward::End,
-        }
-    }
-
-    fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
-        self.leaf_is_paused(port, lane, queue)
-    }
-
-    fn active_queues(&self, port: u32, lane: u8) -> u32 {
-        self.active_leaves(port, lane)
-    }
-}
-
 impl device::Causes for Core<'_> {
     fn is_stopped(&self, port: u32, lane: u8) -> bool {
         self.check_place(port, lane);
@@ -204,34 +151,5 @@ impl device::Causes for Core<'_> {
     fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool {
         let account = ingress * self.lanes as u32 + u32::from(lane);
         self.ingress.causes.any(account, self.plan.topology.ports[egress as usize].index)
-    }
-}
-
-impl device::Repair for Core<'_> {
-    fn set_mode(&mut self, port: u32, lane: u8, mode: Mode) {
-        self.check_place(port, lane);
-        self.change_mode(port, lane, mode);
-    }
-
-    fn reroute(&mut self, ingress: u32, port: u32, lane: u8) -> (u64, u64) {
-        self.check_place(ingress, lane);
-        self.check_place(port, lane);
-        self.reroute_queue(ingress, port, lane)
-    }
-
-    fn enlarge(&mut self, port: u32, lane: u8, bytes: u64) -> Option<u64> {
-        self.check_place(port, lane);
-        self.give_room(port, lane, bytes)
-    }
-
-    fn drop_waiting(&mut self, ingress: u32, egress: u32, lane: u8, cause: &'static Cause) {
-        self.check_place(ingress, lane);
-        self.check_place(egress, lane);
-        self.repairs.evictions.push((ingress, egress, lane, cause));
-    }
-
-    fn shrink(&mut self, port: u32, lane: u8) -> bool {
-        self.check_place(port, lane);
-        self.take_room_back(port, lane)
     }
 }

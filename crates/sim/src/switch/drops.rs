@@ -1,9 +1,7 @@
 //! Packets that are dropped, in no queue any more.
 
-use crate::core::Core;
 use crate::outcome::{DropReason, Drops};
-use crate::packet::Kind;
-use crate::switch::buffer::Refusal;
+use crate::{core::Core, packet::Kind, switch::buffer::Refusal};
 
 /// Drops a packet that arrived at `ingress` and that there is no room for.
 #[cold]

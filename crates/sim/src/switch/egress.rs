@@ -1,25 +1,19 @@
 //! Ports and their queues: waiting packets, their order, and their marking.
 
-use crate::faults::Faults;
-use crate::indices::table;
 use crate::packet::{Arena, Kind, NONE};
-use crate::parallel::partition::Partition;
 use crate::switch::leaves::{HostEvent, Leaves};
 use crate::switch::port::{Discipline, Port, Queue, Rounds, Wire};
+use crate::{faults::Faults, indices::table, parallel::partition::Partition};
 use std::collections::BTreeMap;
-use xoff_kernel::random::Stream;
-use xoff_kernel::table::Table;
-use xoff_kernel::wheel::prefetch;
+use xoff_kernel::{random::Stream, table::Table, wheel::prefetch};
 use xoff_plan::plan::{Limit, Plan, Red};
 
-/// The ports of all devices, with their queues.
 pub struct Egress {
     pub ports: Table<Vec<Port>>,
     /// `1 + 2 lanes` of each port, in the order of ports, and then the leaves'.
     pub queues: Table<Vec<Queue>>,
     pub rounds: Rounds,
     pub discipline: Discipline,
-    /// Queues by flow, if the flow control wants them.
     pub leaves: Leaves,
     pub host_event: HostEvent,
     /// By lane.
@@ -28,11 +22,9 @@ pub struct Egress {
     marking: Vec<Stream>,
     /// By port and lane, if marking depends on the port's rate; otherwise empty.
     reds: Vec<Option<Red>>,
-    /// Some lane marks packets that leave.
     pub marks_at_dequeue: bool,
     /// Whether no function is called when packets join and leave queues: there are no queues by flow, no
-    /// marks at dequeue, no telemetry and no blocking oracle, and the flow control does not decide whether a
-    /// packet may leave.
+    /// marks at dequeue, no telemetry, no blocking oracle, and the flow control lets all packets leave.
     pub plain: bool,
     /// The same while no device of this part is in a loop.
     plain_by_plan: bool,
@@ -44,7 +36,6 @@ pub struct Egress {
     pub aside: BTreeMap<(u32, u8), Vec<u32>>,
 }
 
-/// The settings of the egress queues of a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     pub limit: Limit,
@@ -53,14 +44,8 @@ pub struct Rule {
 }
 
 impl Egress {
-    /// Empty queues, of which `part` will serve those of its devices.
-    pub fn new(
-        plan: &Plan,
-        partition: &Partition,
-        part: usize,
-        faults: &Faults,
-        reports_storage: bool,
-    ) -> Self {
+    /// Empty queues, of which `part` will serve those of its devices; `recorded` as in [`crate::features`].
+    pub fn new(plan: &Plan, partition: &Partition, part: usize, faults: &Faults, recorded: bool) -> Self {
         let topology = &plan.topology;
         let lanes = plan.lanes.len();
         let queues_per_port = 1 + 2 * lanes;
@@ -81,14 +66,12 @@ impl Egress {
         };
         let ports: Vec<Port> = topology.ports.iter().enumerate().map(port).collect();
         let traits = plan.flow_control.traits();
-        let discipline = Discipline::new(
-            &plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect::<Vec<_>>(),
-            traits.relay_order,
-        );
+        let shares: Vec<_> = plan.lanes.iter().map(|l| (l.tier, l.quantum)).collect();
+        let discipline = Discipline::new(&shares, traits.relay_order);
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);
         let ecn = || plan.lanes.iter().filter_map(|lane| lane.ecn);
         let marks_at_dequeue = ecn().any(|red| red.at_dequeue);
-        let plain = !reports_storage && !leaves.used() && !marks_at_dequeue && !traits.asks_to_leave;
+        let plain = !recorded && !leaves.used() && !marks_at_dequeue && !traits.asks_to_leave;
         let red_at = |rate: u64| plan.lanes.iter().map(move |lane| lane.ecn.map(|red| red.at(rate)));
         let reds: Vec<Option<Red>> = match ecn().any(|red| red.per > 0) {
             true => topology.ports.iter().flat_map(|p| red_at(p.rate)).collect(),
@@ -122,6 +105,12 @@ impl Egress {
         }
     }
 
+    /// Where a queue of `port` is among all.
+    #[inline(always)]
+    pub fn at(&self, port: u32, queue: usize) -> usize {
+        self.ports[port as usize].first_queue as usize + queue
+    }
+
     /// Appends a packet to a queue of `port`, without calls to others.
     #[inline(always)]
     pub fn append(&mut self, packets: &mut Arena, port: u32, queue: usize, id: u32) {
@@ -142,7 +131,8 @@ impl Egress {
 
     /// Puts a packet before all others in a queue of `port`, without calls to others.
     pub fn prepend(&mut self, packets: &mut Arena, port: u32, queue: usize, id: u32) {
-        let q = &mut self.queues[self.ports[port as usize].first_queue as usize + queue];
+        let at = self.at(port, queue);
+        let q = &mut self.queues[at];
         if q.head == NONE {
             return self.append(packets, port, queue, id);
         }
@@ -170,8 +160,7 @@ impl Egress {
         id
     }
 
-    /// Whether RED marks a packet of `lane` whose queue at `port` holds `queued` bytes.
-    /// A relay in a long link is no switch, and marks nothing.
+    /// Whether RED marks a packet of `lane` whose queue at `port` holds `queued` bytes. Relays mark nothing.
     pub fn marks(&mut self, plan: &Plan, port: u32, lane: usize, queued: u64) -> bool {
         let by_port = self.reds.get(port as usize * self.rules.len() + lane).copied().flatten();
         let Some(red) = by_port.or(self.rules[lane].ecn) else { return false };

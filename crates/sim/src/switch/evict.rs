@@ -1,37 +1,26 @@
-//! Packets that a flow control drops to let a deadlock go: those of one ingress queue that wait
-//! in one egress queue, by the size of their flows. Rare, so that all is kept apart.
+//! Packets that a flow control drops to end a deadlock: from one ingress queue, in one egress queue, by flow.
 
-use crate::core::Core;
-use crate::features::All;
-use crate::outcome::DropReason;
 use crate::packet::{Kind, NONE};
-use crate::switch::drops::discard;
-use crate::switch::release::release;
+use crate::switch::{drops::discard, release::release};
+use crate::{core::Core, features::All, outcome::DropReason};
 use std::cmp::Reverse;
 use xoff_schemes::flow_control::FlowControl;
 
 /// Drops the packets that the flow control has marked for drops meanwhile.
 #[inline]
-pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
+pub fn settle(core: &mut Core, scheme: &mut FlowControl) {
     while let Some((ingress, egress, lane, cause)) = core.repairs.evictions.pop() {
-        evict(core, flow_control, ingress, egress, lane, DropReason::Scheme(cause));
+        evict(core, scheme, ingress, egress, lane, DropReason::Scheme(cause));
     }
 }
 
 /// See [`Repair::drop_waiting`](xoff_schemes::flow_control::device::Repair::drop_waiting). The control
 /// packets of a flow's receiver count as a flow of their own.
 #[cold]
-fn evict(
-    core: &mut Core,
-    flow_control: &mut FlowControl,
-    ingress: u32,
-    egress: u32,
-    lane: u8,
-    reason: DropReason,
-) {
+fn evict(core: &mut Core, scheme: &mut FlowControl, ingress: u32, egress: u32, lane: u8, reason: DropReason) {
     debug_assert!(core.egress.plain, "no scheme that asks for it has queues by flow, nor oracles beside it");
     let queue = 1 + usize::from(lane);
-    let list = core.egress.ports[egress as usize].first_queue as usize + queue;
+    let list = core.egress.at(egress, queue);
     let account = ingress * core.lanes as u32 + u32::from(lane);
     // In the order of their first packets.
     let mut flows: Vec<((u32, bool), u64)> = Vec::new();
@@ -55,7 +44,7 @@ fn evict(
             if packet.account == account && (packet.flow, packet.kind == Kind::Data) == key {
                 core.unlink_behind(egress, queue, before);
                 discard(core, ingress, at, reason, 0);
-                release::<All>(core, flow_control, account, egress, packet.size);
+                release::<All>(core, scheme, account, egress, packet.size);
             } else {
                 before = at;
             }
@@ -65,8 +54,7 @@ fn evict(
 }
 
 impl Core<'_> {
-    /// Takes the packet after `before` out of a queue of `port`, the first one if that is [`NONE`]. It does
-    /// not leave by the port.
+    /// Takes the packet after `before` (or [`NONE`]) out of a queue of `port`, without sending it.
     pub fn unlink_behind(&mut self, port: u32, queue: usize, before: u32) {
         let p = &mut self.egress.ports[port as usize];
         let q = &mut self.egress.queues[p.first_queue as usize + queue];

@@ -6,7 +6,7 @@ use crate::features::All;
 use crate::kind;
 use crate::outcome::DropReason;
 use crate::packet::{Kind, NONE};
-use crate::switch::by_flow;
+use crate::switch::by_flow::{drain, report_host_event};
 use crate::switch::drops::discard;
 use crate::switch::port::Wire;
 use crate::switch::release::release;
@@ -24,8 +24,8 @@ impl Core<'_> {
             && self.faults.line(port).down
     }
 
-    /// Whether the packet that `port`, whose link has faults, begins to send and whose last bit is due at
-    /// `arrival` is lost in flight. It then arrives where the plan's hops have the reason.
+    /// Whether a packet that `port`, whose link has faults, begins to send is lost before its last bit is due
+    /// at `arrival`. It then arrives where the plan's hops have the reason.
     #[cold]
     pub fn loses(&mut self, port: u32, id: u32, arrival: Time) -> bool {
         let now = self.now;
@@ -47,8 +47,7 @@ impl Core<'_> {
         true
     }
 
-    /// Whether the link of `port` has been down since the control frame arrived
-    /// that takes effect now.
+    /// Whether the link of `port` has been down since the control frame arrived that takes effect now.
     #[cold]
     pub fn reset_since_arrival(&self, port: u32) -> bool {
         let spans = &self.faults.line(port).spans;
@@ -78,86 +77,84 @@ impl Core<'_> {
 
 /// A link fails or recovers, or routes change.
 #[cold]
-pub fn happens(core: &mut Core, flow_control: &mut FlowControl, element: u32, data: u32) {
+pub fn happens(core: &mut Core, scheme: &mut FlowControl, element: u32, data: u32) {
     match (element, data) {
-        (ROUTES, change) => reroute(core, flow_control, change as usize),
-        (port, 1) => fails(core, flow_control, port),
-        (port, _) => recovers(core, flow_control, port),
+        (ROUTES, change) => reroute(core, scheme, change as usize),
+        (port, 1) => fails(core, scheme, port),
+        (port, _) => recovers(core, scheme, port),
     }
 }
 
 /// The link of `port` fails: its pauses end, and packets that wait for it are lost.
-fn fails(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+fn fails(core: &mut Core, scheme: &mut FlowControl, port: u32) {
     core.faults.line_mut(port).down = true;
     for lane in 0..core.lanes {
-        flow_control.link_failed(core, port, lane as u8);
+        scheme.link_failed(core, port, lane as u8);
     }
     core.egress.ports[port as usize].paused = u64::MAX;
-    purge(core, flow_control, port);
+    purge(core, scheme, port);
 }
 
 /// The link of `port` is up again: the flow control begins afresh.
-fn recovers(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
-    purge(core, flow_control, port);
+fn recovers(core: &mut Core, scheme: &mut FlowControl, port: u32) {
+    purge(core, scheme, port);
     core.faults.line_mut(port).down = false;
     core.egress.ports[port as usize].paused = 0;
-    // When a frame that the peer sends at once takes effect here, but for its own
-    // length; the peer's serialiser may still be busy with a packet from before.
+    // When a frame that the peer sends at once takes effect here, but for its own length; the peer's
+    // serialiser may still be busy with a packet from before.
     let link = &core.plan.topology.ports[port as usize];
     let busy = serialisation(u64::from(core.plan.packet.largest()), link.rate);
     let settled = core.now + busy + link.delay + core.response_time;
     for lane in (0..core.lanes).filter(|&lane| core.egress.rules[lane].lossless).collect::<Vec<_>>() {
         let over = core.ingress.accounts[port as usize * core.lanes + lane].over;
-        flow_control.link_recovered(core, port, lane as u8, over, settled);
+        scheme.link_recovered(core, port, lane as u8, over, settled);
     }
-    flow_control.link_reset(core, port);
+    scheme.link_reset(core, port);
     core.post_decision(port);
 }
 
-/// Drops all packets that wait for the link of `port`, which is down. A host's own flows keep their unsent
-/// packets.
+/// Drops all packets that wait for the link of `port`, which is down. A host's own flows keep unsent packets.
 #[cold]
-pub fn purge(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+pub fn purge(core: &mut Core, scheme: &mut FlowControl, port: u32) {
     let first = core.egress.ports[port as usize].first_queue as usize;
     while core.egress.queues[first].head != NONE {
         let id = core.dequeue(port, 0);
         core.take_frame(id);
     }
     for queue in 1..=core.lanes {
-        empty(core, flow_control, port, queue, DropReason::LinkDown);
+        empty(core, scheme, port, queue, DropReason::LinkDown);
     }
 }
 
 /// Drops the packets in a forwarding queue of `port`, or in its leaves.
 #[cold]
-pub fn empty(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize, reason: DropReason) {
-    let at = core.egress.ports[port as usize].first_queue as usize + queue;
-    while let Some(id) = waiting(core, flow_control, port, queue) {
+pub fn empty(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize, reason: DropReason) {
+    let at = core.egress.at(port, queue);
+    while let Some(id) = waiting(core, scheme, port, queue) {
         let packet = core.packets[id];
         // It left the queue, but not the port.
         core.egress.queues[at].data_packets -= u64::from(packet.kind == Kind::Data);
         let ingress = if packet.account == NONE { port } else { packet.account / core.lanes as u32 };
         discard(core, ingress, id, reason, 0);
         if packet.account != NONE {
-            release::<All>(core, flow_control, packet.account, port, packet.size);
+            release::<All>(core, scheme, packet.account, port, packet.size);
         }
     }
 }
 
-/// Takes a packet out of a queue of `port`, or out of its leaves: of those none is
-/// paused, for the link of `port` is down.
-fn waiting(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
-    let at = core.egress.ports[port as usize].first_queue as usize + queue;
+/// Takes a packet out of a queue of `port`, or of its leaves: none is paused, for the link is down.
+fn waiting(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> Option<u32> {
+    let at = core.egress.at(port, queue);
     if core.egress.queues[at].head != NONE && !core.egress.leaves.pulls {
         return Some(core.dequeue(port, queue));
     }
-    let next = if core.egress.leaves.used() { by_flow::drain(core, flow_control, port, queue) } else { None };
+    let next = if core.egress.leaves.used() { drain(core, scheme, port, queue) } else { None };
     debug_assert!(next.is_some() || core.egress.queues[at].bytes == 0, "no leaf is left out");
     next
 }
 
 /// Routes change: flows change to their new ones, and so do packets in flight.
-fn reroute(core: &mut Core, flow_control: &mut FlowControl, change: usize) {
+fn reroute(core: &mut Core, scheme: &mut FlowControl, change: usize) {
     let plan = core.plan;
     let table = &plan.faults.tables[plan.faults.reroutes[change].table as usize];
     for packet in core.packets.slots_mut() {
@@ -172,27 +169,25 @@ fn reroute(core: &mut Core, flow_control: &mut FlowControl, change: usize) {
     for route in &table.flows {
         let flow = route.flow;
         let (port, sender) = (core.hops[route.path as usize], &core.hosts.senders[flow as usize]);
-        let stays = sender.port() == port && (sender.path() == route.path || !core.queues_by_route());
-        if stays || !sender.ready() {
+        let stays = sender.port == port && (sender.path == route.path || !core.queues_by_route());
+        if stays || !sender.in_ring {
             core.set_route(route);
             continue;
         }
         rings.leave(core, flow);
-        by_flow::report_host_event(core, flow_control);
+        report_host_event(core, scheme);
         core.set_route(route);
         core.join_ring(flow);
-        by_flow::report_host_event(core, flow_control);
+        report_host_event(core, scheme);
         core.post_decision(port);
     }
 }
 
-/// The rings that a change of routes takes flows out of. Each is walked once: a
-/// search for each flow would cost the square of a host's flows.
+/// The rings that a change of routes takes flows out of, each walked once, not once for each flow.
 #[derive(Default)]
 struct Rings {
     walked: BTreeSet<usize>,
-    /// By flow: its predecessor in its ring, if the ring was walked. Flows that have joined since then come
-    /// after all of these, and do not leave again.
+    /// By flow: its predecessor in a walked ring. Flows that join later come after these, and stay.
     before: Vec<u32>,
 }
 

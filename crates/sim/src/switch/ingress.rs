@@ -1,34 +1,27 @@
 //! Accounts of the bytes that came in through each port, and the memories that hold them.
 
-use crate::features::Features;
-use crate::indices::table;
 use crate::switch::buffer::{Account, Memory, Profile};
-use crate::switch::causes::Causes;
+use crate::{features::Features, indices::table, switch::causes::Causes};
 use xoff_kernel::table::Table;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::Crossing;
 
-/// The accounts of all ports and lanes, with the memories of all devices.
 pub struct Ingress {
     pub accounts: Table<Vec<Account>>,
     pub profiles: Table<Vec<Profile>>,
     pub memories: Table<Vec<Memory>>,
     /// Bytes of the cells in which accounts count, less one.
     cell_mask: u32,
-    /// By account: bytes that have arrived, each packet in whole cells. Empty
-    /// unless the flow control wants to know.
+    /// By account: bytes that have arrived, in whole cells. Empty unless the flow control wants to know.
     pub received: Vec<u64>,
-    /// Which ingress queues wait for which egress queues, if the flow control wants to know.
     pub causes: Causes,
-    /// Whether the flow control is called for stored and freed packets: for every packet, or while a device
-    /// of this part is in a loop.
+    /// Whether the flow control is called for stored and freed packets: always, or while there are loops.
     pub reports_storage: bool,
     /// Whether it is called about charges; then it is called about storage, too.
     pub follows_charges: bool,
 }
 
 impl Ingress {
-    /// Empty accounts and memories.
     pub fn new(plan: &Plan) -> Self {
         let traits = plan.flow_control.traits();
         let lanes = plan.lanes.len();
@@ -63,14 +56,8 @@ impl Ingress {
 
     /// Releases `bytes` of an account's charge at `port`, without a call about crossed thresholds.
     #[inline(always)]
-    pub fn release<F: Features>(
-        &mut self,
-        plan: &Plan,
-        port: u32,
-        account: u32,
-        bytes: u64,
-    ) -> Option<Crossing> {
-        let a = &mut self.accounts[account as usize];
+    pub fn release<F: Features>(&mut self, plan: &Plan, port: u32, at: u32, bytes: u64) -> Option<Crossing> {
+        let a = &mut self.accounts[at as usize];
         let profile = &self.profiles[usize::from(a.profile)];
         let crossing = a.release(bytes, &mut self.memories[a.memory as usize], profile);
         if F::EXTRAS
@@ -81,8 +68,7 @@ impl Ingress {
         crossing
     }
 
-    /// Charges account `to` instead of `from`: see
-    /// [`Loops::transfer_charge`](xoff_schemes::flow_control::device::Loops::transfer_charge).
+    /// Charges account `to` instead of `from`: see `Loops::transfer_charge`.
     pub fn transfer_charge(&mut self, from: usize, to: usize, bytes: u64) -> u64 {
         let own = &mut self.accounts[from];
         let at = own.memory;
@@ -108,15 +94,10 @@ impl Ingress {
     }
 }
 
-/// The memory of the device of `port`, if `account` is charged to a buffer within it.
+/// The memory of the device of `port`, if the account `a` is charged to a buffer within it.
 #[inline(always)]
-pub fn around<'m>(
-    memories: &'m mut [Memory],
-    plan: &Plan,
-    account: &Account,
-    port: u32,
-) -> Option<&'m mut Memory> {
+pub fn around<'m>(memories: &'m mut [Memory], plan: &Plan, a: &Account, port: u32) -> Option<&'m mut Memory> {
     let topology = &plan.topology;
-    let within = account.memory as usize >= topology.nodes.len();
+    let within = a.memory as usize >= topology.nodes.len();
     within.then(|| &mut memories[topology.ports[port as usize].node as usize])
 }

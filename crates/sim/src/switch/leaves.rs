@@ -8,18 +8,15 @@
 //! flow: they go first and are never paused. Where queues are pulled it is the output queue, queue 0 of the
 //! scheme, and takes its turn as leaves do: see [`crate::switch::pull`].
 //!
-//! Leaves belong to the device of their port. Nothing here is touched, or takes
-//! room, under a scheme that does not queue by flow.
+//! Leaves belong to the device of their port. Nothing here is touched, or takes room, under other schemes.
 
-use crate::packet::NONE;
-use crate::switch::port::Queue;
+use crate::{packet::NONE, switch::port::Queue};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::NodeKind;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Flow, Plan};
 use xoff_schemes::flow_control::{Queueing, Target};
 
-/// A leaf, but for its list.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
     next: u32,
@@ -37,7 +34,6 @@ pub struct Leaf {
     pub pausing: bool,
 }
 
-/// The ring of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring {
     /// The next leaf to serve.
@@ -53,7 +49,6 @@ pub struct Ring {
     own_turn: bool,
 }
 
-/// The next sender of a group whose queues are pulled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The group's own list.
@@ -61,9 +56,7 @@ pub enum Turn {
     Leaf(u32),
 }
 
-/// All leaves and groups of a run; all empty without a scheme that wants them.
 pub struct Leaves {
-    /// How the scheme queues.
     pub queueing: Queueing,
     /// Its queues are pulled: see [`crate::switch::pull`].
     pub pulls: bool,
@@ -83,7 +76,7 @@ pub struct Leaves {
     pub by_flow: ByFlow,
 }
 
-/// The last event at a host, which was not reported to the scheme yet.
+/// An event at a host, not reported to the scheme yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostEvent {
     None,
@@ -118,9 +111,8 @@ impl Leaves {
         match queueing {
             Queueing::PerLane => {}
             Queueing::Numbered { numbers, .. } => {
-                for (port, lane) in
-                    (0..ports.len() as u32).flat_map(|p| (0..lanes as u16).map(move |l| (p, l)))
-                {
+                let all = (0..ports.len() as u32).flat_map(|p| (0..lanes as u16).map(move |l| (p, l)));
+                for (port, lane) in all {
                     bases.push(leaves.len() as u32);
                     // Queue pairs are hosts' only.
                     if plan.topology.nodes[ports[port as usize].node as usize].kind != NodeKind::Host {
@@ -166,8 +158,7 @@ impl Leaves {
         !self.rings.is_empty()
     }
 
-    /// Whether ACKs do not wait as data does. Where queues are pulled they are then in leaf 0, which no data
-    /// joins, and go first.
+    /// Whether ACKs do not wait as data does. Pulled, they are in leaf 0, which no data joins, and go first.
     #[inline]
     pub fn apart(&self) -> bool {
         !matches!(self.queueing, Queueing::Numbered { acks: true, .. })
@@ -177,20 +168,15 @@ impl Leaves {
         self.leaves.len()
     }
 
-    /// Leaf `leaf`.
     pub fn get(&self, leaf: u32) -> &Leaf {
         &self.leaves[leaf as usize]
     }
 
-    /// Leaf `leaf`.
     pub fn get_mut(&mut self, leaf: u32) -> &mut Leaf {
         &mut self.leaves[leaf as usize]
     }
 
-    /// The leaf of the scheme's queue `number` of a lane on `port`.
-    ///
-    /// # Panics
-    /// If there is no such leaf.
+    /// The leaf of the scheme's queue `number` of a lane on `port`. Panics if there is none.
     pub fn numbered(&self, port: u32, lane: u8, number: u16) -> u32 {
         let leaf = self.bases[port as usize * self.lanes + usize::from(lane)] + u32::from(number);
         assert!((leaf as usize) < self.leaves.len(), "queue {number} of lane {lane} on port {port}");
@@ -203,12 +189,10 @@ impl Leaves {
         self.first + leaf as usize
     }
 
-    /// The leaf of queue pair `flow`.
     pub fn of_flow(&self, flow: u32) -> u32 {
         self.of_flow[flow as usize]
     }
 
-    /// The list of queue pair `flow`.
     pub fn list_of(&self, flow: u32) -> usize {
         self.list(self.of_flow(flow))
     }
@@ -219,15 +203,14 @@ impl Leaves {
     }
 
     /// Queue pair `flow`, which is in no ring, sends through `port` from now on. (Numbered queues are chosen
-    /// anew each time that it joins one.)
+    /// each time that it joins one.)
     pub fn move_flow(&mut self, flow: u32, port: u32) {
         if self.queueing == Queueing::PerFlow {
             self.assign(flow, self.by_flow.own(flow, port));
         }
     }
 
-    /// Under [`Queueing::PerFlow`]: the leaf of packets of `flow` at `hop` of the plan's hops, which is at
-    /// `port`.
+    /// Under [`Queueing::PerFlow`]: the leaf of packets of `flow` at `hop` of the plan's hops, at `port`.
     pub fn of_packet(&self, flow: u32, port: u32, hop: u32) -> u32 {
         match self.by_flow.leaf_at.get(hop as usize) {
             Some(&leaf) => leaf,
@@ -274,16 +257,11 @@ impl Leaves {
 
     /// The scheme's number of a leaf of `lane`; 0 where leaves have none.
     pub fn number(&self, leaf: u32, lane: u8) -> u16 {
-        match self.queueing {
-            Queueing::Numbered { .. } => {
-                (leaf - self.numbered(self.leaves[leaf as usize].port, lane, 0)) as u16
-            }
-            Queueing::PerLane | Queueing::PerFlow => 0,
-        }
+        let Queueing::Numbered { .. } = self.queueing else { return 0 };
+        (leaf - self.numbered(self.leaves[leaf as usize].port, lane, 0)) as u16
     }
 
-    /// Puts a leaf that is not empty at the end of its ring. Returns the port and the bit of the queue that
-    /// is ready now.
+    /// Puts a leaf that is not empty at the end of its ring. Returns the port, and the ready queue's bit.
     pub fn link(&mut self, leaf: u32) -> (u32, u64) {
         let quantum = self.quantum;
         let (port, queue) = (self.leaves[leaf as usize].port, self.leaves[leaf as usize].queue);
@@ -323,9 +301,8 @@ impl Leaves {
         ring.active == 0
     }
 
-    /// The next sender of a group that has a leaf in its ring. The first packets have these sizes: `own` for
-    /// the group's own list, if it has any, and `size` for a list. The own list has a turn after each round
-    /// of the leaves.
+    /// The next sender of a group that has a leaf in its ring. First packets have the sizes `own` (of the
+    /// group's own list, if it has any) and `size`. The own list has a turn after each round of the leaves.
     pub fn turn(
         &mut self,
         port: u32,
@@ -364,8 +341,7 @@ impl Leaves {
         }
     }
 
-    /// The leaf to serve in a ring that is not empty, and the size of its first packet, from `size`. A
-    /// repeated call changes nothing.
+    /// The leaf to serve in a ring that is not empty, and its first packet's `size`. It can be repeated.
     #[cold]
     #[inline(never)]
     pub fn settle(
@@ -401,8 +377,7 @@ impl Ring {
     }
 }
 
-/// A leaf of [`Queueing::PerFlow`]: that of a flow's packets at a port, or of its
-/// `own` queue pair.
+/// A leaf of [`Queueing::PerFlow`]: that of a flow's packets at a port, or of its `own` queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     flow: u32,
@@ -410,14 +385,13 @@ struct Place {
     own: bool,
 }
 
-/// The leaves of a plan's flows, one at each port of each route that a flow may
-/// have: so packets that stay at a port when routes change stay in their queue.
+/// The leaves of a plan's flows, one at each port of each route that a flow may have: so packets that stay at
+/// a port when routes change stay in their queue.
 #[derive(Debug, Default)]
 pub struct ByFlow {
     /// By leaf, in order.
     places: Vec<Place>,
-    /// By position in the plan's hops: the leaf of packets that wait there. Empty if flows share positions,
-    /// because devices choose the path of each packet.
+    /// By position in the plan's hops: the leaf of packets there. Empty if devices choose paths.
     leaf_at: Vec<u32>,
 }
 
@@ -427,8 +401,7 @@ impl ByFlow {
             return Self::of_choices(plan);
         }
         let mut by_flow = Self { places: Vec::new(), leaf_at: vec![NONE; plan.hops.len()] };
-        // First the flow of each position. A route begins with a queue pair; the further path of packets in
-        // flight, with the port where they wait.
+        // First the flow of each position. Routes begin with a queue pair; those of packets in flight do not.
         for (flow, f) in plan.flows.iter().enumerate() {
             by_flow.begin(plan, flow as u32, f.path);
             for other in plan.other_routes(flow as u32) {
@@ -459,8 +432,7 @@ impl ByFlow {
         by_flow
     }
 
-    /// The leaves if devices choose the path of each packet: one at each port of all paths, including those
-    /// of packets in flight when routes change.
+    /// If devices choose paths: one at each port of all paths, with those of packets in flight at changes.
     fn of_choices(plan: &Plan) -> Self {
         let mut by_flow = Self::default();
         let mut moves: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -502,13 +474,11 @@ impl ByFlow {
     /// A route of `flow` begins at `start`.
     fn begin(&mut self, plan: &Plan, flow: u32, start: u32) {
         self.places.push(Place { flow, port: plan.hops[start as usize], own: true });
-        if std::mem::replace(&mut self.leaf_at[start as usize], flow) == NONE {
-            self.walk(plan, flow, start + 1);
-        }
+        self.go_on(plan, flow, start);
     }
 
-    /// Packets of `flow` may change to `start`. That position is at the port of the old one, which has a leaf
-    /// already, or is that of the queue pair, where no packet waits.
+    /// Packets of `flow` may change to `start`, which is at the port of the old one, which has a leaf
+    /// already, or at that of the queue pair, where no packet waits.
     fn go_on(&mut self, plan: &Plan, flow: u32, start: u32) {
         debug_assert!([NONE, flow].contains(&self.leaf_at[start as usize]), "flows share no positions");
         if std::mem::replace(&mut self.leaf_at[start as usize], flow) == NONE {
@@ -541,7 +511,6 @@ impl ByFlow {
         self.find(&Place { flow, port, own: true }).expect("every route's beginning has one")
     }
 
-    /// The leaves of a flow at `port`.
     pub fn at_port(&self, flow: u32, port: u32) -> impl Iterator<Item = u32> + use<'_> {
         [false, true].into_iter().filter_map(move |own| self.find(&Place { flow, port, own }))
     }
@@ -594,8 +563,8 @@ mod tests {
         leaf
     }
 
-    /// Leaf 0 sends 300 B and is empty: the 700 B that it had left are gone, so its 1,500 B wait for the turns
-    /// of the others.
+    /// Leaf 0 sends 300 B and is empty: the 700 B that it had left are gone, so its 1,500 B wait for the
+    /// turns of the others.
     #[test]
     fn an_idle_leaf_loses_its_deficit() {
         let (mut leaves, mut queues) = three();
@@ -618,7 +587,8 @@ mod tests {
         assert_eq!(served, [0, 1, 2, 0, 0, 1, 1, 2, 2]);
     }
 
-    /// The group's own list, of 300 B packets, sends for its quantum of 1,000 B once each leaf has had a turn.
+    /// The group's own list, of 300 B packets, sends for its quantum of 1,000 B once each leaf has had a
+    /// turn.
     #[test]
     fn the_own_list_has_a_turn_of_several_packets() {
         let (mut leaves, queues) = three();

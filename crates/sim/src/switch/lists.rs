@@ -1,23 +1,20 @@
 //! Packets and queue pairs join and leave leaves, and leaves stop and go on.
 
-use crate::core::Core;
-use crate::packet::{Kind, NONE, Packet};
-use crate::switch::leaves::Leaf;
-use crate::switch::leaves::number_of;
-use xoff_schemes::flow_control::{FlowControl, Scheme};
-use xoff_schemes::flow_control::{Queueing, Target};
+use crate::packet::{Kind, NONE};
+use crate::switch::leaves::{Leaf, number_of};
+use crate::{core::Core, features::All};
+use xoff_plan::{balancing::Ahead, plan::ENDS};
+use xoff_schemes::flow_control::{FlowControl, Onward, Queueing, Scheme, Target, device::Queues};
 
 impl Core<'_> {
     /// Bytes in queue `number` of a scheme that pulls.
     pub fn pulled_bytes(&self, port: u32, lane: u8, number: u16) -> u64 {
         if number > 0 {
-            return self.egress.queues
-                [self.egress.leaves.list(self.egress.leaves.numbered(port, lane, number))]
-            .bytes;
+            let leaf = self.egress.leaves.numbered(port, lane, number);
+            return self.egress.queues[self.egress.leaves.list(leaf)].bytes;
         }
         let queue = 1 + usize::from(lane);
-        let all = self.egress.queues[self.egress.ports[port as usize].first_queue as usize + queue].bytes;
-        self.egress.leaves.own_bytes(port, queue, all)
+        self.egress.leaves.own_bytes(port, queue, self.egress.queues[self.egress.at(port, queue)].bytes)
     }
 
     /// A leaf got its first packet or queue pair.
@@ -49,21 +46,16 @@ impl Core<'_> {
         }
     }
 
-    /// Appends a packet to a leaf.
     pub fn leaf_append(&mut self, leaf: u32, id: u32) {
         let &Leaf { port, queue, .. } = self.egress.leaves.get(leaf);
         let size = u64::from(self.packets[id].size);
         self.packets[id].next = NONE;
         if let Some(oracle) = &mut self.blocking {
-            oracle.packet_joins(
-                self.egress.leaves.list(leaf),
-                id,
-                self.egress.leaves.get(leaf).paused,
-                self.now,
-            );
+            let paused = self.egress.leaves.get(leaf).paused;
+            oracle.packet_joins(self.egress.leaves.list(leaf), id, paused, self.now);
         }
-        let group = &mut self.egress.queues
-            [self.egress.ports[port as usize].first_queue as usize + usize::from(queue)];
+        let group = self.egress.at(port, queue.into());
+        let group = &mut self.egress.queues[group];
         group.bytes += size;
         group.peak = group.peak.max(group.bytes);
         if self.egress.leaves.pulls {
@@ -86,7 +78,7 @@ impl Core<'_> {
         let &Leaf { port, queue, .. } = self.egress.leaves.get(leaf);
         let list = &mut self.egress.queues[self.egress.leaves.first + leaf as usize];
         let id = list.head;
-        let packet: &Packet = &self.packets[id];
+        let packet = &self.packets[id];
         let size = u64::from(packet.size);
         list.head = packet.next;
         list.bytes -= size;
@@ -94,8 +86,8 @@ impl Core<'_> {
         if empty {
             list.tail = NONE;
         }
-        let group = &mut self.egress.queues
-            [self.egress.ports[port as usize].first_queue as usize + usize::from(queue)];
+        let group = self.egress.at(port, queue.into());
+        let group = &mut self.egress.queues[group];
         group.bytes -= size;
         if self.egress.leaves.pulls {
             self.egress.leaves.ring_mut(port, usize::from(queue)).bytes -= size;
@@ -118,64 +110,11 @@ impl Core<'_> {
         }
     }
 
-    /// Stops the leaves that a control frame names.
-    pub fn pause_leaves(&mut self, port: u32, lane: u8, target: Target) {
-        // Packets of a flow may come back through its own host: both of its queues there stop at once.
-        let mut pause = None;
-        for leaf in self.named(port, lane, target) {
-            if self.egress.leaves.get(leaf).paused {
-                continue;
-            }
-            self.leaf_stops(leaf);
-            let standing = *pause.get_or_insert_with(|| {
-                let pause = self.new_pause(port, lane, Some(number_of(target)));
-                self.observed.leaf_pause_begins(pause)
-            });
-            let l = &mut self.egress.leaves.leaves[leaf as usize];
-            (l.paused, l.standing) = (true, standing);
-        }
-    }
-
-    /// Lets the leaves that a control frame names go again.
-    pub fn resume_leaves(&mut self, port: u32, lane: u8, target: Target) {
-        let mut ended = NONE;
-        for leaf in self.named(port, lane, target) {
-            if !self.egress.leaves.get(leaf).paused {
-                continue;
-            }
-            if self.blocking.is_some() {
-                self.leaf_resumes(leaf, self.now);
-            }
-            let l = &mut self.egress.leaves.leaves[leaf as usize];
-            l.paused = false;
-            let standing = std::mem::replace(&mut l.standing, NONE);
-            if std::mem::replace(&mut ended, standing) != standing {
-                self.observed.leaf_pause_ends(self.now, standing);
-            }
-            if self.egress.queues[self.egress.leaves.list(leaf)].head != NONE {
-                self.leaf_filled(leaf);
-            }
-        }
-        self.post_decision(port);
-    }
-
-    /// Whether numbered queue `queue` of a lane on `port` is paused.
-    pub fn leaf_is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
-        self.egress.leaves.get(self.egress.leaves.numbered(port, lane, queue)).paused
-    }
-
-    /// How many leaves of forwarded packets hold something and may send.
-    pub fn active_leaves(&self, port: u32, lane: u8) -> u32 {
-        self.egress.leaves.active(port, 1 + usize::from(lane))
-    }
-
-    /// The lane of a leaf.
     pub fn lane_of(&self, leaf: &Leaf) -> u8 {
         ((usize::from(leaf.queue) - 1) % self.lanes) as u8
     }
 
-    /// The numbered leaves of a lane on `port`, those of queue pairs included; none
-    /// where queues have no numbers.
+    /// The numbered leaves of a lane on `port`, with those of queue pairs; none where queues have no numbers.
     pub fn leaves_of(&self, port: u32, lane: u8) -> std::ops::Range<u32> {
         let Queueing::Numbered { .. } = self.egress.leaves.queueing else { return 0..0 };
         let first = self.egress.leaves.numbered(port, lane, 0);
@@ -226,15 +165,107 @@ impl Core<'_> {
     }
 }
 
+impl Queues for Core<'_> {
+    fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {
+        self.check_place(port, lane);
+        // Packets of a flow may come back through its own host: both of its queues there stop at once.
+        let mut pause = None;
+        for leaf in self.named(port, lane, target) {
+            if self.egress.leaves.get(leaf).paused {
+                continue;
+            }
+            self.leaf_stops(leaf);
+            let standing = *pause.get_or_insert_with(|| {
+                let pause = self.new_pause(port, lane, Some(number_of(target)));
+                self.observed.leaf_pause_begins(pause)
+            });
+            let l = &mut self.egress.leaves.leaves[leaf as usize];
+            (l.paused, l.standing) = (true, standing);
+        }
+    }
+
+    fn resume_queue(&mut self, port: u32, lane: u8, target: Target) {
+        self.check_place(port, lane);
+        let mut ended = NONE;
+        for leaf in self.named(port, lane, target) {
+            if !self.egress.leaves.get(leaf).paused {
+                continue;
+            }
+            if self.blocking.is_some() {
+                self.leaf_resumes(leaf, self.now);
+            }
+            let l = &mut self.egress.leaves.leaves[leaf as usize];
+            l.paused = false;
+            let standing = std::mem::replace(&mut l.standing, NONE);
+            if std::mem::replace(&mut ended, standing) != standing {
+                self.observed.leaf_pause_ends(self.now, standing);
+            }
+            if self.egress.queues[self.egress.leaves.list(leaf)].head != NONE {
+                self.leaf_filled(leaf);
+            }
+        }
+        self.post_decision(port);
+    }
+
+    fn pause_queue_for(&mut self, port: u32, lane: u8, queue: u16, root: u32) {
+        let named = std::mem::replace(&mut self.observed.named, root);
+        self.pause_queue(port, lane, Target::Queue(queue));
+        self.observed.named = named;
+    }
+
+    fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64 {
+        self.check_place(port, lane);
+        self.pulled_bytes(port, lane, queue)
+    }
+
+    fn onward(&self, hop: u32, distance: u32) -> Onward {
+        if self.chooser.is_some() {
+            return match self.plan.ahead(hop, distance) {
+                Ahead::Port(port) => Onward::Port(port),
+                Ahead::Unknown => Onward::Unknown,
+                Ahead::End => Onward::End,
+            };
+        }
+        // No caller reads beyond the end.
+        match self.hops.get(hop as usize + distance as usize) {
+            Some(&port) if port < ENDS => Onward::Port(port),
+            _ => Onward::End,
+        }
+    }
+
+    fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
+        self.egress.leaves.get(self.egress.leaves.numbered(port, lane, queue)).paused
+    }
+
+    fn active_queues(&self, port: u32, lane: u8) -> u32 {
+        self.egress.leaves.active(port, 1 + usize::from(lane))
+    }
+}
+
 /// Whether a packet waits in the scheme's queues, rather than in that of ACKs.
 #[inline]
 pub fn waits(core: &Core, id: u32) -> bool {
     core.packets[id].kind == Kind::Data || !core.egress.leaves.apart()
 }
 
+/// The first queue pair of a leaf makes its packet.
+pub fn make(core: &mut Core, scheme: &mut FlowControl, leaf: u32, size: u32) -> u32 {
+    let l = core.egress.leaves.get_mut(leaf);
+    l.deficit -= size;
+    let (port, queue) = (l.port, usize::from(l.queue));
+    let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
+    let id = core.serve_ring::<All>(port, queue);
+    let at = core.egress.at(port, queue);
+    core.egress.queues[at].data_packets += 1;
+    if !core.hosts.senders[flow as usize].in_ring {
+        own_left(core, scheme, flow);
+    }
+    id
+}
+
 /// A queue pair has nothing to send for now, and has left its leaf.
-pub fn own_left(core: &mut Core, flow_control: &mut FlowControl, flow: u32) {
+pub fn own_left(core: &mut Core, scheme: &mut FlowControl, flow: u32) {
     let mut entry = core.passing_flow(flow);
     entry.queue = core.egress.leaves.number(core.egress.leaves.of_flow(flow), entry.lane);
-    flow_control.left(core, &mut entry);
+    scheme.left(core, &mut entry);
 }

@@ -1,10 +1,7 @@
 //! Queues of loops that are being dissolved, and the exchange of charges there.
 
-use crate::core::Core;
-use crate::features::All;
-use crate::kind;
 use crate::packet::{Kind, NONE, Packet};
-use crate::switch::port::lane_mask;
+use crate::{core::Core, features::All, kind, switch::port::lane_mask};
 use xoff_schemes::flow_control::{ControlFrame, Crossing, Device, device};
 
 impl device::Loops for Core<'_> {
@@ -26,7 +23,8 @@ impl device::Loops for Core<'_> {
         self.ingress.reports_storage = true;
         // A host's own control packets have no room in the loop that they leave and could return to.
         let queue = 1 + usize::from(lane);
-        let list = &mut self.egress.queues[self.egress.ports[port as usize].first_queue as usize + queue];
+        let at = self.egress.at(port, queue);
+        let list = &mut self.egress.queues[at];
         let mut next = std::mem::replace(&mut list.head, NONE);
         (list.tail, list.bytes) = (NONE, 0);
         self.egress.ports[port as usize].ready &= !(1 << queue);
@@ -58,8 +56,7 @@ impl device::Loops for Core<'_> {
         self.check_place(port, lane);
         // Barriers that wait there have no destination left.
         let queue = 1 + usize::from(lane);
-        let first = self.egress.ports[port as usize].first_queue as usize;
-        let (mut before, mut at) = (NONE, self.egress.queues[first + queue].head);
+        let (mut before, mut at) = (NONE, self.egress.queues[self.egress.at(port, queue)].head);
         while at != NONE {
             let next = self.packets[at].next;
             if self.packets[at].kind == Kind::Control {
@@ -81,8 +78,7 @@ impl device::Loops for Core<'_> {
 
     fn insert(&mut self, port: u32, lane: u8, frame: ControlFrame, ahead: bool) {
         self.check_place(port, lane);
-        let size = frame.length();
-        let slot = self.frames.keep(frame);
+        let (size, slot) = (frame.length(), self.frames.keep(frame));
         let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, size, lane, NONE));
         let queue = 1 + usize::from(lane);
         match ahead {

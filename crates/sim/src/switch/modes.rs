@@ -1,11 +1,8 @@
-//! Queues that discard arriving packets, or that send without the peer's permission: states that a flow
-//! control sets ([`Mode`]). They are rare, so all functions are separate, and the wire of such a port marks
-//! the special case.
+//! Queues that discard arriving packets, or that send without the peer's permission: rare states that a flow
+//! control sets ([`Mode`]). The wire of such a port marks the special case.
 
-use crate::core::Core;
-use crate::outcome::DropReason;
-use crate::switch::failures;
-use crate::switch::port::Wire;
+use crate::switch::{failures, port::Wire};
+use crate::{core::Core, outcome::DropReason};
 use std::collections::BTreeMap;
 use xoff_outcome::report::Cause;
 use xoff_schemes::flow_control::{FlowControl, Mode};
@@ -22,7 +19,6 @@ pub struct Modes {
 }
 
 impl Core<'_> {
-    /// How the queue of `lane` on `port` treats packets.
     pub fn mode(&self, port: u32, lane: u8) -> Mode {
         self.repairs.modes.lanes.get(&(port, lane)).copied().unwrap_or(Mode::Obey)
     }
@@ -35,7 +31,6 @@ impl Core<'_> {
         }
     }
 
-    /// From now on the queue of `lane` on `port` treats packets so.
     #[cold]
     pub fn change_mode(&mut self, port: u32, lane: u8, mode: Mode) {
         debug_assert!(!self.egress.leaves.used(), "no scheme that queues by flow asks for it");
@@ -64,8 +59,7 @@ impl Core<'_> {
         }
     }
 
-    /// Why a packet cannot wait in the queue of `lane` on `port`, whose wire is not simply
-    /// a link; `None` if it can.
+    /// Why a packet cannot wait in a queue of `port`, whose wire is not simply a link; `None` if it can.
     #[cold]
     pub fn keeps_out(&self, port: u32, lane: u8) -> Option<DropReason> {
         if self.is_down(port) {
@@ -80,8 +74,8 @@ impl Core<'_> {
 
 /// Empties the queues that have begun to discard.
 #[inline]
-pub fn settle(core: &mut Core, flow_control: &mut FlowControl) {
+pub fn settle(core: &mut Core, scheme: &mut FlowControl) {
     while let Some((port, lane, cause)) = core.repairs.modes.to_empty.pop() {
-        failures::empty(core, flow_control, port, 1 + usize::from(lane), DropReason::Scheme(cause));
+        failures::empty(core, scheme, port, 1 + usize::from(lane), DropReason::Scheme(cause));
     }
 }

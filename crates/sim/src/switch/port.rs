@@ -2,8 +2,7 @@
 //!
 //! Queue 0 of a port holds control frames; queue `1 + lane` forwarded packets of that lane (and a host's own
 //! ACKs); on a host's port queue `1 + lanes + lane` represents the host's own queue pairs, which make their
-//! packets when served. Control frames come first, then the tiers strictly, and within a tier deficit round
-//! robin.
+//! packets when served. Control frames come first, then the tiers; within a tier deficit round robin.
 
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_schemes::flow_control::RelayOrder;
@@ -25,16 +24,13 @@ pub struct Port {
     /// Bytes sent.
     pub bytes: u64,
     pub packets: u64,
-    /// The port at the other end.
     pub peer: u32,
-    /// First of its queues.
     pub first_queue: u32,
     pub node: u32,
     /// Picoseconds per byte where that is whole and fits, else 0.
     byte_time: u16,
     /// A transmission decision is pending, at `free_at` or now.
     pub pending: bool,
-    /// The wire of the port.
     pub wire: Wire,
 }
 
@@ -49,8 +45,7 @@ pub enum Wire {
     Away,
     /// A link, to wherever, that fails, loses or corrupts: see [`crate::faults`].
     Faulty,
-    /// Any of these: a queue of the port does not simply obey, or the port is tapped. See
-    /// [`crate::switch::modes`] and [`crate::tap`].
+    /// A queue does not simply obey ([`crate::switch::modes`]), or the port is tapped ([`crate::tap`]).
     Special,
 }
 
@@ -74,7 +69,6 @@ impl Port {
         }
     }
 
-    /// The queues that may send now.
     #[inline]
     pub fn eligible(&self) -> u64 {
         self.ready & !self.paused
@@ -91,14 +85,12 @@ impl Port {
     }
 }
 
-/// An egress queue: a list of packets. (For a host's own queue pairs: a ring of
-/// flows, of which only `head` and `tail` are used.)
+/// A list of packets; for a host's own queue pairs a ring of flows, which only uses `head` and `tail`.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub struct Queue {
     pub head: u32,
     pub tail: u32,
-    /// Bytes in it.
     pub bytes: u64,
     /// Most bytes ever in it.
     pub peak: u64,
@@ -122,14 +114,13 @@ pub struct Discipline {
     quanta: Vec<u32>,
 }
 
-/// Deficit round robin's state, by port: for each tier the queue whose turn it
-/// is, then for each queue the bytes that it may still send in its turn.
+/// Deficit round robin's state, by port: for each tier the queue whose turn it is, then for each queue the
+/// bytes that it may still send in its turn.
 #[derive(Clone, Debug, Default)]
 pub struct Rounds(Vec<u32>);
 
 impl Discipline {
-    /// From each lane's (tier, quantum), ordered by tier; `relay` is the order in which a host serves relayed
-    /// packets.
+    /// From each lane's (tier, quantum), ordered by tier, and when a host serves relayed packets.
     pub fn new(lanes: &[(u8, u32)], relay: RelayOrder) -> Self {
         let n = lanes.len();
         assert!(2 * n < MAX_QUEUES, "{n} lanes");
@@ -159,37 +150,25 @@ impl Discipline {
         self.tiers.len() + self.quanta.len()
     }
 
-    /// State of `ports` ports.
     pub fn rounds(&self, ports: usize) -> Rounds {
         Rounds(vec![0; ports * self.words()])
     }
 
-    /// The queue of `port` to serve among `eligible` ones (not empty); `head_size` returns the size of a
-    /// queue's first packet.
+    /// The queue of `port` to serve among `eligible` ones (not empty), whose first packets have these sizes.
     #[inline]
-    pub fn select(
-        &self,
-        eligible: u64,
-        port: u32,
-        rounds: &mut Rounds,
-        head_size: impl FnMut(u32) -> u32,
-    ) -> u32 {
+    pub fn select(&self, eligible: u64, port: u32, rounds: &mut Rounds, size: impl FnMut(u32) -> u32) -> u32 {
         let first = eligible.trailing_zeros();
         if first == 0 || eligible.is_power_of_two() {
             return first;
         }
         let words = self.words();
-        self.contend(eligible, &mut rounds.0[port as usize * words..][..words], head_size)
+        self.contend(eligible, &mut rounds.0[port as usize * words..][..words], size)
     }
 
     fn contend(&self, eligible: u64, rounds: &mut [u32], mut head_size: impl FnMut(u32) -> u32) -> u32 {
-        let (tier, members) = self
-            .tiers
-            .iter()
-            .enumerate()
-            .map(|(i, mask)| (i, eligible & mask))
-            .find(|t| t.1 != 0)
-            .expect("every queue but that of control frames belongs to a tier");
+        let mut tiers = self.tiers.iter().map(|mask| eligible & mask).enumerate();
+        let first = tiers.find(|&(_, members)| members != 0);
+        let (tier, members) = first.expect("every queue but that of control frames belongs to a tier");
         if members.is_power_of_two() {
             return members.trailing_zeros();
         }

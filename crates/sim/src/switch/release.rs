@@ -6,13 +6,7 @@ use xoff_schemes::flow_control::{Crossing, FlowControl, Scheme};
 
 /// Releases the charge of a packet of `size` bytes, which waited at `egress`.
 #[inline(always)]
-pub fn release<F: Features>(
-    core: &mut Core,
-    flow_control: &mut FlowControl,
-    account: u32,
-    egress: u32,
-    size: u32,
-) {
+pub fn release<F: Features>(core: &mut Core, scheme: &mut FlowControl, account: u32, egress: u32, size: u32) {
     if F::EXTRAS
         && let Some(oracle) = &mut core.blocking
     {
@@ -23,34 +17,32 @@ pub fn release<F: Features>(
     }
     let charge = core.ingress.in_cells(size);
     if F::EXTRAS && core.ingress.reports_storage {
-        return frees(core, flow_control, account, egress, charge);
+        return frees(core, scheme, account, egress, charge);
     }
     let port = account / core.lanes as u32;
     if let Some(crossing) = core.ingress.release::<F>(core.plan, port, account, charge) {
-        crossed(core, flow_control, account, crossing);
+        crossed(core, scheme, account, crossing);
     }
 }
 
 /// The same, with calls to the flow control.
 #[cold]
-fn frees(core: &mut Core, flow_control: &mut FlowControl, account: u32, egress: u32, charge: u64) {
+fn frees(core: &mut Core, scheme: &mut FlowControl, account: u32, egress: u32, charge: u64) {
     let lanes = core.lanes as u32;
     let (ingress, lane) = (account / lanes, (account % lanes) as u8);
     if core.ingress.follows_charges {
-        flow_control.on_release(core, ingress, egress, lane, charge);
-    } else if let Some(crossing) =
-        core.ingress.release::<All>(core.plan, account / core.lanes as u32, account, charge)
-    {
-        crossed(core, flow_control, account, crossing);
+        scheme.on_release(core, ingress, egress, lane, charge);
+    } else if let Some(crossing) = core.ingress.release::<All>(core.plan, ingress, account, charge) {
+        crossed(core, scheme, account, crossing);
     }
-    flow_control.freed(core, ingress, egress, lane, charge as u32);
+    scheme.freed(core, ingress, egress, lane, charge as u32);
 }
 
 /// An account crossed a threshold.
 #[cold]
-pub fn crossed(core: &mut Core, flow_control: &mut FlowControl, account: u32, crossing: Crossing) {
+pub fn crossed(core: &mut Core, scheme: &mut FlowControl, account: u32, crossing: Crossing) {
     let (port, lane) = (account / core.lanes as u32, account % core.lanes as u32);
     if let Some(crossing) = core.crosses(account, crossing) {
-        flow_control.crossed(core, port, lane as u8, crossing);
+        scheme.crossed(core, port, lane as u8, crossing);
     }
 }

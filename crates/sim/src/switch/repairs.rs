@@ -1,17 +1,14 @@
-//! The requests of schemes to a device against deadlocks or storms, as data.
+//! The requests of schemes to a device, to end deadlocks or storms, as data.
 
 use crate::switch::modes::Modes;
 use std::collections::BTreeMap;
 use xoff_outcome::report::Cause;
 
-/// The requests of schemes, to end deadlocks or storms.
 #[derive(Default)]
 pub struct Repairs {
-    /// Queues that do not simply obey.
     pub modes: Modes,
     pub enlarged: Enlarged,
-    /// Packets that are to be dropped once the flow control has returned: from an ingress port,
-    /// at an egress port, in a lane.
+    /// Packets to be dropped once the flow control has returned: ingress port, egress port, lane, cause.
     pub evictions: Vec<(u32, u32, u8, &'static Cause)>,
 }
 
@@ -20,6 +17,5 @@ pub struct Repairs {
 pub struct Enlarged {
     /// By account: the profile that it had, and the one of its own that it has now.
     pub profiles: BTreeMap<u32, [u16; 2]>,
-    /// Profiles that accounts had of their own once.
     pub free: Vec<u16>,
 }

@@ -1,8 +1,6 @@
 //! Telemetry that a packet takes up where it leaves a switch.
 
-use crate::core::Core;
-use crate::packet::Kind;
-use crate::switch::port::Wire;
+use crate::{core::Core, packet::Kind, switch::port::Wire};
 use xoff_schemes::congestion_control::hpcc::Hop;
 
 impl Core<'_> {

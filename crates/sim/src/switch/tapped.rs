@@ -1,19 +1,12 @@
 //! The packets and frames that a tapped port sends and its peer receives.
 
-use crate::core::Core;
-use crate::faults;
-use crate::features::Used;
-use crate::outcome::DropReason;
-use crate::outcome::tap::{Carries, Crosser, Crossing};
-use crate::packet::Kind;
-use crate::switch::port::Wire;
-use crate::tap::Taps;
+use crate::outcome::{DropReason, tap::*};
+use crate::{core::Core, faults, features::Used, packet::Kind, switch::port::Wire, tap::Taps};
 use xoff_kernel::time::Time;
 use xoff_schemes::transport::TransportKind;
 
 impl Core<'_> {
-    /// Records a packet that `port` begins to send; its last bit is due at `arrival`, if it is not `lost` in
-    /// flight.
+    /// Records a packet that `port` begins to send; its last bit is due at `arrival`, unless it is `lost`.
     #[cold]
     pub fn tap(&mut self, port: u32, id: u32, arrival: Time, lost: bool) {
         let peer = self.egress.ports[port as usize].peer;
@@ -36,8 +29,8 @@ impl Core<'_> {
                 Crosser::Packet { flow: packet.flow, lane: packet.lane, carries, marked: packet.marked }
             }
         };
-        let damaged =
-            lost && faults::reason(self.hops[packet.hop as usize + 1]) == DropReason::FrameCorrupted;
+        let fate = || faults::reason(self.hops[packet.hop as usize + 1]);
+        let damaged = lost && fate() == DropReason::FrameCorrupted;
         let taps = &mut self.taps;
         if taps.tapped[peer as usize] && (!lost || damaged) {
             taps.seen.push(Crossing { at: arrival, port: peer, sent: false, damaged, what: what.clone() });

@@ -1,14 +1,11 @@
 //! In-band telemetry: the records of devices about their links, in the packets that pass. It is stored beside
-//! the packets, by their slots, and is empty unless the congestion control uses it.
-//!
-//! A record is added when a packet is taken out of an egress queue. An ACK takes over the slot of its data
-//! packet, and so the records.
+//! the packets, by their slots, and is empty unless the congestion control uses it. A record is added when a
+//! packet is taken out of an egress queue. An ACK takes over the slot of its data packet, and so the records.
 
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::congestion_control::hpcc::Hop;
+use xoff_schemes::congestion_control::{CongestionControlParams, hpcc::Hop};
 
-/// Number of records of a packet that has met more devices than it has room for.
+/// In place of a count: the packet has met more devices than it has room for.
 const TOO_MANY: u8 = u8::MAX;
 
 /// The records of all packets.
@@ -31,7 +28,6 @@ pub struct Parcel {
 }
 
 impl Parcel {
-    /// All of it has been taken.
     pub fn clear(&mut self) {
         self.records.clear();
         self.counts.clear();
@@ -40,7 +36,6 @@ impl Parcel {
 }
 
 impl Telemetry {
-    /// The telemetry of a plan.
     pub fn new(plan: &Plan) -> Self {
         let most = match &plan.congestion_control {
             CongestionControlParams::Hpcc(params) => usize::from(params.hops),
@@ -49,7 +44,6 @@ impl Telemetry {
         Self { most, ..Self::default() }
     }
 
-    /// Whether packets carry any.
     #[inline]
     pub fn used(&self) -> bool {
         self.most > 0
@@ -82,7 +76,6 @@ impl Telemetry {
         (count != TOO_MANY).then(|| &self.records[first..first + usize::from(count)])
     }
 
-    /// Adds a packet's records to a parcel.
     #[cold]
     pub fn pack(&self, id: u32, parcel: &mut Parcel) {
         parcel.records.extend_from_slice(self.of(id).unwrap_or(&[]));

@@ -1,33 +1,28 @@
 //! The wire of a port is free: the choice of the packet, and its transmission.
 
-use crate::core::Core;
 use crate::features::{All, Features};
-use crate::kind;
 use crate::packet::{Kind, NONE};
-use crate::switch::by_flow;
-use crate::switch::failures::purge;
-use crate::switch::leaves::HostEvent;
 use crate::switch::port::{Port, Queue, Wire};
-use crate::switch::pull;
-use crate::switch::release::release;
+use crate::switch::{by_flow, failures::purge, leaves::HostEvent, pull, release::release};
+use crate::{core::Core, kind};
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::{FlowControl, Mode, Scheme};
 
 /// Something was given to `port`: it starts if it can.
 #[inline(always)]
-pub fn kick<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+pub fn kick<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32) {
     if F::BY_FLOW && core.egress.host_event != HostEvent::None {
-        by_flow::report_host_event(core, flow_control);
+        by_flow::report_host_event(core, scheme);
     }
     let p = &mut core.egress.ports[port as usize];
     if p.pending || p.eligible() == 0 {
         if F::EXTRAS && core.is_down(port) {
-            purge(core, flow_control, port);
+            purge(core, scheme, port);
         }
         return;
     }
     if p.free_at <= core.now {
-        transmit::<F>(core, flow_control, port);
+        transmit::<F>(core, scheme, port);
     } else {
         p.pending = true;
         let at = p.free_at;
@@ -37,7 +32,7 @@ pub fn kick<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: 
 
 /// The wire of `port` is free: the next packet goes, if one may.
 #[inline(always)]
-pub fn transmit<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+pub fn transmit<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32) {
     let p = &core.egress.ports[port as usize];
     let eligible = p.eligible();
     if eligible == 0 {
@@ -49,8 +44,8 @@ pub fn transmit<F: Features>(core: &mut Core, flow_control: &mut FlowControl, po
         let queue = &core.egress.queues[first_queue + q as usize];
         if F::BY_FLOW && core.egress.leaves.used() && queue.head == NONE {
             if core.egress.leaves.pulls && q as usize <= lanes {
-                return core.packets[core.egress.queues[core.egress.leaves.serving(port, q as usize)].head]
-                    .size;
+                let list = core.egress.leaves.serving(port, q as usize);
+                return core.packets[core.egress.queues[list].head].size;
             }
             let size = |list: &Queue| match q as usize > lanes {
                 true => core.hosts.senders[list.head as usize].next_size(),
@@ -65,14 +60,14 @@ pub fn transmit<F: Features>(core: &mut Core, flow_control: &mut FlowControl, po
         }
     }) as usize;
     let id = if (F::EXTRAS || F::BY_FLOW) && !core.egress.plain {
-        serve::<F>(core, flow_control, port, queue)
+        serve::<F>(core, scheme, port, queue)
     } else if queue > lanes {
         core.serve_ring::<F>(port, queue)
     } else {
         core.egress.unlink(&core.packets, port, queue)
     };
     if (F::EXTRAS || F::BY_FLOW) && id == NONE {
-        return nothing_to_send(core, flow_control, port);
+        return nothing_to_send(core, scheme, port);
     }
     let packet = &mut core.packets[id];
     let (size, kind_of, account) = (packet.size, packet.kind, packet.account);
@@ -101,33 +96,32 @@ pub fn transmit<F: Features>(core: &mut Core, flow_control: &mut FlowControl, po
         core.post(arrival, kind::ARRIVAL, peer, id);
     }
     if account != NONE {
-        release::<F>(core, flow_control, account, port, size);
+        release::<F>(core, scheme, account, port, size);
     }
 }
 
-/// The ready packets at `port` have moved into paused queues, or may not leave. There may be more packets,
-/// and new frames.
+/// The ready packets have moved into paused queues, or may not leave. There may be more, and new frames.
 #[cold]
-fn nothing_to_send(core: &mut Core, flow_control: &mut FlowControl, port: u32) {
+fn nothing_to_send(core: &mut Core, scheme: &mut FlowControl, port: u32) {
     core.egress.ports[port as usize].pending = false;
-    transmit::<All>(core, flow_control, port);
+    transmit::<All>(core, scheme, port);
 }
 
 /// Takes the next packet of a queue of `port` if a function must be called about it.
 #[inline(never)]
-fn serve<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> u32 {
-    if F::EXTRAS && core.egress.loops > 0 && queue > 0 && !passes_barrier(core, flow_control, port, queue) {
+fn serve<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
+    if F::EXTRAS && core.egress.loops > 0 && queue > 0 && !passes_barrier(core, scheme, port, queue) {
         return NONE;
     }
-    if F::EXTRAS && core.egress.asks_to_leave && queue > 0 && !may_leave(core, flow_control, port, queue) {
+    if F::EXTRAS && core.egress.asks_to_leave && queue > 0 && !may_leave(core, scheme, port, queue) {
         return NONE;
     }
     let id = if core.egress.leaves.used() && queue > 0 {
         // Frames that the scheme sends meanwhile wait for the present choice.
         core.egress.ports[port as usize].pending = true;
         match core.egress.leaves.pulls {
-            true => pull::serve(core, flow_control, port, queue),
-            false => by_flow::serve(core, flow_control, port, queue),
+            true => pull::serve(core, scheme, port, queue),
+            false => by_flow::serve(core, scheme, port, queue),
         }
     } else if queue > core.lanes {
         core.serve_ring::<F>(port, queue)
@@ -150,11 +144,10 @@ fn serve<F: Features>(core: &mut Core, flow_control: &mut FlowControl, port: u32
     id
 }
 
-/// Whether the flow control lets the first packet of a queue of `port` go; if not, it
-/// has stopped the queue's lane.
-fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
+/// Whether the flow control lets the first packet of a queue of `port` go; if not, it has stopped its lane.
+fn may_leave(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> bool {
     debug_assert!(!core.egress.leaves.used(), "no scheme that is asked has queues by flow");
-    let head = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
+    let head = core.egress.queues[core.egress.at(port, queue)].head;
     let (lane, size) = match queue > core.lanes {
         true => (queue - 1 - core.lanes, core.hosts.senders[head as usize].next_size()),
         // The barrier was checked already.
@@ -163,25 +156,23 @@ fn may_leave(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: 
     };
     // Frames that the scheme sends meanwhile wait for the present choice.
     core.egress.ports[port as usize].pending = true;
-    let may = flow_control.may_leave(core, port, lane as u8, size);
-    debug_assert!(
-        may || core.egress.ports[port as usize].eligible() >> queue & 1 == 0,
-        "else it would be asked again"
-    );
+    let may = scheme.may_leave(core, port, lane as u8, size);
+    let eligible = core.egress.ports[port as usize].eligible();
+    debug_assert!(may || eligible >> queue & 1 == 0, "else it would be asked again");
     may
 }
 
 /// Whether the first packet of a queue of `port` is a barrier that ends here: then it is removed.
 #[cold]
-fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, queue: usize) -> bool {
-    let head = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
+fn passes_barrier(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> bool {
+    let head = core.egress.queues[core.egress.at(port, queue)].head;
     if queue > core.lanes || head == NONE || core.packets[head].kind != Kind::Control {
         return true;
     }
     // Frames that the scheme sends meanwhile wait for the present choice.
     core.egress.ports[port as usize].pending = true;
-    let frame = core.frame_of(head);
-    let goes = flow_control.barrier_leaves(core, port, &frame);
+    let frame = *core.frame_of(head);
+    let goes = scheme.barrier_leaves(core, port, &frame);
     if !goes {
         let id = core.egress.unlink(&core.packets, port, queue);
         core.take_frame(id);
@@ -189,8 +180,8 @@ fn passes_barrier(core: &mut Core, flow_control: &mut FlowControl, port: u32, qu
     goes
 }
 
-/// Sends a control frame, or any packet over a link that may lose it or that leads
-/// to another part: its last bit is due at the peer at `arrival`.
+/// Sends a control frame, or any packet over a link that may lose it or that leads to another part: its last
+/// bit is due at the peer at `arrival`.
 #[inline(never)]
 fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
     let Port { peer, wire: seen, .. } = core.egress.ports[port as usize];
@@ -199,14 +190,14 @@ fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
         core.packets[id].set_against(peer);
     }
     if is_control {
-        core.note_control(port, id);
+        core.observed.control_sent(port, core.frames.get(core.packets[id].number));
     }
     let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
     if seen == Wire::Special {
         core.tap(port, id, arrival, lost);
     }
     let (at, what) = match is_control && !lost {
-        true if core.is_barrier(id) => (arrival, kind::BARRIER),
+        true if core.frame_of(id).is_barrier() => (arrival, kind::BARRIER),
         true => (arrival + core.response_time, kind::CONTROL),
         false => (arrival, kind::ARRIVAL),
     };

@@ -1,36 +1,29 @@
 //! The head-of-line blocking oracle. It sees everything and changes nothing.
 //!
-//! *Root of a pause.* A device pauses its upstream because packets pile up for
-//! one of its egress ports: where accounts are paused (PFC), the egress that
-//! holds most of the account's bytes; where queues are, the queue that was too
-//! long. If that egress queue is not paused itself, its port is congested, and
-//! the root. If it is, the root of its own pause is the root of this one, too.
-//! So every pause is traced over all relayed pauses to the congested port at the
-//! end of the chain, as it was when the device decided. A host that passes on a
-//! pause blindly passes on its root. The root travels beside
-//! the pause frame, outside of its bytes.
+//! *Root of a pause.* A device pauses its upstream because packets pile up for one of its egress ports: where
+//! accounts are paused (PFC), the egress that holds most of the account's bytes; where queues are, the queue
+//! that was too long. If that egress queue is not paused itself, its port is congested, and the root. If it
+//! is, the root of its own pause is the root of this one, too: every pause is traced over all relayed pauses
+//! to the congested port at the end of the chain, as it was when the device decided. A host that passes on a
+//! pause blindly passes on its root. The root travels beside the pause frame, outside of its bytes.
 //!
 //! *Charging.* A packet that waits in a paused queue is charged, for each pause, the time from the pause's
 //! beginning (or its own arrival in the queue, if that is later) to the pause's end (or the run's): to *own*
 //! if the root is on the rest of its path, to *victim* if not. Where devices choose the path of each packet,
-//! the root counts as on its path if any further path crosses it. So a victim could not have been its cause
-//! for any choice. A queue pair that has something to send and is in a paused queue of its NIC is charged
-//! alike, as a whole, in separate sums.
-//!
-//! Where a frame names a congested port itself, the same time is judged
-//! once more by that port: victim of the *named* root.
+//! any further path counts: a victim could not have been its cause for any choice. A queue pair that has
+//! something to send and is in a paused queue of its NIC is charged alike, as a whole, in separate sums.
+//! Where a frame names a congested port, the same time is judged once more by it: victim of the *named* root.
 //!
 //! *Two kinds of pauses* meet where some links are paused by lane and others by root: a lane's pause stops
-//! all leaves of the lane. Time is charged once, to the pause that began first. The reason of a wait is its
-//! queue's own pause or, if it has none, its lane's.
+//! all its leaves. Time is charged once, to the pause that began first. The reason of a wait is its queue's
+//! own pause or, if it has none, its lane's.
 //!
 //! *At what cost.* Queues are long and pauses many, so the oracle never walks a queue of packets when its
 //! pause ends. A queue is served in order: a packet that was there when a pause ended leaves before all later
 //! ones, and was there for every later pause as a whole. So a queue keeps the pauses whose end a packet in it
 //! has seen, and their sum by root; a packet that leaves is charged these sums, less what the oldest of those
 //! pauses had lasted when the packet joined. Queue pairs are few and take turns: they are charged one by one
-//! as the pause ends. Functions that are called for every packet are marked cold, because then they do not
-//! slow runs without the oracle.
+//! as the pause ends. Functions called for every packet are cold, so as not to slow runs without the oracle.
 
 mod roots;
 #[cfg(test)]
@@ -38,24 +31,21 @@ mod tests;
 mod waits;
 
 use crate::oracle::ahead::{Known, crosses};
-use crate::oracle::critical::Critical;
 use crate::outcome::{Blame, FlowBlame, Merged, Pause, Place};
 use crate::packet::{NONE, Packet};
+use crate::{oracle::critical::Critical, switch::causes::rows};
 use std::collections::{BTreeMap, VecDeque};
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::prefetch;
+use xoff_kernel::{time::Time, wheel::prefetch};
 use xoff_net::topology::Topology;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::{Effect, Queueing, Target};
 
-/// The congested port at the end of a chain of pauses, [`NONE`] if there is none,
-/// and the links from there.
+/// The congested port at the end of a chain of pauses, or [`NONE`], and the links from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
     pub port: u32,
     pub links: u32,
-    /// Of a PAUSE that names a root: when it was sent. Of a MERGE: when the PAUSE was
-    /// that made the old root yield.
+    /// When a PAUSE that names a root was sent; of a MERGE, the one that made the old root yield.
     pub since: Time,
 }
 
@@ -84,16 +74,14 @@ struct Merges {
     since: Time,
 }
 
-/// The oracle's state of a part of a run.
 pub struct Oracle {
-    /// By packet: when it, or one that had its slot before, last joined a paused
-    /// queue. Of one whose queue was not paused when it joined this is earlier
-    /// than any pause that it sees, and so need not be cleared.
+    /// By packet: when it, or one that had its slot before, last joined a paused queue. If its queue was not
+    /// paused, this is earlier than any pause that it sees, and so need not be cleared.
     joined: Vec<Time>,
     /// By flow: the same of its queue pair.
     pair_joined: Vec<Time>,
-    /// By account: where its bytes by egress port of its device begin in `bytes`.
-    rows: Vec<usize>,
+    /// By account: where its bytes by egress port begin in `bytes`, see [`rows`]. Empty without accounts.
+    rows: Vec<u32>,
     bytes: Vec<u64>,
     /// By slot of a control frame that is in flight.
     frames: Vec<Roots>,
@@ -120,10 +108,10 @@ pub struct Oracle {
     /// Critical paths, if the plan asks for them.
     pub critical: Option<Box<Critical>>,
     known: Known,
-    /// With pauses by root: the root of the last pause of a port and priority that named a congested port.
+    /// The root of the last pause of a port and priority that named a congested port.
     told: BTreeMap<(u32, u8, u32), Root>,
-    /// By list: until when those in it have been charged. Only where a lane's pause may
-    /// stop leaves that are paused one by one as well; else empty.
+    /// By list: until when those in it have been charged. Empty unless a lane's pause may stop leaves that
+    /// are paused one by one as well.
     charged_until: Vec<Time>,
 }
 
@@ -160,8 +148,7 @@ impl Cause {
         pause.root.map(|root| Self { root, named: pause.named_root })
     }
 
-    /// Whether the root, and the named port, are off the further path from `at`; without a named port both
-    /// have the same value.
+    /// Whether the root, and the named port (if any, else the root), are off the further path from `at`.
     fn off_path(self, plan: &Plan, at: u32, known: &mut Known) -> (bool, bool) {
         let mut off = |port| !crosses(plan, at, port, known);
         let victim = off(self.root);
@@ -180,21 +167,10 @@ struct Past {
 }
 
 impl Oracle {
-    /// Nothing has happened yet; there are so many lists of packets and queue pairs.
     pub fn new(plan: &Plan, lists: usize) -> Self {
-        let (lanes, topology) = (plan.lanes.len(), &plan.topology);
-        let mut rows = Vec::new();
-        let mut all = 0;
         let traits = plan.flow_control.traits();
-        if traits.also_by_lane || traits.queueing == Queueing::PerLane {
-            for port in &topology.ports {
-                let degree = topology.nodes[port.node as usize].ports.len();
-                for _ in 0..lanes {
-                    rows.push(all);
-                    all += degree;
-                }
-            }
-        }
+        let accounts = traits.also_by_lane || traits.queueing == Queueing::PerLane;
+        let (rows, all) = if accounts { rows(plan) } else { (Vec::new(), 0) };
         Self {
             joined: Vec::new(),
             pair_joined: vec![0; plan.flows.len()],
@@ -224,7 +200,6 @@ impl Oracle {
         !self.charged_until.is_empty()
     }
 
-    /// A packet joined a list.
     #[cold]
     pub fn packet_joins(&mut self, list: usize, id: u32, paused: bool, now: Time) {
         let paused = paused || self.two_kinds();
@@ -241,7 +216,6 @@ impl Oracle {
         }
     }
 
-    /// The first packet of a list left it.
     #[cold]
     pub fn packet_leaves(&mut self, list: usize, id: u32, packet: &Packet, plan: &Plan) {
         let count = &mut self.counts[list];
@@ -255,7 +229,7 @@ impl Oracle {
         }
     }
 
-    /// Charges the packet with this number in a list, the first one there.
+    /// Charges the first packet of a list, which has this number.
     fn charge_packet(&mut self, list: usize, number: u64, id: u32, packet: &Packet, plan: &Plan) {
         let Seen { pauses, sums } = &mut self.seen[list];
         while let Some(past) = pauses.front().filter(|past| past.until <= number) {
@@ -284,7 +258,6 @@ impl Oracle {
         sums.retain(|sum| sum.2 > 0);
     }
 
-    /// A pause of a list of packets ends.
     fn list_resumes(&mut self, list: usize, pause: &Pause, cause: Cause, now: Time) {
         let from = self.begins(list, pause, now);
         let count = &mut self.counts[list];
@@ -308,14 +281,12 @@ impl Oracle {
         pauses.push_back(Past { cause, from, lasted, until });
     }
 
-    /// The time from which an active pause of a list is charged there: its beginning, or the end of another
-    /// one, which was charged until then.
+    /// From when an active pause of a list is charged there: its beginning, or the end of one charged before.
     fn begins(&self, list: usize, pause: &Pause, now: Time) -> Time {
         let charged = self.charged_until.get(list).copied().unwrap_or(0);
         pause.from.max(charged).min(now)
     }
 
-    /// The place of pauses of `port`.
     fn place(&mut self, port: u32, cause: Cause) -> u32 {
         let blame = &mut self.blame;
         let Cause { root, named } = cause;
@@ -325,7 +296,6 @@ impl Oracle {
         })
     }
 
-    /// A queue pair joined a queue of its NIC.
     pub fn pair_joins(&mut self, flow: u32, paused: bool, now: Time) {
         if paused || self.two_kinds() {
             self.pair_joined[flow as usize] = now;
@@ -335,22 +305,17 @@ impl Oracle {
     /// A packet that waits for the `egress`-th port of its device was charged to an account.
     #[cold]
     pub fn charged(&mut self, account: u32, egress: u16, size: u64) {
-        if let Some(row) = self.rows.get(account as usize) {
-            self.bytes[row + usize::from(egress)] += size;
+        if let Some(&row) = self.rows.get(account as usize) {
+            self.bytes[row as usize + usize::from(egress)] += size;
         }
     }
 
     /// Reverses that charge.
     #[cold]
     pub fn released(&mut self, account: u32, egress: u16, size: u64) {
-        if let Some(row) = self.rows.get(account as usize) {
-            self.bytes[row + usize::from(egress)] -= size;
+        if let Some(&row) = self.rows.get(account as usize) {
+            self.bytes[row as usize + usize::from(egress)] -= size;
         }
-    }
-
-    /// A leaf has grown, and its scheme is informed; [`NONE`] afterwards.
-    pub fn grows(&mut self, leaf: u32) {
-        self.grown = leaf;
     }
 
     /// The roots of a frame that leaves for another part of the run.
@@ -403,15 +368,13 @@ impl Oracle {
                 self.merges(priority, topology.port_at(old).unwrap_or(NONE), named, now);
             }
             Effect::Credit { priorities, .. } => {
-                let each = (0..8).filter(|p| priorities >> p & 1 == 1);
-                each.for_each(|priority| self.credited(port, priority));
+                (0..8).filter(|p| priorities >> p & 1 == 1).for_each(|p| self.credited(port, p));
             }
             _ => {}
         }
     }
 
-    /// The frame that takes effect at `port` asks for a stop of packets through `named`; the stop may begin
-    /// later, when there are such packets.
+    /// The frame that takes effect at `port` asks for a stop of packets through `named`, now or later.
     fn told(&mut self, port: u32, priority: u8, named: u32) {
         let root = self.effective[usize::from(priority)];
         if root != NO_ROOT {
@@ -419,8 +382,7 @@ impl Oracle {
         }
     }
 
-    /// A flow-control packet with credit for a lane takes effect at `port`: waits for credit there until the
-    /// next one have the root that it carries.
+    /// Credit for a lane takes effect at `port`: waits for credit there have its root until the next one.
     #[cold]
     fn credited(&mut self, port: u32, priority: u8) {
         if self.effective[usize::from(priority)] == NO_ROOT {
@@ -430,8 +392,7 @@ impl Oracle {
         }
     }
 
-    /// A pause begins, for a frame that names port `named` if it is not [`NONE`]. Returns its root,
-    /// [`NO_ROOT`] if no frame is its cause.
+    /// A pause begins, for a frame that names port `named` (or [`NONE`]). Returns its root, or [`NO_ROOT`].
     pub fn pause_begins(&mut self, port: u32, priority: u8, named: u32) -> Root {
         // A frame may bring about a pause for another root than its own.
         let told = self.told.get(&(port, priority, named)).copied();

@@ -1,12 +1,17 @@
 //! Why pauses are sent: the congested port at the end of their chain, as a device decides.
 
 use super::{NO_ROOT, NO_ROOTS, Root, Roots};
-use crate::core::Core;
-use crate::outcome::Pause;
-use crate::packet::NONE;
+use crate::{core::Core, outcome::Pause, packet::NONE};
 use xoff_schemes::flow_control::Effect;
 
 impl Core<'_> {
+    /// A leaf has grown, and its scheme is informed; [`NONE`] afterwards.
+    pub fn grows(&mut self, leaf: u32) {
+        if let Some(oracle) = &mut self.blocking {
+            oracle.grown = leaf;
+        }
+    }
+
     /// The roots of the pauses that `port` is about to send.
     #[cold]
     pub fn roots(&mut self, port: u32, effect: Effect) -> Roots {
@@ -81,14 +86,13 @@ impl Core<'_> {
         roots
     }
 
-    /// Why the account of (`port`, `lane`) is over; or, if it is not and a host passes on a pause of another
-    /// port, the root of that pause.
+    /// Why an account is over; if it is not, and a host passes on another port's pause, that one's root.
     fn root_of_account(&self, port: u32, lane: usize) -> Root {
         let Some(oracle) = &self.blocking else { return NO_ROOT };
-        let row = oracle.rows[port as usize * self.lanes + lane];
+        let row = oracle.rows[port as usize * self.lanes + lane] as usize;
         let node = self.egress.ports[port as usize].node;
-        if self.plan.passes_pauses_on(node) && !self.ingress.accounts[port as usize * self.lanes + lane].over
-        {
+        let over = self.ingress.accounts[port as usize * self.lanes + lane].over;
+        if self.plan.passes_pauses_on(node) && !over {
             let others = self.plan.topology.relay_ports(node).iter().filter(|&&other| other != port);
             let mut pauses = others.filter_map(|&other| self.observed.standing(other, lane as u8));
             let pause = pauses.find(|pause| pause.root.is_some());
@@ -103,8 +107,7 @@ impl Core<'_> {
         Root::behind(by_lane.or_else(|| self.pause_of_longest(egress, onward)), egress)
     }
 
-    /// The pause of the longest queue of a lane on `port`, where queues are paused one
-    /// by one.
+    /// The pause of the longest queue of a lane on `port`, where queues are paused one by one.
     fn pause_of_longest(&self, port: u32, lane: u8) -> Option<&Pause> {
         let bytes = |leaf: &u32| self.egress.queues[self.egress.leaves.list(*leaf)].bytes;
         let longest = self.forwarding_leaves(port, lane).rev().max_by_key(bytes)?;
@@ -124,13 +127,12 @@ impl Core<'_> {
         Root::behind(self.observed.pauses.get(leaf.standing as usize).or_else(by_lane), leaf.port)
     }
 
-    /// Why a pause by onward port is sent through `port`: the fullest queue of the set whose leaf has
-    /// just grown; or, where a host passes a frame on, the root of that.
+    /// Why a pause by onward port is sent through `port`: the fullest queue of the set whose leaf has just
+    /// grown; or, where a host passes a frame on, the root of that.
     fn root_of_set(&self, port: u32, priority: usize) -> Root {
         let Some(oracle) = &self.blocking else { return NO_ROOT };
         if oracle.grown == NONE {
-            let passed = oracle.effective[priority];
-            return match passed {
+            return match oracle.effective[priority] {
                 NO_ROOT => self.root_of_standing(port),
                 root => Root { links: root.links + 1, ..root },
             };
@@ -146,15 +148,10 @@ impl Core<'_> {
         Root::behind(self.observed.pauses.get(standing as usize), grown.port)
     }
 
-    /// Why such a pause is repeated through `port`, whose link is up: any of the pauses of the host's other
-    /// ports; a switch has no record of it.
+    /// Why such a pause is repeated through `port`: any pause of the host's other ports; a switch knows none.
     fn root_of_standing(&self, port: u32) -> Root {
-        let others = self
-            .plan
-            .topology
-            .relay_ports(self.egress.ports[port as usize].node)
-            .iter()
-            .filter(|&&p| p != port);
+        let node = self.egress.ports[port as usize].node;
+        let others = self.plan.topology.relay_ports(node).iter().filter(|&&p| p != port);
         let pauses = others.flat_map(|&other| {
             let open = self.observed.open.iter().map(|&i| &self.observed.pauses[i as usize]);
             open.filter(move |pause| pause.port == other && pause.root.is_some())

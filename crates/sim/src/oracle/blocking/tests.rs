@@ -1,12 +1,9 @@
 //! Pauses of a lane and of a leaf at once, which no plan makes today: all pauses of a link are of one kind.
 
 use super::*;
-use crate::core::Core;
-use crate::engine::Engine;
 use crate::packet::{Kind, Packet};
-use crate::parallel::partition::Partition;
-use xoff_schemes::flow_control::Device;
-use xoff_schemes::flow_control::device::Queues;
+use crate::{core::Core, engine::Engine, parallel::partition::Partition};
+use xoff_schemes::flow_control::{Device, device::Queues};
 
 const LINE: &str = include_str!("../../../tests/common/two_kinds.toml");
 

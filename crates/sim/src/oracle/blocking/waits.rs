@@ -1,9 +1,8 @@
 //! Charging those who wait, as pauses end.
 
 use super::{Cause, Known, Merges, crosses};
-use crate::core::Core;
 use crate::outcome::{Blocking, Pause};
-use crate::packet::NONE;
+use crate::{core::Core, packet::NONE};
 use xoff_kernel::time::Time;
 
 impl Core<'_> {
@@ -16,8 +15,7 @@ impl Core<'_> {
         }
     }
 
-    /// Charges the queue pair of a flow, which has waited in the list `at` for a pause
-    /// until now.
+    /// Charges the queue pair of a flow, which has waited in the list `at` for a pause until now.
     fn charge_pair(&mut self, pause: &Pause, cause: Cause, at: usize, flow: u32, now: Time) {
         let Some(oracle) = &mut self.blocking else { return };
         let from = oracle.begins(at, pause, now);
@@ -25,7 +23,7 @@ impl Core<'_> {
         let place = &mut oracle.blame[place as usize];
         let waited = now.saturating_sub(oracle.pair_joined[flow as usize].max(from));
         let flow_blame = &mut oracle.flows[flow as usize];
-        let path = self.hosts.senders[flow as usize].path();
+        let path = self.hosts.senders[flow as usize].path;
         let (victim, named) = cause.off_path(self.plan, path, &mut oracle.known);
         let (sum, its) = match victim {
             false => (&mut place.source_own, &mut flow_blame.source_own),
@@ -38,18 +36,14 @@ impl Core<'_> {
         flow_blame.source_named_victim += waited;
     }
 
-    /// The queue pair of a flow is about to leave its list, maybe a paused one: its
-    /// window has closed, or it waits for another root from now on.
+    /// A queue pair leaves its list, maybe a paused one: its window has closed, or it waits for another root.
     #[cold]
     pub fn pair_leaves(&mut self, flow: u32) {
         let at = self.ring_of(flow);
-        let leaf = self
-            .egress
-            .leaves
-            .used()
-            .then(|| self.egress.leaves.get((at - self.egress.leaves.list(0)) as u32));
+        let leaves = &self.egress.leaves;
+        let leaf = leaves.used().then(|| leaves.get((at - leaves.list(0)) as u32));
         let of_leaf = leaf.and_then(|leaf| self.observed.pauses.get(leaf.standing as usize));
-        let (port, lane) = (self.hosts.senders[flow as usize].port(), self.plan.flows[flow as usize].lane);
+        let (port, lane) = (self.hosts.senders[flow as usize].port, self.plan.flows[flow as usize].lane);
         let pauses = of_leaf.into_iter().chain(self.observed.standing(port, lane));
         if let Some(&pause) = pauses.min_by_key(|pause| pause.from)
             && let Some(cause) = Cause::of(&pause)
@@ -68,7 +62,7 @@ impl Core<'_> {
                 self.charge_merged(pause, merges, at, own, now);
             }
         }
-        if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
+        if let Some(critical) = self.critical_mut() {
             critical.paused(at, pause, now);
         }
     }
@@ -88,8 +82,8 @@ impl Core<'_> {
         }
     }
 
-    /// The pause of the list `at` ends because the root that it named yields to another
-    /// one: who waited for it, and not for that one, should have gone on earlier.
+    /// The pause of the list `at` ends because the root that it named yields to another one: who waited for
+    /// it, and not for that one, should have gone on earlier.
     #[cold]
     fn charge_merged(&mut self, pause: &Pause, merges: Merges, at: usize, own: bool, now: Time) {
         let Some(oracle) = &mut self.blocking else { return };
@@ -99,7 +93,7 @@ impl Core<'_> {
             let (path, joined, behind) = match own {
                 true => {
                     let sender = &self.hosts.senders[next as usize];
-                    (sender.path(), oracle.pair_joined[next as usize], sender.ring_next)
+                    (sender.path, oracle.pair_joined[next as usize], sender.ring_next)
                 }
                 false => {
                     let joined = oracle.joined.get(next as usize).copied().unwrap_or(0);
@@ -120,9 +114,7 @@ impl Core<'_> {
         let mut next = self.egress.queues[at].head;
         while next != NONE {
             let (path, behind) = match own {
-                true => {
-                    (self.hosts.senders[next as usize].path(), self.hosts.senders[next as usize].ring_next)
-                }
+                true => (self.hosts.senders[next as usize].path, self.hosts.senders[next as usize].ring_next),
                 false => (self.packets[next].hop, self.packets[next].next),
             };
             waits += 1;
@@ -136,7 +128,6 @@ impl Core<'_> {
         }
     }
 
-    /// A lane's pause on `port` ends now.
     #[cold]
     pub fn lane_resumes(&mut self, port: u32, lane: u8, now: Time) {
         let Some(&pause) = self.observed.standing(port, lane) else { return };
@@ -156,7 +147,6 @@ impl Core<'_> {
         }
     }
 
-    /// A leaf's pause ends now.
     #[cold]
     pub fn leaf_resumes(&mut self, leaf: u32, now: Time) {
         let l = *self.egress.leaves.get(leaf);
@@ -169,7 +159,7 @@ impl Core<'_> {
         }
     }
 
-    /// The results of the oracle, at the end of the run: active pauses end, and waiting packets leave.
+    /// The results, at the end of the run: active pauses end, and waiting packets leave.
     pub fn blame(&mut self, now: Time) -> Option<Blocking> {
         self.blocking.as_ref()?;
         for port in 0..self.egress.ports.len() as u32 {

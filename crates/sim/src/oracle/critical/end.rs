@@ -1,10 +1,9 @@
-//! The reported paths: of complete flows in order, of the others at the end of a run, and of all parts of a
-//! run together.
+//! The reported paths: of complete flows, of the others at the end of a run, and of all parts together.
 
 use super::record::{Piece, add};
-use crate::core::Core;
 use crate::outcome::{Leg, Part, Share};
 use crate::packet::{Kind, NONE};
+use crate::{core::Core, host::flow::SenderState};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
@@ -12,8 +11,7 @@ use xoff_plan::plan::Plan;
 /// The paths that a part of a run has recorded at its end.
 #[derive(Default)]
 pub struct Known {
-    /// Of flows whose sources it runs: complete ones, and those that wait at their source. `true`: nothing of
-    /// it is in flight as far as the source knows; a packet in flight counts if there is any.
+    /// Of flows whose sources it runs, complete or waiting. `true`: a packet in flight counts if any.
     flows: Vec<(u32, bool, Vec<Piece>)>,
     /// By unfinished flow: the oldest packet in flight, and when it was sent.
     under_way: BTreeMap<u32, (Time, Vec<Piece>)>,
@@ -31,17 +29,15 @@ impl Core<'_> {
             if self.partition.of(f.src) != self.part || seen.started.is_none() || seen.completed.is_some() {
                 continue;
             }
-            let sender = &self.hosts.senders[flow as usize];
-            let (ready, held, port) = (sender.ready(), sender.held(), sender.port());
+            let SenderState { in_ring, held, port, .. } = self.hosts.senders[flow as usize];
             critical.sources[flow as usize].rewind(now);
-            if ready {
+            if in_ring {
                 self.wait_in_ring(&mut critical, flow);
             }
             let source = &mut critical.sources[flow as usize];
             let part = if held { Part::Pacing } else { Part::Recovery };
-            let time = now - source.at;
-            add(&mut source.pieces, Piece::free(Leg::Source, part, port, time));
-            known.flows.push((flow, !ready && !held, std::mem::take(&mut source.pieces)));
+            add(&mut source.pieces, Piece::free(Leg::Source, part, port, now - source.at));
+            known.flows.push((flow, !in_ring && !held, std::mem::take(&mut source.pieces)));
         }
         for id in 0..self.packets.slots().len() as u32 {
             let packet = self.packets[id];
@@ -56,8 +52,7 @@ impl Core<'_> {
             }
             if record.list != NONE {
                 let port = self.hops[packet.hop as usize];
-                let queue = 1 + u32::from(packet.lane);
-                let group = self.egress.ports[port as usize].first_queue + queue;
+                let group = self.egress.ports[port as usize].first_queue + 1 + u32::from(packet.lane);
                 self.wait_in_queues(&mut critical, &mut record, group, (port, leg, packet.hop), now);
             }
             // A packet on a wire arrives after the end.
@@ -73,8 +68,7 @@ impl Core<'_> {
     }
 }
 
-/// The pieces of a path in order: those of the source first, then port by port of the network; equal pieces are
-/// merged.
+/// The pieces of a path: those of the source first, then port by port; equal pieces are merged.
 pub(super) fn in_order(source: Vec<Piece>, network: Vec<Piece>) -> Vec<Piece> {
     let mut places: Vec<(Leg, u32)> = Vec::new();
     for piece in network.iter().chain(&source) {

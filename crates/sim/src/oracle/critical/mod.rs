@@ -1,6 +1,5 @@
-//! Critical paths: where the time of a flow went, from its start until its last
-//! acknowledgement. Part of the blocking oracle; it sees everything and changes
-//! nothing.
+//! Critical paths: where the time of a flow went, from its start until its last acknowledgement. Part of the
+//! blocking oracle; it sees everything and changes nothing.
 //!
 //! *The path.* A flow is complete when an ACK (or under selective repeat a NACK) reaches its sender. It left
 //! its receiver as a data packet arrived there, and that packet left its sender at a time `s`. So the time of
@@ -15,9 +14,8 @@
 //! of that packet.
 //!
 //! *A wait in a queue* is cut where pauses of the queue begin and end: own if the pause's root is on the rest
-//! of the path, victim if not, queueing while nothing is paused. Where the pause's frame names a port,
-//! whether that is on the rest of the path is kept beside it. The wait after a pause, behind other packets
-//! that had piled up, is queueing.
+//! of the path, victim if not, queueing while nothing is paused, and after a pause behind packets that had
+//! piled up. If the pause's frame names a port, whether that is on the rest of the path is kept beside it.
 //!
 //! *At what cost.* A record has a source's parts (one for each port, part and root) and some three for each
 //! hop; so some hundred bytes. Records are beside the packets' slots, and travel with posted events. Where
@@ -37,11 +35,9 @@ use crate::packet::NONE;
 use record::{Piece, Source};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
-use xoff_plan::balancing::LoadBalancing;
-use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::CongestionControlParams;
-use xoff_schemes::flow_control::PauseScope;
-use xoff_schemes::transport::TransportKind;
+use xoff_plan::{balancing::LoadBalancing, plan::Plan};
+use xoff_schemes::congestion_control::CongestionControlParams as Control;
+use xoff_schemes::{flow_control::PauseScope, transport::TransportKind};
 
 /// A span in which a list did not send.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +58,7 @@ impl Past {
     }
 }
 
-/// The place of a wait: its list, the queue of the port that this is a part of (or is), and the rest of its
-/// path.
+/// The place of a wait: its list, the queue that this is a part of (or is), and the rest of its path.
 #[derive(Clone, Copy)]
 struct Place<'h> {
     list: u32,
@@ -78,12 +73,10 @@ struct Place<'h> {
 #[derive(Default)]
 pub struct Critical {
     sources: Vec<Source>,
-    /// Every data packet is followed, not only those that can complete their flow
-    /// while packets stay in order.
+    /// Every data packet is followed, not only those that can complete flows while packets stay in order.
     all: bool,
     /// By packet: whether it is followed.
     live: Vec<bool>,
-    /// The same, of the records.
     records: Vec<Record>,
     /// By list: its pauses that have ended, in order.
     pasts: Vec<Vec<Past>>,
@@ -91,16 +84,13 @@ pub struct Critical {
     closed: BTreeMap<u32, Vec<Past>>,
     /// By port and lane: held since then, with no pause, after a link's recovery.
     held: BTreeMap<(u32, u8), Time>,
-    /// Paths of complete flows.
     done: Vec<(u32, Vec<Piece>)>,
     /// Of the wait that is being looked at.
     spans: Vec<Past>,
-    /// The results for forks of routes.
     known: Known,
 }
 
 impl Critical {
-    /// Nothing has happened yet; there are so many lists of packets and queue pairs.
     pub fn new(plan: &Plan, lists: usize) -> Self {
         let mut closed: BTreeMap<u32, Vec<Past>> = BTreeMap::new();
         let mut close = |port, spans: &[(Time, Time)], part| {
@@ -112,10 +102,7 @@ impl Critical {
         let windows = plan.transport.kind != TransportKind::GoBackN
             || plan.transport.window.is_some()
             || plan.transport.variable_window.is_some()
-            || !matches!(
-                plan.congestion_control,
-                CongestionControlParams::None | CongestionControlParams::Dcqcn(_)
-            );
+            || !matches!(plan.congestion_control, Control::None | Control::Dcqcn(_));
         Self {
             all: windows
                 || !plan.faults.tables.is_empty()
@@ -128,7 +115,6 @@ impl Critical {
         }
     }
 
-    /// A packet joins a list, maybe from another one of the same port.
     pub fn joins(&mut self, list: usize, id: u32, now: Time) {
         if self.follows(id) {
             let record = &mut self.records[id as usize];
@@ -143,21 +129,18 @@ impl Critical {
         self.live.get(id as usize).is_some_and(|live| *live)
     }
 
-    /// A pause of a list has ended.
     pub fn paused(&mut self, list: usize, pause: &Pause, until: Time) {
         if pause.from < until {
             self.pasts[list].push(past(pause, until));
         }
     }
 
-    /// The record of a packet that leaves for another part of the run.
     pub fn take(&mut self, id: u32) -> Option<Record> {
         let followed = self.follows(id);
         self.forget(id);
         followed.then(|| std::mem::take(&mut self.records[id as usize]))
     }
 
-    /// Keeps the record of a packet that has come from another part of the run.
     pub fn keep(&mut self, id: u32, record: Option<Record>) {
         match record {
             Some(record) => *self.begin(id) = record,
@@ -165,7 +148,6 @@ impl Critical {
         }
     }
 
-    /// Follows the packet in a slot.
     fn begin(&mut self, id: u32) -> &mut Record {
         let id = id as usize;
         if id >= self.records.len() {
@@ -176,15 +158,13 @@ impl Critical {
         &mut self.records[id]
     }
 
-    /// Clears the record of a slot.
     fn forget(&mut self, id: u32) {
         if let Some(live) = self.live.get_mut(id as usize) {
             *live = false;
         }
     }
 
-    /// Cuts a wait into pieces, in the order of time. `standing` are pauses that have
-    /// not ended yet.
+    /// Cuts a wait into pieces, in the order of time. `standing` are pauses that have not ended yet.
     fn cut(
         &mut self,
         place: Place,

@@ -5,12 +5,15 @@ use super::{Critical, Past, Place, past};
 use crate::core::Core;
 use crate::outcome::{Leg, Part};
 use crate::packet::{Kind, NONE};
-use xoff_kernel::time::Time;
-use xoff_kernel::wheel::prefetch;
+use xoff_kernel::{time::Time, wheel::prefetch};
 
 impl Core<'_> {
     pub fn critical(&mut self) -> Option<Box<Critical>> {
         self.blocking.as_mut()?.critical.take()
+    }
+
+    pub fn critical_mut(&mut self) -> Option<&mut Critical> {
+        self.blocking.as_mut()?.critical.as_deref_mut()
     }
 
     fn put_back(&mut self, critical: Box<Critical>) {
@@ -36,7 +39,7 @@ impl Core<'_> {
     #[cold]
     pub fn path_begins(&mut self, flow: u32) {
         let now = self.now;
-        if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) {
+        if let Some(critical) = self.critical_mut() {
             critical.sources[flow as usize].at = now;
         }
     }
@@ -51,7 +54,7 @@ impl Core<'_> {
 
     pub fn wait_in_ring(&self, critical: &mut Critical, flow: u32) {
         let sender = &self.hosts.senders[flow as usize];
-        let port = sender.port();
+        let port = sender.port;
         let lane = u32::from(self.plan.flows[flow as usize].lane);
         let place = Place {
             list: self.ring_of(flow) as u32,
@@ -59,7 +62,7 @@ impl Core<'_> {
             port,
             leg: Leg::Source,
             plan: self.plan,
-            hop: sender.path(),
+            hop: sender.path,
         };
         let standing = [self.standing_at(place.list), self.standing_at(place.group)];
         let mut source = std::mem::take(&mut critical.sources[flow as usize]);
@@ -68,15 +71,12 @@ impl Core<'_> {
         critical.sources[flow as usize] = source;
     }
 
-    /// A flow's wait outside of its ring ends: by its pace, by an ACK or NACK (packet `response`), or by its
-    /// timer.
+    /// A flow's wait outside of its ring ends: by its pace, its timer, or an ACK or NACK (packet `response`).
     #[cold]
     pub fn source_wait_ends(&mut self, flow: u32, response: Option<u32>) {
         let (now, sender) = (self.now, &self.hosts.senders[flow as usize]);
-        let (port, next) = (sender.port(), sender.transport.next);
-        let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) else {
-            return;
-        };
+        let (port, next) = (sender.port, sender.transport.next);
+        let Some(critical) = self.critical_mut() else { return };
         let source = &mut critical.sources[flow as usize];
         let mut left = now.saturating_sub(source.at);
         source.at = source.at.max(now);
@@ -94,13 +94,10 @@ impl Core<'_> {
         debug_assert_eq!(left, 0, "the packet was under way before the wait began");
     }
 
-    /// A flow's pace lets it go.
     #[cold]
     pub fn pace_ends(&mut self, flow: u32) {
-        let (now, port) = (self.now, self.hosts.senders[flow as usize].port());
-        let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) else {
-            return;
-        };
+        let (now, port) = (self.now, self.hosts.senders[flow as usize].port);
+        let Some(critical) = self.critical_mut() else { return };
         let source = &mut critical.sources[flow as usize];
         let time = now.saturating_sub(source.at);
         source.at = source.at.max(now);
@@ -189,18 +186,11 @@ impl Core<'_> {
     }
 
     /// The ACK `id`, which has just been taken out, completes its flow.
-    ///
-    /// # Panics
-    /// If the parts do not add up to the flow's completion time: a fault of the
-    /// simulator, never of a plan.
     #[cold]
     pub fn path_ends(&mut self, flow: u32, id: u32) {
         let took = self.now - self.observed.flows[flow as usize].started.unwrap_or(0);
-        let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) else {
-            return;
-        };
-        let record = critical.take(id).expect("what completes a flow is followed");
-        let path = record.path();
+        let Some(critical) = self.critical_mut() else { return };
+        let path = critical.take(id).expect("what completes a flow is followed").path();
         assert_eq!(path.iter().map(|p| p.time).sum::<Time>(), took, "the parts of flow {flow} add up");
         critical.done.push((flow, path));
         critical.sources[flow as usize].pieces = Vec::new();
@@ -210,7 +200,7 @@ impl Core<'_> {
     #[cold]
     pub fn lane_is_held(&mut self, port: u32, lane: u8) {
         let now = self.now;
-        if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) {
+        if let Some(critical) = self.critical_mut() {
             critical.held.entry((port, lane)).or_insert(now);
         }
     }
@@ -221,9 +211,7 @@ impl Core<'_> {
         let until = self.observed.standing(port, lane).map_or(self.now, |pause| pause.from);
         let first = self.egress.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
         let lanes = self.lanes;
-        let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_deref_mut()) else {
-            return;
-        };
+        let Some(critical) = self.critical_mut() else { return };
         if let Some(from) = critical.held.remove(&(port, lane)) {
             for list in [first, first + lanes] {
                 critical.pasts[list].push(Past::closed(from, until, Part::Down));

@@ -50,8 +50,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Removes time beyond `now`, the end of a packet that is still being sent, because it has not passed
-    /// yet: the flow continues at another port, or the run ends.
+    /// Removes time beyond `now`, the end of a packet that is still being sent: it has not passed yet.
     pub(super) fn rewind(&mut self, now: Time) {
         let ahead = self.at.saturating_sub(now);
         let Some((port, part)) = self.last.filter(|_| ahead > 0) else { return };
@@ -83,7 +82,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// The pieces in the network.
     pub(super) fn network(&self) -> &[Piece] {
         &self.pieces[self.source as usize..]
     }

@@ -1,12 +1,10 @@
 //! Pauses of lanes: a member is an ingress account that keeps a lane of its upstream paused.
 //!
-//! An account that is over its threshold resumes its upstream when its bytes are down to the
-//! resume level. They stay where they lie in queues that are paused: with their lane, or for a
-//! root ([`by_root`]).
+//! An account over its threshold resumes its upstream when its bytes are down to the resume level. They stay
+//! where they lie in queues that are paused: with their lane, or for a root ([`by_root`]).
 //!
-//! Where hosts pass pauses on, an ingress of such a host also keeps its upstream paused while another port of
-//! the host is paused, independent of its account. It is struck out only when none of those pauses is one of
-//! the set, and its account is under or can resume.
+//! Where hosts pass pauses on, an ingress also keeps its upstream paused while another port of the host is.
+//! It is struck out only when none of those pauses is of the set, and its account is under or can resume.
 
 use super::{Hold, Member, Reach, Set, Stalled, by_root};
 use crate::world::World;
@@ -14,16 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_schemes::flow_control::PauseScope;
 
-/// Bytes of the accounts that were over at the last look. A deadlocked account neither gets nor
-/// gives, so only accounts that still hold the same are examined.
+/// Bytes of the accounts that were over at the last look. A deadlocked account neither gets nor gives any.
 pub type Snapshot = BTreeMap<u32, u64>;
 
-/// Takes a snapshot of the accounts that are over.
 pub fn snapshot(world: &World) -> Snapshot {
     world.over_since().map(|(account, _)| (account, world.account(account).held())).collect()
 }
 
-/// The account of a lane at port `ingress`.
 pub fn account(world: &World, ingress: u32, lane: u8) -> u32 {
     ingress * world.lanes() + u32::from(lane)
 }
@@ -40,8 +35,8 @@ fn pausers(world: &World, port: u32, lane: u8) -> impl Iterator<Item = Member> {
     std::iter::once(lane).chain(others).map(move |lane| pauser(world, port, lane))
 }
 
-/// The ingresses that keep their upstream paused: since when, and whether by their own accounts. For an
-/// ingress that only passes pauses on, the time is that of the last active one, or earlier.
+/// The ingresses that keep their upstream paused: since when (for one that only passes pauses on, the last
+/// active one, or earlier), and whether by their own accounts.
 pub fn closed(world: &World) -> BTreeMap<u32, (Time, bool)> {
     let mut closed: BTreeMap<u32, (Time, bool)> = world.over_since().map(|(a, t)| (a, (t, true))).collect();
     for pause in world.passed_on() {
@@ -61,8 +56,7 @@ fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
     let link = &world.plan.topology.ports[port as usize];
     world.standing(link.peer, lane).is_some_and(|pause| {
         let last = serialisation(u64::from(world.plan.packet.largest()), link.rate) + link.delay;
-        // A pause from before that XOFF is active: this pause replaced its resume, which still waited for its
-        // wire. Then both directions count from the XOFF.
+        // An earlier pause replaced its resume, which waited for its wire: both ways count from the XOFF.
         let sent = match pause.from >= since {
             true => pause.from,
             false => since + 2 * last + world.plan.flow_control.traits().response_time,
@@ -71,12 +65,11 @@ fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
     })
 }
 
-/// The accounts that keep their upstream paused, whose pauses have settled, and that hold the same bytes as
-/// at `last`.
+/// The accounts that keep their upstream paused, have settled, and hold the same bytes as at `last`.
 pub fn members(world: &World, now: Time, last: &Snapshot) -> Set {
     let same = |account: u32| last.get(&account) == Some(&world.account(account).held());
-    let closed = closed(world).into_iter();
-    closed
+    closed(world)
+        .into_iter()
         .filter(|&(account, (since, over))| (!over || same(account)) && settled(world, account, since, now))
         .filter(|&(account, _)| world.closes(account))
         .map(|(account, _)| (Member::Account(account), Vec::new()))
@@ -151,11 +144,7 @@ fn lists(world: &World, port: u32, lane: u8) -> Vec<(usize, Vec<Member>)> {
     let core = world.home_of_port(port);
     let own = (core.egress.ports[port as usize].first_queue + 1 + u32::from(lane)) as usize;
     let leaves = core.forwarding_leaves(port, lane).filter(|&leaf| core.egress.leaves.list(leaf) != own);
-    let leaves = leaves.map(|leaf| {
-        (
-            core.egress.leaves.list(leaf),
-            by_root::stopping(world, port, lane, core.egress.leaves.number(leaf, lane)),
-        )
-    });
+    let stopping = |leaf| by_root::stopping(world, port, lane, core.egress.leaves.number(leaf, lane));
+    let leaves = leaves.map(|leaf| (core.egress.leaves.list(leaf), stopping(leaf)));
     std::iter::once((own, Vec::new())).chain(leaves).collect()
 }

@@ -1,30 +1,25 @@
 //! Pauses of queues: a member is a paused queue, for all that keeps it paused at the next device.
 //!
-//! Where packets are counted against the queue that they came from, it resumes when every counted
-//! packet has left the next device. It is struck out if none of them lies in a queue of the set.
-//! Where queues of a port downstream pause it together ([`Pausers`]), it resumes when they are
-//! down to their resume level. It is struck out if the bytes in those that are of the set are no
-//! more than that.
+//! Where packets are counted against the queue that they came from, it resumes when every counted packet has
+//! left the next device. It is struck out if none of them lies in a queue of the set. Where queues of a port
+//! downstream pause it together ([`Pausers`]), it resumes when they are down to their resume level. It is
+//! struck out if the bytes in those that are of the set are no more than that.
 //!
-//! A resume or a new packet in flight changes nothing about packets that cannot move, so these pauses need
-//! not settle.
+//! These pauses need not settle: a frame or packet in flight changes nothing about packets that cannot move.
 
 use super::{Hold, Member, Set, Stalled};
 use crate::packet::{NONE, Packet};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::Time;
-use xoff_schemes::flow_control::PauseScope;
-use xoff_schemes::flow_control::seen::Pausers;
+use xoff_schemes::flow_control::{PauseScope, seen::Pausers};
 
-/// The port and lane of a leaf.
 pub fn place(world: &World, leaf: u32) -> (u32, u8) {
     let core = world.cores[0];
     let leaf = core.egress.leaves.get(leaf);
     (leaf.port, core.lane_of(leaf))
 }
 
-/// When the pause of a leaf began.
 pub fn since(world: &World, leaf: u32) -> Time {
     let core = world.home_of_port(place(world, leaf).0);
     core.observed.pauses[core.egress.leaves.get(leaf).standing as usize].from

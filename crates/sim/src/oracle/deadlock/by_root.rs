@@ -3,17 +3,16 @@
 //! A port P that is paused for root r resumes when the device D at the other end permits it: when no queue of
 //! D needs P stopped for r any more.
 //!
-//! - The output queue of r, if r is a port of D, wants it while it is longer than its resume level.
-//!   No root pauses it, so it drains, unless its lane is paused or its host has stopped reading.
-//! - An isolation queue of r at another port p of D wants it until its own pause ends and all queues
-//!   of r at p are down to the resume level. So P waits for (p, r) if that is paused; for (p, s) if
-//!   root s shares a queue of r at p that is too long, and s is paused; and for the account that
-//!   has paused the lane of p, if a queue of r at p is too long.
+//! - The output queue of r, if r is a port of D, wants it while it is longer than its resume level. No root
+//!   pauses it, so it drains, unless its lane is paused or its host has stopped reading.
+//! - An isolation queue of r at another port p of D wants it until its own pause ends and all queues of r at
+//!   p are down to the resume level. So P waits for (p, r) if that is paused; for (p, s) if root s shares a
+//!   queue of r at p that is too long, and s is paused; and for the account that has paused the lane of p, if
+//!   a queue of r at p is too long.
 //!
 //! A member is struck out if it waits for none of the set: its resume is sent already, or will be. Frames in
-//! flight change nothing, except a MERGE, if a root of the set is a false root.
-//!
-//! Members at a host's own port represent the queue pairs that they stop as well.
+//! flight change nothing, except a MERGE, if a root of the set is a false root. Members at a host's own port
+//! represent the queue pairs that they stop as well.
 
 use super::{Hold, Member, Set, Stalled, by_lane};
 use crate::packet::{NONE, Packet};

@@ -1,9 +1,8 @@
 //! The deadlock oracle: the greatest fixpoint over everything that keeps its upstream paused.
 //!
-//! A *member* keeps a queue upstream paused. It is an ingress account ([`by_lane`]), a queue that
-//! is too long for the queue upstream ([`by_queue`]), or a congestion root ([`by_root`]). It lets
-//! its upstream resume when enough bytes have left, and some of these bytes lie in queues that
-//! other members keep paused. The oracle lets everything drain that can drain:
+//! A *member* keeps a queue upstream paused. It is an ingress account ([`by_lane`]), a queue that is too long
+//! for the queue upstream ([`by_queue`]), or a congestion root ([`by_root`]). It lets its upstream resume
+//! when enough bytes have left, some of them in queues that others keep paused. What can drain, drains:
 //!
 //! 1. Begin with all members whose pause is active and has settled.
 //! 2. Strike out each member whose bytes outside of the queues that the set holds suffice to bring it to its
@@ -11,10 +10,7 @@
 //! 3. Repeat until nothing more can be struck out.
 //!
 //! The rest (the greatest fixpoint) can never resume: it is deadlocked. A cycle of pauses that still drains
-//! is struck out entirely.
-//!
-//! Each pause relation lists its members, and for each member the queues that hold it
-//! ([`Hold`]). Accounts are members under every scheme; where links differ, accounts and roots
+//! is struck out entirely. Accounts are members under every scheme; where links differ, accounts and roots
 //! are members of one set and hold each other.
 
 mod by_lane;
@@ -23,8 +19,7 @@ mod by_root;
 mod reach;
 
 use crate::outcome::{Deadlock, Held, Pause, Wait};
-use crate::packet::Packet;
-use crate::world::World;
+use crate::{packet::Packet, world::World};
 use by_lane::Snapshot;
 use reach::Reach;
 use std::cell::OnceCell;
@@ -46,13 +41,11 @@ enum Member {
 /// A queue that holds a member's bytes.
 #[derive(Clone, Debug, PartialEq)]
 struct Hold {
-    /// The queue is paused while any of these members remains. Empty for the queue of a host that has stopped
-    /// reading.
+    /// The queue is paused while any of these remains; none: that of a host that has stopped reading.
     by: Vec<Member>,
     port: u32,
     bytes: u64,
-    /// The member waits for every packet in the queue, not only for the packets that came through
-    /// its own link.
+    /// The member waits for every packet in the queue, not only for those that came through its own link.
     whole: bool,
 }
 
@@ -126,7 +119,6 @@ impl Member {
 /// Ports and lanes inside of hosts that have stopped reading.
 type Stalled = BTreeSet<(u32, u8)>;
 
-/// The oracle's knowledge from before.
 #[derive(Default)]
 pub struct Oracle {
     /// The bytes of the accounts that were over at the last look.
@@ -167,8 +159,8 @@ impl Oracle {
         })
     }
 
-    /// The queues that wait and will not move: in a deadlock, upstream of one, or upstream of a host that has
-    /// stopped reading. Empty if every flow is complete.
+    /// The queues that will not move: in a deadlock, or upstream of one or of a host that has stopped
+    /// reading. Empty if every flow is complete.
     pub fn waiting(&self, world: &World, now: Time) -> Vec<Wait> {
         if world.flows_done() == world.plan.flows.len() {
             return Vec::new();
@@ -198,8 +190,8 @@ impl Oracle {
         set.keys().filter(|member| member.filled(world)).map(wait).collect()
     }
 
-    /// The greatest fixpoint, among accounts that hold the same bytes as at the last look; with `stalls` a
-    /// host that has stopped reading holds its queue as well.
+    /// The greatest fixpoint, among accounts with the same bytes as at the last look; with `stalls` a host
+    /// that has stopped reading holds its queue as well.
     fn stuck(&self, world: &World, now: Time, stalls: bool) -> Set {
         let rx = world.plan.receivers.iter().map(|r| r.rx).filter(|&rx| stalls && world.port(rx).paused != 0);
         let stalled: Stalled =
@@ -208,8 +200,7 @@ impl Oracle {
         match world.plan.flow_control.traits().pause_scope {
             PauseScope::Queue { .. } | PauseScope::Onward => by_queue::add(world, &mut set, &stalled),
             PauseScope::Root => by_root::add(world, &mut set, &stalled),
-            // A flow waits for its own queue at the next hop only, and the last hop is never paused:
-            // on a route without a loop, queues of flows cannot deadlock.
+            // Queues of flows cannot deadlock on routes without loops: the last hop is never paused.
             PauseScope::Nothing | PauseScope::Lane | PauseScope::Link | PauseScope::Flow => {}
         }
         if set.is_empty() {
@@ -251,7 +242,6 @@ fn fixpoint(world: &World, mut set: Set, stalled: &Stalled, reach: Option<&Reach
     }
 }
 
-/// The queue that holds a member.
 fn held(world: &World, member: Member, hold: &Hold) -> Held {
     let (port, lane) = hold.by[0].upstream(world);
     let waits = match member {
@@ -264,8 +254,7 @@ fn held(world: &World, member: Member, hold: &Hold) -> Held {
     Held { port, lane, bytes, flows: flows.collect::<BTreeSet<u32>>().into_iter().collect() }
 }
 
-/// When the first of a cycle's queues continued, if any did: by the pauses of the whole run. A queue that
-/// never drains by itself continues when a scheme dissolves the deadlock, or when a link fails.
+/// When the first of a cycle's queues continued, if any: a scheme dissolved the deadlock, or a link failed.
 pub fn ended(deadlock: &Deadlock, pauses: &[Pause]) -> Option<Time> {
     let held = |p: &&Pause| deadlock.cycle.iter().any(|h| (h.port, h.lane) == (p.port, p.lane));
     let stood = pauses.iter().filter(|p| p.queue.is_none() && p.from <= deadlock.seen).filter(held);

@@ -1,7 +1,7 @@
 //! Egress ports that packets of an ingress port can take, from the routes of the plan.
 //!
-//! An account can only be held by queues of these ports. The oracle strikes out all others before it
-//! reads a queue. Where routes have no cyclic dependency, no account is left.
+//! An account can only be held by queues of these ports. The oracle strikes out all others before it reads a
+//! queue. Where routes have no cyclic dependency, no account is left.
 
 use super::{Member, Set, Stalled};
 use crate::world::World;
@@ -24,8 +24,7 @@ impl Reach {
                 _ => reach[ingress as usize].extend(beside(ingress)),
             }
         }
-        // Packets may continue at another position of their device. A pause that is passed on holds all other
-        // ports of the device.
+        // Packets may continue elsewhere in their device; a pause that is passed on holds all other ports.
         let jumps = !plan.detours.is_empty() || !plan.faults.tables.is_empty();
         for (ingress, ports) in (0..).zip(&mut reach) {
             if jumps || plan.passes_pauses_on(topology.ports[ingress as usize].node) {
@@ -40,8 +39,7 @@ impl Reach {
         self.0[ingress as usize].contains(&egress)
     }
 
-    /// Strikes out the accounts whose packets can be in no queue that the rest of the set pauses, or that is
-    /// stalled.
+    /// Strikes out accounts whose packets can be in no queue that is stalled or that the others pause.
     pub fn strike_out(&self, world: &World, set: &mut Set, stalled: &Stalled) {
         loop {
             let paused = set.keys().map(|member| member.upstream(world).0);
