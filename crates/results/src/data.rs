@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use crate::blocking::{self, Waits};
+use crate::blocking::capped;
 use crate::columns::{self, Column};
 use crate::names;
 use crate::network::kind_name;
@@ -13,7 +13,7 @@ use crate::statistics;
 use parquet::errors::Result;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_outcome::report::Unit;
-use xoff_outcome::{FlowOutcome, Leg, Outcome, Part, Place, Quantity, Sample, Share};
+use xoff_outcome::{FlowBlame, FlowOutcome, Leg, Outcome, Part, Place, Quantity, Sample, Share};
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +78,6 @@ impl DataFile {
     }
 
     /// Writes the file as Parquet and returns the sink, flushed.
-    ///
-    /// # Errors
-    /// Errors of the sink, or a value that the format cannot hold.
     pub fn write<W: Write + Send>(self, sink: W, plan: &Plan, outcome: &Outcome) -> Result<W> {
         let rows = self.rows(plan, outcome);
         columns::write(sink, rows, |range| match self {
@@ -101,9 +98,9 @@ type Columns = Vec<(&'static str, Column)>;
 fn flows(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
     let (flows, outcomes) = (&plan.flows[range.clone()], &outcome.flows[range.clone()]);
     // Null, not 0, for a value that was not measured.
-    let waits = |get: &dyn Fn(Waits) -> u64| {
+    let waits = |get: &dyn Fn(FlowBlame) -> u64| {
         Column::MaybeInt(match &outcome.blocking {
-            Some(b) => b.flows[range.clone()].iter().map(|f| Some(get(f.into()))).collect(),
+            Some(b) => b.flows[range.clone()].iter().map(|f| Some(get(capped(f)))).collect(),
             None => vec![None; range.len()],
         })
     };
@@ -137,12 +134,12 @@ fn flows(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
         ("dropped", int(&|o| o.dropped)),
         ("spurious", int(&|o| o.spurious)),
         ("cnps", int(&|o| o.cnps)),
-        ("own_ps", waits(&|w| w.own_ps)),
-        ("victim_ps", waits(&|w| w.victim_ps)),
-        ("source_own_ps", waits(&|w| w.source_own_ps)),
-        ("source_victim_ps", waits(&|w| w.source_victim_ps)),
-        ("named_victim_ps", waits(&|w| w.named_victim_ps)),
-        ("source_named_victim_ps", waits(&|w| w.source_named_victim_ps)),
+        ("own_ps", waits(&|w| w.own)),
+        ("victim_ps", waits(&|w| w.victim)),
+        ("source_own_ps", waits(&|w| w.source_own)),
+        ("source_victim_ps", waits(&|w| w.source_victim)),
+        ("named_victim_ps", waits(&|w| w.named_victim)),
+        ("source_named_victim_ps", waits(&|w| w.source_named_victim)),
     ]
 }
 
@@ -197,27 +194,25 @@ fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colu
 }
 
 fn blocked(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
-    let found = outcome.blocking.as_ref();
-    let places = found.map_or(&[][..], |b| &b.places[range.clone()]);
+    let places = outcome.blocking.as_ref().map_or(&[][..], |b| &b.places[range]);
     let port = |get: &dyn Fn(&Place) -> PortId| {
         Column::Text(places.iter().map(|(place, _)| names::port(plan, get(place))).collect())
     };
     let named = places.iter().map(|(place, _)| place.named.map(|port| names::port(plan, port)));
-    let waits = |get: &dyn Fn(Waits) -> u64| {
-        let sums = found.into_iter().flat_map(|b| range.clone().map(|i| get(blocking::of_place(b, i))));
-        Column::Int(sums.collect())
+    let waits = |get: &dyn Fn(FlowBlame) -> u64| {
+        Column::Int(places.iter().map(|(_, blame)| get(capped(&blame.waits()))).collect())
     };
     vec![
         ("port", port(&|place| place.port)),
         ("root", port(&|place| place.root)),
         ("named_root", Column::MaybeText(named.collect())),
         ("pauses", Column::Int(places.iter().map(|(_, blame)| blame.pauses).collect())),
-        ("own_ps", waits(&|w| w.own_ps)),
-        ("victim_ps", waits(&|w| w.victim_ps)),
-        ("source_own_ps", waits(&|w| w.source_own_ps)),
-        ("source_victim_ps", waits(&|w| w.source_victim_ps)),
-        ("named_victim_ps", waits(&|w| w.named_victim_ps)),
-        ("source_named_victim_ps", waits(&|w| w.source_named_victim_ps)),
+        ("own_ps", waits(&|w| w.own)),
+        ("victim_ps", waits(&|w| w.victim)),
+        ("source_own_ps", waits(&|w| w.source_own)),
+        ("source_victim_ps", waits(&|w| w.source_victim)),
+        ("named_victim_ps", waits(&|w| w.named_victim)),
+        ("source_named_victim_ps", waits(&|w| w.source_named_victim)),
     ]
 }
 

@@ -97,17 +97,11 @@ enum Older {
 /// Checks, before anything is simulated, that a run directory can be written at
 /// `out`: makes its parent directories, tries to make and write a directory
 /// there, and removes that again.
-///
-/// # Errors
-/// Nothing can be written there, or something other than a run is in its place.
 pub fn prepare(out: &Path) -> Result<Writer, Error> {
     prepare_to_replace(out, Older::Run)
 }
 
 /// Like [`prepare`], for a run of a grid: it also replaces the rest of a damaged run.
-///
-/// # Errors
-/// As of [`prepare`].
 pub fn prepare_in_grid(out: &Path) -> Result<Writer, Error> {
     prepare_to_replace(out, Older::Remains)
 }
@@ -133,9 +127,6 @@ impl Writer {
     }
 
     /// Begins the capture that the directory will have.
-    ///
-    /// # Errors
-    /// Its file cannot be written.
     pub fn begin_capture(&mut self, plan: &Plan, what: &What) -> Result<(), Error> {
         let temporary = self.temporary.insert(self.begin()?);
         self.capture = Some(Capture::begin(temporary.place().join(CAPTURE), plan, what)?);
@@ -149,10 +140,6 @@ impl Writer {
     }
 
     /// Writes the run and puts it in its place.
-    ///
-    /// # Errors
-    /// Anything that the file system refuses, such as a full disk. Nothing half
-    /// written is left then, and an older run in that place stays.
     pub fn write(
         mut self,
         about: &About,

@@ -20,9 +20,6 @@ const AGAIN: &str = "Run the scenario again: `xoff run` replaces the run. For a 
                      of the grid with --resume.";
 
 /// The manifest of the run at `path`, all of whose files are as they were written.
-///
-/// # Errors
-/// There is no run, it has another format, or one of its files is missing or damaged.
 pub(crate) fn run(path: &Path) -> Result<Json, Error> {
     let manifest = manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, AGAIN)?;
     files(path, &manifest, MANIFEST, AGAIN)?;
@@ -31,9 +28,6 @@ pub(crate) fn run(path: &Path) -> Result<Json, Error> {
 
 /// The manifest of the run at `path` if that and its summary are as they were written; other
 /// files are not looked at.
-///
-/// # Errors
-/// There is no run, it has another format, or one of the two is missing or damaged.
 pub(crate) fn summary(path: &Path) -> Result<Json, Error> {
     let manifest = manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, AGAIN)?;
     let entry = manifest["files"].as_array().into_iter().flatten().find(|f| f["name"] == SUMMARY);
@@ -44,9 +38,6 @@ pub(crate) fn summary(path: &Path) -> Result<Json, Error> {
 }
 
 /// A manifest of this format, if it is as it was written.
-///
-/// # Errors
-/// It is damaged, or has another format.
 pub(crate) fn manifest(file: &Path, format: &str, version: u32, help: &str) -> Result<Json, Error> {
     let refuse = |message: String| Err(Error::new(file, message, help));
     let text = match regular(file).and_then(|_| fs::read(file)) {
@@ -79,9 +70,6 @@ fn other_format(manifest: &Json, format: &str, version: u32) -> String {
 }
 
 /// Compares the files in `dir` with the entries of the manifest of this name.
-///
-/// # Errors
-/// One is missing or damaged.
 pub(crate) fn files(dir: &Path, manifest: &Json, name: &str, help: &str) -> Result<(), Error> {
     for file in manifest["files"].as_array().into_iter().flatten() {
         let path = dir.join(file["name"].as_str().unwrap_or_default());
@@ -129,9 +117,6 @@ thread_local! {
 
 /// Reads something at `path` that may be damaged although its checksum is right. The Parquet
 /// library panics on some damaged files.
-///
-/// # Errors
-/// Those of `read`, or it panicked.
 pub fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     caught(read).unwrap_or_else(|why| {
         let message = format!("is damaged: its checksum is right, but its contents are invalid ({why})");

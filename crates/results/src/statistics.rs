@@ -50,9 +50,6 @@ pub struct Group {
 /// The quantile at `per_mille` / 1000 of `sorted` by nearest rank: the smallest
 /// value such that at least that share of the sample is not above it. It is
 /// always a value of the sample. `None` if the sample is empty.
-///
-/// # Panics
-/// If `per_mille` is not in 1 to 1000.
 pub fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> Option<T> {
     assert!((1..=1000).contains(&per_mille), "a quantile lies within the sample");
     let rank = (sorted.len() * per_mille).div_ceil(1000);

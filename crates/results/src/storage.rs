@@ -53,9 +53,6 @@ pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
 
 /// The place of a directory that is to be made at `out`. A link is followed, so that it survives;
 /// so are `.` and `..`.
-///
-/// # Errors
-/// It has no name, or cannot be resolved.
 pub(crate) fn resolved(out: &Path) -> Result<PathBuf, Error> {
     let target = if fs::symlink_metadata(out).is_ok() {
         fs::canonicalize(out).map_err(|e| failed(out, "cannot be resolved", &e))?

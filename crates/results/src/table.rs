@@ -48,13 +48,28 @@ pub fn aligned(rows: &[Vec<String>], align: &[Align]) -> String {
     text
 }
 
+/// [`aligned`] rows below their heads.
+pub fn headed<const N: usize>(
+    heads: [&str; N],
+    align: [Align; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let heads = std::iter::once(heads.map(String::from));
+    aligned(&heads.chain(rows).map(Vec::from).collect::<Vec<_>>(), &align)
+}
+
 /// `text` broken at blanks into lines of at most [`WIDTH`] columns; the first
 /// begins with `first`, the others with `rest`. A longer word stays whole.
 pub fn wrapped(first: &str, rest: &str, text: &str) -> String {
     wrapped_to(WIDTH, first, rest, text)
 }
 
-/// The same with lines of at most `width` columns.
+/// A paragraph without indentation.
+pub fn paragraph(text: &str) -> String {
+    wrapped("", "", text)
+}
+
+/// [`wrapped`] to lines of at most `width` columns.
 pub fn wrapped_to(width: usize, first: &str, rest: &str, text: &str) -> String {
     let mut lines = String::new();
     let mut line = first.to_string();

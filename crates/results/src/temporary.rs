@@ -40,9 +40,6 @@ pub(crate) struct Temporary {
 
 impl Temporary {
     /// A new one for a result at `target`.
-    ///
-    /// # Errors
-    /// The file system refuses.
     pub(crate) fn beside(target: &Path) -> Result<Self, Error> {
         loop {
             let path = target.with_file_name(name(target));
@@ -69,9 +66,6 @@ impl Temporary {
     }
 
     /// Puts the file that was made in place, in one step; an older file there is replaced.
-    ///
-    /// # Errors
-    /// The file system refuses.
     pub(crate) fn put_file(self) -> Result<(), Error> {
         fs::rename(self.place(), &self.target)
             .map_err(|e| failed(&self.target, "cannot be renamed to its final name", &e))?;
@@ -79,9 +73,6 @@ impl Temporary {
     }
 
     /// Puts the directory that was made in place, where nothing or an empty directory may be.
-    ///
-    /// # Errors
-    /// Something else is there, or the file system refuses.
     pub(crate) fn put_new_directory(self) -> Result<(), Error> {
         sync(&self.place())?;
         fs::rename(self.place(), &self.target)
@@ -92,9 +83,6 @@ impl Temporary {
     /// Puts the directory that was made in place. An older one there, of which `replaceable` approves, is
     /// exchanged with it and removed. At each instant one of them is in the place; where the system cannot
     /// exchange directories, the next [`sweep`] puts the older one back if this process dies in between.
-    ///
-    /// # Errors
-    /// `replaceable` does not approve, or the file system refuses. The older directory remains.
     pub(crate) fn put_directory(
         mut self,
         replaceable: impl Fn(&Path) -> Result<(), Error>,
@@ -261,9 +249,6 @@ fn put_back(path: &Path) -> io::Result<()> {
 
 /// Makes a file at `target` by `write`, which is given a temporary path. The file is in place
 /// when it is whole, or not at all.
-///
-/// # Errors
-/// Those of `write`, or the file system refuses.
 pub(crate) fn replace<T>(target: &Path, write: impl FnOnce(&Path) -> Result<T, Error>) -> Result<T, Error> {
     let temporary = Temporary::beside(target)?;
     let written = write(&temporary.place())?;
@@ -273,9 +258,6 @@ pub(crate) fn replace<T>(target: &Path, write: impl FnOnce(&Path) -> Result<T, E
 
 /// Puts a text in a file, completely or not at all. A special file, such as a pipe, is written directly; a
 /// link is followed.
-///
-/// # Errors
-/// It cannot be written.
 pub fn put(path: &Path, text: &str) -> Result<(), Error> {
     let target = match fs::metadata(path) {
         Ok(found) if found.is_file() => {
@@ -290,9 +272,6 @@ pub fn put(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 /// Makes a directory and its missing parents, and syncs the directory that contains them.
-///
-/// # Errors
-/// The file system refuses.
 pub fn make_directories(path: &Path) -> Result<(), Error> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -315,9 +294,6 @@ fn sync_parent(path: &Path) -> Result<(), Error> {
 }
 
 /// Makes sure that the names in a directory have arrived on the disk.
-///
-/// # Errors
-/// They have not.
 #[cfg(unix)]
 pub(crate) fn sync(directory: &Path) -> Result<(), Error> {
     match File::open(directory).and_then(|d| d.sync_all()) {

@@ -123,20 +123,17 @@ pub fn verdicts(
 fn no_victims(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
     let waits = &blocking.waits;
     let pauses = human::counted(blocking.pauses, "pause");
-    if waits.victim() == 0 {
+    if waits.all_victim() == 0 {
         return (State::Held, format!("no victim waited ({pauses})"));
     }
-    if blocking.named_waits > 0 && waits.named_victim() == 0 {
-        let waited = victim_times(waits.victim_ps, waits.source_victim_ps);
-        return (
-            State::Held,
-            format!(
-                "no flow waited for a port off its path that a pause named ({pauses}); by the packets' position: {waited}"
-            ),
+    let waited = victim_times(waits.victim, waits.source_victim);
+    if blocking.named_waits > 0 && waits.all_named_victim() == 0 {
+        let text = format!(
+            "no flow waited for a port off its path that a pause named ({pauses}); by the packets' position: {waited}"
         );
+        return (State::Held, text);
     }
     let promised = plan.flow_control.traits().pause_scope == PauseScope::Flow;
     let state = if promised { State::Broken } else { State::NotPromised };
-    let waited = victim_times(waits.victim_ps, waits.source_victim_ps);
     (state, format!("victims: {waited} ({pauses})"))
 }

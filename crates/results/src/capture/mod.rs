@@ -52,9 +52,6 @@ pub struct Capture {
 
 impl Capture {
     /// Begins a capture of a plan's run in a file at `path`.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(crate) fn begin(path: PathBuf, plan: &Plan, what: &What) -> Result<Self, Error> {
         let file = File::create(&path).map_err(|e| failed(&path, "cannot be written", &e))?;
         let mut interfaces = vec![u32::MAX; plan.topology.ports.len()];
@@ -122,9 +119,6 @@ impl Capture {
     }
 
     /// Ends the file; returns its content, and the number of its packets.
-    ///
-    /// # Errors
-    /// Something could not be written, now or before.
     pub(crate) fn finish(self) -> Result<(Stored, usize), Error> {
         let arrived = self.failure.map_or_else(|| arrived(self.sink), Err);
         let stored = arrived.map_err(|e| failed(&self.path, "cannot be written", &e))?;

@@ -61,9 +61,6 @@ impl Column {
 /// Writes a table of `rows` rows into `sink`, row group by row group. `columns` makes the columns (name and
 /// values) of a range of rows; it is called with the empty range once, for the schema. Returns the sink,
 /// flushed.
-///
-/// # Errors
-/// Errors of the sink, or an integer above 2^63 - 1.
 pub fn write<W: Write + Send, N: AsRef<str>>(
     sink: W,
     rows: usize,

@@ -74,9 +74,6 @@ impl Columns {
     }
 
     /// The table of these columns.
-    ///
-    /// # Errors
-    /// The file is not there, is damaged, or lacks a column.
     pub fn table(&self, names: &[&str]) -> std::result::Result<Table, String> {
         let mut found = self.found.borrow_mut();
         let missing: Vec<&str> = names.iter().copied().filter(|&n| !found.contains_key(n)).collect();
@@ -98,9 +95,6 @@ pub struct Table {
 
 impl Table {
     /// Reads `columns` of a file.
-    ///
-    /// # Errors
-    /// The file is not there, is damaged, or lacks a column.
     pub fn read(path: &Path, columns: &[&str]) -> std::result::Result<Self, String> {
         let cannot = |why: &dyn fmt::Display| format!("cannot be read: {why}");
         // The Parquet library panics on some damaged files.
@@ -132,9 +126,6 @@ impl Table {
     }
 
     /// Integers of a column that was read.
-    ///
-    /// # Panics
-    /// If it was not read, or holds something else.
     pub fn ints(&self, name: &str) -> &[Option<i64>] {
         match self.column(name) {
             Values::Ints(v) => v,
@@ -143,9 +134,6 @@ impl Table {
     }
 
     /// Numbers of a column that was read.
-    ///
-    /// # Panics
-    /// If it was not read, or holds something else.
     pub fn floats(&self, name: &str) -> &[Option<f64>] {
         match self.column(name) {
             Values::Floats(v) => v,
@@ -154,9 +142,6 @@ impl Table {
     }
 
     /// Texts of a column that was read.
-    ///
-    /// # Panics
-    /// If it was not read, or holds something else.
     pub fn texts(&self, name: &str) -> &Texts {
         match self.column(name) {
             Values::Texts(v) => v,

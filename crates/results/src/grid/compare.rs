@@ -112,9 +112,6 @@ pub struct Warning {
 }
 
 /// Compares the points of a grid. `entries` are its runs in order.
-///
-/// # Panics
-/// If there are not as many entries as runs.
 pub fn compare(scenario: &str, grid: &Grid, entries: &[Entry], interval: Interval) -> Comparison {
     assert_eq!(Some(entries.len()), grid.runs(), "an entry per run");
     let points = entries

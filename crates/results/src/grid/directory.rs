@@ -108,12 +108,6 @@ pub struct Directory {
 }
 
 /// Makes the directory of a new grid, with a `grid.json` in which no run is done.
-///
-/// # Errors
-/// Nothing can be written there, or anything but an empty directory is in its place.
-///
-/// # Panics
-/// If `about` does not have as many runs as the grid.
 pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error> {
     let target = resolved(out)?;
     let occupied = |message: &str, help: &str| Err(Error::new(&target, message, help));
@@ -149,11 +143,6 @@ pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
 }
 
 /// Opens the directory of a grid that was begun before.
-///
-/// # Errors
-/// There is no grid, or another one: of another scenario, with other overrides,
-/// axes, seeds or files, or of another version of the program; or somebody is
-/// writing it.
 pub fn resume(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error> {
     let target = resolved(out)?;
     let file = target.join(MANIFEST);
@@ -175,9 +164,6 @@ const OTHER: &str = "It was not changed. Give the original arguments, or remove 
                      directory with --out DIR.";
 
 /// The `grid.json` of the grid at `path`, if it is as it was written.
-///
-/// # Errors
-/// It is damaged, or of another format.
 pub(crate) fn read_manifest(path: &Path, help: &str) -> Result<Value, Error> {
     integrity::manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, help)
 }
@@ -246,9 +232,6 @@ impl Directory {
     }
 
     /// The stored part of a run.
-    ///
-    /// # Errors
-    /// It is whole, and made from another scenario or by another version.
     pub fn finished(&self, name: &str, about: &About, run: &RunAbout) -> Result<Found, Error> {
         let at = self.run(name);
         if fs::symlink_metadata(&at).is_err() {
@@ -276,9 +259,6 @@ impl Directory {
     }
 
     /// Writes the status of the runs: `grid.parquet`, then `grid.json`.
-    ///
-    /// # Errors
-    /// Errors of the file system. Then the older files remain.
     pub fn write(&self, grid: &Grid, about: &About, entries: &[Entry]) -> Result<(), Error> {
         let store_manifest = |files| {
             let manifest = manifest(grid, about, entries, files);
@@ -309,9 +289,6 @@ pub enum Found {
 }
 
 /// The entry of the run at `at` by its summary, which has been compared with this manifest.
-///
-/// # Errors
-/// Its summary is not one.
 pub(crate) fn stored_entry(at: &Path, manifest: &Value) -> Result<Entry, String> {
     let path = at.join(SUMMARY);
     let wrong = |e: &dyn std::fmt::Display| format!("{} {e}", path.display());

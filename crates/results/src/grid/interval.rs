@@ -75,9 +75,6 @@ const STUDENT_T: [(usize, f64); 39] = [
 
 /// The two-sided 95% point of Student's t. Between two tabulated degrees of
 /// freedom that of the lower one, which errs towards a wider interval.
-///
-/// # Panics
-/// Without a degree of freedom.
 pub fn student_t(degrees: usize) -> f64 {
     let above = STUDENT_T.partition_point(|&(d, _)| d <= degrees);
     STUDENT_T[above.checked_sub(1).expect("at least one degree of freedom")].1

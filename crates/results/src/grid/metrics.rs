@@ -103,9 +103,6 @@ pub const METRICS: [Metric; 33] = {
 };
 
 /// The position of a metric in [`METRICS`].
-///
-/// # Panics
-/// If there is none of that name.
 pub fn index(name: &str) -> usize {
     METRICS.iter().position(|m| m.name == name).unwrap_or_else(|| panic!("no metric is called {name}"))
 }
@@ -152,9 +149,6 @@ impl Row {
     }
 
     /// Reads a run's numbers from its `summary.json`.
-    ///
-    /// # Errors
-    /// The missing part, in words.
     pub fn read(summary: &Value) -> Result<Self, String> {
         let missing = |what: &str| format!("its summary has no {what}");
         let groups = summary["sizes"].as_array();

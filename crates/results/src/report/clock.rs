@@ -31,9 +31,6 @@ impl Clock {
 
     /// Of the run at `path` that ended at `end_ps`. If a run is idle long before its end, after a deadlock or
     /// its last flow, the clock ends a little after the last change.
-    ///
-    /// # Errors
-    /// Its files are damaged.
     pub fn of_run(path: &Path, end_ps: u64) -> Result<Self, Error> {
         let most = |file, columns: &[&str]| {
             let t = table(path, file, columns)?;

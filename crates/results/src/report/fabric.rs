@@ -88,9 +88,6 @@ impl Fabric {
 }
 
 /// Reads devices and ports of a run.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path, topology: &str) -> Result<Fabric, Error> {
     let t = table(path, DataFile::Nodes, &["node", "kind", "buffer", "buffer_peak"])?;
     let node = |i: usize| Node {

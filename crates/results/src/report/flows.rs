@@ -88,9 +88,6 @@ pub struct SizeGroup {
 }
 
 /// Reads the flows of a run; those in `explained_flows` are listed in any case.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path, fabric: &Fabric, explained_flows: &[usize]) -> Result<Flows, Error> {
     const TEXTS: [&str; 3] = ["src", "dst", "class"];
     const INTS: [&str; 5] = ["size", "start_ps", "fct_ps", "delivered_bytes", "dropped"];

@@ -96,9 +96,6 @@ pub struct Made {
 }
 
 /// Reads the directory of a grid.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path) -> Result<Grid, Error> {
     let broken = |what: &str| damaged(path, format!("is damaged: {what}"));
     let manifest = read_manifest(path, RESUME)?;

@@ -15,9 +15,6 @@ const STYLE: &str = include_str!("viewer.css");
 const NOTICE: &str = include_str!("NOTICE.txt");
 
 /// The page of a document.
-///
-/// # Panics
-/// Never: a document is made of numbers, text and lists.
 pub fn page(document: &Document) -> String {
     let (title, headline) = match document {
         Document::Run(run) => (&run.name, &run.headline),

@@ -53,9 +53,6 @@ struct Found {
 }
 
 /// Reads the pauses of a run that ended at `end_ps`.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path, fabric: &Fabric, clock: Clock, end_ps: u64) -> Result<Pauses, Error> {
     let t = table(path, DataFile::Pauses, &["port", "from_ps", "until_ps", "cause", "root", "named_root"])?;
     let by_name = fabric.by_name();

@@ -77,9 +77,6 @@ pub struct Held {
 }
 
 /// Reads the directory of a run with this manifest.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
     let summary = explain::summary(path)?;
     let scenario = &manifest["scenario"];

@@ -58,9 +58,6 @@ pub struct Filling {
 }
 
 /// Reads the samples of a run.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Series, Error> {
     let t = table(path, DataFile::Series, &["time_ps", "quantity", "element", "unit", "value"])?;
     let mut times: Vec<u64> = (0..t.rows()).map(|i| t.int("time_ps", i)).collect();
