@@ -180,13 +180,6 @@ fn unit(unit: Unit) -> &'static str {
 }
 
 fn point(plan: &Plan, index: usize, compared: &Compared) -> Point {
-    let mut left = index;
-    let mut values: Vec<usize> = Vec::new();
-    for axis in plan.axes.iter().rev() {
-        values.push(left % axis.values.len());
-        left /= axis.values.len();
-    }
-    values.reverse();
     let value = |(spread, unit): (&Spread, Unit)| {
         let range = spread.low.zip(spread.high);
         Value {
@@ -200,6 +193,7 @@ fn point(plan: &Plan, index: usize, compared: &Compared) -> Point {
         .iter()
         .zip(&compared.spreads)
         .map(|(metric, spread)| Some(value((spread.as_ref()?, metric.unit))));
+    let values = plan.positions(index);
     Point { values, runs: compared.runs, deadlocks: compared.deadlocks, metrics: metrics.collect() }
 }
 
