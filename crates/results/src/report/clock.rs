@@ -24,7 +24,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Up to `end_ps`.
     pub fn new(end_ps: u64) -> Self {
         Self { bins: BINS, end_ps }
     }
@@ -51,7 +50,6 @@ impl Clock {
         (u128::from(self.end_ps) * bin as u128 / self.bins as u128) as u64
     }
 
-    /// Length of a bin in picoseconds.
     pub fn length(&self, bin: usize) -> u64 {
         self.begin(bin + 1) - self.begin(bin)
     }

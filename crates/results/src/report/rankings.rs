@@ -159,9 +159,8 @@ fn slowest(fabric: &Fabric, flows: &Flows) -> Option<Ranking> {
     let name = |node: usize| fabric.nodes[node].name.as_str();
     let rows = rows.into_iter().take(LISTED).map(|(row, slowdown)| {
         let who = format!("{} {} -> {} ({})", row.id, name(row.src), name(row.dst), flows.classes[row.class]);
-        let cells =
-            vec![who, human::bytes(row.size), human::time(row.fct_ps.unwrap_or(0)), human::ratio(slowdown)];
-        flow(row.id, cells)
+        let fct = human::time(row.fct_ps.unwrap_or(0));
+        flow(row.id, vec![who, human::bytes(row.size), fct, human::ratio(slowdown)])
     });
     table(
         "Slowest flows",
