@@ -147,7 +147,7 @@ fn captured(plan: &Plan, names: &[String]) -> miette::Result<Vec<PortId>> {
 
 /// The command that explains victims, if there are any.
 fn hint(plan: &Plan, summary: &Summary, path: &Path) -> Option<String> {
-    let found = summary.blocking.as_ref().is_some_and(|b| b.waits.victim() > 0);
+    let found = summary.blocking.as_ref().is_some_and(|b| b.waits.all_victim() > 0);
     let run = path.display();
     found.then(|| match plan.measure.explain {
         true => format!("some flows were victims; to see which ports blocked them: xoff explain {run}"),

@@ -13,6 +13,16 @@ use serde::Serialize;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 
+/// Adds a part of the run to a sum: fields that are summed up, and times that at most one part knows. It
+/// names all fields of the type, so that a new one cannot be forgotten.
+macro_rules! add {
+    ($type:ident: $sum:ident, $part:ident; sums: $($field:ident)*; known: $($time:ident)*) => {
+        let $type { $($field,)* $($time),* } = *$part;
+        $($sum.$field += $field;)*
+        $($sum.$time = $sum.$time.or($time);)*
+    };
+}
+
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -43,8 +53,8 @@ pub struct Outcome {
     pub memory: Vec<MemoryUse>,
     /// The blocking by congestion roots, if the plan asks for it.
     pub blocking: Option<Blocking>,
-    /// Where the time of flows went along their critical paths, if the plan asks for
-    /// it: by flow, then in the order of the path. Flows that did not begin have none.
+    /// The time of flows along their critical paths, if the plan asks for it: by flow, then in the order of
+    /// the path. Flows that did not begin have none.
     pub paths: Option<Vec<Share>>,
     /// By flow: where the route of its data starts in the plan's hops at the end, where senders choose
     /// or change it.
@@ -96,7 +106,6 @@ impl Stop {
 pub struct MemoryUse {
     /// Its purpose, in the plural.
     pub what: &'static str,
-    /// Bytes.
     pub bytes: u64,
 }
 
@@ -138,8 +147,7 @@ pub struct Backlog {
 /// The result of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowOutcome {
-    /// When the sender might begin: the flow's start, or the opening of its gate.
-    /// `None` if the run ended before.
+    /// When the sender might begin: at the flow's start or its gate's opening, if the run did not end before.
     pub started: Option<Time>,
     /// First data packet on the wire.
     pub first_sent: Option<Time>,
@@ -177,37 +185,11 @@ impl FlowOutcome {
 
     /// Adds another part of the run's counts of the same flow.
     pub fn add(&mut self, other: &Self) {
-        // Named one by one, so that a new field cannot be forgotten here.
-        let Self {
-            started,
-            first_sent,
-            delivered,
-            completed,
-            delivered_bytes,
-            packets_sent,
-            retransmitted,
-            timeouts,
-            nacks,
-            out_of_order,
-            marked,
-            dropped,
-            spurious,
-            cnps,
-        } = *other;
-        self.started = self.started.or(started);
-        self.first_sent = self.first_sent.or(first_sent);
-        self.delivered = self.delivered.or(delivered);
-        self.completed = self.completed.or(completed);
-        self.delivered_bytes += delivered_bytes;
-        self.packets_sent += packets_sent;
-        self.retransmitted += retransmitted;
-        self.timeouts += timeouts;
-        self.nacks += nacks;
-        self.out_of_order += out_of_order;
-        self.marked += marked;
-        self.dropped += dropped;
-        self.spurious += spurious;
-        self.cnps += cnps;
+        add!(FlowOutcome: self, other;
+            sums: delivered_bytes packets_sent retransmitted timeouts nacks out_of_order marked dropped
+                spurious cnps;
+            known: started first_sent delivered completed
+        );
     }
 }
 
@@ -218,10 +200,8 @@ pub struct Pause {
     pub port: PortId,
     /// The lane that stopped, or a part of it.
     pub lane: u8,
-    /// The part that stopped, where flows have queues: the number of a queue
-    /// or of a flow. `None` if all of the lane stopped.
+    /// The part that stopped, where flows have queues: a queue's or flow's number. `None`: all of the lane.
     pub queue: Option<u32>,
-    /// When it took effect.
     pub from: Time,
     /// When it ended; `None` if it lasted at the end of the run.
     pub until: Option<Time>,
@@ -231,11 +211,9 @@ pub struct Pause {
     /// head-of-line blocking oracle. `None` without the oracle, and for a pause that no frame caused (a link
     /// that has just recovered).
     pub root: Option<PortId>,
-    /// Number of links between this pause and that port: 1 where the port's own device paused. 0 without a
-    /// root.
+    /// Links between this pause and that port: 1 where the port's own device paused, 0 without a root.
     pub links: u32,
-    /// The congested port that the frame itself names. `None` if its scheme's
-    /// frames name none.
+    /// The congested port that the frame itself names, if its scheme's frames name any.
     pub named_root: Option<PortId>,
 }
 
@@ -273,8 +251,7 @@ pub struct Merged {
     pub pauses: u64,
     /// Packets and queue pairs that did not wait for the root that is left …
     pub waits: u64,
-    /// … and how long, together, in picoseconds: since the PAUSE of that root was sent
-    /// to the one that yielded.
+    /// … and how long together: since the PAUSE of that root was sent to the one that yielded.
     pub victim: Time,
     /// Longest time from the sending of that PAUSE until a MERGE for it took effect.
     pub longest: Time,
@@ -290,52 +267,78 @@ pub struct Place {
     pub named: Option<PortId>,
 }
 
-/// How long a flow's packets (data and ACKs) waited in paused queues, and how long
-/// its queue pair did in its NIC.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How long packets (data and ACKs) of a flow, or of several, waited in paused queues, and how long queue
+/// pairs did in their NICs. Picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FlowBlame {
     /// Packets, for a port on their path.
+    #[serde(rename = "own_ps")]
     pub own: Time,
     /// Packets, for a port off their path.
+    #[serde(rename = "victim_ps")]
     pub victim: Time,
     /// The queue pair, for a port on its path.
+    #[serde(rename = "source_own_ps")]
     pub source_own: Time,
     /// The queue pair, for a port off its path.
+    #[serde(rename = "source_victim_ps")]
     pub source_victim: Time,
     /// Packets, off the path to the port that the pause's frame named; as `victim` if it named none.
+    #[serde(rename = "named_victim_ps")]
     pub named_victim: Time,
     /// The same of the queue pair.
+    #[serde(rename = "source_named_victim_ps")]
     pub source_named_victim: Time,
 }
 
-/// How long a root had packets and queue pairs wait at a port.
+impl FlowBlame {
+    /// Adds other waits; no sum exceeds `most`.
+    pub fn add(&mut self, other: &Self, most: Time) {
+        let sum = |a: Time, b: Time| a.saturating_add(b).min(most);
+        self.own = sum(self.own, other.own);
+        self.victim = sum(self.victim, other.victim);
+        self.source_own = sum(self.source_own, other.source_own);
+        self.source_victim = sum(self.source_victim, other.source_victim);
+        self.named_victim = sum(self.named_victim, other.named_victim);
+        self.source_named_victim = sum(self.source_named_victim, other.source_named_victim);
+    }
+
+    /// Victim waiting of packets and queue pairs together, by which victims and roots are ranked.
+    pub fn all_victim(&self) -> Time {
+        self.victim.saturating_add(self.source_victim)
+    }
+
+    /// The same by the ports that pauses named.
+    pub fn all_named_victim(&self) -> Time {
+        self.named_victim.saturating_add(self.source_named_victim)
+    }
+}
+
+/// How long a root had packets and queue pairs wait at a port: as in [`FlowBlame`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blame {
     pub pauses: u64,
-    /// As [`FlowBlame::own`].
     pub own: Time,
-    /// As [`FlowBlame::victim`].
     pub victim: Time,
-    /// As [`FlowBlame::source_own`].
     pub source_own: Time,
-    /// As [`FlowBlame::source_victim`].
     pub source_victim: Time,
-    /// As [`FlowBlame::named_victim`].
     pub named_victim: Time,
-    /// As [`FlowBlame::source_named_victim`].
     pub source_named_victim: Time,
+}
+
+impl Blame {
+    pub fn waits(&self) -> FlowBlame {
+        let Self { pauses: _, own, victim, source_own, source_victim, named_victim, source_named_victim } =
+            *self;
+        FlowBlame { own, victim, source_own, source_victim, named_victim, source_named_victim }
+    }
 }
 
 impl Blocking {
     /// Adds the results of another part of the run.
     pub fn add(&mut self, other: Self) {
         for (sum, part) in self.flows.iter_mut().zip(&other.flows) {
-            sum.own += part.own;
-            sum.victim += part.victim;
-            sum.source_own += part.source_own;
-            sum.source_victim += part.source_victim;
-            sum.named_victim += part.named_victim;
-            sum.source_named_victim += part.source_named_victim;
+            sum.add(part, Time::MAX);
         }
         self.named.0 += other.named.0;
         self.named.1 += other.named.1;
@@ -350,28 +353,23 @@ impl Blocking {
     }
 }
 
-/// A part of the time that a flow took, from its start until it was complete or, of
-/// an unfinished one, until the end of the run. The shares of a flow add up to that
-/// time, to the picosecond; none is 0.
+/// A part of the time that a flow took, from its start until it was complete or, of an unfinished one, until
+/// the end of the run. The shares of a flow add up to that time, to the picosecond; none is 0.
 ///
 /// The path is that of the data packet whose arrival caused the ACK that completed the flow, and of that ACK;
 /// the time before it belongs to the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The flow, by index.
     pub flow: u32,
     /// Where on the path, from 0 on: shares of one step have the same `leg` and `port`.
     pub step: u32,
-    /// The stretch of the path.
     pub leg: Leg,
-    /// The activity of that time.
     pub part: Part,
     pub port: PortId,
     /// The congested port that a pause was for; of [`Part::Own`] and [`Part::Victim`] only.
     pub root: Option<PortId>,
     /// The port that the pause's own frame names, if any; only of the same parts.
     pub named: Option<Named>,
-    /// Picoseconds.
     pub time: Time,
 }
 
@@ -443,8 +441,7 @@ pub enum Quantity {
     PausedQueues,
     /// Rate that the congestion control grants a flow, in bits per second.
     Rate(u32),
-    /// Payload of a flow that its receiver has in order, in bytes: the sequence number that it
-    /// waits for.
+    /// Payload bytes of a flow that its receiver has in order: the sequence number that it waits for.
     Sequence(u32),
     /// By how much that grew over the interval, in bits per second.
     FlowGoodput(u32),
@@ -518,18 +515,15 @@ impl DropReason {
 
     /// The rule of a mechanism, if that is the reason.
     pub fn by_scheme(self) -> Option<&'static Cause> {
-        match self {
-            Self::Scheme(cause) => Some(cause),
-            _ => None,
-        }
+        if let Self::Scheme(cause) = self { Some(cause) } else { None }
     }
 }
 
 /// Packets dropped in one place for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drops {
-    /// The port that the packet arrived at (or was to arrive at, if its link did
-    /// not deliver it); for a host's own packet the port that it waited for.
+    /// The port that the packet arrived at, or was to arrive at if its link did not deliver it; for a host's
+    /// own packet the port that it waited for.
     pub ingress: PortId,
     /// Its lane; the first one for control frames, which only links lose.
     pub lane: u8,
@@ -537,20 +531,17 @@ pub struct Drops {
     pub lossless: bool,
     pub reason: DropReason,
     pub packets: u64,
-    /// How many bytes.
     pub bytes: u64,
     pub first: Time,
     /// Most bytes by which the room fell short at once.
     pub shortfall: u64,
 }
 
-/// A deadlock: ports that wait for each other, for ever unless a scheme dissolves it or a
-/// link fails.
+/// Ports that wait for each other, for ever unless a scheme dissolves the deadlock or a link fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
     /// When the last pause that closes the cycle was decided.
     pub closed: Time,
-    /// When the oracle saw it.
     pub seen: Time,
     /// When the first of the cycle's queues continued nevertheless: a scheme dissolved it, or a link failed.
     /// `None` if they were paused at the end of the run, and if parts of a priority are paused, which nothing
@@ -571,9 +562,8 @@ pub struct Held {
     pub lane: u8,
     /// Bytes in it.
     pub bytes: u64,
-    /// Flows whose packets in it are charged to the ingress that the previous
-    /// port of the cycle waits for; all that have packets in it, and maybe none,
-    /// where the previous one waits because a host passes this port's pause on.
+    /// Flows whose packets in it are charged to the ingress that the previous port of the cycle waits for; all
+    /// that have packets in it, maybe none, where that one waits because a host passes this port's pause on.
     pub flows: Vec<u32>,
 }
 
@@ -641,16 +631,9 @@ pub struct Counters {
 impl Counters {
     /// Adds those of another part of the run.
     pub fn add(&mut self, other: &Self) {
-        let Self { events, packet_hops, data_hops, sent, delivered, dropped, in_flight, extra_control } =
-            *other;
-        self.events += events;
-        self.packet_hops += packet_hops;
-        self.data_hops += data_hops;
-        self.sent += sent;
-        self.delivered += delivered;
-        self.dropped += dropped;
-        self.in_flight += in_flight;
-        self.extra_control += extra_control;
+        add!(Counters: self, other;
+            sums: events packet_hops data_hops sent delivered dropped in_flight extra_control; known:
+        );
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::{Drops, Outcome};
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
+use serde::ser::Serializer;
 use std::any::Any;
 use std::fmt::Debug;
 use xoff_kernel::time::Time;
@@ -41,7 +41,6 @@ pub struct Ran<'a> {
     pub largest: u32,
     /// Links lose or corrupt frames.
     pub loses_frames: bool,
-    /// The outcome of the run.
     pub outcome: &'a Outcome,
 }
 
@@ -167,10 +166,7 @@ pub enum Value {
 impl Value {
     /// The number, if it is a whole one of 0 or more.
     pub fn count(&self) -> Option<u64> {
-        match self {
-            Self::Count(n) => Some(*n),
-            _ => None,
-        }
+        if let Self::Count(n) = self { Some(*n) } else { None }
     }
 }
 
@@ -213,21 +209,9 @@ impl Serialize for Value {
             Self::Flag(b) => to.serialize_bool(*b),
             Self::Text(text) => to.serialize_str(text),
             Self::List(values) => values.serialize(to),
-            Self::Row(row) => map(to, row.len(), row.iter().map(|(name, value)| (*name, value))),
+            Self::Row(row) => to.collect_map(row.iter().map(|(name, value)| (name, value))),
         }
     }
-}
-
-fn map<'v, S: Serializer>(
-    to: S,
-    len: usize,
-    entries: impl Iterator<Item = (&'static str, &'v Value)>,
-) -> Result<S::Ok, S::Error> {
-    let mut map = to.serialize_map(Some(len))?;
-    for (name, value) in entries {
-        map.serialize_entry(name, value)?;
-    }
-    map.end()
 }
 
 /// The results' section about one mechanism.
@@ -280,7 +264,7 @@ impl Section {
 
 impl Serialize for Section {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        map(to, self.values.len(), self.facts.in_summary().map(|fact| fact.name).zip(&self.values))
+        to.collect_map(self.facts.in_summary().map(|fact| fact.name).zip(&self.values))
     }
 }
 
@@ -301,7 +285,6 @@ pub enum Level {
 /// One remark about a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// How much it matters.
     pub level: Level,
     /// The finding, in one or two sentences.
     pub text: String,
@@ -325,9 +308,7 @@ impl Note {
 }
 
 /// A record whose type is not known here.
-trait Stored: Debug + Send + Sync {
-    fn any(&self) -> &dyn Any;
-    fn any_mut(&mut self) -> &mut dyn Any;
+trait Stored: Any + Debug + Send + Sync {
     fn copy(&self) -> Box<dyn Stored>;
     fn same(&self, other: &dyn Stored) -> bool;
     /// Whether `other` is of its type, and has been added.
@@ -339,24 +320,16 @@ trait Stored: Debug + Send + Sync {
 }
 
 impl<T: Record> Stored for T {
-    fn any(&self) -> &dyn Any {
-        self
-    }
-
-    fn any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
     fn copy(&self) -> Box<dyn Stored> {
         Box::new(self.clone())
     }
 
     fn same(&self, other: &dyn Stored) -> bool {
-        other.any().downcast_ref::<T>() == Some(self)
+        (other as &dyn Any).downcast_ref() == Some(self)
     }
 
     fn take(&mut self, other: &dyn Stored) -> bool {
-        let Some(other) = other.any().downcast_ref::<T>() else { return false };
+        let Some(other) = (other as &dyn Any).downcast_ref::<T>() else { return false };
         self.add(other.clone());
         true
     }
@@ -389,12 +362,12 @@ impl Records {
 
     /// The record of this type.
     pub fn get<T: Record>(&self) -> Option<&T> {
-        self.0.iter().find_map(|record| record.any().downcast_ref())
+        self.0.iter().find_map(|record| (&**record as &dyn Any).downcast_ref())
     }
 
     /// The same, to be changed.
     pub fn get_mut<T: Record>(&mut self) -> Option<&mut T> {
-        self.0.iter_mut().find_map(|record| record.any_mut().downcast_mut())
+        self.0.iter_mut().find_map(|record| (&mut **record as &mut dyn Any).downcast_mut())
     }
 
     /// Adds the records of another part of the run, or of another mechanism.

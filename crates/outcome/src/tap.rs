@@ -41,8 +41,7 @@ pub enum Crosser {
         /// Data is marked; an ACK echoes marks.
         marked: bool,
     },
-    /// Between neighbours: a whole frame without its check sequence, its source address left to
-    /// fill in.
+    /// Between neighbours: a whole frame without its check sequence, its source address left to fill in.
     Frame(Arc<[u8]>),
 }
 

@@ -4,33 +4,17 @@
 
 use serde::Serialize;
 
-use crate::human;
-use crate::names;
+use crate::{human, names};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
-use xoff_outcome::{Blame, Blocking, FlowBlame, Outcome, Place};
+use xoff_outcome::{FlowBlame, Outcome, Place};
 use xoff_plan::plan::Plan;
 
 /// Most victims and roots that the summary names.
 pub const LISTED: usize = 10;
 
-/// How long packets and queue pairs waited in paused queues: sums over them, in
-/// picoseconds, at most 2^63 - 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Waits {
-    /// Packets, for a congested port on the rest of their path.
-    pub own_ps: Time,
-    /// Packets, for a congested port that they never meet.
-    pub victim_ps: Time,
-    /// Queue pairs in their NICs, for a congested port on their path.
-    pub source_own_ps: Time,
-    /// Queue pairs in their NICs, for a congested port off their path.
-    pub source_victim_ps: Time,
-    /// As `victim_ps`, but by the port that the pause's frame named, where it named one.
-    pub named_victim_ps: Time,
-    /// The same of queue pairs.
-    pub source_named_victim_ps: Time,
-}
+/// The largest integer of a Parquet column, and so of all sums.
+const MOST: Time = i64::MAX as Time;
 
 /// Head-of-line blocking in short.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,11 +25,9 @@ pub struct BlockingSummary {
     pub congested_ports: u64,
     /// Queues' ports that were paused for one of them.
     pub paused_ports: u64,
-    /// Most links between a congested port and a queue that was paused for it; 1
-    /// where only its own neighbours were. 0 without pauses.
+    /// Most links between a congested port and a queue that was paused for it; 0 without pauses.
     pub most_links: u32,
-    /// Waits of packets and queue pairs in queues whose pause named a port; 0 where
-    /// pauses name none.
+    /// Waits of packets and queue pairs in queues whose pause named a port.
     pub named_waits: u64,
     /// Those of them for a port that was not on their path.
     pub named_victims: u64,
@@ -57,33 +39,30 @@ pub struct BlockingSummary {
     /// Longest time from then until such a pause ended.
     pub merged_longest_ps: u64,
     #[serde(flatten)]
-    pub waits: Waits,
+    pub waits: FlowBlame,
     /// By traffic class, in the order of the plan.
     pub classes: Vec<ClassWaits>,
     /// The flows that waited longest as victims, the worst first; at most [`LISTED`].
     pub victims: Vec<Victim>,
-    /// The congested ports that victims waited longest for, the worst first; at
-    /// most [`LISTED`].
+    /// The congested ports that victims waited longest for, the worst first; at most [`LISTED`].
     pub roots: Vec<Root>,
 }
 
-/// The waits of the flows of a traffic class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassWaits {
     pub name: String,
     /// Flows of it that waited as victims, in packets or at their sources.
     pub victim_flows: u64,
     #[serde(flatten)]
-    pub waits: Waits,
+    pub waits: FlowBlame,
 }
 
-/// The waits of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Victim {
     /// The flow: `flow 17: H3 -> H9 (websearch)`.
     pub flow: String,
     #[serde(flatten)]
-    pub waits: Waits,
+    pub waits: FlowBlame,
 }
 
 /// The waits of other packets for a congested port.
@@ -93,86 +72,43 @@ pub struct Root {
     /// Pauses that were traced to it.
     pub pauses: u64,
     #[serde(flatten)]
-    pub waits: Waits,
+    pub waits: FlowBlame,
 }
 
-impl Waits {
-    fn add(&mut self, other: &Waits) {
-        let sum = |a: Time, b: Time| a.saturating_add(b).min(MOST);
-        self.own_ps = sum(self.own_ps, other.own_ps);
-        self.victim_ps = sum(self.victim_ps, other.victim_ps);
-        self.source_own_ps = sum(self.source_own_ps, other.source_own_ps);
-        self.source_victim_ps = sum(self.source_victim_ps, other.source_victim_ps);
-        self.named_victim_ps = sum(self.named_victim_ps, other.named_victim_ps);
-        self.source_named_victim_ps = sum(self.source_named_victim_ps, other.source_named_victim_ps);
-    }
-
-    /// Victim waiting of packets and queue pairs together, by which victims and
-    /// roots are ranked.
-    pub fn victim(&self) -> Time {
-        self.victim_ps.saturating_add(self.source_victim_ps)
-    }
-
-    /// The same by the ports that pauses named.
-    pub fn named_victim(&self) -> Time {
-        self.named_victim_ps.saturating_add(self.source_named_victim_ps)
-    }
-}
-
-/// The largest integer of a Parquet column, and so of all sums.
-const MOST: Time = i64::MAX as Time;
-
-impl From<&FlowBlame> for Waits {
-    fn from(blame: &FlowBlame) -> Self {
-        let FlowBlame { own, victim, source_own, source_victim, named_victim, source_named_victim } = *blame;
-        Waits {
-            own_ps: own.min(MOST),
-            victim_ps: victim.min(MOST),
-            source_own_ps: source_own.min(MOST),
-            source_victim_ps: source_victim.min(MOST),
-            named_victim_ps: named_victim.min(MOST),
-            source_named_victim_ps: source_named_victim.min(MOST),
-        }
-    }
-}
-
-/// The waits that the pauses of one place caused, in the order of `Blocking::places`.
-pub fn of_place(blocking: &Blocking, index: usize) -> Waits {
-    let Blame { pauses: _, own, victim, source_own, source_victim, named_victim, source_named_victim } =
-        blocking.places[index].1;
-    Waits::from(&FlowBlame { own, victim, source_own, source_victim, named_victim, source_named_victim })
+/// Waits in results: none exceeds 2^63 - 1 ps.
+pub fn capped(waits: &FlowBlame) -> FlowBlame {
+    let mut sum = FlowBlame::default();
+    sum.add(waits, MOST);
+    sum
 }
 
 /// Summarises the results of the oracle; `None` if it did not watch.
 pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
     let blocking = outcome.blocking.as_ref()?;
-    let mut waits = Waits::default();
-    let mut classes: Vec<ClassWaits> = plan
-        .classes
-        .iter()
-        .map(|name| ClassWaits { name: name.clone(), victim_flows: 0, waits: Waits::default() })
-        .collect();
+    let mut waits = FlowBlame::default();
+    let class = |name: &String| ClassWaits { name: name.clone(), victim_flows: 0, waits };
+    let mut classes: Vec<ClassWaits> = plan.classes.iter().map(class).collect();
     let mut victims = Vec::new();
     for (index, (flow, blame)) in plan.flows.iter().zip(&blocking.flows).enumerate() {
-        let its = Waits::from(blame);
+        let its = capped(blame);
         let class = &mut classes[usize::from(flow.class)];
-        waits.add(&its);
-        class.waits.add(&its);
-        if its.victim() > 0 {
+        waits.add(&its, MOST);
+        class.waits.add(&its, MOST);
+        if its.all_victim() > 0 {
             class.victim_flows += 1;
             victims.push((index as u32, its));
         }
     }
     // Stable: of two alike the earlier flow, or the lower port, comes first.
-    victims.sort_by_key(|(_, waits)| std::cmp::Reverse(waits.victim()));
+    victims.sort_by_key(|(_, waits)| std::cmp::Reverse(waits.all_victim()));
     victims.truncate(LISTED);
-    let mut roots: Vec<(PortId, u64, Waits)> = Vec::new();
-    for (index, (Place { root, .. }, blame)) in blocking.places.iter().enumerate() {
-        let its = of_place(blocking, index);
+    let mut roots: Vec<(PortId, u64, FlowBlame)> = Vec::new();
+    for (Place { root, .. }, blame) in &blocking.places {
+        let its = capped(&blame.waits());
         match roots.binary_search_by_key(root, |known| known.0) {
             Ok(at) => {
                 roots[at].1 += blame.pauses;
-                roots[at].2.add(&its);
+                roots[at].2.add(&its, MOST);
             }
             Err(at) => roots.insert(at, (*root, blame.pauses, its)),
         }
@@ -180,9 +116,12 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
     let congested_ports = roots.len() as u64;
     let mut paused: Vec<PortId> = blocking.places.iter().map(|(place, _)| place.port).collect();
     paused.dedup();
-    roots.retain(|(_, _, waits)| waits.victim() > 0);
-    roots.sort_by_key(|(_, _, waits)| std::cmp::Reverse(waits.victim()));
+    roots.retain(|(_, _, waits)| waits.all_victim() > 0);
+    roots.sort_by_key(|(_, _, waits)| std::cmp::Reverse(waits.all_victim()));
     roots.truncate(LISTED);
+    let victim = |(flow, waits): (u32, FlowBlame)| Victim { flow: names::flow(plan, flow), waits };
+    let root =
+        |(port, pauses, waits): (u32, u64, FlowBlame)| Root { port: names::port(plan, port), pauses, waits };
     Some(BlockingSummary {
         pauses: blocking.places.iter().map(|(_, blame)| blame.pauses).sum(),
         congested_ports,
@@ -195,14 +134,8 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> Option<BlockingSummary> {
         merged_longest_ps: blocking.merged.longest,
         waits,
         classes,
-        victims: victims
-            .into_iter()
-            .map(|(flow, waits)| Victim { flow: names::flow(plan, flow), waits })
-            .collect(),
-        roots: roots
-            .into_iter()
-            .map(|(port, pauses, waits)| Root { port: names::port(plan, port), pauses, waits })
-            .collect(),
+        victims: victims.into_iter().map(victim).collect(),
+        roots: roots.into_iter().map(root).collect(),
     })
 }
 
@@ -211,13 +144,13 @@ pub(crate) fn victim_times(packets: Time, sources: Time) -> String {
 }
 
 /// Victim waiting in words; `named`: pauses name ports, so that there are two of it.
-fn victim(waits: &Waits, named: bool) -> String {
-    let by_root = victim_times(waits.victim_ps, waits.source_victim_ps);
+fn victim(waits: &FlowBlame, named: bool) -> String {
+    let by_root = victim_times(waits.victim, waits.source_victim);
     match named {
         false => format!("victims waited {by_root}"),
         true => format!(
             "by the port that the pause named, victims waited {}; by the packets' position, {by_root}",
-            victim_times(waits.named_victim_ps, waits.source_named_victim_ps)
+            victim_times(waits.named_victim, waits.source_named_victim)
         ),
     }
 }
@@ -228,18 +161,16 @@ pub fn rows(blocking: &BlockingSummary) -> Vec<(&'static str, String)> {
     let named = b.named_waits > 0;
     let mut rows = vec![("blocking", victim(&b.waits, named) + " (sums)")];
     let mut row = |text: String| rows.push(("", text));
-    for class in b.classes.iter().filter(|c| c.waits.victim() > 0 && b.classes.len() > 1) {
+    for class in b.classes.iter().filter(|c| c.waits.all_victim() > 0 && b.classes.len() > 1) {
         let flows = human::counted(class.victim_flows, "flow");
         row(format!("{} ({flows}): {}", class.name, victim(&class.waits, named)));
     }
     if let (Some(root), Some(victim)) = (b.roots.first(), b.victims.first()) {
-        row(format!("worst root: {} (victims waited {})", root.port, human::time(root.waits.victim())));
-        row(format!("worst victim: {} (waited {})", victim.flow, human::time(victim.waits.victim())));
+        row(format!("worst root: {} (victims waited {})", root.port, human::time(root.waits.all_victim())));
+        row(format!("worst victim: {} (waited {})", victim.flow, human::time(victim.waits.all_victim())));
     }
-    row(format!(
-        "flows waited {} for ports on their own path",
-        victim_times(b.waits.own_ps, b.waits.source_own_ps)
-    ));
+    let own = victim_times(b.waits.own, b.waits.source_own);
+    row(format!("flows waited {own} for ports on their own path"));
     row(format!(
         "{} on {}, traced to {}",
         human::counted(b.pauses, "pause"),

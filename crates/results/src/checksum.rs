@@ -56,9 +56,6 @@ pub(crate) struct Stored {
 }
 
 /// The content of a file on the disk.
-///
-/// # Errors
-/// It cannot be read.
 pub(crate) fn of_file(path: &Path) -> io::Result<Stored> {
     let (mut file, mut sum, mut bytes) = (File::open(path)?, XxHash3_128::new(), 0);
     let mut buffer = vec![0; 1 << 18];

@@ -1,111 +1,89 @@
 //! The data files of a run: their columns, and the values in them.
 //!
-//! Times are picoseconds, sizes bytes, rates bits per second. Names, never
-//! indices (a flow's `id` is its position in the plan, as in the notes).
+//! Times are picoseconds, sizes bytes, rates bits per second. Names, never indices (a flow's `id` is its
+//! position in the plan, as in the notes).
 
 use std::io::Write;
+use std::ops::Range;
 
-use crate::blocking::{self, Waits};
+use crate::blocking::capped;
 use crate::columns::{self, Column};
-use crate::names;
 use crate::network::kind_name;
-use crate::statistics;
+use crate::{names, statistics};
 use parquet::errors::Result;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_outcome::report::Unit;
-use xoff_outcome::{FlowOutcome, Leg, Outcome, Part, Place, Quantity, Sample, Share};
+use xoff_outcome::{FlowBlame, FlowOutcome, Leg, Outcome, Part, Pause, Place, PortOutcome, Quantity, Share};
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataFile {
-    /// A row per flow.
-    Flows,
-    /// A row per sample.
-    Series,
-    /// A row per pause of a queue.
-    Pauses,
-    /// A row per paused port and congested port that its pauses were traced to.
-    Blocking,
-    /// A row per part of a flow's time on its critical path.
-    Critical,
-    /// A row per port.
-    Ports,
-    /// A row per ingress port and priority.
-    Accounts,
-    /// A row per node.
-    Nodes,
+/// The enum of the files in the order in which they are written, with what a row of each is about; the name of
+/// each, its number of rows, and the function that makes its columns for a range of rows.
+macro_rules! files {
+    ($plan:ident, $outcome:ident: $(#[$about:meta] $file:ident $name:literal $rows:expr, $columns:ident;)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum DataFile {
+            $(#[$about] $file,)*
+        }
+
+        impl DataFile {
+            pub const ALL: &[DataFile] = &[$(DataFile::$file,)*];
+
+            /// The file's name in the run directory.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(DataFile::$file => $name,)*
+                }
+            }
+
+            pub fn rows(self, $plan: &Plan, $outcome: &Outcome) -> usize {
+                match self {
+                    $(DataFile::$file => $rows,)*
+                }
+            }
+
+            fn columns(self, plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
+                match self {
+                    $(DataFile::$file => $columns(plan, outcome, range),)*
+                }
+            }
+        }
+    };
+}
+
+files! { plan, outcome:
+    /// A flow.
+    Flows "flows.parquet" plan.flows.len(), flows;
+    /// A sample.
+    Series "series.parquet" outcome.series.len(), series;
+    /// A pause of a queue.
+    Pauses "pauses.parquet" outcome.pauses.len(), pauses;
+    /// A paused port and a congested port that its pauses were traced to.
+    Blocking "blocking.parquet" outcome.blocking.as_ref().map_or(0, |b| b.places.len()), blocked;
+    /// A part of a flow's time on its critical path.
+    Critical "critical.parquet" outcome.paths.as_ref().map_or(0, Vec::len), critical;
+    /// A port.
+    Ports "ports.parquet" plan.topology.ports.len(), ports;
+    /// An ingress port and priority.
+    Accounts "accounts.parquet" plan.accounts.len(), accounts;
+    /// A node.
+    Nodes "nodes.parquet" plan.topology.nodes.len(), nodes;
 }
 
 impl DataFile {
-    /// All of them, in the order in which they are written.
-    pub const ALL: [DataFile; 8] = [
-        DataFile::Flows,
-        DataFile::Series,
-        DataFile::Pauses,
-        DataFile::Blocking,
-        DataFile::Critical,
-        DataFile::Ports,
-        DataFile::Accounts,
-        DataFile::Nodes,
-    ];
-
-    /// The file's name in the run directory.
-    pub fn name(self) -> &'static str {
-        match self {
-            DataFile::Flows => "flows.parquet",
-            DataFile::Series => "series.parquet",
-            DataFile::Pauses => "pauses.parquet",
-            DataFile::Blocking => "blocking.parquet",
-            DataFile::Critical => "critical.parquet",
-            DataFile::Ports => "ports.parquet",
-            DataFile::Accounts => "accounts.parquet",
-            DataFile::Nodes => "nodes.parquet",
-        }
-    }
-
-    /// Rows that the file has for this run.
-    pub fn rows(self, plan: &Plan, outcome: &Outcome) -> usize {
-        match self {
-            DataFile::Flows => plan.flows.len(),
-            DataFile::Series => outcome.series.len(),
-            DataFile::Pauses => outcome.pauses.len(),
-            DataFile::Blocking => outcome.blocking.as_ref().map_or(0, |b| b.places.len()),
-            DataFile::Critical => outcome.paths.as_ref().map_or(0, Vec::len),
-            DataFile::Ports => plan.topology.ports.len(),
-            DataFile::Accounts => plan.accounts.len(),
-            DataFile::Nodes => plan.topology.nodes.len(),
-        }
-    }
-
-    /// Writes the file as Parquet and returns the sink, flushed.
-    ///
-    /// # Errors
-    /// Errors of the sink, or a value that the format cannot hold.
+    /// Writes the file as Parquet and returns the sink, flushed. Fails if the format cannot hold a value.
     pub fn write<W: Write + Send>(self, sink: W, plan: &Plan, outcome: &Outcome) -> Result<W> {
-        let rows = self.rows(plan, outcome);
-        columns::write(sink, rows, |range| match self {
-            DataFile::Flows => flows(plan, outcome, range),
-            DataFile::Series => series(plan, &outcome.series[range]),
-            DataFile::Pauses => pauses(plan, outcome, range),
-            DataFile::Blocking => blocked(plan, outcome, range),
-            DataFile::Critical => critical(plan, outcome, range),
-            DataFile::Ports => ports(plan, outcome, range),
-            DataFile::Accounts => accounts(plan, outcome, range),
-            DataFile::Nodes => nodes(plan, outcome, range),
-        })
+        columns::write(sink, self.rows(plan, outcome), |range| self.columns(plan, outcome, range))
     }
 }
 
 type Columns = Vec<(&'static str, Column)>;
 
-fn flows(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+fn flows(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
     let (flows, outcomes) = (&plan.flows[range.clone()], &outcome.flows[range.clone()]);
     // Null, not 0, for a value that was not measured.
-    let waits = |get: &dyn Fn(Waits) -> u64| {
-        Column::MaybeInt(match &outcome.blocking {
-            Some(b) => b.flows[range.clone()].iter().map(|f| Some(get(f.into()))).collect(),
-            None => vec![None; range.len()],
-        })
+    let waits = |get: &dyn Fn(FlowBlame) -> u64| {
+        let found = |i: usize| outcome.blocking.as_ref().map(|b| get(capped(&b.flows[i])));
+        Column::MaybeInt(range.clone().map(found).collect())
     };
     let text = |get: &dyn Fn(&Flow) -> String| Column::Text(flows.iter().map(get).collect());
     let plan_int = |get: &dyn Fn(&Flow) -> u64| Column::Int(flows.iter().map(get).collect());
@@ -137,12 +115,12 @@ fn flows(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
         ("dropped", int(&|o| o.dropped)),
         ("spurious", int(&|o| o.spurious)),
         ("cnps", int(&|o| o.cnps)),
-        ("own_ps", waits(&|w| w.own_ps)),
-        ("victim_ps", waits(&|w| w.victim_ps)),
-        ("source_own_ps", waits(&|w| w.source_own_ps)),
-        ("source_victim_ps", waits(&|w| w.source_victim_ps)),
-        ("named_victim_ps", waits(&|w| w.named_victim_ps)),
-        ("source_named_victim_ps", waits(&|w| w.source_named_victim_ps)),
+        ("own_ps", waits(&|w| w.own)),
+        ("victim_ps", waits(&|w| w.victim)),
+        ("source_own_ps", waits(&|w| w.source_own)),
+        ("source_victim_ps", waits(&|w| w.source_victim)),
+        ("named_victim_ps", waits(&|w| w.named_victim)),
+        ("source_named_victim_ps", waits(&|w| w.source_named_victim)),
     ]
 }
 
@@ -162,7 +140,8 @@ fn described(plan: &Plan, what: Quantity) -> (&'static str, String, &'static str
     }
 }
 
-fn series(plan: &Plan, samples: &[Sample]) -> Columns {
+fn series(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
+    let samples = &outcome.series[range];
     let what = || samples.iter().map(|s| described(plan, s.what));
     vec![
         ("time_ps", Column::Int(samples.iter().map(|s| s.at).collect())),
@@ -173,12 +152,12 @@ fn series(plan: &Plan, samples: &[Sample]) -> Columns {
     ]
 }
 
-fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+fn pauses(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
     let pauses = &outcome.pauses[range];
-    let port = |get: &dyn Fn(&xoff_outcome::Pause) -> PortId| {
+    let port = |get: &dyn Fn(&Pause) -> PortId| {
         Column::Text(pauses.iter().map(|p| names::port(plan, get(p))).collect())
     };
-    let maybe = |get: &dyn Fn(&xoff_outcome::Pause) -> Option<PortId>| {
+    let maybe = |get: &dyn Fn(&Pause) -> Option<PortId>| {
         Column::MaybeText(pauses.iter().map(|p| get(p).map(|port| names::port(plan, port))).collect())
     };
     let priorities = pauses.iter().map(|p| u64::from(names::priority(plan, p.lane))).collect();
@@ -196,32 +175,29 @@ fn pauses(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colu
     ]
 }
 
-fn blocked(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
-    let found = outcome.blocking.as_ref();
-    let places = found.map_or(&[][..], |b| &b.places[range.clone()]);
+fn blocked(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
+    let places = outcome.blocking.as_ref().map_or(&[][..], |b| &b.places[range]);
     let port = |get: &dyn Fn(&Place) -> PortId| {
         Column::Text(places.iter().map(|(place, _)| names::port(plan, get(place))).collect())
     };
     let named = places.iter().map(|(place, _)| place.named.map(|port| names::port(plan, port)));
-    let waits = |get: &dyn Fn(Waits) -> u64| {
-        let sums = found.into_iter().flat_map(|b| range.clone().map(|i| get(blocking::of_place(b, i))));
-        Column::Int(sums.collect())
+    let waits = |get: &dyn Fn(FlowBlame) -> u64| {
+        Column::Int(places.iter().map(|(_, blame)| get(capped(&blame.waits()))).collect())
     };
     vec![
         ("port", port(&|place| place.port)),
         ("root", port(&|place| place.root)),
         ("named_root", Column::MaybeText(named.collect())),
         ("pauses", Column::Int(places.iter().map(|(_, blame)| blame.pauses).collect())),
-        ("own_ps", waits(&|w| w.own_ps)),
-        ("victim_ps", waits(&|w| w.victim_ps)),
-        ("source_own_ps", waits(&|w| w.source_own_ps)),
-        ("source_victim_ps", waits(&|w| w.source_victim_ps)),
-        ("named_victim_ps", waits(&|w| w.named_victim_ps)),
-        ("source_named_victim_ps", waits(&|w| w.source_named_victim_ps)),
+        ("own_ps", waits(&|w| w.own)),
+        ("victim_ps", waits(&|w| w.victim)),
+        ("source_own_ps", waits(&|w| w.source_own)),
+        ("source_victim_ps", waits(&|w| w.source_victim)),
+        ("named_victim_ps", waits(&|w| w.named_victim)),
+        ("source_named_victim_ps", waits(&|w| w.source_named_victim)),
     ]
 }
 
-/// The name of a stretch of a critical path.
 fn leg_name(leg: Leg) -> &'static str {
     match leg {
         Leg::Source => "source",
@@ -230,7 +206,6 @@ fn leg_name(leg: Leg) -> &'static str {
     }
 }
 
-/// The name of a part of a critical path in results.
 fn part_name(part: Part) -> &'static str {
     match part {
         Part::Sending => "sending",
@@ -245,7 +220,7 @@ fn part_name(part: Part) -> &'static str {
     }
 }
 
-fn critical(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+fn critical(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
     let shares = outcome.paths.as_ref().map_or(&[][..], |paths| &paths[range]);
     let int = |get: &dyn Fn(&Share) -> u64| Column::Int(shares.iter().map(get).collect());
     let text = |get: &dyn Fn(&Share) -> String| Column::Text(shares.iter().map(get).collect());
@@ -265,12 +240,11 @@ fn critical(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Co
     ]
 }
 
-fn ports(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+fn ports(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
     let ports = &plan.topology.ports[range.clone()];
     let outcomes = &outcome.ports[range.clone()];
     let ids = || range.clone().map(|p| p as PortId);
-    let int =
-        |get: &dyn Fn(&xoff_outcome::PortOutcome) -> u64| Column::Int(outcomes.iter().map(get).collect());
+    let int = |get: &dyn Fn(&PortOutcome) -> u64| Column::Int(outcomes.iter().map(get).collect());
     let mut columns = vec![
         ("port", Column::Text(ids().map(|p| names::port(plan, p)).collect())),
         ("node", Column::Text(ports.iter().map(|p| names::node(plan, p.node).to_string()).collect())),
@@ -295,7 +269,7 @@ fn ports(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Colum
     columns
 }
 
-fn accounts(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+fn accounts(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
     let lanes = plan.lanes.len();
     let accounts = &plan.accounts[range.clone()];
     let peaks = &outcome.accounts[range.clone()];
@@ -317,7 +291,7 @@ fn accounts(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Co
     ]
 }
 
-fn nodes(plan: &Plan, outcome: &Outcome, range: std::ops::Range<usize>) -> Columns {
+fn nodes(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
     let nodes = &plan.topology.nodes[range.clone()];
     let buffers = &plan.buffers[range.clone()];
     let kind = |node: usize| kind_name(&plan.topology, node as NodeId).to_string();

@@ -1,5 +1,5 @@
-//! The run directory: `manifest.json`, `summary.json`, the data files of
-//! [`DataFile`], and a capture if there is one.
+//! The run directory: `manifest.json`, `summary.json`, the data files of [`DataFile`], and a capture if there
+//! is one.
 //!
 //! It is written under a temporary name beside its place and renamed when complete, so a run directory is
 //! always complete. An older run of the same name is exchanged with it and deleted last. Anything else in its
@@ -37,7 +37,6 @@ pub struct About {
     pub wall_seconds: f64,
 }
 
-/// Contents of `manifest.json`.
 #[derive(Serialize)]
 struct Manifest<'a> {
     format: &'static str,
@@ -76,9 +75,7 @@ impl FileEntry {
 /// A place where a run directory can be written, found good by [`prepare`].
 #[derive(Debug)]
 pub struct Writer {
-    /// Where the directory will be.
     target: PathBuf,
-    /// The results that may be replaced there.
     older: Older,
     /// Where it is made, once something of it is written.
     temporary: Option<Temporary>,
@@ -94,20 +91,13 @@ enum Older {
     Remains,
 }
 
-/// Checks, before anything is simulated, that a run directory can be written at
-/// `out`: makes its parent directories, tries to make and write a directory
-/// there, and removes that again.
-///
-/// # Errors
-/// Nothing can be written there, or something other than a run is in its place.
+/// Checks, before anything is simulated, that a run directory can be written at `out`: makes its parent
+/// directories, tries to make and write a directory there, and removes that again.
 pub fn prepare(out: &Path) -> Result<Writer, Error> {
     prepare_to_replace(out, Older::Run)
 }
 
 /// Like [`prepare`], for a run of a grid: it also replaces the rest of a damaged run.
-///
-/// # Errors
-/// As of [`prepare`].
 pub fn prepare_in_grid(out: &Path) -> Result<Writer, Error> {
     prepare_to_replace(out, Older::Remains)
 }
@@ -133,9 +123,6 @@ impl Writer {
     }
 
     /// Begins the capture that the directory will have.
-    ///
-    /// # Errors
-    /// Its file cannot be written.
     pub fn begin_capture(&mut self, plan: &Plan, what: &What) -> Result<(), Error> {
         let temporary = self.temporary.insert(self.begin()?);
         self.capture = Some(Capture::begin(temporary.place().join(CAPTURE), plan, what)?);
@@ -148,11 +135,8 @@ impl Writer {
         self.capture.as_mut().is_none_or(|capture| capture.write(plan, crossings))
     }
 
-    /// Writes the run and puts it in its place.
-    ///
-    /// # Errors
-    /// Anything that the file system refuses, such as a full disk. Nothing half
-    /// written is left then, and an older run in that place stays.
+    /// Writes the run and puts it in its place. After an error nothing half written is left, and an older run
+    /// in that place stays.
     pub fn write(
         mut self,
         about: &About,
@@ -163,13 +147,10 @@ impl Writer {
         let (target, older) = (self.target.clone(), self.older);
         // Results that were created after `prepare` are not overwritten either.
         replaceable(&target, older)?;
-        let temporary = match self.temporary.take() {
-            Some(temporary) => temporary,
-            None => self.begin()?,
-        };
+        let temporary = self.temporary.take().map_or_else(|| self.begin(), Ok)?;
         let new = temporary.place();
         let mut files = Vec::new();
-        for data in DataFile::ALL {
+        for &data in DataFile::ALL {
             let stored =
                 store(&new.join(data.name()), |sink| data.write(sink, plan, outcome).map_err(unwrapped))?;
             files.push(FileEntry::new(data.name(), stored, Some(data.rows(plan, outcome))));
@@ -204,7 +185,6 @@ impl Writer {
     }
 }
 
-/// A run directory in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub path: PathBuf,
@@ -217,24 +197,23 @@ fn is_ours(name: &str) -> bool {
     [MANIFEST, SUMMARY, CAPTURE, PAGE].contains(&name) || DataFile::ALL.iter().any(|d| d.name() == name)
 }
 
-/// Whether nothing would be lost by putting a run at `target`: nothing is there,
-/// or an empty directory, or a run directory with nothing else in it.
+/// Whether nothing would be lost by putting a run at `target`: nothing is there, or an empty directory, or a
+/// run directory with nothing else in it.
 fn replaceable(target: &Path, older: Older) -> Result<(), Error> {
+    let unreadable = |e: io::Error| failed(target, "cannot be read", &e);
     let metadata = match fs::symlink_metadata(target) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         // A file where a parent directory should be: `create_dir_all` says it better.
         Err(e) if e.kind() == io::ErrorKind::NotADirectory => return Ok(()),
-        Err(e) => return Err(failed(target, "cannot be read", &e)),
-        Ok(metadata) => metadata,
+        metadata => metadata.map_err(unreadable)?,
     };
     let refuse = |message: &str, help: &str| Err(Error::new(target, message, help));
     if !metadata.is_dir() {
         return refuse("is a file, not a directory", "Choose another directory with --out DIR.");
     }
     let mut names = Vec::new();
-    for entry in fs::read_dir(target).map_err(|e| failed(target, "cannot be read", &e))? {
-        let entry = entry.map_err(|e| failed(target, "cannot be read", &e))?;
-        names.push(entry.file_name().to_string_lossy().into_owned());
+    for entry in fs::read_dir(target).map_err(unreadable)? {
+        names.push(entry.map_err(unreadable)?.file_name().to_string_lossy().into_owned());
     }
     names.sort_unstable();
     if names.is_empty() {
@@ -255,12 +234,10 @@ fn replaceable(target: &Path, older: Older) -> Result<(), Error> {
         );
     }
     if let Some(foreign) = foreign {
-        return refuse(
-            &format!(
-                "is an older run that also contains `{foreign}`; replacing the run would delete that file"
-            ),
-            "Move that file, or choose another directory with --out DIR.",
+        let message = format!(
+            "is an older run that also contains `{foreign}`; replacing the run would delete that file"
         );
+        return refuse(&message, "Move that file, or choose another directory with --out DIR.");
     }
     Ok(())
 }

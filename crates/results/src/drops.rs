@@ -16,15 +16,14 @@ pub struct DropSummary {
     pub lossy_packets: u64,
     /// Packets whose time to live ended in a routing loop.
     pub expired_packets: u64,
-    /// Packets lost because a link was down, lost or corrupted them, or because
-    /// no path led on. Control frames on such a link are among them.
+    /// Packets lost because a link was down, lost or corrupted them, or because no path led on. Control frames
+    /// on such a link are among them.
     pub fault_packets: u64,
     /// Packets that a mechanism dropped by a rule of its own, or let go where there was no room.
     pub scheme_packets: u64,
     /// The same by who dropped them: the end of "3 packets dropped …".
     #[serde(skip)]
     pub by_scheme: Vec<(&'static str, u64)>,
-    /// Each place and reason.
     pub places: Vec<DropPlace>,
 }
 
@@ -35,15 +34,11 @@ pub struct DropPlace {
     pub ingress: String,
     /// 802.1p priority.
     pub priority: u8,
-    /// Whether the priority is lossless.
     pub lossless: bool,
-    /// `headroom-full`, `buffer-full`, `queue-limit`, `expired`, `link-down`,
-    /// `unreachable`, `frame-lost`, `frame-corrupted`, `loop-given-up`, or a mechanism's own.
+    /// As files spell it.
     pub reason: &'static str,
     pub packets: u64,
-    /// How many bytes.
     pub bytes: u64,
-    /// First time, in picoseconds.
     pub first_ps: Time,
     /// Most bytes by which the room fell short at once.
     pub shortfall: u64,
@@ -60,6 +55,16 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> DropSummary {
     }
     let sum =
         |keep: &dyn Fn(&Drops) -> bool| outcome.drops.iter().filter(|d| keep(d)).map(|d| d.packets).sum();
+    let place = |d: &Drops| DropPlace {
+        ingress: names::port(plan, d.ingress),
+        priority: names::priority(plan, d.lane),
+        lossless: d.lossless,
+        reason: words(d.reason).0,
+        packets: d.packets,
+        bytes: d.bytes,
+        first_ps: d.first,
+        shortfall: d.shortfall,
+    };
     DropSummary {
         lossless_packets: sum(&breaks_losslessness),
         lossy_packets: sum(&|d| !d.lossless && d.reason.for_want_of_room()),
@@ -67,26 +72,12 @@ pub fn summarise(plan: &Plan, outcome: &Outcome) -> DropSummary {
         fault_packets: sum(&|d| d.reason.by_fault()),
         scheme_packets: by_scheme.iter().map(|(_, packets)| packets).sum(),
         by_scheme,
-        places: outcome
-            .drops
-            .iter()
-            .map(|d| DropPlace {
-                ingress: names::port(plan, d.ingress),
-                priority: names::priority(plan, d.lane),
-                lossless: d.lossless,
-                reason: words(d.reason).0,
-                packets: d.packets,
-                bytes: d.bytes,
-                first_ps: d.first,
-                shortfall: d.shortfall,
-            })
-            .collect(),
+        places: outcome.drops.iter().map(place).collect(),
     }
 }
 
-/// A drop that breaks the promise of a lossless priority. A packet whose time to
-/// live ended in a routing loop, or whose link failed, is not one: no buffer
-/// could have kept it. Nor is one that a mechanism meant to be lost.
+/// A drop that breaks the promise of a lossless priority. A packet whose time to live ended in a routing loop,
+/// or whose link failed, is not one: no buffer could have kept it. Nor is one that a mechanism meant to be lost.
 pub fn breaks_losslessness(drops: &Drops) -> bool {
     drops.lossless && drops.reason.for_want_of_room()
 }

@@ -1,9 +1,7 @@
-//! Notes on options without effect and mechanisms that never acted, with how near
-//! they came to acting.
+//! Notes on options without effect and mechanisms that never acted, with how near they came to acting.
 
-use crate::human;
-use crate::names;
 use crate::statistics::started;
+use crate::{human, names};
 use xoff_net::topology::PortId;
 use xoff_outcome::Outcome;
 use xoff_outcome::report::{Level, Note, Ran};
@@ -28,8 +26,8 @@ fn note(text: impl Into<String>) -> Note {
     Note::new(Level::Note, text)
 }
 
-/// The account that came nearest to its threshold: who, its occupancy, and the
-/// lowest its threshold can have been at any time of the run.
+/// The account that came nearest to its threshold: who, its occupancy, and the lowest its threshold can have
+/// been at any time of the run.
 struct Fullest {
     port: PortId,
     lane: u8,
@@ -47,8 +45,7 @@ fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         _ => "PFC",
     };
     if !plan.lanes.iter().any(|l| l.lossless) {
-        notes.push(note(format!("{name} had no effect: no priority in use is lossless.")));
-        return;
+        return notes.push(note(format!("{name} had no effect: no priority in use is lossless.")));
     }
     if outcome.ports.iter().any(|p| p.pause_frames > 0) {
         return;
@@ -59,24 +56,17 @@ fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             format!("{name} never paused: no packet of a lossless priority was buffered.")
         }
         Some(f) => {
-            let reached = human::bytes(f.peak);
+            let (queue, reached) = (names::queue(plan, f.port, f.lane), human::bytes(f.peak));
+            let of = match f.dynamic {
+                true => "and its dynamic XOFF threshold stayed at or above",
+                false => "of its XOFF threshold of",
+            };
             let threshold = human::bytes(f.threshold);
-            format!(
-                "{name} never paused: the fullest ingress, {}, reached {reached} {}.",
-                names::queue(plan, f.port, f.lane),
-                if f.dynamic {
-                    format!("and its dynamic XOFF threshold stayed at or above {threshold}")
-                } else {
-                    format!("of its XOFF threshold of {threshold}")
-                }
-            )
+            format!("{name} never paused: the fullest ingress, {queue}, reached {reached} {of} {threshold}.")
         }
     };
-    notes.push(
-        note(text).help(
-            "To cause pauses, raise the load or the fan-in, or lower the threshold (flow_control.xoff).",
-        ),
-    );
+    let help = "To cause pauses, raise the load or the fan-in, or lower the threshold (flow_control.xoff).";
+    notes.push(note(text).help(help));
 }
 
 /// The blocking oracle examines the effects of pauses.
@@ -94,12 +84,9 @@ fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
     let lanes = plan.lanes.len();
     let mut best: Option<Fullest> = None;
     for (index, (account, peak)) in plan.accounts.iter().zip(&outcome.accounts).enumerate() {
-        if account.headroom.is_none() {
-            continue;
-        }
         let (port, lane) = ((index / lanes) as PortId, (index % lanes) as u8);
         // A scheme that grants by slots has no threshold.
-        if plan.flow_control.grants_slots(port) {
+        if account.headroom.is_none() || plan.flow_control.grants_slots(port) {
             continue;
         }
         let (limit, dynamic) = match account.limit {
@@ -114,13 +101,8 @@ fn fullest(plan: &Plan, outcome: &Outcome) -> Option<Fullest> {
                 (u64::try_from(share).unwrap_or(u64::MAX).min(cap), true)
             }
         };
-        let this = Fullest {
-            port,
-            lane,
-            peak: peak.main,
-            threshold: account.reserve.saturating_add(limit),
-            dynamic,
-        };
+        let threshold = account.reserve.saturating_add(limit);
+        let this = Fullest { port, lane, peak: peak.main, threshold, dynamic };
         let fuller = |b: &Fullest| {
             u128::from(this.peak) * u128::from(b.threshold) > u128::from(b.peak) * u128::from(this.threshold)
         };
@@ -138,10 +120,10 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let marks: u64 = outcome.ports.iter().map(|p| p.marks).sum();
     if marks > 0 {
         if !plan.reacts_to_marks() {
+            let set = human::counted(marks, "mark") + if marks == 1 { " was set" } else { " were set" };
+            let name = plan.congestion_control.name();
             notes.push(note(format!(
-                "ECN marks had no effect: {}, and transport.congestion_control = \"{}\" ignores them.",
-                human::counted(marks, "mark") + if marks == 1 { " was set" } else { " were set" },
-                plan.congestion_control.name()
+                "ECN marks had no effect: {set}, and transport.congestion_control = \"{name}\" ignores them."
             )));
         }
         return;
@@ -150,12 +132,9 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let reached = longest.map_or(String::new(), |(port, p)| {
         let rate = plan.topology.ports[port].rate;
         let k_min = plan.lanes.iter().filter_map(|l| l.ecn).map(|e| e.at(rate).k_min).min().unwrap_or(0);
-        format!(
-            ": the longest queue, at {}, reached {}, and marking begins above {}",
-            names::port(plan, port as PortId),
-            human::bytes(p.queue_peak),
-            human::bytes(k_min)
-        )
+        let [peak, k_min] = [p.queue_peak, k_min].map(human::bytes);
+        let at = names::port(plan, port as PortId);
+        format!(": the longest queue, at {at}, reached {peak}, and marking begins above {k_min}")
     });
     let idle = match plan.reacts_to_marks() {
         true if plan.congestion_control == CongestionControlParams::None => {
@@ -172,29 +151,22 @@ fn receivers(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         let host = names::node(plan, receiver.host);
         let mut flows = plan.flows.iter().zip(&outcome.flows);
         if !flows.any(|(f, o)| f.dst == receiver.host && started(o)) {
-            notes.push(note(format!(
-                "The slow receiver {host} had no effect: no flow has it as its destination."
-            )));
+            let text = format!("The slow receiver {host} had no effect: no flow has it as its destination.");
+            notes.push(note(text));
         } else if let Some(&(from, _)) = receiver.stalls.iter().find(|&&(from, _)| from >= outcome.end) {
-            notes.push(note(format!(
-                "The stall of {host} at {} had no effect: the run ended at {}.",
-                human::time(from),
-                human::time(outcome.end)
-            )));
+            let (from, end) = (human::time(from), human::time(outcome.end));
+            notes.push(note(format!("The stall of {host} at {from} had no effect: the run ended at {end}.")));
         }
     }
 }
 
 fn window(plan: &Plan, notes: &mut Vec<Note>) {
-    let (Some(window), Some(largest)) = (plan.transport.window, plan.flows.iter().map(|f| f.size).max())
-    else {
-        return;
-    };
-    if largest <= window {
+    if let Some(window) = plan.transport.window
+        && let Some(largest) = plan.flows.iter().map(|f| f.size).max().filter(|&size| size <= window)
+    {
+        let [window, largest] = [window, largest].map(human::bytes);
         notes.push(note(format!(
-            "transport.window = {} had no effect: the largest flow has {}.",
-            human::bytes(window),
-            human::bytes(largest)
+            "transport.window = {window} had no effect: the largest flow has {largest}."
         )));
     }
 }
@@ -208,10 +180,9 @@ fn pacing(plan: &Plan, notes: &mut Vec<Note>) {
         f.pace > 0 && line.is_some_and(|line| f.pace >= line)
     });
     if let Some((index, flow)) = first {
+        let (name, rate) = (names::flow(plan, index), human::rate(flow.pace as f64));
         notes.push(note(format!(
-            "The rate of {} had no effect: its host's port is not faster than that rate, {}.",
-            names::flow(plan, index),
-            human::rate(flow.pace as f64)
+            "The rate of {name} had no effect: its host's port is not faster than that rate, {rate}."
         )));
     }
 }
@@ -224,31 +195,26 @@ fn repeats(outcome: &Outcome, notes: &mut Vec<Note>) {
         let again = human::counted(spurious, "packet");
         notes.push(note(format!("{again} arrived after another copy had already arrived.")));
     } else if spurious > 0 {
-        notes.push(note(format!(
-            "{} of {} were unnecessary: the packets had already arrived.",
-            human::count(spurious),
-            human::counted(all, "retransmission")
-        )));
+        let (again, all) = (human::count(spurious), human::counted(all, "retransmission"));
+        notes.push(note(format!("{again} of {all} were unnecessary: the packets had already arrived.")));
     }
 }
 
 /// Traffic that sent nothing.
 fn traffic(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     if plan.flows.is_empty() {
-        notes.push(
-            Note::new(Level::Warning, "No flow ran: the traffic starts none before the run ends.")
-                .help("Lengthen run.duration, raise the load or change run.seed."),
-        );
-        return;
+        let text = "No flow ran: the traffic starts none before the run ends.";
+        let help = "Lengthen run.duration, raise the load or change run.seed.";
+        return notes.push(Note::new(Level::Warning, text).help(help));
     }
     // Traffic without any flow is the scenario's matter, known before the run.
     for (class, name) in plan.classes.iter().enumerate() {
         let all = plan.flows.iter().zip(&outcome.flows);
         let mut flows = all.filter(|(f, _)| usize::from(f.class) == class).peekable();
         if flows.peek().is_some() && !flows.any(|(_, o)| started(o)) {
-            notes.push(note(format!(
-                "The traffic \"{name}\" had no effect: none of its flows started before the end."
-            )));
+            let text =
+                format!("The traffic \"{name}\" had no effect: none of its flows started before the end.");
+            notes.push(note(text));
         }
     }
 }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::human;
-use crate::names;
-use crate::statistics;
+use crate::{drops, human, names, statistics};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Level, Note};
@@ -24,17 +22,11 @@ pub fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 fn lost(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let mut by_reason: BTreeMap<DropReason, u64> = BTreeMap::new();
     let faults = || outcome.drops.iter().filter(|d| d.reason.by_fault());
-    for drops in faults() {
-        *by_reason.entry(drops.reason).or_default() += drops.packets;
-    }
+    faults().for_each(|d| *by_reason.entry(d.reason).or_default() += d.packets);
     // The first of those that lost most.
     let Some(worst) = faults().rev().max_by_key(|d| d.packets) else { return };
-    let parts: Vec<String> = by_reason
-        .iter()
-        .map(|(&reason, &packets)| {
-            format!("{} because {}", human::count(packets), crate::drops::reason(reason))
-        })
-        .collect();
+    let part = |(&reason, &packets)| format!("{} because {}", human::count(packets), drops::reason(reason));
+    let parts: Vec<String> = by_reason.iter().map(part).collect();
     let text = format!(
         "The faults of the scenario dropped {}: {}. The most at {}: {}.",
         human::counted(by_reason.values().sum(), "packet"),
@@ -45,7 +37,6 @@ fn lost(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     notes.push(Note::new(Level::Note, text));
 }
 
-/// Whether the link of `port` was down at `at`.
 fn down(plan: &Plan, port: PortId, at: Time) -> bool {
     let faults = &plan.faults.down;
     faults
@@ -55,15 +46,15 @@ fn down(plan: &Plan, port: PortId, at: Time) -> bool {
 
 /// Where the routes of a flow and of its ACKs start in the plan's hops at the end of the run.
 pub fn last_routes(plan: &Plan, outcome: &Outcome, flow: u32) -> (u32, u32) {
+    let planned = &plan.flows[flow as usize];
+    if let Some(routes) = &outcome.routes {
+        return (routes[flow as usize], planned.ack_path);
+    }
     let last = plan.faults.reroutes.iter().rfind(|r| r.at <= outcome.end);
     let changed = last.and_then(|r| {
         let routes = &plan.faults.tables[r.table as usize].flows;
         routes.binary_search_by_key(&flow, |r| r.flow).ok().map(|at| routes[at])
     });
-    let planned = &plan.flows[flow as usize];
-    if let Some(routes) = &outcome.routes {
-        return (routes[flow as usize], planned.ack_path);
-    }
     changed.map_or((planned.path, planned.ack_path), |r| (r.path, r.ack_path))
 }
 
@@ -88,14 +79,12 @@ fn isolated(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     if cut.is_empty() {
         return;
     }
-    let mut note = Note::new(
-        Level::Warning,
-        format!(
-            "{} did not finish and had no working path at the end: a link was down and no other route was in use.",
-            human::counted(cut.len() as u64, "flow"),
-        ),
-    )
-    .help("Let the link recover (failure.until) or shorten routing.reconvergence.");
+    let text = format!(
+        "{} did not finish and had no working path at the end: a link was down and no other route was in use.",
+        human::counted(cut.len() as u64, "flow"),
+    );
+    let help = "Let the link recover (failure.until) or shorten routing.reconvergence.";
+    let mut note = Note::new(Level::Warning, text).help(help);
     note.details = cut.iter().take(NAMED).map(|&i| names::flow(plan, i)).collect();
     if cut.len() > NAMED {
         note.details.push(format!("and {} more", human::count((cut.len() - NAMED) as u64)));

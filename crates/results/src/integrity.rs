@@ -3,11 +3,10 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::fs;
-use std::io;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Once;
+use std::{fs, io};
 
 use serde_json::Value as Json;
 
@@ -20,20 +19,13 @@ const AGAIN: &str = "Run the scenario again: `xoff run` replaces the run. For a 
                      of the grid with --resume.";
 
 /// The manifest of the run at `path`, all of whose files are as they were written.
-///
-/// # Errors
-/// There is no run, it has another format, or one of its files is missing or damaged.
 pub(crate) fn run(path: &Path) -> Result<Json, Error> {
     let manifest = manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, AGAIN)?;
     files(path, &manifest, MANIFEST, AGAIN)?;
     Ok(manifest)
 }
 
-/// The manifest of the run at `path` if that and its summary are as they were written; other
-/// files are not looked at.
-///
-/// # Errors
-/// There is no run, it has another format, or one of the two is missing or damaged.
+/// The manifest of the run at `path` if that and its summary are as they were written; no other file is read.
 pub(crate) fn summary(path: &Path) -> Result<Json, Error> {
     let manifest = manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, AGAIN)?;
     let entry = manifest["files"].as_array().into_iter().flatten().find(|f| f["name"] == SUMMARY);
@@ -44,15 +36,10 @@ pub(crate) fn summary(path: &Path) -> Result<Json, Error> {
 }
 
 /// A manifest of this format, if it is as it was written.
-///
-/// # Errors
-/// It is damaged, or has another format.
 pub(crate) fn manifest(file: &Path, format: &str, version: u32, help: &str) -> Result<Json, Error> {
     let refuse = |message: String| Err(Error::new(file, message, help));
-    let text = match regular(file).and_then(|_| fs::read(file)) {
-        Ok(text) => text,
-        Err(e) => return refuse(unreadable(&e)),
-    };
+    let text = regular(file).and_then(|_| fs::read(file));
+    let text = text.map_err(|e| Error::new(file, unreadable(&e), help))?;
     let manifest = match checksum::unsealed(&text) {
         Ok(manifest) => manifest,
         // Formats before the second had no checksums.
@@ -79,9 +66,6 @@ fn other_format(manifest: &Json, format: &str, version: u32) -> String {
 }
 
 /// Compares the files in `dir` with the entries of the manifest of this name.
-///
-/// # Errors
-/// One is missing or damaged.
 pub(crate) fn files(dir: &Path, manifest: &Json, name: &str, help: &str) -> Result<(), Error> {
     for file in manifest["files"].as_array().into_iter().flatten() {
         let path = dir.join(file["name"].as_str().unwrap_or_default());
@@ -100,19 +84,16 @@ fn compare(path: &Path, entry: &Json, name: &str) -> Result<(), String> {
         return Err(format!("is damaged: it has {size} bytes instead of the {} in {name}", entry["bytes"]));
     }
     let stored = checksum::of_file(path).map_err(|e| unreadable(&e))?;
-    match entry["xxh128"] == stored.checksum.as_str() {
-        true => Ok(()),
-        false => Err(format!("is damaged: it does not match its checksum in {name}")),
+    if entry["xxh128"] != stored.checksum.as_str() {
+        return Err(format!("is damaged: it does not match its checksum in {name}"));
     }
+    Ok(())
 }
 
 /// The size of a regular file; reading a pipe would wait for a writer.
 fn regular(path: &Path) -> io::Result<u64> {
     let data = fs::metadata(path)?;
-    match data.is_file() {
-        true => Ok(data.len()),
-        false => Err(io::Error::other("it is not a regular file")),
-    }
+    if data.is_file() { Ok(data.len()) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 fn unreadable(e: &io::Error) -> String {
@@ -129,9 +110,6 @@ thread_local! {
 
 /// Reads something at `path` that may be damaged although its checksum is right. The Parquet
 /// library panics on some damaged files.
-///
-/// # Errors
-/// Those of `read`, or it panicked.
 pub fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     caught(read).unwrap_or_else(|why| {
         let message = format!("is damaged: its checksum is right, but its contents are invalid ({why})");
@@ -156,7 +134,6 @@ pub(crate) fn caught<T>(read: impl FnOnce() -> T) -> Result<T, String> {
     result.map_err(|panic| reason(&*panic).to_string())
 }
 
-/// The message of a panic.
 pub fn reason(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")

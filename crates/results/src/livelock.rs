@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use crate::drops::reason;
-use crate::human;
-use crate::names;
+use crate::{human, names};
 use xoff_kernel::time::Time;
 use xoff_outcome::report::{Level, Note};
 use xoff_outcome::{Backlog, Outcome, StalledFlow};
@@ -16,22 +15,19 @@ const LISTED: usize = 8;
 /// A livelock: packets move, and no flow progresses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LivelockSummary {
-    /// When the last packet was delivered in order or acknowledged, in picoseconds; at most 2.5 ms late.
+    /// When the last packet was delivered in order or acknowledged; at most 2.5 ms late.
     pub since_ps: Time,
     /// The flows that had started and not completed, by id.
     pub flows: Vec<StalledSummary>,
 }
 
-/// A flow in a livelock.
+/// A flow in a livelock, with numbers as in [`StalledFlow`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StalledSummary {
     /// The flow's id in `flows.parquet`.
     pub flow: u32,
-    /// Data packets of the flow.
     pub packets: u64,
-    /// Data packets that the receiver has in order.
     pub delivered: u64,
-    /// Data packets that the sender knows to be delivered in order.
     pub acknowledged: u64,
     /// The queues that packets of the flow wait in at the end.
     pub queues: Vec<BacklogSummary>,
@@ -71,14 +67,12 @@ pub(crate) fn summarise(plan: &Plan, outcome: &Outcome) -> Option<LivelockSummar
 
 pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let Some(livelock) = &outcome.livelock else { return };
-    let mut note = Note::new(
-        Level::Finding,
-        format!(
-            "Livelock since {}: packets move, but no flow makes progress. {} will never finish.",
-            human::time(livelock.since),
-            human::counted(livelock.flows.len() as u64, "flow"),
-        ),
+    let text = format!(
+        "Livelock since {}: packets move, but no flow makes progress. {} will never finish.",
+        human::time(livelock.since),
+        human::counted(livelock.flows.len() as u64, "flow"),
     );
+    let mut note = Note::new(Level::Finding, text);
     note.details.extend(livelock.flows.iter().take(LISTED).map(|flow| waits(plan, flow)));
     if livelock.flows.len() > LISTED {
         note.details.push(format!("and {} more flows: see summary.json", livelock.flows.len() - LISTED));
@@ -86,33 +80,24 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let mut drops: Vec<_> = outcome.drops.iter().collect();
     drops.sort_by_key(|d| std::cmp::Reverse(d.packets));
     note.details.extend(drops.iter().take(LISTED / 2).map(|d| {
-        format!(
-            "{} dropped at {} because {}",
-            human::counted(d.packets, "packet"),
-            names::queue(plan, d.ingress, d.lane),
-            reason(d.reason)
-        )
+        let (packets, queue) = (human::counted(d.packets, "packet"), names::queue(plan, d.ingress, d.lane));
+        format!("{packets} dropped at {queue} because {}", reason(d.reason))
     }));
-    notes.push(match remedy(plan, &livelock.flows, outcome) {
-        Some(help) => note.help(help),
-        None => note,
-    });
+    note.help = remedy(plan, &livelock.flows, outcome);
+    notes.push(note);
 }
 
 /// A flow that made no progress, with the place of its packets.
 fn waits(plan: &Plan, flow: &StalledFlow) -> String {
     let place = |b: &Backlog| {
+        let (data, acks) = (human::counted(b.data, "data packet"), human::counted(b.control_packets, "ACK"));
         let waiting = match (b.data, b.control_packets) {
-            (data, 0) => human::counted(data, "data packet"),
-            (0, controls) => human::counted(controls, "ACK"),
-            (data, controls) => {
-                format!("{} and {}", human::counted(data, "data packet"), human::counted(controls, "ACK"))
-            }
+            (_, 0) => data,
+            (0, _) => acks,
+            _ => format!("{data} and {acks}"),
         };
-        let behind = match b.behind {
-            Some(lane) => format!(" (priority {} is served first)", names::priority(plan, lane)),
-            None => String::new(),
-        };
+        let first = |lane| format!(" (priority {} is served first)", names::priority(plan, lane));
+        let behind = b.behind.map_or(String::new(), first);
         format!("{waiting} at {}{behind}", names::queue(plan, b.port, b.lane))
     };
     let mut places: Vec<String> = flow.places.iter().take(LISTED / 2).map(place).collect();
@@ -121,19 +106,16 @@ fn waits(plan: &Plan, flow: &StalledFlow) -> String {
     }
     let at = if places.is_empty() { String::new() } else { format!("; queued: {}", places.join(", ")) };
     let name = names::flow(plan, flow.flow);
-    if flow.delivered > flow.acknowledged {
-        format!(
-            "{name} waits for ACKs: {} of {} delivered, {} acknowledged{at}",
-            human::count(flow.delivered),
-            human::counted(flow.packets, "packet"),
-            human::count(flow.acknowledged),
-        )
-    } else {
-        format!(
-            "{name} waits for delivery: {} of {} delivered{at}",
-            human::count(flow.delivered),
-            human::counted(flow.packets, "packet"),
-        )
+    let delivered =
+        format!("{} of {} delivered", human::count(flow.delivered), human::counted(flow.packets, "packet"));
+    match flow.delivered > flow.acknowledged {
+        true => {
+            format!(
+                "{name} waits for ACKs: {delivered}, {} acknowledged{at}",
+                human::count(flow.acknowledged)
+            )
+        }
+        false => format!("{name} waits for delivery: {delivered}{at}"),
     }
 }
 

@@ -48,8 +48,8 @@ pub fn is_inner(plan: &Plan, port: PortId) -> bool {
     plan.topology.neighbour(port) == plan.topology.ports[port as usize].node
 }
 
-/// The egress ports of a route that starts at `start` in the pool, and whether
-/// it loops instead of ending at its destination.
+/// The egress ports of a route that starts at `start` in the pool, and whether it loops instead of ending at
+/// its destination.
 pub fn route(plan: &Plan, start: u32) -> (&[PortId], bool) {
     let tail = &plan.hops[start as usize..];
     let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
@@ -67,10 +67,8 @@ pub fn network(plan: &Plan) -> String {
             *links.entry(p.rate).or_default() += 1;
         }
     }
-    let links: Vec<String> = links
-        .into_iter()
-        .map(|(rate, n)| format!("{} of {}", human::counted(n, "link"), human::rate(rate as f64)))
-        .collect();
+    let of_rate = |(rate, n)| format!("{} of {}", human::counted(n, "link"), human::rate(rate as f64));
+    let links: Vec<String> = links.into_iter().map(of_rate).collect();
     let relays = u64::from(topology.relays);
     let switches = match kind(NodeKind::Switch) - relays {
         1 => "1 switch".into(),
@@ -81,12 +79,10 @@ pub fn network(plan: &Plan) -> String {
     format!("{hosts}, {switches}{relays}, {}", human::listed(&links))
 }
 
-/// The flow control as scenarios call it.
 pub fn flow_control(plan: &Plan) -> &'static str {
     if plan.pods.is_some() { PodsKeys::NAME } else { plan.flow_control.name() }
 }
 
-/// The transport as scenarios call it.
 pub fn transport(plan: &Plan) -> &'static str {
     if plan.pods.is_some() { "none" } else { plan.transport.kind.name() }
 }

@@ -4,17 +4,15 @@ use serde::Serialize;
 
 use crate::names;
 use xoff_kernel::time::Time;
-use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
-use xoff_plan::plan::Plan;
+use xoff_net::topology::{Node, NodeId, NodeKind, Port, PortId, Topology};
+use xoff_plan::plan::{Buffer, Lane, Plan};
 
-/// Devices, links, priorities and traffic of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Network {
     pub nodes: Vec<NodeEntry>,
     pub links: Vec<LinkEntry>,
     /// The priorities in use, in the order of service.
     pub priorities: Vec<PriorityEntry>,
-    /// Flow control by its scenario name.
     pub flow_control: &'static str,
     /// Traffic classes, with their number of flows.
     pub traffic: Vec<TrafficEntry>,
@@ -34,12 +32,9 @@ pub struct NodeEntry {
 /// A link; both directions are alike.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkEntry {
-    /// The port at one end.
     pub a: String,
-    /// The port at the other.
     pub b: String,
     pub rate_bps: u64,
-    /// One-way delay in picoseconds.
     pub delay_ps: Time,
     /// Leads from one site to another.
     pub long: bool,
@@ -53,7 +48,6 @@ pub struct LinkEntry {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PriorityEntry {
-    /// 802.1p priority.
     pub priority: u8,
     /// Tiers are served strictly, the lowest first.
     pub tier: u8,
@@ -67,7 +61,6 @@ pub struct PriorityEntry {
 pub struct TrafficEntry {
     pub name: String,
     pub flows: u64,
-    /// Their payload in bytes.
     pub bytes: u64,
 }
 
@@ -96,43 +89,34 @@ pub fn network(plan: &Plan) -> Network {
         class.flows += 1;
         class.bytes += flow.size;
     }
+    let node = |(id, (node, buffer)): (NodeId, (&Node, &Buffer))| NodeEntry {
+        name: node.name.clone(),
+        kind: kind_name(topology, id),
+        buffer: buffer.total,
+        shared: buffer.shared,
+    };
+    let link = |(id, port): (PortId, &Port)| LinkEntry {
+        a: names::port(plan, id),
+        b: names::port(plan, port.peer),
+        rate_bps: port.rate,
+        delay_ps: port.delay,
+        long: port.long,
+        loss: port.loss,
+        headroom_a: headroom(id),
+        headroom_b: headroom(port.peer),
+    };
+    let priority = |lane: &Lane| PriorityEntry {
+        priority: lane.priority,
+        tier: lane.tier,
+        quantum: lane.quantum,
+        lossless: lane.lossless,
+    };
+    let links = (0..).zip(&topology.ports);
+    let links = links.filter(|&(id, port)| id < port.peer && !names::is_inner(plan, id));
     Network {
-        nodes: topology
-            .nodes
-            .iter()
-            .zip(&plan.buffers)
-            .zip(0..)
-            .map(|((node, buffer), id)| NodeEntry {
-                name: node.name.clone(),
-                kind: kind_name(topology, id),
-                buffer: buffer.total,
-                shared: buffer.shared,
-            })
-            .collect(),
-        links: (0..topology.ports.len() as PortId)
-            .map(|id| (id, &topology.ports[id as usize]))
-            .filter(|&(id, port)| id < port.peer && !names::is_inner(plan, id))
-            .map(|(id, port)| LinkEntry {
-                a: names::port(plan, id),
-                b: names::port(plan, port.peer),
-                rate_bps: port.rate,
-                delay_ps: port.delay,
-                long: port.long,
-                loss: port.loss,
-                headroom_a: headroom(id),
-                headroom_b: headroom(port.peer),
-            })
-            .collect(),
-        priorities: plan
-            .lanes
-            .iter()
-            .map(|lane| PriorityEntry {
-                priority: lane.priority,
-                tier: lane.tier,
-                quantum: lane.quantum,
-                lossless: lane.lossless,
-            })
-            .collect(),
+        nodes: (0..).zip(topology.nodes.iter().zip(&plan.buffers)).map(node).collect(),
+        links: links.map(link).collect(),
+        priorities: plan.lanes.iter().map(priority).collect(),
         flow_control: names::flow_control(plan),
         traffic,
     }

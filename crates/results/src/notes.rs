@@ -1,15 +1,12 @@
 //! The run explains itself: faults, findings, and settings without effect.
 
 use crate::drops::{breaks_losslessness, reason};
-use crate::human;
-use crate::names;
 use crate::sections::{priorities, ran};
-use crate::{effects, faults, livelock, stuck};
+use crate::{effects, faults, human, livelock, names, stuck};
 use xoff_net::topology::{NodeKind, PortId};
-use xoff_outcome::report::Section;
-use xoff_outcome::report::{Level, Note};
+use xoff_outcome::report::{Level, Note, Section};
 use xoff_outcome::{DropReason, Drops, Outcome, Stop};
-use xoff_plan::plan::Plan;
+use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::flow_control::LinkFacts;
 use xoff_schemes::flow_control::pfc::headroom;
 use xoff_schemes::scheduling::PodsKeys;
@@ -45,14 +42,9 @@ fn interrupted(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         Stop::Memory => "The memory budget ended the run",
         _ => return,
     };
-    let planned = match plan.end {
-        Some(end) => format!(" of {}", human::time(end)),
-        None => String::new(),
-    };
-    let text = format!(
-        "{why} at {}{planned}. All results cover only the time until then.",
-        human::time(outcome.end)
-    );
+    let planned = plan.end.map_or(String::new(), |end| format!(" of {}", human::time(end)));
+    let end = human::time(outcome.end);
+    let text = format!("{why} at {end}{planned}. All results cover only the time until then.");
     let mut note = Note::new(Level::Warning, text);
     if outcome.stop == Stop::Memory {
         let largest = outcome.memory.iter().take(LARGEST);
@@ -119,29 +111,21 @@ fn lossless_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             ),
             _ => unreachable!("filtered by breaks_losslessness"),
         };
-        notes.push(
-            Note::new(
-                Level::Error,
-                format!(
-                    "{ingress} dropped {} ({}) of the lossless priority {priority}, the first at {}: {room}.",
-                    human::counted(d.packets, "packet"),
-                    human::bytes(d.bytes),
-                    human::time(d.first),
-                ),
-            )
-            .help(help),
+        let text = format!(
+            "{ingress} dropped {} ({}) of the lossless priority {priority}, the first at {}: {room}.",
+            human::counted(d.packets, "packet"),
+            human::bytes(d.bytes),
+            human::time(d.first),
         );
+        notes.push(Note::new(Level::Error, text).help(help));
     }
     if !more.is_empty() {
-        let packets: u64 = more.iter().map(|d| d.packets).sum();
-        notes.push(Note::new(
-            Level::Error,
-            format!(
-                "Later, {} of lossless priorities were dropped at {}: see drops.places in summary.json.",
-                human::counted(packets, "more packet"),
-                human::counted(more.len() as u64, "other place"),
-            ),
-        ));
+        let text = format!(
+            "Later, {} of lossless priorities were dropped at {}: see drops.places in summary.json.",
+            human::counted(more.iter().map(|d| d.packets).sum(), "more packet"),
+            human::counted(more.len() as u64, "other place"),
+        );
+        notes.push(Note::new(Level::Error, text));
     }
 }
 
@@ -188,48 +172,32 @@ fn lossy_drops(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let lossy: Vec<&Drops> =
         outcome.drops.iter().filter(|d| !d.lossless && d.reason.for_want_of_room()).collect();
     // The first of those that lost most.
-    let Some(worst) = lossy.iter().rev().max_by_key(|d| d.packets) else {
-        return;
-    };
-    let packets: u64 = lossy.iter().map(|d| d.packets).sum();
-    let bytes: u64 = lossy.iter().map(|d| d.bytes).sum();
-    notes.push(Note::new(
-        Level::Note,
-        format!(
-            "{} ({}) dropped in lossy priorities. The most at {}: {}, because {}.",
-            human::counted(packets, "packet"),
-            human::bytes(bytes),
-            names::queue(plan, worst.ingress, worst.lane),
-            human::count(worst.packets),
-            reason(worst.reason),
-        ),
-    ));
+    let Some(worst) = lossy.iter().rev().max_by_key(|d| d.packets) else { return };
+    let text = format!(
+        "{} ({}) dropped in lossy priorities. The most at {}: {}, because {}.",
+        human::counted(lossy.iter().map(|d| d.packets).sum(), "packet"),
+        human::bytes(lossy.iter().map(|d| d.bytes).sum()),
+        names::queue(plan, worst.ingress, worst.lane),
+        human::count(worst.packets),
+        reason(worst.reason),
+    );
+    notes.push(Note::new(Level::Note, text));
 }
 
 fn expired(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let packets: u64 =
         outcome.drops.iter().filter(|d| d.reason == DropReason::Expired).map(|d| d.packets).sum();
-    let looping: Vec<u32> = (0..plan.flows.len() as u32)
-        .filter(|&f| {
-            let flow = &plan.flows[f as usize];
-            names::route(plan, flow.path).1 || names::route(plan, flow.ack_path).1
-        })
-        .collect();
-    let Some(&first) = looping.first() else {
-        return;
+    let loops = |flow: &Flow| names::route(plan, flow.path).1 || names::route(plan, flow.ack_path).1;
+    let mut looping = (0..).zip(&plan.flows).filter(|(_, flow)| loops(flow)).map(|(index, _)| index);
+    let Some(first) = looping.next() else { return };
+    let run = match 1 + looping.count() as u64 {
+        1 => "1 flow runs".into(),
+        n => format!("{} flows run", human::count(n)),
     };
-    let mut note = Note::new(
-        Level::Warning,
-        format!(
-            "{} in a routing loop and can never finish; {} expired there.",
-            match looping.len() as u64 {
-                1 => "1 flow runs".into(),
-                n => format!("{} flows run", human::count(n)),
-            },
-            human::counted(packets, "packet")
-        ),
-    )
-    .help("Change routing.overrides: each one must lead nearer to the destination.");
+    let expired = human::counted(packets, "packet");
+    let text = format!("{run} in a routing loop and can never finish; {expired} expired there.");
+    let help = "Change routing.overrides: each one must lead nearer to the destination.";
+    let mut note = Note::new(Level::Warning, text).help(help);
     note.details.push(format!("{}: {}", names::flow(plan, first), loop_of(plan, first)));
     notes.push(note);
 }

@@ -3,10 +3,10 @@
 
 use serde::Serialize;
 
-use crate::human;
-use crate::names;
-use crate::statistics::{bits_per_second, nearest_rank};
-use crate::table::{Align, aligned, wrapped};
+use crate::statistics::{ALL, bits_per_second, nearest_rank};
+use crate::table::Align::{Left, Right};
+use crate::table::{headed, paragraph, wrapped};
+use crate::{human, names};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::topology::PortId;
 use xoff_plan::Loaded;
@@ -15,20 +15,14 @@ use xoff_plan::plan::{DELIVER, ENDS, EXPIRE, Flow, Plan};
 
 /// Links that the text shows; the data has all of them.
 const LISTED: usize = 10;
-/// Name of the row over every flow.
-const ALL: &str = "all";
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Offered {
     pub scenario: String,
-    /// The network in one line.
     pub network: String,
-    /// `run.duration` in picoseconds, over which loads are taken; without it
-    /// there are none.
+    /// `run.duration` in picoseconds, over which loads are taken; without it there are none.
     pub duration_ps: Option<Time>,
-    /// Traffic classes, in the order of the scenario.
     pub classes: Vec<OfferedClass>,
-    /// All of them together.
     pub all: OfferedClass,
     /// Link directions with traffic, the one that is busy longest first. A flow counts on its routes at its
     /// beginning. If its source chooses between two, it counts on both, by the rates of their first links. If
@@ -44,7 +38,7 @@ pub struct Offered {
 /// A flow without a path when it begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unreachable {
-    /// Its place in the plan, as in `flows.parquet`.
+    /// As in `flows.parquet`.
     pub flow: u32,
     /// The flow: `flow 17: H3 -> H9 (websearch)`.
     pub name: String,
@@ -52,7 +46,6 @@ pub struct Unreachable {
     pub acks_only: bool,
 }
 
-/// The flows of a class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfferedClass {
     pub name: String,
@@ -77,13 +70,11 @@ pub struct OfferedClass {
     pub load_bps: Option<f64>,
     /// Start of the first flow that waits for none, in picoseconds.
     pub first_start_ps: Option<Time>,
-    /// Start of the last one.
     pub last_start_ps: Option<Time>,
     /// Quantiles of the sizes as drawn; absent without flows.
     pub sizes: Option<Sizes>,
-    /// The distribution of sizes as drawn, in ascending order: each size, if there
-    /// are no more than [`POINTS`] different ones; else the sizes at each of so many
-    /// equal steps of the share, by nearest rank. The last one has the share 1.
+    /// The distribution of sizes as drawn, in ascending order: each size, if there are no more than [`POINTS`]
+    /// different ones; else the sizes at so many equal steps of the share, by nearest rank, the last at 1.
     pub cdf: Vec<SizePoint>,
 }
 
@@ -103,16 +94,11 @@ pub struct SizePoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Sizes {
     pub min: u64,
-    /// 10 per cent.
     pub p10: u64,
-    /// 25 per cent.
     pub p25: u64,
     pub p50: u64,
-    /// 75 per cent.
     pub p75: u64,
-    /// 90 per cent.
     pub p90: u64,
-    /// 99 per cent.
     pub p99: u64,
     pub max: u64,
 }
@@ -127,7 +113,6 @@ pub struct OfferedLink {
     pub rate_bps: u64,
     /// Bytes of data packets, by class in the order of the classes.
     pub data_bytes: Vec<u64>,
-    /// Bytes of ACKs.
     pub ack_bytes: u64,
     /// How long it takes to send all of this, in picoseconds.
     pub busy_ps: Time,
@@ -173,11 +158,8 @@ pub fn offered(scenario: &str, loaded: &Loaded) -> Offered {
 /// The points of the distribution of `sorted` sizes.
 fn points(sorted: &[u64]) -> Vec<SizePoint> {
     // One beyond the last flow of each size.
-    let ends = |sorted: &[u64]| -> Vec<usize> {
-        let last = |i: &usize| sorted.get(i + 1) != sorted.get(*i);
-        (0..sorted.len()).filter(last).map(|i| i + 1).collect()
-    };
-    let mut ends = ends(sorted);
+    let mut ends: Vec<usize> =
+        (1..=sorted.len()).filter(|&i| sorted.get(i) != Some(&sorted[i - 1])).collect();
     if ends.len() > POINTS {
         // At each step of the share the size by nearest rank, with all flows of that size.
         let rank = |step: usize| (step * sorted.len()).div_ceil(POINTS);
@@ -236,9 +218,8 @@ fn sum(name: &str, loaded: &Loaded, duration: Option<Time>, keep: &dyn Fn(&&Flow
     }
 }
 
-/// Starts of a flow's route and of its ACKs' when it begins (at time 0, if it
-/// waits for others): that of the plan, or of the last change of routes before.
-/// Also whether later changes concern it.
+/// Starts of a flow's route and of its ACKs' when it begins (at time 0, if it waits for others): that of the
+/// plan, or of the last change of routes before. Also whether later changes concern it.
 fn routes(plan: &Plan, index: usize) -> (u32, u32, bool) {
     let flow = &plan.flows[index];
     let changes = &plan.faults.reroutes;
@@ -253,9 +234,8 @@ fn routes(plan: &Plan, index: usize) -> (u32, u32, bool) {
     (path, ack_path, at(0).is_some())
 }
 
-/// The routes of a flow's data, each with its part of `bytes`: that which starts at
-/// `path`, or where the source chooses between two, both by the rates of their first
-/// links, which is how it begins to choose.
+/// The routes of a flow's data, each with its part of `bytes`: that which starts at `path`, or where the source
+/// chooses between two, both by the rates of their first links, which is how it begins to choose.
 fn parts(plan: &Plan, flow: u32, path: u32, bytes: u64) -> [(u32, u64); 2] {
     let Some(other) = plan.other_route(flow) else { return [(path, bytes), (path, 0)] };
     let [one, two] =
@@ -335,15 +315,11 @@ fn links(loaded: &Loaded, duration: Option<Time>) -> (Vec<OfferedLink>, Vec<Unre
             });
         }
     }
-    let mut links: Vec<(PortId, OfferedLink)> = Vec::new();
-    for (&port, row) in met.iter().zip(bytes.chunks(classes + 1)) {
-        if names::is_inner(plan, port) {
-            continue;
-        }
+    let link = |(&port, row): (&PortId, &[u64])| {
         let rate_bps = plan.topology.ports[port as usize].rate;
         let bits = row.iter().map(|&b| 8 * u128::from(b)).sum::<u128>();
         let busy_ps = u64::try_from(bits * u128::from(SECOND) / u128::from(rate_bps)).unwrap_or(u64::MAX);
-        let link = OfferedLink {
+        OfferedLink {
             port: names::port(plan, port),
             to: names::node(plan, plan.topology.neighbour(port)).to_string(),
             rate_bps,
@@ -351,9 +327,10 @@ fn links(loaded: &Loaded, duration: Option<Time>) -> (Vec<OfferedLink>, Vec<Unre
             ack_bytes: row[classes],
             busy_ps,
             utilisation: duration.map(|d| busy_ps as f64 / d as f64),
-        };
-        links.push((port, link));
-    }
+        }
+    };
+    let used = met.iter().zip(bytes.chunks(classes + 1)).filter(|(port, _)| !names::is_inner(plan, **port));
+    let mut links: Vec<_> = used.map(|used| (*used.0, link(used))).collect();
     links.sort_by_key(|(port, link)| (std::cmp::Reverse(link.busy_ps), *port));
     (links.into_iter().map(|(_, link)| link).collect(), unreachable)
 }
@@ -365,76 +342,57 @@ pub fn render(offered: &Offered) -> String {
         1 => vec![&offered.classes[0]],
         _ => offered.classes.iter().chain([&offered.all]).collect(),
     };
-    text.push('\n');
-    text.push_str(&classes(&rows));
+    text += &format!("\n{}", classes(&rows));
     if rows.iter().any(|c| c.expected_flows.is_some()) {
-        text.push_str("In brackets: the expected values of the distributions.\n");
+        text += "In brackets: the expected values of the distributions.\n";
     }
-    text.push_str("\nPercentiles of the flow size:\n");
-    text.push_str(&sizes(&rows));
-    text.push_str(&match offered.duration_ps {
-        Some(d) => format!("\nThe busiest links ({}), during {}:\n", directions(offered), human::time(d)),
-        None => {
-            format!("\nThe busiest links ({}; without run.duration there is no load):\n", directions(offered))
-        }
-    });
-    text.push_str(&busiest(offered));
+    let when = match offered.duration_ps {
+        Some(d) => format!("), during {}", human::time(d)),
+        None => "; without run.duration there is no load)".into(),
+    };
+    let directions = human::counted(offered.links.len() as u64, "link direction") + " in use";
+    text += &format!("\nPercentiles of the flow size:\n{}", sizes(&rows));
+    text += &format!("\nThe busiest links ({directions}{when}:\n{}", busiest(offered));
     if offered.chosen_routes {
-        text.push('\n');
-        text.push_str(&wrapped(
-            "",
-            "",
+        text += "\n";
+        text += &paragraph(
             "With routing.ate, a source chooses between two routes of a flow. This table divides the flow between \
              both, in proportion to the rates of their first links; in a run, the source decides while it sends.",
-        ));
+        );
     }
     if offered.all.waiting_flows > 0 {
         let all = &offered.all;
-        text.push('\n');
-        text.push_str(&wrapped(
-            "",
-            "",
-            &format!(
-                "{} of {} start only after the flows that they depend on are delivered, at {}. The tables count \
-                 all of them, even if a run ends before they start.",
-                human::count(all.waiting_flows),
-                human::counted(all.flows, "flow"),
-                human::counted(all.gates, "gate"),
-            ),
+        text += "\n";
+        text += &paragraph(&format!(
+            "{} of {} start only after the flows that they depend on are delivered, at {}. The tables count all of \
+             them, even if a run ends before they start.",
+            human::count(all.waiting_flows),
+            human::counted(all.flows, "flow"),
+            human::counted(all.gates, "gate"),
         ));
     }
     if let Some(first) = offered.unreachable.first() {
-        text.push('\n');
-        text.push_str(&wrapped(
-            "",
-            "",
-            &format!(
-                "{} of {} have no path at their start (links are down): {}{}. No link counts them. If \
-                 only the ACKs have no path, no link counts the ACKs.",
-                human::count(offered.unreachable.len() as u64),
-                human::counted(offered.all.flows, "flow"),
-                first.name,
-                match offered.unreachable.len() - 1 {
-                    0 => String::new(),
-                    more => format!(" and {} more", human::count(more as u64)),
-                }
-            ),
+        let more = match offered.unreachable.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {} more", human::count(more as u64)),
+        };
+        text += "\n";
+        text += &paragraph(&format!(
+            "{} of {} have no path at their start (links are down): {}{more}. No link counts them. If only the ACKs \
+             have no path, no link counts the ACKs.",
+            human::count(offered.unreachable.len() as u64),
+            human::counted(offered.all.flows, "flow"),
+            first.name,
         ));
     }
     text
 }
 
-fn directions(offered: &Offered) -> String {
-    human::counted(offered.links.len() as u64, "link direction") + " in use"
-}
-
 fn classes(rows: &[&OfferedClass]) -> String {
-    use Align::{Left, Right};
     let heads = ["traffic", "priority", "flows", "", "waiting", "bytes", "mean size", "", "load"];
-    let mut table = vec![heads.map(String::from).to_vec()];
-    for c in rows {
+    let row = |c: &&OfferedClass| {
         let priorities: Vec<String> = c.priorities.iter().map(u8::to_string).collect();
-        table.push(vec![
+        [
             c.name.clone(),
             priorities.join(" "),
             human::count(c.flows),
@@ -444,31 +402,24 @@ fn classes(rows: &[&OfferedClass]) -> String {
             c.mean_size.map_or("-".into(), |b| human::bytes(b.round() as u64)),
             c.expected_mean_size.map_or(String::new(), |b| format!("({})", human::bytes(b.round() as u64))),
             c.load_bps.map_or("-".into(), human::rate),
-        ]);
-    }
-    aligned(&table, &[Left, Right, Right, Right, Right, Right, Right, Right, Right])
+        ]
+    };
+    headed(heads, [Left, Right, Right, Right, Right, Right, Right, Right, Right], rows.iter().map(row))
 }
 
 fn sizes(rows: &[&OfferedClass]) -> String {
-    use Align::{Left, Right};
     let heads = ["traffic", "min", "p10", "p25", "p50", "p75", "p90", "p99", "max"];
-    let mut table = vec![heads.map(String::from).to_vec()];
-    for c in rows {
-        let mut row = vec![c.name.clone()];
-        if let Some(s) = c.sizes {
-            row.extend([s.min, s.p10, s.p25, s.p50, s.p75, s.p90, s.p99, s.max].map(human::bytes));
-        }
-        table.push(row);
-    }
-    aligned(&table, &[Left, Right, Right, Right, Right, Right, Right, Right, Right])
+    let row = |c: &&OfferedClass| {
+        let of = |s: Sizes| [s.min, s.p10, s.p25, s.p50, s.p75, s.p90, s.p99, s.max].map(human::bytes);
+        let [min, p10, p25, p50, p75, p90, p99, max] = c.sizes.map_or_else(Default::default, of);
+        [c.name.clone(), min, p10, p25, p50, p75, p90, p99, max]
+    };
+    headed(heads, [Left, Right, Right, Right, Right, Right, Right, Right, Right], rows.iter().map(row))
 }
 
 fn busiest(offered: &Offered) -> String {
-    use Align::{Left, Right};
-    let heads = ["port", "to", "rate", "data", "ACKs", "busy", "load"];
-    let mut table = vec![heads.map(String::from).to_vec()];
-    for link in offered.links.iter().take(LISTED) {
-        table.push(vec![
+    let row = |link: &OfferedLink| {
+        [
             link.port.clone(),
             link.to.clone(),
             human::rate(link.rate_bps as f64),
@@ -476,7 +427,9 @@ fn busiest(offered: &Offered) -> String {
             human::bytes(link.ack_bytes),
             human::time(link.busy_ps),
             link.utilisation.map_or("-".into(), |u| format!("{:.1}%", 100.0 * u)),
-        ]);
-    }
-    aligned(&table, &[Left, Left, Right, Right, Right, Right, Right])
+        ]
+    };
+    let heads = ["port", "to", "rate", "data", "ACKs", "busy", "load"];
+    let links = offered.links.iter().take(LISTED).map(row);
+    headed(heads, [Left, Left, Right, Right, Right, Right, Right], links)
 }

@@ -10,14 +10,12 @@ use xoff_outcome::Outcome;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PauseSummary {
     pub count: u64,
-    /// Number of pauses that lasted until the end of the run.
+    /// Pauses that lasted until the end of the run.
     pub standing: u64,
-    /// Paused time of all queues together, in picoseconds, at most 2^64 - 1; standing
-    /// pauses count to the end.
+    /// Paused time of all queues together, at most 2^64 - 1; standing pauses count to the end.
     pub total_ps: Time,
-    /// Mean length in picoseconds; absent without pauses.
+    /// Mean length; absent without pauses.
     pub mean_ps: Option<f64>,
-    /// Longest, in picoseconds.
     pub longest_ps: Time,
     /// Distinct queues (egress port and priority) that were ever paused.
     pub queues: u64,
@@ -26,7 +24,6 @@ pub struct PauseSummary {
     pub resume_frames: u64,
 }
 
-/// All pauses of a run.
 pub fn summarise(outcome: &Outcome) -> PauseSummary {
     let lengths = || outcome.pauses.iter().map(|p| p.length(outcome.end));
     let count = outcome.pauses.len() as u64;

@@ -17,42 +17,32 @@ pub const ALL: &str = "all";
 pub struct Quantiles {
     pub mean: f64,
     pub p50: f64,
-    /// 95th percentile.
     pub p95: f64,
-    /// 99th percentile.
     pub p99: f64,
-    /// 99.9th percentile.
     pub p999: f64,
 }
 
 /// A group of flows: a size bucket, a traffic class, or all.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Group {
-    /// The bucket's or class's name.
     pub name: String,
     pub flows: u64,
     /// Those of them that completed.
     pub finished: u64,
     /// FCT over ideal FCT of the finished ones; absent if none finished.
     pub slowdown: Option<Quantiles>,
-    /// Payload delivered in order, of finished and unfinished flows, over the
-    /// whole simulated time; bits per second.
+    /// Payload delivered in order, of finished and unfinished flows, over the whole simulated time.
     pub goodput_bps: f64,
-    /// Mean over the finished flows of size / FCT; bits per second.
+    /// Mean over the finished flows of size / FCT.
     pub flow_rate_bps: Option<f64>,
-    /// Retransmitted data packets.
     pub retransmitted: u64,
     /// Data packets that arrived though they had arrived before.
     pub spurious: u64,
     pub dropped: u64,
 }
 
-/// The quantile at `per_mille` / 1000 of `sorted` by nearest rank: the smallest
-/// value such that at least that share of the sample is not above it. It is
-/// always a value of the sample. `None` if the sample is empty.
-///
-/// # Panics
-/// If `per_mille` is not in 1 to 1000.
+/// The quantile at `per_mille` / 1000 (1 to 1000) of `sorted` by nearest rank: the smallest value such that at
+/// least that share of the sample is not above it. `None` if the sample is empty.
 pub fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> Option<T> {
     assert!((1..=1000).contains(&per_mille), "a quantile lies within the sample");
     let rank = (sorted.len() * per_mille).div_ceil(1000);
@@ -117,23 +107,10 @@ fn grouped<N: AsRef<str>>(
     names: &[N],
     group: impl Fn(&Flow) -> usize,
 ) -> Vec<Group> {
-    let mut rows: Vec<(Group, u64, Vec<f64>, Vec<f64>)> = names
-        .iter()
-        .map(|name| {
-            let group = Group {
-                name: name.as_ref().to_string(),
-                flows: 0,
-                finished: 0,
-                slowdown: None,
-                goodput_bps: 0.0,
-                flow_rate_bps: None,
-                retransmitted: 0,
-                spurious: 0,
-                dropped: 0,
-            };
-            (group, 0, Vec::new(), Vec::new())
-        })
-        .collect();
+    // Each group with its delivered bytes, and slowdowns and rates of its finished flows.
+    let row =
+        |name: &N| (Group { name: name.as_ref().into(), ..Group::default() }, 0, Vec::new(), Vec::new());
+    let mut rows: Vec<(Group, u64, Vec<f64>, Vec<f64>)> = names.iter().map(row).collect();
     for (flow, result) in plan.flows.iter().zip(&outcome.flows) {
         if !started(result) {
             continue;

@@ -1,9 +1,8 @@
 //! Files that are complete on the disk, and the errors of writing or reading them.
 
-use std::fmt;
-use std::fs;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use parquet::errors::ParquetError;
 
@@ -53,21 +52,14 @@ pub(crate) fn failed(path: &Path, what: &str, error: &io::Error) -> Error {
 
 /// The place of a directory that is to be made at `out`. A link is followed, so that it survives;
 /// so are `.` and `..`.
-///
-/// # Errors
-/// It has no name, or cannot be resolved.
 pub(crate) fn resolved(out: &Path) -> Result<PathBuf, Error> {
-    let target = if fs::symlink_metadata(out).is_ok() {
-        fs::canonicalize(out).map_err(|e| failed(out, "cannot be resolved", &e))?
-    } else {
-        out.to_path_buf()
+    let target = match fs::symlink_metadata(out) {
+        Ok(_) => fs::canonicalize(out).map_err(|e| failed(out, "cannot be resolved", &e))?,
+        Err(_) => out.to_path_buf(),
     };
     if target.file_name().is_none() {
-        return Err(Error::new(
-            out,
-            "is not a name for a new directory",
-            "Choose a new directory with --out DIR.",
-        ));
+        let help = "Choose a new directory with --out DIR.";
+        return Err(Error::new(out, "is not a name for a new directory", help));
     }
     Ok(target)
 }
@@ -75,15 +67,15 @@ pub(crate) fn resolved(out: &Path) -> Result<PathBuf, Error> {
 /// Creates a file, lets `fill` write it, and makes sure that it is on the disk: some file systems report a
 /// full disk only then. Returns its content.
 pub(crate) fn store(path: &Path, fill: impl FnOnce(Sink) -> io::Result<Sink>) -> Result<Stored, Error> {
-    let written =
-        || -> io::Result<Stored> { arrived(fill(BufWriter::new(Summing::new(fs::File::create(path)?)))?) };
-    written().map_err(|e| failed(path, "cannot be written", &e))
+    let file = fs::File::create(path);
+    let written = file.and_then(|file| arrived(fill(BufWriter::new(Summing::new(file)))?));
+    written.map_err(|e| failed(path, "cannot be written", &e))
 }
 
 /// The sink of a file, which computes its checksum.
 pub(crate) type Sink = BufWriter<Summing<fs::File>>;
 
-/// Makes sure that the written data is on the disk; returns its description.
+/// Makes sure that the written data is on the disk.
 pub(crate) fn arrived(sink: Sink) -> io::Result<Stored> {
     let (file, stored) = sink.into_inner().map_err(io::IntoInnerError::into_error)?.finish();
     file.sync_all()?;
@@ -93,15 +85,12 @@ pub(crate) fn arrived(sink: Sink) -> io::Result<Stored> {
 /// The file system's own error, where the Parquet writer wrapped one.
 pub(crate) fn unwrapped(error: ParquetError) -> io::Error {
     match error {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(io) => *io,
-            Err(other) => io::Error::other(other),
-        },
+        ParquetError::External(inner) => inner.downcast().map_or_else(io::Error::other, |io| *io),
         other => io::Error::other(other),
     }
 }
 
-/// Creates a file with a text, and makes sure that it has arrived.
+/// As [`store`], of a text.
 pub(crate) fn store_text(path: &Path, text: impl FnOnce() -> io::Result<String>) -> Result<Stored, Error> {
     store(path, |mut sink| {
         sink.write_all(text()?.as_bytes())?;

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::faults;
-use crate::human;
-use crate::names;
 use crate::statistics::started;
+use crate::{faults, human, names};
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_outcome::report::{Level, Note};
@@ -32,24 +30,19 @@ pub fn cycle(plan: &Plan, deadlock: &Deadlock) -> String {
 }
 
 fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
-    let mut note = Note::new(
-        Level::Finding,
-        format!(
-            "A deadlock formed at {} (xoff detected it at {}). Each queue waits for the next: {}.",
-            human::time(deadlock.closed),
-            human::time(deadlock.seen),
-            cycle(plan, deadlock)
-        ),
+    let text = format!(
+        "A deadlock formed at {} (xoff detected it at {}). Each queue waits for the next: {}.",
+        human::time(deadlock.closed),
+        human::time(deadlock.seen),
+        cycle(plan, deadlock)
     );
-    if let Some(ended) = deadlock.ended {
-        note.details.push(format!(
-            "it lasted until {}, when the first of these queues sent again",
-            human::time(ended)
-        ));
+    let mut note = Note::new(Level::Finding, text);
+    if let Some(ended) = deadlock.ended.map(human::time) {
+        note.details.push(format!("it lasted until {ended}, when the first of these queues sent again"));
     }
     for held in &deadlock.cycle {
+        let queue = names::queue(plan, held.port, held.lane);
         if held.bytes == 0 {
-            let queue = names::queue(plan, held.port, held.lane);
             note.details.push(format!("{queue} holds no packets of the cycle: it passes the pause on"));
             continue;
         }
@@ -58,17 +51,14 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
             0 => String::new(),
             n => format!(" and {n} more"),
         };
-        note.details.push(format!(
-            "{} holds {} of {}{more}",
-            names::queue(plan, held.port, held.lane),
-            human::bytes(held.bytes),
-            shown.join("; "),
-        ));
+        let bytes = human::bytes(held.bytes);
+        note.details.push(format!("{queue} holds {bytes} of {}{more}", shown.join("; ")));
     }
     let behind = deadlock.stuck.len().saturating_sub(deadlock.cycle.len());
     if behind > 0 {
         let can = if deadlock.ended.is_some() { "could not drain" } else { "can never drain" };
-        note.details.push(format!("{} upstream of the cycle {can}", ingresses(behind)));
+        let queues = if behind == 1 { "ingress queue" } else { "ingress queues" };
+        note.details.push(format!("{behind} {queues} upstream of the cycle {can}"));
     }
     note.details.extend(collapse(outcome, deadlock));
     let lossless = match plan.flow_control {
@@ -104,10 +94,6 @@ fn collapse(outcome: &Outcome, deadlock: &Deadlock) -> Option<String> {
     ))
 }
 
-fn ingresses(n: usize) -> String {
-    if n == 1 { "1 ingress queue".into() } else { format!("{n} ingress queues") }
-}
-
 /// Waits for a host that accepts no packets, and waits without a deadlock.
 fn waits(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let mut roots: Vec<NodeId> = outcome.waiting.iter().filter_map(|w| w.root).collect();
@@ -115,44 +101,28 @@ fn waits(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     roots.dedup();
     for root in roots {
         let waits: Vec<&Wait> = outcome.waiting.iter().filter(|w| w.root == Some(root)).collect();
-        let host = names::node(plan, root);
-        notes.push(listed_waits(
-            plan,
-            &waits,
-            format!("{} at the end because {host} does not accept packets:", queues_wait(waits.len())),
-        ));
+        let why = format!("because {} does not accept packets", names::node(plan, root));
+        notes.push(listed_waits(plan, &waits, &why));
     }
     if outcome.deadlock.as_ref().is_none_or(|d| d.ended.is_some()) {
         let waits: Vec<&Wait> = outcome.waiting.iter().filter(|w| w.root.is_none()).collect();
         if !waits.is_empty() {
-            notes.push(listed_waits(
-                plan,
-                &waits,
-                format!("{} at the end by pauses of the next hop:", queues_wait(waits.len())),
-            ));
+            notes.push(listed_waits(plan, &waits, "by pauses of the next hop"));
         }
     }
 }
 
-fn queues_wait(n: usize) -> String {
-    if n == 1 { "1 queue was blocked".into() } else { format!("{n} queues were blocked") }
-}
-
-fn listed_waits(plan: &Plan, waits: &[&Wait], text: String) -> Note {
-    let mut note = Note::new(Level::Warning, text);
+fn listed_waits(plan: &Plan, waits: &[&Wait], why: &str) -> Note {
+    let blocked = match waits.len() {
+        1 => "1 queue was blocked".into(),
+        n => format!("{n} queues were blocked"),
+    };
+    let mut note = Note::new(Level::Warning, format!("{blocked} at the end {why}:"));
     for w in waits.iter().take(LISTED) {
         // A host's unsent flows are in no queue.
-        let held = if w.bytes > 0 {
-            format!("holds {} and has waited", human::bytes(w.bytes))
-        } else {
-            "has waited".into()
-        };
-        note.details.push(format!(
-            "{} {held} for {} since {}",
-            names::queue(plan, w.port, w.lane),
-            names::port(plan, w.waits_for),
-            human::time(w.since),
-        ));
+        let held = if w.bytes > 0 { format!("holds {} and ", human::bytes(w.bytes)) } else { String::new() };
+        let (queue, waits_for) = (names::queue(plan, w.port, w.lane), names::port(plan, w.waits_for));
+        note.details.push(format!("{queue} {held}has waited for {waits_for} since {}", human::time(w.since)));
     }
     if waits.len() > LISTED {
         note.details.push(format!("and {} more: see summary.json", waits.len() - LISTED));
@@ -225,31 +195,23 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         reasons.push(format!("{} no working path at the end", verb(cut, "had", "had")));
     }
     if other > 0 {
-        reasons.push(format!(
-            "{} {}",
-            human::count(other),
-            match outcome.stop {
-                Stop::Interrupted if other == 1 => "was still running when the run was interrupted",
-                Stop::Interrupted => "were still running when the run was interrupted",
-                Stop::Memory if other == 1 => "was still running when the memory budget was exhausted",
-                Stop::Memory => "were still running when the memory budget was exhausted",
-                Stop::Livelock => "made no progress: livelock",
-                Stop::Starved => "can never continue, because no event is left",
-                _ if other == 1 => "was still running when the simulation ended",
-                _ => "were still running when the simulation ended",
-            }
-        ));
+        let running = |when: &str| format!("{} still running when {when}", verb(other, "was", "were"));
+        reasons.push(match outcome.stop {
+            Stop::Interrupted => running("the run was interrupted"),
+            Stop::Memory => running("the memory budget was exhausted"),
+            Stop::Livelock => format!("{} made no progress: livelock", human::count(other)),
+            Stop::Starved => format!("{} can never continue, because no event is left", human::count(other)),
+            _ => running("the simulation ended"),
+        });
     }
-    let mut note = Note::new(
-        Level::Warning,
-        format!(
-            "{} of {} unfinished at {}: {}. Slowdowns cover only finished flows.",
-            human::count(left),
-            human::counted(all, "flow"),
-            human::time(outcome.end),
-            human::listed(&reasons),
-        ),
+    let text = format!(
+        "{} of {} unfinished at {}: {}. Slowdowns cover only finished flows.",
+        human::count(left),
+        human::counted(all, "flow"),
+        human::time(outcome.end),
+        human::listed(&reasons),
     );
+    let mut note = Note::new(Level::Warning, text);
     if other > 0 && locked == 0 && outcome.stop == Stop::EndTime {
         note = note.help("To let the last flows finish, raise run.drain or run.duration.");
     }
@@ -265,15 +227,13 @@ fn never_started(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         *never += u64::from(!started(result));
     }
     for (name, (never, all)) in plan.classes.iter().zip(left).filter(|(_, (never, _))| *never > 0) {
-        notes.push(Note::new(
-            Level::Warning,
-            format!(
-                "{} of the {} of \"{name}\" that depend on other flows never started: at {} those flows were not \
-                 yet delivered, or the host was still computing.",
-                human::count(never),
-                human::counted(all, "flow"),
-                human::time(outcome.end),
-            ),
-        ));
+        let text = format!(
+            "{} of the {} of \"{name}\" that depend on other flows never started: at {} those flows were not yet \
+             delivered, or the host was still computing.",
+            human::count(never),
+            human::counted(all, "flow"),
+            human::time(outcome.end),
+        );
+        notes.push(Note::new(Level::Warning, text));
     }
 }

@@ -8,33 +8,25 @@ use serde::{Serialize, Serializer};
 use crate::blocking::{self, BlockingSummary};
 use crate::drops::{self, DropSummary};
 use crate::livelock::{self, LivelockSummary};
-use crate::names;
-use crate::notes;
 use crate::pauses::{self, PauseSummary};
-use crate::sections;
 use crate::statistics::{self, Group};
 use crate::verdicts::{self, Verdict};
+use crate::{names, notes, sections};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Note, Section};
-use xoff_outcome::{Counters, Held, Outcome, Pause, Stop};
-use xoff_plan::plan::Plan;
+use xoff_outcome::{Counters, Held, Outcome, Pause, Stop, Wait};
+use xoff_plan::plan::{Account, Plan};
 
-/// A run in short.
+/// A run in short. Protocols have their scenario names, priorities are those of 802.1p.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     pub scenario: String,
-    /// The network in one line.
     pub network: String,
-    /// Flow control by its scenario name.
     pub flow_control: String,
-    /// Transport by its scenario name.
     pub transport: String,
-    /// Congestion control by its scenario name.
     pub congestion_control: String,
-    /// Seed of the run.
     pub seed: u64,
-    /// Simulated time in picoseconds.
     pub simulated_ps: Time,
     /// Why it ended: a name of [`stop_name`].
     pub stop: &'static str,
@@ -53,11 +45,9 @@ pub struct Summary {
     pub deadlock: Option<DeadlockSummary>,
     /// Flows that made no progress while packets moved.
     pub livelock: Option<LivelockSummary>,
-    /// The waits at the end.
     pub waiting: Vec<WaitSummary>,
     pub peaks: Peaks,
     pub counters: Counters,
-    /// The verdicts of the oracles.
     pub verdicts: Vec<Verdict>,
     /// The run's explanation of itself.
     pub notes: Vec<Note>,
@@ -65,18 +55,16 @@ pub struct Summary {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeadlockSummary {
-    /// When the pause that closed the cycle was decided, in picoseconds.
+    /// When the pause that closed the cycle was decided.
     pub closed_ps: Time,
-    /// When the last pause of the cycle took effect, in picoseconds; null where parts of a
-    /// priority are paused.
+    /// When the last pause of the cycle took effect; null where parts of a priority are paused.
     pub standing_ps: Option<Time>,
-    /// From then until a switch found it, in picoseconds; null if none did, and where none
-    /// looks for deadlocks.
+    /// From then until a switch found it; null if none did, and where none looks for deadlocks.
     pub found_after_ps: Option<Time>,
-    /// When the oracle saw it, in picoseconds.
+    /// When the oracle saw it.
     pub seen_ps: Time,
-    /// When the first of its queues continued nevertheless, because a scheme dissolved it or a link failed,
-    /// in picoseconds; null if they were paused at the end.
+    /// When the first of its queues continued nevertheless, because a scheme dissolved it or a link failed;
+    /// null if they were paused at the end.
     pub ended_ps: Option<Time>,
     /// The cycle: each egress waits for the next one, the last for the first.
     pub cycle: Vec<HeldSummary>,
@@ -84,11 +72,9 @@ pub struct DeadlockSummary {
     pub stuck: Vec<QueueName>,
 }
 
-/// A port and a priority.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueueName {
     pub port: String,
-    /// 802.1p priority.
     pub priority: u8,
 }
 
@@ -96,9 +82,7 @@ pub struct QueueName {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeldSummary {
     pub port: String,
-    /// 802.1p priority.
     pub priority: u8,
-    /// Bytes in the queue.
     pub bytes: u64,
     /// Flows that hold the cycle there: `flow 17: H3 -> H9 (websearch)`.
     pub flows: Vec<String>,
@@ -107,13 +91,9 @@ pub struct HeldSummary {
 /// A queue that had bytes to send at the end and might not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitSummary {
-    /// The egress port that waits.
     pub port: String,
-    /// 802.1p priority.
     pub priority: u8,
-    /// Bytes that wait.
     pub bytes: u64,
-    /// Since when, in picoseconds.
     pub since_ps: Time,
     /// The ingress that it waits for.
     pub waits_for: String,
@@ -126,7 +106,6 @@ pub struct WaitSummary {
 pub struct Peak {
     /// The node or port (with priority where there are several).
     pub place: String,
-    /// Most bytes that it held.
     pub bytes: u64,
     /// Bytes that it could hold, where there is a bound.
     pub of: Option<u64>,
@@ -228,46 +207,37 @@ fn deadlock(plan: &Plan, outcome: &Outcome) -> Option<DeadlockSummary> {
     };
     let standing = d.cycle.iter().map(began).max().flatten();
     let mut found = outcome.records.deadlocks_found();
+    let held = |h: &Held| HeldSummary {
+        port: names::port(plan, h.port),
+        priority: names::priority(plan, h.lane),
+        bytes: h.bytes,
+        flows: h.flows.iter().map(|&f| names::flow(plan, f)).collect(),
+    };
+    let queue = |&(port, lane): &(PortId, u8)| QueueName {
+        port: names::port(plan, port),
+        priority: names::priority(plan, lane),
+    };
     Some(DeadlockSummary {
         closed_ps: d.closed,
         standing_ps: standing,
         found_after_ps: standing.and_then(|from| found.find_map(|at| at.checked_sub(from))),
         seen_ps: d.seen,
         ended_ps: d.ended,
-        cycle: d
-            .cycle
-            .iter()
-            .map(|h| HeldSummary {
-                port: names::port(plan, h.port),
-                priority: names::priority(plan, h.lane),
-                bytes: h.bytes,
-                flows: h.flows.iter().map(|&f| names::flow(plan, f)).collect(),
-            })
-            .collect(),
-        stuck: d
-            .stuck
-            .iter()
-            .map(|&(port, lane)| QueueName {
-                port: names::port(plan, port),
-                priority: names::priority(plan, lane),
-            })
-            .collect(),
+        cycle: d.cycle.iter().map(held).collect(),
+        stuck: d.stuck.iter().map(queue).collect(),
     })
 }
 
 fn waiting(plan: &Plan, outcome: &Outcome) -> Vec<WaitSummary> {
-    outcome
-        .waiting
-        .iter()
-        .map(|w| WaitSummary {
-            port: names::port(plan, w.port),
-            priority: names::priority(plan, w.lane),
-            bytes: w.bytes,
-            since_ps: w.since,
-            waits_for: names::port(plan, w.waits_for),
-            root: w.root.map(|n| names::node(plan, n).to_string()),
-        })
-        .collect()
+    let wait = |w: &Wait| WaitSummary {
+        port: names::port(plan, w.port),
+        priority: names::priority(plan, w.lane),
+        bytes: w.bytes,
+        since_ps: w.since,
+        waits_for: names::port(plan, w.waits_for),
+        root: w.root.map(|n| names::node(plan, n).to_string()),
+    };
+    outcome.waiting.iter().map(wait).collect()
 }
 
 /// The first index whose share `bytes / room` is the largest, if any has bytes.
@@ -286,42 +256,29 @@ fn fullest(shares: impl Iterator<Item = (u64, u64)>) -> Option<(usize, u64, u64)
 fn peaks(plan: &Plan, outcome: &Outcome) -> Peaks {
     let lanes = plan.lanes.len();
     let buffers = outcome.buffer_peaks.iter().zip(&plan.buffers).map(|(&peak, b)| (peak, b.total));
-    let relays = |&(node, _): &(usize, _)| !plan.topology.relay_ports(node as u32).is_empty();
-    let relay = outcome
-        .buffer_peaks
-        .iter()
-        .copied()
-        .enumerate()
-        .filter(relays)
-        .max_by_key(|&(node, peak)| (peak, std::cmp::Reverse(node)));
-    let headrooms = outcome
-        .accounts
-        .iter()
-        .zip(&plan.accounts)
-        .map(|(peak, account)| (peak.headroom, account.headroom.as_ref().map_or(0, |h| h.total)));
+    // Of relays and queues the one with most bytes, as if all were equally large.
+    let is_relay = |node: usize| !plan.topology.relay_ports(node as u32).is_empty();
+    let relays =
+        (0..).zip(&outcome.buffer_peaks).map(|(node, &peak)| (if is_relay(node) { peak } else { 0 }, 1));
+    let headroom = |account: &Account| account.headroom.as_ref().map_or(0, |h| h.total);
+    let headrooms =
+        outcome.accounts.iter().zip(&plan.accounts).map(|(peak, account)| (peak.headroom, headroom(account)));
     let queues = outcome.ports.iter().map(|p| (p.queue_peak, 1));
+    let node = |(node, bytes, _): (usize, u64, u64)| Peak {
+        place: names::node(plan, node as u32).into(),
+        bytes,
+        of: Some(plan.buffers[node].total),
+    };
+    let account = |(account, bytes, room): (usize, u64, u64)| Peak {
+        place: names::queue(plan, (account / lanes) as PortId, (account % lanes) as u8),
+        bytes,
+        of: Some(room),
+    };
+    let port = |(port, bytes, _)| Peak { place: names::port(plan, port as PortId), bytes, of: None };
     Peaks {
-        buffer: fullest(buffers).map(|(node, bytes, room)| Peak {
-            place: names::node(plan, node as u32).into(),
-            bytes,
-            of: Some(room),
-        }),
-        relay: relay.filter(|r| r.1 > 0).map(|(node, bytes)| Peak {
-            place: names::node(plan, node as u32).into(),
-            bytes,
-            of: Some(plan.buffers[node].total),
-        }),
-        headroom: fullest(headrooms).filter(|_| plan.flow_control.has_thresholds()).map(
-            |(account, bytes, room)| Peak {
-                place: names::queue(plan, (account / lanes) as PortId, (account % lanes) as u8),
-                bytes,
-                of: Some(room),
-            },
-        ),
-        queue: fullest(queues).map(|(port, bytes, _)| Peak {
-            place: names::port(plan, port as PortId),
-            bytes,
-            of: None,
-        }),
+        buffer: fullest(buffers).map(node),
+        relay: fullest(relays).map(node),
+        headroom: fullest(headrooms).filter(|_| plan.flow_control.has_thresholds()).map(account),
+        queue: fullest(queues).map(port),
     }
 }

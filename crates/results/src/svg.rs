@@ -5,6 +5,13 @@
 
 use std::fmt::Write as _;
 
+/// Appends a line to a text.
+macro_rules! put {
+    ($out:expr, $($text:tt)*) => {
+        let _ = writeln!($out, $($text)*);
+    };
+}
+
 /// A point; `range` is the interval beside a mean over seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
@@ -12,14 +19,12 @@ pub struct Point {
     pub x: f64,
     /// Along the vertical axis.
     pub y: f64,
-    /// Ends of its interval.
     pub range: Option<(f64, f64)>,
 }
 
 /// A line, or the bars of one colour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Its name in the legend.
     pub name: String,
     /// Its points, from left to right.
     pub points: Vec<Point>,
@@ -43,7 +48,6 @@ pub struct Figure {
     pub y: String,
     /// Names along the horizontal axis: then it has bars.
     pub categories: Vec<String>,
-    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
     pub panels: Vec<Panel>,
 }
@@ -106,7 +110,7 @@ fn mark(out: &mut String, number: usize, x: f64, y: f64) {
         2 => format!("M{x:.1} {:.1}l4.5 8h-9z", y - 5.0),
         _ => format!("M{x:.1} {:.1}l5 5l-5 5l-5 -5z", y - 5.0),
     };
-    let _ = writeln!(out, "<path class=\"mark\" d=\"{shape}\" fill=\"none\" stroke=\"{colour}\"/>");
+    put!(out, "<path class=\"mark\" d=\"{shape}\" fill=\"none\" stroke=\"{colour}\"/>");
 }
 
 fn escaped(text: &str) -> String {
@@ -146,23 +150,20 @@ impl Figure {
                 Some((a.min(v), b.max(v)))
             })
         };
+        let (a, b) = ends(&mut points().map(|p| place(p.x))).unwrap_or((0.0, 1.0));
         let x = if bars {
             Axis { from: -0.5, to: self.categories.len() as f64 - 0.5, step: 1.0 }
+        } else if self.log_x {
+            let step = axis(a.floor(), b.ceil()).step.max(1.0);
+            Axis { step, from: a.floor(), to: b.ceil().max(a.floor() + 1.0) }
         } else {
-            let (a, b) = ends(&mut points().map(|p| place(p.x))).unwrap_or((0.0, 1.0));
-            let whole = if self.log_x { axis(a.floor(), b.ceil()) } else { axis(a, b) };
-            if self.log_x {
-                Axis { step: whole.step.max(1.0), from: a.floor(), to: b.ceil().max(a.floor() + 1.0) }
-            } else {
-                // The first sample of a series is one interval after its beginning.
-                let a = if a > 0.0 && a < whole.step { 0.0 } else { a };
-                Axis { from: a, to: b.max(a + whole.step * 1e-3), ..whole }
-            }
+            let whole = axis(a, b);
+            // The first sample of a series is one interval after its beginning.
+            let a = if a > 0.0 && a < whole.step { 0.0 } else { a };
+            Axis { from: a, to: b.max(a + whole.step * 1e-3), ..whole }
         };
-        let (low, high) = ends(
-            &mut points().flat_map(|p| [p.y, p.range.map_or(p.y, |r| r.0), p.range.map_or(p.y, |r| r.1)]),
-        )
-        .unwrap_or((0.0, 1.0));
+        let heights = |p: &Point| [p.y, p.range.map_or(p.y, |r| r.0), p.range.map_or(p.y, |r| r.1)];
+        let (low, high) = ends(&mut points().flat_map(heights)).unwrap_or((0.0, 1.0));
         let y = axis(low.min(0.0), if high > low.min(0.0) { high } else { 1.0 });
         let many = self.panels.len() > 1;
         let height = if many { 150.0 } else { 280.0 };
@@ -170,45 +171,31 @@ impl Figure {
         let top = 58.0;
         let bottom = top + pitch * (self.panels.len().max(1) - 1) as f64 + height;
         let number_of = |name: &str| names.iter().position(|n| *n == name);
-        let entries = names.len();
-        let total = (bottom + 62.0).max(top + 20.0 * entries as f64 + 30.0);
+        let total = (bottom + 62.0).max(top + 20.0 * names.len() as f64 + 30.0);
         let mut out = String::new();
         let o = &mut out;
-        let _ = writeln!(
+        put!(
             o,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{total}\" viewBox=\"0 0 {WIDTH} {total}\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#222\">"
         );
-        let _ = writeln!(o, "<rect width=\"{WIDTH}\" height=\"{total}\" fill=\"#fff\"/>");
-        let _ = writeln!(
-            o,
-            "<text x=\"{LEFT}\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{}</text>",
-            escaped(&self.title)
-        );
+        put!(o, "<rect width=\"{WIDTH}\" height=\"{total}\" fill=\"#fff\"/>");
+        let title = escaped(&self.title);
+        put!(o, "<text x=\"{LEFT}\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{title}</text>");
         let across = |v: f64| LEFT + (v - x.from) / (x.to - x.from) * (RIGHT - LEFT);
         for (i, panel) in self.panels.iter().enumerate() {
             let top = top + pitch * i as f64;
             let up = |v: f64| top + height - (v - y.from) / (y.to - y.from) * height;
             if !panel.title.is_empty() {
-                let _ = writeln!(
-                    o,
-                    "<text x=\"{LEFT}\" y=\"{:.1}\" font-weight=\"bold\">{}</text>",
-                    top - 8.0,
-                    escaped(&panel.title)
-                );
+                let (y, title) = (top - 8.0, escaped(&panel.title));
+                put!(o, "<text x=\"{LEFT}\" y=\"{y:.1}\" font-weight=\"bold\">{title}</text>");
             }
             for tick in y.ticks() {
                 let at = up(tick);
-                let _ = writeln!(
-                    o,
-                    "<line x1=\"{LEFT}\" x2=\"{RIGHT}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#ddd\"/>"
-                );
+                put!(o, "<line x1=\"{LEFT}\" x2=\"{RIGHT}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#ddd\"/>");
                 words(o, (LEFT - 6.0, at + 4.0), " text-anchor=\"end\"", &y.label(tick));
             }
-            let _ = writeln!(
-                o,
-                "<path d=\"M{LEFT} {top:.1}V{:.1}H{RIGHT}\" fill=\"none\" stroke=\"#222\"/>",
-                top + height
-            );
+            let foot = top + height;
+            put!(o, "<path d=\"M{LEFT} {top:.1}V{foot:.1}H{RIGHT}\" fill=\"none\" stroke=\"#222\"/>");
             let ticks: Vec<(f64, String)> = if bars {
                 self.categories.iter().enumerate().map(|(i, c)| (i as f64, c.clone())).collect()
             } else if self.log_x {
@@ -216,21 +203,16 @@ impl Figure {
                 (0..=decades).map(|d| (x.from + f64::from(d), power(x.from as i32 + d))).collect()
             } else {
                 let within = |t: &f64| *t >= x.from - x.step * 1e-6 && *t <= x.to + x.step * 1e-6;
-                let whole = Axis {
-                    from: (x.from / x.step).floor() * x.step,
-                    to: (x.to / x.step).ceil() * x.step,
-                    ..x
-                };
-                whole.ticks().into_iter().filter(within).map(|t| (t, x.label(t))).collect()
+                let (from, to) = ((x.from / x.step).floor() * x.step, (x.to / x.step).ceil() * x.step);
+                Axis { from, to, ..x }.ticks().into_iter().filter(within).map(|t| (t, x.label(t))).collect()
             };
             for (tick, label) in ticks {
                 let at = across(tick);
-                let foot = top + height;
                 if !bars {
-                    let _ = writeln!(
+                    let end = foot + 4.0;
+                    put!(
                         o,
-                        "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{foot:.1}\" y2=\"{:.1}\" stroke=\"#222\"/>",
-                        foot + 4.0
+                        "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{foot:.1}\" y2=\"{end:.1}\" stroke=\"#222\"/>"
                     );
                 }
                 words(o, (at, foot + 18.0), " text-anchor=\"middle\"", &label);
@@ -244,11 +226,10 @@ impl Figure {
                         let left = p.x - 0.4 + width * number as f64;
                         let (a, b) = (up(p.y.max(0.0)), up(p.y.min(0.0)));
                         let (from, to) = (across(left), across(left + width * 0.94));
-                        let _ = writeln!(
+                        let (width, height) = (to - from, (b - a).max(0.5));
+                        put!(
                             o,
-                            "<rect x=\"{from:.1}\" y=\"{a:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",
-                            to - from,
-                            (b - a).max(0.5)
+                            "<rect x=\"{from:.1}\" y=\"{a:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{colour}\"/>"
                         );
                         bar(o, (from + to) / 2.0, p, &up);
                     }
@@ -257,16 +238,11 @@ impl Figure {
                 let dash = DASHES[number % DASHES.len()];
                 let mut path = String::new();
                 for (i, p) in line.points.iter().enumerate() {
-                    let _ = write!(
-                        path,
-                        "{}{:.1} {:.1}",
-                        if i == 0 { "M" } else { "L" },
-                        across(place(p.x)),
-                        up(p.y)
-                    );
-                    bar(o, across(place(p.x)), p, &up);
+                    let (x, command) = (across(place(p.x)), if i == 0 { "M" } else { "L" });
+                    path += &format!("{command}{x:.1} {:.1}", up(p.y));
+                    bar(o, x, p, &up);
                 }
-                let _ = writeln!(
+                put!(
                     o,
                     "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\" stroke-dasharray=\"{dash}\"/>"
                 );
@@ -277,11 +253,10 @@ impl Figure {
                     mark(o, number, across(place(p.x)), up(p.y));
                 }
             }
-            let middle = top + height / 2.0;
-            let _ = writeln!(
+            let (middle, label) = (top + height / 2.0, escaped(&self.y));
+            put!(
                 o,
-                "<text transform=\"translate(18 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-                escaped(&self.y)
+                "<text transform=\"translate(18 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{label}</text>"
             );
         }
         words(o, ((LEFT + RIGHT) / 2.0, bottom + 42.0), " text-anchor=\"middle\"", &self.x);
@@ -289,18 +264,13 @@ impl Figure {
             let at = top + 8.0 + 20.0 * i as f64;
             let colour = COLOURS[i % COLOURS.len()];
             if bars {
-                let _ = writeln!(
-                    o,
-                    "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"14\" height=\"10\" fill=\"{colour}\"/>",
-                    RIGHT + 16.0,
-                    at - 5.0
-                );
+                let (x, y) = (RIGHT + 16.0, at - 5.0);
+                put!(o, "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"14\" height=\"10\" fill=\"{colour}\"/>");
             } else {
-                let dash = DASHES[i % DASHES.len()];
-                let _ = writeln!(
+                let (x, dash) = (RIGHT + 12.0, DASHES[i % DASHES.len()]);
+                put!(
                     o,
-                    "<path d=\"M{:.1} {at:.1}h24\" stroke=\"{colour}\" stroke-width=\"1.6\" stroke-dasharray=\"{dash}\"/>",
-                    RIGHT + 12.0
+                    "<path d=\"M{x:.1} {at:.1}h24\" stroke=\"{colour}\" stroke-width=\"1.6\" stroke-dasharray=\"{dash}\"/>"
                 );
             }
             if marks.iter().any(|line| line.name == *name) {
@@ -324,13 +294,8 @@ impl Figure {
                     };
                     let (low, high) =
                         p.range.map_or_else(Default::default, |r| (r.0.to_string(), r.1.to_string()));
-                    let _ = writeln!(
-                        out,
-                        "{},{},{x},{},{low},{high}",
-                        quoted(&panel.title),
-                        quoted(&line.name),
-                        p.y
-                    );
+                    let (panel, line) = (quoted(&panel.title), quoted(&line.name));
+                    put!(out, "{panel},{line},{x},{},{low},{high}", p.y);
                 }
             }
         }
@@ -340,13 +305,13 @@ impl Figure {
 
 /// A text at a place.
 fn words(out: &mut String, (x, y): (f64, f64), attributes: &str, text: &str) {
-    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"{attributes}>{}</text>", escaped(text));
+    put!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"{attributes}>{}</text>", escaped(text));
 }
 
 /// An interval as a thin bar.
 fn bar(out: &mut String, x: f64, p: &Point, up: &dyn Fn(f64) -> f64) {
     if let Some((low, high)) = p.range.filter(|r| r.0 < r.1) {
-        let _ = writeln!(out, "<path d=\"M{x:.1} {:.1}V{:.1}\" stroke=\"#222\"/>", up(low), up(high));
+        put!(out, "<path d=\"M{x:.1} {:.1}V{:.1}\" stroke=\"#222\"/>", up(low), up(high));
     }
 }
 

@@ -1,10 +1,10 @@
 //! Text for people: aligned, at most [`WIDTH`] columns, without colour.
 
-use crate::blocking;
-use crate::human;
+use crate::pauses::PauseSummary;
 use crate::statistics::Group;
 use crate::summary::{Peak, Summary, stop_words};
-use crate::verdicts::State;
+use crate::verdicts::{State, Verdict};
+use crate::{blocking, human};
 use xoff_outcome::report::{Level, Note};
 
 /// Most columns of a line.
@@ -12,17 +12,15 @@ pub const WIDTH: usize = 100;
 /// Most columns of a name in the first column.
 const NAME: usize = 14;
 
-/// How a column is set.
+/// Text is flush left, numbers are flush right.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Flush left, for text.
     Left,
-    /// Flush right, for numbers.
     Right,
 }
 
-/// Rows of cells as lines: columns as wide as their widest cell, two blanks
-/// apart, no blanks at the end of a line. Missing cells are empty.
+/// Rows of cells as lines: columns as wide as their widest cell, two blanks apart, no blanks at the end of a
+/// line. Missing cells are empty.
 pub fn aligned(rows: &[Vec<String>], align: &[Align]) -> String {
     let width = |column: usize| {
         rows.iter().filter_map(|r| r.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
@@ -32,15 +30,10 @@ pub fn aligned(rows: &[Vec<String>], align: &[Align]) -> String {
     for row in rows {
         let mut line = String::new();
         for ((cell, width), align) in row.iter().zip(&widths).zip(align) {
-            let blanks = " ".repeat(width - cell.chars().count());
-            if *align == Align::Left {
-                line.push_str(cell);
-                line.push_str(&blanks);
-            } else {
-                line.push_str(&blanks);
-                line.push_str(cell);
-            }
-            line.push_str("  ");
+            line += &match align {
+                Align::Left => format!("{cell:<width$}  "),
+                Align::Right => format!("{cell:>width$}  "),
+            };
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -48,13 +41,28 @@ pub fn aligned(rows: &[Vec<String>], align: &[Align]) -> String {
     text
 }
 
-/// `text` broken at blanks into lines of at most [`WIDTH`] columns; the first
-/// begins with `first`, the others with `rest`. A longer word stays whole.
+/// [`aligned`] rows below their heads.
+pub fn headed<const N: usize>(
+    heads: [&str; N],
+    align: [Align; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let heads = std::iter::once(heads.map(String::from));
+    aligned(&heads.chain(rows).map(Vec::from).collect::<Vec<_>>(), &align)
+}
+
+/// `text` broken at blanks into lines of at most [`WIDTH`] columns; the first begins with `first`, the others
+/// with `rest`. A longer word stays whole.
 pub fn wrapped(first: &str, rest: &str, text: &str) -> String {
     wrapped_to(WIDTH, first, rest, text)
 }
 
-/// The same with lines of at most `width` columns.
+/// A paragraph without indentation.
+pub fn paragraph(text: &str) -> String {
+    wrapped("", "", text)
+}
+
+/// [`wrapped`] to lines of at most `width` columns.
 pub fn wrapped_to(width: usize, first: &str, rest: &str, text: &str) -> String {
     let mut lines = String::new();
     let mut line = first.to_string();
@@ -87,111 +95,83 @@ pub fn render(summary: &Summary) -> String {
 }
 
 fn header(s: &Summary) -> String {
-    let stop = stop_words(s.stop);
-    let protocols = format!("flow control {}, transport {}, seed {}", s.flow_control, s.transport, s.seed);
     let amount = format!(
-        "{} simulated ({stop}), {} packet-hops, {} by data packets",
+        "{} simulated ({}), {} packet-hops, {} by data packets",
         human::time(s.simulated_ps),
+        stop_words(s.stop),
         human::count(s.counters.packet_hops),
         human::count(s.counters.data_hops),
     );
-    wrapped("", "  ", &format!("{}: {}", s.scenario, s.network))
-        + &wrapped("", "  ", &protocols)
-        + &wrapped("", "  ", &amount)
+    let protocols = format!("flow control {}, transport {}, seed {}", s.flow_control, s.transport, s.seed);
+    let lines = [format!("{}: {}", s.scenario, s.network), protocols, amount];
+    lines.iter().map(|line| wrapped("", "  ", line)).collect()
 }
 
 fn groups(s: &Summary) -> String {
     use Align::{Left, Right};
     let align = [Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right];
-    let heads =
-        ["flows", "finished", "mean", "p50", "p95", "p99", "p99.9", "goodput", "retransmitted", "dropped"];
-    let head = |title: &str| {
-        let mut row = vec![title.to_string()];
-        row.extend(heads.map(String::from));
-        row
-    };
-    let mut rows = vec![head("size")];
+    let heads = "size flows finished mean p50 p95 p99 p99.9 goodput retransmitted dropped";
+    let mut rows = vec![heads.split(' ').map(String::from).collect::<Vec<_>>()];
     rows.extend(s.sizes.iter().map(group));
-    rows.push(vec![String::new()]);
-    let mut classes = head("traffic");
-    classes.truncate(1);
-    rows.push(classes);
+    rows.extend([vec![String::new()], vec!["traffic".to_string()]]);
     rows.extend(s.classes.iter().map(group));
     format!("Slowdown (FCT over ideal FCT) of finished flows:\n{}", aligned(&rows, &align))
 }
 
 fn group(g: &Group) -> Vec<String> {
-    let mut row = vec![shortened(&g.name), human::count(g.flows), human::count(g.finished)];
+    let mut row = vec![shortened(&g.name, NAME), human::count(g.flows), human::count(g.finished)];
     match &g.slowdown {
         Some(q) => row.extend([q.mean, q.p50, q.p95, q.p99, q.p999].map(human::ratio)),
         None => row.extend(std::iter::repeat_n("-".to_string(), 5)),
     }
-    row.push(human::rate(g.goodput_bps));
-    row.push(human::count(g.retransmitted));
-    row.push(human::count(g.dropped));
+    row.extend([human::rate(g.goodput_bps), human::count(g.retransmitted), human::count(g.dropped)]);
     row
 }
 
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME {
-        name.to_string()
+/// At most `most` characters of a text; `~` stands for the others.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        text.into()
     } else {
-        let mut short: String = name.chars().take(NAME - 1).collect();
-        short.push('~');
-        short
+        text.chars().take(most - 1).chain(['~']).collect()
     }
 }
 
-fn totals(s: &Summary) -> String {
-    let p = &s.pauses;
+fn drops(s: &Summary) -> String {
     let d = &s.drops;
+    if d.lossless_packets + d.lossy_packets + d.expired_packets + d.fault_packets + d.scheme_packets == 0 {
+        return format!("none in {}", human::counted(s.counters.sent, "data packet"));
+    }
+    let faults = match d.fault_packets {
+        0 => String::new(),
+        n => format!(", {} by faults", human::count(n)),
+    };
+    let by = |(by, n): &(&str, u64)| format!(", {} {by}", human::count(*n));
+    let schemes: String = d.by_scheme.iter().map(by).collect();
+    let [lossless, lossy, expired] =
+        [d.lossless_packets, d.lossy_packets, d.expired_packets].map(human::count);
+    format!("{lossless} lossless, {lossy} lossy, {expired} expired packets{faults}{schemes} (including ACKs)")
+}
+
+fn pauses(p: &PauseSummary) -> String {
+    let Some(mean) = p.mean_ps else { return "none".into() };
+    let standing = match p.standing {
+        0 => String::new(),
+        n => format!("; {} still active at the end", human::count(n)),
+    };
+    let (count, queues) = (human::count(p.count), human::counted(p.queues, "queue"));
+    let [total, mean, longest] = [p.total_ps, mean as u64, p.longest_ps].map(human::time);
+    format!("{count} on {queues}; total {total}, mean {mean}, longest {longest}{standing}")
+}
+
+fn totals(s: &Summary) -> String {
     let mut rows = Vec::new();
     let mut row = |name: &str, text: String| rows.push((name.to_string(), text));
-    row("drops", {
-        let lost =
-            d.lossless_packets + d.lossy_packets + d.expired_packets + d.fault_packets + d.scheme_packets;
-        let faults = match d.fault_packets {
-            0 => String::new(),
-            n => format!(", {} by faults", human::count(n)),
-        };
-        let by = |(by, n): &(&str, u64)| format!(", {} {by}", human::count(*n));
-        let schemes: String = d.by_scheme.iter().map(by).collect();
-        if lost == 0 {
-            format!("none in {}", human::counted(s.counters.sent, "data packet"))
-        } else {
-            format!(
-                "{} lossless, {} lossy, {} expired packets{faults}{schemes} (including ACKs)",
-                human::count(d.lossless_packets),
-                human::count(d.lossy_packets),
-                human::count(d.expired_packets)
-            )
-        }
-    });
-    row(
-        "pauses",
-        match p.mean_ps {
-            None => "none".into(),
-            Some(mean) => {
-                let standing = match p.standing {
-                    0 => String::new(),
-                    n => format!("; {} still active at the end", human::count(n)),
-                };
-                format!(
-                    "{} on {}; total {}, mean {}, longest {}{standing}",
-                    human::count(p.count),
-                    human::counted(p.queues, "queue"),
-                    human::time(p.total_ps),
-                    human::time(mean as u64),
-                    human::time(p.longest_ps),
-                )
-            }
-        },
-    );
-    if p.pause_frames + p.resume_frames > 0 {
-        row(
-            "frames",
-            format!("{} pause, {} resume", human::count(p.pause_frames), human::count(p.resume_frames)),
-        );
+    row("drops", drops(s));
+    row("pauses", pauses(&s.pauses));
+    let (pause, resume) = (s.pauses.pause_frames, s.pauses.resume_frames);
+    if pause + resume > 0 {
+        row("frames", format!("{} pause, {} resume", human::count(pause), human::count(resume)));
     }
     for (name, text) in s.blocking.iter().flat_map(blocking::rows) {
         row(name, text);
@@ -205,23 +185,15 @@ fn totals(s: &Summary) -> String {
         ("headroom", &s.peaks.headroom),
         ("queue", &s.peaks.queue),
     ];
-    for (name, peak) in peaks {
-        if let Some(peak) = peak {
-            row(name, peak_text(peak));
-        }
+    for (name, peak) in peaks.into_iter().filter_map(|(name, peak)| Some((name, peak.as_ref()?))) {
+        row(name, peak_text(peak));
     }
-    row(
-        "deadlock",
-        match &s.deadlock {
-            None => "none".into(),
-            Some(d) => {
-                let ports: Vec<&str> =
-                    d.cycle.iter().chain(d.cycle.first()).map(|h| h.port.as_str()).collect();
-                let ended = d.ended_ps.map_or(String::new(), |at| format!(", ended at {}", human::time(at)));
-                format!("formed at {}{ended}: {}", human::time(d.closed_ps), ports.join(" -> "))
-            }
-        },
-    );
+    let deadlock = s.deadlock.as_ref().map_or("none".into(), |d| {
+        let ports: Vec<&str> = d.cycle.iter().chain(d.cycle.first()).map(|h| h.port.as_str()).collect();
+        let ended = d.ended_ps.map_or(String::new(), |at| format!(", ended at {}", human::time(at)));
+        format!("formed at {}{ended}: {}", human::time(d.closed_ps), ports.join(" -> "))
+    });
+    row("deadlock", deadlock);
     let indent = " ".repeat(NAME - 4);
     rows.iter().map(|(name, text)| wrapped(&format!("{name:<10}"), &indent, text)).collect()
 }
@@ -234,19 +206,15 @@ fn peak_text(p: &Peak) -> String {
 }
 
 fn verdicts(s: &Summary) -> String {
-    let rows: Vec<Vec<String>> = s
-        .verdicts
-        .iter()
-        .map(|v| {
-            let state = match v.state {
-                State::Held => "held",
-                State::Broken => "BROKEN",
-                State::NotPromised => "not promised",
-            };
-            vec![v.property.to_string(), state.to_string(), v.text.clone()]
-        })
-        .collect();
-    aligned(&rows, &[Align::Left; 3])
+    let row = |v: &Verdict| {
+        let state = match v.state {
+            State::Held => "held",
+            State::Broken => "BROKEN",
+            State::NotPromised => "not promised",
+        };
+        vec![v.property.to_string(), state.to_string(), v.text.clone()]
+    };
+    aligned(&s.verdicts.iter().map(row).collect::<Vec<_>>(), &[Align::Left; 3])
 }
 
 /// Notes, each with its details and help indented beneath it.
@@ -259,13 +227,9 @@ pub fn notes(notes: &[Note]) -> String {
             Level::Warning => "warning",
             Level::Note => "note",
         };
-        text.push_str(&wrapped(&format!("{level}: "), "  ", &note.text));
-        for detail in &note.details {
-            text.push_str(&wrapped("  - ", "    ", detail));
-        }
-        if let Some(help) = &note.help {
-            text.push_str(&wrapped("  help: ", "    ", help));
-        }
+        text += &wrapped(&format!("{level}: "), "  ", &note.text);
+        text.extend(note.details.iter().map(|detail| wrapped("  - ", "    ", detail)));
+        text.extend(note.help.iter().map(|help| wrapped("  help: ", "    ", help)));
     }
     text
 }

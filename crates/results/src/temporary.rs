@@ -39,10 +39,6 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// A new one for a result at `target`.
-    ///
-    /// # Errors
-    /// The file system refuses.
     pub(crate) fn beside(target: &Path) -> Result<Self, Error> {
         loop {
             let path = target.with_file_name(name(target));
@@ -63,45 +59,36 @@ impl Temporary {
         }
     }
 
-    /// Where the result is to be made.
     pub(crate) fn place(&self) -> PathBuf {
         self.path.join(NEW)
     }
 
     /// Puts the file that was made in place, in one step; an older file there is replaced.
-    ///
-    /// # Errors
-    /// The file system refuses.
     pub(crate) fn put_file(self) -> Result<(), Error> {
-        fs::rename(self.place(), &self.target)
-            .map_err(|e| failed(&self.target, "cannot be renamed to its final name", &e))?;
+        fs::rename(self.place(), &self.target).map_err(|e| self.not_renamed(&e))?;
         sync_parent(&self.target)
     }
 
     /// Puts the directory that was made in place, where nothing or an empty directory may be.
-    ///
-    /// # Errors
-    /// Something else is there, or the file system refuses.
     pub(crate) fn put_new_directory(self) -> Result<(), Error> {
         sync(&self.place())?;
-        fs::rename(self.place(), &self.target)
-            .map_err(|e| failed(&self.target, "cannot be renamed to its final name", &e))?;
-        sync_parent(&self.target)
+        self.put_file()
+    }
+
+    fn not_renamed(&self, error: &io::Error) -> Error {
+        failed(&self.target, "cannot be renamed to its final name", error)
     }
 
     /// Puts the directory that was made in place. An older one there, of which `replaceable` approves, is
-    /// exchanged with it and removed. At each instant one of them is in the place; where the system cannot
-    /// exchange directories, the next [`sweep`] puts the older one back if this process dies in between.
-    ///
-    /// # Errors
-    /// `replaceable` does not approve, or the file system refuses. The older directory remains.
+    /// exchanged with it and removed. After an error it remains. At each instant one of them is in the place;
+    /// where the system cannot exchange directories, the next [`sweep`] puts the older one back if this process
+    /// dies in between.
     pub(crate) fn put_directory(
         mut self,
         replaceable: impl Fn(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (new, target) = (self.place(), self.target.clone());
         sync(&new)?;
-        let refused = |e: &io::Error| failed(&target, "cannot be renamed to its final name", e);
         match fs::rename(&new, &target) {
             Err(e) if occupied(&e) => match exchange(&new, &target) {
                 Ok(()) => {
@@ -112,9 +99,9 @@ impl Temporary {
                     }
                 }
                 Err(e) if unknown(&e) => self.put_by_two_renames()?,
-                Err(e) => return Err(refused(&e)),
+                Err(e) => return Err(self.not_renamed(&e)),
             },
-            renamed => renamed.map_err(|e| refused(&e))?,
+            renamed => renamed.map_err(|e| self.not_renamed(&e))?,
         }
         sync_parent(&target)
     }
@@ -126,7 +113,7 @@ impl Temporary {
         let older = older.join(target.file_name().unwrap_or_default());
         fs::rename(target, &older).map_err(|e| failed(target, "cannot be moved aside", &e))?;
         let Err(e) = fs::rename(self.place(), target) else { return Ok(()) };
-        let mut error = failed(target, "cannot be renamed to its final name", &e);
+        let mut error = self.not_renamed(&e);
         if let Err(e) = fs::rename(&older, target) {
             self.keep = true;
             error.help = format!("The older run was moved to {} ({e}).", older.display());
@@ -203,9 +190,9 @@ pub fn sweep(dir: &Path) -> Vec<String> {
         .map(|e| e.path())
         .collect();
     paths.sort_unstable();
-    let left = paths.iter().filter_map(|path| Some((path, sweep_one(path).err()?)));
-    left.map(|(path, e)| format!("{} remains from a killed run and cannot be removed: {e}", path.display()))
-        .collect()
+    let remains =
+        |path: &Path, e| format!("{} remains from a killed run and cannot be removed: {e}", path.display());
+    paths.iter().filter_map(|path| Some(remains(path, sweep_one(path).err()?))).collect()
 }
 
 /// As [`sweep`], of the directory in which a result at `out` is.
@@ -232,10 +219,8 @@ fn sweep_one(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
         if ![MARKER, NEW, OLDER].iter().any(|ours| name == *ours) {
-            return Err(io::Error::other(format!(
-                "it contains `{}`, which xoff did not write",
-                name.to_string_lossy()
-            )));
+            let name = name.to_string_lossy();
+            return Err(io::Error::other(format!("it contains `{name}`, which xoff did not write")));
         }
     }
     put_back(path)?;
@@ -259,11 +244,7 @@ fn put_back(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file at `target` by `write`, which is given a temporary path. The file is in place
-/// when it is whole, or not at all.
-///
-/// # Errors
-/// Those of `write`, or the file system refuses.
+/// Makes a file at `target` by `write`, which is given a temporary path. It is in place whole or not at all.
 pub(crate) fn replace<T>(target: &Path, write: impl FnOnce(&Path) -> Result<T, Error>) -> Result<T, Error> {
     let temporary = Temporary::beside(target)?;
     let written = write(&temporary.place())?;
@@ -273,26 +254,17 @@ pub(crate) fn replace<T>(target: &Path, write: impl FnOnce(&Path) -> Result<T, E
 
 /// Puts a text in a file, completely or not at all. A special file, such as a pipe, is written directly; a
 /// link is followed.
-///
-/// # Errors
-/// It cannot be written.
 pub fn put(path: &Path, text: &str) -> Result<(), Error> {
+    let refused = |what| move |e: io::Error| failed(path, what, &e);
     let target = match fs::metadata(path) {
-        Ok(found) if found.is_file() => {
-            fs::canonicalize(path).map_err(|e| failed(path, "cannot be resolved", &e))?
-        }
-        Ok(found) if !found.is_dir() => {
-            return fs::write(path, text).map_err(|e| failed(path, "cannot be written", &e));
-        }
+        Ok(found) if found.is_file() => fs::canonicalize(path).map_err(refused("cannot be resolved"))?,
+        Ok(found) if !found.is_dir() => return fs::write(path, text).map_err(refused("cannot be written")),
         _ => path.to_path_buf(),
     };
     replace(&target, |path| store_text(path, || Ok(text.to_string())).map(drop))
 }
 
 /// Makes a directory and its missing parents, and syncs the directory that contains them.
-///
-/// # Errors
-/// The file system refuses.
 pub fn make_directories(path: &Path) -> Result<(), Error> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -315,9 +287,6 @@ fn sync_parent(path: &Path) -> Result<(), Error> {
 }
 
 /// Makes sure that the names in a directory have arrived on the disk.
-///
-/// # Errors
-/// They have not.
 #[cfg(unix)]
 pub(crate) fn sync(directory: &Path) -> Result<(), Error> {
     match File::open(directory).and_then(|d| d.sync_all()) {

@@ -4,16 +4,14 @@ use serde::Serialize;
 
 use crate::blocking::{BlockingSummary, victim_times};
 use crate::drops::DropSummary;
-use crate::human;
 use crate::pauses::PauseSummary;
 use crate::sections::{priorities, ran};
-use crate::statistics;
+use crate::{human, statistics};
 use xoff_outcome::report::{Promise, Section};
-use xoff_outcome::{Outcome, Stop};
+use xoff_outcome::{Livelock, Outcome, Stop};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::PauseScope;
 
-/// Whether a property held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -25,16 +23,14 @@ pub enum State {
 /// One oracle's word on the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The property: `losslessness`, `deadlock-freedom`, `conservation`, `completion`
-    /// or `no-victims`.
+    /// `losslessness`, `deadlock-freedom`, `conservation`, `completion` or `no-victims`.
     pub property: &'static str,
     pub state: State,
     /// The reason, with the activity that makes a zero mean something.
     pub text: String,
 }
 
-/// Every verdict, always the same properties in the same order; that on blocking
-/// if it was measured.
+/// Every verdict, always the same properties in the same order; that on blocking if it was measured.
 pub fn verdicts(
     plan: &Plan,
     outcome: &Outcome,
@@ -77,35 +73,24 @@ pub fn verdicts(
         }
         None => (State::Held, format!("no deadlock ({activity})")),
     };
-    let accounted = c.delivered + c.dropped + c.in_flight;
-    let sum = format!(
-        "{} sent, {} delivered, {} dropped, {} in flight",
-        human::count(c.sent),
-        human::count(c.delivered),
-        human::count(c.dropped),
-        human::count(c.in_flight)
-    );
-    let conservation = (if accounted == c.sent { State::Held } else { State::Broken }, sum);
+    let conserved = c.delivered + c.dropped + c.in_flight == c.sent;
+    let [sent, delivered, dropped, in_flight] =
+        [c.sent, c.delivered, c.dropped, c.in_flight].map(human::count);
+    let sum = format!("{sent} sent, {delivered} delivered, {dropped} dropped, {in_flight} in flight");
+    let conservation = (if conserved { State::Held } else { State::Broken }, sum);
     let begun = outcome.flows.iter().filter(|o| statistics::started(o));
     let (all, done) = begun.fold((0, 0), |(all, done), o| (all + 1, done + u64::from(o.completed.is_some())));
     // A run that ends at a set time does not promise that the flows in flight finish.
-    let completion = (
-        match outcome.stop {
-            _ if all == done => State::Held,
-            _ if outcome.livelock.is_some() => State::Broken,
-            Stop::EndTime | Stop::Interrupted | Stop::Memory => State::NotPromised,
-            Stop::AllDone | Stop::Starved | Stop::Livelock => State::Broken,
-        },
-        format!(
-            "{}{} of {} finished",
-            outcome
-                .livelock
-                .as_ref()
-                .map_or(String::new(), |l| format!("livelock since {}: ", human::time(l.since))),
-            human::count(done),
-            human::counted(all, "flow")
-        ),
-    );
+    let completed = match outcome.stop {
+        _ if all == done => State::Held,
+        _ if outcome.livelock.is_some() => State::Broken,
+        Stop::EndTime | Stop::Interrupted | Stop::Memory => State::NotPromised,
+        Stop::AllDone | Stop::Starved | Stop::Livelock => State::Broken,
+    };
+    let since = |l: &Livelock| format!("livelock since {}: ", human::time(l.since));
+    let livelock = outcome.livelock.as_ref().map_or(String::new(), since);
+    let (finished, all) = (human::count(done), human::counted(all, "flow"));
+    let completion = (completed, format!("{livelock}{finished} of {all} finished"));
     [
         ("losslessness", lossless),
         ("deadlock-freedom", deadlock),
@@ -118,25 +103,21 @@ pub fn verdicts(
     .collect()
 }
 
-/// Whether no flow waited for a port off its path. Pauses of single
-/// flows promise it; others do not.
+/// Whether no flow waited for a port off its path. Pauses of single flows promise it; others do not.
 fn no_victims(plan: &Plan, blocking: &BlockingSummary) -> (State, String) {
     let waits = &blocking.waits;
     let pauses = human::counted(blocking.pauses, "pause");
-    if waits.victim() == 0 {
+    if waits.all_victim() == 0 {
         return (State::Held, format!("no victim waited ({pauses})"));
     }
-    if blocking.named_waits > 0 && waits.named_victim() == 0 {
-        let waited = victim_times(waits.victim_ps, waits.source_victim_ps);
-        return (
-            State::Held,
-            format!(
-                "no flow waited for a port off its path that a pause named ({pauses}); by the packets' position: {waited}"
-            ),
+    let waited = victim_times(waits.victim, waits.source_victim);
+    if blocking.named_waits > 0 && waits.all_named_victim() == 0 {
+        let text = format!(
+            "no flow waited for a port off its path that a pause named ({pauses}); by the packets' position: {waited}"
         );
+        return (State::Held, text);
     }
     let promised = plan.flow_control.traits().pause_scope == PauseScope::Flow;
     let state = if promised { State::Broken } else { State::NotPromised };
-    let waited = victim_times(waits.victim_ps, waits.source_victim_ps);
     (state, format!("victims: {waited} ({pauses})"))
 }

@@ -77,12 +77,12 @@ fn a_run_whose_blocking_was_measured() {
     insta::assert_snapshot!(rendered(&summary));
     let found = summary.blocking.unwrap();
     assert_eq!((found.pauses, found.congested_ports, found.paused_ports), (6, 2, 2));
-    let ranked: Vec<_> = found.victims.iter().map(|v| v.waits.victim() / US).collect();
+    let ranked: Vec<_> = found.victims.iter().map(|v| v.waits.all_victim() / US).collect();
     assert_eq!(ranked, [25, 7, 1]);
     let roots: Vec<_> =
-        found.roots.iter().map(|r| (r.port.as_str(), r.pauses, r.waits.victim() / US)).collect();
+        found.roots.iter().map(|r| (r.port.as_str(), r.pauses, r.waits.all_victim() / US)).collect();
     assert_eq!(roots, [("S0.1:0", 5, 28), ("S0.2:0", 1, 5)]);
-    let classes: Vec<_> = found.classes.iter().map(|c| (c.victim_flows, c.waits.victim() / US)).collect();
+    let classes: Vec<_> = found.classes.iter().map(|c| (c.victim_flows, c.waits.all_victim() / US)).collect();
     assert_eq!(classes, [(2, 8), (1, 25)]);
 }
 

@@ -21,8 +21,7 @@ use xoff_wire::{BTH_AND_ICRC, IPV4, UDP, ip};
 
 pub const CAPTURE: &str = "capture.pcapng";
 
-/// Most payload of a packet that can be captured: IPv4 has 64 KiB for it and its headers, and words
-/// are whole.
+/// Most payload of a packet that can be captured: IPv4 has 64 KiB for it and its headers, and words are whole.
 pub const LARGEST_PAYLOAD: u32 = (u16::MAX as u32 - IPV4 - UDP - BTH_AND_ICRC - RETH) / 4 * 4;
 const RETH: u32 = 16;
 
@@ -52,9 +51,6 @@ pub struct Capture {
 
 impl Capture {
     /// Begins a capture of a plan's run in a file at `path`.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(crate) fn begin(path: PathBuf, plan: &Plan, what: &What) -> Result<Self, Error> {
         let file = File::create(&path).map_err(|e| failed(&path, "cannot be written", &e))?;
         let mut interfaces = vec![u32::MAX; plan.topology.ports.len()];
@@ -96,11 +92,8 @@ impl Capture {
     /// Writes the crossings. Returns whether the caller should continue: not after a failure, which `finish`
     /// reports.
     pub fn write(&mut self, plan: &Plan, crossings: &[Crossing]) -> bool {
-        for crossing in crossings {
-            if self.failure.is_some() {
-                break;
-            }
-            self.failure = self.write_one(plan, crossing).err();
+        if self.failure.is_none() {
+            self.failure = crossings.iter().find_map(|crossing| self.write_one(plan, crossing).err());
         }
         self.failure.is_none()
     }
@@ -121,10 +114,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Ends the file; returns its content, and the number of its packets.
-    ///
-    /// # Errors
-    /// Something could not be written, now or before.
+    /// Ends the file; returns its content, and the number of its packets, or why a write failed before.
     pub(crate) fn finish(self) -> Result<(Stored, usize), Error> {
         let arrived = self.failure.map_or_else(|| arrived(self.sink), Err);
         let stored = arrived.map_err(|e| failed(&self.path, "cannot be written", &e))?;

@@ -76,7 +76,7 @@ impl Block {
     /// The beginning of a file that `application` writes.
     pub fn section(&mut self, application: &str, sink: &mut impl Write) -> io::Result<()> {
         self.0.extend(MAGIC.to_le_bytes());
-        VERSION.iter().for_each(|v| self.0.extend(v.to_le_bytes()));
+        self.0.extend(VERSION.map(u16::to_le_bytes).as_flattened());
         self.0.extend(UNKNOWN.to_le_bytes());
         self.option(SECTION_APPLICATION, application.as_bytes());
         self.option(END, &[]);
@@ -111,8 +111,7 @@ impl Block {
         self.write(NAMES, sink)
     }
 
-    /// A packet of `length` bytes that crossed an interface at `time`, in picoseconds, of which
-    /// `bytes` are stored.
+    /// A packet of `length` bytes that crossed an interface at `time` (ps), of which `bytes` are stored.
     pub fn packet(
         &mut self,
         (interface, time, flags): (u32, u64, u32),

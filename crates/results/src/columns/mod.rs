@@ -21,12 +21,9 @@ pub const ROWS_PER_GROUP: usize = 65_536;
 /// The values of a column in one row group.
 pub enum Column {
     Int(Vec<u64>),
-    /// Integers that may be absent.
     MaybeInt(Vec<Option<u64>>),
-    /// Numbers that may be absent.
     MaybeFloat(Vec<Option<f64>>),
     Text(Vec<String>),
-    /// Text that may be absent.
     MaybeText(Vec<Option<String>>),
 }
 
@@ -60,10 +57,7 @@ impl Column {
 
 /// Writes a table of `rows` rows into `sink`, row group by row group. `columns` makes the columns (name and
 /// values) of a range of rows; it is called with the empty range once, for the schema. Returns the sink,
-/// flushed.
-///
-/// # Errors
-/// Errors of the sink, or an integer above 2^63 - 1.
+/// flushed. Integers above 2^63 - 1 are an error.
 pub fn write<W: Write + Send, N: AsRef<str>>(
     sink: W,
     rows: usize,
@@ -88,28 +82,22 @@ pub fn write<W: Write + Send, N: AsRef<str>>(
             let mut writer = group
                 .next_column()?
                 .ok_or_else(|| ParquetError::General(format!("no column {name} in the schema")))?;
+            let ints = |v: Vec<u64>| v.into_iter().map(|x| int(name, x)).collect::<Result<Vec<_>>>();
+            let texts = |v: Vec<String>| v.iter().map(|s| s.as_str().into()).collect::<Vec<ByteArray>>();
             match column {
-                Column::Int(v) => {
-                    let v = v.into_iter().map(|x| int(name, x)).collect::<Result<Vec<_>>>()?;
-                    writer.typed::<Int64Type>().write_batch(&v, None, None)?
-                }
+                Column::Int(v) => writer.typed::<Int64Type>().write_batch(&ints(v)?, None, None)?,
                 Column::MaybeInt(v) => {
                     let (v, levels) = present(v);
-                    let v = v.into_iter().map(|x| int(name, x)).collect::<Result<Vec<_>>>()?;
-                    writer.typed::<Int64Type>().write_batch(&v, Some(&levels), None)?
+                    writer.typed::<Int64Type>().write_batch(&ints(v)?, Some(&levels), None)?
                 }
                 Column::MaybeFloat(v) => {
                     let (v, levels) = present(v);
                     writer.typed::<DoubleType>().write_batch(&v, Some(&levels), None)?
                 }
-                Column::Text(v) => {
-                    let v: Vec<ByteArray> = v.iter().map(|s| s.as_str().into()).collect();
-                    writer.typed::<ByteArrayType>().write_batch(&v, None, None)?
-                }
+                Column::Text(v) => writer.typed::<ByteArrayType>().write_batch(&texts(v), None, None)?,
                 Column::MaybeText(v) => {
                     let (v, levels) = present(v);
-                    let v: Vec<ByteArray> = v.iter().map(|s| s.as_str().into()).collect();
-                    writer.typed::<ByteArrayType>().write_batch(&v, Some(&levels), None)?
+                    writer.typed::<ByteArrayType>().write_batch(&texts(v), Some(&levels), None)?
                 }
             };
             writer.close()?;

@@ -48,7 +48,6 @@ pub struct Texts {
 const NO_TEXT: u32 = u32::MAX;
 
 impl Texts {
-    /// The text of a row, if it has one.
     pub fn get(&self, row: usize) -> Option<&str> {
         self.different.get(self.rows[row] as usize).map(String::as_str)
     }
@@ -68,15 +67,10 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Those of the file at `path`, of which nothing is read yet.
     pub fn of(path: PathBuf) -> Self {
         Self { path, rows: RefCell::default(), found: RefCell::default() }
     }
 
-    /// The table of these columns.
-    ///
-    /// # Errors
-    /// The file is not there, is damaged, or lacks a column.
     pub fn table(&self, names: &[&str]) -> std::result::Result<Table, String> {
         let mut found = self.found.borrow_mut();
         let missing: Vec<&str> = names.iter().copied().filter(|&n| !found.contains_key(n)).collect();
@@ -90,17 +84,13 @@ impl Columns {
     }
 }
 
-/// Some columns of a file.
+/// Some columns of a file. Its methods panic on a column that was not read, or holds something else.
 pub struct Table {
     rows: usize,
     columns: Vec<(String, Rc<Values>)>,
 }
 
 impl Table {
-    /// Reads `columns` of a file.
-    ///
-    /// # Errors
-    /// The file is not there, is damaged, or lacks a column.
     pub fn read(path: &Path, columns: &[&str]) -> std::result::Result<Self, String> {
         let cannot = |why: &dyn fmt::Display| format!("cannot be read: {why}");
         // The Parquet library panics on some damaged files.
@@ -111,12 +101,12 @@ impl Table {
         self.rows
     }
 
-    /// The text in a row of a column that was read; empty if there is none.
+    /// The text in a row; empty if there is none.
     pub fn text(&self, column: &str, row: usize) -> &str {
         self.texts(column).get(row).unwrap_or_default()
     }
 
-    /// The whole number in a row of a column that was read, if there is one.
+    /// The whole number in a row, if there is one.
     pub fn maybe_int(&self, column: &str, row: usize) -> Option<u64> {
         self.ints(column)[row].map(i64::unsigned_abs)
     }
@@ -131,37 +121,19 @@ impl Table {
         &found.unwrap_or_else(|| panic!("column {name} was asked for")).1
     }
 
-    /// Integers of a column that was read.
-    ///
-    /// # Panics
-    /// If it was not read, or holds something else.
     pub fn ints(&self, name: &str) -> &[Option<i64>] {
-        match self.column(name) {
-            Values::Ints(v) => v,
-            _ => panic!("column {name} has integers"),
-        }
+        let Values::Ints(v) = self.column(name) else { panic!("column {name} has integers") };
+        v
     }
 
-    /// Numbers of a column that was read.
-    ///
-    /// # Panics
-    /// If it was not read, or holds something else.
     pub fn floats(&self, name: &str) -> &[Option<f64>] {
-        match self.column(name) {
-            Values::Floats(v) => v,
-            _ => panic!("column {name} has numbers"),
-        }
+        let Values::Floats(v) = self.column(name) else { panic!("column {name} has numbers") };
+        v
     }
 
-    /// Texts of a column that was read.
-    ///
-    /// # Panics
-    /// If it was not read, or holds something else.
     pub fn texts(&self, name: &str) -> &Texts {
-        match self.column(name) {
-            Values::Texts(v) => v,
-            _ => panic!("column {name} has text"),
-        }
+        let Values::Texts(v) = self.column(name) else { panic!("column {name} has text") };
+        v
     }
 }
 
@@ -181,13 +153,11 @@ fn read(path: &Path, names: &[&str]) -> Result<Table> {
         columns.push((name.to_string(), Rc::new(values)));
     }
     let rows = file.metadata().file_metadata().num_rows() as usize;
-    match columns.iter().find(|(_, values)| values.len() != rows) {
-        Some((name, values)) => Err(ParquetError::General(format!(
-            "column {name} has {} values, and the file {rows} rows",
-            values.len()
-        ))),
-        None => Ok(Table { rows, columns }),
+    if let Some((name, values)) = columns.iter().find(|(_, values)| values.len() != rows) {
+        let message = format!("column {name} has {} values, and the file {rows} rows", values.len());
+        return Err(ParquetError::General(message));
     }
+    Ok(Table { rows, columns })
 }
 
 /// A column of texts, each different one held once.
@@ -215,21 +185,19 @@ fn texts(file: &SerializedFileReader<File>, column: usize) -> Result<Texts> {
     Ok(Texts { different, rows: rows.into_iter().map(|row| row.unwrap_or(NO_TEXT)).collect() })
 }
 
-/// Rows for which room is made before they are read: those of a row group.
-const MOST_AT_ONCE: usize = ROWS_PER_GROUP;
-
 fn values<T: DataType, V>(
     file: &SerializedFileReader<File>,
     column: usize,
     mut convert: impl FnMut(&T::T) -> V,
 ) -> Result<Vec<Option<V>>> {
-    // A damaged file may claim more rows than any memory holds.
-    let mut all = Vec::with_capacity((file.metadata().file_metadata().num_rows() as usize).min(MOST_AT_ONCE));
+    // A damaged file may claim more rows than any memory holds: room is made for those of a row group.
+    let mut all =
+        Vec::with_capacity((file.metadata().file_metadata().num_rows() as usize).min(ROWS_PER_GROUP));
     for i in 0..file.num_row_groups() {
         let group = file.get_row_group(i)?;
         let rows = group.metadata().num_rows() as usize;
         let mut reader = get_typed_column_reader::<T>(group.get_column_reader(column)?);
-        let rows = rows.min(MOST_AT_ONCE);
+        let rows = rows.min(ROWS_PER_GROUP);
         let (mut found, mut levels) = (Vec::with_capacity(rows), Vec::new());
         while reader.read_records(rows, Some(&mut levels), None, &mut found)?.0 > 0 {}
         let mut found = found.iter();

@@ -4,11 +4,13 @@
 //! flow, or one congested port. [`text`] has the words.
 //!
 //! Where pauses name their port, a wait is judged by that port; its judgement by the surviving root, where
-//! the packets were, is beside it. With other schemes both are the same.
+//! the packets were, is beside it. With other schemes both are the same. In all answers `peer` is the port
+//! that a port leads to, and `surviving` is null where no pause of the run named a port.
 
 pub mod read;
 pub mod text;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -20,7 +22,7 @@ use read::{By, Ending, Flow, Run, Share};
 /// Victims and roots that an overview names.
 const LISTED: usize = 10;
 
-/// Picoseconds of a whole, with the activities of that time.
+/// Time of one activity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartTime {
     /// As in `critical.parquet`.
@@ -32,7 +34,6 @@ pub struct PartTime {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RootTime {
     pub port: String,
-    /// The port that it leads to.
     pub peer: String,
     /// The flow's path goes through it, at some place.
     pub crossed: bool,
@@ -42,37 +43,15 @@ pub struct RootTime {
     pub victim_ps: u64,
 }
 
-/// A flow and how long it took.
-#[derive(Clone, Debug, Serialize)]
-pub struct Head {
-    /// As in `flows.parquet`.
-    pub flow: usize,
-    pub src: String,
-    pub dst: String,
-    pub class: String,
-    /// Payload bytes.
-    pub size: u64,
-    /// When it began; null if the run ended before.
-    pub start_ps: Option<u64>,
-    /// Whether it was complete when the run ended.
-    pub finished: bool,
-    /// From its beginning until it was complete, or the run's end.
-    pub took_ps: u64,
-    /// Its ideal FCT; 0 if its route loops.
-    pub ideal_ps: u64,
-}
-
 /// A port on the path of a flow, and the time there.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
     /// `source`, `data` or `ack`.
     pub leg: String,
     pub port: String,
-    /// The port that it leads to.
     pub peer: String,
     /// Its shares add up to this.
     pub time_ps: u64,
-    /// The activities of that time.
     pub shares: Vec<StepShare>,
 }
 
@@ -93,15 +72,12 @@ pub struct StepShare {
 /// Waiting for pauses that named one port, while the packets were at another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stood {
-    /// The port that was named.
     pub named_root: String,
-    /// The port that it leads to.
     pub named_peer: String,
     /// That port was off the rest of the path.
     pub named_off: bool,
     /// The port where the packets were.
     pub surviving_root: String,
-    /// The port that it leads to.
     pub surviving_peer: String,
     /// That port was off the rest of the path.
     pub surviving_off: bool,
@@ -119,12 +95,10 @@ pub struct FlowSurviving {
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowAnswer {
     #[serde(flatten)]
-    pub head: Head,
-    /// How the run ended.
+    pub head: Flow,
     pub run: Ending,
     /// Its waiting for ports off its path.
     pub victim_ps: u64,
-    /// The same by the surviving roots; null where no pause of the run named a port.
     pub surviving: Option<FlowSurviving>,
     /// As in [`Overview`].
     pub merged_longest_ps: u64,
@@ -140,7 +114,7 @@ pub struct FlowAnswer {
 #[derive(Clone, Debug, Serialize)]
 pub struct Victim {
     #[serde(flatten)]
-    pub head: Head,
+    pub head: Flow,
     /// Its victim waiting, for the port in question or for all.
     pub victim_ps: u64,
     /// Where, or (in an overview) for whom; most first.
@@ -151,21 +125,17 @@ pub struct Victim {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     pub port: String,
-    /// The port that it leads to.
     pub peer: String,
     pub flows: usize,
     pub time_ps: u64,
 }
 
-/// Waiting for a port.
+/// Waiting for a port, and how many flows did so: victims, and those whose path crosses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PortWaits {
     pub victim_ps: u64,
-    /// Flows that waited so.
     pub victims: usize,
-    /// Waiting of packets whose path crosses it.
     pub own_ps: u64,
-    /// How many those were.
     pub own_flows: usize,
 }
 
@@ -173,19 +143,14 @@ pub struct PortWaits {
 #[derive(Clone, Debug, Serialize)]
 pub struct PortAnswer {
     pub port: String,
-    /// The port that it leads to.
     pub peer: String,
-    /// How the run ended.
     pub run: Ending,
-    /// The same by the surviving roots; null where no pause of the run named a port.
     pub surviving: Option<PortWaits>,
     /// As in [`Overview`].
     pub merged_longest_ps: u64,
-    /// Victim waiting for it, of all victims.
+    /// As in [`PortWaits`].
     pub victim_ps: u64,
-    /// Waiting for it of packets whose path crosses it.
     pub own_ps: u64,
-    /// How many those were.
     pub own_flows: usize,
     /// The paused ports in which its victims waited; most first.
     pub places: Vec<Place>,
@@ -197,7 +162,6 @@ pub struct PortAnswer {
 #[derive(Clone, Debug, Serialize)]
 pub struct Root {
     pub port: String,
-    /// The port that it leads to.
     pub peer: String,
     /// Victim waiting for it.
     pub victim_ps: u64,
@@ -207,7 +171,7 @@ pub struct Root {
     pub places: Vec<Place>,
 }
 
-/// Victim waiting by the surviving roots.
+/// Victim waiting of many flows, judged in one way.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surviving {
     pub victim_ps: u64,
@@ -233,35 +197,17 @@ pub struct Overview {
     pub took_ps: u64,
     /// Its activities; largest first.
     pub parts: Vec<PartTime>,
-    /// Waiting for ports off the path.
+    /// This and the next three as in [`Surviving`], by the ports that pauses named.
     pub victim_ps: u64,
-    /// How many flows waited so.
     pub victim_flows: usize,
-    /// At most ten, most victim waiting first.
     pub victims: Vec<Victim>,
-    /// At most ten, most victim waiting first.
     pub roots: Vec<Root>,
     /// Congested ports on the path of the packets that waited for them: at most ten, longest wait first.
     pub own_roots: Vec<Place>,
-    /// The same by the surviving roots; null where no pause of the run named a port.
     pub surviving: Option<Surviving>,
     /// Longest time from the PAUSE that made a root yield until a MERGE of its tree took
     /// effect; 0 without any.
     pub merged_longest_ps: u64,
-}
-
-fn head(id: usize, flow: &Flow) -> Head {
-    Head {
-        flow: id,
-        src: flow.src.clone(),
-        dst: flow.dst.clone(),
-        class: flow.class.clone(),
-        size: flow.size,
-        start_ps: flow.start_ps,
-        finished: flow.completed_ps.is_some(),
-        took_ps: flow.took_ps,
-        ideal_ps: flow.ideal_ps,
-    }
 }
 
 fn peer(run: &Run, port: &str) -> String {
@@ -274,7 +220,7 @@ fn parts<'s>(shares: impl Iterator<Item = &'s Share>) -> Vec<PartTime> {
     shares.for_each(|share| *sums.entry(share.part(By::Named)).or_default() += share.time_ps);
     let mut parts: Vec<_> =
         sums.into_iter().map(|(part, time_ps)| PartTime { part: part.into(), time_ps }).collect();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.time_ps));
+    parts.sort_by_key(|part| Reverse(part.time_ps));
     parts
 }
 
@@ -282,11 +228,10 @@ fn parts<'s>(shares: impl Iterator<Item = &'s Share>) -> Vec<PartTime> {
 fn places<'s>(
     run: &Run,
     shares: impl Iterator<Item = &'s Share>,
-    name: impl Fn(&Share) -> Option<String>,
+    name: impl Fn(&'s Share) -> Option<&'s str>,
 ) -> Vec<Place> {
-    let mut sums: BTreeMap<String, (u64, Vec<usize>)> = BTreeMap::new();
-    for share in shares {
-        let Some(port) = name(share) else { continue };
+    let mut sums: BTreeMap<&str, (u64, Vec<usize>)> = BTreeMap::new();
+    for (share, port) in shares.filter_map(|share| Some((share, name(share)?))) {
         let (time, flows) = sums.entry(port).or_default();
         *time += share.time_ps;
         // Shares come flow by flow.
@@ -294,25 +239,26 @@ fn places<'s>(
             flows.push(share.flow);
         }
     }
-    let mut places: Vec<_> = sums
-        .into_iter()
-        .map(|(port, (time_ps, flows))| Place { peer: peer(run, &port), port, flows: flows.len(), time_ps })
-        .collect();
-    places.sort_by_key(|place| std::cmp::Reverse(place.time_ps));
+    let place = |(port, (time_ps, flows)): (&str, (u64, Vec<usize>))| Place {
+        port: port.into(),
+        peer: peer(run, port),
+        flows: flows.len(),
+        time_ps,
+    };
+    let mut places: Vec<_> = sums.into_iter().map(place).collect();
+    places.sort_by_key(|place| Reverse(place.time_ps));
     places
 }
 
 /// The flows that are looked at: of a class, or all.
-///
-/// # Errors
-/// There is no such class.
 fn chosen<'r>(
     path: &Path,
     run: &'r Run,
     class: Option<&'r str>,
-) -> Result<impl Iterator<Item = (usize, &'r Flow)> + Clone, Error> {
+) -> Result<impl Iterator<Item = &'r Flow> + Clone, Error> {
+    let flows = run.flows.iter().filter(move |flow| class.is_none_or(|class| flow.class == class));
     if let Some(class) = class
-        && !run.flows.iter().any(|flow| flow.class == class)
+        && flows.clone().next().is_none()
     {
         let mut classes: Vec<&str> = run.flows.iter().map(|flow| flow.class.as_str()).collect();
         classes.sort_unstable();
@@ -320,14 +266,10 @@ fn chosen<'r>(
         let help = format!("The classes are {}.", classes.join(", "));
         return Err(Error::new(path, format!("has no flow of the class `{class}`"), help));
     }
-    let flows = run.flows.iter().enumerate();
-    Ok(flows.filter(move |(_, flow)| class.is_none_or(|class| flow.class == class)))
+    Ok(flows)
 }
 
 /// Explains a flow of the run that was read from `path`.
-///
-/// # Errors
-/// There is no such flow.
 pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
     let flow = run.flows.get(id).ok_or_else(|| {
         let help = match run.flows.len() {
@@ -337,31 +279,25 @@ pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
         Error::new(path, format!("has no flow {id}"), help)
     })?;
     let shares = run.of(flow);
-    let mut steps: Vec<Step> = Vec::new();
-    for (i, share) in shares.iter().enumerate() {
-        if i == 0 || shares[i - 1].step != share.step {
-            steps.push(Step {
-                leg: share.leg.clone(),
-                port: share.port.clone(),
-                peer: peer(run, &share.port),
-                time_ps: 0,
-                shares: Vec::new(),
-            });
-        }
+    let share = |share: &Share| {
         let named = share.named_root.is_some();
-        if let Some(step) = steps.last_mut() {
-            step.time_ps += share.time_ps;
-            step.shares.push(StepShare {
-                part: share.part(By::Named).into(),
-                root: share.root(By::Named).map(Into::into),
-                surviving_part: named.then(|| share.part.clone()),
-                surviving_root: share.root.clone().filter(|_| named),
-                time_ps: share.time_ps,
-            });
+        StepShare {
+            part: share.part(By::Named).into(),
+            root: share.root(By::Named).map(Into::into),
+            surviving_part: named.then(|| share.part.clone()),
+            surviving_root: share.root.clone().filter(|_| named),
+            time_ps: share.time_ps,
         }
-    }
+    };
+    let steps = shares.chunk_by(|a, b| a.step == b.step).map(|shares| Step {
+        leg: shares[0].leg.clone(),
+        port: shares[0].port.clone(),
+        peer: peer(run, &shares[0].port),
+        time_ps: shares.iter().map(|share| share.time_ps).sum(),
+        shares: shares.iter().map(share).collect(),
+    });
     Ok(FlowAnswer {
-        head: head(id, flow),
+        head: flow.clone(),
         run: run.ending.clone(),
         victim_ps: victim_time(shares, By::Named),
         surviving: run.names_roots().then(|| FlowSurviving {
@@ -371,11 +307,11 @@ pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
         merged_longest_ps: run.merged_longest_ps,
         parts: parts(shares.iter()),
         roots: roots_of(run, shares),
-        steps,
+        steps: steps.collect(),
     })
 }
 
-fn victim_time(shares: &[Share], by: By) -> u64 {
+pub(crate) fn victim_time(shares: &[Share], by: By) -> u64 {
     shares.iter().filter(|share| share.is_victim(by)).map(|share| share.time_ps).sum()
 }
 
@@ -386,13 +322,8 @@ fn roots_of(run: &Run, shares: &[Share]) -> Vec<RootTime> {
         let Some(port) = share.root(By::Named) else { continue };
         let at = roots.iter().position(|root| root.port == port).unwrap_or_else(|| {
             let crossed = shares.iter().any(|share| share.port == port);
-            roots.push(RootTime {
-                port: port.into(),
-                peer: peer(run, port),
-                crossed,
-                own_ps: 0,
-                victim_ps: 0,
-            });
+            let peer = peer(run, port);
+            roots.push(RootTime { port: port.into(), peer, crossed, own_ps: 0, victim_ps: 0 });
             roots.len() - 1
         });
         match share.is_victim(By::Named) {
@@ -400,7 +331,7 @@ fn roots_of(run: &Run, shares: &[Share]) -> Vec<RootTime> {
             false => roots[at].own_ps += share.time_ps,
         }
     }
-    roots.sort_by_key(|root| std::cmp::Reverse((root.victim_ps, root.own_ps)));
+    roots.sort_by_key(|root| Reverse((root.victim_ps, root.own_ps)));
     roots
 }
 
@@ -419,45 +350,42 @@ fn stood(run: &Run, shares: &[Share]) -> Vec<Stood> {
             surviving_root: root.clone(),
             surviving_peer: peer(run, root),
             surviving_off: share.is_victim(By::Surviving),
-            time_ps: 0,
+            time_ps: share.time_ps,
         };
-        let at = all.iter().position(|known| Stood { time_ps: 0, ..known.clone() } == one);
-        let at = at.unwrap_or_else(|| {
-            all.push(one);
-            all.len() - 1
-        });
-        all[at].time_ps += share.time_ps;
+        match all.iter_mut().find(|known| Stood { time_ps: one.time_ps, ..(*known).clone() } == one) {
+            Some(known) => known.time_ps += one.time_ps,
+            None => all.push(one),
+        }
     }
     // Those that the two judge differently come first.
-    all.sort_by_key(|stood| std::cmp::Reverse((stood.named_off != stood.surviving_off, stood.time_ps)));
+    all.sort_by_key(|stood| Reverse((stood.named_off != stood.surviving_off, stood.time_ps)));
     all
 }
 
 /// Explains the effect of a port on other flows.
-///
-/// # Errors
-/// There is no such port, or no such class.
 pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<PortAnswer, Error> {
     if !run.peers.contains_key(name) {
         let node = name.rsplit_once(':').map_or(name, |(node, _)| node);
-        let its: Vec<&str> = run
-            .peers
-            .keys()
-            .filter(|p| p.rsplit_once(':').is_some_and(|p| p.0 == node))
-            .map(String::as_str)
-            .collect();
-        let help = match (its.first(), its.last()) {
-            (Some(_), _) if its.len() <= 16 => format!("The ports of {node} are {}.", its.join(", ")),
-            (Some(_), _) => format!("{node} has the ports {node}:0 to {node}:{}.", its.len() - 1),
-            _ => "Type NODE:NUMBER, such as S0.0:1; `xoff topo` and ports.parquet list the ports.".into(),
+        let of_node = |p: &&String| p.rsplit_once(':').is_some_and(|p| p.0 == node);
+        let its: Vec<&str> = run.peers.keys().filter(of_node).map(String::as_str).collect();
+        let help = match its.len() {
+            0 => "Type NODE:NUMBER, such as S0.0:1; `xoff topo` and ports.parquet list the ports.".into(),
+            1..=16 => format!("The ports of {node} are {}.", its.join(", ")),
+            n => format!("{node} has the ports {node}:0 to {node}:{}.", n - 1),
         };
         return Err(Error::new(path, format!("has no port `{name}`"), help));
     }
     let flows = chosen(path, run, class)?;
-    let its = |share: &&Share| share.root(By::Named) == Some(name);
-    let victim = |share: &&Share| share.is_victim(By::Named);
+    let as_victim = |share: &&Share| share.root(By::Named) == Some(name) && share.is_victim(By::Named);
+    let most = |flow: &Flow| places(run, run.of(flow).iter().filter(as_victim), |share| Some(&share.port));
+    let waited = |flow: &Flow| {
+        let (victim_ps, _) = waits_for(run.of(flow), name, By::Named);
+        (victim_ps > 0).then(|| Victim { head: flow.clone(), victim_ps, most: most(flow) })
+    };
+    let mut victims: Vec<Victim> = flows.clone().filter_map(waited).collect();
+    victims.sort_by_key(|victim| Reverse(victim.victim_ps));
     let named = sums(run, name, flows.clone(), By::Named);
-    let mut answer = PortAnswer {
+    Ok(PortAnswer {
         port: name.into(),
         peer: peer(run, name),
         run: run.ending.clone(),
@@ -466,21 +394,9 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
         victim_ps: named.victim_ps,
         own_ps: named.own_ps,
         own_flows: named.own_flows,
-        places: places(run, flows.clone().flat_map(|(_, f)| run.of(f)).filter(its).filter(victim), |share| {
-            Some(share.port.clone())
-        }),
-        victims: Vec::new(),
-    };
-    for (id, flow) in flows {
-        let (victim_ps, _) = waits_for(run.of(flow), name, By::Named);
-        if victim_ps > 0 {
-            let waits = run.of(flow).iter().filter(its).filter(victim);
-            let most = places(run, waits, |share| Some(share.port.clone()));
-            answer.victims.push(Victim { head: head(id, flow), victim_ps, most });
-        }
-    }
-    answer.victims.sort_by_key(|victim| std::cmp::Reverse(victim.victim_ps));
-    Ok(answer)
+        places: places(run, flows.flat_map(|f| run.of(f)).filter(as_victim), |share| Some(&share.port)),
+        victims,
+    })
 }
 
 /// A flow's waiting for a port: as a victim, and where the port was on its path.
@@ -491,9 +407,9 @@ fn waits_for(shares: &[Share], port: &str, by: By) -> (u64, u64) {
 }
 
 /// The waiting of some flows for a port.
-fn sums<'r>(run: &Run, name: &str, flows: impl Iterator<Item = (usize, &'r Flow)>, by: By) -> PortWaits {
+fn sums<'r>(run: &Run, name: &str, flows: impl Iterator<Item = &'r Flow>, by: By) -> PortWaits {
     let mut sums = PortWaits::default();
-    for (_, flow) in flows {
+    for flow in flows {
         let (victim_ps, own_ps) = waits_for(run.of(flow), name, by);
         sums.victim_ps += victim_ps;
         sums.victims += usize::from(victim_ps > 0);
@@ -504,72 +420,56 @@ fn sums<'r>(run: &Run, name: &str, flows: impl Iterator<Item = (usize, &'r Flow)
 }
 
 /// Explains a run as a whole.
-///
-/// # Errors
-/// There is no such class.
 pub fn overview(path: &Path, run: &Run, class: Option<&str>) -> Result<Overview, Error> {
-    let flows = chosen(path, run, class)?.filter(|(_, flow)| flow.start_ps.is_some());
-    let shares = || flows.clone().flat_map(|(_, flow)| run.of(flow));
-    let (victim_flows, victims) = victims(run, flows.clone(), By::Named);
-    let victim = |by: By| move |share: &&Share| share.is_victim(by);
+    let flows = chosen(path, run, class)?.filter(|flow| flow.start_ps.is_some());
+    let shares = || flows.clone().flat_map(|flow| run.of(flow));
     let own = shares().filter(|share| share.part(By::Named) == "own");
-    let mut own_roots = places(run, own, |share| share.root(By::Named).map(Into::into));
+    let mut own_roots = places(run, own, |share| share.root(By::Named));
     own_roots.truncate(LISTED);
-    let surviving = run.names_roots().then(|| {
-        let (victim_flows, victims) = self::victims(run, flows.clone(), By::Surviving);
-        Surviving {
-            victim_ps: shares().filter(victim(By::Surviving)).map(|share| share.time_ps).sum(),
-            victim_flows,
-            victims,
-            roots: roots(run, || shares().filter(victim(By::Surviving)), By::Surviving),
-        }
-    });
+    let Surviving { victim_ps, victim_flows, victims, roots } = waiting(run, flows.clone(), By::Named);
     Ok(Overview {
         scenario: run.scenario.clone(),
         run: run.ending.clone(),
         class: class.map(Into::into),
         flows: flows.clone().count(),
-        unfinished: flows.clone().filter(|(_, flow)| flow.completed_ps.is_none()).count(),
-        took_ps: flows.clone().map(|(_, flow)| flow.took_ps).sum(),
+        unfinished: flows.clone().filter(|flow| !flow.finished).count(),
+        took_ps: flows.clone().map(|flow| flow.took_ps).sum(),
         parts: parts(shares()),
-        victim_ps: shares().filter(victim(By::Named)).map(|share| share.time_ps).sum(),
+        victim_ps,
         victim_flows,
         victims,
-        roots: roots(run, || shares().filter(victim(By::Named)), By::Named),
+        roots,
         own_roots,
-        surviving,
+        surviving: run.names_roots().then(|| waiting(run, flows.clone(), By::Surviving)),
         merged_longest_ps: run.merged_longest_ps,
     })
 }
 
-/// How many flows waited as victims, and the worst of them.
-fn victims<'r>(run: &Run, flows: impl Iterator<Item = (usize, &'r Flow)>, by: By) -> (usize, Vec<Victim>) {
-    let waited = |(id, flow): (usize, &'r Flow)| (victim_time(run.of(flow), by), id, flow);
-    let mut victims: Vec<_> = flows.map(waited).filter(|victim| victim.0 > 0).collect();
-    victims.sort_by_key(|victim| std::cmp::Reverse(victim.0));
-    let count = victims.len();
-    victims.truncate(LISTED);
-    let victim = |(victim_ps, id, flow): (u64, usize, &Flow)| {
+/// Victim waiting of some flows: the worst of them, and the worst roots.
+fn waiting<'r>(run: &'r Run, flows: impl Iterator<Item = &'r Flow> + Clone, by: By) -> Surviving {
+    let shares = || flows.clone().flat_map(|flow| run.of(flow)).filter(|share| share.is_victim(by));
+    let waited = |flow: &'r Flow| (victim_time(run.of(flow), by), flow);
+    let mut victims: Vec<_> = flows.clone().map(waited).filter(|victim| victim.0 > 0).collect();
+    victims.sort_by_key(|victim| Reverse(victim.0));
+    let victim_flows = victims.len();
+    let victim = |(victim_ps, flow): (u64, &Flow)| {
         let victim = run.of(flow).iter().filter(|share| share.is_victim(by));
-        let most = places(run, victim, |share| share.root(by).map(Into::into));
-        Victim { head: head(id, flow), victim_ps, most }
+        Victim { head: flow.clone(), victim_ps, most: places(run, victim, |share| share.root(by)) }
     };
-    (count, victims.into_iter().map(victim).collect())
-}
-
-/// The worst roots of some waiting.
-fn roots<'s, I: Iterator<Item = &'s Share>>(run: &Run, shares: impl Fn() -> I, by: By) -> Vec<Root> {
-    let mut roots = places(run, shares(), |share| share.root(by).map(Into::into));
-    roots.truncate(LISTED);
     let root = |place: Place| {
         let its = shares().filter(|share| share.root(by) == Some(&place.port));
         Root {
             victim_ps: place.time_ps,
             victims: place.flows,
-            places: places(run, its, |share| Some(share.port.clone())),
+            places: places(run, its, |share| Some(&share.port)),
             port: place.port,
             peer: place.peer,
         }
     };
-    roots.into_iter().map(root).collect()
+    Surviving {
+        victim_ps: shares().map(|share| share.time_ps).sum(),
+        victim_flows,
+        victims: victims.into_iter().take(LISTED).map(victim).collect(),
+        roots: places(run, shares(), |share| share.root(by)).into_iter().take(LISTED).map(root).collect(),
+    }
 }

@@ -9,29 +9,30 @@ use serde_json::Value as Json;
 
 use crate::columns::read::Table;
 use crate::data::DataFile;
-use crate::grid;
-use crate::integrity;
 use crate::layout::{MANIFEST, SUMMARY};
 use crate::storage::Error;
+use crate::{grid, integrity};
 
-/// A flow of a run.
-#[derive(Clone, Debug, Default)]
+/// A flow and how long it took.
+#[derive(Clone, Debug, Serialize)]
 pub struct Flow {
+    /// As in `flows.parquet`.
+    pub flow: usize,
     pub src: String,
-    /// See `src`.
     pub dst: String,
     pub class: String,
     /// Payload bytes.
     pub size: u64,
-    /// When it began; `None` if the run ended before.
+    /// When it began; null if the run ended before.
     pub start_ps: Option<u64>,
-    /// When it was complete; `None` if the run ended before.
-    pub completed_ps: Option<u64>,
-    /// Its ideal FCT.
-    pub ideal_ps: u64,
+    /// Whether it was complete when the run ended.
+    pub finished: bool,
     /// From its beginning until it was complete, or the run's end.
     pub took_ps: u64,
+    /// Its ideal FCT; 0 if its route loops.
+    pub ideal_ps: u64,
     /// Its shares: where they begin and end among those of the run.
+    #[serde(skip)]
     pub shares: (usize, usize),
 }
 
@@ -39,19 +40,16 @@ pub struct Flow {
 #[derive(Clone, Debug)]
 pub struct Share {
     pub flow: usize,
-    /// Number of the step on the path.
     pub step: u64,
     /// `source`, `data` or `ack`.
     pub leg: String,
     pub port: String,
-    /// The activity of that time.
     pub part: String,
     /// The congested port, of pauses.
     pub root: Option<String>,
     /// `own` or `victim` by the port that the pause's frame named, if it named one.
     pub named_part: Option<String>,
     pub named_root: Option<String>,
-    /// Picoseconds.
     pub time_ps: u64,
 }
 
@@ -65,7 +63,6 @@ pub enum By {
 }
 
 impl Share {
-    /// The activity of that time.
     pub fn part(&self, by: By) -> &str {
         match by {
             By::Named => self.named_part.as_ref().unwrap_or(&self.part),
@@ -73,7 +70,6 @@ impl Share {
         }
     }
 
-    /// The congested port, of pauses.
     pub fn root(&self, by: By) -> Option<&str> {
         match by {
             By::Named => self.named_root.as_deref().or(self.root.as_deref()),
@@ -92,15 +88,13 @@ impl Share {
 pub struct Ending {
     /// As in `summary.json`: a name of [`crate::summary::stop_name`].
     pub stop: String,
-    /// When, in picoseconds of simulated time.
     pub end_ps: u64,
     /// The first deadlock; null if there was none.
     pub deadlock: Option<Deadlock>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Deadlock {
-    /// When it closed, in picoseconds.
     pub closed_ps: u64,
     /// When the first of its queues continued nevertheless; null if they were paused at the end.
     pub ended_ps: Option<u64>,
@@ -108,13 +102,11 @@ pub struct Deadlock {
     pub cycle: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Run {
-    /// Name of its scenario.
     pub scenario: String,
     pub ending: Ending,
-    /// Longest time from the PAUSE that made a root yield until a MERGE of its tree took
-    /// effect, in picoseconds; 0 without any.
+    /// As in [`Overview`](super::Overview).
     pub merged_longest_ps: u64,
     pub flows: Vec<Flow>,
     /// By flow, then along its path.
@@ -124,7 +116,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// The shares of a flow.
     pub fn of(&self, flow: &Flow) -> &[Share] {
         &self.shares[flow.shares.0..flow.shares.1]
     }
@@ -135,25 +126,16 @@ impl Run {
     }
 }
 
-/// Columns of a file of the run at `path`.
-///
-/// # Errors
-/// The file is not there, or damaged.
 pub(crate) fn table(path: &Path, file: DataFile, columns: &[&str]) -> Result<Table, Error> {
     let file = path.join(file.name());
     Table::read(&file, columns).map_err(|message| damaged(&file, message))
 }
 
-/// The error for a run whose files are inconsistent.
 pub(crate) fn damaged(path: &Path, message: String) -> Error {
     Error::new(path, message, "Run the scenario again.")
 }
 
-/// Reads a run directory whose run has kept critical paths.
-///
-/// # Errors
-/// There is no run, it has kept none, or its files are damaged: the parts of each
-/// flow must add up to its time.
+/// Reads a run directory whose run has kept critical paths. The parts of each flow must add up to its time.
 pub fn read(path: &Path) -> Result<Run, Error> {
     let manifest = manifest(path)?;
     integrity::guarded(path, || with(path, &manifest))
@@ -169,27 +151,24 @@ pub(crate) fn with(path: &Path, manifest: &Json) -> Result<Run, Error> {
     let table = |file, columns| table(path, file, columns);
     let summary = summary(path)?;
     let ending = ending(&summary);
-    let end_ps = ending.end_ps;
+    let flows = flows(&table(DataFile::Flows, &FLOW_COLUMNS)?, ending.end_ps);
+    let shares = shares(&table(DataFile::Critical, &SHARE_COLUMNS)?);
+    let ports = table(DataFile::Ports, &["port", "peer"])?;
+    let (names, peers) = (ports.texts("port"), ports.texts("peer"));
+    let pair = |i: usize| Some((names.get(i)?.to_owned(), peers.get(i)?.to_owned()));
     let mut run = Run {
         scenario: manifest["name"].as_str().unwrap_or_default().into(),
         ending,
         merged_longest_ps: summary["blocking"]["merged_longest_ps"].as_u64().unwrap_or(0),
-        flows: flows(&table(DataFile::Flows, &FLOW_COLUMNS)?, end_ps),
-        shares: shares(&table(DataFile::Critical, &SHARE_COLUMNS)?),
-        peers: BTreeMap::new(),
+        flows,
+        shares,
+        peers: (0..ports.rows()).filter_map(pair).collect(),
     };
-    let ports = table(DataFile::Ports, &["port", "peer"])?;
-    let (names, peers) = (ports.texts("port"), ports.texts("peer"));
-    let pair = |i: usize| Some((names.get(i)?.to_owned(), peers.get(i)?.to_owned()));
-    run.peers = (0..ports.rows()).filter_map(pair).collect();
     index(&mut run).map_err(|message| damaged(path, message))?;
     Ok(run)
 }
 
 /// The manifest of the run at `path`, whose files are as they were written.
-///
-/// # Errors
-/// There is no run, or it is damaged.
 pub(crate) fn manifest(path: &Path) -> Result<Json, Error> {
     let example = "Type the directory of a run, such as xoff-runs/NAME: `xoff run NAME.toml` writes it.";
     if !path.exists() {
@@ -209,10 +188,6 @@ pub(crate) fn manifest(path: &Path) -> Result<Json, Error> {
     integrity::run(path)
 }
 
-/// The summary of the run at `path`.
-///
-/// # Errors
-/// It is not there, or damaged.
 pub(crate) fn summary(path: &Path) -> Result<Json, Error> {
     let text = fs::read(path.join(SUMMARY)).ok();
     let summary = text.and_then(|text| serde_json::from_slice(&text).ok());
@@ -236,14 +211,15 @@ fn flows(table: &Table, end_ps: u64) -> Vec<Flow> {
     let flow = |i: usize| {
         let (start_ps, completed_ps) = (table.maybe_int("start_ps", i), table.maybe_int("completed_ps", i));
         Flow {
+            flow: i,
             src: table.text("src", i).into(),
             dst: table.text("dst", i).into(),
             class: table.text("class", i).into(),
             size: table.int("size", i),
             start_ps,
-            completed_ps,
-            ideal_ps: table.int("ideal_ps", i),
+            finished: completed_ps.is_some(),
             took_ps: start_ps.map_or(0, |start| completed_ps.unwrap_or(end_ps).saturating_sub(start)),
+            ideal_ps: table.int("ideal_ps", i),
             shares: (0, 0),
         }
     };
@@ -278,10 +254,8 @@ fn index(run: &mut Run) -> Result<(), String> {
         at += count;
         let sum: u64 = rest[..count].iter().map(|share| share.time_ps).sum();
         if sum != flow.took_ps {
-            return Err(format!(
-                "is damaged: the parts of flow {id} add up to {sum} ps, not to {} ps",
-                flow.took_ps
-            ));
+            let took = flow.took_ps;
+            return Err(format!("is damaged: the parts of flow {id} add up to {sum} ps, not to {took} ps"));
         }
     }
     match run.shares.get(at) {

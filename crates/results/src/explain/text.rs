@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::read::Ending;
-use super::{FlowAnswer, Head, Overview, PartTime, Place, PortAnswer, Root, RootTime, Step, Stood, Victim};
+use super::read::{Ending, Flow};
+use super::{FlowAnswer, Overview, PartTime, Place, PortAnswer, Root, RootTime, Step, Stood, Victim};
 use crate::human;
 use crate::names::link;
-use crate::table::{Align, aligned, wrapped};
+use crate::table::Align::{Left, Right};
+use crate::table::{aligned, headed, paragraph};
 
 /// Victims of a port that are named.
 const LISTED: usize = 20;
@@ -40,25 +41,19 @@ fn share(part: u64, of: u64) -> String {
 
 /// How the run ended, if by a deadlock or early.
 fn ending(run: &Ending) -> String {
+    let end = human::time(run.end_ps);
     let mut text = String::new();
     if let Some(deadlock) = &run.deadlock {
         let ports = deadlock.cycle.iter().chain(deadlock.cycle.first());
         let cycle = ports.map(String::as_str).collect::<Vec<_>>().join(" -> ");
-        text += &wrapped(
-            "",
-            "",
-            &format!(
-                "The run deadlocked at {}: {cycle}. {}; the run ended at {}.",
-                human::time(deadlock.closed_ps),
-                match deadlock.ended_ps {
-                    None => "Packets in the cycle or upstream of it are blocked permanently".into(),
-                    Some(at) => format!("The deadlock ended at {}", human::time(at)),
-                },
-                human::time(run.end_ps)
-            ),
-        );
+        let closed = human::time(deadlock.closed_ps);
+        let ended = match deadlock.ended_ps {
+            None => "Packets in the cycle or upstream of it are blocked permanently".into(),
+            Some(at) => format!("The deadlock ended at {}", human::time(at)),
+        };
+        text +=
+            &paragraph(&format!("The run deadlocked at {closed}: {cycle}. {ended}; the run ended at {end}."));
     }
-    let end = human::time(run.end_ps);
     let ended = match run.stop.as_str() {
         "interrupted" => {
             format!("The run was interrupted at {end}. All results cover only the time until then.")
@@ -69,8 +64,7 @@ fn ending(run: &Ending) -> String {
         "livelock" => format!("Livelock: packets moved, but no flow made progress. The run ended at {end}."),
         _ => return text,
     };
-    text += &wrapped("", "", &ended);
-    text
+    text + &paragraph(&ended)
 }
 
 /// Why the wait by the named port differs from the wait by the place of the packets.
@@ -98,16 +92,15 @@ fn bars(parts: &[PartTime]) -> String {
             format!("{:<bar$}  {}", "#".repeat(bar as usize), meaning(&part.part), bar = BAR as usize),
         ]
     };
-    let rows: Vec<_> = parts.iter().map(row).collect();
-    aligned(&rows, &[Align::Left, Align::Right, Align::Right, Align::Left])
+    aligned(&parts.iter().map(row).collect::<Vec<_>>(), &[Left, Right, Right, Left])
 }
 
-fn name(head: &Head) -> String {
+pub(crate) fn name(head: &Flow) -> String {
     format!("{} {} -> {} ({})", head.flow, head.src, head.dst, head.class)
 }
 
 /// `34× the ideal 24 us`.
-fn times(head: &Head) -> String {
+fn times(head: &Flow) -> String {
     if head.ideal_ps == 0 {
         return "its route has a loop".into();
     }
@@ -115,17 +108,16 @@ fn times(head: &Head) -> String {
     format!("{}× the ideal {}", human::ratio(times), human::time(head.ideal_ps))
 }
 
-fn opening(head: &Head) -> String {
-    let Head { flow, src, dst, class, size, .. } = head;
+fn opening(head: &Flow) -> String {
+    let Flow { flow, src, dst, class, size, .. } = head;
+    let (took, ideal) = (human::time(head.took_ps), human::time(head.ideal_ps));
     let text = format!("Flow {flow} ({class}), {} from {src} to {dst}, ", human::bytes(*size));
     text + &match (head.start_ps, head.finished) {
         (None, _) => "had not started when the run ended.".to_string(),
-        (_, true) => format!("took {}, {}.", human::time(head.took_ps), times(head)),
-        (_, false) => format!(
-            "is unfinished: the run ended {} after its start; the ideal is {}.",
-            human::time(head.took_ps),
-            human::time(head.ideal_ps)
-        ),
+        (_, true) => format!("took {took}, {}.", times(head)),
+        (_, false) => {
+            format!("is unfinished: the run ended {took} after its start; the ideal is {ideal}.")
+        }
     }
 }
 
@@ -153,14 +145,24 @@ fn worst(answer: &FlowAnswer) -> Option<&PartTime> {
     answer.parts.iter().find(|part| !["sending", "propagation"].contains(&part.part.as_str()))
 }
 
+/// The congested ports off its path for which a flow waited, the longest wait first.
+fn victim_roots(answer: &FlowAnswer) -> Vec<&RootTime> {
+    answer.roots.iter().filter(|root| root.victim_ps > 0).collect()
+}
+
+/// The same of ports on its path.
+fn own_roots_of(answer: &FlowAnswer) -> Vec<&RootTime> {
+    let mut roots: Vec<_> = answer.roots.iter().filter(|root| root.own_ps > 0).collect();
+    roots.sort_by_key(|root| std::cmp::Reverse(root.own_ps));
+    roots
+}
+
 /// The sentence on the activity that took most of the time, except transmission.
 fn reason(answer: &FlowAnswer) -> String {
     let took = answer.head.took_ps;
     let Some(PartTime { part, time_ps }) = worst(answer) else {
-        return match answer.parts.is_empty() {
-            true => String::new(),
-            false => "Nothing delayed it: all of its time is sending and propagation.".into(),
-        };
+        let nothing = "Nothing delayed it: all of its time is sending and propagation.";
+        return if answer.parts.is_empty() { String::new() } else { nothing.into() };
     };
     let time = format!("It spent {} ({})", human::time(*time_ps), share(*time_ps, took));
     let most = || {
@@ -174,16 +176,12 @@ fn reason(answer: &FlowAnswer) -> String {
     };
     match part.as_str() {
         "victim" => {
-            let roots: Vec<_> = answer.roots.iter().filter(|root| root.victim_ps > 0).collect();
-            format!("{time} in queues that were paused because of {}.", blamed(&roots, |root| root.victim_ps))
+            let who = blamed(&victim_roots(answer), |root| root.victim_ps);
+            format!("{time} in queues that were paused because of {who}.")
         }
         "own" => {
-            let mut roots: Vec<_> = answer.roots.iter().filter(|root| root.own_ps > 0).collect();
-            roots.sort_by_key(|root| std::cmp::Reverse(root.own_ps));
-            format!(
-                "{time} in queues that were paused because of congestion on its path: {}.",
-                blamed(&roots, |root| root.own_ps)
-            )
+            let who = blamed(&own_roots_of(answer), |root| root.own_ps);
+            format!("{time} in queues that were paused because of congestion on its path: {who}.")
         }
         "queueing" => format!("{time} behind other packets in queues that were not paused{}.", most()),
         "pacing" => format!("{time} at the limit of its rate or of congestion control."),
@@ -195,48 +193,35 @@ fn reason(answer: &FlowAnswer) -> String {
 
 /// One flow: sentences, a bar for each part, a line for each port.
 pub fn flow(answer: &FlowAnswer) -> String {
-    let mut text = ending(&answer.run) + &wrapped("", "", &opening(&answer.head));
+    let text = ending(&answer.run) + &paragraph(&opening(&answer.head));
     if answer.steps.is_empty() {
         return text;
     }
-    text += &wrapped("", "", &reason(answer));
-    text += &waited_for(answer);
-    text += &stood(answer);
-    text += "\n";
-    text += &bars(&answer.parts);
-    text += "\n";
-    text + &steps(&answer.steps)
+    let sentences = paragraph(&reason(answer)) + &waited_for(answer) + &stood(answer);
+    format!("{text}{sentences}\n{}\n{}", bars(&answer.parts), steps(&answer.steps))
 }
 
 /// The congested ports for which a flow waited: those off its path, or if there are none those on it. The
 /// sentence above names a single one.
 fn waited_for(answer: &FlowAnswer) -> String {
-    let victim: Vec<_> = answer.roots.iter().filter(|root| root.victim_ps > 0).collect();
     let is_worst = |part: &str| worst(answer).is_some_and(|p| p.part == part);
-    let mut rows = Vec::new();
-    if !victim.is_empty() {
-        if victim.len() == 1 && is_worst("victim") {
-            return String::new();
-        }
-        for root in victim.into_iter().take(LISTED) {
+    let table = |head: &str, roots: &[&RootTime], row: &dyn Fn(&RootTime) -> Vec<String>| {
+        let cells =
+            |root: &&RootTime| [vec![format!("  {}", link(&root.port, &root.peer))], row(root)].concat();
+        let rows: Vec<_> = roots.iter().take(LISTED).map(cells).collect();
+        format!("{head}:\n{}", aligned(&rows, &[Left, Right, Left]))
+    };
+    let (victim, own) = (victim_roots(answer), own_roots_of(answer));
+    match (victim.len(), own.len()) {
+        (1, _) if is_worst("victim") => String::new(),
+        (1.., _) => table("Blocked by", &victim, &|root| {
             let crossed = if root.crossed { "crossed elsewhere on its path" } else { "never crossed" };
-            rows.push(vec![
-                format!("  {}", link(&root.port, &root.peer)),
-                human::time(root.victim_ps),
-                crossed.into(),
-            ]);
-        }
-        return "Blocked by:\n".to_string() + &aligned(&rows, &[Align::Left, Align::Right, Align::Left]);
+            vec![human::time(root.victim_ps), crossed.into()]
+        }),
+        (0, 0) => String::new(),
+        (0, 1) if is_worst("own") => String::new(),
+        (0, _) => table("Paused because of, on its own path", &own, &|root| vec![human::time(root.own_ps)]),
     }
-    let mut own: Vec<_> = answer.roots.iter().filter(|root| root.own_ps > 0).collect();
-    if own.is_empty() || (own.len() == 1 && is_worst("own")) {
-        return String::new();
-    }
-    own.sort_by_key(|root| std::cmp::Reverse(root.own_ps));
-    for root in own.into_iter().take(LISTED) {
-        rows.push(vec![format!("  {}", link(&root.port, &root.peer)), human::time(root.own_ps)]);
-    }
-    "Paused because of, on its own path:\n".to_string() + &aligned(&rows, &[Align::Left, Align::Right])
 }
 
 /// The same time by the surviving roots, where pauses name ports.
@@ -260,15 +245,14 @@ fn stood(answer: &FlowAnswer) -> String {
         );
     }
     if answer.victim_ps != surviving.victim_ps {
-        text += " ";
-        text += &two_roots(answer.merged_longest_ps);
+        text = text + " " + &two_roots(answer.merged_longest_ps);
     }
-    wrapped("", "", &text)
+    paragraph(&text)
 }
 
 /// A line for each port of a path, or more where much happened.
 fn steps(steps: &[Step]) -> String {
-    let mut rows = vec![["leg", "port", "time", "parts of the time"].map(String::from).to_vec()];
+    let mut rows = Vec::new();
     for step in steps {
         // Sums that differ only in the surviving root are added.
         let mut sums: BTreeMap<(&str, Option<&str>), u64> = BTreeMap::new();
@@ -283,15 +267,14 @@ fn steps(steps: &[Step]) -> String {
                 format!("{} {part}{root}", human::time(*time))
             });
             let spent = spent.collect::<Vec<_>>().join(", ");
-            rows.push(match i {
-                0 => {
-                    vec![step.leg.clone(), link(&step.port, &step.peer), human::time(step.time_ps), spent]
-                }
-                _ => vec![String::new(), String::new(), String::new(), spent],
-            });
+            let [leg, port, time] = match i {
+                0 => [step.leg.clone(), link(&step.port, &step.peer), human::time(step.time_ps)],
+                _ => Default::default(),
+            };
+            rows.push([leg, port, time, spent]);
         }
     }
-    aligned(&rows, &[Align::Left, Align::Left, Align::Right, Align::Left])
+    headed(["leg", "port", "time", "parts of the time"], [Left, Left, Right, Left], rows)
 }
 
 /// The first of some places, and how many others there are.
@@ -305,16 +288,14 @@ fn most(places: &[Place]) -> String {
 }
 
 fn victims(victims: &[Victim], whom: &str) -> String {
-    let mut rows =
-        vec![["flow", "size", "FCT", "ideal", "slowdown", "victim", "", whom].map(String::from).to_vec()];
-    for victim in victims {
+    let row = |victim: &Victim| {
         let head = &victim.head;
         let times = match (head.finished, head.ideal_ps) {
             (false, _) => "unfinished".into(),
             (_, 0) => "-".into(),
             (_, ideal) => human::ratio(head.took_ps as f64 / ideal as f64),
         };
-        rows.push(vec![
+        [
             name(head),
             human::bytes(head.size),
             human::time(head.took_ps),
@@ -323,22 +304,27 @@ fn victims(victims: &[Victim], whom: &str) -> String {
             human::time(victim.victim_ps),
             share(victim.victim_ps, head.took_ps),
             most(&victim.most),
-        ]);
-    }
-    use Align::{Left, Right};
-    aligned(&rows, &[Left, Right, Right, Right, Right, Right, Right, Left])
+        ]
+    };
+    let heads = ["flow", "size", "FCT", "ideal", "slowdown", "victim", "", whom];
+    headed(heads, [Left, Right, Right, Right, Right, Right, Right, Left], victims.iter().map(row))
+}
+
+/// Ports, times and numbers of flows.
+fn places(heads: [&str; 3], places: &[Place]) -> String {
+    let row = |place: &Place| {
+        [link(&place.port, &place.peer), human::time(place.time_ps), human::count(place.flows as u64)]
+    };
+    headed(heads, [Left, Right, Right], places.iter().map(row))
 }
 
 /// One port: sentences, where its victims waited, and who they are.
 pub fn port(answer: &PortAnswer) -> String {
     let port = link(&answer.port, &answer.peer);
+    let own_ps = human::time(answer.own_ps);
     let own = match answer.own_flows {
         0 => String::new(),
-        n => format!(
-            " {} crossing it waited {} for it.",
-            human::counted(n as u64, "flow"),
-            human::time(answer.own_ps)
-        ),
+        n => format!(" {} crossing it waited {own_ps} for it.", human::counted(n as u64, "flow")),
     };
     let surviving = answer.surviving.as_ref().map_or(String::new(), |surviving| {
         let why = match surviving.victim_ps == answer.victim_ps {
@@ -355,35 +341,18 @@ pub fn port(answer: &PortAnswer) -> String {
         )
     });
     let ending = ending(&answer.run);
-    if answer.victims.is_empty() {
-        let text = format!("{port} blocked no victim.{own}{surviving}");
-        return ending + &wrapped("", "", &text);
+    let count = answer.victims.len();
+    if count == 0 {
+        return ending + &paragraph(&format!("{port} blocked no victim.{own}{surviving}"));
     }
-    let mut text = ending
-        + &wrapped(
-            "",
-            "",
-            &format!(
-                "{port} blocked {}, for {} in total.{own}{surviving}",
-                human::counted(answer.victims.len() as u64, "victim"),
-                human::time(answer.victim_ps),
-            ),
-        );
-    let mut rows = vec![["victims waited at", "time", "flows"].map(String::from).to_vec()];
-    for place in answer.places.iter().take(LISTED) {
-        rows.push(vec![
-            link(&place.port, &place.peer),
-            human::time(place.time_ps),
-            human::count(place.flows as u64),
-        ]);
-    }
-    text += "\n";
-    text += &aligned(&rows, &[Align::Left, Align::Right, Align::Right]);
-    text += "\n";
-    text += &victims(&answer.victims[..answer.victims.len().min(LISTED)], "mostly at");
-    if answer.victims.len() > LISTED {
-        text +=
-            &format!("and {} more; --json lists all\n", human::count((answer.victims.len() - LISTED) as u64));
+    let (blocked, time) = (human::counted(count as u64, "victim"), human::time(answer.victim_ps));
+    let mut text =
+        ending + &paragraph(&format!("{port} blocked {blocked}, for {time} in total.{own}{surviving}"));
+    let first = &answer.places[..answer.places.len().min(LISTED)];
+    text += &format!("\n{}\n", places(["victims waited at", "time", "flows"], first));
+    text += &victims(&answer.victims[..count.min(LISTED)], "mostly at");
+    if count > LISTED {
+        text += &format!("and {} more; --json lists all\n", human::count((count - LISTED) as u64));
     }
     text
 }
@@ -417,25 +386,18 @@ pub fn overview(answer: &Overview) -> String {
             two_roots(answer.merged_longest_ps)
         )
     });
+    let (name, flows) = (&answer.scenario, human::counted(answer.flows as u64, "flow"));
     let mut text = ending(&answer.run)
-        + &wrapped(
-            "",
-            "",
-            &format!(
-                "{}: {}{class} explained{unfinished}. {victim}{surviving}",
-                answer.scenario,
-                human::counted(answer.flows as u64, "flow"),
-            ),
-        );
+        + &paragraph(&format!("{name}: {flows}{class} explained{unfinished}. {victim}{surviving}"));
     if answer.flows == 0 {
         return text;
     }
-    text += "\n";
-    text += &bars(&answer.parts);
-    if answer.victims.is_empty() {
-        text += &own_roots(&answer.own_roots);
-    } else {
+    text = text + "\n" + &bars(&answer.parts);
+    if !answer.victims.is_empty() {
         text += &worst_of("", &answer.victims, &answer.roots);
+    } else if !answer.own_roots.is_empty() {
+        text += "\nWorst congested ports on the paths of the flows\n";
+        text += &places(["congested port", "waiting", "flows"], &answer.own_roots);
     }
     let both = answer.surviving.as_ref().filter(|surviving| !surviving.victims.is_empty());
     if let Some(surviving) = both {
@@ -449,35 +411,12 @@ pub fn overview(answer: &Overview) -> String {
 
 /// The victims that waited longest, and the ports for which they waited.
 fn worst_of(by: &str, worst: &[Victim], roots: &[Root]) -> String {
-    let mut text = format!("\nWorst victims{by}\n");
-    text += &victims(worst, "mostly blocked by");
-    text += &format!("\nWorst roots{by}\n");
-    let mut rows =
-        vec![["congested port", "victim", "flows", "victims waited mostly at"].map(String::from).to_vec()];
-    for root in roots {
-        rows.push(vec![
-            link(&root.port, &root.peer),
-            human::time(root.victim_ps),
-            human::count(root.victims as u64),
-            most(&root.places),
-        ]);
-    }
-    text + &aligned(&rows, &[Align::Left, Align::Right, Align::Right, Align::Left])
-}
-
-/// Congested ports that flows on them waited for.
-fn own_roots(roots: &[Place]) -> String {
-    if roots.is_empty() {
-        return String::new();
-    }
-    let mut rows = vec![["congested port", "waiting", "flows"].map(String::from).to_vec()];
-    for root in roots {
-        rows.push(vec![
-            link(&root.port, &root.peer),
-            human::time(root.time_ps),
-            human::count(root.flows as u64),
-        ]);
-    }
-    "\nWorst congested ports on the paths of the flows\n".to_string()
-        + &aligned(&rows, &[Align::Left, Align::Right, Align::Right])
+    let row = |root: &Root| {
+        let port = link(&root.port, &root.peer);
+        let flows = human::count(root.victims as u64);
+        [port, human::time(root.victim_ps), flows, most(&root.places)]
+    };
+    let heads = ["congested port", "victim", "flows", "victims waited mostly at"];
+    let roots = headed(heads, [Left, Right, Right, Left], roots.iter().map(row));
+    format!("\nWorst victims{by}\n{}\nWorst roots{by}\n{roots}", victims(worst, "mostly blocked by"))
 }

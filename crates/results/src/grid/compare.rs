@@ -7,7 +7,6 @@ use super::interval::{Interval, Spread, spread};
 use super::metrics::{METRICS, Number, Row};
 use super::{Axis, Grid, typed};
 
-/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -24,7 +23,6 @@ pub enum Status {
 /// A run as its grid knows it.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Entry {
-    /// Its status.
     pub status: Status,
     /// Its numbers, once it is done.
     pub row: Option<Row>,
@@ -69,7 +67,6 @@ pub struct Comparison {
     pub interval: Interval,
     /// Whether every run is done.
     pub complete: bool,
-    /// The points, in the order of the axes.
     pub points: Vec<Point>,
     /// Runs that lost packets in a lossless priority.
     pub lost: Vec<String>,
@@ -77,7 +74,6 @@ pub struct Comparison {
     pub failed: Vec<Failure>,
     /// Runs that have not been made.
     pub pending: Vec<String>,
-    /// The warnings of the runs.
     pub warnings: Vec<Warning>,
 }
 
@@ -86,7 +82,6 @@ pub struct Comparison {
 pub struct Point {
     /// The value of each varied key.
     pub values: Map<String, Value>,
-    /// Its runs that are done.
     pub runs: usize,
     /// How many of them deadlocked.
     pub deadlocks: usize,
@@ -97,7 +92,6 @@ pub struct Point {
     pub spreads: Vec<Option<Spread>>,
 }
 
-/// A run that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
     pub run: String,
@@ -112,16 +106,10 @@ pub struct Warning {
 }
 
 /// Compares the points of a grid. `entries` are its runs in order.
-///
-/// # Panics
-/// If there are not as many entries as runs.
 pub fn compare(scenario: &str, grid: &Grid, entries: &[Entry], interval: Interval) -> Comparison {
     assert_eq!(Some(entries.len()), grid.runs(), "an entry per run");
-    let points = entries
-        .chunks(grid.per_point())
-        .enumerate()
-        .map(|(i, entries)| point(grid, i, entries, interval))
-        .collect();
+    let points = entries.chunks(grid.per_point()).enumerate();
+    let points = points.map(|(i, entries)| point(grid, i, entries, interval)).collect();
     let named = |status: Status| {
         let those = entries.iter().enumerate().filter(move |(_, e)| e.status == status);
         those.map(|(i, _)| grid.name(i)).collect()
@@ -146,19 +134,13 @@ pub fn compare(scenario: &str, grid: &Grid, entries: &[Entry], interval: Interva
 
 fn point(grid: &Grid, index: usize, entries: &[Entry], interval: Interval) -> Point {
     let rows: Vec<&Row> = entries.iter().filter_map(|e| e.row.as_ref()).collect();
-    let spreads: Vec<Option<Spread>> = (0..METRICS.len())
-        .map(|m| {
-            let values: Vec<f64> = rows.iter().filter_map(|r| r.values[m].map(Number::float)).collect();
-            spread(&values, interval)
-        })
-        .collect();
-    let metrics = METRICS.iter().zip(&spreads).map(|(metric, spread)| {
-        let value = spread.map_or(
-            Value::Null,
-            |s| serde_json::json!({ "n": s.n, "mean": s.mean, "low": s.low, "high": s.high }),
-        );
-        (metric.name.to_string(), value)
-    });
+    let of_metric = |m: usize| {
+        let values: Vec<f64> = rows.iter().filter_map(|r| r.values[m].map(Number::float)).collect();
+        spread(&values, interval)
+    };
+    let spreads: Vec<Option<Spread>> = (0..METRICS.len()).map(of_metric).collect();
+    let value = |s: &Option<Spread>| serde_json::to_value(s).expect("plain data becomes JSON");
+    let metrics = METRICS.iter().zip(&spreads).map(|(metric, spread)| (metric.name.into(), value(spread)));
     Point {
         values: grid.axes.iter().zip(grid.values(index)).map(|(a, v)| (a.key.clone(), typed(v))).collect(),
         runs: rows.len(),

@@ -1,5 +1,4 @@
-//! The directory of a grid: `grid.json`, `grid.parquet` and below `runs/` the
-//! directory of each run.
+//! The directory of a grid: `grid.json`, `grid.parquet` and below `runs/` the directory of each run.
 //!
 //! `grid.json` exists from the beginning, so a killed grid can be resumed. Both files are renamed into place
 //! when they are complete. The completed runs are known by their directories, which are always complete.
@@ -25,11 +24,8 @@ use crate::temporary::{Temporary, make_directories, replace, sync};
 pub const FORMAT: &str = "xoff grid";
 /// Version of the directory's layout; grows when a file or column changes its meaning.
 pub const FORMAT_VERSION: u32 = 3;
-/// The manifest's file name.
 pub const MANIFEST: &str = "grid.json";
-/// The file name of the table of runs.
 pub const TABLE: &str = "grid.parquet";
-/// The directory that holds the runs.
 pub const RUNS: &str = "runs";
 /// A file that is locked while somebody writes the grid.
 const LOCK: &str = ".lock";
@@ -57,7 +53,6 @@ pub struct RunAbout {
     pub files: Vec<(String, u64)>,
 }
 
-/// Contents of `grid.json`.
 #[derive(Serialize)]
 struct Manifest<'a> {
     format: &'static str,
@@ -82,7 +77,6 @@ struct FileEntry {
     xxh128: String,
 }
 
-/// A run, as `grid.json` lists it.
 #[derive(Serialize)]
 struct RunEntry<'a> {
     name: String,
@@ -107,28 +101,19 @@ pub struct Directory {
     _lock: Option<File>,
 }
 
-/// Makes the directory of a new grid, with a `grid.json` in which no run is done.
-///
-/// # Errors
-/// Nothing can be written there, or anything but an empty directory is in its place.
-///
-/// # Panics
-/// If `about` does not have as many runs as the grid.
+/// Makes the directory of a new grid, with a `grid.json` in which no run is done. An empty directory may be in
+/// its place.
 pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error> {
     let target = resolved(out)?;
     let occupied = |message: &str, help: &str| Err(Error::new(&target, message, help));
     if let Ok(mut entries) = fs::read_dir(&target) {
         if target.join(MANIFEST).exists() {
-            return occupied(
-                "already contains a grid",
-                "Continue it with --resume, choose another directory with --out DIR, or remove it.",
-            );
+            let help = "Continue it with --resume, choose another directory with --out DIR, or remove it.";
+            return occupied("already contains a grid", help);
         }
         if entries.next().is_some() {
-            return occupied(
-                "exists and is not empty",
-                "It was not changed. Choose another directory with --out DIR, or remove it.",
-            );
+            let help = "It was not changed. Choose another directory with --out DIR, or remove it.";
+            return occupied("exists and is not empty", help);
         }
     } else if target.exists() {
         return occupied("is a file, not a directory", "Choose another directory with --out DIR.");
@@ -148,12 +133,8 @@ pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
     Ok(Directory { path: target, _lock: lock })
 }
 
-/// Opens the directory of a grid that was begun before.
-///
-/// # Errors
-/// There is no grid, or another one: of another scenario, with other overrides,
-/// axes, seeds or files, or of another version of the program; or somebody is
-/// writing it.
+/// Opens the directory of a grid that was begun before: of the same scenario, overrides, axes, seeds and files,
+/// and by the same version of the program.
 pub fn resume(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error> {
     let target = resolved(out)?;
     let file = target.join(MANIFEST);
@@ -174,10 +155,6 @@ pub fn resume(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
 const OTHER: &str = "It was not changed. Give the original arguments, or remove --resume and choose another \
                      directory with --out DIR.";
 
-/// The `grid.json` of the grid at `path`, if it is as it was written.
-///
-/// # Errors
-/// It is damaged, or of another format.
 pub(crate) fn read_manifest(path: &Path, help: &str) -> Result<Value, Error> {
     integrity::manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, help)
 }
@@ -195,11 +172,8 @@ fn difference(before: &Value, grid: &Grid, about: &About) -> Option<String> {
         ("seeds", "seeds (--seeds)"),
     ] {
         if before[key] != now[key] {
-            return Some(format!(
-                "{what}: {} in the directory, {} in this command",
-                brief(&before[key]),
-                brief(&now[key])
-            ));
+            let (before, now) = (brief(&before[key]), brief(&now[key]));
+            return Some(format!("{what}: {before} in the directory, {now} in this command"));
         }
     }
     let prints = |m: &Value| -> Vec<Value> {
@@ -207,12 +181,10 @@ fn difference(before: &Value, grid: &Grid, about: &About) -> Option<String> {
     };
     let (old, new) = (prints(before), prints(&now));
     let changed = (0..new.len()).find(|&i| old.get(i) != new.get(i))?;
-    Some(match first_difference("", &before["scenario"], &now["scenario"]) {
-        Some(key) => format!("the scenario has changed at `{key}`"),
-        None => {
-            format!("the scenario or a file that it names has changed, for run {}", grid.name(changed))
-        }
-    })
+    Some(first_difference("", &before["scenario"], &now["scenario"]).map_or_else(
+        || format!("the scenario or a file that it names has changed, for run {}", grid.name(changed)),
+        |key| format!("the scenario has changed at `{key}`"),
+    ))
 }
 
 /// A value in one line of moderate length.
@@ -240,15 +212,11 @@ impl Directory {
         &self.path
     }
 
-    /// Where a run's directory is to be.
     pub fn run(&self, name: &str) -> PathBuf {
         self.path.join(RUNS).join(name)
     }
 
-    /// The stored part of a run.
-    ///
-    /// # Errors
-    /// It is whole, and made from another scenario or by another version.
+    /// The stored part of a run; an error if it was made from another scenario or by another version.
     pub fn finished(&self, name: &str, about: &About, run: &RunAbout) -> Result<Found, Error> {
         let at = self.run(name);
         if fs::symlink_metadata(&at).is_err() {
@@ -259,11 +227,8 @@ impl Directory {
             Err(error) => return Ok(Found::Damaged(error.to_string())),
         };
         let differs = if manifest["xoff_version"] != about.version.as_str() {
-            format!(
-                "was written by xoff {}, but this is xoff {}",
-                brief(&manifest["xoff_version"]),
-                about.version
-            )
+            let its = brief(&manifest["xoff_version"]);
+            format!("was written by xoff {its}, but this is xoff {}", about.version)
         } else if fingerprint::of_run(&manifest["scenario"], &run.files) != run.fingerprint {
             "was written for another scenario".to_string()
         } else if manifest["complete"] != true {
@@ -275,10 +240,7 @@ impl Directory {
         Err(Error::new(at, differs, help))
     }
 
-    /// Writes the status of the runs: `grid.parquet`, then `grid.json`.
-    ///
-    /// # Errors
-    /// Errors of the file system. Then the older files remain.
+    /// Writes the status of the runs: `grid.parquet`, then `grid.json`. After an error the older files remain.
     pub fn write(&self, grid: &Grid, about: &About, entries: &[Entry]) -> Result<(), Error> {
         let store_manifest = |files| {
             let manifest = manifest(grid, about, entries, files);
@@ -309,9 +271,6 @@ pub enum Found {
 }
 
 /// The entry of the run at `at` by its summary, which has been compared with this manifest.
-///
-/// # Errors
-/// Its summary is not one.
 pub(crate) fn stored_entry(at: &Path, manifest: &Value) -> Result<Entry, String> {
     let path = at.join(SUMMARY);
     let wrong = |e: &dyn std::fmt::Display| format!("{} {e}", path.display());
@@ -427,8 +386,8 @@ fn table<W: std::io::Write + Send>(sink: W, grid: &Grid, entries: &[Entry]) -> p
     })
 }
 
-/// The values of an axis: whole numbers or numbers if all of its values are
-/// such, else text (that of a value that is no text is as written).
+/// The values of an axis: whole numbers or numbers if all of its values are such, else text (that of a value
+/// that is no text is as written).
 fn axis_column<'a>(axis: &Axis, values: impl Iterator<Item = &'a str>) -> Column {
     let kinds: Vec<Value> = axis.values.iter().map(|v| typed(v)).collect();
     if kinds.iter().all(Value::is_u64) {

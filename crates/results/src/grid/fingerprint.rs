@@ -6,7 +6,6 @@ use serde_json::Value;
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// The hash of some bytes.
 pub fn of_bytes(bytes: &[u8]) -> u64 {
     more(BASIS, bytes)
 }
@@ -15,9 +14,8 @@ fn more(state: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(state, |h, &b| (h ^ u64::from(b)).wrapping_mul(PRIME))
 }
 
-/// The fingerprint of a run, 16 hexadecimal digits: of its effective scenario,
-/// and of the files that it names (path as written, hash of the contents) in
-/// the order in which they are read.
+/// The fingerprint of a run, 16 hexadecimal digits: of its effective scenario, and of the files that it names
+/// (path as written, hash of the contents) in the order in which they are read.
 pub fn of_run(scenario: &Value, files: &[(String, u64)]) -> String {
     // Objects keep their keys in alphabetical order: one value has one text.
     let mut state = more(BASIS, scenario.to_string().as_bytes());

@@ -9,8 +9,8 @@ pub enum Interval {
     /// The least and the greatest value.
     #[default]
     Range,
-    /// The 95% confidence interval of the mean, by Student's t. It takes the
-    /// seeds' values for independent and normally distributed.
+    /// The 95% confidence interval of the mean, by Student's t. It takes the seeds' values for independent and
+    /// normally distributed.
     Ci95,
 }
 
@@ -23,14 +23,12 @@ pub struct Spread {
     pub mean: f64,
     /// Lower end of the interval; absent where one value has no confidence interval.
     pub low: Option<f64>,
-    /// Upper end of it.
     pub high: Option<f64>,
 }
 
-/// Degrees of freedom and the t that the absolute value of a variable of
-/// Student's distribution exceeds with probability 5%. From the closed form of
-/// its distribution function for whole degrees of freedom (Abramowitz and
-/// Stegun 26.7.3 and 26.7.4), solved by bisection, to six decimals.
+/// Degrees of freedom and the t that the absolute value of a variable of Student's distribution exceeds with
+/// probability 5%. From the closed form of its distribution function for whole degrees of freedom (Abramowitz
+/// and Stegun 26.7.3 and 26.7.4), solved by bisection, to six decimals.
 const STUDENT_T: [(usize, f64); 39] = [
     (1, 12.706205),
     (2, 4.302653),
@@ -73,11 +71,8 @@ const STUDENT_T: [(usize, f64); 39] = [
     (1000, 1.962339),
 ];
 
-/// The two-sided 95% point of Student's t. Between two tabulated degrees of
-/// freedom that of the lower one, which errs towards a wider interval.
-///
-/// # Panics
-/// Without a degree of freedom.
+/// The two-sided 95% point of Student's t for at least one degree of freedom. Between two tabulated ones that
+/// of the lower one, which errs towards a wider interval.
 pub fn student_t(degrees: usize) -> f64 {
     let above = STUDENT_T.partition_point(|&(d, _)| d <= degrees);
     STUDENT_T[above.checked_sub(1).expect("at least one degree of freedom")].1

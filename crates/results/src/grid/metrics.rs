@@ -9,9 +9,7 @@ use crate::statistics::ALL;
 /// The quantity of a metric, which determines how it is stored and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A number of things.
     Count,
-    /// Bytes.
     Bytes,
     /// Picoseconds of simulated time.
     Time,
@@ -102,10 +100,6 @@ pub const METRICS: [Metric; 33] = {
     ]
 };
 
-/// The position of a metric in [`METRICS`].
-///
-/// # Panics
-/// If there is none of that name.
 pub fn index(name: &str) -> usize {
     METRICS.iter().position(|m| m.name == name).unwrap_or_else(|| panic!("no metric is called {name}"))
 }
@@ -113,9 +107,7 @@ pub fn index(name: &str) -> usize {
 /// A value of a metric: whole numbers stay exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// A count, bytes or picoseconds.
     Int(u64),
-    /// A ratio or rate.
     Float(f64),
 }
 
@@ -142,7 +134,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether packets of a lossless priority were lost.
     pub fn lost_lossless(&self) -> bool {
         self.values[index("lossless_drops")].is_some_and(|n| n != Number::Int(0))
     }
@@ -151,10 +142,7 @@ impl Row {
         self.values[index("deadlocks")] == Some(Number::Int(1))
     }
 
-    /// Reads a run's numbers from its `summary.json`.
-    ///
-    /// # Errors
-    /// The missing part, in words.
+    /// Reads a run's numbers from its `summary.json`; the error is the missing part.
     pub fn read(summary: &Value) -> Result<Self, String> {
         let missing = |what: &str| format!("its summary has no {what}");
         let groups = summary["sizes"].as_array();
@@ -189,18 +177,11 @@ impl Row {
     }
 }
 
-/// The column of a metric over `rows`.
 pub fn column(metric: usize, rows: &[&Row]) -> Column {
     let values = rows.iter().map(|r| r.values[metric]);
+    let int = |value| if let Some(Number::Int(n)) = value { Some(n) } else { None };
     match METRICS[metric].unit {
         Unit::Ratio | Unit::Rate => Column::MaybeFloat(values.map(|v| v.map(Number::float)).collect()),
-        Unit::Count | Unit::Bytes | Unit::Time => Column::MaybeInt(
-            values
-                .map(|v| match v {
-                    Some(Number::Int(n)) => Some(n),
-                    _ => None,
-                })
-                .collect(),
-        ),
+        Unit::Count | Unit::Bytes | Unit::Time => Column::MaybeInt(values.map(int).collect()),
     }
 }

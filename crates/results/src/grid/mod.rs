@@ -1,10 +1,9 @@
-//! A grid of runs: one scenario, the values of some of its keys in every
-//! combination, each under one or several seeds.
+//! A grid of runs: one scenario, the values of some of its keys in every combination, each under one or
+//! several seeds.
 //!
-//! A *point* is one combination of values; a *run* is a point under one seed.
-//! Runs are numbered along the axes in the order given, the last axis fastest,
-//! seeds within points: everything that is written follows this order, however
-//! the runs were spread over time and cores.
+//! A *point* is one combination of values; a *run* is a point under one seed. Runs are numbered along the axes
+//! in the order given, the last axis fastest, seeds within points: everything that is written follows this
+//! order, however the runs were spread over time and cores.
 
 pub mod compare;
 pub mod directory;
@@ -32,7 +31,6 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis whose values are names of variants.
     pub fn named(key: &str, values: Vec<String>) -> Self {
         Self { key: key.into(), values, named: true }
     }
@@ -58,12 +56,10 @@ impl Grid {
         self.points()?.checked_mul(self.per_point())
     }
 
-    /// Runs of each point.
     pub fn per_point(&self) -> usize {
         self.seeds.len().max(1)
     }
 
-    /// The point that a run belongs to.
     pub fn point_of(&self, run: usize) -> usize {
         run / self.per_point()
     }
@@ -73,16 +69,21 @@ impl Grid {
         (!self.seeds.is_empty()).then(|| self.seeds[run % self.seeds.len()])
     }
 
-    /// The value of each axis at a point.
-    pub fn values(&self, point: usize) -> Vec<&str> {
+    /// Which value of each axis a point has.
+    pub fn positions(&self, point: usize) -> Vec<usize> {
         let mut left = point;
-        let mut values: Vec<&str> = Vec::new();
+        let mut positions: Vec<usize> = Vec::new();
         for axis in self.axes.iter().rev() {
-            values.push(&axis.values[left % axis.values.len()]);
+            positions.push(left % axis.values.len());
             left /= axis.values.len();
         }
-        values.reverse();
-        values
+        positions.reverse();
+        positions
+    }
+
+    /// The value of each axis at a point.
+    pub fn values(&self, point: usize) -> Vec<&str> {
+        self.axes.iter().zip(self.positions(point)).map(|(axis, at)| axis.values[at].as_str()).collect()
     }
 
     /// The overrides of the scenario that make a run, in the order in which they apply.
@@ -108,11 +109,8 @@ impl Grid {
     /// system accepts: `07_load=0.8_seed=2`.
     pub fn name(&self, run: usize) -> String {
         let width = self.runs().map_or(1, |n| n.to_string().len());
-        let heads = self.heads();
-        let mut what = String::new();
-        for (head, value) in heads.iter().zip(self.values(self.point_of(run))) {
-            what.push_str(&format!("_{head}={value}"));
-        }
+        let values = self.heads().into_iter().zip(self.values(self.point_of(run)));
+        let what: String = values.map(|(head, value)| format!("_{head}={value}")).collect();
         let harmless = |c: char| if c.is_ascii_alphanumeric() || "._=-".contains(c) { c } else { '-' };
         let mut what: String = what.chars().map(harmless).collect();
         what.truncate(NAME); // ASCII by now
@@ -141,8 +139,8 @@ impl Grid {
     }
 }
 
-/// A value of an axis as data: a number or truth value if it is written as one,
-/// text without its quotes, anything else as written.
+/// A value of an axis as data: a number or truth value if it is written as one, text without its quotes,
+/// anything else as written.
 pub fn typed(value: &str) -> serde_json::Value {
     let number = value.strip_prefix('-').unwrap_or(value);
     if number.starts_with(|c: char| c.is_ascii_digit()) {

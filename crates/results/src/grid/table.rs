@@ -6,7 +6,7 @@ use super::compare::{Comparison, Point};
 use super::interval::{Interval, Spread};
 use super::metrics::{METRICS, Unit, index};
 use crate::human;
-use crate::table::{Align, WIDTH, aligned, wrapped};
+use crate::table::{Align, WIDTH, aligned, shortened, wrapped};
 
 /// Most columns of an axis's value.
 const VALUE: usize = 24;
@@ -36,29 +36,20 @@ pub fn render(grid: &Grid, c: &Comparison) -> String {
     }
     let mut text = wrapped("", "  ", &title);
     text += "Columns mean, p50 and p99: slowdown (FCT over ideal FCT). Column buffer: peak occupancy.\n";
-    for block in blocks(&axes(grid), metrics(grid, c)) {
-        text.push('\n');
-        text.push_str(&block);
-    }
-    let remarks = remarks(c, all);
-    if !remarks.is_empty() {
-        text.push('\n');
-        text.push_str(&remarks);
-    }
+    let parts = blocks(&axes(grid), metrics(grid, c)).into_iter().chain([remarks(c, all)]);
+    text.extend(parts.filter(|part| !part.is_empty()).map(|part| format!("\n{part}")));
     text
 }
 
-/// A column for each axis.
 fn axes(grid: &Grid) -> Vec<Column> {
     let points = grid.points().unwrap_or(0);
     let column = |(axis, head): (usize, String)| {
-        let value = |point| (shortened(grid.values(point)[axis]), String::new());
+        let value = |point| (shortened(grid.values(point)[axis], VALUE), String::new());
         Column { head, align: Align::Left, cells: (0..points).map(value).collect() }
     };
     grid.heads().into_iter().enumerate().map(column).collect()
 }
 
-/// A column for each metric that is compared.
 fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
     let many = grid.seeds.len() > 1;
     let column = |head: &str, cell: &dyn Fn(&Point) -> (String, String)| Column {
@@ -74,18 +65,10 @@ fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
     if many || !c.complete {
         columns.push(column("runs", &|p| (p.runs.to_string(), String::new())));
     }
-    for (head, name) in [
-        ("flows", "flows"),
-        ("finished", "finished"),
-        ("mean", "slowdown_mean"),
-        ("p50", "slowdown_p50"),
-        ("p99", "slowdown_p99"),
-        ("goodput", "goodput_bps"),
-        ("drops", "drops"),
-        ("pauses", "pauses"),
-    ] {
-        columns.push(metric(head, name));
-    }
+    columns.extend(["flows", "finished"].map(|name| metric(name, name)));
+    columns.extend(["mean", "p50", "p99"].map(|head| metric(head, &format!("slowdown_{head}"))));
+    columns.push(metric("goodput", "goodput_bps"));
+    columns.extend(["drops", "pauses"].map(|name| metric(name, name)));
     // Shown where a run has measured it.
     for (head, name) in [("victim", "victim_ps"), ("at sources", "source_victim_ps")] {
         if c.points.iter().any(|p| p.spreads[index(name)].is_some()) {
@@ -106,8 +89,7 @@ fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
     columns
 }
 
-/// A metric of a point: its mean, and beneath it its interval, unless it is
-/// too narrow to be seen.
+/// A metric of a point: its mean, and beneath it its interval, unless it is too narrow to be seen.
 fn cell(spread: Option<&Spread>, unit: Unit, interval: Interval, many: bool) -> (String, String) {
     let Some(s) = spread else { return ("-".into(), String::new()) };
     let mean = shown(s.mean, unit);
@@ -191,8 +173,7 @@ fn remarks(c: &Comparison, all: usize) -> String {
         remark("error", &format!("packets of a lossless priority were dropped in {who}"));
     }
     if !c.pending.is_empty() {
-        let who = some(&c.pending, all);
-        remark("warning", &format!("not run: {who}; continue with --resume"));
+        remark("warning", &format!("not run: {}; continue with --resume", some(&c.pending, all)));
     }
     let warnings = alike(c);
     for (first, runs, alike) in warnings.iter().take(LISTED) {
@@ -206,8 +187,8 @@ fn remarks(c: &Comparison, all: usize) -> String {
     text
 }
 
-/// The warnings, those together that differ in their figures only: the first
-/// one's text, the runs that have one, and whether all of them are the same.
+/// The warnings, those together that differ in their figures only: the first one's text, the runs that have
+/// one, and whether all of them are the same.
 fn alike(c: &Comparison) -> Vec<(&str, Vec<String>, bool)> {
     let skeleton = |text: &str| text.replace(|c: char| c.is_ascii_digit() || ".,".contains(c), "");
     let mut found: Vec<(&str, Vec<String>, bool)> = Vec::new();
@@ -234,13 +215,4 @@ fn some(runs: &[String], all: usize) -> String {
         n if n > LISTED => format!("{n} of {all} runs, first {}", runs[0]),
         _ => human::listed(runs),
     }
-}
-
-fn shortened(value: &str) -> String {
-    if value.chars().count() <= VALUE {
-        return value.to_string();
-    }
-    let mut short: String = value.chars().take(VALUE - 1).collect();
-    short.push('~');
-    short
 }

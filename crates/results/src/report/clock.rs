@@ -24,16 +24,12 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Up to `end_ps`.
     pub fn new(end_ps: u64) -> Self {
         Self { bins: BINS, end_ps }
     }
 
     /// Of the run at `path` that ended at `end_ps`. If a run is idle long before its end, after a deadlock or
     /// its last flow, the clock ends a little after the last change.
-    ///
-    /// # Errors
-    /// Its files are damaged.
     pub fn of_run(path: &Path, end_ps: u64) -> Result<Self, Error> {
         let most = |file, columns: &[&str]| {
             let t = table(path, file, columns)?;
@@ -54,7 +50,6 @@ impl Clock {
         (u128::from(self.end_ps) * bin as u128 / self.bins as u128) as u64
     }
 
-    /// Length of a bin in picoseconds.
     pub fn length(&self, bin: usize) -> u64 {
         self.begin(bin + 1) - self.begin(bin)
     }

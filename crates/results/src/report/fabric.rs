@@ -9,6 +9,7 @@ use crate::data::DataFile;
 use crate::explain::read::{damaged, table};
 use crate::storage::Error;
 
+/// Devices and ports refer to each other by position. Sizes are bytes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Fabric {
     /// `topology.kind` of the scenario.
@@ -24,28 +25,21 @@ pub struct Node {
     pub name: String,
     /// `host`, `switch` or `relay`.
     pub kind: String,
-    /// Position among the layers.
     pub layer: usize,
-    /// Packet memory in bytes.
     pub buffer: u64,
-    /// Most that it held, in bytes.
     pub buffer_peak: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Port {
     pub name: String,
-    /// Position of its device.
     pub node: usize,
-    /// Position of the port at the other end.
     pub peer: usize,
-    /// Line rate in bits per second.
     pub rate_bps: u64,
-    /// One-way delay in picoseconds.
     pub delay_ps: u64,
     /// Bytes of any kind that left it.
     pub bytes: u64,
-    /// Most that one of its egress queues held, in bytes.
+    /// Most that one of its egress queues held.
     pub queue_peak: u64,
     /// Pause frames sent out of it, refreshes included.
     pub pause_frames: u64,
@@ -54,7 +48,6 @@ pub struct Port {
 /// Devices of one tier, by their names or their distance from the hosts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Layer {
-    /// Its name.
     pub name: String,
     pub nodes: usize,
     /// The device that was fullest in proportion to its memory; null if none held anything.
@@ -69,13 +62,16 @@ pub struct Layer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mark {
     pub place: String,
-    /// Bytes.
     pub bytes: u64,
     /// Of how many; null for queues, which share their device's memory.
     pub of: Option<u64>,
 }
 
 impl Fabric {
+    pub fn nodes_by_name(&self) -> BTreeMap<&str, usize> {
+        self.nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect()
+    }
+
     pub fn by_name(&self) -> BTreeMap<&str, usize> {
         self.ports.iter().enumerate().map(|(i, port)| (port.name.as_str(), i)).collect()
     }
@@ -87,10 +83,6 @@ impl Fabric {
     }
 }
 
-/// Reads devices and ports of a run.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path, topology: &str) -> Result<Fabric, Error> {
     let t = table(path, DataFile::Nodes, &["node", "kind", "buffer", "buffer_peak"])?;
     let node = |i: usize| Node {
@@ -100,19 +92,18 @@ pub fn read(path: &Path, topology: &str) -> Result<Fabric, Error> {
         buffer: t.int("buffer", i),
         buffer_peak: t.int("buffer_peak", i),
     };
-    let nodes: Vec<Node> = (0..t.rows()).map(node).collect();
-    let ports = ports(path, &nodes)?;
-    let mut fabric = Fabric { topology: topology.into(), nodes, ports, layers: Vec::new() };
+    let nodes = (0..t.rows()).map(node).collect();
+    let mut fabric = Fabric { topology: topology.into(), nodes, ports: Vec::new(), layers: Vec::new() };
+    fabric.ports = ports(path, &fabric)?;
     layers(&mut fabric, &headrooms(path)?);
     Ok(fabric)
 }
 
-fn ports(path: &Path, nodes: &[Node]) -> Result<Vec<Port>, Error> {
+fn ports(path: &Path, fabric: &Fabric) -> Result<Vec<Port>, Error> {
     const TEXTS: [&str; 3] = ["port", "node", "peer"];
     const INTS: [&str; 5] = ["rate_bps", "delay_ps", "bytes", "queue_peak", "pause_frames"];
     let t = table(path, DataFile::Ports, &[&TEXTS[..], &INTS[..]].concat())?;
-    let by_node: BTreeMap<&str, usize> =
-        nodes.iter().enumerate().map(|(i, n)| (n.name.as_str(), i)).collect();
+    let by_node = fabric.nodes_by_name();
     let by_port: BTreeMap<&str, usize> = (0..t.rows()).map(|i| (t.text("port", i), i)).collect();
     let port = |i: usize| {
         let node = by_node.get(t.text("node", i)).ok_or_else(|| t.text("node", i))?;
@@ -139,7 +130,7 @@ fn headrooms(path: &Path) -> Result<BTreeMap<String, (u64, u64)>, Error> {
     let t = table(path, DataFile::Accounts, &["port", "headroom", "headroom_peak"])?;
     let mut fullest: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for i in 0..t.rows() {
-        let (Some(of), Some(used)) = (t.maybe_int("headroom", i), t.maybe_int("headroom_peak", i)) else {
+        let Some((of, used)) = t.maybe_int("headroom", i).zip(t.maybe_int("headroom_peak", i)) else {
             continue;
         };
         let most = fullest.entry(t.text("port", i).into()).or_insert((0, 1));

@@ -18,10 +18,8 @@ const POINTS: usize = 100;
 /// Most groups of equally many flows by size.
 const GROUPS: usize = 12;
 
-/// The flows of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Flows {
-    /// Names of the classes.
     pub classes: Vec<String>,
     pub began: u64,
     /// Listed ones, by id.
@@ -35,23 +33,18 @@ pub struct Flows {
 pub struct Row {
     /// As in `flows.parquet`.
     pub id: usize,
-    /// Positions of sender and receiver among the nodes.
+    /// This, the receiver and the class are positions.
     pub src: usize,
-    /// See `src`.
     pub dst: usize,
-    /// Position of its class.
     pub class: usize,
-    /// Payload bytes.
     pub size: u64,
-    /// When it began, in picoseconds.
     pub start_ps: u64,
-    /// Completion time in picoseconds; null if unfinished.
+    /// Completion time; null if unfinished.
     pub fct_ps: Option<u64>,
     /// FCT over ideal FCT; null if unfinished.
     pub slowdown: Option<f64>,
     /// Payload delivered in order, in bytes.
     pub delivered: u64,
-    /// Its data packets that were dropped.
     pub dropped: u64,
 }
 
@@ -63,8 +56,8 @@ pub struct Cdf {
     pub flows: u64,
     /// Number of them that finished: the other values are about these.
     pub finished: u64,
-    /// Completion times in picoseconds at equal steps of rank, by nearest rank: the
-    /// first is that of one hundredth of the flows, the last the longest.
+    /// Completion times at equal steps of rank, by nearest rank: the first is that of one hundredth of the
+    /// flows, the last the longest.
     pub fct_ps: Vec<u64>,
     /// Slowdowns in the same form.
     pub slowdown: Vec<f64>,
@@ -75,28 +68,21 @@ pub struct Cdf {
 pub struct SizeGroup {
     /// Least and greatest size in bytes.
     pub from: u64,
-    /// See `from`.
     pub to: u64,
     pub flows: u64,
     /// Slowdown: mean, and quantiles by nearest rank.
     pub mean: f64,
     pub p50: f64,
-    /// 95th percentile.
     pub p95: f64,
-    /// 99th percentile.
     pub p99: f64,
 }
 
 /// Reads the flows of a run; those in `explained_flows` are listed in any case.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path, fabric: &Fabric, explained_flows: &[usize]) -> Result<Flows, Error> {
     const TEXTS: [&str; 3] = ["src", "dst", "class"];
     const INTS: [&str; 5] = ["size", "start_ps", "fct_ps", "delivered_bytes", "dropped"];
     let t = table(path, DataFile::Flows, &[&TEXTS[..], &INTS[..], &["slowdown"]].concat())?;
-    let by_name: BTreeMap<&str, usize> =
-        fabric.nodes.iter().enumerate().map(|(i, node)| (node.name.as_str(), i)).collect();
+    let by_name = fabric.nodes_by_name();
     let mut flows = Flows::default();
     let mut classes: BTreeMap<String, usize> = BTreeMap::new();
     let mut rows = Vec::new();
@@ -109,10 +95,8 @@ pub fn read(path: &Path, fabric: &Fabric, explained_flows: &[usize]) -> Result<F
         let Some(start_ps) = t.maybe_int("start_ps", i) else { continue };
         let node = |column: &str| by_name.get(t.text(column, i)).copied();
         let (Some(src), Some(dst)) = (node("src"), node("dst")) else {
-            return Err(damaged(
-                path,
-                format!("is damaged: the source or destination of flow {i} does not exist"),
-            ));
+            let message = format!("is damaged: the source or destination of flow {i} does not exist");
+            return Err(damaged(path, message));
         };
         rows.push(Row {
             id: i,
@@ -200,10 +184,7 @@ fn listed(rows: Vec<Row>, classes: usize, explained_flows: &[usize]) -> Vec<Row>
             keep[at] = true;
         }
     }
-    let explained_flows = |row: &Row| explained_flows.binary_search(&row.id).is_ok();
-    rows.into_iter()
-        .zip(keep)
-        .filter(|(row, keep)| *keep || explained_flows(row))
-        .map(|(row, _)| row)
-        .collect()
+    let mut rows: Vec<_> = rows.into_iter().zip(keep).collect();
+    rows.retain(|(row, keep)| *keep || explained_flows.binary_search(&row.id).is_ok());
+    rows.into_iter().map(|(row, _)| row).collect()
 }

@@ -17,14 +17,11 @@ use crate::layout::{MANIFEST as RUN_MANIFEST, SUMMARY};
 use crate::storage::Error;
 use crate::{human, integrity};
 
-/// The page of a grid.
 #[derive(Clone, Debug, Serialize)]
 pub struct Grid {
-    /// Name of its scenario.
     pub name: String,
     /// The comparison and its result, in a few sentences.
     pub headline: String,
-    /// Whether every run is done.
     pub complete: bool,
     pub axes: Vec<Varied>,
     /// Seeds of each point; empty if the scenario says it.
@@ -33,7 +30,6 @@ pub struct Grid {
     /// In the order of the axes, the last one fastest.
     pub points: Vec<Point>,
     pub runs: Vec<Made>,
-    /// The warnings of the runs.
     pub warnings: Vec<Warning>,
     /// The scenario of the first run.
     pub scenario: Json,
@@ -43,9 +39,7 @@ pub struct Grid {
 #[derive(Clone, Debug, Serialize)]
 pub struct Varied {
     pub key: String,
-    /// A short name of it.
     pub head: String,
-    /// Its values as written.
     pub values: Vec<String>,
 }
 
@@ -63,7 +57,6 @@ pub struct Metric {
 pub struct Point {
     /// Of each axis, which value.
     pub values: Vec<usize>,
-    /// Runs that are done.
     pub runs: usize,
     /// How many of them deadlocked.
     pub deadlocks: usize,
@@ -95,10 +88,6 @@ pub struct Made {
     pub error: Option<String>,
 }
 
-/// Reads the directory of a grid.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path) -> Result<Grid, Error> {
     let broken = |what: &str| damaged(path, format!("is damaged: {what}"));
     let manifest = read_manifest(path, RESUME)?;
@@ -112,10 +101,7 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
     if plan.runs() != Some(runs.len()) {
         return Err(broken("the runs in grid.json do not match its axes and seeds"));
     }
-    let mut entries = Vec::new();
-    for run in &runs {
-        entries.push(entry(path, run)?);
-    }
+    let entries = runs.iter().map(|run| entry(path, run)).collect::<Result<Vec<_>, _>>()?;
     let compared = compare(text(&manifest, "/name"), &plan, &entries, Interval::Range);
     let points: Vec<Point> = compared.points.iter().enumerate().map(|(i, p)| point(&plan, i, p)).collect();
     let heads = plan.heads();
@@ -183,13 +169,6 @@ fn unit(unit: Unit) -> &'static str {
 }
 
 fn point(plan: &Plan, index: usize, compared: &Compared) -> Point {
-    let mut left = index;
-    let mut values: Vec<usize> = Vec::new();
-    for axis in plan.axes.iter().rev() {
-        values.push(left % axis.values.len());
-        left /= axis.values.len();
-    }
-    values.reverse();
     let value = |(spread, unit): (&Spread, Unit)| {
         let range = spread.low.zip(spread.high);
         Value {
@@ -203,21 +182,19 @@ fn point(plan: &Plan, index: usize, compared: &Compared) -> Point {
         .iter()
         .zip(&compared.spreads)
         .map(|(metric, spread)| Some(value((spread.as_ref()?, metric.unit))));
+    let values = plan.positions(index);
     Point { values, runs: compared.runs, deadlocks: compared.deadlocks, metrics: metrics.collect() }
 }
 
 fn headline(axes: &[Varied], plan: &Plan, points: &[Point], entries: &[Entry]) -> String {
     let done: usize = points.iter().map(|p| p.runs).sum();
-    let mut text = String::new();
-    if done < entries.len() {
-        text +=
-            &format!("INCOMPLETE: {done} of {} are finished. ", human::counted(entries.len() as u64, "run"));
-    } else {
-        text += &human::counted(entries.len() as u64, "run");
-        let each =
-            if plan.seeds.len() > 1 { format!(", {} seeds each", plan.seeds.len()) } else { String::new() };
-        text += &format!(" of {}{each}. ", human::counted(points.len() as u64, "point"));
-    }
+    let (runs, of) =
+        (human::counted(entries.len() as u64, "run"), human::counted(points.len() as u64, "point"));
+    let mut text = match plan.seeds.len() {
+        _ if done < entries.len() => format!("INCOMPLETE: {done} of {runs} are finished. "),
+        0..=1 => format!("{runs} of {of}. "),
+        seeds => format!("{runs} of {of}, {seeds} seeds each. "),
+    };
     let named = |point: &Point| {
         let values =
             axes.iter().zip(&point.values).map(|(axis, &v)| format!("{} {}", axis.head, axis.values[v]));

@@ -15,9 +15,6 @@ const STYLE: &str = include_str!("viewer.css");
 const NOTICE: &str = include_str!("NOTICE.txt");
 
 /// The page of a document.
-///
-/// # Panics
-/// Never: a document is made of numbers, text and lists.
 pub fn page(document: &Document) -> String {
     let (title, headline) = match document {
         Document::Run(run) => (&run.name, &run.headline),
@@ -73,9 +70,9 @@ impl Formatter for Visible {
     fn write_char_escape<W: ?Sized + Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
         match escape {
             CharEscape::AsciiControl(byte) => write!(writer, "\\\\u{{{byte:x}}}"),
-            CharEscape::Backspace => self.write_char_escape(writer, CharEscape::AsciiControl(8)),
-            CharEscape::FormFeed => self.write_char_escape(writer, CharEscape::AsciiControl(12)),
-            CharEscape::CarriageReturn => self.write_char_escape(writer, CharEscape::AsciiControl(13)),
+            CharEscape::Backspace => writer.write_all(b"\\\\u{8}"),
+            CharEscape::FormFeed => writer.write_all(b"\\\\u{c}"),
+            CharEscape::CarriageReturn => writer.write_all(b"\\\\u{d}"),
             CharEscape::LineFeed => writer.write_all(b"\\n"),
             CharEscape::Tab => writer.write_all(b"\\t"),
             CharEscape::Quote => writer.write_all(b"\\\""),

@@ -35,9 +35,6 @@ pub enum Document {
 }
 
 /// Reads the directory of a run or a grid.
-///
-/// # Errors
-/// It is neither, or its files are damaged.
 pub fn document(path: &Path) -> Result<Document, Error> {
     integrity::guarded(path, || {
         if path.join(grids::directory::MANIFEST).exists() {
@@ -50,9 +47,6 @@ pub fn document(path: &Path) -> Result<Document, Error> {
 
 /// Writes the page of the run or grid at `path` to `out`, or to [`PAGE`] in it; returns the
 /// page's place. It is there whole or not at all.
-///
-/// # Errors
-/// There is neither run nor grid, its files are damaged, or the page cannot be written.
 pub fn write(path: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
     let page = html::page(&document(path)?);
     let target = out.map_or_else(|| path.join(PAGE), Path::to_path_buf);

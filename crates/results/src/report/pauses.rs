@@ -14,7 +14,6 @@ use crate::storage::Error;
 /// Maximum number of ports whose pauses are shown over time.
 const REPLAYED: usize = 400;
 
-/// Pauses of the run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Pauses {
     pub count: u64,
@@ -26,13 +25,11 @@ pub struct Pauses {
     pub ports: Vec<PortPauses>,
 }
 
-/// Pauses of one port.
 #[derive(Clone, Debug, Serialize)]
 pub struct PortPauses {
-    /// Position of the port.
     pub port: usize,
     pub count: u64,
-    /// Time in which at least one of its queues was paused, in picoseconds.
+    /// Time in which at least one of its queues was paused.
     pub paused_ps: u64,
     /// By bin, the share of it in which at least one queue was paused: see [`levels`].
     pub levels: String,
@@ -52,10 +49,6 @@ struct Found {
     reasons: Vec<BTreeMap<(usize, i64), u64>>,
 }
 
-/// Reads the pauses of a run that ended at `end_ps`.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path, fabric: &Fabric, clock: Clock, end_ps: u64) -> Result<Pauses, Error> {
     let t = table(path, DataFile::Pauses, &["port", "from_ps", "until_ps", "cause", "root", "named_root"])?;
     let by_name = fabric.by_name();
@@ -94,7 +87,6 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock, end_ps: u64) -> Result<P
     let paused_ports = found.len();
     let mut ports: Vec<_> = found.into_iter().collect();
     ports.sort_by_key(|(_, one)| std::cmp::Reverse(one.paused_ps));
-    ports.truncate(REPLAYED);
     let port_pauses = |(port, one): (usize, Found)| PortPauses {
         port,
         count: one.count,
@@ -106,7 +98,7 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock, end_ps: u64) -> Result<P
         count: t.rows() as u64,
         roots_known,
         paused_ports,
-        ports: ports.into_iter().map(port_pauses).collect(),
+        ports: ports.into_iter().take(REPLAYED).map(port_pauses).collect(),
     })
 }
 

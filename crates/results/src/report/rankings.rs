@@ -7,16 +7,15 @@ use super::fabric::Fabric;
 use super::flows::Flows;
 use super::pauses::Pauses;
 use super::{int, text};
+use crate::explain::text::name;
 use crate::explain::{Overview, Place, Victim};
 use crate::human;
 use crate::names::link;
 
-/// Rows of a table.
 const LISTED: usize = 10;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranking {
-    /// Its subject.
     pub title: String,
     /// The meaning of its numbers.
     pub about: String,
@@ -70,17 +69,15 @@ fn victims(overview: &Overview) -> Option<Ranking> {
     let row = |victim: &Victim| {
         let head = &victim.head;
         let most = victim.most.first().map_or(String::new(), |place| link(&place.port, &place.peer));
-        flow(
-            head.flow,
-            vec![
-                format!("{} {} -> {} ({})", head.flow, head.src, head.dst, head.class),
-                human::bytes(head.size),
-                human::time(head.took_ps),
-                human::time(head.ideal_ps),
-                human::time(victim.victim_ps),
-                most,
-            ],
-        )
+        let cells = vec![
+            name(head),
+            human::bytes(head.size),
+            human::time(head.took_ps),
+            human::time(head.ideal_ps),
+            human::time(victim.victim_ps),
+            most,
+        ];
+        flow(head.flow, cells)
     };
     table(
         "Worst victims",
@@ -91,16 +88,12 @@ fn victims(overview: &Overview) -> Option<Ranking> {
 }
 
 fn roots(overview: &Overview) -> Option<Ranking> {
-    let places = |places: &[Place]| places.first().map_or(String::new(), |p| link(&p.port, &p.peer));
-    let rows = overview.roots.iter().map(|root| {
-        let cells = vec![
-            link(&root.port, &root.peer),
-            human::time(root.victim_ps),
-            human::count(root.victims as u64),
-            places(&root.places),
-        ];
-        port(&root.port, cells)
-    });
+    let row = |name: &str, peer: &str, time: u64, flows: usize, places: &[Place]| {
+        let mut cells = vec![link(name, peer), human::time(time), human::count(flows as u64)];
+        cells.extend(places.first().map(|place| link(&place.port, &place.peer)));
+        port(name, cells)
+    };
+    let rows = overview.roots.iter().map(|r| row(&r.port, &r.peer, r.victim_ps, r.victims, &r.places));
     let victim = table(
         "Worst roots",
         "Congested ports that blocked flows which do not cross them",
@@ -108,19 +101,12 @@ fn roots(overview: &Overview) -> Option<Ranking> {
         rows.collect(),
     );
     victim.or_else(|| {
-        let row = |place: &Place| {
-            let cells = vec![
-                link(&place.port, &place.peer),
-                human::time(place.time_ps),
-                human::count(place.flows as u64),
-            ];
-            port(&place.port, cells)
-        };
+        let rows = overview.own_roots.iter().map(|p| row(&p.port, &p.peer, p.time_ps, p.flows, &[]));
         table(
             "Worst congested ports",
             "No flow was a victim; these ports blocked flows that cross them",
             &["congested port", "waiting", "flows"],
-            overview.own_roots.iter().map(row).collect(),
+            rows.collect(),
         )
     })
 }
@@ -173,9 +159,8 @@ fn slowest(fabric: &Fabric, flows: &Flows) -> Option<Ranking> {
     let name = |node: usize| fabric.nodes[node].name.as_str();
     let rows = rows.into_iter().take(LISTED).map(|(row, slowdown)| {
         let who = format!("{} {} -> {} ({})", row.id, name(row.src), name(row.dst), flows.classes[row.class]);
-        let cells =
-            vec![who, human::bytes(row.size), human::time(row.fct_ps.unwrap_or(0)), human::ratio(slowdown)];
-        flow(row.id, cells)
+        let fct = human::time(row.fct_ps.unwrap_or(0));
+        flow(row.id, vec![who, human::bytes(row.size), fct, human::ratio(slowdown)])
     });
     table(
         "Slowest flows",

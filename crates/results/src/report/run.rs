@@ -18,14 +18,11 @@ use crate::human;
 use crate::storage::Error;
 use crate::summary::stop_words;
 
-/// The page of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
-    /// Name of its scenario.
     pub name: String,
     /// The events, in a few sentences.
     pub headline: String,
-    /// Whether the run came to its end.
     pub complete: bool,
     /// When it ended, in picoseconds of simulated time.
     pub end_ps: u64,
@@ -33,13 +30,10 @@ pub struct Run {
     pub facts: Vec<(String, String)>,
     /// Names and values of the results, as text.
     pub figures: Vec<(String, String)>,
-    /// As in `summary.json`.
+    /// This and the next three as in `summary.json`.
     pub verdicts: Json,
-    /// As in `summary.json`.
     pub notes: Json,
-    /// As in `summary.json`.
     pub sizes: Json,
-    /// As in `summary.json`.
     pub classes: Json,
     pub clock: Clock,
     pub fabric: Fabric,
@@ -48,7 +42,6 @@ pub struct Run {
     pub pauses: Pauses,
     /// The first deadlock; null if there was none.
     pub deadlock: Option<Deadlock>,
-    /// The worst of the run.
     pub rankings: Vec<Ranking>,
     /// The output of `xoff explain`; null if the run has recorded no critical paths.
     pub stories: Option<Stories>,
@@ -59,7 +52,6 @@ pub struct Run {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Deadlock {
-    /// When it closed, in picoseconds.
     pub closed_ps: u64,
     /// When the first of its queues continued nevertheless; null if they were paused at the end.
     pub ended_ps: Option<u64>,
@@ -70,16 +62,11 @@ pub struct Deadlock {
 /// A port of a deadlock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
-    /// Position of the port.
     pub port: usize,
-    /// The bytes that it holds and may not send.
     pub bytes: u64,
 }
 
 /// Reads the directory of a run with this manifest.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
     let summary = explain::summary(path)?;
     let scenario = &manifest["scenario"];
@@ -89,13 +76,11 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
     let pauses = pauses::read(path, &fabric, clock, end_ps)?;
     let series = series::read(path, &fabric, clock)?;
     let deadlock = deadlock(path, &fabric, &summary)?;
-    let explained = match scenario["measure"]["explain"] == true {
-        true => {
-            let asked = asked_first(&fabric, &pauses, deadlock.as_ref());
-            Some(stories::tell(path, &explain::with(path, manifest)?, &asked)?)
-        }
-        false => None,
-    };
+    let mut explained = None;
+    if scenario["measure"]["explain"] == true {
+        let asked = asked_first(&fabric, &pauses, deadlock.as_ref());
+        explained = Some(stories::tell(path, &explain::with(path, manifest)?, &asked)?);
+    }
     let explained_flows: Vec<usize> =
         explained.iter().flat_map(|(stories, _)| stories.flows.keys().copied()).collect();
     let flows = flows::read(path, &fabric, &explained_flows)?;
@@ -153,21 +138,17 @@ fn asked_first(fabric: &Fabric, pauses: &Pauses, deadlock: Option<&Deadlock>) ->
     let roots = pauses.ports.iter().flat_map(|p| p.reasons.iter().filter_map(|r| usize::try_from(r.3).ok()));
     let paused = pauses.ports.iter().map(|p| p.port);
     let mut seen = vec![false; fabric.ports.len()];
-    cycle
-        .chain(roots)
-        .chain(paused)
-        .filter(|&port| !std::mem::replace(&mut seen[port], true))
-        .map(|port| fabric.ports[port].name.clone())
-        .collect()
+    let mut ports: Vec<usize> = cycle.chain(roots).chain(paused).collect();
+    ports.retain(|&port| !std::mem::replace(&mut seen[port], true));
+    ports.into_iter().map(|port| fabric.ports[port].name.clone()).collect()
 }
 
 fn facts(manifest: &Json, summary: &Json) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     let mut fact = |name: &str, value: String| facts.push((name.to_string(), value));
-    fact("network", text(summary, "/network").into());
-    fact("flow control", text(summary, "/flow_control").into());
-    fact("transport", text(summary, "/transport").into());
-    fact("congestion control", text(summary, "/congestion_control").into());
+    for key in ["network", "flow_control", "transport", "congestion_control"] {
+        fact(&key.replace('_', " "), summary[key].as_str().unwrap_or_default().into());
+    }
     fact("seed", int(summary, "/seed").to_string());
     let stop = stop_words(text(summary, "/stop"));
     fact("simulated", format!("{} ({stop})", human::time(int(summary, "/simulated_ps"))));
@@ -185,10 +166,8 @@ fn figures(summary: &Json) -> Vec<(String, String)> {
     let mut figure = |name: &str, value: String| figures.push((name.to_string(), value));
     let groups = summary["sizes"].as_array();
     let all = groups.and_then(|groups| groups.last()).unwrap_or(&Json::Null);
-    figure(
-        "flows finished",
-        format!("{} of {}", human::count(int(all, "/finished")), human::count(int(all, "/flows"))),
-    );
+    let [finished, flows] = ["/finished", "/flows"].map(|key| human::count(int(all, key)));
+    figure("flows finished", format!("{finished} of {flows}"));
     let slowdown = |name: &str| all["slowdown"][name].as_f64().map_or("-".into(), human::ratio);
     figure("slowdown, mean", slowdown("mean"));
     figure("slowdown, p99", slowdown("p99"));
@@ -196,20 +175,12 @@ fn figures(summary: &Json) -> Vec<(String, String)> {
     let sent = human::count(int(summary, "/counters/sent"));
     figure("packets dropped", format!("{} of {sent} sent", human::count(sentence::lost(summary))));
     figure("pauses", human::count(int(summary, "/pauses/count")));
-    figure(
-        "deadlock",
-        match summary["deadlock"].is_null() {
-            true => "none".into(),
-            false => format!("at {}", human::time(int(summary, "/deadlock/closed_ps"))),
-        },
-    );
-    if let Some(bytes) = summary["peaks"]["buffer"]["bytes"].as_u64() {
-        let of = summary["peaks"]["buffer"]["of"].as_u64();
-        let of = of.map_or(String::new(), |of| format!(" of {}", human::bytes(of)));
-        figure(
-            "fullest buffer",
-            format!("{}{of}, {}", human::bytes(bytes), text(summary, "/peaks/buffer/place")),
-        );
+    let closed = summary["deadlock"].is_object().then(|| human::time(int(summary, "/deadlock/closed_ps")));
+    figure("deadlock", closed.map_or("none".into(), |closed| format!("at {closed}")));
+    let peak = &summary["peaks"]["buffer"];
+    if let Some(bytes) = peak["bytes"].as_u64() {
+        let of = peak["of"].as_u64().map_or(String::new(), |of| format!(" of {}", human::bytes(of)));
+        figure("fullest buffer", format!("{}{of}, {}", human::bytes(bytes), text(peak, "/place")));
     }
     figures
 }
@@ -219,25 +190,23 @@ fn left_out(run: &Run) -> Vec<String> {
     let mut all = Vec::new();
     let listed = run.flows.rows.len() as u64;
     if listed < run.flows.began {
+        let (listed, began) = (human::count(listed), human::counted(run.flows.began, "flow"));
         all.push(format!(
-            "The list has {} of {}: the slowest of each class, and the first unfinished flows. The charts \
-             include all flows.",
-            human::count(listed),
-            human::counted(run.flows.began, "flow")
+            "The list has {listed} of {began}: the slowest of each class, and the first unfinished flows. The charts \
+             include all flows."
         ));
     }
     if run.pauses.ports.len() < run.pauses.paused_ports {
+        let [shown, all_ports] =
+            [run.pauses.ports.len(), run.pauses.paused_ports].map(|n| human::count(n as u64));
         all.push(format!(
-            "The replay has {} of {} paused ports: those that were paused longest.",
-            human::count(run.pauses.ports.len() as u64),
-            human::count(run.pauses.paused_ports as u64)
+            "The replay has {shown} of {all_ports} paused ports: those that were paused longest."
         ));
     }
     if run.clock.end_ps < run.end_ps {
+        let [from, end] = [run.clock.end_ps, run.end_ps].map(human::time);
         all.push(format!(
-            "The fabric and the map of pauses end at {}: nothing changes from then until the end of the run at {}.",
-            human::time(run.clock.end_ps),
-            human::time(run.end_ps)
+            "The fabric and the map of pauses end at {from}: nothing changes from then until the end of the run at {end}."
         ));
     }
     if run.pauses.count > 0 && !run.pauses.roots_known {

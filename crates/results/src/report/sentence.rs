@@ -20,23 +20,20 @@ pub fn of_run(manifest: &Json, summary: &Json) -> String {
     }
     sentences.push(flows(manifest, summary));
     sentences.push(losses(summary));
-    sentences.push(match (int(summary, "/pauses/count"), int(summary, "/pauses/queues")) {
-        (0, _) => "There were no pauses.".into(),
-        (count, queues) => format!(
-            "{} on {} lasted {} in total.",
-            human::counted(count, "pause"),
-            human::counted(queues, "queue"),
-            human::time(int(summary, "/pauses/total_ps"))
-        ),
+    let pauses = &summary["pauses"];
+    sentences.push(match int(pauses, "/count") {
+        0 => "There were no pauses.".into(),
+        count => {
+            let queues = human::counted(int(pauses, "/queues"), "queue");
+            let (count, total) = (human::counted(count, "pause"), human::time(int(pauses, "/total_ps")));
+            format!("{count} on {queues} lasted {total} in total.")
+        }
     });
     sentences.push(deadlock(summary, &end));
-    if let Some(since) = summary["livelock"]["since_ps"].as_u64() {
+    if let Some(since) = summary["livelock"]["since_ps"].as_u64().map(human::time) {
         let flows = summary["livelock"]["flows"].as_array().map_or(0, Vec::len);
-        sentences.push(format!(
-            "LIVELOCK since {}: packets moved, but {} made no progress.",
-            human::time(since),
-            human::counted(flows as u64, "flow")
-        ));
+        let flows = human::counted(flows as u64, "flow");
+        sentences.push(format!("LIVELOCK since {since}: packets moved, but {flows} made no progress."));
     }
     sentences.join(" ")
 }
@@ -54,17 +51,13 @@ fn flows(manifest: &Json, summary: &Json) -> String {
     let many = match finished {
         n if n == began && n == 1 => format!("The one flow{traffic} finished with {scheme}"),
         n if n == began => format!("All {}{traffic} finished with {scheme}", human::counted(n, "flow")),
-        0 => format!("None of {}{traffic} finished with {scheme}", human::counted(began, "flow")),
-        n => format!(
-            "{} of {}{traffic} finished with {scheme}",
-            human::count(n),
-            human::counted(began, "flow")
-        ),
-    };
-    match (all["slowdown"]["mean"].as_f64(), all["slowdown"]["p99"].as_f64()) {
-        (Some(mean), Some(p99)) => {
-            format!("{many}: mean slowdown {}, p99 {}.", human::ratio(mean), human::ratio(p99))
+        n => {
+            let finished = if n == 0 { "None".into() } else { human::count(n) };
+            format!("{finished} of {}{traffic} finished with {scheme}", human::counted(began, "flow"))
         }
+    };
+    match ["mean", "p99"].map(|key| all["slowdown"][key].as_f64().map(human::ratio)) {
+        [Some(mean), Some(p99)] => format!("{many}: mean slowdown {mean}, p99 {p99}."),
         _ => format!("{many}."),
     }
 }
@@ -74,10 +67,7 @@ fn traffic(manifest: &Json) -> String {
     let tables = manifest["scenario"]["traffic"].as_array().map(Vec::as_slice).unwrap_or_default();
     let one = |table: &Json| {
         let name = table["name"].as_str().or(table["kind"].as_str()).unwrap_or("traffic");
-        match table["load"].as_f64() {
-            Some(load) => format!("{name} at load {load}"),
-            None => name.to_string(),
-        }
+        table["load"].as_f64().map_or(name.into(), |load| format!("{name} at load {load}"))
     };
     let mut names: Vec<String> = tables.iter().take(NAMED).map(one).collect();
     if tables.len() > NAMED {
@@ -94,18 +84,13 @@ pub fn lost(summary: &Json) -> u64 {
 }
 
 fn losses(summary: &Json) -> String {
-    let lossless = int(summary, "/drops/lossless_packets");
-    match (lost(summary), lossless) {
+    let lost = lost(summary);
+    let were = format!("{} {}", human::counted(lost, "packet"), if lost == 1 { "was" } else { "were" });
+    match (lost, int(summary, "/drops/lossless_packets")) {
         (0, _) => "No packet was dropped.".into(),
-        (n, 0) => format!("{} dropped.", were(n)),
-        (n, lossless) => {
-            format!("{} dropped, {} of them in lossless priorities.", were(n), human::count(lossless))
-        }
+        (_, 0) => format!("{were} dropped."),
+        (_, n) => format!("{were} dropped, {} of them in lossless priorities.", human::count(n)),
     }
-}
-
-fn were(packets: u64) -> String {
-    format!("{} {}", human::counted(packets, "packet"), if packets == 1 { "was" } else { "were" })
 }
 
 fn deadlock(summary: &Json, end: &str) -> String {
@@ -113,14 +98,11 @@ fn deadlock(summary: &Json, end: &str) -> String {
     if deadlock.is_null() {
         return "There was no deadlock.".into();
     }
-    let ports = deadlock["cycle"].as_array().map_or(0, Vec::len);
+    let ports = human::counted(deadlock["cycle"].as_array().map_or(0, Vec::len) as u64, "port");
     let closed = human::time(int(deadlock, "/closed_ps"));
     let ended = match deadlock["ended_ps"].as_u64() {
         Some(at) => format!("until {}", human::time(at)),
         None => format!("and the deadlock persisted until the end of the run at {end}"),
     };
-    format!(
-        "DEADLOCK: at {closed}, {} blocked each other in a cycle, {ended}.",
-        human::counted(ports as u64, "port")
-    )
+    format!("DEADLOCK: at {closed}, {ports} blocked each other in a cycle, {ended}.")
 }

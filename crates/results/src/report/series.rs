@@ -18,10 +18,8 @@ const LINES: usize = 8;
 /// Maximum number of devices, and of ports, whose filling is shown over time.
 const FILLED: usize = 600;
 
-/// Everything that was sampled.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Series {
-    /// When, in picoseconds.
     pub times_ps: Vec<u64>,
     /// Samples in one point of a line.
     pub samples: usize,
@@ -29,7 +27,6 @@ pub struct Series {
     pub lines: Vec<Line>,
     /// By quantity, how many lines there were.
     pub counts: BTreeMap<String, usize>,
-    /// How full devices were.
     pub nodes: Filling,
     /// How long the queues of measured ports were.
     pub ports: Filling,
@@ -43,8 +40,7 @@ pub struct Line {
     pub element: String,
     /// `bit/s`, `byte`, `count` or `ppm`.
     pub unit: String,
-    /// By time; null where there is none. Of several samples the mean of rates, the greatest of
-    /// all else.
+    /// By time; null where there is none. Of several samples the mean of rates, the greatest of all else.
     pub values: Vec<Option<u64>>,
 }
 
@@ -57,10 +53,6 @@ pub struct Filling {
     pub rows: Vec<(usize, String)>,
 }
 
-/// Reads the samples of a run.
-///
-/// # Errors
-/// Its files are damaged.
 pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Series, Error> {
     let t = table(path, DataFile::Series, &["time_ps", "quantity", "element", "unit", "value"])?;
     let mut times: Vec<u64> = (0..t.rows()).map(|i| t.int("time_ps", i)).collect();
@@ -72,9 +64,8 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Series, Error>
     let mut numbers: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut lines: Vec<Vec<usize>> = Vec::new();
     for i in 0..t.rows() {
-        let next = lines.len();
-        let number = *numbers.entry((t.text("quantity", i), t.text("element", i))).or_insert(next);
-        if number == next {
+        let number = *numbers.entry((t.text("quantity", i), t.text("element", i))).or_insert(lines.len());
+        if number == lines.len() {
             lines.push(Vec::new());
         }
         lines[number].push(i);
@@ -100,15 +91,15 @@ pub fn read(path: &Path, fabric: &Fabric, clock: Clock) -> Result<Series, Error>
         if let Some(filling) = filling {
             let names: BTreeMap<&str, usize> = match quantity {
                 "queue" => fabric.by_name(),
-                _ => fabric.nodes.iter().enumerate().map(|(i, n)| (n.name.as_str(), i)).collect(),
+                _ => fabric.nodes_by_name(),
             };
-            filling.most = lines.first().map_or(0, |rows| most(rows));
-            for rows in lines.iter().take(FILLED) {
-                let Some(&position) = names.get(t.text("element", rows[0])) else { continue };
+            let whole = lines.first().map_or(0, |rows| most(rows));
+            filling.most = whole;
+            filling.rows.extend(lines.iter().take(FILLED).filter_map(|rows| {
+                let position = *names.get(t.text("element", rows[0]))?;
                 let held = held(clock, rows.iter().map(|&i| (t.int("time_ps", i), t.int("value", i))));
-                let whole = filling.most;
-                filling.rows.push((position, levels(held.into_iter().map(|held| (held, whole)))));
-            }
+                Some((position, levels(held.into_iter().map(|held| (held, whole)))))
+            }));
         }
         for rows in lines.into_iter().take(LINES) {
             let unit = t.text("unit", rows[0]);
@@ -140,10 +131,9 @@ fn held(clock: Clock, samples: impl Iterator<Item = (u64, u64)>) -> Vec<u64> {
         *bin = Some(bin.unwrap_or(0).max(value));
     }
     let mut last = 0;
-    most.into_iter()
-        .map(|value| {
-            last = value.unwrap_or(last);
-            last
-        })
-        .collect()
+    let held = |value: Option<u64>| {
+        last = value.unwrap_or(last);
+        last
+    };
+    most.into_iter().map(held).collect()
 }

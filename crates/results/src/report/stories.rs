@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::explain::{self, Overview, read::Run, text};
+use crate::explain::read::{By, Run};
+use crate::explain::{self, Overview, text};
 use crate::storage::Error;
 
 /// Most flows of a class, by slowdown and by victim waiting each, that have a story.
@@ -18,7 +19,6 @@ const BYTES: usize = 400_000;
 /// Words of `xoff explain`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Stories {
-    /// Of the whole run.
     pub overview: String,
     pub flows: BTreeMap<usize, String>,
     pub ports: BTreeMap<String, String>,
@@ -26,9 +26,6 @@ pub struct Stories {
 
 /// Explains the run that was read from `path`: all of it, its slowest flows and worst victims, and the ports
 /// in `ports`, which come before others.
-///
-/// # Errors
-/// As `xoff explain` has them.
 pub fn tell(path: &Path, run: &Run, ports: &[String]) -> Result<(Stories, Overview), Error> {
     let overview = explain::overview(path, run, None)?;
     let text = text::overview(&overview);
@@ -44,9 +41,9 @@ pub fn tell(path: &Path, run: &Run, ports: &[String]) -> Result<(Stories, Overvi
         stories.flows.insert(id, story);
     }
     let mut left = BYTES;
-    let worst =
-        overview.roots.iter().map(|root| &root.port).chain(overview.own_roots.iter().map(|p| &p.port));
-    for port in worst.chain(ports) {
+    let roots = overview.roots.iter().map(|root| &root.port);
+    let own_roots = overview.own_roots.iter().map(|root| &root.port);
+    for port in roots.chain(own_roots).chain(ports) {
         if stories.ports.len() == PORTS || stories.ports.contains_key(port) {
             continue;
         }
@@ -64,16 +61,15 @@ pub fn tell(path: &Path, run: &Run, ports: &[String]) -> Result<(Stories, Overvi
 fn asked_first(run: &Run, overview: &Overview) -> Vec<usize> {
     let mut order: Vec<usize> = overview.victims.iter().map(|victim| victim.head.flow).collect();
     let mut by_class: BTreeMap<&str, [Vec<(u64, usize)>; 3]> = BTreeMap::new();
-    for (id, flow) in run.flows.iter().enumerate().filter(|(_, flow)| flow.start_ps.is_some()) {
-        let waited = run.of(flow).iter().filter(|share| share.is_victim(explain::read::By::Named));
-        let victim_ps: u64 = waited.map(|share| share.time_ps).sum();
+    for flow in run.flows.iter().filter(|flow| flow.start_ps.is_some()) {
+        let victim_ps = explain::victim_time(run.of(flow), By::Named);
         let class = by_class.entry(&flow.class).or_default();
         // In thousandths of the ideal.
         let slowdown = u128::from(flow.took_ps) * 1000 / u128::from(flow.ideal_ps.max(1));
         let slowdown = u64::try_from(slowdown).unwrap_or(u64::MAX);
-        class[usize::from(flow.completed_ps.is_none())].push((slowdown, id));
+        class[usize::from(!flow.finished)].push((slowdown, flow.flow));
         if victim_ps > 0 {
-            class[2].push((victim_ps, id));
+            class[2].push((victim_ps, flow.flow));
         }
     }
     for lists in by_class.values_mut() {

@@ -22,14 +22,10 @@ pub fn drawn() -> Vec<&'static str> {
 pub fn curve(question: &Question) -> Figure {
     let (first, last) = ENDS;
     let at = |i: u64| first * 1_000 + i * (last - first) * 1_000 / (POINTS - 1);
-    let needed = |scheme: &&str| Line {
-        name: scheme.to_string(),
-        points: (0..POINTS)
-            .map(at)
-            .map(|metres| {
-                point(metres as f64 / 1e3, question.compute_size(scheme, Length(metres * 1_000)).buffer())
-            })
-            .collect(),
+    let needed = |scheme: &&str| {
+        let buffer = |metres: u64| question.compute_size(scheme, Length(metres * 1_000)).buffer();
+        let points = (0..POINTS).map(at).map(|metres| point(metres as f64 / 1e3, buffer(metres))).collect();
+        Line { name: scheme.to_string(), points }
     };
     figure(question, &settings(question), drawn().iter().map(needed).collect())
 }
@@ -68,13 +64,8 @@ fn point(km: f64, bytes: u64) -> Point {
 }
 
 /// A figure from a table with the columns `distance_km`, `scheme` and `measured_B`, such as
-/// `docs/data/least-buffer.csv`, and the marks that belong into it. Where the table has a
-/// column `formula_B`, its lines are those formulas, with the settings of each measurement;
-/// otherwise they are those of [`curve`].
-///
-/// # Errors
-/// There is no such column, or it is there twice; there is no point; a scheme is not drawn;
-/// or a value is no number or off the curve; in words.
+/// `docs/data/least-buffer.csv`, and the marks that belong into it. Where the table has a column `formula_B`,
+/// its lines are those formulas, with the settings of each measurement; otherwise they are those of [`curve`].
 pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>), String> {
     let cell = |text: &str| text.trim().trim_matches('"').to_string();
     let mut rows = table

@@ -15,18 +15,12 @@ pub fn render(name: &str, report: &Report) -> String {
     let compared = human::counted(report.compared, "buffer size");
     let mut text = String::new();
     let verdict = match report.too_small.len() as u64 {
-        0 => format!("{name} ({}): no buffer can overflow; {compared} compared.", report.scheme),
-        n => format!(
-            "{name} ({}): {} too small, so packets can be dropped; {compared} compared.",
-            report.scheme,
-            if n == 1 {
-                "1 buffer size is".to_string()
-            } else {
-                format!("{} buffer sizes are", human::count(n))
-            }
-        ),
+        0 => "no buffer can overflow".into(),
+        1 => "1 buffer size is too small, so packets can be dropped".into(),
+        n => format!("{} buffer sizes are too small, so packets can be dropped", human::count(n)),
     };
-    text += &wrapped("", "  ", &verdict);
+    let scheme = &report.scheme;
+    text += &wrapped("", "  ", &format!("{name} ({scheme}): {verdict}; {compared} compared."));
     for group in groups(&report.too_small) {
         text += &described("TOO SMALL", &group);
     }
@@ -42,12 +36,9 @@ pub fn render(name: &str, report: &Report) -> String {
 /// Needs that differ only in their place, together, in the order of the first of each.
 fn groups(needs: &[Need]) -> Vec<Vec<&Need>> {
     let mut groups: Vec<Vec<&Need>> = Vec::new();
-    let alike = |a: &Need, b: &Need| {
-        (a.what, a.configured, a.needed, a.rate_bps, a.delay_ps)
-            == (b.what, b.configured, b.needed, b.rate_bps, b.delay_ps)
-    };
+    let key = |n: &Need| (n.what, n.configured, n.needed, n.rate_bps, n.delay_ps);
     for need in needs {
-        match groups.iter_mut().find(|g| alike(g[0], need)) {
+        match groups.iter_mut().find(|g| key(g[0]) == key(need)) {
             Some(group) => group.push(need),
             None => groups.push(vec![need]),
         }
@@ -57,15 +48,12 @@ fn groups(needs: &[Need]) -> Vec<Vec<&Need>> {
 
 fn described(label: &str, group: &[&Need]) -> String {
     let first = group[0];
-    let mut places: Vec<String> = group
-        .iter()
-        .take(SAMPLE)
-        .map(|n| match n.priority {
-            Some(priority) => format!("{} (from {}, priority {priority})", n.place, n.from),
-            None if n.from.is_empty() => n.place.clone(),
-            None => format!("{} (from {})", n.place, n.from),
-        })
-        .collect();
+    let place = |n: &&Need| match n.priority {
+        Some(priority) => format!("{} (from {}, priority {priority})", n.place, n.from),
+        None if n.from.is_empty() => n.place.clone(),
+        None => format!("{} (from {})", n.place, n.from),
+    };
+    let mut places: Vec<String> = group.iter().take(SAMPLE).map(place).collect();
     if group.len() > SAMPLE {
         places.push(format!("and {} more", human::count((group.len() - SAMPLE) as u64)));
     }

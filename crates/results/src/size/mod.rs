@@ -5,7 +5,7 @@ pub mod links;
 mod text;
 
 use crate::human;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use xoff_net::units::{Bytes, Length};
 use xoff_plan::size::{Question, Reach, SCHEMES};
 use xoff_schemes::flow_control::size::{Figure, Sizing, Unit};
@@ -15,7 +15,6 @@ pub use text::render;
 /// Everything that is said of one scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its need on the link.
     pub sizing: Sizing,
     /// The distance for which the given buffer is enough.
     pub reach: Option<Reach>,
@@ -76,35 +75,31 @@ fn scheme(row: &Row, rate: u64) -> Value {
     let s = &row.sizing;
     let figures: Vec<Value> = s.thresholds.iter().map(figure).collect();
     let terms: Vec<Value> = s.terms.iter().map(|t| json!({ "name": t.0, "bytes": t.1 })).collect();
-    let mut value = Map::new();
-    let mut put = |key: &str, v: Value| value.insert(key.to_string(), v);
-    put("scheme", json!(s.scheme));
-    put("buffer_bytes", json!(s.buffer()));
-    put("shares", json!(s.shares));
-    put("share_bytes", json!(s.share()));
-    put("headroom_bytes", json!(s.headroom));
-    put("terms", json!(terms));
-    put("thresholds", json!(figures));
-    put(
-        "control",
-        json!({
+    json!({
+        "scheme": s.scheme,
+        "buffer_bytes": s.buffer(),
+        "shares": s.shares,
+        "share_bytes": s.share(),
+        "headroom_bytes": s.headroom,
+        "terms": terms,
+        "thresholds": figures,
+        "control": {
             "frame_bytes": s.control.frame,
             "frames": s.control.frames,
             "every_ps": s.control.every,
             "bytes_per_second": s.control.bytes_per_second(),
             "share_of_link": s.control.share(rate),
             "when": s.control.when,
-        }),
-    );
-    put("lossless", json!(s.promise.lossless));
-    put("full_throughput", json!(s.promise.full_throughput));
-    put("expressible_bytes", json!(s.expressible));
-    put("reach", row.reach.map_or(Value::Null, far));
-    put("format_reach", row.format_reach.map_or(Value::Null, far));
-    put("formula", json!(s.formula));
-    put("source", json!(s.source));
-    put("notes", json!(s.notes));
-    Value::Object(value)
+        },
+        "lossless": s.promise.lossless,
+        "full_throughput": s.promise.full_throughput,
+        "expressible_bytes": s.expressible,
+        "reach": row.reach.map(far),
+        "format_reach": row.format_reach.map(far),
+        "formula": s.formula,
+        "source": s.source,
+        "notes": s.notes,
+    })
 }
 
 /// As an object: `up-to` so many metres, `nowhere`, or `anywhere`.

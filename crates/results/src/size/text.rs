@@ -2,7 +2,8 @@
 
 use super::{Row, bdp, binary, distance, reached, rows, size};
 use crate::human;
-use crate::table::{Align, aligned, wrapped};
+use crate::table::Align::{Left, Right};
+use crate::table::{aligned, paragraph, wrapped};
 use xoff_net::units::{Bytes, Length};
 use xoff_plan::size::Question;
 use xoff_schemes::flow_control::size::{Unit, grouped};
@@ -10,34 +11,25 @@ use xoff_schemes::flow_control::size::{Unit, grouped};
 /// The needs of a link of length `length` under every scheme, and the distance that `buffer` supports.
 pub fn render(question: &Question, length: Length, buffer: Option<Bytes>) -> String {
     let rows = rows(question, length, buffer);
-    let mut text = head(question, length, buffer);
-    text.push('\n');
-    text += &table(question, &rows, buffer);
-    for row in &rows {
-        text.push('\n');
-        text += &details(question, row);
-    }
-    text
+    let details: String = rows.iter().map(|row| format!("\n{}", details(question, row))).collect();
+    format!("{}\n{}{details}", head(question, length, buffer), table(question, &rows, buffer))
 }
 
 fn head(question: &Question, length: Length, buffer: Option<Bytes>) -> String {
-    let link = question.link(length);
-    let product = bdp(question, length);
     let reach = buffer
         .map_or(String::new(), |b| format!(" Column \"{b}:\": longest link that this buffer supports."));
-    let said = format!(
+    paragraph(&format!(
         "{} over {length}, delay {} one way. BDP (rate × round-trip delay): {}. Packets up to {}, {}. Numbers are \
          totals for one end of the link. Column \"/ deep\": buffer over the buffer of pfc-deep.{reach}",
         question.rate,
-        human::time(link.delay),
-        size(product),
+        human::time(question.link(length).delay),
+        size(bdp(question, length)),
         question.mtu,
         match question.priorities {
             1 => "one lossless priority".to_string(),
             n => format!("{n} lossless priorities"),
         },
-    );
-    wrapped("", "", &said)
+    ))
 }
 
 fn yes(it: bool) -> String {
@@ -56,7 +48,6 @@ fn percent(share: f64) -> String {
 }
 
 fn table(question: &Question, rows: &[Row], buffer: Option<Bytes>) -> String {
-    use Align::{Left, Right};
     let mut align = vec![Left, Right, Right, Right, Right, Right, Right, Left, Left];
     let deep = rows.iter().find(|r| r.sizing.scheme == "pfc-deep").map(|r| r.sizing.buffer());
     let heads = ["scheme", "buffer", "", "/ deep", "headroom", "control", "of link", "lossless", "full rate"];
@@ -88,26 +79,21 @@ fn table(question: &Question, rows: &[Row], buffer: Option<Bytes>) -> String {
 fn details(question: &Question, row: &Row) -> String {
     let s = &row.sizing;
     let mut text = wrapped(&format!("{:<10} ", s.scheme), "           ", s.formula);
-    let mut terms: Vec<Vec<String>> = Vec::new();
-    for (name, bytes) in &s.terms {
-        terms.push(vec![String::from("         "), format!("{} B", grouped(*bytes)), name.to_string()]);
-    }
+    let term = |name: &str, bytes: u64| vec![" ".repeat(9), format!("{} B", grouped(bytes)), name.into()];
+    let mut terms: Vec<_> = s.terms.iter().map(|(name, bytes)| term(name, *bytes)).collect();
     let sum = match s.shares {
         1 => "total".to_string(),
         n => format!("total per priority; for all {n} priorities: {} B", grouped(s.buffer())),
     };
-    terms.push(vec![String::new(), format!("{} B", grouped(s.share())), sum]);
-    text += &aligned(&terms, &[Align::Left, Align::Right, Align::Left]);
-    let figures: Vec<String> = s
-        .thresholds
-        .iter()
-        .map(|f| match f.unit {
-            Unit::Bytes => format!("{} {} B", f.name, grouped(f.value)),
-            Unit::Quanta => format!("{} {} quanta", f.name, grouped(f.value)),
-            Unit::Blocks => format!("{} {} blocks", f.name, grouped(f.value)),
-            Unit::Time => format!("{} {}", f.name, human::time(f.value)),
-        })
-        .collect();
+    terms.push(term(&sum, s.share()));
+    text += &aligned(&terms, &[Left, Right, Left]);
+    let figures = s.thresholds.iter().map(|f| match f.unit {
+        Unit::Bytes => format!("{} {} B", f.name, grouped(f.value)),
+        Unit::Quanta => format!("{} {} quanta", f.name, grouped(f.value)),
+        Unit::Blocks => format!("{} {} blocks", f.name, grouped(f.value)),
+        Unit::Time => format!("{} {}", f.name, human::time(f.value)),
+    });
+    let figures: Vec<String> = figures.collect();
     let indent = "           ";
     text += &wrapped(indent, indent, &format!("thresholds: {}", figures.join(", ")));
     let c = &s.control;
@@ -115,12 +101,8 @@ fn details(question: &Question, row: &Row) -> String {
         1 => format!("a frame of {} B", c.frame),
         n => format!("{n} frames of {} B", c.frame),
     };
-    let control = format!(
-        "control: {frames} every {}, {} of the link, {}",
-        human::time(c.every),
-        percent(c.share(question.rate.0)),
-        c.when
-    );
+    let (every, share) = (human::time(c.every), percent(c.share(question.rate.0)));
+    let control = format!("control: {frames} every {every}, {share} of the link, {}", c.when);
     text += &wrapped(indent, indent, &control);
     if let (Some(most), Some(reach)) = (s.expressible, row.format_reach) {
         let limit = format!("its frames can express at most {}, enough for {}", size(most), reached(reach));
