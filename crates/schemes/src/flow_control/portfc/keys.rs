@@ -12,7 +12,7 @@ use super::{Doubt, PortFcParams, Variant, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 use xoff_net::units::{Span, Threshold};
 
 /// Priority of ACKs and notifications, if not given: first of all.
@@ -178,22 +178,17 @@ impl Keys for PortFcKeys {
     }
 }
 
-/// The priority of ACKs.
 fn ack_priority(cx: &Setting<'_>) -> u8 {
     cx.ack_priority.unwrap_or(HIGH)
 }
 
 /// Where every port of a network is, as the map of queues wants it.
 fn places(topology: &Topology) -> Vec<Place> {
-    let node =
-        |port: PortId| topology.nodes[topology.ports[port as usize].node as usize].kind == NodeKind::Host;
-    (0..)
-        .zip(&topology.ports)
-        .map(|(id, p)| Place { device: p.node, index: p.index, peer: p.peer, node: node(id) })
-        .collect()
+    let node = |node: NodeId| topology.nodes[node as usize].kind == NodeKind::Host;
+    let place = |p: &Port| Place { device: p.node, index: p.index, peer: p.peer, node: node(p.node) };
+    topology.ports.iter().map(place).collect()
 }
 
-/// The map of a network's queues.
 fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
     let name = |node: NodeId| topology.nodes[node as usize].name.clone();
     let ends = |port: PortId| (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
@@ -231,11 +226,8 @@ fn check_size(topology: &Topology, map: &QueueMap, lanes: usize) -> Result<(), C
     }
     // List and state of each queue, for every priority.
     let each = 32 + 24;
-    let of = |p: &xoff_net::topology::Port| match topology.nodes[p.node as usize].kind {
-        NodeKind::Host => u64::from(map.of_node()),
-        NodeKind::Switch => u64::from(map.of_switch()),
-    };
-    let queues = topology.ports.iter().map(of).sum::<u64>() * lanes as u64;
+    let of = |port: PortId| if map.place(port).node { map.of_node() } else { map.of_switch() };
+    let queues = (0..topology.ports.len() as PortId).map(|p| u64::from(of(p))).sum::<u64>() * lanes as u64;
     if queues * each > MEMORY {
         let message = format!("{queues} queues would need {} GiB", (queues * each) >> 30);
         return Err(Complaint::of_key("scheme", message, help));
@@ -250,8 +242,7 @@ fn route<'h>(map: &QueueMap, hops: &'h [u32], at: u32) -> &'h [u32] {
     &rest[..length]
 }
 
-/// Returns an error for routes of data with more than one relay, and for packets in flight that would change
-/// to another relay.
+/// Refuses routes of data with more than one relay, and packets in flight that would change to another relay.
 fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Result<(), Complaint> {
     let hops = routes.hops;
     let why = "packets from a second relay enter queues that no frame can pause";
@@ -293,7 +284,6 @@ fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Res
     Ok(())
 }
 
-/// The parameters.
 fn params(cx: &mut Setting<'_>, portfc: &PortFcKeys, fabric: &Fabric<'_>) -> Result<PortFcParams, Complaint> {
     let Fabric { topology, lanes, routes, .. } = *fabric;
     let hops = routes.hops;
@@ -373,14 +363,8 @@ fn thresholds(
         let xon = on.map_or_else(|| size::xon(xoff), |t| t.resolve(port.rate, port.delay));
         let inner = topology.neighbour(id) == port.node;
         if xon > xoff && !inner {
-            let message = format!(
-                "{} = {} B is above {} = {} B on {}",
-                keys[1],
-                xon,
-                keys[0],
-                xoff,
-                link(topology, id)
-            );
+            let (on_key, off_key, port) = (keys[1], keys[0], link(topology, id));
+            let message = format!("{on_key} = {xon} B is above {off_key} = {xoff} B on {port}");
             let given = keys.into_iter().rev().find(|key| cx.written(&format!("flow_control.{key}")));
             let key = format!("flow_control.{}", given.unwrap_or("scheme"));
             let help = format!("choose `{}` no larger than `{}`", keys[1], keys[0]);
@@ -392,8 +376,7 @@ fn thresholds(
     Ok(out)
 }
 
-/// The bytes that switch `node` may have to hold, and whether all its relays are fed no faster than they are
-/// served.
+/// The bytes that switch `node` may have to hold, and whether its relays are served as fast as they are fed.
 fn needs(topology: &Topology, params: &PortFcParams, packet: &PacketFormat, node: NodeId) -> (Bound, bool) {
     let link = |port: PortId| {
         let p = &topology.ports[port as usize];
@@ -422,11 +405,9 @@ fn warn(cx: &mut Setting<'_>, fabric: &Fabric<'_>, params: &PortFcParams) {
         .filter(|(n, bound): &(NodeId, _)| bound.total() > buffers[*n as usize].total)
         .max_by_key(|(n, bound)| (bound.total() - buffers[*n as usize].total, std::cmp::Reverse(*n)));
     if !params.doubts.is_empty() {
-        let why: Vec<&str> = params.doubts.iter().map(|d| d.why()).collect();
-        let message = format!(
-            "PortFC has no proven buffer size here: {}. Check the peak buffer use of the run",
-            why.join("; ")
-        );
+        let why = params.why_unproven();
+        let message =
+            format!("PortFC has no proven buffer size here: {why}. Check the peak buffer use of the run");
         cx.warn("flow_control.scheme".into(), message);
     }
     if let Some((node, bound)) = short {

@@ -11,7 +11,6 @@ use crate::flow_control::device::Loops;
 use crate::flow_control::{Crossing, Scheme};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A port and a lane.
 type Account = (u32, u8);
 
 /// The bytes that accounts in loops reserve, and the bytes of their packets that other accounts are charged.
@@ -24,7 +23,6 @@ pub(super) struct Charges {
 }
 
 impl Charges {
-    /// Bytes that an account keeps.
     pub(super) fn reserved(&self, port: u32, lane: u8) -> u64 {
         self.reserved.get(&(port, lane)).copied().unwrap_or(0)
     }
@@ -73,8 +71,7 @@ impl Roundabout {
         self.release_charge(device, port, lane, freed);
     }
 
-    /// Releases `bytes` of an account's charge, or of other accounts' charges for it: first its own headroom,
-    /// for which upstream waits.
+    /// Releases `bytes` of an account's charge, or of others' for it: first its headroom, as upstream waits.
     fn repay(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
         let own = bytes.min(device.headroom(port, lane).1);
         self.release_charge(device, port, lane, own);
@@ -98,8 +95,7 @@ impl Roundabout {
         self.release_charge(device, port, lane, rest);
     }
 
-    /// An account has left its loop: it settles after all other events of this time, because that may resume
-    /// upstream.
+    /// An account that leaves its loop settles after all events of this time, as it may resume upstream.
     pub(super) fn settles_later(&self, device: &mut impl Loops, port: u32, lane: u8) {
         let Charges { reserved, owed } = &self.charges;
         if reserved.contains_key(&(port, lane)) || owed.contains_key(&(port, lane)) {
@@ -125,7 +121,6 @@ impl Roundabout {
         self.follows_charges(device);
     }
 
-    /// Releases `bytes` of an account's charge.
     fn release_charge(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
         let crossing = device.release_charge(port, lane, bytes);
         self.report(device, port, lane, crossing);

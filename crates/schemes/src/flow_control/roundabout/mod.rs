@@ -1,8 +1,7 @@
 //! Roundabout: deadlocks found by election and dissolved with spare headroom (*Solving PFC
 //! Deadlocks with Distributed Detection and Buffer Collaboration*).
 //!
-//! It is PFC ([`super::pfc`]) whose frames carry `ra_hdr` ([`frame`]), and on
-//! top of it:
+//! It is PFC ([`super::pfc`]) whose frames carry `ra_hdr` ([`frame`]), and on top of it:
 //!
 //! **Detection** (section III). Each ingress queue has two registers; what becomes of them is
 //! [`registers`]. Here is what lies between them and the wire:
@@ -48,25 +47,20 @@ use xoff_net::units::Span;
 use xoff_outcome::report::{Facts, Records};
 use xoff_wire::nodes::Nodes;
 
-/// Parameters of Roundabout, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundaboutParams {
-    /// Those of the PFC that it rests on.
     pub pfc: PfcParams,
     /// By port: its number within its device.
     pub numbers: Vec<u16>,
     /// Seed of the numbers that triplets draw.
     pub seed: u64,
-    /// Bytes of a largest packet.
     pub largest: u32,
     /// How long a switch in a loop waits for something to happen before it gives up.
     pub patience: Time,
     /// A turn of a frame around the longest loop: for so long its copies are of one attempt.
     pub turn: Time,
-    /// Whether a packet that leaves a loop's queue and came from elsewhere releases shared room first
-    /// (section IV-C).
+    /// A packet from elsewhere that leaves a loop's queue releases shared room first (section IV-C).
     pub audit: bool,
-    /// Whether deadlocks are dissolved, too.
     pub dissolves: bool,
 }
 
@@ -97,13 +91,10 @@ impl Parameters for RoundaboutParams {
 /// A deadlock that a switch has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detection {
-    /// When its triplet came back.
     pub at: Time,
-    /// The coordinator's ingress port …
+    /// The coordinator's ingress queue.
     pub port: u32,
-    /// … and lane.
     pub lane: u8,
-    /// Its drawn triplet.
     pub triplet: Triplet,
     /// When its announcement had been around the loop.
     pub all_know: Option<Time>,
@@ -112,31 +103,27 @@ pub struct Detection {
 /// Roundabout on every port of a run.
 #[derive(Clone, Debug)]
 pub struct Roundabout {
-    /// The PFC below it.
     pub(super) pfc: Pfc,
     params: RoundaboutParams,
     priorities: Vec<u8>,
-    /// By port and lane, of the ingress queue.
+    // By port and lane, of the ingress queue; `told` is of the egress queue.
     registers: Vec<Registers>,
-    /// By port and lane: the last triplet of the egress queue, while it is paused.
+    /// The last triplet, while the queue is paused.
     told: Vec<Option<Triplet>>,
-    /// By port and lane, where any was drawn: the numbers to come.
+    /// Where any was drawn: the numbers to come.
     draws: BTreeMap<usize, Stream>,
-    detections: Vec<Detection>,
-    /// By port and lane, of the ingress queue: the last attempt that was announced here.
+    /// The last attempt that was announced here.
     announced: Vec<Option<Triplet>>,
-    /// By port and lane, of the ingress queue: the last attempt that it led, and since when.
+    /// The last attempt that it led, and since when.
     tried: Vec<Option<(Triplet, Time)>>,
-    /// By port and lane, of the ingress queue: whose route packet it passed on last, when, and by which
-    /// egress port that had come.
+    /// Whose route packet it passed on last, when, and by which egress port that had come.
     collected: Vec<Option<(Triplet, Time, u32)>>,
-    /// Places in loops that are being dissolved.
     seats: Vec<Seat>,
+    detections: Vec<Detection>,
     attempts: Vec<Attempted>,
     charges: Charges,
-    /// Lines of Algorithm 1 that are taken as printed: none, but where a test tries them.
+    /// What is taken as printed, of Algorithm 1 and of section IV: nothing, but where a test tries it.
     printed: Printed,
-    /// The same of section IV.
     resolves: dissolve::Printed,
 }
 
@@ -160,16 +147,6 @@ impl Roundabout {
             printed: Printed::default(),
             resolves: dissolve::Printed::default(),
         }
-    }
-
-    /// The results of attempts, in their order.
-    pub fn attempts(&self) -> &[Attempted] {
-        &self.attempts
-    }
-
-    /// The deadlocks that were found, in their order.
-    pub fn detections(&self) -> &[Detection] {
-        &self.detections
     }
 
     fn at(&self, port: u32, lane: u8) -> usize {
@@ -196,19 +173,16 @@ impl Roundabout {
         })
     }
 
-    /// The ingress ports that have packets in the egress queue.
     fn causes<D: Loops>(device: &D, egress: u32, lane: u8) -> Vec<u32> {
         let mut ports = Self::ports(device, egress);
         ports.retain(|&port| device.waits(port, egress, lane));
         ports
     }
 
-    /// The ports of the device of `port`.
     fn ports<D: Loops>(device: &D, port: u32) -> Vec<u32> {
         (0..).map_while(|i| device.port_of(port, i)).collect()
     }
 
-    /// Sends a frame to the neighbour upstream of an ingress queue.
     fn send_frame(&mut self, device: &mut impl Loops, port: u32, lane: u8, word: Word) {
         let (quanta, opcode, triplet) = match word {
             Word::Pause(t) => (Some(self.pfc.quanta()), Opcode::Probe, t),
@@ -272,14 +246,17 @@ impl Roundabout {
         self.react(device, port, lane, reaction);
     }
 
-    /// PeerGetResume at the ingress queues: the egress queue goes again.
-    fn resumed(&mut self, device: &mut impl Loops, port: u32, lane: u8, t: Triplet) {
+    /// PeerGetResume at the ingress queues, if the egress queue `goes` again, else PeerGetInvalid.
+    fn withdrawn(&mut self, device: &mut impl Loops, port: u32, lane: u8, t: Triplet, goes: bool) {
         let (at, lanes) = (self.at(port, lane), self.priorities.len());
-        self.told[at] = None;
+        self.told[at] = self.told[at].filter(|&known| !goes && known != t);
         for of in Self::ports(device, port) {
             let at = self.at(of, lane);
             let below = Self::below(&self.told, lanes, device, of, lane);
-            let reaction = self.registers[at].peer_resumed(t, below, &self.printed);
+            let reaction = match goes {
+                true => self.registers[at].peer_resumed(t, below, &self.printed),
+                false => self.registers[at].peer_invalidated(t, below, &self.printed),
+            };
             self.react(device, of, lane, reaction);
         }
     }
@@ -314,31 +291,21 @@ impl<D: Loops> Scheme<D> for Roundabout {
         // A priority that this device does not use has no queue to pause.
         let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return };
         let (lane, t) = (lane as u8, frame.triplet);
-        let at = self.at(port, lane);
-        match (frame.opcode, frame.quanta) {
-            (Opcode::Probe, _) => {
+        match frame.opcode {
+            Opcode::Probe => {
                 self.obeys(device, port, lane, frame);
                 // It has grown too old to count.
+                let at = self.at(port, lane);
                 self.told[at] = Some(t).filter(|t| u64::from(t.hops) <= LONGEST_LOOP);
                 for cause in Self::causes(device, port, lane) {
                     self.probed(device, cause, lane, t);
                 }
             }
-            (Opcode::Invalid, Some(_)) => {
+            Opcode::Invalid => {
                 self.obeys(device, port, lane, frame);
-                self.resumed(device, port, lane, t);
+                self.withdrawn(device, port, lane, t, frame.quanta.is_some());
             }
-            (Opcode::Invalid, None) => {
-                self.told[at] = self.told[at].filter(|&known| known != t);
-                let lanes = self.priorities.len();
-                for of in Self::ports(device, port) {
-                    let at = self.at(of, lane);
-                    let below = Self::below(&self.told, lanes, device, of, lane);
-                    let reaction = self.registers[at].peer_invalidated(t, below, &self.printed);
-                    self.react(device, of, lane, reaction);
-                }
-            }
-            (Opcode::Barrier, _) => self.barrier(device, port, frame),
+            Opcode::Barrier => self.barrier(device, port, lane, frame),
             _ => self.guided(device, port, lane, frame),
         }
     }
@@ -356,7 +323,7 @@ impl<D: Loops> Scheme<D> for Roundabout {
         let at = self.at(port, lane);
         self.registers[at] = Registers::default();
         if let Some(t) = self.told[at] {
-            self.resumed(device, port, lane, t);
+            self.withdrawn(device, port, lane, t, true);
         }
     }
 
@@ -381,7 +348,7 @@ impl<D: Loops> Scheme<D> for Roundabout {
         if let Some((port, lane)) = self.pfc.expires(timer)
             && let Some(t) = self.told[self.at(port, lane)]
         {
-            self.resumed(device, port, lane, t);
+            self.withdrawn(device, port, lane, t, true);
         }
     }
 

@@ -4,7 +4,6 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section};
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "plb":
     flows_with_choice: Count, "Flows with more than one route.";
     flows_changed: Count, "Flows that changed their label.";
@@ -23,7 +22,6 @@ pub struct Report {
 /// How often a flow got another label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relabelling {
-    /// For its packets came marked.
     pub by_marks: u32,
     pub by_timeouts: u32,
     /// Of all these, how often the other label gave another route.

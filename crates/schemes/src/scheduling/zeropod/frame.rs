@@ -1,27 +1,33 @@
 //! The frames on the links of Zeropod's pods: requests (RTS), schedules (SCHD) and cells of data.
 //!
 //! *Zeropod* (§III-A, §IV-A) describes their content, and gives 40 B to each RTS, each SCHD and the header of
-//! each cell, but no layout. These are Ethernet frames of an experimental EtherType (IEEE 802 local
-//! experimental 1, 0x88B5); because slots determine the path, they need no addresses, and have that of MAC
-//! control:
+//! each cell, but no layout. Because slots determine the path, they need no addresses. After the header of
+//! [`experimental`] come:
 //!
 //! ```text
-//! byte  0  destination 01-80-C2-00-00-01
-//!       6  source
-//!      12  EtherType 0x88B5
+//! byte 14  8: RTS
+//!      15  bits: 1 the mice are named anew; 2 it reports an earlier epoch, in which it 4 sent data,
+//!          8 got data, 16 received no SCHD
+//!      16  sender: number of the node, 32 bits
+//!      20  epoch in which it is sent, and 24 the earlier one, else 0: 32 bits each
+//!      28  how many demands follow, 30 how many mice, 32 how many pods for which it takes no more
+//!          (backpressure): 16 bits each
+//!      34  each demand: target, cells asked for in all, cells served in all (where links may fail; else
+//!          0), 32 bits each
+//!          each of the mice: target, cells served in all, 32 bits each, bytes that wait, 64 bits
+//!          each pod, 16 bits
 //!
-//! 14 8: RTS 15 bits: 1 the mice are named anew; 2 it reports an earlier epoch, in which it 4 sent data, 8
-//! got data, 16 received no SCHD 16 sender: number of the node, 32 bits 20 epoch in which it is sent, 32 bits
-//! 24 the earlier epoch, 32 bits; else 0 28 how many demands follow, 16 bits 30 how many mice, 16 bits 32 how
-//! many pods for which it takes no more (backpressure), 16 bits 34 each demand: target, cells asked for in
-//! all, cells served in all (where links may fail; else 0), 32 bits each each of the mice: target, cells
-//! served in all, 32 bits each, bytes that wait, 64 bits each pod, 16 bits 14 9: SCHD 15 zero 16 sender:
-//! number of the node, 32 bits 20 in which epoch, 32 bits 24 target 28 aggregation switch on the path: number
-//! of the node, 32 bits 32 core on the path: number of the node, 32 bits; 2^32 − 1 for none 36 how many
-//! cells, 16 bits 14 10: cell 15 1: sent without a grant (§IV-B.3); else 0 16 source host: number of the
-//! node, 32 bits 20 destination host, 32 bits 24 how many parts are in it, 16 bits 26 each part: 0 data of a
-//! flow or 1 an acknowledgement, 8 bits; zero, 8 bits; flow, 32 bits; its first byte in the flow, or how much
-//! of the flow is acknowledged, 64 bits; bytes, 32 bits the bytes of all parts, as zeros
+//!      14  9: SCHD; 15 zero
+//!      16  sender: number of the node; 20 in which epoch; 24 target; 28 aggregation switch and 32 core
+//!          on the path: numbers of the nodes, 2^32 − 1 for no core; 32 bits each
+//!      36  how many cells, 16 bits
+//!
+//!      14  10: cell; 15 1: sent without a grant (§IV-B.3), else 0
+//!      16  source host: number of the node, 20 destination host: 32 bits each
+//!      24  how many parts are in it, 16 bits
+//!      26  each part: 0 data of a flow or 1 an acknowledgement, 8 bits; zero, 8 bits; flow, 32 bits;
+//!          its first byte in the flow, or how much of the flow is acknowledged, 64 bits; bytes, 32 bits
+//!          the bytes of all parts, as zeros
 //!
 //!          zeros up to the smallest frame; of a cell, up to the whole slot
 //! ```
@@ -40,7 +46,6 @@ const PARTS: usize = 26;
 const NO_CORE: u32 = u32::MAX;
 const POD: u32 = 1 << 31;
 
-/// Whom data are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A host, by the number of its node.
@@ -51,40 +56,31 @@ pub enum Target {
 /// A demand of an RTS, in counts that go on for ever, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Whom it is for.
     pub target: Target,
-    /// Requested cells in total.
     pub asked: u32,
     /// Cells served in all; 0 where nothing may fail.
     pub served: u32,
 }
 
-/// Small flows for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mice {
-    /// Whom they are for.
     pub target: Target,
     /// Cells served in all, modulo 2^32.
     pub served: u32,
-    /// Bytes that wait.
     pub bytes: u64,
 }
 
-/// The result of an earlier epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// The epoch, modulo 2^32.
     pub epoch: u32,
-    /// Data were sent in it.
     pub sent: bool,
     pub got: bool,
     pub no_schd: bool,
 }
 
-/// A request to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rts {
-    /// Number of the node that sends it.
     pub sender: u32,
     /// The epoch, modulo 2^32.
     pub epoch: u32,
@@ -100,20 +96,15 @@ pub struct Rts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schd {
-    /// Number of the node that may send.
     pub sender: u32,
-    /// In which epoch, modulo 2^32.
     pub epoch: u32,
-    /// Whom the cells are for.
     pub target: Target,
-    /// Number of the aggregation switch on their path.
+    /// Numbers of the aggregation switch and of the core on the cells' path.
     pub aggregation: u32,
-    /// Number of the core on their path.
     pub core: Option<u32>,
     pub cells: u16,
 }
 
-/// The content of a part of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// Bytes of the flow from this one on.
@@ -122,29 +113,23 @@ pub enum Holds {
     Ack(u64),
 }
 
-/// A part of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub flow: u32,
     pub holds: Holds,
-    /// Bytes.
     pub bytes: u32,
 }
 
-/// A cell of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// It is sent without a grant.
     pub optimistic: bool,
-    /// Number of the node that it is from …
+    /// Numbers of the nodes that it is from, and for.
     pub source: u32,
-    /// … and of the one that it is for.
     pub destination: u32,
     /// At most 65,535.
     pub parts: Vec<Part>,
 }
 
-/// A frame on a link of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     Rts(Rts),
@@ -175,37 +160,22 @@ impl Target {
 
 impl Frame {
     /// The frame without its check sequence. `slot`: bytes of a whole cell on the wire, check sequence included.
-    ///
-    /// # Panics
-    /// If a list is too long.
     pub fn emit(&self, source: [u8; 6], slot: u32) -> Vec<u8> {
         let mut bytes = experimental::emit(0, source)[..14].to_vec();
-        let least = match self {
-            Self::Rts(rts) => {
-                rts.put(&mut bytes);
-                SMALLEST_FRAME
-            }
-            Self::Schd(schd) => {
-                schd.put(&mut bytes);
-                SMALLEST_FRAME
-            }
-            Self::Cell(cell) => {
-                cell.put(&mut bytes);
-                slot.max(SMALLEST_FRAME)
-            }
-        };
+        match self {
+            Self::Rts(rts) => rts.put(&mut bytes),
+            Self::Schd(schd) => schd.put(&mut bytes),
+            Self::Cell(cell) => cell.put(&mut bytes),
+        }
+        let least = if matches!(self, Self::Cell(_)) { slot.max(SMALLEST_FRAME) } else { SMALLEST_FRAME };
         bytes.resize(bytes.len().max(least as usize - CHECK), 0);
         bytes
     }
 
     /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
-        let kind = experimental::kind(bytes, SMALLEST_BYTES)?;
         let reader = Reader(bytes);
-        match kind {
+        match experimental::kind(bytes, SMALLEST_BYTES)? {
             RTS => reader.rts().map(Self::Rts),
             SCHD => reader.schd().map(Self::Schd),
             CELL => reader.cell().map(Self::Cell),
@@ -274,7 +244,6 @@ impl Cell {
     }
 }
 
-/// Fields of a frame.
 struct Reader<'b>(&'b [u8]);
 
 impl Reader<'_> {
@@ -366,10 +335,8 @@ impl Reader<'_> {
             parts: (0..parts).map(part).collect::<Result<_, _>>()?,
         };
         let held: u64 = cell.parts.iter().map(|part| u64::from(part.bytes)).sum();
-        match ((PARTS + 18 * parts) as u64 + held) > self.0.len() as u64 {
-            true => Err(NotFrame::Short),
-            false => Ok(cell),
-        }
+        let fits = (PARTS + 18 * parts) as u64 + held <= self.0.len() as u64;
+        if fits { Ok(cell) } else { Err(NotFrame::Short) }
     }
 }
 

@@ -14,7 +14,6 @@ pub static COLLISION: Cause = Cause {
     by: "by collision",
 };
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "zeropod":
     epoch_ps: Time, "Length of an epoch.";
     pipeline: Count, "Epochs from the arrival of a request to its data.";
@@ -39,50 +38,33 @@ pub static FACTS: Facts = facts! { "zeropod":
     links_found: List, "Links that schedulers considered down or tried again, in order of time: `at_ps`, `port`, `down`.";
 };
 
-/// The events in pods without buffers, all together. Two granted cells never met: the run would have stopped.
+/// Most fields are [`FACTS`] of the same names. Two granted cells never met: the run would have stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Length of an epoch.
     pub epoch: Time,
-    /// From the epoch in which a request arrives until that of its data, in epochs.
     pub pipeline: u64,
-    /// How long a cell takes.
     pub cell: Time,
     /// Whether receivers report arrivals.
     pub acks: bool,
-    /// Epochs for which schedulers worked.
     pub epochs: u64,
-    /// Grants, …
     pub grants: u64,
-    /// … and the cells that went over a pod by them: cells between pods count twice.
     pub scheduled: u64,
-    /// Cells that were granted, and for which nothing was left.
     pub unused: u64,
-    /// The counters of the phases of Algorithm 1.
     pub tally: Tally,
-    /// Entries of the fullest RTS: destinations with new data, and with mice.
     pub most_in_rts: u64,
-    /// Number of times that a core stopped the requests for a pod.
     pub backpressure: u64,
-    /// Most bytes that a receiver held back for others before them.
     pub most_held: u64,
-    /// Cells that were sent optimistically.
     pub unscheduled: UnscheduledTally,
-    /// Links that schedulers took to be down, or no longer, in the order of time.
     pub found: Vec<LinkFound>,
-    /// RTS that came at another time than they should, for their host's clock was off.
     pub off_time: u64,
-    /// Cells whose grants came to nothing, for their SCHD were lost, and that were granted again.
     pub taken_back: u64,
 }
 
-/// A scheduler takes a link to be down, or tries it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkFound {
     pub at: Time,
     /// The port that sends over it.
     pub port: PortId,
-    /// Whether it is taken to be down.
     pub down: bool,
 }
 
@@ -91,14 +73,12 @@ pub struct LinkFound {
 pub struct UnscheduledTally {
     pub sent: u64,
     pub delivered: u64,
-    /// Lost to scheduled cells, data or control.
+    /// Lost to scheduled cells, data or control, and lost to each other.
     pub met_scheduled: u64,
-    /// Lost to each other.
     pub met_unscheduled: u64,
 }
 
 impl Record for Report {
-    /// All pods are in one part.
     fn add(&mut self, _: Self) {
         unreachable!("pods run on one thread");
     }

@@ -43,19 +43,16 @@ pub fn warn_of_unused(keys: &ZeropodKeys, cx: &mut Setting<'_>, cores: u32, end:
             warn(key.to_string(), why);
         }
     }
-    let over = |at: Span| end.is_some_and(|end| at.0 >= end);
-    for (i, _) in keys.scheduler_failure.iter().enumerate().filter(|(_, f)| over(f.at)) {
-        warn(format!("scheduler_failure[{i}]"), "the run ends earlier");
-    }
-    for (i, _) in keys.scheduler_link.iter().enumerate().filter(|(_, l)| over(l.from)) {
-        warn(format!("scheduler_link[{i}]"), "the run ends earlier");
+    let failures = keys.scheduler_failure.iter().enumerate().map(|(i, f)| ("failure", i, f.at));
+    let links = keys.scheduler_link.iter().enumerate().map(|(i, l)| ("link", i, l.from));
+    for (what, i, at) in failures.chain(links) {
+        if end.is_some_and(|end| at.0 >= end) {
+            warn(format!("scheduler_{what}[{i}]"), "the run ends earlier");
+        }
     }
 }
 
 /// The parameters of the pods of a topology.
-///
-/// # Errors
-/// The first key that is wrong, or pods that are too large.
 pub fn params(
     keys: &ZeropodKeys,
     cx: &Setting<'_>,
@@ -139,7 +136,6 @@ pub fn params(
     })
 }
 
-/// The parameters of a flow's ideal FCT.
 pub struct Alone {
     payload: u64,
     cell: Time,
@@ -203,8 +199,8 @@ fn at(cx: &Setting<'_>, key: &str, message: String, help: &str) -> Complaint {
     Complaint::new(shown, message, help).about(key)
 }
 
-/// Returns an error for epochs that have no room for the control slots of all senders, and for links so short
-/// that data of an epoch's slot could arrive before the slot is over.
+/// Refuses epochs without room for the control slots of all senders, and links so short that data of an epoch's
+/// slot could arrive before the slot is over.
 fn check_slots(cx: &Setting<'_>, slots: &Slots, pod: &Pod) -> Result<(), Complaint> {
     let positions = u32::from(pod.hosts_per_rack.max(pod.cores.div_ceil(pod.aggs)));
     let [data, control, guard] = [slots.data, slots.control, slots.guard].map(u128::from);
@@ -248,8 +244,7 @@ fn check_slots(cx: &Setting<'_>, slots: &Slots, pod: &Pod) -> Result<(), Complai
     Ok(())
 }
 
-/// Returns an error for keys that would need much memory: grants that are old when they have an effect, and
-/// many pairs.
+/// Refuses keys that would need much memory: grants that are old when they have an effect, and many pairs.
 fn check_pipeline(cx: &Setting<'_>, slots: &Slots, pod: &Pod, delay: Time) -> Result<(), Complaint> {
     let cores = u64::from(pod.cores);
     let way = (8 * slots.hop).div_ceil(slots.epoch());
@@ -307,7 +302,6 @@ fn levels(levels: &[Bytes]) -> Result<Vec<u64>, Complaint> {
 
 type Failures = (Vec<SchedulerFailure>, Vec<(u32, Time, Time)>);
 
-/// Schedulers that fail, and their links.
 fn failures(
     cx: &Setting<'_>,
     keys: &ZeropodKeys,
