@@ -12,8 +12,7 @@
 //!
 //! A pause lasts until its resume, or for a time that both ends know: the frame says none.
 
-use crate::experimental;
-use crate::{NotFrame, SMALLEST_BYTES, SMALLEST_FRAME, u32_at};
+use crate::{NotFrame, SMALLEST_BYTES, SMALLEST_FRAME, experimental, u32_at};
 
 /// The unit that a frame names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,8 +15,7 @@
 //!
 //! α begins at 1 (so does RFC 8257's, §3.2), and the first round, which ends with the first ACK, does not
 //! change it. With one ACK per packet and without loss the public simulator's count (ACKs, over the packets
-//! in flight when the round began, and one) is the same. An ACK or NACK that acknowledges nothing counts as
-//! no packet.
+//! in flight when the round began, and one) is the same.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::Time;

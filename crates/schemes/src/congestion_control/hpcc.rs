@@ -23,10 +23,9 @@
 //!
 //! Here everything is written for the rate R = W/T, as in the authors' simulator: R_c and R_AI in the place
 //! of W_c and W_AI, R between a minimum and the line rate, where it begins. U begins at 1. The first ACK of a
-//! flow only fills L. So does the first one whose packet took another path, which the paper's header detects
-//! by the switches' numbers (pathID) and a [`Hop`] by its port. Without `fast_reaction` nothing happens in
-//! line 25 (the authors' simulator has that as an option). Telemetry is exact: times in picoseconds and bytes
-//! one by one, where the paper's header has 24 bits of nanoseconds and rounds lengths.
+//! flow only fills L, and so does the first one whose packet took another path (pathID of the paper's header,
+//! the port of a [`Hop`]). Without `fast_reaction`, an option of that simulator, nothing happens in line 25.
+//! Telemetry is exact, where the paper's header has 24 bits of nanoseconds and rounds lengths.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::{SECOND, Time};

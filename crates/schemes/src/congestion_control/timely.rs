@@ -19,10 +19,10 @@
 //! HPCC's evaluation increases below T_low count and get it, too (the paper has them in line 11 only); the
 //! rate stays between a minimum and the line rate, and a factor in line 14 is never negative.
 //!
-//! The measurement: the sender records the time when a new data packet begins to leave, until an ACK covers it
-//! (with `ack_every` above 1 perhaps that of a later packet), and then records the next new packet. So rates
-//! change once per round trip. It does not measure a retransmitted packet, or one after a retransmission: the
-//! ACK could belong to either copy. The first measurement of a flow only sets prev_rtt.
+//! The measurement: the sender records the time when a new data packet begins to leave, until an ACK covers
+//! it (with `ack_every` above 1 perhaps that of a later packet), and then records the next new packet. So
+//! rates change once per round trip. It does not measure a retransmitted packet, or one after a
+//! retransmission: the ACK could belong to either copy. The first measurement of a flow only sets prev_rtt.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::Time;

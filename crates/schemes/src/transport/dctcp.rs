@@ -20,13 +20,13 @@
 //! model of DCTCP's paper (§3.3). α begins at 1, and `end` at 0, so the first ACK does not change α (RFC 8257
 //! §3.3).
 //!
-//! W is cwnd, or FlightSize and a segment where that is less (RFC 8257 says cwnd). A sender that its port's rate
-//! or the receive window holds back does not fill cwnd, which grows all the same; cut by α/2 it would still be
-//! more than is in flight. NewReno goes by FlightSize for that reason (RFC 5681 §3.1; RFC 8511 for marks).
+//! W is cwnd, or FlightSize and a segment where that is less (RFC 8257 says cwnd). A sender that its port's
+//! rate or the receive window holds back does not fill cwnd, which grows all the same; cut by α/2 it would
+//! still be more than is in flight. NewReno goes by FlightSize for that reason (RFC 5681 §3.1; RFC 8511 for
+//! marks).
 //!
 //! F counts packets, not the acknowledged bytes: after a gap ACKs acknowledge none, while packets are marked
-//! most where they are lost. Linux counts the same; RFC 8257 §3.3 leaves out packets after a gap. Without a
-//! gap both are equal.
+//! most where they are lost. Linux counts the same; RFC 8257 §3.3 leaves out packets after a gap.
 //!
 //! α is a fraction of [`ONE`], rounded down.
 

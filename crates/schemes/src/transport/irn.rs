@@ -23,9 +23,9 @@
 //!
 //! The timer finds a retransmission that is lost again. NACK and timeout open the same recovery (§3.1 of the
 //! paper): it begins with the packet that the cumulative acknowledgement names, and a later one counts as
-//! lost only after the selective acknowledgement of a packet after it. So a burst that is lost completely
-//! costs one timeout if new packets may follow the retransmission, because their NACKs report the rest. At
-//! the end of a flow, without new packets, it costs a timeout for each of its packets.
+//! lost only after the SACK of a packet after it. So a burst that is lost completely costs one timeout if new
+//! packets may follow the retransmission, as their NACKs report the rest, else a timeout for each of its
+//! packets.
 //!
 //! Receiver: `expected` is the next one in order; a bitmap has the later ones that have arrived.
 //!
@@ -110,7 +110,8 @@ pub struct Recovery {
     recover: u32,
     /// In recovery: the first packet not yet looked at for a repeat.
     repeat: u32,
-    /// Packets from here on are not known to be lost: the highest SACK, but after the recovery's first packet.
+    /// Packets from here on are not known to be lost: the highest SACK, but after the recovery's first
+    /// packet.
     lost_end: u32,
     active: bool,
 }

@@ -42,7 +42,7 @@
 //! above), off when nothing is outstanding. A timeout turns it off, and the repeat starts it: a repeat that a
 //! pause keeps in the host does not time out. The RTO is SRTT + max(G, 4 RTTVAR) within its bounds; it stays
 //! doubled until a round trip has been measured anew. One segment is timed per round trip, and none over a
-//! repeat of anything (Karn).
+//! repeat (Karn).
 //!
 //! The connection is open from the start, without a handshake. A flow always has data, hence no restart after
 //! idling, and the receiver consumes packets in order at once: the advertised window is constant.

@@ -8,8 +8,7 @@ use super::BfcParams;
 use crate::names::default_values;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use xoff_net::topology::Topology;
-use xoff_net::units::Span;
+use xoff_net::{topology::Topology, units::Span};
 
 /// BFC, after Goyal et al., Backpressure Flow Control, NSDI 2022.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

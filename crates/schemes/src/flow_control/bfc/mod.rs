@@ -28,8 +28,8 @@
 //! (unless they use the other queues); it is served first and never paused.
 //!
 //! **Lost frames.** With a `pause_time`, active pauses are repeated and expire, so a lost resume does not
-//! pause a queue permanently. (The paper does not specify this exactly; its idea is a periodic list of the
-//! paused queues, which replaces the previous list.)
+//! pause a queue permanently. (The paper's idea, not specified exactly, is a periodic list of the paused
+//! queues.)
 //!
 //! BFC reserves no buffer for what arrives after a pause: a packet that does not fit is dropped.
 

@@ -1,8 +1,7 @@
 //! The virtual-flow table of one side of a port: which queue each virtual flow
 //! is assigned to. Only flows that have been met take room.
 
-use xoff_kernel::random::mix;
-use xoff_kernel::time::Time;
+use xoff_kernel::{random::mix, time::Time};
 
 const VACANT: u32 = u32::MAX;
 

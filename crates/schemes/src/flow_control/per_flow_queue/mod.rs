@@ -12,8 +12,8 @@
 //!
 //! By default `K_pause` is the rate times one hop round trip, and `K_resume` is half of it. A queue that
 //! drains at line rate keeps packets until its upstream sends again only if `K_resume` is at least the rate
-//! times the hop round trip. No memory is reserved for packets that arrive after the pause: the buffer must
-//! be ample, and packets that it cannot hold are dropped.
+//! times the hop round trip. No memory is reserved for packets that arrive after the pause; what does not fit
+//! is dropped.
 
 pub mod keys;
 

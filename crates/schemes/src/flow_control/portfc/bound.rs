@@ -27,10 +27,10 @@
 //! ```
 //!
 //! where ' is the node's other link, and four packets are taken to wait in its relay queue and on its wires:
-//! further packets in the queue arrive as well. Relay queues are short if they are fed no faster than they are
-//! served; a faster other link (rate' > rate) feeds them faster. ACKs go before RQ: at a node that relays and
-//! receives at line rate for long, RQ grows by up to an ACK for each data packet, until the flows end, or up to
-//! their windows, or the marking threshold of a congestion control.
+//! further packets in the queue arrive as well. Relay queues are short if they are fed no faster than they
+//! are served; a faster other link (rate' > rate) feeds them faster. ACKs go before RQ: at a node that relays
+//! and receives at line rate for long, RQ grows by up to an ACK for each data packet, until the flows end, or
+//! up to their windows, or the marking threshold of a congestion control.
 //!
 //! All ports of a switch can reach their bounds at the same time only in theory: this is sufficient, and not
 //! necessary. Packets in HQ are not counted.

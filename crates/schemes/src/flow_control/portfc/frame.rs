@@ -1,8 +1,8 @@
 //! The pause and resume frames of PortFC, which name one egress port and queue of the switch that sends them.
 //!
-//! The paper (section III-C and Algorithms 1 to 4) gives the frame its type, the congested queue's number, plain
-//! rather than as a mask of eight priorities, and the congested port's number, but no layout. Here, after the
-//! header of [`experimental`]:
+//! The paper (section III-C and Algorithms 1 to 4) gives the frame its type, the congested queue's number,
+//! plain rather than as a mask of eight priorities, and the congested port's number, but no layout. Here,
+//! after the header of [`experimental`]:
 //!
 //! ```text
 //! byte 14  3: names a queue of an egress port

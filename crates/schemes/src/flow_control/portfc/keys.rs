@@ -245,29 +245,26 @@ fn route<'h>(map: &QueueMap, hops: &'h [u32], at: u32) -> &'h [u32] {
 /// Refuses routes of data with more than one relay, and packets in flight that would change to another relay.
 fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Result<(), Complaint> {
     let hops = routes.hops;
+    let name = |node: NodeId| topology.nodes[node as usize].name.as_str();
     let why = "packets from a second relay enter queues that no frame can pause";
     for f in &routes.flows {
         let path = route(map, hops, f.path);
-        let links = path.len();
+        let (src, dst, links) = (name(f.src), name(f.dst), path.len());
         if let [_, into, _, out] = *path
             && map.place(into).device == map.place(out).device
         {
+            let back = name(map.place(into).device);
             let message = format!(
-                "a flow from {} to {} returns to {} over a relay: PortFC has no queue for such packets, and nothing \
-                 can pause them",
-                topology.nodes[f.src as usize].name,
-                topology.nodes[f.dst as usize].name,
-                topology.nodes[map.place(into).device as usize].name
+                "a flow from {src} to {dst} returns to {back} over a relay: PortFC has no queue for such packets, and \
+                 nothing can pause them"
             );
             let help = "route it over the relay's other switch, or directly to its receiver";
             return Err(Complaint::of_key("scheme", message, help));
         }
         if links > LONGEST_ROUTE {
+            let when = if f.later { " after a failure" } else { "" };
             let message = format!(
-                "a flow from {} to {} crosses {links} links{}, but PortFC supports at most {LONGEST_ROUTE}: {why}",
-                topology.nodes[f.src as usize].name,
-                topology.nodes[f.dst as usize].name,
-                if f.later { " after a failure" } else { "" }
+                "a flow from {src} to {dst} crosses {links} links{when}, but PortFC supports at most {LONGEST_ROUTE}: {why}"
             );
             let help = "choose shortest paths in a network without failures, or another flow control";
             return Err(Complaint::of_key("scheme", message, help));

@@ -63,8 +63,8 @@ pub struct QueueMap {
 pub enum Unmappable {
     BetweenSwitches(u32),
     BetweenNodes(u32),
-    /// This node has so many ports to switches, above 2: n − 1 queues of a switch before it could not separate
-    /// its packets by their next links (section VI-B).
+    /// This node has so many ports to switches, above 2: n − 1 queues of a switch before it could not
+    /// separate its packets by their next links (section VI-B).
     Ports(u32, usize),
     NoSwitch,
 }
@@ -129,7 +129,8 @@ impl QueueMap {
         2 * self.n - 1
     }
 
-    /// Number of `port` among the n − 1 egress ports of what came through port `ingress`; `None` if they are one.
+    /// Number of `port` among the n − 1 egress ports of what came through port `ingress`; `None` if they are
+    /// one.
     pub fn index(&self, port: u32, ingress: u32) -> Option<u16> {
         Self::skip(self.place(port).index, self.place(ingress).index)
     }
@@ -180,8 +181,8 @@ impl QueueMap {
         self.ports[ingress.device as usize].get(usize::from(index)).copied()
     }
 
-    /// The queue that a frame which arrived at `port` pauses or resumes (Algorithm 3 at a node, 4 at a switch).
-    /// `None` if it names the port that leads back here, or comes from where no switch is.
+    /// The queue that a frame which arrived at `port` pauses or resumes (Algorithm 3 at a node, 4 at a
+    /// switch). `None` if it names the port that leads back here, or comes from where no switch is.
     pub fn named(&self, port: u32, congested_queue: u16, congested_port: u16) -> Option<u16> {
         let ddq = congested_queue >= self.n - 1;
         if self.place(port).node {

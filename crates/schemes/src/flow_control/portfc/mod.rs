@@ -20,9 +20,9 @@
 //!              Resume(qIdx, portIdx) on all other ports of the switch
 //! ```
 //!
-//! Each set has its own flag (`portfc.flag`): the paper prints one for both ([`Variant::one_flag`]). With one flag
-//! the congestion of one set hides the other's, and each set's end resumes only its own queues, so the other's
-//! stay paused permanently.
+//! Each set has its own flag (`portfc.flag`): the paper prints one for both ([`Variant::one_flag`]). With one
+//! flag the congestion of one set hides the other's, and each set's end resumes only its own queues, so the
+//! other's stay paused permanently.
 //!
 //! **Obedience.** A frame names the congested port e of the switch that sent it,
 //! and by qIdx its set; q(e) is the queue of [`map::QueueMap::named`].
@@ -34,14 +34,14 @@
 //!   at a switch (Algorithm 4), on port p: the IHFQ q(e) of p
 //! ```
 //!
-//! The second caption says *switch* like the first, but it describes the node (`portfc.alg3-title`). A frame is
-//! relayed to the other ports and not back (`portfc.relay-ports`). Without that ([`Variant::no_signal_relay`])
-//! the next switches continue to fill the congested queue over the relays.
+//! The second caption says *switch* like the first, but it describes the node (`portfc.alg3-title`). A frame
+//! is relayed to the other ports and not back (`portfc.relay-ports`). Without that
+//! ([`Variant::no_signal_relay`]) the next switches continue to fill the congested queue over the relays.
 //!
-//! **Service.** Frames first, then acknowledgements and notifications (HQ, never paused), then RQ, which nothing
-//! pauses, then the node's own queues by deficit round robin; at a switch IHFQs and DDQ by deficit round robin.
-//! The paper says of its *server-aware queue scheduling* only that HQ is strictly first (`portfc.scheduler`).
-//! RQ is fed at up to line rate and cannot be paused, so it must be served as fast
+//! **Service.** Frames first, then acknowledgements and notifications (HQ, never paused), then RQ, which
+//! nothing pauses, then the node's own queues by deficit round robin; at a switch IHFQs and DDQ by deficit
+//! round robin. The paper says of its *server-aware queue scheduling* only that HQ is strictly first
+//! (`portfc.scheduler`). RQ is fed at up to line rate and cannot be paused, so it must be served as fast
 //! (`portfc.relay-queue-never-paused`). [`RelayOrder`] has the alternatives.
 //!
 //! **Why three hops.** A DDQ is never paused, RQ neither: a full DDQ pauses type b

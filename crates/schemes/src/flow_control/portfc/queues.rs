@@ -1,12 +1,11 @@
 //! The queues of PortFC in words, as `xoff schemes portfc --topology …` shows them.
 
 use super::super::seen::{PortQueues, QueueWords};
-use super::map::Role;
-use super::{PortFcParams, RelayOrder};
+use super::{PortFcParams, RelayOrder, map::Role};
 use xoff_net::topology::{PortId, Topology};
 
-/// For NDC(n, k) with k other than 1, the paper has only the numbers of queues, not those of a `port`. An error
-/// is the problem, and the correction.
+/// For NDC(n, k) with k other than 1, the paper has only the numbers of queues, not those of a `port`. An
+/// error is the problem, and the correction.
 pub fn counted(n: u32, k: u32, port: bool) -> Result<String, (String, &'static str)> {
     if !(2..=4096).contains(&n) || !(1..=8).contains(&k) {
         return Err((format!("NDC({n}, {k}) is out of range"), "write n from 2 to 4096 and k from 1 to 8"));

@@ -1,9 +1,9 @@
 //! The frames of Pyrrha, which name the root of a congestion tree.
 //!
-//! The paper (section IV) names three frames, PAUSE, RESUME and MERGE, that travel upstream and carry the root's
-//! identity, `switch-id:port-id`; a MERGE has the old and the new root. It does not define how a port downstream
-//! learns that an isolation queue upstream has been released. Here a fourth frame does this, RELEASE, which
-//! travels downstream. Nor has it a layout. Here, after the header of [`experimental`]:
+//! The paper (section IV) names three frames, PAUSE, RESUME and MERGE, that travel upstream and carry the
+//! root's identity, `switch-id:port-id`; a MERGE has the old and the new root. It does not define how a port
+//! downstream learns that an isolation queue upstream has been released. Here a fourth frame does this,
+//! RELEASE, which travels downstream. Nor has it a layout. Here, after the header of [`experimental`]:
 //!
 //! ```text
 //! byte 14  4: names a congestion root

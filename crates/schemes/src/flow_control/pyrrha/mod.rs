@@ -68,10 +68,11 @@
 //! and sends a RELEASE.
 //!
 //! **When IQs run out**, a hash of the root (or set) picks one, which is paused while any of its roots is
-//! (`pyrrha.iq-exhaustion`). In a single tier a packet whose new queue holds later ones of its flow goes to the OQ.
+//! (`pyrrha.iq-exhaustion`). In a single tier a packet whose new queue holds later ones of its flow goes to
+//! the OQ.
 //!
-//! **Hosts** hold queue pairs back: each waits in the IQ of the nearest paused root on its path. So a paused root
-//! stops its flows and no others. Or they take no notice ([`PyrrhaParams::hosts_obey`]).
+//! **Hosts** hold queue pairs back: each waits in the IQ of the nearest paused root on its path. So a paused
+//! root stops its flows and no others. Or they take no notice ([`PyrrhaParams::hosts_obey`]).
 //!
 //! **Single tier.** There is one queue for each set of roots that packets match, which may send while none of
 //! the set is paused. A packet joins the queue that holds its flow's last packet; without one, that of the
@@ -335,7 +336,8 @@ impl<D: Queues> Scheme<D> for Pyrrha {
         self.pfc.as_mut()
     }
 
-    /// The next queue of a packet that arrives (`packet.passed` is 0), or whose turn has come in an IQ. 0 is the OQ.
+    /// The next queue of a packet that arrives (`packet.passed` is 0), or whose turn has come in an IQ. 0 is
+    /// the OQ.
     fn classify(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         let at = self.at(packet.port, packet.lane);
         if self.ports[at.index].entries.is_empty() {
@@ -348,7 +350,8 @@ impl<D: Queues> Scheme<D> for Pyrrha {
         }
     }
 
-    /// The queue that a packet goes on to whose turn has come; of a queue pair, the one that it belongs to now.
+    /// The queue that a packet goes on to whose turn has come; of a queue pair, the one that it belongs to
+    /// now.
     fn onward(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         let at = self.at(packet.port, packet.lane);
         if packet.own {

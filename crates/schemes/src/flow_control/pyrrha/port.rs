@@ -197,8 +197,9 @@ impl PortState {
     }
 }
 
-/// Single tier: the isolation queues in which the packets of flows wait, one or a chain of queues for each flow:
-/// an arriving packet joins the last one, a moved packet the one before its own, while the flow has packets there.
+/// Single tier: the isolation queues in which the packets of flows wait, one or a chain of queues for each
+/// flow: an arriving packet joins the last one, a moved packet the one before its own, while the flow has
+/// packets there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowPlaces {
     /// By port, flow and direction: queues, the farthest ahead first, and how many packets are in each.
@@ -257,8 +258,8 @@ impl FlowPlaces {
 mod tests {
     use super::*;
 
-    /// Five queues that hold packets: another set of roots shares one by FNV-1a of all its roots. The places were
-    /// computed apart from this program.
+    /// Five queues that hold packets: another set of roots shares one by FNV-1a of all its roots. The places
+    /// were computed apart from this program.
     #[test]
     fn sets_that_share_spread_over_all_queues() {
         let full = |roots: &[u32]| {

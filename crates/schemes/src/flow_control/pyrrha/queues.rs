@@ -258,7 +258,8 @@ impl Pyrrha {
         }
     }
 
-    /// The OQ is down to K_resume: no neighbour waits for it, unless a queue that is emptied into it is longer.
+    /// The OQ is down to K_resume: no neighbour waits for it, unless a queue that is emptied into it is
+    /// longer.
     pub(super) fn drained_oq(&mut self, device: &mut impl Queues, at: At) {
         if self.pulled.quiet[at.index] > 0 {
             return;

@@ -1,8 +1,7 @@
 //! The report of Pyrrha about a run: roots, trees, isolation queues.
 
 use super::Tally;
-use xoff_net::human;
-use xoff_net::topology::PortId;
+use xoff_net::{human, topology::PortId};
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section, Value};
 

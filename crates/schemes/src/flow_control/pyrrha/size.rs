@@ -6,9 +6,7 @@ use super::super::pfc::size as pfc;
 use super::super::size::links::{self, Links, Report};
 use super::super::size::question::Question;
 use super::super::size::{Control, Promise, Sizing, Term, bytes_of};
-use super::PyrrhaParams;
-use super::frame::RootPauseFrame;
-use super::keys::PyrrhaKeys;
+use super::{PyrrhaParams, frame::RootPauseFrame, keys::PyrrhaKeys};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::topology::{NodeKind, PortId};
 

@@ -4,8 +4,7 @@
 use super::frame::{RootId, RootPauseFrame, Word};
 use super::port::{Entry, State, later};
 use super::{At, Merging, Organisation, Pyrrha, ports_of, trees};
-use crate::flow_control::ControlFrame;
-use crate::flow_control::device::Queues;
+use crate::flow_control::{ControlFrame, device::Queues};
 
 impl Pyrrha {
     /// The queue of `root` at a port wants `ingress` paused.
@@ -206,9 +205,9 @@ impl Pyrrha {
         self.try_release(device, at, old);
     }
 
-    /// The tree of `old`, for which a queue of this port may have been `holding` neighbours, becomes part of that
-    /// of `into`. This pauses no neighbour for `into`: only a packet through `into` that joins a too long queue
-    /// does. (Otherwise ports would wait for ports that none of their packets cross, in cycles.)
+    /// The tree of `old`, for which a queue of this port may have been `holding` neighbours, becomes part of
+    /// that of `into`. This pauses no neighbour for `into`: only a packet through `into` that joins a too
+    /// long queue does. (Otherwise ports would wait for ports that none of their packets cross, in cycles.)
     fn merge_tree(
         &mut self,
         device: &mut impl Queues,

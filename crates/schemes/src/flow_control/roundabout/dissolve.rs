@@ -43,13 +43,13 @@
 //!   for more by its dynamic threshold, which with static thresholds is nothing.) Where the packet's own
 //!   ingress queue had headroom alone, that stays charged, and the queue paused, until packets of the loop's
 //!   leave in its place, or the switch leaves the loop.
-//! - *A round ends, whatever happens around the loop.* What a switch has sent can come home: its ingress queue
-//!   has the room of the start, and what its own queue has sent, less what is there of others. Those that go
-//!   on in the loop do go on: around it the room is never less than at the start, and with a largest packet
-//!   for each link someone can send. Those that leave it wait in queues that others may pause, so their sum
-//!   is limited: to what was free at the start of the round, less a largest packet, or to one that finds its
-//!   queue empty. A host's own packets have no room to come back to, and wait beside the loop. A grant is
-//!   due, too, when it brings what upstream has to a largest packet.
+//! - *A round ends, whatever happens around the loop.* What a switch has sent can come home: its ingress
+//!   queue has the room of the start, and what its own queue has sent, less what is there of others. Those
+//!   that go on in the loop do go on: around it the room is never less than at the start, and with a largest
+//!   packet for each link someone can send. Those that leave it wait in queues that others may pause, so
+//!   their sum is limited: to what was free at the start of the round, less a largest packet, or to one that
+//!   finds its queue empty. A host's own packets have no room to come back to, and wait beside the loop. A
+//!   grant is due, too, when it brings what upstream has to a largest packet.
 //! - `roundabout.announcement-effect`: packets from other ingress ports wait beside the queue of a seat.
 //! - `roundabout.nodeid-list`: C inserts itself before opcode 4 and before opcode 5.
 //! - `roundabout.route-packet-priority`: all opcodes but 7 are control frames; a barrier lies among the data,
@@ -58,17 +58,18 @@
 //!   flow behind it are marked as well.
 //! - `roundabout.check-message`, `roundabout.check-sender`: every switch must be ready, and C asks. The last
 //!   opcode 8, which reports the end to them, is not in the paper.
-//! - A new round begins with C's next barrier: it carries the number of the round in `rand`, and a switch that
-//!   sees a later one than its own sends its own ahead. (A control frame and data would overtake each other.)
+//! - A new round begins with C's next barrier: it carries the number of the round in `rand`, and a switch
+//!   that sees a later one than its own sends its own ahead. (A control frame and data would overtake each
+//!   other.)
 //! - `roundabout.several-winners`: the first seat in a queue holds, and a frame that would give it another is
 //!   refused. So of several loops that share a queue one is dissolved.
 //!
-//! **Giving up**: after a round in which nothing has left the loop, or [`MOST_ROUNDS`] of them, the coordinator
-//! ends it. All packets are then back in their queues, the deadlock exists as before, and the next refresh of
-//! its pauses finds it again. A switch that waits for longer than `patience` leaves its seat, informs both
-//! neighbours, and obeys pauses again. Until all have agreed the limit is a quarter of `patience`; for the
-//! coordinator the time counts in which nothing has moved. A marked packet then continues on its own path from
-//! a switch on that path, and is dropped at any other switch.
+//! **Giving up**: after a round in which nothing has left the loop, or [`MOST_ROUNDS`] of them, the
+//! coordinator ends it. All packets are then back in their queues, the deadlock exists as before, and the
+//! next refresh of its pauses finds it again. A switch that waits for longer than `patience` leaves its seat,
+//! informs both neighbours, and obeys pauses again. Until all have agreed the limit is a quarter of
+//! `patience`; for the coordinator the time counts in which nothing has moved. A marked packet then continues
+//! on its own path from a switch on that path, and is dropped at any other switch.
 
 use super::Roundabout;
 use super::frame::{Opcode, RoundaboutFrame};
@@ -117,17 +118,17 @@ pub struct Seat {
     pub egress: u32,
     pub lane: u8,
     /// Bytes that may be sent.
-    credit: u64,
+    pub(super) credit: u64,
     /// Whether it stays until the end, whatever its neighbour downstream sends.
     agreed: bool,
     /// All have agreed: upstream can be granted something.
     pub(super) grants: bool,
     /// Bytes granted that have not come.
-    outstanding: u64,
+    pub(super) outstanding: u64,
     /// Which round it is in; 0 until its first barrier.
-    round: u32,
+    pub(super) round: u32,
     /// Its barrier has come back to the head of its queue.
-    back: bool,
+    pub(super) back: bool,
     /// Its barrier has come back to its queue.
     behind: bool,
     /// Flows of which a packet missed its exit in this round.
@@ -135,11 +136,11 @@ pub struct Seat {
     /// The free bytes of its headroom when the round began.
     room: u64,
     /// Bytes of its ingress queue that wait elsewhere than in the loop, against then.
-    outside: i64,
+    pub(super) outside: i64,
     /// Bytes that came from the loop in this round and did not stay in it.
-    left: i64,
+    pub(super) left: i64,
     /// Whether it has sent something since the last check.
-    sent: bool,
+    pub(super) sent: bool,
     /// The coordinator: quarters of its patience in which nothing has moved.
     quiet: u32,
     /// The last word of the neighbour downstream: whether it pauses.
@@ -165,11 +166,11 @@ pub struct Attempted {
 }
 
 impl Roundabout {
-    fn seat_in(&self, port: u32, lane: u8) -> Option<usize> {
+    pub(super) fn seat_in(&self, port: u32, lane: u8) -> Option<usize> {
         self.seats.iter().position(|s| (s.ingress, s.lane) == (port, lane))
     }
 
-    fn seat_out(&self, port: u32, lane: u8) -> Option<usize> {
+    pub(super) fn seat_out(&self, port: u32, lane: u8) -> Option<usize> {
         self.seats.iter().position(|s| (s.egress, s.lane) == (port, lane))
     }
 
@@ -348,7 +349,7 @@ impl Roundabout {
     }
 
     /// Grants upstream the free bytes, if they are worth a frame.
-    fn grants(&mut self, device: &mut impl Loops, at: usize) {
+    pub(super) fn grants(&mut self, device: &mut impl Loops, at: usize) {
         let (largest, outstanding) = (u64::from(self.params.largest), self.seats[at].outstanding);
         let free = self.free(device, at);
         let completes = outstanding < largest && outstanding + free >= largest;
@@ -406,18 +407,6 @@ impl Roundabout {
         let own = Triplet { sid, qid, rand: round, hops: 0 };
         device.insert(egress, lane, self.frame(lane, Opcode::Barrier, own, Nodes::default()), true);
         device.gate(egress, lane, true);
-    }
-
-    /// The turn of a packet of `size` bytes has come in a queue of a loop: whether it goes.
-    pub(super) fn may_leave(&mut self, device: &mut impl Loops, port: u32, lane: u8, size: u32) -> bool {
-        let Some(at) = self.seat_out(port, lane) else { return true };
-        let seat = &mut self.seats[at];
-        let goes = seat.round > 0 && !seat.back && seat.credit >= u64::from(self.params.largest);
-        match goes {
-            true => (seat.credit, seat.sent) = (seat.credit - u64::from(size), true),
-            false => device.gate(port, lane, false),
-        }
-        goes
     }
 
     /// A barrier arrived at `port`: it waits among the data.
@@ -644,36 +633,12 @@ impl Roundabout {
         LoopDecision::Continue
     }
 
-    /// A packet of `size` bytes from the loop was stored at `ingress`: it was granted.
-    pub(super) fn stored(&mut self, device: &mut impl Loops, ingress: u32, lane: u8, size: u32) {
-        // As in `passes`.
-        if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].grants) {
-            let seat = &mut self.seats[at];
-            seat.left += i64::from(size);
-            seat.outstanding = seat.outstanding.saturating_sub(u64::from(size));
-            self.grants(device, at);
-        }
-    }
-
     /// The ingress port of a loop for which a packet makes room that came through `ingress` and leaves by
-    /// `egress`: of the loop which it leaves or goes on in, wherever it came from (section IV-C), else its own.
+    /// `egress`: of the loop which it leaves or goes on in, wherever it came from (section IV-C), else its
+    /// own.
     pub(super) fn makes_room(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
         let on = self.seat_out(egress, lane).map(|at| self.seats[at].ingress);
         on.filter(|&port| self.params.audit || port == ingress)
             .or_else(|| self.seat_in(ingress, lane).map(|_| ingress))
-    }
-
-    /// A packet of `size` bytes left the account (`ingress`, `lane`) by `egress`: there may be more to grant.
-    pub(super) fn freed(&mut self, device: &mut impl Loops, ingress: u32, egress: u32, lane: u8, size: u32) {
-        if let Some(at) = self.seat_out(egress, lane) {
-            self.grants(device, at);
-        }
-        if let Some(at) = self.seat_in(ingress, lane) {
-            let seat = &mut self.seats[at];
-            if seat.egress != egress {
-                seat.outside -= i64::from(size);
-            }
-            self.grants(device, at);
-        }
     }
 }

@@ -11,13 +11,11 @@
 //! - A frame that arrives at an egress port goes to its *causal* ingress queues: those with a packet in the
 //!   egress queue that the frame names (`roundabout.causal-bitmap`). So a probe is multicast where several
 //!   ingress queues wait for one egress queue.
-//! - A paused egress queue stores its last received triplet: the ingress queues with packets there settle by
-//!   it.
+//! - The ingress queues with packets in a paused egress queue settle by its last received triplet.
 //! - A pause that runs out, or whose link fails, ends as by a RESUME with the triplet it had.
 //!
-//! The three states of a switch (section III) are not kept: a queue that pauses and whose packets
-//! wait for no paused queue is a *trigger*, one whose packets do a *spreader*, and the others are
-//! *non-pauses* (`roundabout.states`).
+//! The three states of a switch (section III) are not kept: a queue that pauses is a *spreader* if its
+//! packets wait for a paused queue, else a *trigger*, and the others are *non-pauses* (`roundabout.states`).
 
 mod charges;
 pub mod dissolve;
@@ -41,8 +39,7 @@ use frame::RoundaboutFrame;
 use registers::{Printed, Reaction, Registers, Triplet, Word};
 pub use report::Report;
 use std::collections::BTreeMap;
-use xoff_kernel::random::Stream;
-use xoff_kernel::time::Time;
+use xoff_kernel::{random::Stream, time::Time};
 use xoff_net::units::Span;
 use xoff_outcome::report::{Facts, Records};
 use xoff_wire::nodes::Nodes;
@@ -356,28 +353,74 @@ impl<D: Loops> Scheme<D> for Roundabout {
         self.passes(device, packet)
     }
 
+    /// A packet of `size` bytes from the loop was stored at `ingress`: it was granted.
     fn stored(&mut self, device: &mut D, ingress: u32, lane: u8, size: u32) {
-        self.stored(device, ingress, lane, size);
+        // As in `passes`.
+        if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].grants) {
+            let seat = &mut self.seats[at];
+            seat.left += i64::from(size);
+            seat.outstanding = seat.outstanding.saturating_sub(u64::from(size));
+            self.grants(device, at);
+        }
     }
 
-    fn charged(&mut self, _: &mut D, ingress: u32, lane: u8, bytes: u64) -> u64 {
-        self.charged(ingress, lane, bytes)
+    /// The charge of the account for a packet of `bytes`: less its kept bytes.
+    fn charged(&mut self, _: &mut D, port: u32, lane: u8, bytes: u64) -> u64 {
+        let Some(reserved) = self.charges.reserved.get_mut(&(port, lane)) else { return bytes };
+        let used = bytes.min(*reserved);
+        *reserved -= used;
+        bytes - used
     }
 
+    /// A packet of the account (`ingress`, `lane`), charged `bytes`, leaves by `egress`.
     fn on_release(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, bytes: u64) {
-        self.on_release(device, ingress, egress, lane, bytes);
+        let Some(port) = self.makes_room(ingress, egress, lane) else {
+            return self.repay(device, ingress, lane, bytes);
+        };
+        if port != ingress {
+            let shared = device.transfer_charge(ingress, port, lane, bytes);
+            if bytes > shared {
+                let owed = self.charges.owed.entry((port, lane)).or_default();
+                owed.push_back(((ingress, lane), bytes - shared));
+            }
+            // It may be under its threshold now.
+            self.release_charge(device, ingress, lane, 0);
+        }
+        let freed = bytes.min(device.headroom(port, lane).1);
+        if bytes > freed {
+            *self.charges.reserved.entry((port, lane)).or_default() += bytes - freed;
+        }
+        self.release_charge(device, port, lane, freed);
     }
 
     fn settles(&mut self, device: &mut D, port: u32, lane: u8) {
         self.settles(device, port, lane);
     }
 
+    /// A packet of `size` bytes left the account (`ingress`, `lane`) by `egress`: there may be more to grant.
     fn freed(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, size: u32) {
-        self.freed(device, ingress, egress, lane, size);
+        if let Some(at) = self.seat_out(egress, lane) {
+            self.grants(device, at);
+        }
+        if let Some(at) = self.seat_in(ingress, lane) {
+            let seat = &mut self.seats[at];
+            if seat.egress != egress {
+                seat.outside -= i64::from(size);
+            }
+            self.grants(device, at);
+        }
     }
 
+    /// The turn of a packet of `size` bytes has come in a queue of a loop: whether it goes.
     fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {
-        self.may_leave(device, port, lane, size)
+        let Some(at) = self.seat_out(port, lane) else { return true };
+        let seat = &mut self.seats[at];
+        let goes = seat.round > 0 && !seat.back && seat.credit >= u64::from(self.params.largest);
+        match goes {
+            true => (seat.credit, seat.sent) = (seat.credit - u64::from(size), true),
+            false => device.gate(port, lane, false),
+        }
+        goes
     }
 
     fn barrier_leaves(&mut self, device: &mut D, port: u32, frame: &ControlFrame) -> bool {

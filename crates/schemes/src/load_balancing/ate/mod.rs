@@ -3,10 +3,10 @@
 //! flow that may leave by either.
 //!
 //! A node *i* of a two-layer network has a port to the high-bandwidth domain, of rate *B_H*, and one to the
-//! network domain, of rate *B_N*. To a node that differs in both digits of the address lead two routes of equal
-//! length, one over each port. The node sends a new flow to the high-bandwidth domain with probability *w_H*,
-//! else to the other (line 2), and measures the traffic *T_H* that it sends into the high-bandwidth domain
-//! (line 3). Where that is too much, the weight follows it (lines 4 to 6):
+//! network domain, of rate *B_N*. To a node that differs in both digits of the address lead two routes of
+//! equal length, one over each port. The node sends a new flow to the high-bandwidth domain with probability
+//! *w_H*, else to the other (line 2), and measures the traffic *T_H* that it sends into the high-bandwidth
+//! domain (line 3). Where that is too much, the weight follows it (lines 4 to 6):
 //!
 //! ```text
 //!   T_H ≥ p · B_H:   w_H ← w_H · p · B_H / T_H        (equation 3)
@@ -29,7 +29,8 @@
 //! - *Below the threshold* (`T_H < p · B_H`) the algorithm says nothing, and equation 3 has no condition:
 //!   [`Update`] has three readings. Where weights grow, a window that is used in part, as the last one of a
 //!   burst, counts as one of little traffic, and may bring the weight up to its bound.
-//! - *T_H = 0*: the weight stays, as the paper says. As a weight of 0 would stay permanently, there is a least.
+//! - *T_H = 0*: the weight stays, as the paper says. As a weight of 0 would stay permanently, there is a
+//!   least.
 //! - *The first weight* is the high-bandwidth domain's share of the capacity, B_H / (B_H + B_N):
 //!   "proportional fairness" (§III-F).
 

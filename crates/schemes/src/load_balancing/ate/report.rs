@@ -1,8 +1,7 @@
 //! The report of asymmetric traffic engineering about a run: the traffic of hosts over each first hop.
 
 use xoff_kernel::time::SECOND;
-use xoff_net::human;
-use xoff_net::topology::NodeId;
+use xoff_net::{human, topology::NodeId};
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Gauge, Ran, Record, Section, Value};
 

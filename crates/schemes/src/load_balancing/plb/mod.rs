@@ -2,7 +2,8 @@
 //! path that the switches' hashes choose (Qureshi et al., SIGCOMM 2022).
 //!
 //! A *round* is a round trip: it begins when the one before ends, and ends when all that had been sent by
-//! then is acknowledged. It is congested if its share of marked packets reaches a threshold. The label changes
+//! then is acknowledged. It is congested if its share of marked packets reaches a threshold. The label
+//! changes
 //! - when nothing is in flight, after `idle_rounds` congested rounds in a row: packets
 //!   then cannot overtake each other;
 //! - at once, after `forced_rounds` of them;

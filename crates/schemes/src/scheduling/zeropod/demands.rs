@@ -18,8 +18,8 @@ pub(super) struct Waiting {
 
 #[derive(Clone, Copy, Debug)]
 struct Placed {
-    /// The sort key, smallest first: in the upper half the mice size, or more than any if none is given; in the
-    /// lower half the aggregated size, or as [`Order`] has it. In bytes; 4 GiB and more count as equal.
+    /// The sort key, smallest first: in the upper half the mice size, or more than any if none is given; in
+    /// the lower half the aggregated size, or as [`Order`] has it. In bytes; 4 GiB and more count as equal.
     key: u64,
     demand: Waiting,
 }

@@ -159,7 +159,8 @@ impl Target {
 }
 
 impl Frame {
-    /// The frame without its check sequence. `slot`: bytes of a whole cell on the wire, check sequence included.
+    /// The frame without its check sequence. `slot`: bytes of a whole cell on the wire, check sequence
+    /// included.
     pub fn emit(&self, source: [u8; 6], slot: u32) -> Vec<u8> {
         let mut bytes = experimental::emit(0, source)[..14].to_vec();
         match self {

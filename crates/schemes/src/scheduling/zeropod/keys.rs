@@ -1,7 +1,6 @@
 //! `[zeropod]`: the keys of pods without buffers.
 
-use super::Order;
-use super::params::Collision;
+use super::{Order, params::Collision};
 use crate::flow_control::keys::default_keys;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

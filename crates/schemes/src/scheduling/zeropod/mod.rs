@@ -22,25 +22,23 @@
 //! begin before that is known, and the paper does not say which demands they assume.
 //!
 //! The paper leaves open, and here is taken:
-//! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the smallest mice size of
-//!   those for which one was advertised; then, of the others, the one with the smallest aggregated size,
-//!   which also separates equal mice sizes; among equal ones any, drawn anew in each epoch
-//!   ([`Params::order`] has other orders). §IV-B.1 has the mice size in the *place* of the aggregated size.
-//!   By the exact wording, the demands of cores, which are always small, would come before mice of 50 kB, in
-//!   particular with many cores: with 16 cores in the place of 6 the p99 of flows up to 100 kB doubled. Of
-//!   all demands that have a path, the first one is always granted.
+//! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the smallest advertised
+//!   mice size; then, of the others, the smallest aggregated size, which also separates equal mice sizes;
+//!   among equal ones any, drawn anew in each epoch ([`Params::order`] has other orders). §IV-B.1 has the
+//!   mice size in the *place* of the aggregated size: the demands of cores, which are always small, would
+//!   then come before mice of 50 kB, and with 16 cores in the place of 6 the p99 of flows up to 100 kB
+//!   doubled. Of all demands that have a path, the first one is always granted.
 //! - *Mice sizes* are those of the sender's last list (§IV-B.1: its top k destinations), less the bytes
 //!   granted since, because hosts send mice first; never more than the aggregated size.
-//! - *Aggregation switches* go through their requests in that order, and grant each one whose two links are
-//!   still idle.
+//! - *Aggregation switches* go through their requests in that order, and grant those with two idle links.
 //! - *Requests* (`zeropod.request-multiplicity`). One path for each demand and iteration, as the text has it;
 //!   [`Params::requests`] sets how many. The pseudocode asks for all.
 //! - *Port states* (`zeropod.port-state`). 𝒮 are the links at aggregation switches, which are those of ToRs
 //!   and cores as well. A link is given to one demand at most, so releasing a refused path frees no link that
 //!   is kept. A host is marked when a grant is accepted: it sends and receives one thing only.
 //! - *Matched hosts* (`zeropod.rejected-within-iteration`). One demand for each sender and each receiver;
-//!   their other demands take no part in later iterations. A core is a sender (C2E) and, for its link up, a
-//!   receiver (E2P).
+//!   their others take no part in later iterations. A core is a sender (C2E) and, for its link up, a receiver
+//!   (E2P).
 //! - *Small demands* (`zeropod.partial-epochs`). A grant is of min(N, what is left) cells; the last may be
 //!   partly full. The path is taken for the epoch.
 //! - *Cores for mice* (`zeropod.exclusive-core`). The last cores of [`Params::mice_cores`] take demands with

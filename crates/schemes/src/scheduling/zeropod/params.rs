@@ -1,14 +1,13 @@
 //! The parameters of pods without buffers in a run, resolved.
 
-use super::slots::Slots;
-use super::{Params, Pod};
+use super::{Params, Pod, slots::Slots};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
 
-/// Pods without buffers. Most fields are the keys of the same names ([`super::keys::ZeropodKeys`]), in bytes and
-/// picoseconds.
+/// Pods without buffers. Most fields are the keys of the same names ([`super::keys::ZeropodKeys`]), in bytes
+/// and picoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZeropodParams {
     pub pod: Pod,

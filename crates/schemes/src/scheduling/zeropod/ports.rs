@@ -3,8 +3,7 @@
 //! An aggregation switch's ports fix everything: its link from or to a ToR is that ToR's port too, its link
 //! to or from a core is the core's. So a path is two links, and a set of links is a few words of bits.
 
-use super::demands::Waiting;
-use super::{Link, Pod};
+use super::{Link, Pod, demands::Waiting};
 use xoff_kernel::random::Stream;
 
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +22,9 @@ struct Place {
 
 /// A set of links.
 ///
-/// One word for each rack's links up, with a bit for each aggregation switch; then for each rack's links down;
-/// then for each aggregation switch's links up, with a bit for each of its cores; then for its links down.
+/// One word for each rack's links up, with a bit for each aggregation switch; then for each rack's links
+/// down; then for each aggregation switch's links up, with a bit for each of its cores; then for its links
+/// down.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     words: Vec<u64>,
@@ -101,7 +101,8 @@ pub(super) struct Choice {
     pod: Pod,
     hosts: u16,
     rack: Vec<u16>,
-    /// From host to host: a word with a bit for each aggregation switch. Else one for each, with bits for cores.
+    /// From host to host: a word with a bit for each aggregation switch. Else one for each, with bits for
+    /// cores.
     words: Vec<u64>,
     left: u32,
 }

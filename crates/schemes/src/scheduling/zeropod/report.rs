@@ -2,8 +2,7 @@
 
 use super::Tally;
 use xoff_kernel::time::Time;
-use xoff_net::human;
-use xoff_net::topology::PortId;
+use xoff_net::{human, topology::PortId};
 use xoff_outcome::facts;
 use xoff_outcome::report::{Cause, Facts, Level, Note, Promise, Ran, Record, Section, Value};
 

@@ -199,8 +199,8 @@ fn at(cx: &Setting<'_>, key: &str, message: String, help: &str) -> Complaint {
     Complaint::new(shown, message, help).about(key)
 }
 
-/// Refuses epochs without room for the control slots of all senders, and links so short that data of an epoch's
-/// slot could arrive before the slot is over.
+/// Refuses epochs without room for the control slots of all senders, and links so short that data of an
+/// epoch's slot could arrive before the slot is over.
 fn check_slots(cx: &Setting<'_>, slots: &Slots, pod: &Pod) -> Result<(), Complaint> {
     let positions = u32::from(pod.hosts_per_rack.max(pod.cores.div_ceil(pod.aggs)));
     let [data, control, guard] = [slots.data, slots.control, slots.guard].map(u128::from);

@@ -229,7 +229,7 @@ impl Fabric {
             }
         }
         let charge = match self.net.data.follows_charges {
-            true => self.roundabout.charged(ingress, 0, 1),
+            true => self.roundabout.charged(&mut self.net, ingress, 0, 1),
             false => 1,
         };
         let account = &mut self.net.data.accounts[link];
