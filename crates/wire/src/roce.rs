@@ -18,7 +18,7 @@
 //! ```
 
 use crate::ip::{HEADERS, Headers};
-use crate::{AETH, CHECKED, NotFrame, UDP, array_at, u16_at, u32_at};
+use crate::{AETH, CHECKED, NotFrame, UDP, array_at, u16_at, u32_at, u64_at};
 
 /// The UDP port that RoCEv2 packets are sent to, as IANA has assigned it.
 pub const PORT: u16 = 4791;
@@ -150,7 +150,7 @@ impl RocePacket {
         let extended = extended(opcode).ok_or(NotFrame::Other)?;
         let payload = end.checked_sub(at + extended + padding).ok_or(NotFrame::Field)?;
         let reth = || Reth {
-            address: u64::from(u32_at(behind, at)) << 32 | u64::from(u32_at(behind, at + 4)),
+            address: u64_at(behind, at),
             key: u32_at(behind, at + 8),
             length: u32_at(behind, at + 12),
         };

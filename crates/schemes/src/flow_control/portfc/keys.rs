@@ -155,11 +155,9 @@ impl Keys for PortFcKeys {
     fn check_links(&self, cx: &mut Setting<'_>, _: &Topology, lanes: &[Lane]) -> Result<(), Complaint> {
         let Some(data) = lanes.iter().find(|l| l.lossless) else { return Ok(()) };
         let acks = ("ACKs", ack_priority(cx), "transport.ack_priority");
-        for (what, priority, key) in
-            [acks].into_iter().chain(cx.cnp_priority.map(|p| ("CNPs", p, "dcqcn.cnp_priority")))
-        {
-            let behind = |l: &&Lane| l.priority == priority && l.tier >= data.tier;
-            if lanes.iter().any(|l| behind(&l)) {
+        let cnps = cx.cnp_priority.map(|p| ("CNPs", p, "dcqcn.cnp_priority"));
+        for (what, priority, key) in [acks].into_iter().chain(cnps) {
+            if lanes.iter().any(|l| l.priority == priority && l.tier >= data.tier) {
                 let message = format!(
                     "PortFC must serve {what} (priority {priority}) before data (priority {}), from its high-priority \
                      queue",

@@ -112,7 +112,7 @@ pub struct Printed {
 pub struct Seat {
     pub attempt: Triplet,
     /// It is the coordinator's.
-    leads: bool,
+    pub(super) leads: bool,
     /// Its ports in the loop.
     pub ingress: u32,
     pub egress: u32,
@@ -130,7 +130,7 @@ pub struct Seat {
     /// Its barrier has come back to the head of its queue.
     pub(super) back: bool,
     /// Its barrier has come back to its queue.
-    behind: bool,
+    pub(super) behind: bool,
     /// Flows of which a packet missed its exit in this round.
     missed: Vec<u32>,
     /// The free bytes of its headroom when the round began.
@@ -189,7 +189,7 @@ impl Roundabout {
         device.send_control(port, self.frame(seat.lane, opcode, triplet, Nodes::default()));
     }
 
-    fn step(&mut self, device: &impl Loops, attempt: Triplet, step: Step) {
+    pub(super) fn step(&mut self, device: &impl Loops, attempt: Triplet, step: Step) {
         self.attempts.push(Attempted { at: device.now(), attempt, step });
     }
 
@@ -248,7 +248,7 @@ impl Roundabout {
         let leads = |&&port: &&u32| self.registers[self.at(port, lane)].init.get() == Some(t);
         if let Some(&ingress) = causes.iter().find(leads) {
             if device.is_stopped(egress, lane) && !self.taken(ingress, egress, lane) {
-                self.sits(device, t, ingress, egress, lane, true);
+                self.sits(device, Seat { attempt: t, leads: true, ingress, egress, lane, ..Seat::default() });
                 device.send_control(egress, self.frame(lane, Opcode::Build, t, nodes));
             }
             return;
@@ -303,24 +303,16 @@ impl Roundabout {
         let Some(egress) = came.map(|(.., egress)| egress).filter(leads) else {
             return self.refuses(device, ingress, lane, t);
         };
-        self.sits(device, t, ingress, egress, lane, false);
+        self.sits(device, Seat { attempt: t, ingress, egress, lane, ..Seat::default() });
         let mut nodes = frame.nodes;
         nodes.pop_front();
         device.send_control(egress, self.frame(lane, Opcode::Build, t, nodes));
     }
 
     /// From now on credit, and no pause, says whether the egress queue sends.
-    fn sits(
-        &mut self,
-        device: &mut impl Loops,
-        attempt: Triplet,
-        ingress: u32,
-        egress: u32,
-        lane: u8,
-        leads: bool,
-    ) {
-        let paused = Some(self.pfc.quanta());
-        self.seats.push(Seat { attempt, leads, ingress, egress, lane, paused, ..Seat::default() });
+    fn sits(&mut self, device: &mut impl Loops, seat: Seat) {
+        let Seat { egress, lane, .. } = seat;
+        self.seats.push(Seat { paused: Some(self.pfc.quanta()), ..seat });
         self.pfc.forgets_pause(device, egress, lane);
         device.enter_loop(egress, lane);
         self.follows_charges(device);
@@ -428,32 +420,8 @@ impl Roundabout {
         device.insert(egress, lane, ControlFrame::Roundabout(*frame), false);
     }
 
-    /// The turn of a barrier has come in a queue; whether it goes on (without credit).
-    pub(super) fn barrier_leaves(
-        &mut self,
-        device: &mut impl Loops,
-        port: u32,
-        frame: &RoundaboutFrame,
-    ) -> bool {
-        let lane = self.priorities.iter().position(|&p| p == frame.priority);
-        let Some(at) = lane.and_then(|lane| self.seat_out(port, lane as u8)) else { return false };
-        let seat = &self.seats[at];
-        let source = self.source(device, seat.ingress, seat.lane);
-        if (frame.triplet.sid, frame.triplet.qid) != source || !seat.behind {
-            return true;
-        }
-        device.gate(port, seat.lane, false);
-        self.seats[at].back = true;
-        let seat = &self.seats[at];
-        if seat.leads {
-            self.step(device, seat.attempt, Step::Round);
-            self.asks(device, at);
-        }
-        false
-    }
-
     /// The coordinator asks whether all are ready.
-    fn asks(&mut self, device: &mut impl Loops, at: usize) {
+    pub(super) fn asks(&mut self, device: &mut impl Loops, at: usize) {
         let seat = &self.seats[at];
         self.tell(device, seat.egress, seat, Opcode::Check, self.state(device, seat));
     }
@@ -495,10 +463,8 @@ impl Roundabout {
         }
         let state = self.state(device, seat);
         let ready = |state: u32| state & (OUT | LONG) == 0;
-        let said = match self.resolves.check && said & STILL == 0 && (ready(said) || ready(state)) {
-            true => (said | state) & !(OUT | LONG),
-            false => said | state,
-        };
+        let one_for_all = self.resolves.check && said & STILL == 0 && (ready(said) || ready(state));
+        let said = if one_for_all { (said | state) & !(OUT | LONG) } else { said | state };
         self.seats[at].sent = false;
         // As long as anything moves the coordinator asks, and as long as it asks the others wait.
         if !leads || said & ALIVE != 0 {

@@ -423,8 +423,23 @@ impl<D: Loops> Scheme<D> for Roundabout {
         goes
     }
 
+    /// The turn of a barrier has come in a queue; whether it goes on (without credit).
     fn barrier_leaves(&mut self, device: &mut D, port: u32, frame: &ControlFrame) -> bool {
         let ControlFrame::Roundabout(frame) = frame else { return false };
-        self.barrier_leaves(device, port, frame)
+        let lane = self.priorities.iter().position(|&p| p == frame.priority);
+        let Some(at) = lane.and_then(|lane| self.seat_out(port, lane as u8)) else { return false };
+        let seat = &self.seats[at];
+        let source = self.source(device, seat.ingress, seat.lane);
+        if (frame.triplet.sid, frame.triplet.qid) != source || !seat.behind {
+            return true;
+        }
+        device.gate(port, seat.lane, false);
+        self.seats[at].back = true;
+        let seat = &self.seats[at];
+        if seat.leads {
+            self.step(device, seat.attempt, dissolve::Step::Round);
+            self.asks(device, at);
+        }
+        false
     }
 }

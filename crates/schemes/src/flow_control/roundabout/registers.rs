@@ -59,20 +59,17 @@ impl Register {
     }
 }
 
-/// Lines that are taken as printed. None of them is by default.
+/// Lines that are taken as printed, for the cases above. None of them is by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Printed {
     /// T_curr is kept from event to event. The other fields matter only with this.
     pub below: bool,
-    /// Line 31: a queue that does not pause keeps resumed triplets.
+    /// Line 31.
     pub resume: bool,
-    /// Line 24 does not ask whether T_curr is valid.
     pub line_24: bool,
-    /// Lines 37-40 leave T_curr invalid.
+    /// Lines 37-40, line 18, and lines 26-29.
     pub invalid: bool,
-    /// Line 18: nothing is said of outdated triplets of one's own.
     pub outdated: bool,
-    /// Lines 26-29 repeat triplets.
     pub again: bool,
 }
 

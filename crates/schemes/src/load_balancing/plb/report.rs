@@ -41,16 +41,14 @@ impl Record for Report {
         let sum =
             |get: fn(&Relabelling) -> u32| -> u64 { self.flows.iter().map(|f| u64::from(get(f))).sum() };
         let changed = self.flows.iter().filter(|f| f.by_marks + f.by_timeouts > 0).count() as u64;
-        let (marks, timeouts, moves) = (sum(|f| f.by_marks), sum(|f| f.by_timeouts), sum(|f| f.moves));
+        let counts = [changed, sum(|f| f.by_marks), sum(|f| f.by_timeouts), sum(|f| f.moves)];
+        let ([by, marks, timeouts, moves], flows) =
+            (counts.map(human::count), human::counted(self.choices, "flow"));
         let row = format!(
-            "{} label changes because of marks and {} after timeouts, by {} of {} with a choice; {} changed the route",
-            human::count(marks),
-            human::count(timeouts),
-            human::count(changed),
-            human::counted(self.choices, "flow"),
-            human::count(moves),
+            "{marks} label changes because of marks and {timeouts} after timeouts, by {by} of {flows} with a choice; \
+             {moves} changed the route"
         );
-        let values = vec![self.choices.into(), changed.into(), marks.into(), timeouts.into(), moves.into()];
+        let values = [self.choices].into_iter().chain(counts).map(Into::into).collect();
         Section::new(&FACTS, values).row("labels", row)
     }
 }

@@ -35,14 +35,15 @@
 //! A target is the number of a host's node, or 2^31 plus the number of another pod.
 
 use xoff_wire::experimental::{self, NotFrame};
-use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME};
+use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at, u64_at};
 
 const RTS: u8 = 8;
 const SCHD: u8 = 9;
 const CELL: u8 = 10;
-/// Where lists begin in an RTS, and in a cell.
+/// Where lists begin in an RTS, and in a cell, and the length of a part there.
 const DEMANDS: usize = 34;
 const PARTS: usize = 26;
+const PART: usize = 18;
 const NO_CORE: u32 = u32::MAX;
 const POD: u32 = 1 << 31;
 
@@ -175,11 +176,10 @@ impl Frame {
 
     /// Reads a frame.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
-        let reader = Reader(bytes);
         match experimental::kind(bytes, SMALLEST_BYTES)? {
-            RTS => reader.rts().map(Self::Rts),
-            SCHD => reader.schd().map(Self::Schd),
-            CELL => reader.cell().map(Self::Cell),
+            RTS => Rts::read(bytes).map(Self::Rts),
+            SCHD => Schd::read(bytes).map(Self::Schd),
+            CELL => Cell::read(bytes).map(Self::Cell),
             _ => Err(NotFrame::Other),
         }
     }
@@ -210,6 +210,38 @@ impl Rts {
         }
         self.full.iter().for_each(|pod| bytes.extend(pod.to_be_bytes()));
     }
+
+    fn read(bytes: &[u8]) -> Result<Self, NotFrame> {
+        let bit = |at: u8| bytes[15] >> at & 1 == 1;
+        let account = Account { epoch: u32_at(bytes, 24), sent: bit(2), got: bit(3), no_schd: bit(4) };
+        let [demands, mice, full] = [28, 30, 32].map(|at| usize::from(u16_at(bytes, at)));
+        let unannounced = !bit(1) && account != Account::default() || !bit(0) && mice > 0;
+        if bytes[15] >= 1 << 5 || unannounced {
+            return Err(NotFrame::Field);
+        }
+        let after_demands = DEMANDS + 12 * demands;
+        let after_mice = after_demands + 16 * mice;
+        if bytes.len() < after_mice + 2 * full {
+            return Err(NotFrame::Short);
+        }
+        let demand = |at| {
+            let target = Target::of(u32_at(bytes, at))?;
+            Ok(Demand { target, asked: u32_at(bytes, at + 4), served: u32_at(bytes, at + 8) })
+        };
+        let small = |at| {
+            let target = Target::of(u32_at(bytes, at))?;
+            Ok(Mice { target, served: u32_at(bytes, at + 4), bytes: u64_at(bytes, at + 8) })
+        };
+        let named = (after_demands..after_mice).step_by(16).map(small).collect::<Result<_, _>>()?;
+        Ok(Self {
+            sender: u32_at(bytes, 16),
+            epoch: u32_at(bytes, 20),
+            account: bit(1).then_some(account),
+            demands: (DEMANDS..after_demands).step_by(12).map(demand).collect::<Result<_, _>>()?,
+            mice: bit(0).then_some(named),
+            full: (0..full).map(|i| u16_at(bytes, after_mice + 2 * i)).collect(),
+        })
+    }
 }
 
 impl Schd {
@@ -221,6 +253,20 @@ impl Schd {
         bytes.extend(self.aggregation.to_be_bytes());
         bytes.extend(self.core.unwrap_or(NO_CORE).to_be_bytes());
         bytes.extend(self.cells.to_be_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, NotFrame> {
+        if bytes[15] != 0 {
+            return Err(NotFrame::Field);
+        }
+        Ok(Self {
+            sender: u32_at(bytes, 16),
+            epoch: u32_at(bytes, 20),
+            target: Target::of(u32_at(bytes, 24))?,
+            aggregation: u32_at(bytes, 28),
+            core: Some(u32_at(bytes, 32)).filter(|&core| core != NO_CORE),
+            cells: u16_at(bytes, 36),
+        })
     }
 }
 
@@ -243,101 +289,30 @@ impl Cell {
         let held: usize = self.parts.iter().map(|part| part.bytes as usize).sum();
         bytes.resize(bytes.len() + held, 0);
     }
-}
 
-struct Reader<'b>(&'b [u8]);
-
-impl Reader<'_> {
-    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], NotFrame> {
-        self.0.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).ok_or(NotFrame::Short)
-    }
-
-    fn u16(&self, at: usize) -> Result<u16, NotFrame> {
-        self.array(at).map(u16::from_be_bytes)
-    }
-
-    fn u32(&self, at: usize) -> Result<u32, NotFrame> {
-        self.array(at).map(u32::from_be_bytes)
-    }
-
-    fn u64(&self, at: usize) -> Result<u64, NotFrame> {
-        self.array(at).map(u64::from_be_bytes)
-    }
-
-    fn target(&self, at: usize) -> Result<Target, NotFrame> {
-        Target::of(self.u32(at)?)
-    }
-
-    fn rts(&self) -> Result<Rts, NotFrame> {
-        let bits = self.0[15];
-        let bit = |at: u8| bits >> at & 1 == 1;
-        let account = Account { epoch: self.u32(24)?, sent: bit(2), got: bit(3), no_schd: bit(4) };
-        if bits >= 1 << 5 || (!bit(1) && account != Account::default()) {
+    fn read(bytes: &[u8]) -> Result<Self, NotFrame> {
+        let end = PARTS + PART * usize::from(u16_at(bytes, 24));
+        if bytes[15] > 1 {
             return Err(NotFrame::Field);
         }
-        let [demands, mice, full] = [self.u16(28)?, self.u16(30)?, self.u16(32)?].map(usize::from);
-        if mice > 0 && !bit(0) {
-            return Err(NotFrame::Field);
+        if bytes.len() < end {
+            return Err(NotFrame::Short);
         }
-        let demand = |i: usize| {
-            let at = DEMANDS + 12 * i;
-            Ok(Demand { target: self.target(at)?, asked: self.u32(at + 4)?, served: self.u32(at + 8)? })
-        };
-        let small = |i: usize| {
-            let at = DEMANDS + 12 * demands + 16 * i;
-            Ok(Mice { target: self.target(at)?, served: self.u32(at + 4)?, bytes: self.u64(at + 8)? })
-        };
-        let named = (0..mice).map(small).collect::<Result<Vec<_>, _>>()?;
-        Ok(Rts {
-            sender: self.u32(16)?,
-            epoch: self.u32(20)?,
-            account: bit(1).then_some(account),
-            demands: (0..demands).map(demand).collect::<Result<_, _>>()?,
-            mice: bit(0).then_some(named),
-            full: (0..full)
-                .map(|i| self.u16(DEMANDS + 12 * demands + 16 * mice + 2 * i))
-                .collect::<Result<_, _>>()?,
-        })
-    }
-
-    fn schd(&self) -> Result<Schd, NotFrame> {
-        if self.0[15] != 0 {
-            return Err(NotFrame::Field);
-        }
-        Ok(Schd {
-            sender: self.u32(16)?,
-            epoch: self.u32(20)?,
-            target: self.target(24)?,
-            aggregation: self.u32(28)?,
-            core: Some(self.u32(32)?).filter(|&core| core != NO_CORE),
-            cells: self.u16(36)?,
-        })
-    }
-
-    fn cell(&self) -> Result<Cell, NotFrame> {
-        if self.0[15] > 1 {
-            return Err(NotFrame::Field);
-        }
-        let parts = usize::from(self.u16(24)?);
-        let part = |i: usize| {
-            let at = PARTS + 18 * i;
-            let of = self.u64(at + 6)?;
-            let holds = match self.array(at)? {
+        let part = |at| {
+            let of = u64_at(bytes, at + 6);
+            let holds = match bytes[at..at + 2] {
                 [0, 0] => Holds::Data(of),
                 [1, 0] => Holds::Ack(of),
                 _ => return Err(NotFrame::Field),
             };
-            Ok(Part { flow: self.u32(at + 2)?, holds, bytes: self.u32(at + 14)? })
+            Ok(Part { flow: u32_at(bytes, at + 2), holds, bytes: u32_at(bytes, at + 14) })
         };
-        let cell = Cell {
-            optimistic: self.0[15] == 1,
-            source: self.u32(16)?,
-            destination: self.u32(20)?,
-            parts: (0..parts).map(part).collect::<Result<_, _>>()?,
-        };
-        let held: u64 = cell.parts.iter().map(|part| u64::from(part.bytes)).sum();
-        let fits = (PARTS + 18 * parts) as u64 + held <= self.0.len() as u64;
-        if fits { Ok(cell) } else { Err(NotFrame::Short) }
+        let parts = (PARTS..end).step_by(PART).map(part).collect::<Result<Vec<_>, _>>()?;
+        if end as u64 + parts.iter().map(|part| u64::from(part.bytes)).sum::<u64>() > bytes.len() as u64 {
+            return Err(NotFrame::Short);
+        }
+        let (source, destination) = (u32_at(bytes, 16), u32_at(bytes, 20));
+        Ok(Self { optimistic: bytes[15] == 1, source, destination, parts })
     }
 }
 

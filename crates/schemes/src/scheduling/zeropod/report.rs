@@ -114,25 +114,17 @@ impl Record for Report {
             self.off_time.into(),
             self.found.iter().map(link).collect::<Vec<Value>>().into(),
         ];
-        let grants = format!(
-            "{} in {} of {}, {} cells, without a collision",
-            human::count(self.grants),
-            human::counted(self.epochs, "epoch"),
-            human::time(self.epoch),
-            human::count(self.scheduled)
-        );
-        let mut section = Section::new(&FACTS, values).row("grants", grants);
+        let [grants, cells] = [self.grants, self.scheduled].map(human::count);
+        let (epochs, epoch) = (human::counted(self.epochs, "epoch"), human::time(self.epoch));
+        let row = format!("{grants} in {epochs} of {epoch}, {cells} cells, without a collision");
+        let mut section = Section::new(&FACTS, values).row("grants", row);
         if sent.sent > 0 {
-            section = section.row(
-                "cells",
-                format!(
-                    "{} optimistic: {} arrived, {} collided with scheduled cells, {} with each other",
-                    human::count(sent.sent),
-                    human::count(sent.delivered),
-                    human::count(sent.met_scheduled),
-                    human::count(sent.met_unscheduled)
-                ),
+            let counts = [sent.sent, sent.delivered, sent.met_scheduled, sent.met_unscheduled];
+            let [sent, arrived, scheduled, each] = counts.map(human::count);
+            let row = format!(
+                "{sent} optimistic: {arrived} arrived, {scheduled} collided with scheduled cells, {each} with each other"
             );
+            section = section.row("cells", row);
         }
         let granted = human::counted(self.scheduled, "cell");
         // Links that fail lose their packets.
