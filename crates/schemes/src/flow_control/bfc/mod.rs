@@ -172,7 +172,6 @@ impl Bfc {
         (mix(tuple ^ 0x6266_6300_0000_0000) % u64::from(self.params.virtual_flows)) as u32
     }
 
-    /// How long a flow keeps its queue after its last packet.
     fn keep(&self, packet: &QueueEntry) -> Time {
         let hop = self.params.hop_rtt[packet.ingress.unwrap_or(packet.port) as usize];
         hop.saturating_mul(u64::from(self.params.keep))
@@ -214,8 +213,7 @@ impl Bfc {
                 let due = &mut self.due[packet.port as usize];
                 due.push(Due { at: when, counter: at });
                 let next = due.iter().map(|d| d.at).min().unwrap_or(when);
-                device.arm(packet.port, next);
-                return;
+                return device.arm(packet.port, next);
             }
         }
         self.counters[at].paused = false;

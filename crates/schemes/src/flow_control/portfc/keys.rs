@@ -189,7 +189,6 @@ fn places(topology: &Topology) -> Vec<Place> {
 
 fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
     let name = |node: NodeId| topology.nodes[node as usize].name.clone();
-    let ends = |port: PortId| (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
     let refuse = |why: String| {
         let help = "choose topology.kind = \"ndc\" with k = 1, \"rail-only\", or another flow control";
         Err(Complaint::of_key("scheme", why, help))
@@ -200,15 +199,14 @@ fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
     match QueueMap::new(places(topology)) {
         Ok(map) => Ok(map),
         Err(Unmappable::BetweenSwitches(port) | Unmappable::BetweenNodes(port)) => {
-            let (a, b) = ends(port);
+            let (a, b) = (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
             refuse(format!(
                 "PortFC supports only links between hosts and switches, but {a} and {b} have a link"
             ))
         }
         Err(Unmappable::Ports(node, ports)) => refuse(format!(
             "PortFC supports hosts with at most two ports (k = 1), but {} has {ports}: relays would reach several \
-             switches, and relayed packets would enter \
-             queues that no frame can pause",
+             switches, and relayed packets would enter queues that no frame can pause",
             name(node)
         )),
         Err(Unmappable::NoSwitch) => refuse("PortFC requires a switch with two ports or more".to_string()),

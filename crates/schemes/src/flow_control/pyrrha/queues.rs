@@ -91,7 +91,6 @@ impl Pyrrha {
         queue
     }
 
-    /// The queue of a set of roots, a new one if need be.
     fn assign(&mut self, device: &mut impl Queues, at: At, roots: &[u32]) -> u16 {
         let state = &mut self.ports[at.index];
         if let Some(queue) = state.queue_of(roots) {
@@ -132,7 +131,6 @@ impl Pyrrha {
         }
     }
 
-    /// The same of all queues of a root.
     pub(super) fn settle_all(&mut self, device: &mut impl Queues, at: At, root: u32) {
         for queue in self.ports[at.index].queues_of(root) {
             self.settle(device, at, queue);
@@ -187,7 +185,6 @@ impl Pyrrha {
         }
     }
 
-    /// A packet arrived at the OQ.
     fn joined_oq(&mut self, device: &mut impl Queues, at: At, packet: &QueueEntry) {
         let k_pause = self.params.k_pause[at.port as usize];
         let state = &mut self.ports[at.index];

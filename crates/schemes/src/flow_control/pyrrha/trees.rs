@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+/// A device, a lane and a root.
 pub type Key = (u32, u8, u32);
 
 /// A neighbour upstream that has received a root.

@@ -99,7 +99,6 @@ impl Pyrrha {
         self.settle_quiet(at);
     }
 
-    /// `frame` arrived at `port` and has taken effect.
     pub(super) fn received(&mut self, device: &mut impl Queues, port: u32, frame: &RootPauseFrame) {
         let lane = self.priorities.iter().position(|&p| p == frame.priority);
         let (Some(lane), Some(root)) = (lane, self.params.places.port(frame.root)) else { return };
@@ -183,18 +182,15 @@ impl Pyrrha {
         self.merge_tree(device, at, at.port, epoch, holding, into);
     }
 
-    /// Packets through `root` may continue.
     fn go(&mut self, device: &mut impl Queues, at: At, root: u32) {
-        let Some(entry) = self.ports[at.index].entry_mut(root) else { return };
-        if entry.state == State::Paused {
-            entry.state = State::Resumed;
-            self.settle_all(device, at, root);
-            self.drained(device, at, root);
-            self.try_release(device, at, root);
-        }
+        let entry = self.ports[at.index].entry_mut(root);
+        let Some(entry) = entry.filter(|e| e.state == State::Paused) else { return };
+        entry.state = State::Resumed;
+        self.settle_all(device, at, root);
+        self.drained(device, at, root);
+        self.try_release(device, at, root);
     }
 
-    /// MERGE(`old` → `into`) arrived.
     fn merge(&mut self, device: &mut impl Queues, at: At, old: u32, epoch: u16, into: RootId) {
         let Some(entry) = self.ports[at.index].entry_mut(old) else { return };
         // No port there needs anything of a later epoch; a port that does sends a frame.

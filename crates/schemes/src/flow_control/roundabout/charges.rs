@@ -11,6 +11,7 @@ use crate::flow_control::device::Loops;
 use crate::flow_control::{Crossing, Scheme};
 use std::collections::{BTreeMap, VecDeque};
 
+/// A port and a lane.
 type Account = (u32, u8);
 
 /// The bytes that accounts in loops reserve, and the bytes of their packets that other accounts are charged.

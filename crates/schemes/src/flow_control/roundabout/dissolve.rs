@@ -147,7 +147,6 @@ pub struct Seat {
     paused: Option<u16>,
 }
 
-/// An event of an attempt, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// The coordinator's route packet is back, and all have their seats.
@@ -420,7 +419,6 @@ impl Roundabout {
         device.insert(egress, lane, ControlFrame::Roundabout(*frame), false);
     }
 
-    /// The coordinator asks whether all are ready.
     pub(super) fn asks(&mut self, device: &mut impl Loops, at: usize) {
         let seat = &self.seats[at];
         self.tell(device, seat.egress, seat, Opcode::Check, self.state(device, seat));
@@ -517,7 +515,6 @@ impl Roundabout {
         self.leaves(device, at);
     }
 
-    /// The same, and so do all others.
     fn gives_up_with_all(&mut self, device: &mut impl Loops, at: usize) {
         let seat = &self.seats[at];
         let (ingress, lane, attempt) = (seat.ingress, seat.lane, seat.attempt);
@@ -537,7 +534,6 @@ impl Roundabout {
         true
     }
 
-    /// Nothing has happened for long.
     pub(super) fn loses_patience(&mut self, device: &mut impl Loops, timer: u32) {
         let at = timer as usize - self.pfc.timers();
         let lanes = self.priorities.len();

@@ -87,9 +87,7 @@ impl Weight {
     /// A packet of `bytes` leaves for the high-bandwidth domain at `now`. Times of all calls ascend.
     #[inline]
     pub fn sent(&mut self, params: &AteParams, now: Time, bytes: u32) {
-        if now >= self.end {
-            self.close(params, now);
-        }
+        self.at(params, now);
         self.sent += u64::from(bytes);
     }
 

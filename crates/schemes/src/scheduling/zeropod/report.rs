@@ -42,6 +42,7 @@ pub static FACTS: Facts = facts! { "zeropod":
 pub struct Report {
     pub epoch: Time,
     pub pipeline: u64,
+    /// How long a cell takes.
     pub cell: Time,
     /// Whether receivers report arrivals.
     pub acks: bool,

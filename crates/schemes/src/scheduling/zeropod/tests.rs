@@ -609,10 +609,10 @@ fn laid(pod: &Pod, slots: &Slots, epochs: &[Vec<Grant>]) -> BTreeMap<Wire, Vec<(
             let sends = grants.iter().find(|grant| grant.demand.from == who);
             let rts = slots.rts_at(position, sends.map(|grant| place(pod, receiver(grant)).1));
             lay(Wire::Link(up), start + slots.begins(up) + rts, slots.control);
-            lay(Wire::ToScheduler(switch), start + begins_at_scheduler(&slots, up) + rts, slots.control);
+            lay(Wire::ToScheduler(switch), start + begins_at_scheduler(slots, up) + rts, slots.control);
             let gets = grants.iter().find(|grant| receiver(grant) == who);
             let schd = slots.schd_at(gets.map(|grant| place(pod, grant.demand.from).1), position);
-            lay(Wire::FromScheduler(switch), start + begins_at_scheduler(&slots, down) + schd, slots.control);
+            lay(Wire::FromScheduler(switch), start + begins_at_scheduler(slots, down) + schd, slots.control);
             lay(Wire::Link(down), start + slots.begins(down) + schd, slots.control);
         }
     }
