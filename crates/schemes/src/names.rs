@@ -1,4 +1,4 @@
-//! Mechanisms by the names that scenarios give them.
+//! Mechanisms by the names that scenarios give them, and values of keys that are not given.
 
 /// From a line for each mechanism: the enum of a key's values, and their names.
 macro_rules! names {
@@ -20,3 +20,9 @@ macro_rules! names {
     };
 }
 pub(crate) use names;
+
+/// From a line for each key: the function that returns its value where it is not given, for `serde`.
+macro_rules! default_values {
+    ($($key:ident: $type:ty = $value:expr;)*) => { $(pub(super) fn $key() -> $type { $value })* };
+}
+pub(crate) use default_values;

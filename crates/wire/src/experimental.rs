@@ -9,20 +9,10 @@
 //!      15  fields of the kind, then zeros up to the smallest frame
 //! ```
 
+pub use crate::NotFrame;
 use crate::{MAC_CONTROL, SMALLEST_BYTES};
 
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
-
-/// Why bytes are not such a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotFrame {
-    /// Fewer bytes than the fields take.
-    Short,
-    /// Another destination, EtherType or kind.
-    Other,
-    /// A field has a value that it cannot have.
-    Field,
-}
 
 /// The smallest frame of a kind, without its check sequence: zeros where the fields are.
 pub fn emit(kind: u8, source: [u8; 6]) -> [u8; SMALLEST_BYTES] {
@@ -35,23 +25,15 @@ pub fn emit(kind: u8, source: [u8; 6]) -> [u8; SMALLEST_BYTES] {
 }
 
 /// The kind of a frame of at least `least` bytes, which are more than 14.
-///
-/// # Errors
-/// [`NotFrame`] is the reason.
 pub fn kind(bytes: &[u8], least: usize) -> Result<u8, NotFrame> {
     if bytes.len() < least {
         return Err(NotFrame::Short);
     }
-    match bytes[..6] == MAC_CONTROL && bytes[12..14] == ETHERTYPE {
-        true => Ok(bytes[14]),
-        false => Err(NotFrame::Other),
-    }
+    let ours = bytes[..6] == MAC_CONTROL && bytes[12..14] == ETHERTYPE;
+    if ours { Ok(bytes[14]) } else { Err(NotFrame::Other) }
 }
 
 /// Whether a frame of at least `least` bytes is of this kind.
-///
-/// # Errors
-/// [`NotFrame`] is the reason.
 pub fn expect(bytes: &[u8], expected: u8, least: usize) -> Result<(), NotFrame> {
     if kind(bytes, least)? == expected { Ok(()) } else { Err(NotFrame::Other) }
 }

@@ -10,7 +10,7 @@
 //!      34  what the protocol says
 //! ```
 
-use crate::{CHECKED, IPV4, u16_at};
+use crate::{CHECKED, IPV4, NotFrame, array_at, u16_at};
 
 /// Bytes of both headers; the check sequence at the end of the frame is not among them.
 pub const HEADERS: usize = 14 + IPV4 as usize;
@@ -63,17 +63,6 @@ pub struct Headers {
     pub protocol: u8,
 }
 
-/// Why bytes are not such a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotIp {
-    /// Fewer bytes than the headers take, or than they say.
-    Short,
-    /// Not IPv4, with options, or a fragment.
-    Other,
-    /// The header checksum does not fit.
-    Damaged,
-}
-
 /// The sum of 16-bit words that checksums of IPv4, UDP and TCP are made of (RFC 1071).
 pub(crate) fn sum(bytes: &[u8]) -> u32 {
     bytes.chunks(2).fold(0, |sum, pair| {
@@ -113,28 +102,23 @@ impl Headers {
     }
 
     /// Reads both headers; returns them and the payload, without a frame's padding.
-    ///
-    /// # Errors
-    /// [`NotIp`] is the reason.
-    pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), NotIp> {
+    pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), NotFrame> {
         if bytes.len() < HEADERS {
-            return Err(NotIp::Short);
+            return Err(NotFrame::Short);
         }
         if bytes[12..14] != ETHERTYPE || bytes[14] != VERSION_AND_LENGTH || bytes[20..22] != DONT_FRAGMENT {
-            return Err(NotIp::Other);
+            return Err(NotFrame::Other);
         }
         if folded(sum(&bytes[14..HEADERS])) != 0 && CHECKED {
-            return Err(NotIp::Damaged);
+            return Err(NotFrame::Damaged);
         }
         let total = usize::from(u16_at(bytes, 16));
-        let behind = bytes.get(HEADERS..14 + total).ok_or(NotIp::Short)?;
-        let mac = |at: usize| std::array::from_fn(|i| bytes[at + i]);
-        let address = |at: usize| std::array::from_fn(|i| bytes[at + i]);
+        let behind = bytes.get(HEADERS..14 + total).ok_or(NotFrame::Short)?;
         let headers = Self {
-            destination_port: mac(0),
-            source_port: mac(6),
-            source: address(26),
-            destination: address(30),
+            destination_port: array_at(bytes, 0),
+            source_port: array_at(bytes, 6),
+            source: array_at(bytes, 26),
+            destination: array_at(bytes, 30),
             dscp: bytes[15] >> 2,
             ecn: [Ecn::NotCapable, Ecn::Capable1, Ecn::Capable0, Ecn::Congested][usize::from(bytes[15] & 3)],
             protocol: bytes[23],
@@ -179,9 +163,11 @@ mod tests {
     #[test]
     fn other_bytes_are_refused() {
         let good = HEADERS_OF_ONE.emit(0);
-        assert_eq!(Headers::parse(&good[..33]), Err(NotIp::Short));
-        assert_eq!(Headers::parse(&HEADERS_OF_ONE.emit(1)), Err(NotIp::Short));
-        for (at, why) in [(12, NotIp::Other), (14, NotIp::Other), (20, NotIp::Other), (26, NotIp::Damaged)] {
+        assert_eq!(Headers::parse(&good[..33]), Err(NotFrame::Short));
+        assert_eq!(Headers::parse(&HEADERS_OF_ONE.emit(1)), Err(NotFrame::Short));
+        for (at, why) in
+            [(12, NotFrame::Other), (14, NotFrame::Other), (20, NotFrame::Other), (26, NotFrame::Damaged)]
+        {
             let mut bad = good.clone();
             bad[at] ^= 0x20;
             assert_eq!(Headers::parse(&bad), Err(why), "byte {at}");

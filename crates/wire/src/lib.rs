@@ -39,12 +39,34 @@ pub const ROCE_DATA_OVERHEAD: u32 = ETHERNET + IPV4 + UDP + BTH_AND_ICRC;
 /// A RoCEv2 acknowledgement on the wire, in bytes.
 pub const ROCE_ACK: u32 = ROCE_DATA_OVERHEAD + AETH;
 
+/// Why bytes are not a frame of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotFrame {
+    /// Fewer bytes than the fields take, or than they say.
+    Short,
+    /// Another address, protocol, kind or opcode.
+    Other,
+    /// A field has a value that it cannot have.
+    Field,
+    /// A checksum does not fit.
+    Damaged,
+}
+
 /// The 16 bits at `at`, in network order.
 pub fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+    u16::from_be_bytes(array_at(bytes, at))
 }
 
 /// The 32 bits at `at`, in network order.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    u32::from_be_bytes(array_at(bytes, at))
+}
+
+/// The 64 bits at `at`, in network order.
+pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(array_at(bytes, at))
+}
+
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    std::array::from_fn(|i| bytes[at + i])
 }

@@ -13,7 +13,6 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// The ids, front first.
     pub fn as_slice(&self) -> &[u32] {
         &self.ids[..usize::from(self.count)]
     }
@@ -31,7 +30,6 @@ impl Nodes {
         true
     }
 
-    /// Takes the front one away.
     pub fn pop_front(&mut self) -> Option<u32> {
         let first = *self.as_slice().first()?;
         self.ids.copy_within(1..usize::from(self.count), 0);

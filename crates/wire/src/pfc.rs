@@ -1,10 +1,9 @@
 //! The pause frame of priority flow control (IEEE 802.1Qbb, 802.3 Annex 31D).
 //!
-//! Destination 01-80-C2-00-00-01, EtherType 0x8808, opcode 0x0101, a vector of
-//! the priorities it speaks of, and for each a time in quanta of 512 bit times
-//! of the port; time 0 resumes. Padded to the smallest frame.
+//! Destination 01-80-C2-00-00-01, EtherType 0x8808, opcode 0x0101, a vector of the priorities it speaks of,
+//! and for each a time in quanta of 512 bit times of the port; time 0 resumes. Padded to the smallest frame.
 
-use crate::{MAC_CONTROL, SMALLEST_BYTES, SMALLEST_FRAME, u16_at};
+use crate::{MAC_CONTROL, NotFrame, SMALLEST_BYTES, SMALLEST_FRAME, u16_at};
 
 /// Bits that one pause quantum lasts.
 pub const QUANTUM_BITS: u64 = 512;
@@ -19,17 +18,6 @@ pub struct PfcFrame {
     pub enabled: u8,
     /// Pause time of each priority in quanta; 0 resumes. Zero where not enabled.
     pub quanta: [u16; 8],
-}
-
-/// Why bytes are not a PFC frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotPfc {
-    /// Fewer bytes than the fields take.
-    Short,
-    /// Another destination, EtherType or opcode.
-    Other,
-    /// The upper byte of the enable vector, which must be zero, is not.
-    Vector,
 }
 
 impl PfcFrame {
@@ -71,18 +59,15 @@ impl PfcFrame {
     }
 
     /// Reads a frame; the times of priorities that are not enabled are dropped.
-    ///
-    /// # Errors
-    /// [`NotPfc`] says which field does not fit.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotPfc> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         if bytes.len() < 34 {
-            return Err(NotPfc::Short);
+            return Err(NotFrame::Short);
         }
         if bytes[..6] != MAC_CONTROL || bytes[12..14] != ETHERTYPE || bytes[14..16] != OPCODE {
-            return Err(NotPfc::Other);
+            return Err(NotFrame::Other);
         }
         if bytes[16] != 0 {
-            return Err(NotPfc::Vector);
+            return Err(NotFrame::Field);
         }
         let mut frame = Self { enabled: bytes[17], quanta: [0; 8] };
         for (p, quanta) in frame.quanta.iter_mut().enumerate() {
@@ -119,8 +104,9 @@ mod tests {
     #[test]
     fn other_bytes_are_refused() {
         let good = PfcFrame::single(0, 1).emit([0; 6]);
-        assert_eq!(PfcFrame::parse(&good[..33]), Err(NotPfc::Short));
-        for (at, why) in [(0, NotPfc::Other), (13, NotPfc::Other), (15, NotPfc::Other), (16, NotPfc::Vector)]
+        assert_eq!(PfcFrame::parse(&good[..33]), Err(NotFrame::Short));
+        for (at, why) in
+            [(0, NotFrame::Other), (13, NotFrame::Other), (15, NotFrame::Other), (16, NotFrame::Field)]
         {
             let mut bad = good;
             bad[at] ^= 0x40;

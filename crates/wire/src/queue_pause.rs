@@ -1,27 +1,18 @@
-//! Pause frames that name one queue or one flow of the neighbour, where a PFC
-//! frame names a priority.
+//! Pause frames that name one queue or one flow of the neighbour, where a PFC frame names a priority.
 //!
-//! No standard has such a frame. They are laid out as an Ethernet frame of an
-//! experimental EtherType (IEEE 802 local experimental 1, 0x88B5) to the address
-//! of MAC control, which bridges never forward:
+//! No standard has such a frame. After the header of [`experimental`] come:
 //!
 //! ```text
-//! byte  0  destination 01-80-C2-00-00-01
-//!       6  source
-//!      12  EtherType 0x88B5
-//!      14  unit that it names: 1 a queue, 2 a flow
+//! byte 14  unit that it names: 1 a queue, 2 a flow
 //!      15  1 pauses, 0 resumes
 //!      16  priority, 0 to 7
 //!      17  zero
 //!      18  number of the queue or flow, 32 bits
-//!      22  zeros up to the smallest frame
 //! ```
 //!
-//! A pause lasts until its resume, or for a time that both ends know: the frame
-//! says none.
+//! A pause lasts until its resume, or for a time that both ends know: the frame says none.
 
-use crate::experimental::{self, NotFrame};
-use crate::{SMALLEST_BYTES, SMALLEST_FRAME, u32_at};
+use crate::{NotFrame, SMALLEST_BYTES, SMALLEST_FRAME, experimental, u32_at};
 
 /// The unit that a frame names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,9 +51,6 @@ impl QueuePauseFrame {
     }
 
     /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         let kind = experimental::kind(bytes, 22)?;
         let number = u32_at(bytes, 18);

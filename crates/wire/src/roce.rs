@@ -17,8 +17,8 @@
 //!          invariant CRC
 //! ```
 
-use crate::ip::{HEADERS, Headers, NotIp};
-use crate::{AETH, CHECKED, UDP, u16_at, u32_at};
+use crate::ip::{HEADERS, Headers};
+use crate::{AETH, CHECKED, NotFrame, UDP, array_at, u16_at, u32_at, u64_at};
 
 /// The UDP port that RoCEv2 packets are sent to, as IANA has assigned it.
 pub const PORT: u16 = 4791;
@@ -50,7 +50,6 @@ pub struct Reth {
     pub length: u32,
 }
 
-/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// RDMA WRITE First: more packets of the message follow.
@@ -59,17 +58,14 @@ pub enum Operation {
     WriteLast,
     /// RDMA WRITE Only: all of the message.
     WriteOnly(Reth),
-    /// Acknowledge; the MSN is below 2^24.
+    /// Acknowledge; the MSN, below 2^24, counts the messages that are complete.
     Ack {
-        /// Messages that are complete.
         msn: u32,
     },
     /// Acknowledge that says "PSN sequence error": from its PSN on something is missing.
     Nak {
-        /// As of [`Operation::Ack`].
         msn: u32,
     },
-    /// A congestion notification packet.
     Cnp,
 }
 
@@ -101,29 +97,11 @@ pub struct RocePacket {
     pub payload: u32,
 }
 
-/// Why bytes are not such a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotRoce {
-    /// Not even a packet of IPv4.
-    Ip(NotIp),
-    /// Another protocol, port or opcode.
-    Other,
-    /// Lengths do not fit each other.
-    Length,
-    /// The invariant CRC does not fit.
-    Damaged,
-}
-
 impl RocePacket {
     /// The packet, without the frame's check sequence.
     pub fn emit(&self) -> Vec<u8> {
         let padding = self.payload.wrapping_neg() as usize % 4;
-        let extended = match self.operation {
-            Operation::WriteFirst(_) | Operation::WriteOnly(_) => 16,
-            Operation::WriteMiddle | Operation::WriteLast => 0,
-            Operation::Ack { .. } | Operation::Nak { .. } => AETH as usize,
-            Operation::Cnp => RESERVED,
-        };
+        let extended = extended(self.operation.opcode()).expect("an opcode of its own");
         let zeros = self.payload as usize + padding;
         let length = UDP as usize + BTH + extended + zeros + ICRC;
         let mut bytes = self.headers.emit(length);
@@ -154,37 +132,25 @@ impl RocePacket {
     }
 
     /// Reads a packet, whose payload is taken for zeros.
-    ///
-    /// # Errors
-    /// [`NotRoce`] is the reason.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotRoce> {
-        let (headers, behind) = Headers::parse(bytes).map_err(NotRoce::Ip)?;
-        if headers.protocol != PROTOCOL || behind.len() < UDP as usize + BTH + ICRC {
-            return Err(NotRoce::Other);
-        }
-        if u16_at(behind, 2) != PORT {
-            return Err(NotRoce::Other);
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
+        let (headers, behind) = Headers::parse(bytes)?;
+        let at = UDP as usize + BTH;
+        if headers.protocol != PROTOCOL || behind.len() < at + ICRC || u16_at(behind, 2) != PORT {
+            return Err(NotFrame::Other);
         }
         let end = behind.len() - ICRC;
         if usize::from(u16_at(behind, 4)) != behind.len() {
-            return Err(NotRoce::Length);
+            return Err(NotFrame::Field);
         }
-        let crc = [behind[end], behind[end + 1], behind[end + 2], behind[end + 3]];
-        if icrc(&bytes[14..HEADERS + end], 0) != u32::from_le_bytes(crc) && CHECKED {
-            return Err(NotRoce::Damaged);
+        let crc = u32::from_le_bytes(array_at(behind, end));
+        if icrc(&bytes[14..HEADERS + end], 0) != crc && CHECKED {
+            return Err(NotFrame::Damaged);
         }
-        let at = UDP as usize + BTH;
         let (opcode, padding) = (behind[8], usize::from(behind[9] >> 4 & 3));
-        let extended = match opcode {
-            0x06 | 0x0a => 16,
-            0x07 | 0x08 => 0,
-            0x11 => AETH as usize,
-            0x81 => RESERVED,
-            _ => return Err(NotRoce::Other),
-        };
-        let payload = end.checked_sub(at + extended + padding).ok_or(NotRoce::Length)?;
+        let extended = extended(opcode).ok_or(NotFrame::Other)?;
+        let payload = end.checked_sub(at + extended + padding).ok_or(NotFrame::Field)?;
         let reth = || Reth {
-            address: u64::from(u32_at(behind, at)) << 32 | u64::from(u32_at(behind, at + 4)),
+            address: u64_at(behind, at),
             key: u32_at(behind, at + 8),
             length: u32_at(behind, at + 12),
         };
@@ -196,7 +162,7 @@ impl RocePacket {
             0x11 => match behind[at] {
                 ACK => Operation::Ack { msn: u32_at(behind, at) % NUMBERS },
                 SEQUENCE_ERROR => Operation::Nak { msn: u32_at(behind, at) % NUMBERS },
-                _ => return Err(NotRoce::Other),
+                _ => return Err(NotFrame::Other),
             },
             _ => Operation::Cnp,
         };
@@ -209,6 +175,17 @@ impl RocePacket {
             becn: behind[12] & BECN != 0,
             payload: payload as u32,
         })
+    }
+}
+
+/// Bytes of the headers between the BTH and the payload.
+fn extended(opcode: u8) -> Option<usize> {
+    match opcode {
+        0x06 | 0x0a => Some(16),
+        0x07 | 0x08 => Some(0),
+        0x11 => Some(AETH as usize),
+        0x81 => Some(RESERVED),
+        _ => None,
     }
 }
 
@@ -376,12 +353,12 @@ mod tests {
     fn other_bytes_are_refused() {
         let good = PACKET.emit();
         for (at, why) in [
-            (23, NotRoce::Ip(NotIp::Damaged)),
-            (36, NotRoce::Other),
-            (39, NotRoce::Length),
-            (42, NotRoce::Damaged),
-            (52, NotRoce::Damaged),
-            (good.len() - 1, NotRoce::Damaged),
+            (23, NotFrame::Damaged),
+            (36, NotFrame::Other),
+            (39, NotFrame::Field),
+            (42, NotFrame::Damaged),
+            (52, NotFrame::Damaged),
+            (good.len() - 1, NotFrame::Damaged),
         ] {
             let mut bad = good.clone();
             bad[at] ^= 1;

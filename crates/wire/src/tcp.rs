@@ -10,8 +10,8 @@
 //!          zeros up to the smallest frame
 //! ```
 
-use crate::ip::{Headers, NotIp, folded, sum};
-use crate::{CHECKED, SMALLEST_FRAME, u16_at, u32_at};
+use crate::ip::{Headers, folded, sum};
+use crate::{CHECKED, NotFrame, SMALLEST_FRAME, u16_at, u32_at};
 
 /// Protocol number of TCP.
 pub const PROTOCOL: u8 = 6;
@@ -36,17 +36,6 @@ pub struct Segment {
     pub echo: bool,
     /// Bytes of payload, all of them zeros.
     pub payload: u32,
-}
-
-/// Why bytes are not such a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotTcp {
-    /// Not even a packet of IPv4.
-    Ip(NotIp),
-    /// Another protocol, with options, or with other flags.
-    Other,
-    /// The checksum does not fit.
-    Damaged,
 }
 
 /// The checksum of a segment, or 0 if one that is in place fits.
@@ -76,20 +65,17 @@ impl Segment {
     }
 
     /// Reads a frame, whose payload is taken for zeros.
-    ///
-    /// # Errors
-    /// [`NotTcp`] is the reason.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotTcp> {
-        let (headers, segment) = Headers::parse(bytes).map_err(NotTcp::Ip)?;
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
+        let (headers, segment) = Headers::parse(bytes)?;
         if headers.protocol != PROTOCOL
             || segment.len() < HEADER as usize
             || segment[12] != LENGTH
             || segment[13] & !ECE != ACK
         {
-            return Err(NotTcp::Other);
+            return Err(NotFrame::Other);
         }
         if checksum(&headers, segment) != 0 && CHECKED {
-            return Err(NotTcp::Damaged);
+            return Err(NotFrame::Damaged);
         }
         Ok(Self {
             headers,
@@ -141,11 +127,11 @@ mod tests {
     fn other_bytes_are_refused() {
         let good = SEGMENT.emit();
         for (at, why) in [
-            (26, NotTcp::Ip(NotIp::Damaged)),
-            (46, NotTcp::Other),
-            (47, NotTcp::Other),
-            (38, NotTcp::Damaged),
-            (500, NotTcp::Damaged),
+            (26, NotFrame::Damaged),
+            (46, NotFrame::Other),
+            (47, NotFrame::Other),
+            (38, NotFrame::Damaged),
+            (500, NotFrame::Damaged),
         ] {
             let mut bad = good.clone();
             bad[at] ^= 1;

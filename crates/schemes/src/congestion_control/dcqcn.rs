@@ -19,22 +19,19 @@
 //!
 //! Reactions differ in when the first two happen.
 //!
-//! - [`Reaction::Periodic`] (NICs; the field's simulators): the first CNP of a
-//!   flow sets α to 1, keeps the rate, and starts two timers that run freely
-//!   from then on: one updates α, and the other, every `decrease_interval`,
-//!   decreases if a CNP has come since its last look. The increase timer starts
-//!   anew at each decrease.
+//! - [`Reaction::Periodic`] (NICs; the field's simulators): the first CNP of a flow sets α to 1, keeps the
+//!   rate, and starts two timers that run freely from then on: one updates α, and the other, every
+//!   `decrease_interval`, decreases if a CNP has come since its last look. The increase timer starts anew at
+//!   each decrease.
 //! - [`Reaction::Immediate`] (the paper): α is 1 until the first CNP. Each CNP
 //!   decreases at once, then α ← (1 − g)·α + g, and both timers start anew.
 //!
-//! At one time, α is updated before the increase, that before the decrease, and
-//! all of them before a CNP that arrives then and before a packet that leaves
-//! then.
+//! At one time, α is updated before the increase, that before the decrease, and all of them before a CNP that
+//! arrives then and before a packet that leaves then.
 //!
-//! There are no timer events: the state belongs to the time of its last update, and advances to the present
-//! when a CNP arrives or a packet leaves. Ticks that change nothing are skipped, so a long pause of a flow
-//! costs no more. The number of queries does not change a single bit of the result. Arithmetic is IEEE
-//! addition, multiplication, division and rounding up, the same everywhere. An α below 2⁻⁶⁴ counts as 0.
+//! There are no timer events: the state advances to the present when a CNP arrives or a packet leaves, and
+//! skips ticks that change nothing. More queries change no bit of the result. Arithmetic is IEEE addition,
+//! multiplication, division and rounding up, the same everywhere. An α below 2⁻⁶⁴ counts as 0.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::Time;
@@ -45,18 +42,14 @@ const NOTHING: f64 = 1.0 / (1u128 << 64) as f64;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DcqcnParams {
     pub reaction: Reaction,
-    /// Least time between two CNPs of a flow, in picoseconds. 0: no CNPs; each ACK says whether its data
-    /// packet was marked.
+    /// Least picoseconds between two CNPs of a flow. 0: no CNPs; each ACK says whether its data was marked.
     pub cnp_interval: Time,
-    /// Bytes of a CNP on the wire.
     pub cnp_size: u32,
     /// Lane of CNPs; `None` is that of the ACKs.
     pub cnp_lane: Option<u8>,
-    /// α's timer, in picoseconds, above 0.
+    /// Periods, in picoseconds, above 0; that of decreases is of [`Reaction::Periodic`].
     pub alpha_timer: Time,
-    /// [`Reaction::Periodic`]: distance of looks, in picoseconds, above 0.
     pub decrease_interval: Time,
-    /// The increase timer, in picoseconds, above 0.
     pub increase_timer: Time,
     /// Wire bytes between two increases by the byte counter; 0 is without.
     pub byte_counter: u64,
@@ -68,8 +61,7 @@ pub struct DcqcnParams {
     pub hyper_increase: Step,
     /// R_min; never above a flow's line rate.
     pub minimum_rate: Step,
-    /// Every decrease sets the target to the rate. Otherwise one that follows
-    /// another without an increase between leaves it.
+    /// Every decrease sets the target to the rate, also one that follows another without an increase between.
     pub clamp_target: bool,
 }
 
@@ -80,8 +72,7 @@ pub enum Reaction {
     Immediate,
 }
 
-/// The sending end of a flow.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReactionPoint {
     /// R_C, in bits per second.
     rate: f64,
@@ -113,28 +104,13 @@ impl ReactionPoint {
             alpha_at: Time::MAX,
             decrease_at: Time::MAX,
             increase_at: Time::MAX,
-            bytes: 0,
-            timer_rounds: 0,
-            byte_rounds: 0,
-            active: false,
-            cnp_since_alpha: false,
-            cnp_since_decrease: false,
+            ..Self::default()
         }
     }
 
     /// R_C at the time of the state.
     pub fn rate(&self) -> f64 {
         self.rate
-    }
-
-    /// R_T at the time of the state.
-    pub fn target(&self) -> f64 {
-        self.target
-    }
-
-    /// α at the time of the state.
-    pub fn alpha(&self) -> f64 {
-        self.alpha
     }
 
     /// R_C at `now`, in whole bits per second, without touching the state.
@@ -144,7 +120,6 @@ impl ReactionPoint {
         copy.rate as u64
     }
 
-    /// A CNP has arrived.
     pub fn on_cnp(&mut self, params: &DcqcnParams, now: Time) {
         self.advance(params, now);
         match params.reaction {
@@ -166,8 +141,8 @@ impl ReactionPoint {
         self.active = true;
     }
 
-    /// Counts a sent packet of `size` wire bytes. Returns how long the next one of this flow must wait from
-    /// now on, in picoseconds; `None` at line rate.
+    /// Counts a sent packet of `size` wire bytes. Returns the picoseconds that the flow's next one must wait;
+    /// `None` at line rate.
     #[inline]
     pub fn on_sent(&mut self, params: &DcqcnParams, now: Time, size: u32) -> Option<Time> {
         if !self.active {
@@ -182,13 +157,9 @@ impl ReactionPoint {
                 self.byte_rounds = self.byte_rounds.saturating_add(1);
             }
         }
-        if self.rate >= self.line {
-            return None;
-        }
-        Some(gap_at(size, self.rate))
+        (self.rate < self.line).then(|| gap_at(size, self.rate))
     }
 
-    /// Brings the state up to `now`.
     pub fn advance(&mut self, params: &DcqcnParams, now: Time) {
         if !self.active {
             return;
@@ -269,7 +240,6 @@ impl ReactionPoint {
     }
 }
 
-/// The receiving end of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotificationPoint {
     /// The next CNP may go from this time on.
@@ -279,8 +249,7 @@ pub struct NotificationPoint {
 }
 
 impl NotificationPoint {
-    /// A marked packet arrived. Returns whether to send a CNP at once. (With an interval of 0, the next ACK
-    /// or NACK reports the mark instead.)
+    /// A marked packet arrived. Returns whether to send a CNP at once, rather than to echo the mark.
     pub fn on_marked(&mut self, params: &DcqcnParams, now: Time) -> bool {
         if params.cnp_interval == 0 {
             self.echo();
@@ -349,13 +318,12 @@ mod tests {
     /// (R_C, R_T, α) at `now`.
     fn at(rp: &mut ReactionPoint, params: &DcqcnParams, now: Time) -> (f64, f64, f64) {
         rp.advance(params, now);
-        (rp.rate(), rp.target(), rp.alpha())
+        (rp.rate(), rp.target, rp.alpha)
     }
 
-    /// One CNP at 10 us, worked out by hand. α decays from 1 at 11, 12, 13 and
-    /// 14 us; the decrease of 14 us comes after the fourth; then nothing but α
-    /// moves until the timer's first increase at 314 us: fast recovery, then
-    /// additive, then hyper increase towards the old target, which is the line.
+    /// One CNP at 10 us, worked out by hand. α decays from 1 at 11, 12, 13 and 14 us; the decrease of 14 us
+    /// comes after the fourth; then nothing but α moves until the timer's first increase at 314 us: fast
+    /// recovery, then additive, then hyper increase towards the old target, which is the line.
     #[test]
     fn one_notification_by_hand() {
         let p = periodic();
@@ -400,9 +368,9 @@ mod tests {
             if ns > 0 && ns % 4_000 == 0 {
                 rate = (rate * (1.0 - alpha / 2.0)).max(1e9);
             }
-            assert_eq!((rp.rate(), rp.alpha()), (rate, alpha), "{ns} ns");
+            assert_eq!((rp.rate(), rp.alpha), (rate, alpha), "{ns} ns");
         }
-        assert_eq!((rp.rate(), rp.target()), (1e9, LINE as f64));
+        assert_eq!((rp.rate(), rp.target), (1e9, LINE as f64));
     }
 
     /// After a second decrease that follows increases, the target is the rate,
@@ -434,12 +402,12 @@ mod tests {
         let mut rp = ReactionPoint::new(LINE);
         let g = 1.0 / 256.0;
         rp.on_cnp(&p, 100 * US);
-        assert_eq!((rp.rate(), rp.target(), rp.alpha()), (5e10, 1e11, 1.0));
+        assert_eq!((rp.rate(), rp.target, rp.alpha), (5e10, 1e11, 1.0));
         assert_eq!(at(&mut rp, &p, 155 * US), (7.5e10, 1e11, 1.0 - g));
         rp.on_cnp(&p, 160 * US);
         let alpha = 1.0 - g;
-        assert_eq!((rp.rate(), rp.target()), (7.5e10 * (1.0 - alpha / 2.0), 7.5e10));
-        assert_eq!(rp.alpha(), (1.0 - g) * alpha + g);
+        assert_eq!((rp.rate(), rp.target), (7.5e10 * (1.0 - alpha / 2.0), 7.5e10));
+        assert_eq!(rp.alpha, (1.0 - g) * alpha + g);
         // 10 MB at once: five rounds of the byte counter recover, the sixth adds.
         let mut rate = rp.rate();
         for round in 0..6 {
@@ -450,13 +418,13 @@ mod tests {
             rp.on_sent(&p, 161 * US, 9_999_999);
             rp.on_sent(&p, 161 * US, 1);
             rate = rate / 2.0 + target / 2.0;
-            assert_eq!((rp.rate(), rp.target()), (rate, target), "round {round}");
+            assert_eq!((rp.rate(), rp.target), (rate, target), "round {round}");
         }
         // Hyper increase needs both counters beyond F: B is, T is not yet.
         for _ in 0..3 {
             rp.on_sent(&p, 161 * US, 10_000_000);
         }
-        assert_eq!(rp.target(), 7.5e10 + 4.0 * 4e7);
+        assert_eq!(rp.target, 7.5e10 + 4.0 * 4e7);
     }
 
     /// Asking often and asking once agree to the last bit, also after silences

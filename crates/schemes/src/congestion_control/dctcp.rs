@@ -15,8 +15,7 @@
 //!
 //! α begins at 1 (so does RFC 8257's, §3.2), and the first round, which ends with the first ACK, does not
 //! change it. With one ACK per packet and without loss the public simulator's count (ACKs, over the packets
-//! in flight when the round began, and one) is the same. An ACK or NACK that acknowledges nothing counts as
-//! no packet.
+//! in flight when the round began, and one) is the same.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::Time;
@@ -30,18 +29,15 @@ pub struct DctcpParams {
     pub minimum_rate: Step,
 }
 
-/// An ACK or NACK that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
     /// All packets below are acknowledged, by this control packet or earlier ones.
     pub acknowledged: u32,
-    /// The next packet that will be sent.
     pub next: u32,
     /// It says that marked packets have come.
     pub marked: bool,
 }
 
-/// The sending end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sender {
     /// R, in bits per second.
@@ -71,24 +67,16 @@ impl Sender {
         self.rate
     }
 
-    pub fn alpha(&self) -> f64 {
-        self.alpha
-    }
-
-    /// Counts a sent packet of `size` wire bytes. Returns how long the next one must wait, in picoseconds;
-    /// `None` at line rate.
+    /// Picoseconds that the next packet must wait after one of `size` wire bytes; `None` at line rate.
     pub fn on_sent(&self, size: u32) -> Option<Time> {
         (self.rate < self.line).then(|| gap_at(size, self.rate))
     }
 
-    /// An ACK or NACK has arrived.
     pub fn on_response(&mut self, params: &DctcpParams, response: Response) {
         let newly_acknowledged = response.acknowledged.saturating_sub(self.acknowledged);
         self.acknowledged += newly_acknowledged;
         self.packets += newly_acknowledged;
-        if response.marked {
-            self.marked += newly_acknowledged;
-        }
+        self.marked += if response.marked { newly_acknowledged } else { 0 };
         let ends = self.acknowledged > self.round;
         if ends {
             if self.round > 0 {
@@ -135,7 +123,7 @@ mod tests {
         for n in 1..=13 {
             let marked = [6, 7, 8, 13].contains(&n);
             s.on_response(&PARAMS, Response { acknowledged: n, next: n + 4, marked });
-            seen.push((s.rate() / 1e9, s.alpha()));
+            seen.push((s.rate() / 1e9, s.alpha));
         }
         let expected = |n| match n {
             1..=5 => (100.0, 1.0),
@@ -179,6 +167,6 @@ mod tests {
         s.on_response(&PARAMS, Response { acknowledged: 5, next: 13, marked: true });
         s.on_response(&PARAMS, Response { acknowledged: 5, next: 5, marked: true });
         s.on_response(&PARAMS, Response { acknowledged: 12, next: 20, marked: false });
-        assert_eq!(s.alpha(), 0.9375 + 0.0625 * 0.3);
+        assert_eq!(s.alpha, 0.9375 + 0.0625 * 0.3);
     }
 }

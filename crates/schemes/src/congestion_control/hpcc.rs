@@ -23,10 +23,9 @@
 //!
 //! Here everything is written for the rate R = W/T, as in the authors' simulator: R_c and R_AI in the place
 //! of W_c and W_AI, R between a minimum and the line rate, where it begins. U begins at 1. The first ACK of a
-//! flow only fills L. So does the first one whose packet took another path, which the paper's header detects
-//! by the switches' numbers (pathID) and a [`Hop`] by its port. Without `fast_reaction` nothing happens in
-//! line 25 (the authors' simulator has that as an option). Telemetry is exact: times in picoseconds and bytes
-//! one by one, where the paper's header has 24 bits of nanoseconds and rounds lengths.
+//! flow only fills L, and so does the first one whose packet took another path (pathID of the paper's header,
+//! the port of a [`Hop`]). Without `fast_reaction`, an option of that simulator, nothing happens in line 25.
+//! Telemetry is exact, where the paper's header has 24 bits of nanoseconds and rounds lengths.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::{SECOND, Time};
@@ -44,7 +43,7 @@ pub struct HpccParams {
     pub fast_reaction: bool,
     /// T, in picoseconds, above 0.
     pub base_rtt: Time,
-    /// The maximum number of hops in a packet's telemetry.
+    /// Most hops in a packet's telemetry.
     pub hops: u8,
     /// Bytes of telemetry in each data packet and in each ACK; they are part of the packets' sizes.
     pub telemetry: u32,
@@ -65,7 +64,6 @@ pub struct Hop {
     pub port: u32,
 }
 
-/// The sending end of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sender {
     /// R, in bits per second.
@@ -83,15 +81,8 @@ impl Sender {
     /// A flow that starts at its line rate, in bits per second.
     pub fn new(line: u64) -> Self {
         let line = line as f64;
-        Self {
-            rate: line,
-            reference: line,
-            line,
-            utilisation: 1.0,
-            inc_stage: 0,
-            last_update: 0,
-            last: Vec::new(),
-        }
+        let (inc_stage, last_update, last) = (0, 0, Vec::new());
+        Self { rate: line, reference: line, line, utilisation: 1.0, inc_stage, last_update, last }
     }
 
     /// R, in bits per second.
@@ -99,12 +90,7 @@ impl Sender {
         self.rate
     }
 
-    pub fn utilisation(&self) -> f64 {
-        self.utilisation
-    }
-
-    /// Counts a sent packet of `size` wire bytes. Returns how long the next one must wait, in picoseconds;
-    /// `None` at line rate.
+    /// Picoseconds that the next packet must wait after one of `size` wire bytes; `None` at line rate.
     pub fn on_sent(&self, size: u32) -> Option<Time> {
         (self.rate < self.line).then(|| gap_at(size, self.rate))
     }
@@ -127,10 +113,8 @@ impl Sender {
         self.last.copy_from_slice(hops);
         let step = params.additive_increase.of(self.line);
         let by_use = self.utilisation >= params.eta || self.inc_stage >= params.max_stage;
-        let rate = match by_use {
-            true => self.reference / (self.utilisation / params.eta) + step,
-            false => self.reference + step,
-        };
+        let base = if by_use { self.reference / (self.utilisation / params.eta) } else { self.reference };
+        let rate = base + step;
         let least = params.minimum_rate.of(self.line).min(self.line);
         self.rate = rate.clamp(least, self.line);
         if full {
@@ -161,7 +145,6 @@ impl Sender {
         true
     }
 
-    /// The flow is complete: gives its memory back.
     pub fn release(&mut self) {
         self.last = Vec::new();
     }
@@ -214,17 +197,17 @@ mod tests {
         s.on_response(&p, 1, 100, &[hop(1, 0, 1_000, 0), hop(2, 0, 2_000, 25_000)]);
         near(s.rate(), 1e11);
         s.on_response(&p, 50, 150, &[hop(1, 5 * US, 32_250, 0), hop(2, 5 * US, 64_500, 50_000)]);
-        near(s.utilisation(), 1.1);
+        near(s.utilisation, 1.1);
         near(s.rate(), 1e11 / (1.1 / 0.95) + 4e7);
         near(s.reference, 1e11);
         s.on_response(&p, 101, 200, &[hop(1, 25 * US, 157_250, 250_000), hop(2, 25 * US, 164_500, 0)]);
-        near(s.utilisation(), 0.5);
+        near(s.utilisation, 0.5);
         near(s.rate(), 1e11);
         s.on_response(&p, 201, 230, &[hop(1, 27 * US, 182_250, 250_000), hop(2, 27 * US, 164_500, 0)]);
-        near(s.utilisation(), 1.0);
+        near(s.utilisation, 1.0);
         near(s.rate(), 9.504e10);
         s.on_response(&p, 202, 231, &[hop(1, 28 * US, 194_750, 300_000), hop(2, 28 * US, 164_500, 0)]);
-        near(s.utilisation(), 1.2);
+        near(s.utilisation, 1.2);
         near(s.rate(), 9.504e10 / (1.2 / 0.95) + 4e7);
         near(s.reference, 9.504e10);
     }
@@ -268,7 +251,7 @@ mod tests {
         s.on_response(&p, 21, 30, &[hop(7, 0, 0, 500_000)]);
         near(s.rate(), 1e11);
         s.on_response(&p, 21, 30, &[hop(7, 10 * US, 125_000, 500_000)]);
-        near(s.utilisation(), 5.0);
+        near(s.utilisation, 5.0);
         near(s.rate(), 1.904e10);
         assert_eq!(s.on_sent(1_000), Some(gap_at(1_000, 1.904e10)));
         s.release();

@@ -29,23 +29,16 @@ pub enum CongestionControl {
 }
 }
 
-/// Parameters of the congestion control, resolved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CongestionControlParams {
-    /// None: line rate, or the `rate` of the flow.
     None,
-    /// DCQCN: marks, notifications, and a rate per flow.
     Dcqcn(dcqcn::DcqcnParams),
-    /// TIMELY: round-trip times, and a rate per flow.
     Timely(timely::TimelyParams),
-    /// HPCC: telemetry of every hop, and a window and rate per flow.
     Hpcc(hpcc::HpccParams),
-    /// DCTCP with a rate: the share of marks, once per round trip.
     Dctcp(dctcp::DctcpParams),
 }
 
 impl CongestionControlParams {
-    /// As scenarios call it.
     pub fn name(&self) -> &'static str {
         let control = match self {
             Self::None => CongestionControl::None,
@@ -61,7 +54,7 @@ impl CongestionControlParams {
     pub fn cnp_lane(&self) -> Option<u8> {
         match self {
             Self::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-            Self::None | Self::Timely(_) | Self::Hpcc(_) | Self::Dctcp(_) => None,
+            _ => None,
         }
     }
 }
@@ -84,16 +77,14 @@ impl Step {
     }
 }
 
-/// Time that the next packet must wait after one of `size` wire bytes at `rate` bits per second, in
-/// picoseconds, rounded up.
+/// Picoseconds that the next packet must wait after one of `size` wire bytes at `rate` bits/s, rounded up.
 #[inline]
 pub fn gap_at(size: u32, rate: f64) -> Time {
     (f64::from(size) * (8.0 * SECOND as f64) / rate).ceil() as Time
 }
 
-/// Packets of `mtu` payload bytes that may be in flight with a window of `rate`
-/// bits per second times `round_trip` picoseconds: as long as less than the window
-/// is in flight, one more may go. At least 1.
+/// Packets of `mtu` payload bytes that may be in flight with a window of `rate` bits per second times
+/// `round_trip` picoseconds: as long as less than the window is in flight, one more may go. At least 1.
 pub fn window_at(rate: f64, round_trip: Time, mtu: u32) -> u32 {
     let bytes = rate * round_trip as f64 / (8.0 * SECOND as f64);
     // A cast saturates.

@@ -1,7 +1,6 @@
-//! TIMELY (Mittal et al., *TIMELY: RTT-based Congestion Control for the
-//! Datacenter*, SIGCOMM 2015), as published, with the parameters and the rhythm
-//! of HPCC's evaluation: one measured round trip at a time. (The *patched* TIMELY
-//! of Zhu et al., CoNEXT 2016, is another algorithm.)
+//! TIMELY (Mittal et al., *TIMELY: RTT-based Congestion Control for the Datacenter*, SIGCOMM 2015), as
+//! published, with the parameters and the rhythm of HPCC's evaluation: one measured round trip at a time.
+//! (The *patched* TIMELY of Zhu et al., CoNEXT 2016, is another algorithm.)
 //!
 //! Algorithm 1 of the paper, for each round-trip time that a sender measures:
 //!
@@ -16,16 +15,14 @@
 //!  14  else:                        rate ← rate·(1 − β·normalized_gradient)
 //! ```
 //!
-//! N·δ is the *hyper increase* after `hyper_after` increases without a decrease
-//! between, and δ before. As in HPCC's evaluation increases below T_low count and
-//! get it, too (the paper has them in line 11 only); the rate stays between a
-//! minimum and the line rate, and a factor in line 14 is never negative.
+//! N·δ is the *hyper increase* after `hyper_after` increases without a decrease between, and δ before. As in
+//! HPCC's evaluation increases below T_low count and get it, too (the paper has them in line 11 only); the
+//! rate stays between a minimum and the line rate, and a factor in line 14 is never negative.
 //!
-//! The measurement: the sender records the time when a new data packet begins to leave, and measures when an
-//! ACK covers it (with `ack_every` above 1 that may be the ACK of a later packet). Then it records the next
-//! new packet. So it keeps one number and one time, packets carry none, and rates change once per round trip.
-//! It does not measure a retransmitted packet, or one after a retransmission: the ACK could belong to either
-//! copy. The first measurement of a flow only sets prev_rtt.
+//! The measurement: the sender records the time when a new data packet begins to leave, until an ACK covers
+//! it (with `ack_every` above 1 perhaps that of a later packet), and then records the next new packet. So
+//! rates change once per round trip. It does not measure a retransmitted packet, or one after a
+//! retransmission: the ACK could belong to either copy. The first measurement of a flow only sets prev_rtt.
 
 use super::{Step, gap_at};
 use xoff_kernel::time::Time;
@@ -49,7 +46,6 @@ pub struct TimelyParams {
     pub minimum_rate: Step,
 }
 
-/// The sending end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sender {
     /// In bits per second.
@@ -76,8 +72,8 @@ impl Sender {
         self.rate
     }
 
-    /// Packet `psn` of `size` wire bytes begins to leave; `again` if it is a retransmission. Returns how long
-    /// the next one must wait, in picoseconds; `None` at line rate.
+    /// Packet `psn` of `size` wire bytes begins to leave, perhaps `again`. Returns the picoseconds that the
+    /// next one must wait; `None` at line rate.
     pub fn on_sent(&mut self, now: Time, size: u32, psn: u32, again: bool) -> Option<Time> {
         match self.timed {
             None if !again => self.timed = Some((psn, now)),
@@ -87,7 +83,6 @@ impl Sender {
         (self.rate < self.line).then(|| gap_at(size, self.rate))
     }
 
-    /// A control packet has arrived that acknowledges every packet below `acknowledged`.
     pub fn on_response(&mut self, params: &TimelyParams, now: Time, acknowledged: u32) {
         if let Some((timed, left)) = self.timed
             && acknowledged > timed

@@ -1,16 +1,13 @@
-//! DRILL(d, m): a switch looks at a few queues for each packet (Ghorbani et al.,
-//! SIGCOMM 2017).
+//! DRILL(d, m): a switch looks at a few queues for each packet (Ghorbani et al., SIGCOMM 2017).
 //!
 //! Of the N egress ports that lead to a packet's destination equally well, the switch draws d at random and
-//! adds the m stored ones; the packet goes to the port with the shortest queue. The switch stores the m
-//! shortest of these queues for the next packet. With m = 0 it is the power of d choices; with d = N it is
-//! join-the-shortest-queue.
+//! adds the m stored ones. The packet goes to the shortest of these queues, and the m shortest are stored for
+//! the next. With m = 0 it is the power of d choices; with d = N it is join-the-shortest-queue.
 //!
 //! Read here as follows, where the paper leaves it open or speaks of hardware:
 //! - a switch has one forwarding engine, so the next packet sees the queue with the previous one;
 //! - the memory is kept for each set of equal ports of the switch (the paper's groups of a symmetric network;
-//!   in an asymmetric one it first splits the paths into symmetric components, which is not done here: all
-//!   shortest paths are one set);
+//!   its symmetric components of an asymmetric one are not made: all shortest paths are one set);
 //! - the d samples are drawn with replacement;
 //! - a queue's length is in bytes;
 //! - of queues of one length a sample drawn earlier wins, and samples win against stored ports: an idle
@@ -25,17 +22,14 @@ pub struct DrillParams {
     pub memory: u32,
 }
 
-/// Most ports that are drawn for a packet.
 pub const MOST_SAMPLES: u32 = 16;
-/// Most ports that are remembered.
 pub const MOST_MEMORY: u32 = 16;
 
 /// A place in the memory that holds no port yet.
 pub const EMPTY: u16 = u16::MAX;
 
-/// Chooses one of `count` ports, at least 1 and at most 2^16 − 1, and updates
-/// `memory`, which has m places. `draw(n)` is a uniform number below n; `load` is the
-/// length of a port's queue.
+/// Chooses one of `count` ports, at least 1 and at most 2^16 − 1, and updates `memory`, which has m places.
+/// `draw(n)` is a uniform number below n; `load` is the length of a port's queue.
 pub fn choose(
     params: &DrillParams,
     memory: &mut [u16],

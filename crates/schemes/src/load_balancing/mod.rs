@@ -24,7 +24,6 @@ pub enum LoadBalancing {
 }
 
 impl LoadBalancing {
-    /// Whether it is the default.
     pub fn is_ecmp(&self) -> bool {
         *self == Self::Ecmp
     }
@@ -33,8 +32,7 @@ impl LoadBalancing {
 /// How a device chooses, for each packet, among equally good egress ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketRule {
-    /// Each with the same probability, independent of their queues: random packet spraying (Dixit et al.,
-    /// INFOCOM 2013).
+    /// Each with the same probability: random packet spraying (Dixit et al., INFOCOM 2013).
     Spray,
     /// The least loaded of a few; see [`drill`].
     Drill(drill::DrillParams),

@@ -6,10 +6,8 @@
 //! colouring with m colours, and a colour is an aggregation switch). With cores it is an upper
 //! bound, as a core is reached by one aggregation switch only; with failures, too.
 
-/// How many senders can be matched. `receivers` has, for each sender, those that it has
-/// something for, below `count`.
-///
-/// By augmenting paths (Kuhn), one for each sender.
+/// How many senders can be matched, by augmenting paths (Kuhn), one for each sender. `receivers` has, for
+/// each sender, those that it has something for, below `count`.
 pub fn maximum(receivers: &[Vec<u16>], count: usize) -> usize {
     let mut search = Search { receivers, sender_of: vec![None; count], seen: vec![usize::MAX; count] };
     (0..receivers.len()).filter(|&sender| search.augment(sender, sender)).count()

@@ -20,15 +20,13 @@
 //! model of DCTCP's paper (§3.3). α begins at 1, and `end` at 0, so the first ACK does not change α (RFC 8257
 //! §3.3).
 //!
-//! W is cwnd, or FlightSize and a segment where that is less. A sender that something else
-//! holds back, such as the rate of its own port or the receive window, does not fill cwnd,
-//! which grows all the same; cut by α/2 it would still be more than is in flight, and
-//! nothing would slow down. NewReno goes by FlightSize for that reason (RFC 5681 §3.1, and so
-//! does RFC 8511 for marks); RFC 8257 says cwnd.
+//! W is cwnd, or FlightSize and a segment where that is less (RFC 8257 says cwnd). A sender that its port's
+//! rate or the receive window holds back does not fill cwnd, which grows all the same; cut by α/2 it would
+//! still be more than is in flight. NewReno goes by FlightSize for that reason (RFC 5681 §3.1; RFC 8511 for
+//! marks).
 //!
 //! F counts packets, not the acknowledged bytes: after a gap ACKs acknowledge none, while packets are marked
-//! most where they are lost. Linux counts the same; RFC 8257 §3.3 leaves out packets after a gap. Without a
-//! gap both are equal.
+//! most where they are lost. Linux counts the same; RFC 8257 §3.3 leaves out packets after a gap.
 //!
 //! α is a fraction of [`ONE`], rounded down.
 
@@ -41,11 +39,10 @@ pub struct DctcpParams {
     pub gain: u64,
 }
 
-/// A sender's state about marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// α, 0 to [`ONE`].
-    alpha: u64,
+    pub(super) alpha: u64,
     /// ACKs in this window of data, and the marked ones among them.
     acks: u64,
     marked: u64,
@@ -56,13 +53,12 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// A connection that has sent nothing.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { alpha: ONE, acks: 0, marked: 0, end: 0, spared: 0 }
     }
 
-    /// An ACK has arrived: everything below `una` is acknowledged, the next packet in order to be sent is
-    /// `nxt`, and its data packet was `marked`. Returns whether to reduce the window.
+    /// An ACK has arrived of everything below `una`; the next packet in order is `nxt`, and the ACK's data
+    /// packet was `marked`. Returns whether to reduce the window.
     pub fn on_ack(&mut self, params: &DctcpParams, una: u32, nxt: u32, marked: bool) -> bool {
         self.acks += 1;
         self.marked += u64::from(marked);
@@ -88,17 +84,6 @@ impl Marks {
     pub fn reduced(&self, window: u64) -> u64 {
         window - (u128::from(window) * u128::from(self.alpha) / u128::from(2 * ONE)) as u64
     }
-
-    #[cfg(test)]
-    pub(super) fn alpha(&self) -> f64 {
-        self.alpha as f64 / ONE as f64
-    }
-}
-
-impl Default for Marks {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 #[cfg(test)]
@@ -117,7 +102,7 @@ mod tests {
         let seen: Vec<(bool, f64)> = (1..=10u32)
             .map(|n| {
                 let marked = [5, 6, 7, 9, 10].contains(&n);
-                (m.on_ack(&PARAMS, n, n + 4, marked), m.alpha())
+                (m.on_ack(&PARAMS, n, n + 4, marked), m.alpha as f64 / ONE as f64)
             })
             .collect();
         let first = 0.9375;

@@ -1,7 +1,6 @@
 //! Go-back-N as RoCE NICs run it (InfiniBand §9.7: PSN, ACK, NAK sequence error).
 //!
-//! Sender, over packets `0 .. total`: `una` is the first one not acknowledged,
-//! `next` the next one to send.
+//! Sender, over packets `0 .. total`: `una` is the first one not acknowledged, `next` the next one to send.
 //!
 //! ```text
 //!   send            next < total, next − una < window:  send packet next, next += 1
@@ -20,12 +19,10 @@
 //!   packet < expected   discard; ACK(expected), for its ACK may have been lost
 //! ```
 
-/// Sending half of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sender {
     /// First packet not acknowledged.
     pub una: u32,
-    /// Next packet to send.
     pub next: u32,
     pub total: u32,
     /// One beyond the highest packet ever sent.
@@ -35,12 +32,10 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender that has sent nothing.
     pub fn new(total: u32, window: u32) -> Self {
         Self { una: 0, next: 0, total, highest: 0, window }
     }
 
-    /// Whether a packet may be sent now.
     #[inline]
     pub fn can_send(&self) -> bool {
         self.next < self.total && self.next - self.una < self.window
@@ -85,14 +80,12 @@ impl Sender {
         lost
     }
 
-    /// All packets are acknowledged.
     #[inline]
     pub fn complete(&self) -> bool {
         self.una == self.total
     }
 }
 
-/// Receiving half of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receiver {
     /// Next packet in order.
@@ -103,7 +96,6 @@ pub struct Receiver {
     gap_reported: bool,
 }
 
-/// The receiver's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     Silent,
@@ -114,29 +106,24 @@ pub enum Reply {
 }
 
 impl Receiver {
-    /// Packet `psn` of `total` arrived.
     #[inline]
     pub fn on_data(&mut self, psn: u32, total: u32, ack_every: u32) -> Reply {
         if psn == self.expected {
             self.expected += 1;
             self.unacknowledged += 1;
             self.gap_reported = false;
-            if self.unacknowledged >= ack_every || self.expected == total {
-                self.unacknowledged = 0;
-                return Reply::Ack(self.expected);
-            }
-            Reply::Silent
-        } else if psn > self.expected {
-            if self.gap_reported {
+            if self.unacknowledged < ack_every && self.expected != total {
                 return Reply::Silent;
             }
-            self.gap_reported = true;
+        } else if psn > self.expected {
+            if std::mem::replace(&mut self.gap_reported, true) {
+                return Reply::Silent;
+            }
             self.unacknowledged = 0;
-            Reply::Nack(self.expected)
-        } else {
-            self.unacknowledged = 0;
-            Reply::Ack(self.expected)
+            return Reply::Nack(self.expected);
         }
+        self.unacknowledged = 0;
+        Reply::Ack(self.expected)
     }
 }
 

@@ -23,9 +23,9 @@
 //!
 //! The timer finds a retransmission that is lost again. NACK and timeout open the same recovery (§3.1 of the
 //! paper): it begins with the packet that the cumulative acknowledgement names, and a later one counts as
-//! lost only after the selective acknowledgement of a packet after it. So a burst that is lost completely
-//! costs one timeout if new packets may follow the retransmission, because their NACKs report the rest. At
-//! the end of a flow, without new packets, it costs a timeout for each of its packets.
+//! lost only after the SACK of a packet after it. So a burst that is lost completely costs one timeout if new
+//! packets may follow the retransmission, as their NACKs report the rest, else a timeout for each of its
+//! packets.
 //!
 //! Receiver: `expected` is the next one in order; a bitmap has the later ones that have arrived.
 //!
@@ -36,13 +36,11 @@
 //!   seen before         discard; ACK(expected), for its ACK may have been lost
 //! ```
 //!
-//! The numbers of a sender are those of go-back-N, so the server of flows calls both alike: `next` is the
-//! packet to send next, a retransmission or a new one.
+//! The numbers of a sender are those of go-back-N: `next` is a retransmission or a new packet.
 
 use super::go_back_n::{Reply, Sender as Numbers};
 use xoff_kernel::time::Time;
 
-/// Parameters of IRN for one group of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// RTO_low, in picoseconds.
@@ -54,14 +52,12 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// The timeout while `in_flight` packets are in flight.
     pub fn of(&self, in_flight: u32) -> Time {
         if in_flight <= self.few { self.low } else { self.high }
     }
 }
 
-/// A bitmap over a window of packet numbers that moves on. It takes no memory
-/// while it is empty and was never used.
+/// A bitmap over a window of packet numbers that moves on; without memory until it is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Bitmap {
     words: Vec<u64>,
@@ -94,7 +90,6 @@ impl Bitmap {
         news
     }
 
-    /// Clears a bit; returns whether it was set.
     fn clear(&mut self, psn: u32) -> bool {
         let was = self.get(psn);
         if was {
@@ -115,18 +110,13 @@ pub struct Recovery {
     recover: u32,
     /// In recovery: the first packet not yet looked at for a repeat.
     repeat: u32,
-    /// Packets from here on are not known to be lost. It is the highest SACK, but lies after the first packet
-    /// of the recovery.
+    /// Packets from here on are not known to be lost: the highest SACK, but after the recovery's first
+    /// packet.
     lost_end: u32,
     active: bool,
 }
 
 impl Recovery {
-    /// Whether loss recovery is active.
-    pub fn active(&self) -> bool {
-        self.active
-    }
-
     /// Packets in flight: sent, and not acknowledged cumulatively.
     pub fn in_flight(numbers: &Numbers) -> u32 {
         numbers.highest - numbers.una
@@ -151,8 +141,7 @@ impl Recovery {
         news
     }
 
-    /// Everything below `n` and packet `sacked` have arrived, and `n` has not. Returns whether the first is
-    /// new.
+    /// Everything below `n` has arrived, and `sacked`, but not `n`. Returns whether the first is new.
     pub fn on_nack(&mut self, numbers: &mut Numbers, n: u32, sacked: u32) -> bool {
         let news = self.advance(numbers, n);
         // An old one, overtaken by later ACKs or NACKs, needs no reaction.
@@ -177,7 +166,6 @@ impl Recovery {
         lost
     }
 
-    /// Gives its memory back.
     pub fn release(&mut self) {
         *self = Self::default();
     }
@@ -220,7 +208,6 @@ impl Recovery {
     }
 }
 
-/// Receiving half of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receiver {
     /// Next packet in order.
@@ -230,7 +217,6 @@ pub struct Receiver {
     arrived: Bitmap,
 }
 
-/// The state of a received packet, and the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reception {
     /// Whether it had arrived before: retransmitted in vain.
@@ -242,16 +228,11 @@ pub struct Reception {
 impl Receiver {
     /// Packet `psn` of `total` arrived, of a sender with this window.
     pub fn on_data(&mut self, psn: u32, total: u32, window: u32, ack_every: u32) -> Reception {
-        if psn > self.expected {
+        if psn != self.expected {
             self.unacknowledged = 0;
-            if self.arrived.set(psn, window) {
-                return Reception { duplicate: false, reply: Reply::Nack(self.expected) };
-            }
-            return Reception { duplicate: true, reply: Reply::Ack(self.expected) };
-        }
-        if psn < self.expected {
-            self.unacknowledged = 0;
-            return Reception { duplicate: true, reply: Reply::Ack(self.expected) };
+            let news = psn > self.expected && self.arrived.set(psn, window);
+            let reply = if news { Reply::Nack(self.expected) } else { Reply::Ack(self.expected) };
+            return Reception { duplicate: !news, reply };
         }
         let gap = self.arrived.count > 0;
         self.expected += 1;
@@ -259,15 +240,13 @@ impl Receiver {
             self.expected += 1;
         }
         self.unacknowledged += 1;
-        let sends_ack = gap || self.unacknowledged >= ack_every || self.expected == total;
-        if sends_ack {
-            self.unacknowledged = 0;
+        if !gap && self.unacknowledged < ack_every && self.expected != total {
+            return Reception { duplicate: false, reply: Reply::Silent };
         }
-        let reply = if sends_ack { Reply::Ack(self.expected) } else { Reply::Silent };
-        Reception { duplicate: false, reply }
+        self.unacknowledged = 0;
+        Reception { duplicate: false, reply: Reply::Ack(self.expected) }
     }
 
-    /// Gives its bitmap's memory back.
     pub fn release(&mut self) {
         self.arrived = Bitmap::default();
     }
@@ -307,10 +286,10 @@ mod tests {
         assert_eq!(send_all(&mut n, &mut r), [(3, true)], "below the highest SACK");
         r.on_nack(&mut n, 1, 5);
         assert_eq!(send_all(&mut n, &mut r), [], "each once");
-        assert!(r.on_ack(&mut n, 3) && r.active());
+        assert!(r.on_ack(&mut n, 3) && r.active);
         // The repeat of 3 closes the gap up to 6; recovery ends at 8.
-        assert!(r.on_ack(&mut n, 6) && r.active());
-        assert!(r.on_ack(&mut n, 8) && !r.active());
+        assert!(r.on_ack(&mut n, 6) && r.active);
+        assert!(r.on_ack(&mut n, 8) && !r.active);
         assert_eq!((n.una, r.sacked.count), (8, 0));
     }
 
@@ -334,7 +313,7 @@ mod tests {
         assert!(r.on_timeout(&mut n), "the repeats are lost, too");
         assert_eq!(send_all(&mut n, &mut r), [(0, true), (1, true), (2, true)], "4 and 5 may be under way");
         // All of them arrive now: the rest is in flight, and the window advances.
-        assert!(r.on_ack(&mut n, 4) && r.active());
+        assert!(r.on_ack(&mut n, 4) && r.active);
         assert_eq!(send_all(&mut n, &mut r), [6, 7, 8, 9].map(|psn| (psn, false)));
         r.on_nack(&mut n, 4, 6);
         assert_eq!(send_all(&mut n, &mut r), [(4, true), (5, true)]);
@@ -451,7 +430,7 @@ mod tests {
                             }
                         }
                         Wire::Answer(reply, sacked) => {
-                            let was = r.active();
+                            let was = r.active;
                             let news = match reply {
                                 Reply::Ack(n0) => r.on_ack(&mut n, n0),
                                 Reply::Nack(n0) => {
@@ -461,7 +440,7 @@ mod tests {
                                 Reply::Silent => unreachable!(),
                             };
                             known[..n.una as usize].iter_mut().for_each(|k| *k = true);
-                            recoveries += u64::from(!was && r.active());
+                            recoveries += u64::from(!was && r.active);
                             quiet = if news { 0 } else { quiet };
                         }
                     }

@@ -28,7 +28,6 @@ pub enum Transport {
 }
 }
 
-/// Parameters of the transport, resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportParams {
     pub kind: TransportKind,
@@ -39,29 +38,23 @@ pub struct TransportParams {
     /// Most payload bytes in flight; `None` is no bound. (IRN bounds each flow by itself, TCP has a
     /// receive window.)
     pub window: Option<u64>,
-    /// With a congestion control: a flow's rate times this round trip, in
-    /// picoseconds, bounds what it has in flight, too (see
-    /// [`crate::congestion_control::window_at`]).
+    /// With a congestion control: a flow's rate times this round trip, in picoseconds, bounds what it has in
+    /// flight, too (see [`crate::congestion_control::window_at`]).
     pub variable_window: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
-    /// One NACK per gap, then the sender goes back; a timeout for a lost tail.
     GoBackN,
-    /// Selective repeat with a bounded window.
+    /// The timeouts are of flows within a datacenter, and of flows between datacenters.
     Irn {
-        /// Timeouts of flows within a datacenter.
         intra: Timeouts,
-        /// Timeouts of flows between datacenters.
         inter: Timeouts,
     },
-    /// TCP: NewReno, or DCTCP.
     Tcp(NewRenoParams),
 }
 
 impl TransportKind {
-    /// As scenarios call it.
     pub fn name(&self) -> &'static str {
         let transport = match self {
             Self::GoBackN => Transport::GoBackN,

@@ -38,16 +38,14 @@
 //! document's remedies for a loss directly after `recover` (§4) are left out, and such a loss takes a
 //! timeout.
 //!
-//! Timer (RFC 6298 §5): started by a packet sent while it is off, restarted by an ACK
-//! with news (but see above), off when nothing is outstanding. A timeout turns it
-//! off, and the repeat starts it: a repeat that a pause keeps in the host does not time
-//! out. The RTO is SRTT + max(G, 4 RTTVAR) within its bounds; it stays doubled
-//! until a round trip has been measured anew. One segment is timed per round trip,
-//! and none over a repeat of anything (Karn).
+//! Timer (RFC 6298 §5): started by a packet sent while it is off, restarted by an ACK with news (but see
+//! above), off when nothing is outstanding. A timeout turns it off, and the repeat starts it: a repeat that a
+//! pause keeps in the host does not time out. The RTO is SRTT + max(G, 4 RTTVAR) within its bounds; it stays
+//! doubled until a round trip has been measured anew. One segment is timed per round trip, and none over a
+//! repeat (Karn).
 //!
-//! The connection is open from the start: there is no handshake to measure the first round trip. A flow
-//! always has data, hence no restart after idling, and the receiver consumes packets in order at once: the
-//! advertised window is constant.
+//! The connection is open from the start, without a handshake. A flow always has data, hence no restart after
+//! idling, and the receiver consumes packets in order at once: the advertised window is constant.
 //!
 //! Receiver: it keeps packets that arrive early, and sends ACK(the next one in order) for every packet.
 
@@ -92,25 +90,17 @@ struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// A round trip has been measured.
     fn measured(&mut self, params: &NewRenoParams, trip: Time) {
-        let smoothed = match self.smoothed {
-            None => {
-                self.variation = trip / 2;
-                trip
-            }
-            Some(smoothed) => {
-                self.variation = (3 * self.variation + smoothed.abs_diff(trip)) / 4;
-                (7 * smoothed + trip) / 8
-            }
+        let (smoothed, variation) = match self.smoothed {
+            None => (trip, trip / 2),
+            Some(old) => ((7 * old + trip) / 8, (3 * self.variation + old.abs_diff(trip)) / 4),
         };
-        self.smoothed = Some(smoothed);
+        (self.smoothed, self.variation) = (Some(smoothed), variation);
         let rto = smoothed.saturating_add(GRANULARITY.max(self.variation.saturating_mul(4)));
         self.rto = rto.clamp(params.min_rto, params.max_rto);
     }
 }
 
-/// A sender's state beside its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Congestion {
     /// Congestion window in bytes, at least SMSS.
@@ -124,19 +114,15 @@ pub struct Congestion {
     duplicates: u32,
     /// Packets that limited transmit has let go since the first of them.
     limited: u32,
-    /// One beyond the highest packet sent when recovery was last entered or the
-    /// timer last went off.
+    /// One beyond the highest packet sent when recovery was last entered or the timer last went off.
     recover: Option<u32>,
-    /// In recovery.
     recovering: bool,
     /// In recovery: a partial ACK has come.
     partial: bool,
-    /// Whether to retransmit `una` now.
     repeat: bool,
     /// `una` at the last timeout.
     timed_out: Option<u32>,
     trips: RoundTrips,
-    /// DCTCP's state about marks.
     marks: Marks,
     /// When the timer goes off; `Time::MAX` while it is off.
     deadline: Time,
@@ -163,7 +149,6 @@ impl Congestion {
         }
     }
 
-    /// When the timer goes off; `Time::MAX` while it is off.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.deadline
@@ -197,8 +182,7 @@ impl Congestion {
         }
     }
 
-    /// Everything below `n` has arrived, and the data packet was `marked` or not. Returns whether that is
-    /// new.
+    /// Everything below `n` has arrived; the data packet may be `marked`. Returns whether that is new.
     pub fn on_ack(
         &mut self,
         params: &NewRenoParams,
@@ -241,8 +225,7 @@ impl Congestion {
         true
     }
 
-    /// DCTCP evaluates an ACK, which acknowledges everything below `n`. Returns whether it has reduced the
-    /// window.
+    /// DCTCP evaluates an ACK of everything below `n`. Returns whether it has reduced the window.
     fn weigh(&mut self, params: &NewRenoParams, numbers: &Numbers, n: u32, marked: bool) -> bool {
         let Some(dctcp) = &params.dctcp else { return false };
         let una = numbers.una.max(n);
@@ -334,17 +317,14 @@ impl Congestion {
         (flight / 2).max(2 * smss)
     }
 
-    /// Whole segments of cwnd.
     fn segments(&self, params: &NewRenoParams) -> u64 {
         self.cwnd / u64::from(params.smss)
     }
 
     /// Packets beyond cwnd that limited transmit allows: new ones.
     fn extra(&self, numbers: &Numbers) -> u32 {
-        if self.recovering || self.duplicates >= DUPLICATES || !self.beyond(numbers) {
-            return 0;
-        }
-        self.duplicates
+        let allowed = !self.recovering && self.duplicates < DUPLICATES && self.beyond(numbers);
+        if allowed { self.duplicates } else { 0 }
     }
 
     /// Sets `next` and `window`.
@@ -360,7 +340,6 @@ pub fn first_window(params: &NewRenoParams) -> u32 {
     params.initial_window.min(params.receive_window)
 }
 
-/// Receiving half of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receiver {
     /// Next packet in order, the number of every ACK.
@@ -370,7 +349,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Packet `psn` arrived. Returns whether it had arrived before.
+    /// Returns whether packet `psn` had arrived before.
     pub fn on_data(&mut self, psn: u32) -> bool {
         if psn < self.expected {
             return true;

@@ -5,10 +5,10 @@ use super::super::keys::{Complaint, Keys, Setting, Whole, default_keys, defaults
 use super::super::pause_time::{PAUSE_TIME, check_pause_time, check_pauses, pause_time};
 use super::super::registry::FlowControlParams;
 use super::BfcParams;
+use crate::names::default_values;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use xoff_net::topology::Topology;
-use xoff_net::units::Span;
+use xoff_net::{topology::Topology, units::Span};
 
 /// BFC, after Goyal et al., Backpressure Flow Control, NSDI 2022.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -74,16 +74,10 @@ pub enum BfcAcks {
 
 default_keys!(BfcKeys);
 
-fn bfc_queues() -> u32 {
-    32
-}
-
-fn virtual_flows() -> u32 {
-    16_384
-}
-
-fn keep() -> u32 {
-    2
+default_values! {
+    bfc_queues: u32 = 32;
+    virtual_flows: u32 = 16_384;
+    keep: u32 = 2;
 }
 
 impl Whole for BfcKeys {}
@@ -101,13 +95,9 @@ impl Keys for BfcKeys {
                 return Err(Complaint::new(&format!("flow_control.{key}"), message, help));
             }
         }
-        for (key, value) in [("resume_interval", self.resume_interval), ("response_time", self.response_time)]
-        {
-            time(key, value)?;
-        }
-        if let Some(hop_rtt) = self.hop_rtt {
-            time("hop_rtt", hop_rtt)?;
-        }
+        time("resume_interval", self.resume_interval)?;
+        time("response_time", self.response_time)?;
+        self.hop_rtt.map_or(Ok(()), |hop_rtt| time("hop_rtt", hop_rtt))?;
         check_pause_time(self.pause_time)?;
         if self.keep == 0 && self.reuse_kept {
             cx.warn("flow_control.reuse_kept".into(), "had no effect: with keep = 0 no queue is kept".into());

@@ -1,13 +1,11 @@
-//! Backpressure flow control (BFC; Goyal et al., *Backpressure Flow Control*,
-//! NSDI 2022): hop by hop, a switch pauses the upstream queue that fills one of
-//! its own queues. Flows are assigned to a limited number of queues as they
-//! come; those that share a queue are paused together.
+//! Backpressure flow control (BFC; Goyal et al., *Backpressure Flow Control*, NSDI 2022): hop by hop, a
+//! switch pauses the upstream queue that fills one of its own queues. Flows are assigned to a limited number
+//! of queues as they come; those that share a queue are paused together.
 //!
-//! **Assignment.** A flow is known by its virtual-flow number, a hash of its
-//! addresses. It keeps its queue while it has packets here, and for some hop
-//! round trips after its last one has left. Otherwise it gets a queue that no
-//! flow occupies and that is not paused, and where there is none, the queue that
-//! its number hashes to: then it collides.
+//! **Assignment.** A flow is known by its virtual-flow number, a hash of its addresses. It keeps its queue
+//! while it has packets here, and for some hop round trips after its last one has left. Otherwise it gets a
+//! queue that no flow occupies and that is not paused, and where there is none, the queue that its number
+//! hashes to: then it collides.
 //!
 //! **Pause.** A packet that finds its queue (itself included) above
 //!
@@ -15,10 +13,9 @@
 //! Th = rate · hop round trip / N_active
 //! ```
 //!
-//! is counted at (ingress, upstream queue); N_active is the number of queues of
-//! the port that hold something and are not paused, at least 1. The first
-//! counted packet pauses the upstream queue, and when the last one has left it
-//! is resumed:
+//! is counted at (ingress, upstream queue); N_active is the number of queues of the port that hold something
+//! and are not paused, at least 1. The first counted packet pauses the upstream queue, and when the last one
+//! has left it is resumed:
 //!
 //! ```text
 //!             counter 0 → 1: pause(upstream queue) to the ingress
@@ -31,11 +28,10 @@
 //! (unless they use the other queues); it is served first and never paused.
 //!
 //! **Lost frames.** With a `pause_time`, active pauses are repeated and expire, so a lost resume does not
-//! pause a queue permanently. (The paper does not specify this exactly; its idea is a periodic list of the
-//! paused queues, which replaces the previous list.)
+//! pause a queue permanently. (The paper's idea, not specified exactly, is a periodic list of the paused
+//! queues.)
 //!
-//! BFC reserves no buffer for what arrives after a pause: a packet that does not
-//! fit is dropped.
+//! BFC reserves no buffer for what arrives after a pause: a packet that does not fit is dropped.
 
 pub mod keys;
 mod table;
@@ -56,27 +52,22 @@ use xoff_net::units::Span;
 use xoff_outcome::report::{Note, Ran};
 use xoff_wire::queue_pause::Target;
 
-/// Parameters of BFC, resolved.
+/// Most fields are the keys of the same names ([`keys::BfcKeys`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BfcParams {
-    /// Queues of a port and priority, queue 0 included; at least 2.
+    /// Queue 0 included; at least 2.
     pub queues: u16,
-    /// Numbers that flows are hashed to; at least 1.
     pub virtual_flows: u32,
     /// Hop round trip, by the port at whose link's near end it counts.
     pub hop_rtt: Vec<Time>,
-    /// A flow keeps its queue for so many hop round trips after its last packet.
     pub keep: u32,
-    /// A queue that is only being kept may be given to another flow.
     pub reuse_kept: bool,
     /// Least time between two resumes that one egress queue causes; 0 is no limit.
     pub resume_interval: Time,
-    /// ACKs are assigned to queues like data, rather than to queue 0.
     pub acks_in_queues: bool,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
-    /// A pause lasts so long from each of its frames on, and is repeated after
-    /// half of it; 0 where no frame can be lost: it holds until its resume.
+    /// 0 where no frame can be lost: a pause holds until its resume.
     pub pause_time: Time,
 }
 
@@ -132,7 +123,6 @@ struct Counter {
     paused: bool,
 }
 
-/// A resume that waits for its time.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     at: Time,
@@ -149,8 +139,7 @@ pub struct Bfc {
     tables: Vec<Table>,
     /// By side, then queue.
     queues: Vec<QueueState>,
-    /// By (ingress, lane), then upstream queue; a neighbour has up to twice
-    /// `queues` (a host's own ones come second).
+    /// By (ingress, lane), then upstream queue: up to twice `queues`, of which a host's own are second.
     counters: Vec<Counter>,
     /// By egress port; empty without `resume_interval`.
     due: Vec<Vec<Due>>,
@@ -183,13 +172,11 @@ impl Bfc {
         (mix(tuple ^ 0x6266_6300_0000_0000) % u64::from(self.params.virtual_flows)) as u32
     }
 
-    /// How long a flow keeps its queue after its last packet.
     fn keep(&self, packet: &QueueEntry) -> Time {
         let hop = self.params.hop_rtt[packet.ingress.unwrap_or(packet.port) as usize];
         hop.saturating_mul(u64::from(self.params.keep))
     }
 
-    /// The state of the packet's queue.
     fn queue(&mut self, side: usize, queue: u16) -> &mut QueueState {
         &mut self.queues[side * usize::from(self.params.queues) + usize::from(queue)]
     }
@@ -226,8 +213,7 @@ impl Bfc {
                 let due = &mut self.due[packet.port as usize];
                 due.push(Due { at: when, counter: at });
                 let next = due.iter().map(|d| d.at).min().unwrap_or(when);
-                device.arm(packet.port, next);
-                return;
+                return device.arm(packet.port, next);
             }
         }
         self.counters[at].paused = false;

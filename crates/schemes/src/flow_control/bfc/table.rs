@@ -1,25 +1,21 @@
 //! The virtual-flow table of one side of a port: which queue each virtual flow
 //! is assigned to. Only flows that have been met take room.
 
-use xoff_kernel::random::mix;
-use xoff_kernel::time::Time;
+use xoff_kernel::{random::mix, time::Time};
 
 const VACANT: u32 = u32::MAX;
 
-/// A virtual flow: all flows whose addresses hash to the same number.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     flow: u32,
     /// Its packets in the queue (or its queue pairs that have something to send).
     pub packets: u32,
-    /// When its last packet left.
     pub left: Time,
     /// Its queue; 0 before the first assignment.
     pub queue: u16,
 }
 
-/// Entries by linear probing; nothing is ever taken out, and nothing depends on
-/// the order of the slots.
+/// Entries by linear probing; nothing is ever taken out, and nothing depends on the order of the slots.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     slots: Vec<Entry>,
@@ -36,7 +32,6 @@ impl Table {
         at
     }
 
-    /// The entry of a virtual flow, which is made if there is none.
     pub fn entry(&mut self, flow: u32) -> &mut Entry {
         if 4 * (self.used + 1) > 3 * self.slots.len() {
             self.grow();

@@ -17,8 +17,8 @@
 //! ```
 
 use crate::flow_control::frame::{ControlFrame, Effect, Frame};
-use xoff_wire::pfc::{NotPfc, PfcFrame};
-use xoff_wire::{SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at};
+use xoff_wire::pfc::PfcFrame;
+use xoff_wire::{NotFrame, SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at};
 
 const KIND: usize = 34;
 const CHECK: u8 = 0x80;
@@ -56,7 +56,7 @@ pub struct ItsyFrame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotItsy {
     /// Not even a PFC frame.
-    Pfc(NotPfc),
+    Pfc(NotFrame),
     /// Fewer bytes than the fields take.
     Short,
     /// It carries no check.
@@ -175,7 +175,7 @@ mod tests {
     fn foreign_bytes_are_refused() {
         let bytes = ItsyFrame::alone(THIS).emit([2; 6]);
         for (at, value, error) in [
-            (0, 0, NotItsy::Pfc(NotPfc::Other)),
+            (0, 0, NotItsy::Pfc(NotFrame::Other)),
             (KIND, 0, NotItsy::NoCheck),
             (KIND, 1, NotItsy::NoCheck),
             (KIND + 1, 8, NotItsy::Priority),

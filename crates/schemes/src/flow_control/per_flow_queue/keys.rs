@@ -73,12 +73,8 @@ impl Keys for PerFlowQueueKeys {
             // Nothing comes through the inner ports of a slow host.
             let inner = topology.neighbour(id as PortId) == port.node;
             if let Some(given) = self.xon.filter(|_| xon > xoff && !inner) {
-                let message = format!(
-                    "xon = {} is above xoff = {} on {}",
-                    shown(given, xon),
-                    shown(self.xoff, xoff),
-                    link(topology, id as PortId)
-                );
+                let (on, off) = (shown(given, xon), shown(self.xoff, xoff));
+                let message = format!("xon = {on} is above xoff = {off} on {}", link(topology, id as PortId));
                 let help = "choose `xon` no larger than `xoff`";
                 return Err(Complaint::of_key("xon", message, help));
             }

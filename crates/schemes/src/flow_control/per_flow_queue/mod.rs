@@ -1,7 +1,6 @@
-//! A queue for each flow on every port, and a pause for each flow: the ideal of
-//! queue-based flow control, which no switch can build. A flow waits only for its
-//! own packets, so there is no head-of-line blocking. (Two papers on
-//! flow control, NSDI 2022 and NSDI 2025, compare with it.)
+//! A queue for each flow on every port, and a pause for each flow: the ideal of queue-based flow control,
+//! which no switch can build. A flow waits only for its own packets, so there is no head-of-line blocking.
+//! (Two papers on flow control, NSDI 2022 and NSDI 2025, compare with it.)
 //!
 //! Per (egress port, flow), two states:
 //!
@@ -11,11 +10,10 @@
 //!            queue of the flow ≤ K_resume: resume(flow)
 //! ```
 //!
-//! By default `K_pause` is the rate times one hop round trip, and `K_resume` is half
-//! of it. A queue that drains at line rate keeps packets until its upstream sends
-//! again only if `K_resume` is at least the rate times the hop round trip. No memory
-//! is reserved for packets that arrive after the pause: the buffer must be ample, and
-//! packets that it cannot hold are dropped.
+//! By default `K_pause` is the rate times one hop round trip, and `K_resume` is half of it. A queue that
+//! drains at line rate keeps packets until its upstream sends again only if `K_resume` is at least the rate
+//! times the hop round trip. No memory is reserved for packets that arrive after the pause; what does not fit
+//! is dropped.
 
 pub mod keys;
 
@@ -33,7 +31,6 @@ use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Note, Ran};
 use xoff_wire::queue_pause::Target;
 
-/// Parameters of per-flow queues, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerFlowQueueParams {
     /// K_pause: bytes at which a flow is paused, by the port that it comes through.
@@ -42,8 +39,7 @@ pub struct PerFlowQueueParams {
     pub resume: Vec<u64>,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
-    /// A pause lasts so long from each of its frames on, and is repeated after
-    /// half of it; 0 where links neither fail nor lose: it holds until its resume.
+    /// 0 where links neither fail nor lose: a pause holds until its resume.
     pub pause_time: Time,
 }
 
@@ -86,8 +82,7 @@ impl Parameters for PerFlowQueueParams {
 pub struct PerFlowQueue {
     params: PerFlowQueueParams,
     lasting: Lasting,
-    /// The ingress ports that are paused for a queue, by (egress port, flow).
-    /// Routes may change, or loop, so that a flow comes through several.
+    /// By (egress port, flow): the paused ingress ports, several if routes change or loop.
     ingresses: BTreeMap<(u32, u32), Vec<u32>>,
 }
 

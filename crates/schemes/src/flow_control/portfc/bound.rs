@@ -26,12 +26,11 @@
 //!   o_B = rate · (t1 + t2 + delay' + delay) + largest · (rate / rate' + 4)
 //! ```
 //!
-//! where ' is the node's other link, and four packets are taken to wait in its relay queue and on its wires.
-//! So the bound assumes short relay queues: further packets in them arrive as well. Relay queues are short if
-//! they are fed no faster than they are served. A faster other link (rate' > rate) feeds them faster. HQ has
-//! a small effect too, because its ACKs go before RQ: at a node that relays and receives at line rate for
-//! long, RQ grows by up to an ACK for each data packet. Only the flows' end, their windows, or a congestion
-//! control limits that; a congestion control lets it grow to its marking threshold.
+//! where ' is the node's other link, and four packets are taken to wait in its relay queue and on its wires:
+//! further packets in the queue arrive as well. Relay queues are short if they are fed no faster than they
+//! are served; a faster other link (rate' > rate) feeds them faster. ACKs go before RQ: at a node that relays
+//! and receives at line rate for long, RQ grows by up to an ACK for each data packet, until the flows end, or
+//! up to their windows, or the marking threshold of a congestion control.
 //!
 //! All ports of a switch can reach their bounds at the same time only in theory: this is sufficient, and not
 //! necessary. Packets in HQ are not counted.
@@ -42,34 +41,28 @@ use xoff_kernel::time::{SECOND, Time, serialisation};
 /// Packets that a relay queue is taken to hold, those on its wires included.
 pub const SHORT: u64 = 4;
 
-/// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub rate: u64,
     pub delay: Time,
 }
 
-/// A port of a switch, and the devices after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Side {
-    /// The link to the node.
     pub near: Link,
     /// The node's link to the next switch, if it relays.
     pub far: Option<Link>,
-    /// X_off of the port's IHFQs, in bytes.
+    /// X_off of the port's IHFQs and X̂_off of its DDQ, in bytes.
     pub xoff: u64,
-    /// X̂_off of its DDQ, in bytes.
     pub ddq_xoff: u64,
 }
 
-/// The bytes that a switch may have to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
     /// All X_off and X̂_off, with the packets that cross them.
     pub thresholds: u64,
-    /// Arrivals at IHFQs after that.
+    /// Arrivals after that at IHFQs, and at DDQs, over relays included.
     pub forwarding: u64,
-    /// Arrivals at DDQs after that, over relays included.
     pub direct: u64,
 }
 
@@ -85,8 +78,7 @@ fn brings(link: Link, time: Time) -> u64 {
     u64::try_from(bits.div_ceil(8 * u128::from(SECOND))).unwrap_or(u64::MAX)
 }
 
-/// The bound for a switch with these ports, packets of up to `largest` bytes and
-/// frames that take effect after `response_time`.
+/// The bound with packets of up to `largest` bytes, and frames that take effect after `response_time`.
 pub fn bound(sides: &[Side], largest: u32, response_time: Time) -> Bound {
     let largest = u64::from(largest);
     let frames = |number: usize| number as u64 * u64::from(PortPauseFrame::LENGTH);

@@ -1,24 +1,15 @@
-//! The pause and resume frames of PortFC, which name one egress port and queue of
-//! the switch that sends them.
+//! The pause and resume frames of PortFC, which name one egress port and queue of the switch that sends them.
 //!
-//! The paper (section III-C and Algorithms 1 to 4) gives the frame three fields:
-//! its type, the congested queue's number, plain rather than as a mask of eight
-//! priorities, and the congested port's number. It has no layout; this one is an
-//! Ethernet frame of an experimental EtherType (IEEE 802 local experimental 1,
-//! 0x88B5) to the address of MAC control, which bridges never forward:
+//! The paper (section III-C and Algorithms 1 to 4) gives the frame its type, the congested queue's number,
+//! plain rather than as a mask of eight priorities, and the congested port's number, but no layout. Here,
+//! after the header of [`experimental`]:
 //!
 //! ```text
-//! byte  0  destination 01-80-C2-00-00-01
-//!       6  source
-//!      12  EtherType 0x88B5
-//!      14  3: names a queue of an egress port
+//! byte 14  3: names a queue of an egress port
 //!      15  1 pauses, 0 resumes
 //!      16  number of the congested queue, 16 bits
 //!      18  number of the congested port, 16 bits
-//!      20  zeros up to the smallest frame
 //! ```
-//!
-//! Byte 14 distinguishes it from [`xoff_wire::queue_pause`].
 
 use crate::flow_control::frame::{Effect, Frame};
 use xoff_wire::experimental::{self, NotFrame};
@@ -29,12 +20,9 @@ const KIND: u8 = 3;
 /// Pauses or resumes the senders to one class of queues of a congested port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPauseFrame {
-    /// Whether it pauses (rather than resumes) the named queues.
     pub pause: bool,
-    /// Number of the congested queue at its port. Below n − 1 it is one of the
-    /// inter-hop forwarding queues, n − 1 is the destination-direct queue.
+    /// Below n − 1 one of the inter-hop forwarding queues; n − 1 is the destination-direct queue.
     pub queue: u16,
-    /// Number of the congested port at its switch.
     pub port: u16,
 }
 
@@ -52,9 +40,6 @@ impl PortPauseFrame {
     }
 
     /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         experimental::expect(bytes, KIND, 20)?;
         if bytes[15] > 1 {

@@ -12,7 +12,7 @@ use super::{Doubt, PortFcParams, Variant, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 use xoff_net::units::{Span, Threshold};
 
 /// Priority of ACKs and notifications, if not given: first of all.
@@ -155,11 +155,9 @@ impl Keys for PortFcKeys {
     fn check_links(&self, cx: &mut Setting<'_>, _: &Topology, lanes: &[Lane]) -> Result<(), Complaint> {
         let Some(data) = lanes.iter().find(|l| l.lossless) else { return Ok(()) };
         let acks = ("ACKs", ack_priority(cx), "transport.ack_priority");
-        for (what, priority, key) in
-            [acks].into_iter().chain(cx.cnp_priority.map(|p| ("CNPs", p, "dcqcn.cnp_priority")))
-        {
-            let behind = |l: &&Lane| l.priority == priority && l.tier >= data.tier;
-            if lanes.iter().any(|l| behind(&l)) {
+        let cnps = cx.cnp_priority.map(|p| ("CNPs", p, "dcqcn.cnp_priority"));
+        for (what, priority, key) in [acks].into_iter().chain(cnps) {
+            if lanes.iter().any(|l| l.priority == priority && l.tier >= data.tier) {
                 let message = format!(
                     "PortFC must serve {what} (priority {priority}) before data (priority {}), from its high-priority \
                      queue",
@@ -178,25 +176,19 @@ impl Keys for PortFcKeys {
     }
 }
 
-/// The priority of ACKs.
 fn ack_priority(cx: &Setting<'_>) -> u8 {
     cx.ack_priority.unwrap_or(HIGH)
 }
 
 /// Where every port of a network is, as the map of queues wants it.
 fn places(topology: &Topology) -> Vec<Place> {
-    let node =
-        |port: PortId| topology.nodes[topology.ports[port as usize].node as usize].kind == NodeKind::Host;
-    (0..)
-        .zip(&topology.ports)
-        .map(|(id, p)| Place { device: p.node, index: p.index, peer: p.peer, node: node(id) })
-        .collect()
+    let node = |node: NodeId| topology.nodes[node as usize].kind == NodeKind::Host;
+    let place = |p: &Port| Place { device: p.node, index: p.index, peer: p.peer, node: node(p.node) };
+    topology.ports.iter().map(place).collect()
 }
 
-/// The map of a network's queues.
 fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
     let name = |node: NodeId| topology.nodes[node as usize].name.clone();
-    let ends = |port: PortId| (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
     let refuse = |why: String| {
         let help = "choose topology.kind = \"ndc\" with k = 1, \"rail-only\", or another flow control";
         Err(Complaint::of_key("scheme", why, help))
@@ -207,15 +199,14 @@ fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
     match QueueMap::new(places(topology)) {
         Ok(map) => Ok(map),
         Err(Unmappable::BetweenSwitches(port) | Unmappable::BetweenNodes(port)) => {
-            let (a, b) = ends(port);
+            let (a, b) = (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
             refuse(format!(
                 "PortFC supports only links between hosts and switches, but {a} and {b} have a link"
             ))
         }
         Err(Unmappable::Ports(node, ports)) => refuse(format!(
             "PortFC supports hosts with at most two ports (k = 1), but {} has {ports}: relays would reach several \
-             switches, and relayed packets would enter \
-             queues that no frame can pause",
+             switches, and relayed packets would enter queues that no frame can pause",
             name(node)
         )),
         Err(Unmappable::NoSwitch) => refuse("PortFC requires a switch with two ports or more".to_string()),
@@ -231,11 +222,8 @@ fn check_size(topology: &Topology, map: &QueueMap, lanes: usize) -> Result<(), C
     }
     // List and state of each queue, for every priority.
     let each = 32 + 24;
-    let of = |p: &xoff_net::topology::Port| match topology.nodes[p.node as usize].kind {
-        NodeKind::Host => u64::from(map.of_node()),
-        NodeKind::Switch => u64::from(map.of_switch()),
-    };
-    let queues = topology.ports.iter().map(of).sum::<u64>() * lanes as u64;
+    let of = |port: PortId| if map.place(port).node { map.of_node() } else { map.of_switch() };
+    let queues = (0..topology.ports.len() as PortId).map(|p| u64::from(of(p))).sum::<u64>() * lanes as u64;
     if queues * each > MEMORY {
         let message = format!("{queues} queues would need {} GiB", (queues * each) >> 30);
         return Err(Complaint::of_key("scheme", message, help));
@@ -250,33 +238,29 @@ fn route<'h>(map: &QueueMap, hops: &'h [u32], at: u32) -> &'h [u32] {
     &rest[..length]
 }
 
-/// Returns an error for routes of data with more than one relay, and for packets in flight that would change
-/// to another relay.
+/// Refuses routes of data with more than one relay, and packets in flight that would change to another relay.
 fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Result<(), Complaint> {
     let hops = routes.hops;
+    let name = |node: NodeId| topology.nodes[node as usize].name.as_str();
     let why = "packets from a second relay enter queues that no frame can pause";
     for f in &routes.flows {
         let path = route(map, hops, f.path);
-        let links = path.len();
+        let (src, dst, links) = (name(f.src), name(f.dst), path.len());
         if let [_, into, _, out] = *path
             && map.place(into).device == map.place(out).device
         {
+            let back = name(map.place(into).device);
             let message = format!(
-                "a flow from {} to {} returns to {} over a relay: PortFC has no queue for such packets, and nothing \
-                 can pause them",
-                topology.nodes[f.src as usize].name,
-                topology.nodes[f.dst as usize].name,
-                topology.nodes[map.place(into).device as usize].name
+                "a flow from {src} to {dst} returns to {back} over a relay: PortFC has no queue for such packets, and \
+                 nothing can pause them"
             );
             let help = "route it over the relay's other switch, or directly to its receiver";
             return Err(Complaint::of_key("scheme", message, help));
         }
         if links > LONGEST_ROUTE {
+            let when = if f.later { " after a failure" } else { "" };
             let message = format!(
-                "a flow from {} to {} crosses {links} links{}, but PortFC supports at most {LONGEST_ROUTE}: {why}",
-                topology.nodes[f.src as usize].name,
-                topology.nodes[f.dst as usize].name,
-                if f.later { " after a failure" } else { "" }
+                "a flow from {src} to {dst} crosses {links} links{when}, but PortFC supports at most {LONGEST_ROUTE}: {why}"
             );
             let help = "choose shortest paths in a network without failures, or another flow control";
             return Err(Complaint::of_key("scheme", message, help));
@@ -293,7 +277,6 @@ fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Res
     Ok(())
 }
 
-/// The parameters.
 fn params(cx: &mut Setting<'_>, portfc: &PortFcKeys, fabric: &Fabric<'_>) -> Result<PortFcParams, Complaint> {
     let Fabric { topology, lanes, routes, .. } = *fabric;
     let hops = routes.hops;
@@ -373,14 +356,8 @@ fn thresholds(
         let xon = on.map_or_else(|| size::xon(xoff), |t| t.resolve(port.rate, port.delay));
         let inner = topology.neighbour(id) == port.node;
         if xon > xoff && !inner {
-            let message = format!(
-                "{} = {} B is above {} = {} B on {}",
-                keys[1],
-                xon,
-                keys[0],
-                xoff,
-                link(topology, id)
-            );
+            let (on_key, off_key, port) = (keys[1], keys[0], link(topology, id));
+            let message = format!("{on_key} = {xon} B is above {off_key} = {xoff} B on {port}");
             let given = keys.into_iter().rev().find(|key| cx.written(&format!("flow_control.{key}")));
             let key = format!("flow_control.{}", given.unwrap_or("scheme"));
             let help = format!("choose `{}` no larger than `{}`", keys[1], keys[0]);
@@ -392,8 +369,7 @@ fn thresholds(
     Ok(out)
 }
 
-/// The bytes that switch `node` may have to hold, and whether all its relays are fed no faster than they are
-/// served.
+/// The bytes that switch `node` may have to hold, and whether its relays are served as fast as they are fed.
 fn needs(topology: &Topology, params: &PortFcParams, packet: &PacketFormat, node: NodeId) -> (Bound, bool) {
     let link = |port: PortId| {
         let p = &topology.ports[port as usize];
@@ -422,11 +398,9 @@ fn warn(cx: &mut Setting<'_>, fabric: &Fabric<'_>, params: &PortFcParams) {
         .filter(|(n, bound): &(NodeId, _)| bound.total() > buffers[*n as usize].total)
         .max_by_key(|(n, bound)| (bound.total() - buffers[*n as usize].total, std::cmp::Reverse(*n)));
     if !params.doubts.is_empty() {
-        let why: Vec<&str> = params.doubts.iter().map(|d| d.why()).collect();
-        let message = format!(
-            "PortFC has no proven buffer size here: {}. Check the peak buffer use of the run",
-            why.join("; ")
-        );
+        let why = params.why_unproven();
+        let message =
+            format!("PortFC has no proven buffer size here: {why}. Check the peak buffer use of the run");
         cx.warn("flow_control.scheme".into(), message);
     }
     if let Some((node, bound)) = short {

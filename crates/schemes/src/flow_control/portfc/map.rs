@@ -18,12 +18,10 @@
 //! Acknowledgements, notifications and the frames of PortFC itself wait in the
 //! high-priority queue HQ, which this map does not number: see [`super`].
 //!
-//! Where switches differ in size, as in rail-only networks, n is the largest, and
-//! some queues stay empty.
+//! Where switches differ in size, as in rail-only networks, n is the largest, and some queues stay empty.
 
 const NONE: u32 = u32::MAX;
 
-/// Where a port is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub device: u32,
@@ -35,7 +33,6 @@ pub struct Place {
     pub node: bool,
 }
 
-/// The purpose of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// At a switch: inter-hop forwarding (type A).
@@ -50,7 +47,6 @@ pub enum Role {
     Relay,
 }
 
-/// The queues of every port of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueMap {
     /// Ports of a switch (the largest); at least 2.
@@ -59,51 +55,37 @@ pub struct QueueMap {
     /// By port of a switch: the port of the next switch over its neighbour, through which that neighbour is
     /// attached. [`NONE`] for other ports, and without such a switch.
     beyond: Vec<u32>,
-    /// By device: its ports.
     ports: Vec<Vec<u32>>,
 }
 
 /// Why PortFC cannot number the queues of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmappable {
-    /// This port joins two switches.
     BetweenSwitches(u32),
-    /// This port joins two nodes.
     BetweenNodes(u32),
-    /// The number of ports of this node to switches, if it is not up to 2: then n − 1 queues of a switch
-    /// before it could not separate its packets by their next links (section VI-B).
+    /// This node has so many ports to switches, above 2: n − 1 queues of a switch before it could not
+    /// separate its packets by their next links (section VI-B).
     Ports(u32, usize),
-    /// There is no switch with two ports or more.
     NoSwitch,
 }
 
 impl QueueMap {
-    /// The map of a network; `places` are its ports, by number. Ports that lead
-    /// back to their own device (inside a slow host) count for nothing.
-    ///
-    /// # Errors
-    /// [`Unmappable`] names the difference to an NDC(n, 1).
+    /// `places` are the network's ports, by number. Ports inside of a slow host count for nothing.
     pub fn new(places: Vec<Place>) -> Result<Self, Unmappable> {
         let outer = |p: &Place| places[p.peer as usize].device != p.device;
+        let devices = places.iter().map(|p| p.device as usize + 1).max().unwrap_or(0);
         let mut switches: Vec<u16> = Vec::new();
-        let mut of_node: Vec<Vec<u32>> = Vec::new();
+        let mut of_node = vec![Vec::new(); devices];
         for (port, place) in (0..).zip(&places).filter(|(_, p)| outer(p)) {
             let other = &places[place.peer as usize];
             match (place.node, other.node) {
                 (false, false) => return Err(Unmappable::BetweenSwitches(port)),
                 (true, true) => return Err(Unmappable::BetweenNodes(port)),
                 (false, true) => switches.push(place.index + 1),
-                (true, false) => {
-                    let device = place.device as usize;
-                    if device >= of_node.len() {
-                        of_node.resize(device + 1, Vec::new());
-                    }
-                    of_node[device].push(port);
-                }
+                (true, false) => of_node[place.device as usize].push(port),
             }
         }
         let n = switches.into_iter().max().filter(|&n| n >= 2).ok_or(Unmappable::NoSwitch)?;
-        let devices = places.iter().map(|p| p.device as usize + 1).max().unwrap_or(0);
         let mut ports = vec![Vec::new(); devices];
         for (port, place) in (0..).zip(&places) {
             ports[place.device as usize].push(port);
@@ -123,7 +105,6 @@ impl QueueMap {
         Ok(Self { n, places, beyond, ports })
     }
 
-    /// Where `port` is.
     pub fn place(&self, port: u32) -> Place {
         self.places[port as usize]
     }
@@ -134,7 +115,6 @@ impl QueueMap {
         self.place(place.peer).device == place.device
     }
 
-    /// The number of the relay queue.
     pub fn relay(&self) -> u16 {
         2 * self.n - 2
     }
@@ -149,18 +129,14 @@ impl QueueMap {
         2 * self.n - 1
     }
 
-    /// Number of egress port `port` among the n − 1 by which something can leave
-    /// that came to its switch through port `ingress`; `None` if they are one.
+    /// Number of `port` among the n − 1 egress ports of what came through port `ingress`; `None` if they are
+    /// one.
     pub fn index(&self, port: u32, ingress: u32) -> Option<u16> {
         Self::skip(self.place(port).index, self.place(ingress).index)
     }
 
     fn skip(port: u16, ingress: u16) -> Option<u16> {
-        match port.cmp(&ingress) {
-            std::cmp::Ordering::Less => Some(port),
-            std::cmp::Ordering::Equal => None,
-            std::cmp::Ordering::Greater => Some(port - 1),
-        }
+        (port != ingress).then(|| if port < ingress { port } else { port - 1 })
     }
 
     /// The queue of a packet at port `route[0]`, by its egress ports from there on, as far as they are given
@@ -180,7 +156,6 @@ impl QueueMap {
         if at(2).is_some() { index } else { self.n - 1 + index }
     }
 
-    /// The purpose of queue `queue` of `port`.
     pub fn role(&self, port: u32, queue: u16) -> Role {
         match (self.place(port).node, queue) {
             (false, q) if q < self.n - 1 => Role::Ihfq,
@@ -206,9 +181,8 @@ impl QueueMap {
         self.ports[ingress.device as usize].get(usize::from(index)).copied()
     }
 
-    /// Reads a frame that arrived at `port`: the queue that it pauses or resumes
-    /// there (Algorithm 3 at a node, Algorithm 4 at a switch). `None` if it names
-    /// the port that leads back here, or comes from where no switch is.
+    /// The queue that a frame which arrived at `port` pauses or resumes (Algorithm 3 at a node, 4 at a
+    /// switch). `None` if it names the port that leads back here, or comes from where no switch is.
     pub fn named(&self, port: u32, congested_queue: u16, congested_port: u16) -> Option<u16> {
         let ddq = congested_queue >= self.n - 1;
         if self.place(port).node {

@@ -1,12 +1,10 @@
-//! PortFC (Cao et al., *Revisiting Flow Control in Node-Centric Datacenter
-//! Networks*, IEEE Transactions on Networking 2026): per-port flow control for
-//! networks whose nodes relay, NDC(n, 1).
+//! PortFC (Cao et al., *Revisiting Flow Control in Node-Centric Datacenter Networks*, IEEE Transactions on
+//! Networking 2026): per-port flow control for networks whose nodes relay, NDC(n, 1).
 //!
-//! **Queues** (section III-B) separate packets by the port through which they
-//! leave the next switch: see [`map`]. A switch port has n − 1 inter-hop
-//! forwarding queues (IHFQ), one destination-direct queue (DDQ) and a
-//! high-priority queue (HQ); a node port has n − 1 queues for its own four-hop
-//! traffic, n − 1 for its own two-hop traffic, a relay queue (RQ) and an HQ.
+//! **Queues** (section III-B) separate packets by the port through which they leave the next switch: see
+//! [`map`]. A switch port has n − 1 inter-hop forwarding queues (IHFQ), one destination-direct queue (DDQ)
+//! and a high-priority queue (HQ); a node port has n − 1 queues for its own four-hop traffic, n − 1 for its
+//! own two-hop traffic, a relay queue (RQ) and an HQ.
 //!
 //! **Detection** (Algorithms 1 and 2) is at the egress ports of switches only. For
 //! the two sets of queues of each port, IHFQ and DDQ:
@@ -22,9 +20,9 @@
 //!              Resume(qIdx, portIdx) on all other ports of the switch
 //! ```
 //!
-//! Each set has its own flag (`portfc.flag`): the paper prints one for both. With one flag the congestion of
-//! one set hides the other's, and each set's end resumes only its own queues, so the other's stay paused
-//! permanently. That is the variant [`Variant::one_flag`].
+//! Each set has its own flag (`portfc.flag`): the paper prints one for both ([`Variant::one_flag`]). With one
+//! flag the congestion of one set hides the other's, and each set's end resumes only its own queues, so the
+//! other's stay paused permanently.
 //!
 //! **Obedience.** A frame names the congested port e of the switch that sent it,
 //! and by qIdx its set; q(e) is the queue of [`map::QueueMap::named`].
@@ -37,16 +35,14 @@
 //! ```
 //!
 //! The second caption says *switch* like the first, but it describes the node (`portfc.alg3-title`). A frame
-//! is relayed to the other ports and not back (`portfc.relay-ports`). Without it
+//! is relayed to the other ports and not back (`portfc.relay-ports`). Without that
 //! ([`Variant::no_signal_relay`]) the next switches continue to fill the congested queue over the relays.
 //!
-//! **Service.** Frames first, then acknowledgements and notifications (HQ, never
-//! paused), then RQ, which nothing pauses, then the node's own queues by deficit
-//! round robin; at a switch IHFQs and DDQ by deficit round robin. The paper names a
-//! *server-aware queue scheduling* and says no more than that HQ is strictly first
-//! (`portfc.scheduler`); why RQ must be before the node's own traffic is in
-//! `portfc.relay-queue-never-paused`: it is fed at up to line rate and cannot be
-//! paused, so it must be served as fast. [`RelayOrder`] has the alternatives.
+//! **Service.** Frames first, then acknowledgements and notifications (HQ, never paused), then RQ, which
+//! nothing pauses, then the node's own queues by deficit round robin; at a switch IHFQs and DDQ by deficit
+//! round robin. The paper says of its *server-aware queue scheduling* only that HQ is strictly first
+//! (`portfc.scheduler`). RQ is fed at up to line rate and cannot be paused, so it must be served as fast
+//! (`portfc.relay-queue-never-paused`). [`RelayOrder`] has the alternatives.
 //!
 //! **Why three hops.** A DDQ is never paused, RQ neither: a full DDQ pauses type b
 //! one hop upstream and type A two hops (equation 1), a full set of type A pauses
@@ -92,35 +88,26 @@ pub struct Variant {
     pub no_signal_relay: bool,
 }
 
-/// Parameters of PortFC, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortFcParams {
     /// Which queues there are.
     pub map: Arc<QueueMap>,
-    /// By position in the plan's hops: the number of the queue there; at a node's
-    /// port that of the node's own packets.
+    /// By position in the plan's hops: the queue there, at a node's port that of the node's own packets.
     pub queue_at: Arc<[u16]>,
-    /// By port: X_off of the IHFQs together, in bytes.
+    /// By port, in bytes: X_off of the IHFQs together, X_on, X̂_off of the DDQ, X̂_on.
     pub xoff: Vec<u64>,
-    /// By port: X_on of the same, at most X_off.
     pub xon: Vec<u64>,
-    /// By port: X̂_off of the DDQ, in bytes.
     pub ddq_xoff: Vec<u64>,
-    /// By port: X̂_on of the same, at most X̂_off.
     pub ddq_xon: Vec<u64>,
     /// The lane of data; HQ has another one.
     pub lane: u8,
-    /// When a node serves RQ.
     pub relay_order: RelayOrder,
-    /// The part that is left out.
     pub variant: Variant,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
-    /// By device: the memory that suffices there while relay queues are short; of
-    /// nodes nothing is known.
+    /// By device: the memory that suffices there while relay queues are short; of nodes nothing is known.
     pub needs: Vec<Bound>,
-    /// Why relay queues need not stay short, or pauses come too late, so that no
-    /// memory is known to suffice. Empty where none of these is so.
+    /// Why no memory is known to suffice: relay queues need not stay short, or pauses come too late.
     pub doubts: Vec<Doubt>,
 }
 
@@ -176,8 +163,7 @@ impl Parameters for PortFcParams {
             );
         }
         if !self.doubts.is_empty() {
-            let why: Vec<&str> = self.doubts.iter().map(|d| d.why()).collect();
-            text += &format!("\n  not proven here: {}", why.join("; "));
+            text += &format!("\n  not proven here: {}", self.why_unproven());
         }
         text
     }
@@ -303,25 +289,23 @@ impl OnwardQueues for PortFcParams {
     }
 }
 
+impl PortFcParams {
+    fn why_unproven(&self) -> String {
+        self.doubts.iter().map(|d| d.why()).collect::<Vec<_>>().join("; ")
+    }
+}
+
 /// Why no memory is known to suffice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// A node's links differ in rate, so that the faster one can feed its relay
-    /// queue faster than the slower one serves it.
     UnequalRates,
-    /// Relay queues are not served before the node's own traffic.
     RelayOrder,
-    /// Nodes do not pass frames on.
     NoSignalRelay,
-    /// One flag is used for both sets of queues.
     OneFlag,
-    /// Neither a window nor a congestion control slows a relay down whose
-    /// acknowledgements, which go first, leave it less than the wire that feeds it.
     NothingSlows,
 }
 
 impl Doubt {
-    /// The reason in words.
     pub fn why(self) -> &'static str {
         match self {
             Self::UnequalRates => "the links of a host differ in rate, and a relay queue can grow",
@@ -336,10 +320,8 @@ impl Doubt {
     }
 }
 
-/// One of the two sets of queues of a switch's port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Set {
-    /// Bytes in its queues.
     bytes: u64,
     /// `upstreamIsPaused`.
     paused: bool,
@@ -363,7 +345,6 @@ impl PortFc {
         Self { params: params.clone(), sets: vec![[Set::default(); 2]; ports] }
     }
 
-    /// The set of a packet's queue, of a packet at a switch.
     fn set_of(&self, packet: &QueueEntry) -> Option<usize> {
         let map = &self.params.map;
         let node = map.place(packet.port).node;
@@ -393,8 +374,7 @@ impl PortFc {
         }
     }
 
-    /// The frame about a DDQ that a node passes on when its own two-hop queue
-    /// `queue` of `port` is paused; `None` of other queues.
+    /// The frame about a DDQ that a node passes on when its two-hop queue `queue` of `port` is paused.
     fn relayed(&self, port: u32, queue: u16, pause: bool) -> Option<PortPauseFrame> {
         let map = &self.params.map;
         let place = map.place(port);
@@ -465,10 +445,10 @@ impl<D: Queues> Scheme<D> for PortFc {
 
     /// The link of `port` has failed: its neighbour no longer pauses this port, or relayed packets here.
     fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
-        let node = self.params.map.place(port).node;
         if lane != self.params.lane {
             return;
         }
+        let node = self.params.map.place(port).node;
         let queues = if node { self.params.map.relay() } else { self.params.map.n - 1 };
         for queue in (0..queues).filter(|&q| device.is_paused(port, lane, q)).collect::<Vec<_>>() {
             device.resume_queue(port, lane, Target::Queue(queue));

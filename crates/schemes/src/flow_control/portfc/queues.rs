@@ -1,15 +1,11 @@
 //! The queues of PortFC in words, as `xoff schemes portfc --topology …` shows them.
 
 use super::super::seen::{PortQueues, QueueWords};
-use super::map::Role;
-use super::{PortFcParams, RelayOrder};
-use xoff_net::topology::{NodeKind, PortId, Topology};
+use super::{PortFcParams, RelayOrder, map::Role};
+use xoff_net::topology::{PortId, Topology};
 
-/// For NDC(n, k) with k other than 1, the paper has only the numbers of queues; with `port`, the caller
-/// requests the queues of a port.
-///
-/// # Errors
-/// The problem, and the correction.
+/// For NDC(n, k) with k other than 1, the paper has only the numbers of queues, not those of a `port`. An
+/// error is the problem, and the correction.
 pub fn counted(n: u32, k: u32, port: bool) -> Result<String, (String, &'static str)> {
     if !(2..=4096).contains(&n) || !(1..=8).contains(&k) {
         return Err((format!("NDC({n}, {k}) is out of range"), "write n from 2 to 4096 and k from 1 to 8"));
@@ -32,14 +28,9 @@ pub fn counted(n: u32, k: u32, port: bool) -> Result<String, (String, &'static s
 /// Kinds of ports: their number, their queues, and the purpose of these.
 pub(super) fn counts(params: &PortFcParams, topology: &Topology) -> Vec<[String; 3]> {
     let n = params.map.n;
-    let (mut hosts, mut switches) = (0, 0);
-    for (port, p) in (0..).zip(&topology.ports) {
-        match topology.nodes[p.node as usize].kind {
-            NodeKind::Host if !params.map.inner(port) => hosts += 1,
-            NodeKind::Host => {}
-            NodeKind::Switch => switches += 1,
-        }
-    }
+    let ports = || 0..topology.ports.len() as PortId;
+    let switches = ports().filter(|&port| !params.map.place(port).node).count();
+    let hosts = ports().filter(|&port| params.map.place(port).node && !params.map.inner(port)).count();
     vec![
         [
             format!("{switches} switch ports"),

@@ -12,16 +12,13 @@ use super::keys::PortFcKeys;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::topology::NodeKind;
 
-/// PortFC's input, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// X_off and X̂_off, in bytes.
     pub xoff: u64,
     /// Other ports of the switch, with links like this one; at least 1.
     pub others: u64,
-    /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
-    /// The requested lossless priorities; PortFC has one.
     pub priorities: u64,
 }
 

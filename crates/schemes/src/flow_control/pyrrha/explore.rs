@@ -371,7 +371,7 @@ impl World {
     fn check(&self) {
         for (port, state) in (0..).zip(&self.pyrrha.ports) {
             for queue in 1..=self.pyrrha.params.queues {
-                let stops = usize::from(queue) <= state.queues_len() && state.paused_root(queue).is_some();
+                let stops = usize::from(queue) <= state.queues.len() && state.paused_root(queue).is_some();
                 assert_eq!(stops, self.net.paused.contains(&(port, queue)), "port {port}, queue {queue}");
             }
         }
@@ -385,7 +385,7 @@ impl World {
             && ports.iter().all(PortState::is_quiet)
             && pulled.quiet == self.pyrrha.params.k_pause
             && *trees == Trees::default()
-            && flows.is_empty()
+            && flows.chains.is_empty()
             && self.net.out == self.net.sent
     }
 }

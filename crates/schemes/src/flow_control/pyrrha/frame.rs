@@ -1,17 +1,12 @@
 //! The frames of Pyrrha, which name the root of a congestion tree.
 //!
 //! The paper (section IV) names three frames, PAUSE, RESUME and MERGE, that travel upstream and carry the
-//! root's identity, `switch-id:port-id`; a MERGE has the old and the new root. The paper does not define how
-//! a port downstream learns that an isolation queue upstream has been released. Here a fourth frame does
-//! this, RELEASE, which travels downstream. The paper has no layout either; this one is an Ethernet frame of
-//! an experimental EtherType (IEEE 802 local experimental 1, 0x88B5) to the address of MAC control, which
-//! bridges never forward:
+//! root's identity, `switch-id:port-id`; a MERGE has the old and the new root. It does not define how a port
+//! downstream learns that an isolation queue upstream has been released. Here a fourth frame does this,
+//! RELEASE, which travels downstream. Nor has it a layout. Here, after the header of [`experimental`]:
 //!
 //! ```text
-//! byte  0  destination 01-80-C2-00-00-01
-//!       6  source
-//!      12  EtherType 0x88B5
-//!      14  4: names a congestion root
+//! byte 14  4: names a congestion root
 //!      15  0 RESUME, 1 PAUSE, 2 MERGE, 3 RELEASE
 //!      16  priority, 0 to 7
 //!      17  zero
@@ -20,7 +15,6 @@
 //!      24        how many times that port has claimed to be a root, 16 bits
 //!      26  sequence number, 16 bits
 //!      28  MERGE: the root that the old one is merged into, as bytes 18 to 25; else zeros
-//!      36  zeros up to the smallest frame
 //! ```
 //!
 //! The *sequence number* counts how often a port has stopped one neighbour for a root; 0 in a MERGE. A
@@ -36,15 +30,12 @@ const KIND: u8 = 4;
 /// A congested port that claims to be the root of a congestion tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RootId {
-    /// Number of its switch.
     pub switch: u32,
-    /// Number of the port there.
     pub port: u16,
     /// How many times it has claimed, this time included, modulo 2^16.
     pub epoch: u16,
 }
 
-/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
     /// Packets through the root may continue.
@@ -52,20 +43,14 @@ pub enum Word {
     /// Packets through the root stop.
     Pause,
     /// The root is a false root, and pauses no port: the true root is `into`.
-    Merge {
-        /// The root that takes its place.
-        into: RootId,
-    },
+    Merge { into: RootId },
     /// The neighbour upstream has given the root's isolation queue back.
     Release,
 }
 
-/// A frame of Pyrrha.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RootPauseFrame {
-    /// Its kind …
     pub word: Word,
-    /// … of this root.
     pub root: RootId,
     /// 802.1p priority that it is about, 0 to 7.
     pub priority: u8,
@@ -95,9 +80,6 @@ impl RootPauseFrame {
     }
 
     /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         experimental::expect(bytes, KIND, 36)?;
         let into = parse_root(&bytes[28..36]);

@@ -205,12 +205,8 @@ impl Keys for PyrrhaKeys {
             let resume =
                 self.k_resume.map_or_else(|| size::k_resume(pause), |t| t.resolve(at.rate, at.delay));
             if let Some(given) = self.k_resume.filter(|_| resume > pause) {
-                let message = format!(
-                    "k_resume = {} is above k_pause = {} on {}",
-                    shown(given, resume),
-                    shown(self.k_pause, pause),
-                    link(topology, id)
-                );
+                let (on, off) = (shown(given, resume), shown(self.k_pause, pause));
+                let message = format!("k_resume = {on} is above k_pause = {off} on {}", link(topology, id));
                 let help = "choose `k_resume` no larger than `k_pause`";
                 return Err(Complaint::of_key("k_resume", message, help));
             }

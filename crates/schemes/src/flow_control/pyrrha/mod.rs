@@ -2,20 +2,17 @@
 //! Eliminate Head-of-Line Blocking*, IEEE Transactions on Networking 2026): only packets through one
 //! congested port wait separately, at every hop before it.
 //!
-//! **Queues** (section IV-C). An egress port has an output queue, the *OQ*, which is
-//! never paused, and *isolation queues*, *IQs*, one for each congestion root that lies
-//! ahead ([`Organisation::Hiq`]) or for each set of such roots
-//! ([`Organisation::SingleTier`]). A packet's levels are the roots on its own onward
-//! path, the nearest first. It joins the IQ of the nearest one; when its turn comes
-//! there it goes on to the IQ of the next, and from the last one to the OQ. The
-//! schedulers of the levels serve their queues by round robin with equal weights, and so
-//! does the wire: one turn of deficit round robin for the OQ and one for each IQ that may
-//! send (`pyrrha.scheduling`). Queues are *pulled*: a packet leaves an IQ when the wire
-//! is free and it is this IQ's turn. It then goes behind the OQ's packets and the OQ's
-//! first packet is sent in its place, so that a flow's earlier packets there stay
-//! before it, while the OQ keeps its length and no port is congested by its own IQs.
-//! A packet whose next IQ is paused moves there and uses no wire time: it blocks
-//! nobody behind it.
+//! **Queues** (section IV-C). An egress port has an output queue, the *OQ*, which is never paused, and
+//! *isolation queues*, *IQs*, one for each congestion root that lies ahead ([`Organisation::Hiq`]) or for
+//! each set of such roots ([`Organisation::SingleTier`]). A packet's levels are the roots on its own onward
+//! path, the nearest first. It joins the IQ of the nearest one; when its turn comes there it goes on to the
+//! IQ of the next, and from the last one to the OQ. The schedulers of the levels serve their queues by round
+//! robin with equal weights, and so does the wire: one turn of deficit round robin for the OQ and one for
+//! each IQ that may send (`pyrrha.scheduling`). Queues are *pulled*: a packet leaves an IQ when the wire is
+//! free and it is this IQ's turn. It then goes behind the OQ's packets and the OQ's first packet is sent in
+//! its place, so that a flow's earlier packets there stay before it, while the OQ keeps its length and no
+//! port is congested by its own IQs. A packet whose next IQ is paused moves there and uses no wire time: it
+//! blocks nobody behind it.
 //!
 //! **Roots** (section IV-A), at the OQ of port p, of which *len* is the length:
 //!
@@ -57,13 +54,11 @@
 //! entry is made at once. Then ports wait for roots that none of their packets cross, and such waits form
 //! cycles.) Nor does a root abdicate for a MERGE, of which its own packets need not be part.
 //!
-//! A PAUSE after a MERGE whose epoch is old is ignored (`pyrrha.merge-in-flight`).
-//! Packets that match a soft-merging root keep joining its IQ while it holds any, so
-//! that none overtakes those inside (`pyrrha.reorder-single-tier`); from there the
-//! congested ones go on to the IQ of the new root, where that is known by then, and the
-//! others to the OQ. A device
-//! can reach a root through several of its ports: it pauses an upstream neighbour
-//! while the queue of any of them asks for it, and resumes it when none does.
+//! A PAUSE after a MERGE whose epoch is old is ignored (`pyrrha.merge-in-flight`). Packets that match a
+//! soft-merging root keep joining its IQ while it holds any, so that none overtakes those inside
+//! (`pyrrha.reorder-single-tier`); from there the congested ones go on to the IQ of the new root, where that
+//! is known by then, and the others to the OQ. A device can reach a root through several of its ports: it
+//! pauses an upstream neighbour while the queue of any of them asks for it, and resumes it when none does.
 //!
 //! **Release** (`pyrrha.unassign-signal`). In the paper a root ends when all IQs upstream are unassigned, but
 //! no frame reports this. RELEASE does, hop by hop from the leaves. It repeats the sequence number of the
@@ -72,13 +67,12 @@
 //! **A port's own root.** A port ignores a PAUSE that names itself (section IV-E, `pyrrha.own-root-pause`),
 //! and sends a RELEASE.
 //!
-//! **When IQs run out**, a hash of the root (or set) picks one, which is paused while
-//! any of its roots is (`pyrrha.iq-exhaustion`). In a single tier a packet whose new queue
-//! holds later ones of its flow then goes to the OQ, so as to stay in order.
+//! **When IQs run out**, a hash of the root (or set) picks one, which is paused while any of its roots is
+//! (`pyrrha.iq-exhaustion`). In a single tier a packet whose new queue holds later ones of its flow goes to
+//! the OQ.
 //!
-//! **Hosts** hold queue pairs back, each while any root on its path is paused: a queue
-//! pair waits in the IQ of the nearest one. So a paused root stops its flows and no
-//! others. Or they take no notice, as [`PyrrhaParams::hosts_obey`] says.
+//! **Hosts** hold queue pairs back: each waits in the IQ of the nearest paused root on its path. So a paused
+//! root stops its flows and no others. Or they take no notice ([`PyrrhaParams::hosts_obey`]).
 //!
 //! **Single tier.** There is one queue for each set of roots that packets match, which may send while none of
 //! the set is paused. A packet joins the queue that holds its flow's last packet; without one, that of the
@@ -119,41 +113,27 @@ use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Facts, Note, Ran, Records};
 
-/// Other readings of rules, to see their effect.
+/// Other readings of rules: [`keys::PyrrhaVariant`] explains them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
-    /// Every IQ that may send feeds the OQ a packet whenever one is sent, rather than in
-    /// turn with it.
     pub push: bool,
-    /// A port that has abdicated is armed.
     pub reclaim_at_once: bool,
-    /// Hosts send no RELEASE, and no port waits for one of theirs.
     pub hosts_are_no_leaves: bool,
-    /// An IQ pauses and resumes a neighbour only by the bytes that came from it.
     pub count_by_ingress: bool,
 }
 
-/// Parameters of Pyrrha, resolved.
+/// Most fields are the keys of the same names ([`keys::PyrrhaKeys`]); thresholds are by port, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PyrrhaParams {
-    /// Organisation of isolation queues.
     pub organisation: Organisation,
-    /// The treatment of false roots.
     pub merging: Merging,
-    /// Isolation queues of a port and priority, at least 1.
     pub queues: u16,
-    /// By port: K_pause, in bytes.
     pub k_pause: Vec<u64>,
-    /// By port: K_resume, in bytes, at most K_pause.
     pub k_resume: Vec<u64>,
-    /// Hosts hold their queue pairs back, or take no notice of frames.
     pub hosts_obey: bool,
-    /// Packets of ACKs wait as data do, rather than in a queue that is served first.
     pub acks_in_queues: bool,
-    /// Rules that are read otherwise.
     pub variant: Variant,
-    /// By port, if some switches support only PFC: whether the link is one of theirs, so no frame of Pyrrha
-    /// crosses it. Empty if all switches support Pyrrha.
+    /// By port: whether the link is one of a switch that supports only PFC. Empty if there is none.
     pub deaf: Vec<bool>,
     /// PFC on those links.
     pub pfc: Option<PfcParams>,
@@ -239,11 +219,9 @@ impl Parameters for PyrrhaParams {
 pub struct Places {
     /// By port: its device, and its number there.
     pub of: Vec<(u32, u16)>,
-    /// By device: its ports.
     pub ports: Vec<Vec<u32>>,
-    /// By port: its device is a host.
+    /// By port: whether its device is a host, and whether its neighbour is one.
     pub host: Vec<bool>,
-    /// By port: its neighbour is one.
     pub to_host: Vec<bool>,
 }
 
@@ -254,30 +232,21 @@ impl Places {
         RootId { switch, port, epoch }
     }
 
-    /// The port that a frame names, if there is one.
     pub fn port(&self, root: RootId) -> Option<u32> {
         self.ports.get(root.switch as usize)?.get(usize::from(root.port)).copied()
     }
 }
 
-/// The actions of Pyrrha in a run.
+/// The counts of [`report::FACTS`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Ports that have claimed to be a root, each time.
     pub claims: u64,
-    /// Ports that have abdicated.
     pub abdications: u64,
-    /// Frames sent that merge a tree into another.
     pub merges: u64,
-    /// Frames sent that give an isolation queue back …
     pub releases: u64,
-    /// … by hosts among them.
     pub host_releases: u64,
-    /// Frames ignored because they name the port that received them.
     pub own_roots: u64,
-    /// Times that a root (or set of roots) had to share a queue with another one.
     pub shared: u64,
-    /// Packets that went on from one isolation queue to another.
     pub moves: u64,
     /// By port: most isolation queues in use at a time, over all priorities.
     pub peak_queues: Vec<u16>,
@@ -326,11 +295,6 @@ impl Pyrrha {
         }
     }
 
-    /// Its actions so far.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
     fn at(&self, port: u32, lane: u8) -> At {
         At { port, lane, index: port as usize * self.priorities.len() + usize::from(lane) }
     }
@@ -341,8 +305,7 @@ impl Pyrrha {
         self.pulled.quiet[at.index] = if quiet { self.params.k_pause[at.port as usize] } else { 0 };
     }
 
-    /// Numbers of queues of packets come first at a port, then those of a host's queue
-    /// pairs: where the latter begin.
+    /// At a port the numbers of queues of packets come first, and from this one on those of queue pairs.
     fn own(&self) -> u16 {
         self.params.queues + 1
     }
@@ -373,8 +336,8 @@ impl<D: Queues> Scheme<D> for Pyrrha {
         self.pfc.as_mut()
     }
 
-    /// The queue that a packet joins next: one that arrives (`packet.passed` is 0), or
-    /// one whose turn has come in an IQ. 0 is the OQ.
+    /// The next queue of a packet that arrives (`packet.passed` is 0), or whose turn has come in an IQ. 0 is
+    /// the OQ.
     fn classify(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         let at = self.at(packet.port, packet.lane);
         if self.ports[at.index].entries.is_empty() {
@@ -387,8 +350,8 @@ impl<D: Queues> Scheme<D> for Pyrrha {
         }
     }
 
-    /// A packet's turn has come in `packet.queue`; the queue that it goes on to, 0 being
-    /// the OQ. Of a queue pair: the queue that it belongs to now.
+    /// The queue that a packet goes on to whose turn has come; of a queue pair, the one that it belongs to
+    /// now.
     fn onward(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         let at = self.at(packet.port, packet.lane);
         if packet.own {
@@ -411,13 +374,10 @@ impl<D: Queues> Scheme<D> for Pyrrha {
     }
 
     fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
-        match frame {
-            ControlFrame::RootPause(frame) => self.received(device, port, frame),
-            _ => {
-                if let Some(pfc) = &mut self.pfc {
-                    pfc.received(device, port, frame);
-                }
-            }
+        if let ControlFrame::RootPause(frame) = frame {
+            self.received(device, port, frame);
+        } else if let Some(pfc) = &mut self.pfc {
+            pfc.received(device, port, frame);
         }
     }
 
@@ -434,7 +394,6 @@ fn is_deaf(params: &PyrrhaParams, port: u32) -> bool {
     params.deaf.get(port as usize).is_some_and(|&deaf| deaf)
 }
 
-/// The ports of the device of `port`.
 fn ports_of(device: &impl Queues, port: u32) -> Vec<u32> {
     (0..).map_while(|i| device.port_of(port, i)).collect()
 }

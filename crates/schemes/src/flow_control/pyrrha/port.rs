@@ -32,13 +32,11 @@ pub fn later(a: u16, b: u16) -> bool {
 }
 
 impl Entry {
-    /// A root that has just said PAUSE.
     pub fn new(root: u32, epoch: u16, sequence: u16) -> Self {
         Self { root, state: State::Paused, epoch, sequence, queue: None, holding: Vec::new() }
     }
 
-    /// Hierarchical: whether packets that go through the root join its queue: while it is
-    /// paused, or while the queue may hold some that came before.
+    /// Hierarchical: whether packets through the root join its queue, which may hold some that came before.
     pub fn takes_packets(&self, hard_merging: bool) -> bool {
         match self.state {
             State::Paused => true,
@@ -51,7 +49,7 @@ impl Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Iq {
     /// Its roots, in order; none while it is unassigned.
-    roots: Vec<u32>,
+    pub roots: Vec<u32>,
     /// Packets and queue pairs in it.
     pub members: u32,
     /// Bytes of its packets.
@@ -75,21 +73,19 @@ impl Iq {
     }
 }
 
-/// A port, of one lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PortState {
     /// It says that it is a root.
     pub claimed: bool,
     /// How many times it has, modulo 2^16.
     pub epoch: u16,
-    /// It has abdicated, and so many bytes have arrived at its OQ since; it must not
-    /// claim again before its OQ has been short.
+    /// It has abdicated, so many bytes have arrived at its OQ since, and that must be short before it claims.
     pub unarmed: Option<u64>,
     /// As a root: ports whose neighbours it has stopped.
     pub holding: Vec<u32>,
     pub entries: Vec<Entry>,
     /// Isolation queues, from number 1 on, as far as any has been used.
-    queues: Vec<Iq>,
+    pub queues: Vec<Iq>,
 }
 
 impl PortState {
@@ -99,10 +95,6 @@ impl PortState {
 
     pub fn entry_mut(&mut self, root: u32) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|e| e.root == root)
-    }
-
-    pub fn insert(&mut self, entry: Entry) {
-        self.entries.push(entry);
     }
 
     /// Removes a root whose queues are empty, and frees those that have no other root.
@@ -122,20 +114,8 @@ impl PortState {
         &mut self.queues[usize::from(queue) - 1]
     }
 
-    /// Roots of a queue.
-    pub fn queue_roots(&self, queue: u16) -> &[u32] {
-        &self.iq(queue).roots
-    }
-
-    /// Queues of a root.
     pub fn queues_of(&self, root: u32) -> Vec<u16> {
         (1..).zip(&self.queues).filter(|(_, iq)| iq.roots.contains(&root)).map(|(queue, _)| queue).collect()
-    }
-
-    /// How many have ever been used at a time.
-    #[cfg(test)]
-    pub fn queues_len(&self) -> usize {
-        self.queues.len()
     }
 
     /// A root of the queue that is paused.
@@ -150,8 +130,7 @@ impl PortState {
         self.iq(queue).roots.iter().any(holds)
     }
 
-    /// Whether a queue waits for none of its roots any more: all are false roots, and its packets wait only
-    /// for this port.
+    /// Whether all roots of a queue are false roots: its packets wait only for this port.
     pub fn merges_away(&self, queue: u16) -> bool {
         let merging = |root: &u32| self.entry(*root).is_some_and(|e| e.state == State::SoftMerging);
         let roots = &self.iq(queue).roots;
@@ -163,7 +142,6 @@ impl PortState {
         (1..).zip(&self.queues).any(|(queue, iq)| iq.bytes > bytes && self.merges_away(queue))
     }
 
-    /// How many are assigned.
     pub fn queues_in_use(&self) -> u16 {
         self.queues.iter().filter(|iq| !iq.roots.is_empty()).count() as u16
     }
@@ -219,14 +197,13 @@ impl PortState {
     }
 }
 
-/// Single tier: the isolation queues in which the packets of flows wait. Packets of a flow are in one queue,
-/// or in a chain of queues: an arriving packet joins the last one, and a moved packet joins the one before
-/// its own, as long as the flow has packets there.
+/// Single tier: the isolation queues in which the packets of flows wait, one or a chain of queues for each
+/// flow: an arriving packet joins the last one, a moved packet the one before its own, while the flow has
+/// packets there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowPlaces {
-    /// By port, flow and direction: queues, the one that is farthest ahead first, and how
-    /// many packets are in each.
-    chains: BTreeMap<(u32, u32, bool), Vec<(u16, u32)>>,
+    /// By port, flow and direction: queues, the farthest ahead first, and how many packets are in each.
+    pub chains: BTreeMap<(u32, u32, bool), Vec<(u16, u32)>>,
     /// Of the packet that has just left a queue: how many queues of its chain are ahead.
     ahead: usize,
 }
@@ -256,23 +233,12 @@ impl FlowPlaces {
     /// A packet joined a queue: it has arrived, or it has just `moved` from another one.
     pub fn joined(&mut self, packet: &QueueEntry, moved: bool) {
         let chain = self.chains.entry(chain_of(packet)).or_default();
-        let at = match moved {
-            true => self.ahead.checked_sub(1),
-            false => chain.len().checked_sub(1),
-        };
-        match at {
+        match if moved { self.ahead } else { chain.len() }.checked_sub(1) {
             Some(at) if chain[at].0 == packet.queue => chain[at].1 += 1,
             at => chain.insert(at.map_or(0, |at| at + 1), (packet.queue, 1)),
         }
     }
 
-    /// Whether no packet waits in any.
-    #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
-        self.chains.is_empty()
-    }
-
-    /// A packet left a queue: the first of its flow there.
     pub fn left(&mut self, packet: &QueueEntry) {
         let key = chain_of(packet);
         let chain = self.chains.get_mut(&key).expect("it joined");
@@ -292,8 +258,8 @@ impl FlowPlaces {
 mod tests {
     use super::*;
 
-    /// Five queues that hold packets: another set of roots shares one by FNV-1a of all its roots. The places were
-    /// computed apart from this program.
+    /// Five queues that hold packets: another set of roots shares one by FNV-1a of all its roots. The places
+    /// were computed apart from this program.
     #[test]
     fn sets_that_share_spread_over_all_queues() {
         let full = |roots: &[u32]| {
@@ -355,7 +321,7 @@ mod tests {
             places.left(&packet(queue));
             assert_eq!(places.last(&packet(0)).unwrap_or(0), last, "after queue {queue}");
         }
-        assert!(places.is_empty());
+        assert!(places.chains.is_empty());
         // Another flow, direction or port has a chain of its own.
         places.joined(&packet(2), false);
         for other in [

@@ -6,6 +6,15 @@ use crate::flow_control::device::Queues;
 use crate::flow_control::{Onward, QueueEntry};
 use xoff_wire::queue_pause::Target;
 
+/// The ports on the path after `hop`, from so many hops on, each with its distance.
+fn ahead(device: &impl Queues, hop: u32, from: u32) -> impl Iterator<Item = (u32, u32)> {
+    let hops = (from..).map(move |distance| (distance, device.onward(hop, distance)));
+    hops.take_while(|(_, next)| *next != Onward::End).filter_map(|(distance, next)| match next {
+        Onward::Port(root) => Some((distance, root)),
+        Onward::Unknown | Onward::End => None,
+    })
+}
+
 impl Pyrrha {
     /// Single tier: the queue that a packet whose turn has come goes on to.
     pub(super) fn next_set(&mut self, device: &mut impl Queues, at: At, packet: &mut QueueEntry) -> u16 {
@@ -14,7 +23,7 @@ impl Pyrrha {
             return queue;
         }
         let mut roots = self.matched(device, at, packet.hop);
-        let own = self.ports[at.index].queue_roots(packet.queue).to_vec();
+        let own = self.ports[at.index].iq(packet.queue).roots.clone();
         if roots.iter().all(|root| own.contains(root)) {
             return 0;
         }
@@ -32,22 +41,14 @@ impl Pyrrha {
 
     /// Hierarchical: the IQ of the next root on the packet's path.
     pub(super) fn next_level(&mut self, device: &mut impl Queues, at: At, packet: &mut QueueEntry) -> u16 {
-        let mut distance = u32::from(packet.passed);
-        loop {
-            distance += 1;
-            let root = match device.onward(packet.hop, distance) {
-                Onward::Port(root) => root,
-                Onward::Unknown => continue,
-                Onward::End => return 0,
-            };
-            let hard = self.params.merging == Merging::Hard;
-            let Some(entry) = self.ports[at.index].entry(root).filter(|e| e.takes_packets(hard)) else {
-                continue;
-            };
-            packet.passed = distance as u16;
-            let known = entry.queue;
-            return known.unwrap_or_else(|| self.assign_to(device, at, root));
-        }
+        let (state, hard) = (&self.ports[at.index], self.params.merging == Merging::Hard);
+        let taking =
+            |(distance, root)| Some((distance, state.entry(root).filter(|e| e.takes_packets(hard))?));
+        let next = ahead(device, packet.hop, u32::from(packet.passed) + 1).find_map(taking);
+        let Some((distance, entry)) = next else { return 0 };
+        let (root, known) = (entry.root, entry.queue);
+        packet.passed = distance as u16;
+        known.unwrap_or_else(|| self.assign_to(device, at, root))
     }
 
     /// Single tier: the queue of an arriving packet.
@@ -56,7 +57,7 @@ impl Pyrrha {
         let merges = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::SoftMerging);
         let hard = self.params.merging == Merging::Hard;
         let last = self.flows.last(packet);
-        if let Some(queue) = last.filter(|&queue| !(hard && state.queue_roots(queue).iter().any(merges))) {
+        if let Some(queue) = last.filter(|&queue| !(hard && state.iq(queue).roots.iter().any(merges))) {
             return queue;
         }
         let roots = self.matched(device, at, packet.hop);
@@ -65,18 +66,9 @@ impl Pyrrha {
 
     /// The paused roots on the path after `hop`, in order of their number.
     fn matched(&self, device: &impl Queues, at: At, hop: u32) -> Vec<u32> {
-        let mut roots = Vec::new();
-        for distance in 1.. {
-            match device.onward(hop, distance) {
-                Onward::End => break,
-                Onward::Unknown => {}
-                Onward::Port(root) => {
-                    if self.ports[at.index].entry(root).is_some_and(|e| e.state == State::Paused) {
-                        roots.push(root);
-                    }
-                }
-            }
-        }
+        let state = &self.ports[at.index];
+        let paused = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::Paused);
+        let mut roots: Vec<u32> = ahead(device, hop, 1).map(|(_, root)| root).filter(paused).collect();
         roots.sort_unstable();
         // A loop crosses it again and again.
         roots.dedup();
@@ -85,19 +77,11 @@ impl Pyrrha {
 
     /// A host's queue pair waits in the IQ of the nearest paused root on its path.
     pub(super) fn gate(&mut self, device: &mut impl Queues, at: At, pair: &QueueEntry) -> u16 {
-        for distance in 1.. {
-            let root = match device.onward(pair.hop, distance) {
-                Onward::Port(root) => root,
-                Onward::Unknown => continue,
-                Onward::End => break,
-            };
-            let Some(entry) = self.ports[at.index].entry(root).filter(|e| e.state == State::Paused) else {
-                continue;
-            };
-            let known = entry.queue;
-            return known.unwrap_or_else(|| self.assign_to(device, at, root));
-        }
-        0
+        let state = &self.ports[at.index];
+        let paused = |(_, root)| state.entry(root).filter(|e| e.state == State::Paused);
+        let Some(entry) = ahead(device, pair.hop, 1).find_map(paused) else { return 0 };
+        let (root, known) = (entry.root, entry.queue);
+        known.unwrap_or_else(|| self.assign_to(device, at, root))
     }
 
     /// Hierarchical: a queue for the entry of a root that has none.
@@ -107,7 +91,6 @@ impl Pyrrha {
         queue
     }
 
-    /// The queue of a set of roots, a new one if need be.
     fn assign(&mut self, device: &mut impl Queues, at: At, roots: &[u32]) -> u16 {
         let state = &mut self.ports[at.index];
         if let Some(queue) = state.queue_of(roots) {
@@ -148,7 +131,6 @@ impl Pyrrha {
         }
     }
 
-    /// The same of all queues of a root.
     pub(super) fn settle_all(&mut self, device: &mut impl Queues, at: At, root: u32) {
         for queue in self.ports[at.index].queues_of(root) {
             self.settle(device, at, queue);
@@ -194,7 +176,7 @@ impl Pyrrha {
             }
             return;
         }
-        let roots = state.queue_roots(packet.queue).to_vec();
+        let roots = state.iq(packet.queue).roots.clone();
         let paused = |root: &u32| state.entry(*root).is_some_and(|e| e.state == State::Paused);
         let some = roots.iter().any(paused);
         let causes: Vec<u32> = roots.iter().copied().filter(|root| !some || paused(root)).collect();
@@ -203,7 +185,6 @@ impl Pyrrha {
         }
     }
 
-    /// A packet arrived at the OQ.
     fn joined_oq(&mut self, device: &mut impl Queues, at: At, packet: &QueueEntry) {
         let k_pause = self.params.k_pause[at.port as usize];
         let state = &mut self.ports[at.index];
@@ -265,7 +246,7 @@ impl Pyrrha {
         }
         let state = &self.ports[at.index];
         if empty || state.iq(queue).bytes <= k_resume && state.holds_for(queue) {
-            for root in state.queue_roots(queue).to_vec() {
+            for root in state.iq(queue).roots.clone() {
                 self.drained(device, at, root);
                 if empty {
                     self.try_release(device, at, root);
@@ -311,7 +292,7 @@ impl Pyrrha {
 
     /// The bytes from `ingress` in `queue` are few now.
     fn drained_of(&mut self, device: &mut impl Queues, at: At, queue: u16, ingress: u32) {
-        for root in self.ports[at.index].queue_roots(queue).to_vec() {
+        for root in self.ports[at.index].iq(queue).roots.clone() {
             let Some(entry) = self.ports[at.index].entry_mut(root) else { continue };
             if let Some(held) = entry.holding.iter().position(|&i| i == ingress) {
                 entry.holding.swap_remove(held);

@@ -1,12 +1,10 @@
 //! The report of Pyrrha about a run: roots, trees, isolation queues.
 
 use super::Tally;
-use xoff_net::human;
-use xoff_net::topology::PortId;
+use xoff_net::{human, topology::PortId};
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section, Value};
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "pyrrha":
     claims: Count, "How often ports claimed to be a root.";
     abdications: Count, "How often ports abdicated for a root further down.";

@@ -30,7 +30,7 @@ impl Roots for Pyrrha {
     }
 
     fn sharing(&self, port: u32, lane: u8, queue: u16) -> &[u32] {
-        self.state(port, lane).queue_roots(queue)
+        &self.state(port, lane).iq(queue).roots
     }
 
     fn is_root(&self, port: u32, lane: u8) -> bool {

@@ -6,20 +6,16 @@ use super::super::pfc::size as pfc;
 use super::super::size::links::{self, Links, Report};
 use super::super::size::question::Question;
 use super::super::size::{Control, Promise, Sizing, Term, bytes_of};
-use super::PyrrhaParams;
-use super::frame::RootPauseFrame;
-use super::keys::PyrrhaKeys;
+use super::{PyrrhaParams, frame::RootPauseFrame, keys::PyrrhaKeys};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::topology::{NodeKind, PortId};
 
-/// Pyrrha's input, beside the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// K_pause of the congested port, in bytes.
     pub k_pause: u64,
     /// m: neighbours that send to the congested port, over links like this one; at least 1.
     pub fan_in: u64,
-    /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
     /// Priorities, each with roots and queues of its own.
     pub priorities: u64,

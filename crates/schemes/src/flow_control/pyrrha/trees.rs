@@ -8,7 +8,6 @@ pub type Key = (u32, u8, u32);
 /// A neighbour upstream that has received a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Child {
-    /// The port that leads to it.
     ingress: u32,
     /// Queues of the device that want it stopped; while there are any, it has been.
     holders: u16,
@@ -27,8 +26,8 @@ impl Trees {
         self.0.get_mut(&key)?.iter_mut().find(|c| c.ingress == ingress)
     }
 
-    /// One more queue needs `ingress` paused. Returns the number of the PAUSE to send, if none was sent, or
-    /// if the neighbour has reported since then that it holds no packets for the root.
+    /// One more queue needs `ingress` paused. Returns the number of the PAUSE to send, if none was sent since
+    /// the neighbour last said that it holds no packets for the root.
     pub fn hold(&mut self, key: Key, ingress: u32) -> Option<u16> {
         let children = self.0.entry(key).or_default();
         let at = children.iter().position(|c| c.ingress == ingress).unwrap_or_else(|| {
@@ -88,8 +87,7 @@ impl Trees {
         children.filter(|c| !c.released).map(|c| c.ingress).collect()
     }
 
-    /// `ingress` has no assigned queue any more, and had received frame `sequence` by then. Returns whether
-    /// that is new.
+    /// `ingress` had received frame `sequence` when it had no queue any more. Returns whether that is new.
     pub fn released(&mut self, key: Key, ingress: u32, sequence: u16) -> bool {
         let Some(child) = self.child(key, ingress) else { return false };
         if child.sequence != sequence || child.released {

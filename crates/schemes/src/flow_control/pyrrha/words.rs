@@ -4,8 +4,7 @@
 use super::frame::{RootId, RootPauseFrame, Word};
 use super::port::{Entry, State, later};
 use super::{At, Merging, Organisation, Pyrrha, ports_of, trees};
-use crate::flow_control::ControlFrame;
-use crate::flow_control::device::Queues;
+use crate::flow_control::{ControlFrame, device::Queues};
 
 impl Pyrrha {
     /// The queue of `root` at a port wants `ingress` paused.
@@ -70,13 +69,11 @@ impl Pyrrha {
         device.send_control(port, ControlFrame::RootPause(RootPauseFrame { word, root, priority, sequence }));
     }
 
-    /// A root disappears when its OQ is down to K_resume and no upstream neighbour has an IQ for it. Called
-    /// when the former is true.
+    /// A root whose OQ is down to K_resume disappears when no upstream neighbour has an IQ for it.
     pub(super) fn try_unroot(&mut self, device: &mut impl Queues, at: At) {
-        let claimed = self.ports[at.index].claimed;
-        if claimed && !self.any((device.device_of(at.port), at.lane, at.port)) {
-            self.ports[at.index].claimed = false;
-        }
+        let state = &self.ports[at.index];
+        let remains = state.claimed && self.any((device.device_of(at.port), at.lane, at.port));
+        self.ports[at.index].claimed = remains;
         self.settle_quiet(at);
     }
 
@@ -102,18 +99,21 @@ impl Pyrrha {
         self.settle_quiet(at);
     }
 
-    /// `frame` arrived at `port` and has taken effect.
     pub(super) fn received(&mut self, device: &mut impl Queues, port: u32, frame: &RootPauseFrame) {
         let lane = self.priorities.iter().position(|&p| p == frame.priority);
         let (Some(lane), Some(root)) = (lane, self.params.places.port(frame.root)) else { return };
         let at = self.at(port, lane as u8);
-        if frame.word == Word::Release {
-            return self.released(device, at, root, frame.sequence);
-        }
         let deaf = !self.params.hosts_obey && self.params.places.host[port as usize];
         match frame.word {
-            Word::Release => {}
-            Word::Pause if deaf => self.refuse(device, at, frame.root, frame.sequence),
+            Word::Release => {
+                if self.trees.released((device.device_of(port), at.lane, root), port, frame.sequence) {
+                    self.after_release(device, at, root);
+                }
+            }
+            // It says that nothing is assigned to the root.
+            Word::Pause if deaf => {
+                self.send(device, port, at.lane, Word::Release, frame.root, frame.sequence);
+            }
             Word::Merge { .. } if deaf => {}
             Word::Pause => {
                 let later = |e: &Entry| e.state == State::SoftMerging && e.epoch != frame.root.epoch;
@@ -121,8 +121,7 @@ impl Pyrrha {
                 if !self.stop(device, at, root, frame.root, frame.sequence) {
                     return;
                 }
-                // A packet of this port has caused it. A MERGE may concern none of its packets: a root
-                // remains one.
+                // A packet of this port has caused it, as need not be so of a MERGE: a root remains one.
                 if is_new && self.ports[at.index].claimed && self.params.merging != Merging::Off {
                     self.abdicate(device, at, frame.root);
                 }
@@ -138,22 +137,17 @@ impl Pyrrha {
         }
     }
 
-    /// Says that nothing is assigned to a root.
-    fn refuse(&mut self, device: &mut impl Queues, at: At, root: RootId, sequence: u16) {
-        self.send(device, at.port, at.lane, Word::Release, root, sequence);
-    }
-
     /// Packets through `root` stop. Returns whether the state has changed.
     fn stop(&mut self, device: &mut impl Queues, at: At, root: u32, id: RootId, sequence: u16) -> bool {
         if root == at.port {
             self.tally.own_roots += 1;
-            self.refuse(device, at, id, sequence);
+            self.send(device, at.port, at.lane, Word::Release, id, sequence);
             return false;
         }
         let state = &mut self.ports[at.index];
         match state.entry_mut(root) {
             None => {
-                state.insert(Entry::new(root, id.epoch, sequence));
+                state.entries.push(Entry::new(root, id.epoch, sequence));
                 self.settle_quiet(at);
             }
             Some(entry) => {
@@ -188,39 +182,28 @@ impl Pyrrha {
         self.merge_tree(device, at, at.port, epoch, holding, into);
     }
 
-    /// Packets through `root` may continue.
     fn go(&mut self, device: &mut impl Queues, at: At, root: u32) {
-        let Some(entry) = self.ports[at.index].entry_mut(root) else { return };
-        if entry.state == State::Paused {
-            entry.state = State::Resumed;
-            self.settle_all(device, at, root);
-            self.drained(device, at, root);
-            self.try_release(device, at, root);
-        }
+        let entry = self.ports[at.index].entry_mut(root);
+        let Some(entry) = entry.filter(|e| e.state == State::Paused) else { return };
+        entry.state = State::Resumed;
+        self.settle_all(device, at, root);
+        self.drained(device, at, root);
+        self.try_release(device, at, root);
     }
 
-    /// MERGE(`old` → `into`) arrived.
     fn merge(&mut self, device: &mut impl Queues, at: At, old: u32, epoch: u16, into: RootId) {
-        let state = &mut self.ports[at.index];
-        let merged = match state.entry_mut(old) {
-            Some(entry) => {
-                // No port there needs anything of a later epoch; a port that does sends a frame.
-                (entry.state, entry.epoch) = (State::SoftMerging, epoch);
-                Some(std::mem::take(&mut entry.holding))
-            }
-            None => None,
-        };
-        if let Some(holding) = merged {
-            self.settle_all(device, at, old);
-            self.merge_tree(device, at, old, epoch, holding, into);
-            self.try_release(device, at, old);
-        }
+        let Some(entry) = self.ports[at.index].entry_mut(old) else { return };
+        // No port there needs anything of a later epoch; a port that does sends a frame.
+        (entry.state, entry.epoch) = (State::SoftMerging, epoch);
+        let holding = std::mem::take(&mut entry.holding);
+        self.settle_all(device, at, old);
+        self.merge_tree(device, at, old, epoch, holding, into);
+        self.try_release(device, at, old);
     }
 
-    /// A queue of this port was part of the tree of `old`, and may have been `holding` some neighbours; the
-    /// tree becomes part of that of `into`. This pauses no upstream neighbour for `into`, because its packets
-    /// need not go through it. A packet through `into` that joins a too long queue does so. (Otherwise ports
-    /// would wait for ports that none of their packets cross, in cycles where routes have none.)
+    /// The tree of `old`, for which a queue of this port may have been `holding` neighbours, becomes part of
+    /// that of `into`. This pauses no neighbour for `into`: only a packet through `into` that joins a too
+    /// long queue does. (Otherwise ports would wait for ports that none of their packets cross, in cycles.)
     fn merge_tree(
         &mut self,
         device: &mut impl Queues,
@@ -243,14 +226,6 @@ impl Pyrrha {
         }
     }
 
-    /// The neighbour at `at.port` has nothing assigned to `root` any more.
-    fn released(&mut self, device: &mut impl Queues, at: At, root: u32, sequence: u16) {
-        let key = (device.device_of(at.port), at.lane, root);
-        if self.trees.released(key, at.port, sequence) {
-            self.after_release(device, at, root);
-        }
-    }
-
     /// Somebody upstream is no part of the tree of `root` any more.
     fn after_release(&mut self, device: &mut impl Queues, at: At, root: u32) {
         for port in ports_of(device, at.port) {
@@ -268,8 +243,7 @@ impl Pyrrha {
         }
     }
 
-    /// The link of `port` has failed. The neighbour that paused it is gone, and so are those that were paused
-    /// through it.
+    /// The neighbour that paused `port` is gone, and so are those that were paused through it.
     pub(super) fn link_failed(&mut self, device: &mut impl Queues, port: u32, lane: u8) {
         let at = self.at(port, lane);
         let roots: Vec<u32> = self.ports[at.index].entries.iter().map(|e| e.root).collect();

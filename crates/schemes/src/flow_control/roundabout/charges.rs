@@ -18,13 +18,12 @@ type Account = (u32, u8);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Charges {
     /// Bytes that an account is charged for packets that have left: room for those that come.
-    reserved: BTreeMap<Account, u64>,
+    pub(super) reserved: BTreeMap<Account, u64>,
     /// Bytes of its packets that other accounts are charged, in their order.
-    owed: BTreeMap<Account, VecDeque<(Account, u64)>>,
+    pub(super) owed: BTreeMap<Account, VecDeque<(Account, u64)>>,
 }
 
 impl Charges {
-    /// Bytes that an account keeps.
     pub(super) fn reserved(&self, port: u32, lane: u8) -> u64 {
         self.reserved.get(&(port, lane)).copied().unwrap_or(0)
     }
@@ -37,45 +36,8 @@ impl Roundabout {
         device.follow_charges(!self.seats.is_empty() || !reserved.is_empty() || !owed.is_empty());
     }
 
-    /// The charge of the account for a packet of `bytes`: less its kept bytes.
-    pub(super) fn charged(&mut self, port: u32, lane: u8, bytes: u64) -> u64 {
-        let Some(reserved) = self.charges.reserved.get_mut(&(port, lane)) else { return bytes };
-        let used = bytes.min(*reserved);
-        *reserved -= used;
-        bytes - used
-    }
-
-    /// A packet of the account (`ingress`, `lane`), charged `bytes`, leaves by `egress`.
-    pub(super) fn on_release(
-        &mut self,
-        device: &mut impl Loops,
-        ingress: u32,
-        egress: u32,
-        lane: u8,
-        bytes: u64,
-    ) {
-        let Some(port) = self.makes_room(ingress, egress, lane) else {
-            return self.repay(device, ingress, lane, bytes);
-        };
-        if port != ingress {
-            let shared = device.transfer_charge(ingress, port, lane, bytes);
-            if bytes > shared {
-                let owed = self.charges.owed.entry((port, lane)).or_default();
-                owed.push_back(((ingress, lane), bytes - shared));
-            }
-            // It may be under its threshold now.
-            self.release_charge(device, ingress, lane, 0);
-        }
-        let freed = bytes.min(device.headroom(port, lane).1);
-        if bytes > freed {
-            *self.charges.reserved.entry((port, lane)).or_default() += bytes - freed;
-        }
-        self.release_charge(device, port, lane, freed);
-    }
-
-    /// Releases `bytes` of an account's charge, or of other accounts' charges for it: first its own headroom,
-    /// for which upstream waits.
-    fn repay(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
+    /// Releases `bytes` of an account's charge, or of others' for it: first its headroom, as upstream waits.
+    pub(super) fn repay(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
         let own = bytes.min(device.headroom(port, lane).1);
         self.release_charge(device, port, lane, own);
         let mut rest = bytes - own;
@@ -98,8 +60,7 @@ impl Roundabout {
         self.release_charge(device, port, lane, rest);
     }
 
-    /// An account has left its loop: it settles after all other events of this time, because that may resume
-    /// upstream.
+    /// An account that leaves its loop settles after all events of this time, as it may resume upstream.
     pub(super) fn settles_later(&self, device: &mut impl Loops, port: u32, lane: u8) {
         let Charges { reserved, owed } = &self.charges;
         if reserved.contains_key(&(port, lane)) || owed.contains_key(&(port, lane)) {
@@ -125,8 +86,7 @@ impl Roundabout {
         self.follows_charges(device);
     }
 
-    /// Releases `bytes` of an account's charge.
-    fn release_charge(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
+    pub(super) fn release_charge(&mut self, device: &mut impl Loops, port: u32, lane: u8, bytes: u64) {
         let crossing = device.release_charge(port, lane, bytes);
         self.report(device, port, lane, crossing);
     }

@@ -34,45 +34,42 @@
 //!
 //! How the paper's open points are read:
 //!
-//! - `roundabout.credit-accounting`: grants are increments; what is granted and has not come is
-//!   counted. `roundabout.redundant-headroom`: all that is free of the headroom is granted.
-//! - `roundabout.false-full-audit`: a packet that leaves a loop's queue makes as much room for the
-//!   loop's ingress queue, whosever it was: of its headroom as long as it has used any, else by a
-//!   charge that stays without a packet, and that a packet which comes takes over. What such a packet
-//!   had of the shared pool goes to that queue, whatever its threshold, so that nobody else can take
-//!   it first. (The paper has it ask for more by its dynamic threshold, which with static thresholds
-//!   is nothing.) Where the packet's own ingress queue had headroom alone, that stays charged until
-//!   packets of the loop's leave in its place, or the switch leaves the loop, and the queue stays
-//!   paused so long.
-//! - *A round ends, whatever happens around the loop.* What a switch has sent can come home: its
-//!   ingress queue has as much room as at the start, and what its own queue has sent, less what is
-//!   there of others. Those that go on in the loop do go on, for around the loop the room is never
-//!   less than at the start, and with a largest packet for each link someone can send. Those that
-//!   leave it wait in queues that others may pause, so that their sum is limited: to what was free
-//!   at the start of the round, less a largest packet, or to one that finds its queue empty. A host's
-//!   own packets have no room to come back to, and wait beside the loop. A grant is due, too, when it
-//!   brings what upstream has to a largest packet.
-//! - `roundabout.announcement-effect`: while a switch has its seat, packets from other ingress
-//!   ports wait beside the loop's queue.
+//! - `roundabout.credit-accounting`: grants are increments; what is granted and has not come is counted.
+//!   `roundabout.redundant-headroom`: all that is free of the headroom is granted.
+//! - `roundabout.false-full-audit`: a packet that leaves a loop's queue makes as much room for the loop's
+//!   ingress queue, whosever it was: of its headroom as long as it has used any, else by a charge that stays
+//!   without a packet, and that a packet which comes takes over. What such a packet had of the shared pool
+//!   goes to that queue, whatever its threshold, so that nobody else can take it first. (The paper has it ask
+//!   for more by its dynamic threshold, which with static thresholds is nothing.) Where the packet's own
+//!   ingress queue had headroom alone, that stays charged, and the queue paused, until packets of the loop's
+//!   leave in its place, or the switch leaves the loop.
+//! - *A round ends, whatever happens around the loop.* What a switch has sent can come home: its ingress
+//!   queue has the room of the start, and what its own queue has sent, less what is there of others. Those
+//!   that go on in the loop do go on: around it the room is never less than at the start, and with a largest
+//!   packet for each link someone can send. Those that leave it wait in queues that others may pause, so
+//!   their sum is limited: to what was free at the start of the round, less a largest packet, or to one that
+//!   finds its queue empty. A host's own packets have no room to come back to, and wait beside the loop. A
+//!   grant is due, too, when it brings what upstream has to a largest packet.
+//! - `roundabout.announcement-effect`: packets from other ingress ports wait beside the queue of a seat.
 //! - `roundabout.nodeid-list`: C inserts itself before opcode 4 and before opcode 5.
-//! - `roundabout.route-packet-priority`: all opcodes but 7 are control frames; a barrier lies among
-//!   the data, takes no credit and no room of an account.
-//! - `roundabout.nearest-exit`: a marked packet leaves the loop only from where it began, and packets
-//!   of its flow behind it are marked as well.
-//! - `roundabout.check-message`, `roundabout.check-sender`: every switch must be ready, and C asks.
-//!   The last opcode 8, which reports the end to them, is not in the paper.
-//! - A new round begins with C's next barrier: it carries the number of the round in `rand`, and a
-//!   switch that sees a later one than its own sends its own ahead. (A control frame would overtake
-//!   data, and be overtaken by them.)
-//! - `roundabout.several-winners`: the first seat in a queue holds; a frame that would give it
-//!   another is refused. So of several loops that share a queue one is dissolved.
+//! - `roundabout.route-packet-priority`: all opcodes but 7 are control frames; a barrier lies among the data,
+//!   takes no credit and no room of an account.
+//! - `roundabout.nearest-exit`: a marked packet leaves the loop only from where it began, and packets of its
+//!   flow behind it are marked as well.
+//! - `roundabout.check-message`, `roundabout.check-sender`: every switch must be ready, and C asks. The last
+//!   opcode 8, which reports the end to them, is not in the paper.
+//! - A new round begins with C's next barrier: it carries the number of the round in `rand`, and a switch
+//!   that sees a later one than its own sends its own ahead. (A control frame and data would overtake each
+//!   other.)
+//! - `roundabout.several-winners`: the first seat in a queue holds, and a frame that would give it another is
+//!   refused. So of several loops that share a queue one is dissolved.
 //!
 //! **Giving up**: after a round in which nothing has left the loop, or [`MOST_ROUNDS`] of them, the
-//! coordinator ends it. All packets are then back in their queues: the deadlock exists as before, and the
-//! next refresh of its pauses finds it again. A switch that waits for longer than `patience` leaves its
-//! seat, informs both neighbours, and obeys pauses again. Until all have agreed the limit is a quarter of
-//! `patience`; for the coordinator the time counts in which nothing has moved. A marked packet then
-//! continues on its own path from a switch on that path, and is dropped at any other switch.
+//! coordinator ends it. All packets are then back in their queues, the deadlock exists as before, and the
+//! next refresh of its pauses finds it again. A switch that waits for longer than `patience` leaves its seat,
+//! informs both neighbours, and obeys pauses again. Until all have agreed the limit is a quarter of
+//! `patience`; for the coordinator the time counts in which nothing has moved. A marked packet then continues
+//! on its own path from a switch on that path, and is dropped at any other switch.
 
 use super::Roundabout;
 use super::frame::{Opcode, RoundaboutFrame};
@@ -88,24 +85,16 @@ pub const LONGEST_LOOP: u64 = MOST_NODES as u64 - 2;
 /// Rounds after which a coordinator gives up (`roundabout.check-sender`).
 pub const MOST_ROUNDS: u32 = 10;
 
-/// States of a check: a barrier has not come back.
-const OUT: u32 = 1;
-/// A queue is not below XON.
-const LONG: u32 = 2;
-/// The deadlock is dissolved.
-const DONE: u32 = 4;
-/// It is not, and everyone gives up.
-const GIVEN_UP: u32 = 8;
-/// Before the first round: who passes this on stays until the end.
-const AGREED: u32 = 16;
-/// It goes against the flow.
-const BACK: u32 = 32;
-/// Packets have left the loop in this round.
-const MOVED: u32 = 64;
-/// A neighbour has sent something since the last check, or may send.
-const ALIVE: u32 = 128;
-/// The coordinator asks only that, in the middle of a round.
-const STILL: u32 = 256;
+// States of a check.
+const OUT: u32 = 1; // A barrier has not come back.
+const LONG: u32 = 2; // A queue is not below XON.
+const DONE: u32 = 4; // The deadlock is dissolved.
+const GIVEN_UP: u32 = 8; // It is not, and everyone gives up.
+const AGREED: u32 = 16; // Before the first round: who passes this on stays until the end.
+const BACK: u32 = 32; // It goes against the flow.
+const MOVED: u32 = 64; // Packets have left the loop in this round.
+const ALIVE: u32 = 128; // A neighbour has sent something since the last check, or may send.
+const STILL: u32 = 256; // The coordinator asks only that, in the middle of a round.
 
 /// Readings that are taken as the paper prints them. None of them is by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -119,48 +108,45 @@ pub struct Printed {
 }
 
 /// A device's place in a loop that is being dissolved.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seat {
-    /// The triplet of its attempt.
     pub attempt: Triplet,
     /// It is the coordinator's.
-    leads: bool,
-    /// The ingress port in the loop.
+    pub(super) leads: bool,
+    /// Its ports in the loop.
     pub ingress: u32,
-    /// The egress port in the loop.
     pub egress: u32,
     pub lane: u8,
     /// Bytes that may be sent.
-    credit: u64,
+    pub(super) credit: u64,
     /// Whether it stays until the end, whatever its neighbour downstream sends.
     agreed: bool,
     /// All have agreed: upstream can be granted something.
     pub(super) grants: bool,
     /// Bytes granted that have not come.
-    outstanding: u64,
+    pub(super) outstanding: u64,
     /// Which round it is in; 0 until its first barrier.
-    round: u32,
+    pub(super) round: u32,
     /// Its barrier has come back to the head of its queue.
-    back: bool,
+    pub(super) back: bool,
     /// Its barrier has come back to its queue.
-    behind: bool,
+    pub(super) behind: bool,
     /// Flows of which a packet missed its exit in this round.
     missed: Vec<u32>,
     /// The free bytes of its headroom when the round began.
     room: u64,
     /// Bytes of its ingress queue that wait elsewhere than in the loop, against then.
-    outside: i64,
+    pub(super) outside: i64,
     /// Bytes that came from the loop in this round and did not stay in it.
-    left: i64,
+    pub(super) left: i64,
     /// Whether it has sent something since the last check.
-    sent: bool,
+    pub(super) sent: bool,
     /// The coordinator: quarters of its patience in which nothing has moved.
     quiet: u32,
     /// The last word of the neighbour downstream: whether it pauses.
     paused: Option<u16>,
 }
 
-/// An event of an attempt, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// The coordinator's route packet is back, and all have their seats.
@@ -171,7 +157,6 @@ pub enum Step {
     GivenUp,
 }
 
-/// When a step was made, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempted {
     pub at: Time,
@@ -180,13 +165,11 @@ pub struct Attempted {
 }
 
 impl Roundabout {
-    /// The seat of which `port` is the ingress port.
-    fn seat_in(&self, port: u32, lane: u8) -> Option<usize> {
+    pub(super) fn seat_in(&self, port: u32, lane: u8) -> Option<usize> {
         self.seats.iter().position(|s| (s.ingress, s.lane) == (port, lane))
     }
 
-    /// The seat of which `port` is the egress port.
-    fn seat_out(&self, port: u32, lane: u8) -> Option<usize> {
+    pub(super) fn seat_out(&self, port: u32, lane: u8) -> Option<usize> {
         self.seats.iter().position(|s| (s.egress, s.lane) == (port, lane))
     }
 
@@ -205,7 +188,7 @@ impl Roundabout {
         device.send_control(port, self.frame(seat.lane, opcode, triplet, Nodes::default()));
     }
 
-    fn step(&mut self, device: &impl Loops, attempt: Triplet, step: Step) {
+    pub(super) fn step(&mut self, device: &impl Loops, attempt: Triplet, step: Step) {
         self.attempts.push(Attempted { at: device.now(), attempt, step });
     }
 
@@ -225,7 +208,6 @@ impl Roundabout {
         }
     }
 
-    /// Opcodes 3 to 6 and 8 arrived at `port`.
     pub(super) fn guided(&mut self, device: &mut impl Loops, port: u32, lane: u8, frame: &RoundaboutFrame) {
         match frame.opcode {
             Opcode::Announcement => self.announced(device, port, lane, frame.triplet),
@@ -265,7 +247,7 @@ impl Roundabout {
         let leads = |&&port: &&u32| self.registers[self.at(port, lane)].init.get() == Some(t);
         if let Some(&ingress) = causes.iter().find(leads) {
             if device.is_stopped(egress, lane) && !self.taken(ingress, egress, lane) {
-                self.sits(device, t, ingress, egress, lane, true);
+                self.sits(device, Seat { attempt: t, leads: true, ingress, egress, lane, ..Seat::default() });
                 device.send_control(egress, self.frame(lane, Opcode::Build, t, nodes));
             }
             return;
@@ -320,43 +302,16 @@ impl Roundabout {
         let Some(egress) = came.map(|(.., egress)| egress).filter(leads) else {
             return self.refuses(device, ingress, lane, t);
         };
-        self.sits(device, t, ingress, egress, lane, false);
+        self.sits(device, Seat { attempt: t, ingress, egress, lane, ..Seat::default() });
         let mut nodes = frame.nodes;
         nodes.pop_front();
         device.send_control(egress, self.frame(lane, Opcode::Build, t, nodes));
     }
 
     /// From now on credit, and no pause, says whether the egress queue sends.
-    fn sits(
-        &mut self,
-        device: &mut impl Loops,
-        attempt: Triplet,
-        ingress: u32,
-        egress: u32,
-        lane: u8,
-        leads: bool,
-    ) {
-        self.seats.push(Seat {
-            attempt,
-            leads,
-            ingress,
-            egress,
-            lane,
-            credit: 0,
-            agreed: false,
-            grants: false,
-            outstanding: 0,
-            round: 0,
-            back: false,
-            behind: false,
-            missed: Vec::new(),
-            room: 0,
-            outside: 0,
-            left: 0,
-            sent: false,
-            quiet: 0,
-            paused: Some(self.pfc.quanta()),
-        });
+    fn sits(&mut self, device: &mut impl Loops, seat: Seat) {
+        let Seat { egress, lane, .. } = seat;
+        self.seats.push(Seat { paused: Some(self.pfc.quanta()), ..seat });
         self.pfc.forgets_pause(device, egress, lane);
         device.enter_loop(egress, lane);
         self.follows_charges(device);
@@ -366,16 +321,14 @@ impl Roundabout {
     /// Something has happened: patience begins anew.
     fn waits_on(&mut self, device: &mut impl Loops, at: usize) {
         let seat = &self.seats[at];
-        let timer = self.patience_of(seat.ingress, seat.lane);
         if seat.leads && seat.round > 0 {
             // Its timer goes off each turn.
             self.seats[at].quiet = 0;
             return;
         }
         // Until it has agreed it is a turn, else four.
-        let patience =
-            if seat.agreed && !seat.leads { self.params.patience } else { self.params.patience / 4 };
-        device.arm(timer, device.now() + patience);
+        let turns = if seat.agreed && !seat.leads { 1 } else { 4 };
+        device.arm(self.patience_of(seat.ingress, seat.lane), device.now() + self.params.patience / turns);
     }
 
     /// All have agreed. The first grant is due however little it is: with it upstream begins.
@@ -387,12 +340,11 @@ impl Roundabout {
     }
 
     /// Grants upstream the free bytes, if they are worth a frame.
-    fn grants(&mut self, device: &mut impl Loops, at: usize) {
+    pub(super) fn grants(&mut self, device: &mut impl Loops, at: usize) {
         let (largest, outstanding) = (u64::from(self.params.largest), self.seats[at].outstanding);
         let free = self.free(device, at);
-        if self.seats[at].grants
-            && (free >= largest || (outstanding < largest && outstanding + free >= largest))
-        {
+        let completes = outstanding < largest && outstanding + free >= largest;
+        if self.seats[at].grants && (free >= largest || completes) {
             self.grant(device, at, free);
         }
     }
@@ -448,22 +400,8 @@ impl Roundabout {
         device.gate(egress, lane, true);
     }
 
-    /// The turn of a packet of `size` bytes has come in a queue of a loop: whether it goes.
-    pub(super) fn may_leave(&mut self, device: &mut impl Loops, port: u32, lane: u8, size: u32) -> bool {
-        let Some(at) = self.seat_out(port, lane) else { return true };
-        let seat = &mut self.seats[at];
-        let goes = seat.round > 0 && !seat.back && seat.credit >= u64::from(self.params.largest);
-        match goes {
-            true => (seat.credit, seat.sent) = (seat.credit - u64::from(size), true),
-            false => device.gate(port, lane, false),
-        }
-        goes
-    }
-
     /// A barrier arrived at `port`: it waits among the data.
-    pub(super) fn barrier(&mut self, device: &mut impl Loops, port: u32, frame: &RoundaboutFrame) {
-        let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return };
-        let lane = lane as u8;
+    pub(super) fn barrier(&mut self, device: &mut impl Loops, port: u32, lane: u8, frame: &RoundaboutFrame) {
         // Without a seat it has nowhere to go.
         let Some(at) = self.seat_in(port, lane) else { return };
         self.waits_on(device, at);
@@ -481,33 +419,7 @@ impl Roundabout {
         device.insert(egress, lane, ControlFrame::Roundabout(*frame), false);
     }
 
-    /// The turn of a barrier has come in a queue; whether it goes on (without credit).
-    pub(super) fn barrier_leaves(
-        &mut self,
-        device: &mut impl Loops,
-        port: u32,
-        frame: &RoundaboutFrame,
-    ) -> bool {
-        let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return false };
-        let Some(at) = self.seat_out(port, lane as u8) else { return false };
-        let own =
-            (frame.triplet.sid, frame.triplet.qid) == self.source(device, self.seats[at].ingress, lane as u8);
-        let seat = &mut self.seats[at];
-        if !own || !seat.behind {
-            return true;
-        }
-        seat.back = true;
-        device.gate(port, lane as u8, false);
-        let seat = &self.seats[at];
-        if seat.leads {
-            self.step(device, seat.attempt, Step::Round);
-            self.asks(device, at);
-        }
-        false
-    }
-
-    /// The coordinator asks whether all are ready.
-    fn asks(&mut self, device: &mut impl Loops, at: usize) {
+    pub(super) fn asks(&mut self, device: &mut impl Loops, at: usize) {
         let seat = &self.seats[at];
         self.tell(device, seat.egress, seat, Opcode::Check, self.state(device, seat));
     }
@@ -549,10 +461,8 @@ impl Roundabout {
         }
         let state = self.state(device, seat);
         let ready = |state: u32| state & (OUT | LONG) == 0;
-        let said = match self.resolves.check && said & STILL == 0 && (ready(said) || ready(state)) {
-            true => (said | state) & !(OUT | LONG),
-            false => said | state,
-        };
+        let one_for_all = self.resolves.check && said & STILL == 0 && (ready(said) || ready(state));
+        let said = if one_for_all { (said | state) & !(OUT | LONG) } else { said | state };
         self.seats[at].sent = false;
         // As long as anything moves the coordinator asks, and as long as it asks the others wait.
         if !leads || said & ALIVE != 0 {
@@ -572,10 +482,7 @@ impl Roundabout {
             let round = seat.round + 1;
             return self.begins_round(device, at, round);
         }
-        let (end, step) = match said & LONG {
-            0 => (DONE, Step::Dissolved),
-            _ => (GIVEN_UP, Step::GivenUp),
-        };
+        let (end, step) = if said & LONG == 0 { (DONE, Step::Dissolved) } else { (GIVEN_UP, Step::GivenUp) };
         self.tell(device, self.seats[at].egress, &self.seats[at], Opcode::Check, end);
         self.step(device, attempt, step);
         if step == Step::Dissolved {
@@ -608,7 +515,6 @@ impl Roundabout {
         self.leaves(device, at);
     }
 
-    /// The same, and so do all others.
     fn gives_up_with_all(&mut self, device: &mut impl Loops, at: usize) {
         let seat = &self.seats[at];
         let (ingress, lane, attempt) = (seat.ingress, seat.lane, seat.attempt);
@@ -617,8 +523,8 @@ impl Roundabout {
         self.gives_up(device, at);
     }
 
-    /// A word of the neighbour downstream about the egress queue of a seat: it counts later; but if
-    /// it resumes before all have agreed, the loop was none.
+    /// A pause of the neighbour downstream for a seat's egress queue counts later; but if it resumes before
+    /// all have agreed, the loop was none.
     pub(super) fn on_pause(&mut self, device: &mut impl Loops, egress: u32, lane: u8, quanta: u16) -> bool {
         let Some(at) = self.seat_out(egress, lane) else { return false };
         self.seats[at].paused = (quanta > 0).then_some(quanta);
@@ -628,7 +534,6 @@ impl Roundabout {
         true
     }
 
-    /// Nothing has happened for long.
     pub(super) fn loses_patience(&mut self, device: &mut impl Loops, timer: u32) {
         let at = timer as usize - self.pfc.timers();
         let lanes = self.priorities.len();
@@ -690,38 +595,12 @@ impl Roundabout {
         LoopDecision::Continue
     }
 
-    /// A packet of `size` bytes from the loop was stored at `ingress`: it was granted.
-    pub(super) fn stored(&mut self, device: &mut impl Loops, ingress: u32, lane: u8, size: u32) {
-        // As in `passes`.
-        if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].grants) {
-            let seat = &mut self.seats[at];
-            seat.left += i64::from(size);
-            seat.outstanding = seat.outstanding.saturating_sub(u64::from(size));
-            self.grants(device, at);
-        }
-    }
-
-    /// The ingress port of a loop for which a packet makes room that came through `ingress` and
-    /// leaves by `egress`: that of the loop which it leaves or goes on in, though it came from
-    /// elsewhere (section IV-C), else its own.
+    /// The ingress port of a loop for which a packet makes room that came through `ingress` and leaves by
+    /// `egress`: of the loop which it leaves or goes on in, wherever it came from (section IV-C), else its
+    /// own.
     pub(super) fn makes_room(&self, ingress: u32, egress: u32, lane: u8) -> Option<u32> {
         let on = self.seat_out(egress, lane).map(|at| self.seats[at].ingress);
         on.filter(|&port| self.params.audit || port == ingress)
             .or_else(|| self.seat_in(ingress, lane).map(|_| ingress))
-    }
-
-    /// A packet of `size` bytes left the account (`ingress`, `lane`) by `egress`: there may be more
-    /// to grant.
-    pub(super) fn freed(&mut self, device: &mut impl Loops, ingress: u32, egress: u32, lane: u8, size: u32) {
-        if let Some(at) = self.seat_out(egress, lane) {
-            self.grants(device, at);
-        }
-        if let Some(at) = self.seat_in(ingress, lane) {
-            let seat = &mut self.seats[at];
-            if seat.egress != egress {
-                seat.outside -= i64::from(size);
-            }
-            self.grants(device, at);
-        }
     }
 }

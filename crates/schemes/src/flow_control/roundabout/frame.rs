@@ -1,8 +1,7 @@
 //! Roundabout's frames: a PFC frame followed by `ra_hdr` (Roundabout, Figure 4 and Table I).
 //!
-//! The paper names the header's fields and leaves their widths open, but for the 32 bits that
-//! `rand` and `credit` share. It fits into the padding of a PFC frame, so that a pause with a
-//! probe is no longer than one without; only a list of switches makes a frame longer:
+//! The paper names the header's fields and leaves their widths open, but for the 32 bits that `rand` and
+//! `credit` share. It fits into the padding of a PFC frame; only a list of switches makes a frame longer:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01
@@ -22,13 +21,12 @@
 
 use crate::flow_control::frame::{Effect, Frame};
 use xoff_wire::nodes::{MOST_NODES, Nodes};
-use xoff_wire::pfc::{NotPfc, PfcFrame};
-use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at};
+use xoff_wire::pfc::PfcFrame;
+use xoff_wire::{CHECK, NotFrame, SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at};
 
 const HEADER: usize = 34;
 const LIST: usize = 48;
 
-/// The purpose of a frame (Table I).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Opcode {
@@ -42,13 +40,17 @@ pub enum Opcode {
     Collect = 4,
     /// Gives the switches their neighbours in the loop, along the flow.
     Build = 5,
-    /// Grants bytes.
     Credit = 6,
     /// Parts the packets of one switch from those of the next.
     Barrier = 7,
     /// Asks whether every switch is done.
     Check = 8,
 }
+
+const OPCODES: [Opcode; 8] = {
+    use Opcode::*;
+    [Probe, Invalid, Announcement, Collect, Build, Credit, Barrier, Check]
+};
 
 /// A probing message: who sent it, and how advantageous it is.
 #[derive(Clone, Copy, Debug, Default, Eq)]
@@ -57,7 +59,6 @@ pub struct Triplet {
     pub sid: u32,
     /// The ingress queue within it.
     pub qid: u16,
-    /// The smaller, the more advantageous.
     pub rand: u32,
     /// Links that it has crossed; not a part of its identity.
     pub hops: u8,
@@ -76,20 +77,16 @@ impl std::hash::Hash for Triplet {
 }
 
 impl Triplet {
-    /// Whether both come from the same queue.
     pub fn same_source(&self, other: &Self) -> bool {
         (self.sid, self.qid) == (other.sid, other.qid)
     }
 }
 
-/// A frame of Roundabout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundaboutFrame {
-    /// The priority that it is about.
     pub priority: u8,
     /// Pauses that priority for so many quanta, or resumes it with 0; `None`: neither.
     pub quanta: Option<u16>,
-    /// Its purpose.
     pub opcode: Opcode,
     /// The triplet. Of a credit, `rand` is the bytes granted; of a check, its state.
     pub triplet: Triplet,
@@ -97,21 +94,8 @@ pub struct RoundaboutFrame {
     pub nodes: Nodes,
 }
 
-/// Why bytes are not such a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotRoundabout {
-    /// Not even a PFC frame.
-    Pfc(NotPfc),
-    /// Fewer bytes than the fields take.
-    Short,
-    /// A plain PFC frame, or an opcode that is not in Table I.
-    Opcode,
-    /// A field has a value that it cannot have.
-    Field,
-}
-
 impl RoundaboutFrame {
-    /// The part that pauses or resumes, as a PFC frame of its own would.
+    /// The part that pauses or resumes.
     pub fn pfc(&self) -> PfcFrame {
         self.quanta.map_or(PfcFrame::default(), |quanta| PfcFrame::single(self.priority, quanta))
     }
@@ -132,31 +116,19 @@ impl RoundaboutFrame {
     }
 
     /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`NotRoundabout`] is the reason.
-    pub fn parse(bytes: &[u8]) -> Result<Self, NotRoundabout> {
-        let pfc = PfcFrame::parse(bytes).map_err(NotRoundabout::Pfc)?;
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
+        let pfc = PfcFrame::parse(bytes)?;
         if bytes.len() < SMALLEST_BYTES {
-            return Err(NotRoundabout::Short);
+            return Err(NotFrame::Short);
         }
-        let opcode = match bytes[HEADER] {
-            1 => Opcode::Probe,
-            2 => Opcode::Invalid,
-            3 => Opcode::Announcement,
-            4 => Opcode::Collect,
-            5 => Opcode::Build,
-            6 => Opcode::Credit,
-            7 => Opcode::Barrier,
-            8 => Opcode::Check,
-            _ => return Err(NotRoundabout::Opcode),
-        };
+        let number = usize::from(bytes[HEADER]).checked_sub(1);
+        let opcode = *number.and_then(|at| OPCODES.get(at)).ok_or(NotFrame::Other)?;
         let (count, priority) = (usize::from(bytes[HEADER + 1]), bytes[HEADER + 2]);
         if count > MOST_NODES || priority > 7 || pfc.enabled & !(1 << priority) != 0 {
-            return Err(NotRoundabout::Field);
+            return Err(NotFrame::Field);
         }
         if bytes.len() < LIST + 4 * count {
-            return Err(NotRoundabout::Short);
+            return Err(NotFrame::Short);
         }
         Ok(Self {
             priority,
@@ -230,7 +202,7 @@ mod tests {
         assert_eq!((collect.length(), frame(&[1, 2, 3]).length()), (68, 64));
         let bytes = collect.emit([2; 6]);
         assert_eq!(RoundaboutFrame::parse(&bytes), Ok(collect));
-        assert_eq!(RoundaboutFrame::parse(&bytes[..63]), Err(NotRoundabout::Short));
+        assert_eq!(RoundaboutFrame::parse(&bytes[..63]), Err(NotFrame::Short));
         let mut nodes = collect.nodes;
         assert_eq!((nodes.pop_front(), nodes.as_slice()), (Some(4), &[90_000, 2, 1][..]));
         assert_eq!(Nodes::default().pop_front(), None);
@@ -244,21 +216,21 @@ mod tests {
     fn foreign_bytes_are_refused() {
         let bytes = frame(&[7]).emit([2; 6]);
         for (at, value, error) in [
-            (0, 0, NotRoundabout::Pfc(NotPfc::Other)),
-            (HEADER, 0, NotRoundabout::Opcode),
-            (HEADER, 9, NotRoundabout::Opcode),
-            (HEADER + 1, 33, NotRoundabout::Field),
-            (HEADER + 2, 8, NotRoundabout::Field),
-            (17, 1, NotRoundabout::Field),
-            (HEADER + 1, 4, NotRoundabout::Short),
+            (0, 0, NotFrame::Other),
+            (HEADER, 0, NotFrame::Other),
+            (HEADER, 9, NotFrame::Other),
+            (HEADER + 1, 33, NotFrame::Field),
+            (HEADER + 2, 8, NotFrame::Field),
+            (17, 1, NotFrame::Field),
+            (HEADER + 1, 4, NotFrame::Short),
         ] {
             let mut other = bytes.clone();
             other[at] = value;
             assert_eq!(RoundaboutFrame::parse(&other), Err(error), "byte {at}");
         }
-        assert_eq!(RoundaboutFrame::parse(&bytes[..59]), Err(NotRoundabout::Short));
+        assert_eq!(RoundaboutFrame::parse(&bytes[..59]), Err(NotFrame::Short));
         // A plain pause frame has zeros where the opcode is.
         let plain = PfcFrame::single(3, 9).emit([2; 6]);
-        assert_eq!(RoundaboutFrame::parse(&plain), Err(NotRoundabout::Opcode));
+        assert_eq!(RoundaboutFrame::parse(&plain), Err(NotFrame::Other));
     }
 }

@@ -1,8 +1,7 @@
 //! Roundabout: deadlocks found by election and dissolved with spare headroom (*Solving PFC
 //! Deadlocks with Distributed Detection and Buffer Collaboration*).
 //!
-//! It is PFC ([`super::pfc`]) whose frames carry `ra_hdr` ([`frame`]), and on
-//! top of it:
+//! It is PFC ([`super::pfc`]) whose frames carry `ra_hdr` ([`frame`]), and on top of it:
 //!
 //! **Detection** (section III). Each ingress queue has two registers; what becomes of them is
 //! [`registers`]. Here is what lies between them and the wire:
@@ -12,13 +11,11 @@
 //! - A frame that arrives at an egress port goes to its *causal* ingress queues: those with a packet in the
 //!   egress queue that the frame names (`roundabout.causal-bitmap`). So a probe is multicast where several
 //!   ingress queues wait for one egress queue.
-//! - A paused egress queue stores its last received triplet: the ingress queues with packets there settle by
-//!   it.
+//! - The ingress queues with packets in a paused egress queue settle by its last received triplet.
 //! - A pause that runs out, or whose link fails, ends as by a RESUME with the triplet it had.
 //!
-//! The three states of a switch (section III) are not kept: a queue that pauses and whose packets
-//! wait for no paused queue is a *trigger*, one whose packets do a *spreader*, and the others are
-//! *non-pauses* (`roundabout.states`).
+//! The three states of a switch (section III) are not kept: a queue that pauses is a *spreader* if its
+//! packets wait for a paused queue, else a *trigger*, and the others are *non-pauses* (`roundabout.states`).
 
 mod charges;
 pub mod dissolve;
@@ -42,31 +39,25 @@ use frame::RoundaboutFrame;
 use registers::{Printed, Reaction, Registers, Triplet, Word};
 pub use report::Report;
 use std::collections::BTreeMap;
-use xoff_kernel::random::Stream;
-use xoff_kernel::time::Time;
+use xoff_kernel::{random::Stream, time::Time};
 use xoff_net::units::Span;
 use xoff_outcome::report::{Facts, Records};
 use xoff_wire::nodes::Nodes;
 
-/// Parameters of Roundabout, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundaboutParams {
-    /// Those of the PFC that it rests on.
     pub pfc: PfcParams,
     /// By port: its number within its device.
     pub numbers: Vec<u16>,
     /// Seed of the numbers that triplets draw.
     pub seed: u64,
-    /// Bytes of a largest packet.
     pub largest: u32,
     /// How long a switch in a loop waits for something to happen before it gives up.
     pub patience: Time,
     /// A turn of a frame around the longest loop: for so long its copies are of one attempt.
     pub turn: Time,
-    /// Whether a packet that leaves a loop's queue and came from elsewhere releases shared room first
-    /// (section IV-C).
+    /// A packet from elsewhere that leaves a loop's queue releases shared room first (section IV-C).
     pub audit: bool,
-    /// Whether deadlocks are dissolved, too.
     pub dissolves: bool,
 }
 
@@ -97,13 +88,10 @@ impl Parameters for RoundaboutParams {
 /// A deadlock that a switch has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detection {
-    /// When its triplet came back.
     pub at: Time,
-    /// The coordinator's ingress port …
+    /// The coordinator's ingress queue.
     pub port: u32,
-    /// … and lane.
     pub lane: u8,
-    /// Its drawn triplet.
     pub triplet: Triplet,
     /// When its announcement had been around the loop.
     pub all_know: Option<Time>,
@@ -112,31 +100,27 @@ pub struct Detection {
 /// Roundabout on every port of a run.
 #[derive(Clone, Debug)]
 pub struct Roundabout {
-    /// The PFC below it.
     pub(super) pfc: Pfc,
     params: RoundaboutParams,
     priorities: Vec<u8>,
-    /// By port and lane, of the ingress queue.
+    // By port and lane, of the ingress queue; `told` is of the egress queue.
     registers: Vec<Registers>,
-    /// By port and lane: the last triplet of the egress queue, while it is paused.
+    /// The last triplet, while the queue is paused.
     told: Vec<Option<Triplet>>,
-    /// By port and lane, where any was drawn: the numbers to come.
+    /// Where any was drawn: the numbers to come.
     draws: BTreeMap<usize, Stream>,
-    detections: Vec<Detection>,
-    /// By port and lane, of the ingress queue: the last attempt that was announced here.
+    /// The last attempt that was announced here.
     announced: Vec<Option<Triplet>>,
-    /// By port and lane, of the ingress queue: the last attempt that it led, and since when.
+    /// The last attempt that it led, and since when.
     tried: Vec<Option<(Triplet, Time)>>,
-    /// By port and lane, of the ingress queue: whose route packet it passed on last, when, and by which
-    /// egress port that had come.
+    /// Whose route packet it passed on last, when, and by which egress port that had come.
     collected: Vec<Option<(Triplet, Time, u32)>>,
-    /// Places in loops that are being dissolved.
     seats: Vec<Seat>,
+    detections: Vec<Detection>,
     attempts: Vec<Attempted>,
     charges: Charges,
-    /// Lines of Algorithm 1 that are taken as printed: none, but where a test tries them.
+    /// What is taken as printed, of Algorithm 1 and of section IV: nothing, but where a test tries it.
     printed: Printed,
-    /// The same of section IV.
     resolves: dissolve::Printed,
 }
 
@@ -160,16 +144,6 @@ impl Roundabout {
             printed: Printed::default(),
             resolves: dissolve::Printed::default(),
         }
-    }
-
-    /// The results of attempts, in their order.
-    pub fn attempts(&self) -> &[Attempted] {
-        &self.attempts
-    }
-
-    /// The deadlocks that were found, in their order.
-    pub fn detections(&self) -> &[Detection] {
-        &self.detections
     }
 
     fn at(&self, port: u32, lane: u8) -> usize {
@@ -196,19 +170,16 @@ impl Roundabout {
         })
     }
 
-    /// The ingress ports that have packets in the egress queue.
     fn causes<D: Loops>(device: &D, egress: u32, lane: u8) -> Vec<u32> {
         let mut ports = Self::ports(device, egress);
         ports.retain(|&port| device.waits(port, egress, lane));
         ports
     }
 
-    /// The ports of the device of `port`.
     fn ports<D: Loops>(device: &D, port: u32) -> Vec<u32> {
         (0..).map_while(|i| device.port_of(port, i)).collect()
     }
 
-    /// Sends a frame to the neighbour upstream of an ingress queue.
     fn send_frame(&mut self, device: &mut impl Loops, port: u32, lane: u8, word: Word) {
         let (quanta, opcode, triplet) = match word {
             Word::Pause(t) => (Some(self.pfc.quanta()), Opcode::Probe, t),
@@ -272,14 +243,17 @@ impl Roundabout {
         self.react(device, port, lane, reaction);
     }
 
-    /// PeerGetResume at the ingress queues: the egress queue goes again.
-    fn resumed(&mut self, device: &mut impl Loops, port: u32, lane: u8, t: Triplet) {
+    /// PeerGetResume at the ingress queues, if the egress queue `goes` again, else PeerGetInvalid.
+    fn withdrawn(&mut self, device: &mut impl Loops, port: u32, lane: u8, t: Triplet, goes: bool) {
         let (at, lanes) = (self.at(port, lane), self.priorities.len());
-        self.told[at] = None;
+        self.told[at] = self.told[at].filter(|&known| !goes && known != t);
         for of in Self::ports(device, port) {
             let at = self.at(of, lane);
             let below = Self::below(&self.told, lanes, device, of, lane);
-            let reaction = self.registers[at].peer_resumed(t, below, &self.printed);
+            let reaction = match goes {
+                true => self.registers[at].peer_resumed(t, below, &self.printed),
+                false => self.registers[at].peer_invalidated(t, below, &self.printed),
+            };
             self.react(device, of, lane, reaction);
         }
     }
@@ -314,31 +288,21 @@ impl<D: Loops> Scheme<D> for Roundabout {
         // A priority that this device does not use has no queue to pause.
         let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return };
         let (lane, t) = (lane as u8, frame.triplet);
-        let at = self.at(port, lane);
-        match (frame.opcode, frame.quanta) {
-            (Opcode::Probe, _) => {
+        match frame.opcode {
+            Opcode::Probe => {
                 self.obeys(device, port, lane, frame);
                 // It has grown too old to count.
+                let at = self.at(port, lane);
                 self.told[at] = Some(t).filter(|t| u64::from(t.hops) <= LONGEST_LOOP);
                 for cause in Self::causes(device, port, lane) {
                     self.probed(device, cause, lane, t);
                 }
             }
-            (Opcode::Invalid, Some(_)) => {
+            Opcode::Invalid => {
                 self.obeys(device, port, lane, frame);
-                self.resumed(device, port, lane, t);
+                self.withdrawn(device, port, lane, t, frame.quanta.is_some());
             }
-            (Opcode::Invalid, None) => {
-                self.told[at] = self.told[at].filter(|&known| known != t);
-                let lanes = self.priorities.len();
-                for of in Self::ports(device, port) {
-                    let at = self.at(of, lane);
-                    let below = Self::below(&self.told, lanes, device, of, lane);
-                    let reaction = self.registers[at].peer_invalidated(t, below, &self.printed);
-                    self.react(device, of, lane, reaction);
-                }
-            }
-            (Opcode::Barrier, _) => self.barrier(device, port, frame),
+            Opcode::Barrier => self.barrier(device, port, lane, frame),
             _ => self.guided(device, port, lane, frame),
         }
     }
@@ -356,7 +320,7 @@ impl<D: Loops> Scheme<D> for Roundabout {
         let at = self.at(port, lane);
         self.registers[at] = Registers::default();
         if let Some(t) = self.told[at] {
-            self.resumed(device, port, lane, t);
+            self.withdrawn(device, port, lane, t, true);
         }
     }
 
@@ -381,7 +345,7 @@ impl<D: Loops> Scheme<D> for Roundabout {
         if let Some((port, lane)) = self.pfc.expires(timer)
             && let Some(t) = self.told[self.at(port, lane)]
         {
-            self.resumed(device, port, lane, t);
+            self.withdrawn(device, port, lane, t, true);
         }
     }
 
@@ -389,32 +353,93 @@ impl<D: Loops> Scheme<D> for Roundabout {
         self.passes(device, packet)
     }
 
+    /// A packet of `size` bytes from the loop was stored at `ingress`: it was granted.
     fn stored(&mut self, device: &mut D, ingress: u32, lane: u8, size: u32) {
-        self.stored(device, ingress, lane, size);
+        // As in `passes`.
+        if let Some(at) = self.seat_in(ingress, lane).filter(|&at| self.seats[at].grants) {
+            let seat = &mut self.seats[at];
+            seat.left += i64::from(size);
+            seat.outstanding = seat.outstanding.saturating_sub(u64::from(size));
+            self.grants(device, at);
+        }
     }
 
-    fn charged(&mut self, _: &mut D, ingress: u32, lane: u8, bytes: u64) -> u64 {
-        self.charged(ingress, lane, bytes)
+    /// The charge of the account for a packet of `bytes`: less its kept bytes.
+    fn charged(&mut self, _: &mut D, port: u32, lane: u8, bytes: u64) -> u64 {
+        let Some(reserved) = self.charges.reserved.get_mut(&(port, lane)) else { return bytes };
+        let used = bytes.min(*reserved);
+        *reserved -= used;
+        bytes - used
     }
 
+    /// A packet of the account (`ingress`, `lane`), charged `bytes`, leaves by `egress`.
     fn on_release(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, bytes: u64) {
-        self.on_release(device, ingress, egress, lane, bytes);
+        let Some(port) = self.makes_room(ingress, egress, lane) else {
+            return self.repay(device, ingress, lane, bytes);
+        };
+        if port != ingress {
+            let shared = device.transfer_charge(ingress, port, lane, bytes);
+            if bytes > shared {
+                let owed = self.charges.owed.entry((port, lane)).or_default();
+                owed.push_back(((ingress, lane), bytes - shared));
+            }
+            // It may be under its threshold now.
+            self.release_charge(device, ingress, lane, 0);
+        }
+        let freed = bytes.min(device.headroom(port, lane).1);
+        if bytes > freed {
+            *self.charges.reserved.entry((port, lane)).or_default() += bytes - freed;
+        }
+        self.release_charge(device, port, lane, freed);
     }
 
     fn settles(&mut self, device: &mut D, port: u32, lane: u8) {
         self.settles(device, port, lane);
     }
 
+    /// A packet of `size` bytes left the account (`ingress`, `lane`) by `egress`: there may be more to grant.
     fn freed(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8, size: u32) {
-        self.freed(device, ingress, egress, lane, size);
+        if let Some(at) = self.seat_out(egress, lane) {
+            self.grants(device, at);
+        }
+        if let Some(at) = self.seat_in(ingress, lane) {
+            let seat = &mut self.seats[at];
+            if seat.egress != egress {
+                seat.outside -= i64::from(size);
+            }
+            self.grants(device, at);
+        }
     }
 
+    /// The turn of a packet of `size` bytes has come in a queue of a loop: whether it goes.
     fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {
-        self.may_leave(device, port, lane, size)
+        let Some(at) = self.seat_out(port, lane) else { return true };
+        let seat = &mut self.seats[at];
+        let goes = seat.round > 0 && !seat.back && seat.credit >= u64::from(self.params.largest);
+        match goes {
+            true => (seat.credit, seat.sent) = (seat.credit - u64::from(size), true),
+            false => device.gate(port, lane, false),
+        }
+        goes
     }
 
+    /// The turn of a barrier has come in a queue; whether it goes on (without credit).
     fn barrier_leaves(&mut self, device: &mut D, port: u32, frame: &ControlFrame) -> bool {
         let ControlFrame::Roundabout(frame) = frame else { return false };
-        self.barrier_leaves(device, port, frame)
+        let lane = self.priorities.iter().position(|&p| p == frame.priority);
+        let Some(at) = lane.and_then(|lane| self.seat_out(port, lane as u8)) else { return false };
+        let seat = &self.seats[at];
+        let source = self.source(device, seat.ingress, seat.lane);
+        if (frame.triplet.sid, frame.triplet.qid) != source || !seat.behind {
+            return true;
+        }
+        device.gate(port, seat.lane, false);
+        self.seats[at].back = true;
+        let seat = &self.seats[at];
+        if seat.leads {
+            self.step(device, seat.attempt, dissolve::Step::Round);
+            self.asks(device, at);
+        }
+        false
     }
 }

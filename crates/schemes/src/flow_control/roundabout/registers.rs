@@ -15,8 +15,7 @@
 //! ```
 //!
 //! "It pauses upstream" and "T_init is valid" are the same. The algorithm as printed keeps T_curr from event
-//! to event. That fails in several cases, each shown by a test; with [`Printed`] every line can be used as it
-//! is printed:
+//! to event. That fails in several cases, each shown by a test with a line of [`Printed`]:
 //!
 //! - `roundabout.resume-when-not-pausing` (line 31): a queue that does not pause keeps resumed triplets. No
 //!   frame ever withdraws them; with the smallest number it wins every later election.
@@ -51,7 +50,6 @@ pub struct Register {
 }
 
 impl Register {
-    /// Its content, if that is valid.
     pub fn get(&self) -> Option<Triplet> {
         self.valid.then_some(self.triplet)
     }
@@ -61,21 +59,17 @@ impl Register {
     }
 }
 
-/// Lines that are taken as printed. None of them is by default.
+/// Lines that are taken as printed, for the cases above. None of them is by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Printed {
-    /// T_curr is kept from event to event, rather than computed from the active pauses. The other fields
-    /// matter only with this.
+    /// T_curr is kept from event to event. The other fields matter only with this.
     pub below: bool,
-    /// Line 31: a queue that does not pause keeps resumed triplets.
+    /// Line 31.
     pub resume: bool,
-    /// Line 24 does not ask whether T_curr is valid.
     pub line_24: bool,
-    /// Lines 37-40 leave T_curr invalid.
+    /// Lines 37-40, line 18, and lines 26-29.
     pub invalid: bool,
-    /// Line 18: nothing is said of outdated triplets of one's own.
     pub outdated: bool,
-    /// Lines 26-29 repeat triplets.
     pub again: bool,
 }
 
@@ -84,9 +78,8 @@ pub struct Printed {
 pub enum Word {
     /// Stop; the triplet is the best one known (opcode 1).
     Pause(Triplet),
-    /// Go on; the triplet holds no longer (opcode 2).
+    /// Go on; the triplet holds no longer, as with `Invalid` (opcode 2).
     Resume(Triplet),
-    /// The triplet holds no longer (opcode 2).
     Invalid(Triplet),
 }
 
@@ -123,7 +116,6 @@ fn elect(t1: Triplet, t2: &Register) -> Triplet {
     }
 }
 
-/// The registers of an ingress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Registers {
     pub init: Register,
@@ -131,7 +123,6 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Whether the queue pauses its upstream.
     pub fn pauses(&self) -> bool {
         self.init.valid
     }
@@ -200,13 +191,11 @@ impl Registers {
         if !printed.below {
             return self.settle(below);
         }
-        if printed.resume && !self.pauses() {
-            return Reaction::default();
+        let kept = printed.resume && !self.pauses();
+        match self.curr.get() {
+            Some(curr) if !kept && curr.same_source(&t) => self.falls_back(t),
+            _ => Reaction::default(),
         }
-        if !self.curr.valid || !self.curr.triplet.same_source(&t) {
-            return Reaction::default();
-        }
-        self.falls_back(t)
     }
 
     /// Lines 37-40. `below` is as for [`Registers::send_pause`], without T.
@@ -243,12 +232,9 @@ impl Registers {
     /// replaced it.
     fn settle(&mut self, below: impl Iterator<Item = Triplet>) -> Reaction {
         let Some(own) = self.init.get() else { return Reaction::default() };
+        let wins = |t: Triplet, best: Triplet| better(t, best) || (t == best && t.hops < best.hops);
         let candidates = below.filter(|t| !t.same_source(&own));
-        let best =
-            candidates.fold(own, |best, t| match better(t, best) || (t == best && t.hops < best.hops) {
-                true => t,
-                false => best,
-            });
+        let best = candidates.fold(own, |best, t| if wins(t, best) { t } else { best });
         let known = self.curr.get();
         self.curr.set(best);
         match known {
@@ -318,10 +304,9 @@ mod tests {
         }
     }
 
-    /// Figure 5, with switches counted from 0: S1, S2 and S4 trigger at once, S3 becomes a
-    /// spreader, S1 does not pause any longer at t2, and pauses again at last. S3 drew the
-    /// smallest number, and its own triplet comes back to it. The figure's numbers are not
-    /// printed; any order in which S3 wins will do.
+    /// Figure 5, with switches counted from 0: S1, S2 and S4 trigger at once, S3 becomes a spreader, S1 does
+    /// not pause any longer at t2, and pauses again at last. S3 drew the smallest number, and its own triplet
+    /// comes back to it. The figure's numbers are not printed; any order in which S3 wins will do.
     #[test]
     fn figure_5() {
         let (s1, s2, s3, s4) = (0, 1, 2, 3);

@@ -9,7 +9,6 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section};
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "roundabout":
     found: Count, "Triplets that returned to the queue that had drawn them.";
     seated: Count, "Loops in which every switch took its seat.";
@@ -49,12 +48,8 @@ impl Record for Report {
     fn section(&self, ran: &Ran<'_>) -> Section {
         let steps = |step: Step| self.attempts.iter().filter(move |a| a.step == step);
         let count = |step: Step| steps(step).count() as u64;
-        let times: Vec<Time> = steps(Step::Dissolved)
-            .filter_map(|a| {
-                let found = self.detections.iter().find(|d| d.triplet == a.attempt)?;
-                Some(a.at - found.at)
-            })
-            .collect();
+        let found = |a: &Attempted| self.detections.iter().find(|d| d.triplet == a.attempt);
+        let times: Vec<Time> = steps(Step::Dissolved).filter_map(|a| Some(a.at - found(a)?.at)).collect();
         let known: Vec<Time> = self.detections.iter().filter_map(|d| Some(d.all_know? - d.at)).collect();
         let source = |a: &Attempted| (a.attempt.sid, a.attempt.qid, a.attempt.rand);
         let given_up = steps(Step::GivenUp).map(source).collect::<BTreeSet<_>>().len() as u64;

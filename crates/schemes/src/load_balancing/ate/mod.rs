@@ -2,13 +2,11 @@
 //! Networks*, 2026, §III-E, Algorithm 5; §III-F, equation 3): over which of its two ports a node sends a
 //! flow that may leave by either.
 //!
-//! A node *i* of a two-layer network has a port to the high-bandwidth domain, of
-//! rate *B_H*, and one to the network domain, of rate *B_N*. To a node that differs
-//! from it in both digits of the address lead two routes of equal length, one over
-//! each port. The node sends a new flow to the high-bandwidth domain with
-//! probability *w_H* and to the other with *w_N = 1 − w_H* (line 2), and measures
-//! the traffic *T_H* that it sends into the high-bandwidth domain (line 3). Where
-//! that is too much, the weight follows it (lines 4 to 6):
+//! A node *i* of a two-layer network has a port to the high-bandwidth domain, of rate *B_H*, and one to the
+//! network domain, of rate *B_N*. To a node that differs in both digits of the address lead two routes of
+//! equal length, one over each port. The node sends a new flow to the high-bandwidth domain with probability
+//! *w_H*, else to the other (line 2), and measures the traffic *T_H* that it sends into the high-bandwidth
+//! domain (line 3). Where that is too much, the weight follows it (lines 4 to 6):
 //!
 //! ```text
 //!   T_H ≥ p · B_H:   w_H ← w_H · p · B_H / T_H        (equation 3)
@@ -31,8 +29,8 @@
 //! - *Below the threshold* (`T_H < p · B_H`) the algorithm says nothing, and equation 3 has no condition:
 //!   [`Update`] has three readings. Where weights grow, a window that is used in part, as the last one of a
 //!   burst, counts as one of little traffic, and may bring the weight up to its bound.
-//! - *T_H = 0*: the weight stays, as the paper says. A weight of 0 would then stay permanently; therefore
-//!   there is a least one.
+//! - *T_H = 0*: the weight stays, as the paper says. As a weight of 0 would stay permanently, there is a
+//!   least.
 //! - *The first weight* is the high-bandwidth domain's share of the capacity, B_H / (B_H + B_N):
 //!   "proportional fairness" (§III-F).
 
@@ -64,15 +62,12 @@ pub struct AteParams {
     pub least: f64,
 }
 
-/// The weight of one node, and its measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weight {
     value: f64,
-    /// The most that it may be.
     most: f64,
     /// p · B_H times the window: bits that a window may have.
     allowed: f64,
-    /// When the current window ends.
     end: Time,
     /// Bytes sent into the high-bandwidth domain in the current window.
     sent: u64,
@@ -84,24 +79,15 @@ impl Weight {
     pub fn new(params: &AteParams, high: u64, other: u64) -> Self {
         let share = high as f64 / (high as f64 + other as f64);
         let most = if params.update == Update::BothWays { 1.0 } else { share };
-        let seconds = params.window as f64 / SECOND as f64;
-        let most = most.max(params.least);
-        Self {
-            value: share.max(params.least),
-            most,
-            allowed: params.p * high as f64 * seconds,
-            end: params.window,
-            sent: 0,
-        }
+        let allowed = params.p * high as f64 * (params.window as f64 / SECOND as f64);
+        let (value, most) = (share.max(params.least), most.max(params.least));
+        Self { value, most, allowed, end: params.window, sent: 0 }
     }
 
-    /// A packet of `bytes` leaves for the high-bandwidth domain at `now`. Times of
-    /// all calls ascend.
+    /// A packet of `bytes` leaves for the high-bandwidth domain at `now`. Times of all calls ascend.
     #[inline]
     pub fn sent(&mut self, params: &AteParams, now: Time, bytes: u32) {
-        if now >= self.end {
-            self.close(params, now);
-        }
+        self.at(params, now);
         self.sent += u64::from(bytes);
     }
 
@@ -111,7 +97,6 @@ impl Weight {
         random < self.at(params, now)
     }
 
-    /// w_H at `now`.
     pub fn at(&mut self, params: &AteParams, now: Time) -> f64 {
         if now >= self.end {
             self.close(params, now);
@@ -119,8 +104,7 @@ impl Weight {
         self.value
     }
 
-    /// The window is over, and `now` in another one. In the windows between them
-    /// nothing was sent, so that they change nothing.
+    /// The window is over, and `now` in another one; between them nothing was sent.
     fn close(&mut self, params: &AteParams, now: Time) {
         self.end = (now / params.window + 1).saturating_mul(params.window);
         let bits = 8.0 * std::mem::take(&mut self.sent) as f64;

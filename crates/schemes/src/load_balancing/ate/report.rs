@@ -1,12 +1,10 @@
 //! The report of asymmetric traffic engineering about a run: the traffic of hosts over each first hop.
 
 use xoff_kernel::time::SECOND;
-use xoff_net::human;
-use xoff_net::topology::NodeId;
+use xoff_net::{human, topology::NodeId};
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Gauge, Ran, Record, Section, Value};
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "ate":
     threshold_bps: Rate, "p · B_H, summed over the hosts that began flows: the share of the ports to the high-bandwidth domain that own data may use. All rates are means over the run.";
     high_bps: Rate, "T_H: own data sent into the high-bandwidth domain.";
@@ -17,11 +15,10 @@ pub static FACTS: Facts = facts! { "ate":
     hosts: List, "Each host that began flows: `host`, `threshold_bps`, `high_bps`, `other_bps`, `offered_bps`, `weight` (w_H at the end, 0 to 1), and `high_flows` and `other_flows`: the flows with a choice that it sent into the high-bandwidth domain and into the other.";
 };
 
-/// Bits per second over the interval of a host's own data into the high-bandwidth domain …
+// A host's own data into the high-bandwidth domain and into the other, over the interval, and the probability
+// of the former.
 pub static HIGH: Gauge = Gauge { name: "ate_high", unit: "bit/s" };
-/// … into the other one …
 pub static OTHER: Gauge = Gauge { name: "ate_other", unit: "bit/s" };
-/// … and the probability of the former, in parts per million.
 pub static WEIGHT: Gauge = Gauge { name: "ate_weight", unit: "ppm" };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -36,9 +33,8 @@ pub struct Source {
     pub node: NodeId,
     /// The probability of the high-bandwidth domain at the end, 0 to 1.
     pub weight: f64,
-    /// Bytes of its own data packets that it sent into the high-bandwidth domain, repeats included …
+    /// Bytes of its own data packets that it sent into the two domains, repeats included.
     pub high_bytes: u64,
-    /// … and into the other.
     pub other_bytes: u64,
     /// Bytes of the data packets of all its flows that began.
     pub offered_bytes: u64,

@@ -1,9 +1,9 @@
 //! PLB: a sender whose packets come marked changes its flow's label, and with it the
 //! path that the switches' hashes choose (Qureshi et al., SIGCOMM 2022).
 //!
-//! A *round* is a round trip: it begins when the one before ends, and ends when all
-//! that had been sent by then is acknowledged. It is congested if the share of marked
-//! packets among those that it has acknowledged reaches a threshold. The label changes
+//! A *round* is a round trip: it begins when the one before ends, and ends when all that had been sent by
+//! then is acknowledged. It is congested if its share of marked packets reaches a threshold. The label
+//! changes
 //! - when nothing is in flight, after `idle_rounds` congested rounds in a row: packets
 //!   then cannot overtake each other;
 //! - at once, after `forced_rounds` of them;
@@ -16,9 +16,8 @@
 //!   └───────────────────────────────────────┘             timeout
 //! ```
 //!
-//! Thresholds are those of Linux's `tcp_plb`, which the paper's authors wrote: half of
-//! the packets, 3 rounds and 12. Linux also suspends changes for marks for a minute or
-//! two after a timeout, longer than any simulation; that is left out here.
+//! Thresholds are those of Linux's `tcp_plb`, which the paper's authors wrote: half of the packets, 3 rounds
+//! and 12. Linux also suspends changes for marks after a timeout, longer than any simulation: not done here.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlbParams {
@@ -30,29 +29,24 @@ pub struct PlbParams {
     pub forced_rounds: u32,
 }
 
-/// A sender's state of its flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plb {
     /// The round ends when all packets below this number are acknowledged.
     round_end: u32,
-    /// Packets acknowledged in this round …
+    /// Packets acknowledged in this round, and the marked ones of them.
     acknowledged_packets: u32,
-    /// … and those of them that were marked.
     marked: u32,
     /// Congested rounds in a row.
     congested: u32,
 }
 
-/// An acknowledgement, as the sender sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// Packets that it acknowledges for the first time.
     pub newly_acknowledged: u32,
-    /// Number of marked packets that it reports.
     pub marked: u32,
-    /// All packets below this number are acknowledged now.
+    /// All packets below these numbers are acknowledged now, and have been sent.
     pub acknowledged: u32,
-    /// All packets below this number have been sent.
     pub sent: u32,
 }
 

@@ -4,7 +4,6 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section};
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "plb":
     flows_with_choice: Count, "Flows with more than one route.";
     flows_changed: Count, "Flows that changed their label.";
@@ -23,7 +22,6 @@ pub struct Report {
 /// How often a flow got another label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relabelling {
-    /// For its packets came marked.
     pub by_marks: u32,
     pub by_timeouts: u32,
     /// Of all these, how often the other label gave another route.
@@ -43,16 +41,14 @@ impl Record for Report {
         let sum =
             |get: fn(&Relabelling) -> u32| -> u64 { self.flows.iter().map(|f| u64::from(get(f))).sum() };
         let changed = self.flows.iter().filter(|f| f.by_marks + f.by_timeouts > 0).count() as u64;
-        let (marks, timeouts, moves) = (sum(|f| f.by_marks), sum(|f| f.by_timeouts), sum(|f| f.moves));
+        let counts = [changed, sum(|f| f.by_marks), sum(|f| f.by_timeouts), sum(|f| f.moves)];
+        let ([by, marks, timeouts, moves], flows) =
+            (counts.map(human::count), human::counted(self.choices, "flow"));
         let row = format!(
-            "{} label changes because of marks and {} after timeouts, by {} of {} with a choice; {} changed the route",
-            human::count(marks),
-            human::count(timeouts),
-            human::count(changed),
-            human::counted(self.choices, "flow"),
-            human::count(moves),
+            "{marks} label changes because of marks and {timeouts} after timeouts, by {by} of {flows} with a choice; \
+             {moves} changed the route"
         );
-        let values = vec![self.choices.into(), changed.into(), marks.into(), timeouts.into(), moves.into()];
+        let values = [self.choices].into_iter().chain(counts).map(Into::into).collect();
         Section::new(&FACTS, values).row("labels", row)
     }
 }

@@ -8,28 +8,22 @@
 use super::{Demand, Order, Pod, Sender, Target};
 use xoff_kernel::random::Stream;
 
-/// A demand as the phases see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    /// Row of the matrix.
     pub sender: u16,
-    /// Column of the matrix.
     pub target: u16,
     /// Whether a mice size is given.
     pub mice: bool,
 }
 
-/// A demand in its place among others.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     /// The sort key, smallest first: in the upper half the mice size, or more than any if none is given; in
-    /// the lower half the value of the order, which is the aggregated size if the smallest comes first. In
-    /// bytes, of which 4 GiB and more count as equal.
+    /// the lower half the aggregated size, or as [`Order`] has it. In bytes; 4 GiB and more count as equal.
     key: u64,
     demand: Waiting,
 }
 
-/// The matrices of one pod.
 #[derive(Debug)]
 pub(super) struct Demands {
     by: Order,
@@ -45,7 +39,6 @@ pub(super) struct Demands {
     order: Vec<Placed>,
     /// The changed demands: row and column.
     changed: Vec<(u16, u16)>,
-    /// The same as a set.
     is_changed: Vec<u64>,
     fresh: Vec<Placed>,
     merged: Vec<Placed>,
@@ -126,7 +119,6 @@ impl Demands {
         self.touch(row, column);
     }
 
-    /// Replaces the last list of a sender.
     pub fn advertise(&mut self, row: u16, list: &[(Target, u64)]) {
         let mut named = std::mem::take(&mut self.listed[usize::from(row)]);
         for &column in &named {
@@ -166,8 +158,7 @@ impl Demands {
         for &(sender, target) in &self.changed {
             let bytes = self.bytes(sender, target);
             if bytes > 0 {
-                let mice = self.mice(sender, target);
-                let most = u64::from(u32::MAX);
+                let (mice, most) = (self.mice(sender, target), u64::from(u32::MAX));
                 let first = if mice > 0 { mice.min(most) } else { most };
                 let then = match self.by {
                     Order::Smallest => bytes.min(most),

@@ -9,21 +9,13 @@ use xoff_net::topology::Topology;
 use xoff_net::units::{Bytes, Span};
 
 /// Their epochs, the schedulers, and the actions of hosts and cores.
-///
-/// # Errors
-/// Never: a text takes everything.
 pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt::Result {
     let (pod, slots, params) = (&z.pod, &z.slots, &z.scheduler);
     let n = |n: u16, what: &str| count(n.into(), what);
-    writeln!(
-        out,
-        "{} without buffers (zeropod): {} of {}, {}{}",
-        n(pod.pods, "pod"),
-        n(pod.racks, "rack"),
-        n(pod.hosts_per_rack, "host"),
-        n(pod.aggs, "aggregation switch"),
-        if pod.cores == 0 { String::new() } else { format!("; {}", n(pod.cores, "core")) }
-    )?;
+    let (pods, racks, hosts) = (n(pod.pods, "pod"), n(pod.racks, "rack"), n(pod.hosts_per_rack, "host"));
+    let aggs = n(pod.aggs, "aggregation switch");
+    let cores = if pod.cores == 0 { String::new() } else { format!("; {}", n(pod.cores, "core")) };
+    writeln!(out, "{pods} without buffers (zeropod): {racks} of {hosts}, {aggs}{cores}")?;
     let epoch = slots.epoch();
     let rate = topology.ports[0].rate;
     // Bits in an epoch, and those of them that are payload.
@@ -43,13 +35,11 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
     )?;
     if z.scheduled {
         let pipeline = slots.pipeline(z.delay, pod.cores > 0);
+        let (delay, later) = (Span(z.delay), Span(pipeline.data * epoch));
+        let (schd, data) = (count(pipeline.schd, "epoch"), count(pipeline.data, "epoch"));
         writeln!(
             out,
-            "  a schedule takes {}. Its SCHD frames leave {} later, its cells {} later ({})",
-            Span(z.delay),
-            count(pipeline.schd, "epoch"),
-            count(pipeline.data, "epoch"),
-            Span(pipeline.data * epoch)
+            "  a schedule takes {delay}. Its SCHD frames leave {schd} later, its cells {data} later ({later})"
         )?;
         writeln!(
             out,
@@ -68,10 +58,8 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
     }
     let levels: Vec<String> = z.levels.iter().map(|&bytes| Bytes(bytes).to_string()).collect();
     writeln!(out, "  levels of flows: up to {} (the first level is mice), and larger", levels.join(", "))?;
-    let lost = match z.collision {
-        Collision::Later => "only the later cell is",
-        Collision::Both => "both cells are",
-    };
+    let both = z.collision == Collision::Both;
+    let lost = if both { "both cells are" } else { "only the later cell is" };
     match z.optimistic {
         0 | 1 => writeln!(out, "  every cell needs a grant")?,
         cells => writeln!(
@@ -84,12 +72,8 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
             0 => String::new(),
             cores => format!("; the last {cores} only for mice"),
         };
-        writeln!(
-            out,
-            "  cores: {} each, backpressure above {}{mice}",
-            Bytes(z.core_buffer),
-            count(z.backpressure.into(), "cell")
-        )?;
+        let (buffer, cells) = (Bytes(z.core_buffer), count(z.backpressure.into(), "cell"));
+        writeln!(out, "  cores: {buffer} each, backpressure above {cells}{mice}")?;
     }
     if let Some(timeout) = z.acks {
         writeln!(out, "  receivers send ACKs; timeout {}", Span(timeout))?;
@@ -110,12 +94,8 @@ fn clocks(out: &mut String, z: &ZeropodParams) -> fmt::Result {
     if most > 0 {
         // Two hosts may be off in opposite directions.
         let beyond = z.clock_errors.iter().filter(|e| 2 * e.unsigned_abs() > z.slots.guard).count() as u64;
-        let hosts = count(beyond, "host");
-        writeln!(
-            out,
-            "  host clocks have errors of up to {}: {hosts} by more than half a guard band",
-            Span(most)
-        )?;
+        let (hosts, most) = (count(beyond, "host"), Span(most));
+        writeln!(out, "  host clocks have errors of up to {most}: {hosts} by more than half a guard band")?;
     }
     Ok(())
 }
@@ -123,13 +103,8 @@ fn clocks(out: &mut String, z: &ZeropodParams) -> fmt::Result {
 /// Schedulers and their links that fail.
 fn failures(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt::Result {
     for failure in &z.scheduler_failures {
-        writeln!(
-            out,
-            "  the scheduler of pod {} fails at {}; its backup takes over {} later",
-            failure.pod,
-            Span(failure.at),
-            Span(failure.takeover)
-        )?;
+        let (pod, at, takeover) = (failure.pod, Span(failure.at), Span(failure.takeover));
+        writeln!(out, "  the scheduler of pod {pod} fails at {at}; its backup takes over {takeover} later")?;
     }
     for &(switch, from, until) in &z.scheduler_links {
         let until = if until == Time::MAX { "to the end".to_string() } else { format!("to {}", Span(until)) };

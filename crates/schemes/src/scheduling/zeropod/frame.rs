@@ -1,27 +1,33 @@
 //! The frames on the links of Zeropod's pods: requests (RTS), schedules (SCHD) and cells of data.
 //!
 //! *Zeropod* (§III-A, §IV-A) describes their content, and gives 40 B to each RTS, each SCHD and the header of
-//! each cell, but no layout. These are Ethernet frames of an experimental EtherType (IEEE 802 local
-//! experimental 1, 0x88B5); because slots determine the path, they need no addresses, and have that of MAC
-//! control:
+//! each cell, but no layout. Because slots determine the path, they need no addresses. After the header of
+//! [`experimental`] come:
 //!
 //! ```text
-//! byte  0  destination 01-80-C2-00-00-01
-//!       6  source
-//!      12  EtherType 0x88B5
+//! byte 14  8: RTS
+//!      15  bits: 1 the mice are named anew; 2 it reports an earlier epoch, in which it 4 sent data,
+//!          8 got data, 16 received no SCHD
+//!      16  sender: number of the node, 32 bits
+//!      20  epoch in which it is sent, and 24 the earlier one, else 0: 32 bits each
+//!      28  how many demands follow, 30 how many mice, 32 how many pods for which it takes no more
+//!          (backpressure): 16 bits each
+//!      34  each demand: target, cells asked for in all, cells served in all (where links may fail; else
+//!          0), 32 bits each
+//!          each of the mice: target, cells served in all, 32 bits each, bytes that wait, 64 bits
+//!          each pod, 16 bits
 //!
-//! 14 8: RTS 15 bits: 1 the mice are named anew; 2 it reports an earlier epoch, in which it 4 sent data, 8
-//! got data, 16 received no SCHD 16 sender: number of the node, 32 bits 20 epoch in which it is sent, 32 bits
-//! 24 the earlier epoch, 32 bits; else 0 28 how many demands follow, 16 bits 30 how many mice, 16 bits 32 how
-//! many pods for which it takes no more (backpressure), 16 bits 34 each demand: target, cells asked for in
-//! all, cells served in all (where links may fail; else 0), 32 bits each each of the mice: target, cells
-//! served in all, 32 bits each, bytes that wait, 64 bits each pod, 16 bits 14 9: SCHD 15 zero 16 sender:
-//! number of the node, 32 bits 20 in which epoch, 32 bits 24 target 28 aggregation switch on the path: number
-//! of the node, 32 bits 32 core on the path: number of the node, 32 bits; 2^32 − 1 for none 36 how many
-//! cells, 16 bits 14 10: cell 15 1: sent without a grant (§IV-B.3); else 0 16 source host: number of the
-//! node, 32 bits 20 destination host, 32 bits 24 how many parts are in it, 16 bits 26 each part: 0 data of a
-//! flow or 1 an acknowledgement, 8 bits; zero, 8 bits; flow, 32 bits; its first byte in the flow, or how much
-//! of the flow is acknowledged, 64 bits; bytes, 32 bits the bytes of all parts, as zeros
+//!      14  9: SCHD; 15 zero
+//!      16  sender: number of the node; 20 in which epoch; 24 target; 28 aggregation switch and 32 core
+//!          on the path: numbers of the nodes, 2^32 − 1 for no core; 32 bits each
+//!      36  how many cells, 16 bits
+//!
+//!      14  10: cell; 15 1: sent without a grant (§IV-B.3), else 0
+//!      16  source host: number of the node, 20 destination host: 32 bits each
+//!      24  how many parts are in it, 16 bits
+//!      26  each part: 0 data of a flow or 1 an acknowledgement, 8 bits; zero, 8 bits; flow, 32 bits;
+//!          its first byte in the flow, or how much of the flow is acknowledged, 64 bits; bytes, 32 bits
+//!          the bytes of all parts, as zeros
 //!
 //!          zeros up to the smallest frame; of a cell, up to the whole slot
 //! ```
@@ -29,18 +35,18 @@
 //! A target is the number of a host's node, or 2^31 plus the number of another pod.
 
 use xoff_wire::experimental::{self, NotFrame};
-use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME};
+use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME, u16_at, u32_at, u64_at};
 
 const RTS: u8 = 8;
 const SCHD: u8 = 9;
 const CELL: u8 = 10;
-/// Where lists begin in an RTS, and in a cell.
+/// Where lists begin in an RTS, and in a cell, and the length of a part there.
 const DEMANDS: usize = 34;
 const PARTS: usize = 26;
+const PART: usize = 18;
 const NO_CORE: u32 = u32::MAX;
 const POD: u32 = 1 << 31;
 
-/// Whom data are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A host, by the number of its node.
@@ -51,40 +57,31 @@ pub enum Target {
 /// A demand of an RTS, in counts that go on for ever, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Whom it is for.
     pub target: Target,
-    /// Requested cells in total.
     pub asked: u32,
     /// Cells served in all; 0 where nothing may fail.
     pub served: u32,
 }
 
-/// Small flows for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mice {
-    /// Whom they are for.
     pub target: Target,
     /// Cells served in all, modulo 2^32.
     pub served: u32,
-    /// Bytes that wait.
     pub bytes: u64,
 }
 
-/// The result of an earlier epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// The epoch, modulo 2^32.
     pub epoch: u32,
-    /// Data were sent in it.
     pub sent: bool,
     pub got: bool,
     pub no_schd: bool,
 }
 
-/// A request to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rts {
-    /// Number of the node that sends it.
     pub sender: u32,
     /// The epoch, modulo 2^32.
     pub epoch: u32,
@@ -100,20 +97,15 @@ pub struct Rts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schd {
-    /// Number of the node that may send.
     pub sender: u32,
-    /// In which epoch, modulo 2^32.
     pub epoch: u32,
-    /// Whom the cells are for.
     pub target: Target,
-    /// Number of the aggregation switch on their path.
+    /// Numbers of the aggregation switch and of the core on the cells' path.
     pub aggregation: u32,
-    /// Number of the core on their path.
     pub core: Option<u32>,
     pub cells: u16,
 }
 
-/// The content of a part of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// Bytes of the flow from this one on.
@@ -122,29 +114,23 @@ pub enum Holds {
     Ack(u64),
 }
 
-/// A part of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub flow: u32,
     pub holds: Holds,
-    /// Bytes.
     pub bytes: u32,
 }
 
-/// A cell of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// It is sent without a grant.
     pub optimistic: bool,
-    /// Number of the node that it is from …
+    /// Numbers of the nodes that it is from, and for.
     pub source: u32,
-    /// … and of the one that it is for.
     pub destination: u32,
     /// At most 65,535.
     pub parts: Vec<Part>,
 }
 
-/// A frame on a link of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     Rts(Rts),
@@ -174,41 +160,26 @@ impl Target {
 }
 
 impl Frame {
-    /// The frame without its check sequence. `slot`: bytes of a whole cell on the wire, check sequence included.
-    ///
-    /// # Panics
-    /// If a list is too long.
+    /// The frame without its check sequence. `slot`: bytes of a whole cell on the wire, check sequence
+    /// included.
     pub fn emit(&self, source: [u8; 6], slot: u32) -> Vec<u8> {
         let mut bytes = experimental::emit(0, source)[..14].to_vec();
-        let least = match self {
-            Self::Rts(rts) => {
-                rts.put(&mut bytes);
-                SMALLEST_FRAME
-            }
-            Self::Schd(schd) => {
-                schd.put(&mut bytes);
-                SMALLEST_FRAME
-            }
-            Self::Cell(cell) => {
-                cell.put(&mut bytes);
-                slot.max(SMALLEST_FRAME)
-            }
-        };
+        match self {
+            Self::Rts(rts) => rts.put(&mut bytes),
+            Self::Schd(schd) => schd.put(&mut bytes),
+            Self::Cell(cell) => cell.put(&mut bytes),
+        }
+        let least = if matches!(self, Self::Cell(_)) { slot.max(SMALLEST_FRAME) } else { SMALLEST_FRAME };
         bytes.resize(bytes.len().max(least as usize - CHECK), 0);
         bytes
     }
 
     /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
-        let kind = experimental::kind(bytes, SMALLEST_BYTES)?;
-        let reader = Reader(bytes);
-        match kind {
-            RTS => reader.rts().map(Self::Rts),
-            SCHD => reader.schd().map(Self::Schd),
-            CELL => reader.cell().map(Self::Cell),
+        match experimental::kind(bytes, SMALLEST_BYTES)? {
+            RTS => Rts::read(bytes).map(Self::Rts),
+            SCHD => Schd::read(bytes).map(Self::Schd),
+            CELL => Cell::read(bytes).map(Self::Cell),
             _ => Err(NotFrame::Other),
         }
     }
@@ -239,6 +210,38 @@ impl Rts {
         }
         self.full.iter().for_each(|pod| bytes.extend(pod.to_be_bytes()));
     }
+
+    fn read(bytes: &[u8]) -> Result<Self, NotFrame> {
+        let bit = |at: u8| bytes[15] >> at & 1 == 1;
+        let account = Account { epoch: u32_at(bytes, 24), sent: bit(2), got: bit(3), no_schd: bit(4) };
+        let [demands, mice, full] = [28, 30, 32].map(|at| usize::from(u16_at(bytes, at)));
+        let unannounced = !bit(1) && account != Account::default() || !bit(0) && mice > 0;
+        if bytes[15] >= 1 << 5 || unannounced {
+            return Err(NotFrame::Field);
+        }
+        let after_demands = DEMANDS + 12 * demands;
+        let after_mice = after_demands + 16 * mice;
+        if bytes.len() < after_mice + 2 * full {
+            return Err(NotFrame::Short);
+        }
+        let demand = |at| {
+            let target = Target::of(u32_at(bytes, at))?;
+            Ok(Demand { target, asked: u32_at(bytes, at + 4), served: u32_at(bytes, at + 8) })
+        };
+        let small = |at| {
+            let target = Target::of(u32_at(bytes, at))?;
+            Ok(Mice { target, served: u32_at(bytes, at + 4), bytes: u64_at(bytes, at + 8) })
+        };
+        let named = (after_demands..after_mice).step_by(16).map(small).collect::<Result<_, _>>()?;
+        Ok(Self {
+            sender: u32_at(bytes, 16),
+            epoch: u32_at(bytes, 20),
+            account: bit(1).then_some(account),
+            demands: (DEMANDS..after_demands).step_by(12).map(demand).collect::<Result<_, _>>()?,
+            mice: bit(0).then_some(named),
+            full: (0..full).map(|i| u16_at(bytes, after_mice + 2 * i)).collect(),
+        })
+    }
 }
 
 impl Schd {
@@ -250,6 +253,20 @@ impl Schd {
         bytes.extend(self.aggregation.to_be_bytes());
         bytes.extend(self.core.unwrap_or(NO_CORE).to_be_bytes());
         bytes.extend(self.cells.to_be_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, NotFrame> {
+        if bytes[15] != 0 {
+            return Err(NotFrame::Field);
+        }
+        Ok(Self {
+            sender: u32_at(bytes, 16),
+            epoch: u32_at(bytes, 20),
+            target: Target::of(u32_at(bytes, 24))?,
+            aggregation: u32_at(bytes, 28),
+            core: Some(u32_at(bytes, 32)).filter(|&core| core != NO_CORE),
+            cells: u16_at(bytes, 36),
+        })
     }
 }
 
@@ -272,104 +289,30 @@ impl Cell {
         let held: usize = self.parts.iter().map(|part| part.bytes as usize).sum();
         bytes.resize(bytes.len() + held, 0);
     }
-}
 
-/// Fields of a frame.
-struct Reader<'b>(&'b [u8]);
-
-impl Reader<'_> {
-    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], NotFrame> {
-        self.0.get(at..at + N).and_then(|bytes| bytes.try_into().ok()).ok_or(NotFrame::Short)
-    }
-
-    fn u16(&self, at: usize) -> Result<u16, NotFrame> {
-        self.array(at).map(u16::from_be_bytes)
-    }
-
-    fn u32(&self, at: usize) -> Result<u32, NotFrame> {
-        self.array(at).map(u32::from_be_bytes)
-    }
-
-    fn u64(&self, at: usize) -> Result<u64, NotFrame> {
-        self.array(at).map(u64::from_be_bytes)
-    }
-
-    fn target(&self, at: usize) -> Result<Target, NotFrame> {
-        Target::of(self.u32(at)?)
-    }
-
-    fn rts(&self) -> Result<Rts, NotFrame> {
-        let bits = self.0[15];
-        let bit = |at: u8| bits >> at & 1 == 1;
-        let account = Account { epoch: self.u32(24)?, sent: bit(2), got: bit(3), no_schd: bit(4) };
-        if bits >= 1 << 5 || (!bit(1) && account != Account::default()) {
+    fn read(bytes: &[u8]) -> Result<Self, NotFrame> {
+        let end = PARTS + PART * usize::from(u16_at(bytes, 24));
+        if bytes[15] > 1 {
             return Err(NotFrame::Field);
         }
-        let [demands, mice, full] = [self.u16(28)?, self.u16(30)?, self.u16(32)?].map(usize::from);
-        if mice > 0 && !bit(0) {
-            return Err(NotFrame::Field);
+        if bytes.len() < end {
+            return Err(NotFrame::Short);
         }
-        let demand = |i: usize| {
-            let at = DEMANDS + 12 * i;
-            Ok(Demand { target: self.target(at)?, asked: self.u32(at + 4)?, served: self.u32(at + 8)? })
-        };
-        let small = |i: usize| {
-            let at = DEMANDS + 12 * demands + 16 * i;
-            Ok(Mice { target: self.target(at)?, served: self.u32(at + 4)?, bytes: self.u64(at + 8)? })
-        };
-        let named = (0..mice).map(small).collect::<Result<Vec<_>, _>>()?;
-        Ok(Rts {
-            sender: self.u32(16)?,
-            epoch: self.u32(20)?,
-            account: bit(1).then_some(account),
-            demands: (0..demands).map(demand).collect::<Result<_, _>>()?,
-            mice: bit(0).then_some(named),
-            full: (0..full)
-                .map(|i| self.u16(DEMANDS + 12 * demands + 16 * mice + 2 * i))
-                .collect::<Result<_, _>>()?,
-        })
-    }
-
-    fn schd(&self) -> Result<Schd, NotFrame> {
-        if self.0[15] != 0 {
-            return Err(NotFrame::Field);
-        }
-        Ok(Schd {
-            sender: self.u32(16)?,
-            epoch: self.u32(20)?,
-            target: self.target(24)?,
-            aggregation: self.u32(28)?,
-            core: Some(self.u32(32)?).filter(|&core| core != NO_CORE),
-            cells: self.u16(36)?,
-        })
-    }
-
-    fn cell(&self) -> Result<Cell, NotFrame> {
-        if self.0[15] > 1 {
-            return Err(NotFrame::Field);
-        }
-        let parts = usize::from(self.u16(24)?);
-        let part = |i: usize| {
-            let at = PARTS + 18 * i;
-            let of = self.u64(at + 6)?;
-            let holds = match self.array(at)? {
+        let part = |at| {
+            let of = u64_at(bytes, at + 6);
+            let holds = match bytes[at..at + 2] {
                 [0, 0] => Holds::Data(of),
                 [1, 0] => Holds::Ack(of),
                 _ => return Err(NotFrame::Field),
             };
-            Ok(Part { flow: self.u32(at + 2)?, holds, bytes: self.u32(at + 14)? })
+            Ok(Part { flow: u32_at(bytes, at + 2), holds, bytes: u32_at(bytes, at + 14) })
         };
-        let cell = Cell {
-            optimistic: self.0[15] == 1,
-            source: self.u32(16)?,
-            destination: self.u32(20)?,
-            parts: (0..parts).map(part).collect::<Result<_, _>>()?,
-        };
-        let held: u64 = cell.parts.iter().map(|part| u64::from(part.bytes)).sum();
-        match ((PARTS + 18 * parts) as u64 + held) > self.0.len() as u64 {
-            true => Err(NotFrame::Short),
-            false => Ok(cell),
+        let parts = (PARTS..end).step_by(PART).map(part).collect::<Result<Vec<_>, _>>()?;
+        if end as u64 + parts.iter().map(|part| u64::from(part.bytes)).sum::<u64>() > bytes.len() as u64 {
+            return Err(NotFrame::Short);
         }
+        let (source, destination) = (u32_at(bytes, 16), u32_at(bytes, 20));
+        Ok(Self { optimistic: bytes[15] == 1, source, destination, parts })
     }
 }
 

@@ -1,7 +1,6 @@
 //! `[zeropod]`: the keys of pods without buffers.
 
-use super::Order;
-use super::params::Collision;
+use super::{Order, params::Collision};
 use crate::flow_control::keys::default_keys;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -145,55 +144,29 @@ impl ZeropodKeys {
 
 /// Values of keys that are not given.
 mod defaults {
+    use crate::names::default_values;
     use xoff_kernel::time::{MICROSECOND, MILLISECOND};
     use xoff_net::units::{Bytes, Span};
 
-    pub fn cells() -> u32 {
-        16
-    }
-    pub fn payload() -> Bytes {
-        Bytes(512)
-    }
-    pub fn control() -> Bytes {
-        Bytes(40)
-    }
-    pub fn zero() -> Span {
-        Span(0)
-    }
-    pub fn iterations() -> u32 {
-        6
-    }
-    pub fn one() -> u32 {
-        1
-    }
-    pub fn delay() -> Span {
-        Span(15 * MICROSECOND)
-    }
-    pub fn top_k() -> u16 {
-        16
-    }
-    pub fn levels() -> Vec<Bytes> {
-        // Of PIAS in packets of 1460 B.
-        let packets = [759, 1132, 1456, 1737, 2010, 2199, 2325];
-        std::iter::once(100_000).chain(packets.map(|p| p * 1460)).map(Bytes).collect()
-    }
-    pub fn optimistic() -> u32 {
-        5
-    }
-    pub fn yes() -> bool {
-        true
-    }
-    pub fn core_buffer() -> Bytes {
-        Bytes(32_000_000)
-    }
-    pub fn backpressure() -> u32 {
-        320
-    }
-    pub fn ack_timeout() -> Span {
-        Span(200 * MICROSECOND)
-    }
-    pub fn retry() -> Span {
-        Span(MILLISECOND)
+    // Of PIAS, in packets of 1460 B.
+    const PACKETS: [u64; 7] = [759, 1132, 1456, 1737, 2010, 2199, 2325];
+
+    default_values! {
+        cells: u32 = 16;
+        payload: Bytes = Bytes(512);
+        control: Bytes = Bytes(40);
+        zero: Span = Span(0);
+        iterations: u32 = 6;
+        one: u32 = 1;
+        delay: Span = Span(15 * MICROSECOND);
+        top_k: u16 = 16;
+        levels: Vec<Bytes> = [100_000].into_iter().chain(PACKETS.map(|p| p * 1460)).map(Bytes).collect();
+        optimistic: u32 = 5;
+        yes: bool = true;
+        core_buffer: Bytes = Bytes(32_000_000);
+        backpressure: u32 = 320;
+        ack_timeout: Span = Span(200 * MICROSECOND);
+        retry: Span = Span(MILLISECOND);
     }
 }
 

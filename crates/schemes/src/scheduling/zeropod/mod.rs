@@ -1,6 +1,5 @@
-//! Zeropod's scheduler: which hosts of a pod send in an epoch, to whom, and by which path
-//! (*Zeropod: Simplifying Datacenter Networking with Future-Proof Zero-Buffer Packet Switches*,
-//! §IV-A and Algorithm 1).
+//! Zeropod's scheduler: which hosts of a pod send in an epoch, to whom, and by which path (*Zeropod:
+//! Simplifying Datacenter Networking with Future-Proof Zero-Buffer Packet Switches*, §IV-A and Algorithm 1).
 //!
 //! The switches of a pod have no buffer, so no two cells may meet in it. One [`Scheduler`] for each pod
 //! decides for all senders in it. It knows only the content of the requests to send (RTS). Its demands 𝒟 are
@@ -18,32 +17,28 @@
 //! 4. *Accept*. Of the paths to a receiver one is accepted. Links of all others are idle again in the next
 //!    iteration.
 //!
-//! It is a function of the requests and of its random numbers: it has no clock. How long the phases take
-//! (§V-A: 15 us for 256 hosts) is a delay of its grants, which the caller adds; granted bytes are no demand
-//! of the next epoch. In a pipeline of processors the next epochs begin before that is known, and the paper
-//! does not say which demands they assume.
+//! It has no clock: how long the phases take (§V-A: 15 us for 256 hosts) is a delay of its grants, which the
+//! caller adds; granted bytes are no demand of the next epoch. In a pipeline of processors the next epochs
+//! begin before that is known, and the paper does not say which demands they assume.
 //!
 //! The paper leaves open, and here is taken:
-//! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the smallest mice size of
-//!   those for which one was advertised; then, of the others, the one with the smallest aggregated size,
-//!   which also separates equal mice sizes; among equal ones any, drawn anew in each epoch
-//!   ([`Params::order`] has other orders). §IV-B.1 has the mice size in the *place* of the aggregated size.
-//!   By the exact wording, the demands of cores, which are always small, would come before mice of 50 kB, in
-//!   particular with many cores: with 16 cores in the place of 6 the p99 of flows up to 100 kB doubled. Of
-//!   all demands that have a path, the first one is always granted.
+//! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the smallest advertised
+//!   mice size; then, of the others, the smallest aggregated size, which also separates equal mice sizes;
+//!   among equal ones any, drawn anew in each epoch ([`Params::order`] has other orders). §IV-B.1 has the
+//!   mice size in the *place* of the aggregated size: the demands of cores, which are always small, would
+//!   then come before mice of 50 kB, and with 16 cores in the place of 6 the p99 of flows up to 100 kB
+//!   doubled. Of all demands that have a path, the first one is always granted.
 //! - *Mice sizes* are those of the sender's last list (§IV-B.1: its top k destinations), less the bytes
 //!   granted since, because hosts send mice first; never more than the aggregated size.
-//! - *Aggregation switches* go through their requests in that order, and grant each one whose two links are
-//!   still idle.
+//! - *Aggregation switches* go through their requests in that order, and grant those with two idle links.
 //! - *Requests* (`zeropod.request-multiplicity`). One path for each demand and iteration, as the text has it;
 //!   [`Params::requests`] sets how many. The pseudocode asks for all.
 //! - *Port states* (`zeropod.port-state`). 𝒮 are the links at aggregation switches, which are those of ToRs
 //!   and cores as well. A link is given to one demand at most, so releasing a refused path frees no link that
-//!   is kept. That a host sends and receives one thing only is said by a mark on it, which it gets when a
-//!   grant is accepted.
+//!   is kept. A host is marked when a grant is accepted: it sends and receives one thing only.
 //! - *Matched hosts* (`zeropod.rejected-within-iteration`). One demand for each sender and each receiver;
-//!   their other demands take no part in later iterations. A core is a sender (C2E) and, for its link up, a
-//!   receiver (E2P).
+//!   their others take no part in later iterations. A core is a sender (C2E) and, for its link up, a receiver
+//!   (E2P).
 //! - *Small demands* (`zeropod.partial-epochs`). A grant is of min(N, what is left) cells; the last may be
 //!   partly full. The path is taken for the epoch.
 //! - *Cores for mice* (`zeropod.exclusive-core`). The last cores of [`Params::mice_cores`] take demands with
@@ -53,9 +48,8 @@
 //!   sender's matter. A core that cannot reach a pod reports backpressure for it.
 //! - *Racks* (`zeropod.epoch-alignment`). What stays in a rack goes by an aggregation switch, too.
 //!
-//! Smallest first is not fair: new mice, if they keep a host busy, delay its other data. When there are no
-//! new mice, every epoch serves the smallest remaining demand, so each demand with a path is served in the
-//! end.
+//! Smallest first is not fair: new mice delay a host's other data. Without new mice every epoch serves the
+//! smallest remaining demand, so each demand with a path is served in the end.
 
 mod demands;
 pub mod describe;
@@ -79,9 +73,8 @@ use xoff_kernel::random::Stream;
 /// A pod, and the cores that it reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pod {
-    /// ToRs, at least 1.
+    /// At least 1, and so are the hosts of each. Those of one rack follow each other.
     pub racks: u16,
-    /// Hosts of each, at least 1.
     pub hosts_per_rack: u16,
     /// A: aggregation switches, each linked to all ToRs; 1 to 64.
     pub aggs: u16,
@@ -92,12 +85,10 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Its hosts; those of one rack follow each other.
     pub fn hosts(&self) -> usize {
         usize::from(self.racks) * usize::from(self.hosts_per_rack)
     }
 
-    /// The rack of a host.
     pub fn rack_of(&self, host: u16) -> u16 {
         host / self.hosts_per_rack
     }
@@ -129,20 +120,17 @@ impl Pod {
     }
 }
 
-/// Parameters of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// N: data cells in an epoch, at least 1. The paper has 16 in one pod, 32 in eight (§V-A).
     pub cells: u32,
     /// Payload of a cell in bytes, at least 1; 512 in the paper.
     pub payload: u32,
-    /// I: most iterations, at least 1; 6 in the paper.
+    /// I: at least 1; 6 in the paper.
     pub iterations: u32,
     /// Paths that a demand asks for in an iteration, at least 1; if fewer are idle, all of them.
     pub requests: u32,
-    /// The number of the cores, the last ones, that are only for mice.
     pub mice_cores: u16,
-    /// The order of demands without mice.
     pub order: Order,
 }
 
@@ -159,7 +147,6 @@ pub enum Order {
     Random,
 }
 
-/// A sender in the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sender {
     /// A host of the pod.
@@ -167,7 +154,6 @@ pub enum Sender {
     Core(u16),
 }
 
-/// Where it is meant to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// A host of the pod.
@@ -175,32 +161,24 @@ pub enum Target {
     Pod(u16),
 }
 
-/// An entry of a traffic matrix. A host sends neither to itself nor to its own pod as a pod,
-/// and a core sends to hosts only.
+/// An entry of a traffic matrix. A host sends neither to itself nor to its own pod, a core only to hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Demand {
     pub from: Sender,
     pub to: Target,
 }
 
-/// A link in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Link {
-    /// From a host to its ToR.
+    // Between a host and its ToR, a ToR and an aggregation switch, an aggregation switch and a core.
     HostUp { host: u16 },
-    /// From a ToR to its host.
     HostDown { host: u16 },
-    /// From a ToR to an aggregation switch.
     RackUp { rack: u16, agg: u16 },
-    /// From an aggregation switch to a ToR.
     RackDown { agg: u16, rack: u16 },
-    /// From its aggregation switch to a core.
     CoreUp { core: u16 },
-    /// From a core to its aggregation switch.
     CoreDown { core: u16 },
 }
 
-/// The grant of a demand in the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub demand: Demand,
@@ -212,21 +190,17 @@ pub struct Grant {
     pub cells: u32,
 }
 
-/// How much the phases did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Iterations in which a demand requested a path.
     pub iterations: u64,
+    /// Requested paths, and what Grant 1, Grant 2 and Accept left of them.
     pub requests: u64,
-    /// Those that Grant 1 left.
     pub granted: u64,
-    /// Those that Grant 2 left.
     pub approved: u64,
-    /// Those that were accepted.
     pub accepted: u64,
 }
 
-/// The scheduler of one pod.
 #[derive(Debug)]
 pub struct Scheduler {
     pod: Pod,
@@ -261,10 +235,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler that knows of no demand, no backpressure and no failure.
-    ///
-    /// # Panics
-    /// If a number is outside the range that its documentation gives.
+    /// Panics if a number is outside the range that its documentation gives.
     pub fn new(pod: Pod, params: Params) -> Self {
         assert!(pod.racks >= 1 && pod.hosts_per_rack >= 1 && (1..=64).contains(&pod.aggs));
         assert!(usize::from(pod.cores) <= 64 * usize::from(pod.aggs) && params.mice_cores <= pod.cores);
@@ -298,20 +269,13 @@ impl Scheduler {
         }
     }
 
-    /// An RTS reports newly arrived bytes.
-    ///
-    /// # Panics
-    /// If the pod has no such demand, or the sum does not count in 64 bits.
+    /// An RTS reports newly arrived bytes. Panics if the pod has no such demand, as the next ones do.
     pub fn add(&mut self, demand: Demand, bytes: u64) {
         let (row, column) = self.place(demand);
         self.demands.add(row, column, bytes);
     }
 
-    /// An RTS names the targets for which its sender has mice, and their bytes there. The list
-    /// takes the place of the one before.
-    ///
-    /// # Panics
-    /// If the pod has no such demand.
+    /// An RTS names the targets for which its sender has mice, and their bytes, in place of the list before.
     pub fn advertise(&mut self, from: Sender, mice: &[(Target, u64)]) {
         let row = self.demands.row(from);
         for &(to, _) in mice {
@@ -320,10 +284,7 @@ impl Scheduler {
         self.demands.advertise(row, mice);
     }
 
-    /// An RTS reports whether a core has room for a pod, or needs a stop of the data for it.
-    ///
-    /// # Panics
-    /// If there is no such core or pod.
+    /// An RTS reports whether a core needs a stop of the data for a pod.
     pub fn set_backpressure(&mut self, core: u16, pod: u16, on: bool) {
         assert!(core < self.pod.cores && pod < self.pod.pods, "no core {core} or pod {pod}");
         let agg = self.pod.agg_of(core);
@@ -332,10 +293,6 @@ impl Scheduler {
         *word = *word & !(1 << bit) | u64::from(!on) << bit;
     }
 
-    /// Says that a link is down, or up again.
-    ///
-    /// # Panics
-    /// If the pod has no such link.
     pub fn set_down(&mut self, link: Link, down: bool) {
         self.links.set(&self.pod, link, !down);
         match link {
@@ -345,19 +302,16 @@ impl Scheduler {
         }
     }
 
-    /// Requested bytes that are not granted yet.
     pub fn waiting(&self, demand: Demand) -> u64 {
         let (row, column) = self.place(demand);
         self.demands.bytes(row, column)
     }
 
-    /// The counters of the phases.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Grants of one epoch, which are no demand any more: at most one for each sender and each
-    /// receiver, on paths that share no link. Draws from `stream`.
+    /// Grants of one epoch: at most one for each sender and each receiver, on paths that share no link.
     pub fn schedule(&mut self, stream: &mut Stream) -> &[Grant] {
         let Self { pod, params, demands, choice, left, idle, free, paths, tally, .. } = self;
         demands.sort(stream);
@@ -387,8 +341,7 @@ impl Scheduler {
             }
             tally.iterations += 1;
             tally.requests += paths.len() as u64;
-            // Grant 1, for all switches together: they share no link, and the paths are in the
-            // order of their demands.
+            // Grant 1, for all switches together: they share no link, and paths are in the order of demands.
             free.copy_from(idle);
             paths.retain(|(_, path)| free.take(path));
             tally.granted += paths.len() as u64;
@@ -436,16 +389,11 @@ impl Scheduler {
 
     /// Row and column of a demand.
     fn place(&self, demand: Demand) -> (u16, u16) {
+        let is_host = |host: u16| usize::from(host) < self.pod.hosts();
         let ok = match (demand.from, demand.to) {
-            (Sender::Host(from), Target::Host(to)) => {
-                from != to && usize::from(from.max(to)) < self.pod.hosts()
-            }
-            (Sender::Host(from), Target::Pod(to)) => {
-                usize::from(from) < self.pod.hosts() && to < self.pod.pods
-            }
-            (Sender::Core(from), Target::Host(to)) => {
-                from < self.pod.cores && usize::from(to) < self.pod.hosts()
-            }
+            (Sender::Host(from), Target::Host(to)) => from != to && is_host(from.max(to)),
+            (Sender::Host(from), Target::Pod(to)) => is_host(from) && to < self.pod.pods,
+            (Sender::Core(from), Target::Host(to)) => from < self.pod.cores && is_host(to),
             (Sender::Core(_), Target::Pod(_)) => false,
         };
         assert!(ok, "the pod has no {demand:?}");

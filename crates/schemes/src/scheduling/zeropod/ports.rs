@@ -1,18 +1,14 @@
 //! Port states 𝒮: which links of the pod are idle, and the idle paths of a demand.
 //!
-//! An aggregation switch's ports fix everything: its link from or to a ToR is that ToR's
-//! port too, its link to or from a core is the core's. So a path is two links, and a set of
-//! links is a few words of bits.
+//! An aggregation switch's ports fix everything: its link from or to a ToR is that ToR's port too, its link
+//! to or from a core is the core's. So a path is two links, and a set of links is a few words of bits.
 
-use super::demands::Waiting;
-use super::{Link, Pod};
+use super::{Link, Pod, demands::Waiting};
 use xoff_kernel::random::Stream;
 
-/// A path inside the pod.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     pub agg: u16,
-    /// The core at its end or beginning, if any.
     pub core: Option<u16>,
     links: [Place; 2],
 }
@@ -26,23 +22,19 @@ struct Place {
 
 /// A set of links.
 ///
-/// One word for each rack's links up, with a bit for each aggregation switch; then one for
-/// each rack's links down; then one for each aggregation switch's links up, with a bit for
-/// each of its cores; then one for each one's links down.
+/// One word for each rack's links up, with a bit for each aggregation switch; then for each rack's links
+/// down; then for each aggregation switch's links up, with a bit for each of its cores; then for its links
+/// down.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     words: Vec<u64>,
 }
 
 impl Links {
-    /// All links of a pod.
     pub fn all(pod: &Pod) -> Self {
         let mut words = vec![low(u32::from(pod.aggs)); 2 * usize::from(pod.racks)];
-        for _ in 0..2 {
-            for agg in 0..pod.aggs {
-                words.push(low(u32::from(pod.cores_of(agg))));
-            }
-        }
+        let to_cores: Vec<u64> = (0..pod.aggs).map(|agg| low(u32::from(pod.cores_of(agg)))).collect();
+        words.extend(to_cores.repeat(2));
         Self { words }
     }
 
@@ -60,9 +52,6 @@ impl Links {
     }
 
     /// Puts a link inside the pod in or out; one between a ToR and a host is none of them.
-    ///
-    /// # Panics
-    /// If the pod has no such link.
     pub fn set(&mut self, pod: &Pod, link: Link, there: bool) {
         assert!(
             match link {
@@ -111,10 +100,9 @@ fn core_down(pod: &Pod, agg: u16, slot: u16) -> Place {
 pub(super) struct Choice {
     pod: Pod,
     hosts: u16,
-    /// The rack of each host.
     rack: Vec<u16>,
-    /// From host to host: one word, with a bit for each aggregation switch. Else a word for
-    /// each of those, with a bit for each core.
+    /// From host to host: a word with a bit for each aggregation switch. Else one for each, with bits for
+    /// cores.
     words: Vec<u64>,
     left: u32,
 }
@@ -126,13 +114,11 @@ impl Choice {
         Self { pod: *pod, hosts, rack, words: vec![0; usize::from(pod.aggs)], left: 0 }
     }
 
-    /// How many paths are left to draw from.
     pub fn left(&self) -> u32 {
         self.left
     }
 
-    /// Finds the idle paths of a demand. `open`, called with an aggregation switch, has the
-    /// cores that a demand for a pod may go to.
+    /// Finds the idle paths of a demand. `open(agg)` has the cores that a demand for a pod may go to.
     pub fn find(&mut self, idle: &Links, demand: &Waiting, open: impl Fn(usize) -> u64) {
         let (pod, words) = (&self.pod, &idle.words);
         let (racks, aggs) = (usize::from(pod.racks), usize::from(pod.aggs));
@@ -159,10 +145,7 @@ impl Choice {
         self.left = self.words.iter().map(|w| w.count_ones()).sum();
     }
 
-    /// Draws one of the paths that are left, each with the same chance.
-    ///
-    /// # Panics
-    /// If none is left.
+    /// Draws one of the paths that are left, of which there must be one, each with the same chance.
     pub fn draw(&mut self, demand: &Waiting, stream: &mut Stream) -> Path {
         let pod = &self.pod;
         let mut nth = stream.below(u64::from(self.left)) as u32;

@@ -2,8 +2,7 @@
 
 use super::Tally;
 use xoff_kernel::time::Time;
-use xoff_net::human;
-use xoff_net::topology::PortId;
+use xoff_net::{human, topology::PortId};
 use xoff_outcome::facts;
 use xoff_outcome::report::{Cause, Facts, Level, Note, Promise, Ran, Record, Section, Value};
 
@@ -14,7 +13,6 @@ pub static COLLISION: Cause = Cause {
     by: "by collision",
 };
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "zeropod":
     epoch_ps: Time, "Length of an epoch.";
     pipeline: Count, "Epochs from the arrival of a request to its data.";
@@ -39,50 +37,34 @@ pub static FACTS: Facts = facts! { "zeropod":
     links_found: List, "Links that schedulers considered down or tried again, in order of time: `at_ps`, `port`, `down`.";
 };
 
-/// The events in pods without buffers, all together. Two granted cells never met: the run would have stopped.
+/// Most fields are [`FACTS`] of the same names. Two granted cells never met: the run would have stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Length of an epoch.
     pub epoch: Time,
-    /// From the epoch in which a request arrives until that of its data, in epochs.
     pub pipeline: u64,
     /// How long a cell takes.
     pub cell: Time,
     /// Whether receivers report arrivals.
     pub acks: bool,
-    /// Epochs for which schedulers worked.
     pub epochs: u64,
-    /// Grants, …
     pub grants: u64,
-    /// … and the cells that went over a pod by them: cells between pods count twice.
     pub scheduled: u64,
-    /// Cells that were granted, and for which nothing was left.
     pub unused: u64,
-    /// The counters of the phases of Algorithm 1.
     pub tally: Tally,
-    /// Entries of the fullest RTS: destinations with new data, and with mice.
     pub most_in_rts: u64,
-    /// Number of times that a core stopped the requests for a pod.
     pub backpressure: u64,
-    /// Most bytes that a receiver held back for others before them.
     pub most_held: u64,
-    /// Cells that were sent optimistically.
     pub unscheduled: UnscheduledTally,
-    /// Links that schedulers took to be down, or no longer, in the order of time.
     pub found: Vec<LinkFound>,
-    /// RTS that came at another time than they should, for their host's clock was off.
     pub off_time: u64,
-    /// Cells whose grants came to nothing, for their SCHD were lost, and that were granted again.
     pub taken_back: u64,
 }
 
-/// A scheduler takes a link to be down, or tries it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkFound {
     pub at: Time,
     /// The port that sends over it.
     pub port: PortId,
-    /// Whether it is taken to be down.
     pub down: bool,
 }
 
@@ -91,14 +73,12 @@ pub struct LinkFound {
 pub struct UnscheduledTally {
     pub sent: u64,
     pub delivered: u64,
-    /// Lost to scheduled cells, data or control.
+    /// Lost to scheduled cells, data or control, and lost to each other.
     pub met_scheduled: u64,
-    /// Lost to each other.
     pub met_unscheduled: u64,
 }
 
 impl Record for Report {
-    /// All pods are in one part.
     fn add(&mut self, _: Self) {
         unreachable!("pods run on one thread");
     }
@@ -135,25 +115,17 @@ impl Record for Report {
             self.off_time.into(),
             self.found.iter().map(link).collect::<Vec<Value>>().into(),
         ];
-        let grants = format!(
-            "{} in {} of {}, {} cells, without a collision",
-            human::count(self.grants),
-            human::counted(self.epochs, "epoch"),
-            human::time(self.epoch),
-            human::count(self.scheduled)
-        );
-        let mut section = Section::new(&FACTS, values).row("grants", grants);
+        let [grants, cells] = [self.grants, self.scheduled].map(human::count);
+        let (epochs, epoch) = (human::counted(self.epochs, "epoch"), human::time(self.epoch));
+        let row = format!("{grants} in {epochs} of {epoch}, {cells} cells, without a collision");
+        let mut section = Section::new(&FACTS, values).row("grants", row);
         if sent.sent > 0 {
-            section = section.row(
-                "cells",
-                format!(
-                    "{} optimistic: {} arrived, {} collided with scheduled cells, {} with each other",
-                    human::count(sent.sent),
-                    human::count(sent.delivered),
-                    human::count(sent.met_scheduled),
-                    human::count(sent.met_unscheduled)
-                ),
+            let counts = [sent.sent, sent.delivered, sent.met_scheduled, sent.met_unscheduled];
+            let [sent, arrived, scheduled, each] = counts.map(human::count);
+            let row = format!(
+                "{sent} optimistic: {arrived} arrived, {scheduled} collided with scheduled cells, {each} with each other"
             );
+            section = section.row("cells", row);
         }
         let granted = human::counted(self.scheduled, "cell");
         // Links that fail lose their packets.

@@ -43,19 +43,16 @@ pub fn warn_of_unused(keys: &ZeropodKeys, cx: &mut Setting<'_>, cores: u32, end:
             warn(key.to_string(), why);
         }
     }
-    let over = |at: Span| end.is_some_and(|end| at.0 >= end);
-    for (i, _) in keys.scheduler_failure.iter().enumerate().filter(|(_, f)| over(f.at)) {
-        warn(format!("scheduler_failure[{i}]"), "the run ends earlier");
-    }
-    for (i, _) in keys.scheduler_link.iter().enumerate().filter(|(_, l)| over(l.from)) {
-        warn(format!("scheduler_link[{i}]"), "the run ends earlier");
+    let failures = keys.scheduler_failure.iter().enumerate().map(|(i, f)| ("failure", i, f.at));
+    let links = keys.scheduler_link.iter().enumerate().map(|(i, l)| ("link", i, l.from));
+    for (what, i, at) in failures.chain(links) {
+        if end.is_some_and(|end| at.0 >= end) {
+            warn(format!("scheduler_{what}[{i}]"), "the run ends earlier");
+        }
     }
 }
 
 /// The parameters of the pods of a topology.
-///
-/// # Errors
-/// The first key that is wrong, or pods that are too large.
 pub fn params(
     keys: &ZeropodKeys,
     cx: &Setting<'_>,
@@ -139,7 +136,6 @@ pub fn params(
     })
 }
 
-/// The parameters of a flow's ideal FCT.
 pub struct Alone {
     payload: u64,
     cell: Time,
@@ -203,38 +199,33 @@ fn at(cx: &Setting<'_>, key: &str, message: String, help: &str) -> Complaint {
     Complaint::new(shown, message, help).about(key)
 }
 
-/// Returns an error for epochs that have no room for the control slots of all senders, and for links so short
-/// that data of an epoch's slot could arrive before the slot is over.
+/// Refuses epochs without room for the control slots of all senders, and links so short that data of an
+/// epoch's slot could arrive before the slot is over.
 fn check_slots(cx: &Setting<'_>, slots: &Slots, pod: &Pod) -> Result<(), Complaint> {
     let positions = u32::from(pod.hosts_per_rack.max(pod.cores.div_ceil(pod.aggs)));
     let [data, control, guard] = [slots.data, slots.control, slots.guard].map(u128::from);
-    let epoch = u128::from(slots.cells) * data + 2 * control + 5 * guard;
+    let cells = slots.cells;
+    let epoch = u128::from(cells) * data + 2 * control + 5 * guard;
     if epoch > u128::from(LONGEST_EPOCH) {
-        let message = format!(
-            "an epoch of {} cells is too long: it would take {} s",
-            slots.cells,
-            epoch / u128::from(SECOND)
-        );
+        let seconds = epoch / u128::from(SECOND);
+        let message = format!("an epoch of {cells} cells is too long: it would take {seconds} s");
         let help = "the maximum is 1 s: choose fewer or smaller cells, a narrower `guard`, or faster links";
         let key = if 10 * guard > epoch { "zeropod.guard" } else { "zeropod.cells" };
         return Err(at(cx, key, message, help));
     }
     let two = 2 * (slots.control + 2 * slots.guard);
-    if slots.cells + 1 < positions {
+    let control_slots = cells + 1;
+    if control_slots < positions {
         let message = format!(
-            "an epoch of {} cells has too few control slots: {} for {positions} positions below a switch",
-            slots.cells,
-            slots.cells + 1
+            "an epoch of {cells} cells has too few control slots: {control_slots} for {positions} positions below a switch"
         );
         let help = format!("write cells = {} or more", positions - 1);
         return Err(at(cx, "zeropod.cells", message, &help));
     }
     if !slots.fits(positions) {
-        let message = format!(
-            "control slots would overlap: two of them take {}, and a data cell takes {}",
-            Span(two),
-            Span(slots.data)
-        );
+        let (two, data) = (Span(two), Span(slots.data));
+        let message =
+            format!("control slots would overlap: two of them take {two}, and a data cell takes {data}");
         let help = "choose a larger payload, a smaller `control` or a narrower `guard`";
         let key = if 2 * slots.control < slots.data { "zeropod.guard" } else { "zeropod.control" };
         return Err(at(cx, key, message, help));
@@ -248,17 +239,15 @@ fn check_slots(cx: &Setting<'_>, slots: &Slots, pod: &Pod) -> Result<(), Complai
     Ok(())
 }
 
-/// Returns an error for keys that would need much memory: grants that are old when they have an effect, and
-/// many pairs.
+/// Refuses keys that would need much memory: grants that are old when they have an effect, and many pairs.
 fn check_pipeline(cx: &Setting<'_>, slots: &Slots, pod: &Pod, delay: Time) -> Result<(), Complaint> {
     let cores = u64::from(pod.cores);
     let way = (8 * slots.hop).div_ceil(slots.epoch());
     let epochs = slots.pipeline(delay, cores > 0).data.saturating_add(way);
     if epochs > MOST_EPOCHS {
-        let message = format!(
-            "the cells of a schedule would arrive too late: {epochs} epochs of {} later",
-            Span(slots.epoch())
-        );
+        let epoch = Span(slots.epoch());
+        let message =
+            format!("the cells of a schedule would arrive too late: {epochs} epochs of {epoch} later");
         let help = format!(
             "the maximum is {MOST_EPOCHS} epochs: choose a shorter delay, shorter links or longer epochs"
         );
@@ -307,7 +296,6 @@ fn levels(levels: &[Bytes]) -> Result<Vec<u64>, Complaint> {
 
 type Failures = (Vec<SchedulerFailure>, Vec<(u32, Time, Time)>);
 
-/// Schedulers that fail, and their links.
 fn failures(
     cx: &Setting<'_>,
     keys: &ZeropodKeys,

@@ -39,7 +39,6 @@ pub struct Slots {
     pub control: u64,
     /// The gap between a control slot and its neighbours, and between epochs.
     pub guard: u64,
-    /// The delay of a cable.
     pub hop: u64,
 }
 
@@ -58,13 +57,11 @@ impl Slots {
         self.control + 2 * self.guard
     }
 
-    /// Whether everyone at `positions` positions has a control slot, and those of neighbours do not
-    /// overlap (`zeropod.control-constraints`).
+    /// Whether all positions have control slots that do not overlap (`zeropod.control-constraints`).
     pub fn fits(&self, positions: u32) -> bool {
         self.cells + 1 >= positions && 2 * self.slot() < self.data
     }
 
-    /// Length of an epoch.
     pub fn epoch(&self) -> u64 {
         u64::from(self.cells) * self.data + 2 * self.slot() + self.guard
     }
@@ -81,8 +78,7 @@ impl Slots {
         u64::from(from) * self.data + before * self.slot() + self.guard
     }
 
-    /// When the SCHD for position `to` begins on its last link, where data of position `from` come, if
-    /// any do.
+    /// When the SCHD for position `to` begins on its last link, where data of position `from` come, if any.
     pub fn schd_at(&self, from: Option<u32>, to: u32) -> u64 {
         let before = u64::from(from.is_some_and(|from| from <= to));
         u64::from(to) * self.data + before * self.slot() + self.guard
@@ -99,22 +95,12 @@ impl Slots {
         hops * self.hop
     }
 
-    /// How much later it begins on the scheduler's link to a switch that has this other link: in one
-    /// direction after that link, in the other before it.
-    pub fn begins_at_scheduler(&self, link: Link) -> u64 {
-        match link {
-            Link::HostUp { .. } | Link::CoreDown { .. } => self.begins(link) + self.hop,
-            _ => self.begins(link) - self.hop,
-        }
-    }
-
-    /// How much later than at the hosts an epoch begins at the scheduler, in a pod with cores or without: in time
-    /// for SCHD to aggregation switches, or else to ToRs.
+    /// How much later than at the hosts an epoch begins at the scheduler: in time for SCHD to aggregation
+    /// switches, in a pod with cores, or else to ToRs.
     pub fn late_at_scheduler(&self, cores: bool) -> u64 {
         if cores { self.hop } else { 2 * self.hop }
     }
 
-    /// With a scheduler that takes `delay` picoseconds, in a pod with cores or without.
     pub fn pipeline(&self, delay: u64, cores: bool) -> Pipeline {
         let epoch = self.epoch();
         let schd = delay.saturating_sub(self.late_at_scheduler(cores)).div_ceil(epoch);

@@ -609,14 +609,23 @@ fn laid(pod: &Pod, slots: &Slots, epochs: &[Vec<Grant>]) -> BTreeMap<Wire, Vec<(
             let sends = grants.iter().find(|grant| grant.demand.from == who);
             let rts = slots.rts_at(position, sends.map(|grant| place(pod, receiver(grant)).1));
             lay(Wire::Link(up), start + slots.begins(up) + rts, slots.control);
-            lay(Wire::ToScheduler(switch), start + slots.begins_at_scheduler(up) + rts, slots.control);
+            lay(Wire::ToScheduler(switch), start + begins_at_scheduler(slots, up) + rts, slots.control);
             let gets = grants.iter().find(|grant| receiver(grant) == who);
             let schd = slots.schd_at(gets.map(|grant| place(pod, grant.demand.from).1), position);
-            lay(Wire::FromScheduler(switch), start + slots.begins_at_scheduler(down) + schd, slots.control);
+            lay(Wire::FromScheduler(switch), start + begins_at_scheduler(slots, down) + schd, slots.control);
             lay(Wire::Link(down), start + slots.begins(down) + schd, slots.control);
         }
     }
     wires
+}
+
+/// How much later an epoch begins on the scheduler's link to a switch that has this other link: in one
+/// direction after that link, in the other before it.
+fn begins_at_scheduler(slots: &Slots, link: Link) -> u64 {
+    match link {
+        Link::HostUp { .. } | Link::CoreDown { .. } => slots.begins(link) + slots.hop,
+        _ => slots.begins(link) - slots.hop,
+    }
 }
 
 /// Whether the first of two times that lie next to each other is over before the second begins.

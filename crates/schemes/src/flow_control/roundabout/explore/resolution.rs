@@ -229,7 +229,7 @@ impl Fabric {
             }
         }
         let charge = match self.net.data.follows_charges {
-            true => self.roundabout.charged(ingress, 0, 1),
+            true => self.roundabout.charged(&mut self.net, ingress, 0, 1),
             false => 1,
         };
         let account = &mut self.net.data.accounts[link];
@@ -261,7 +261,7 @@ impl Fabric {
         let (port, loops) = (self.port(queue), self.net.data.loops > 0);
         let item = *self.net.data.queues[queue].front().expect("there is one");
         if let Item::Frame(frame) = item {
-            let goes = !loops || self.roundabout.barrier_leaves(&mut self.net, port, &frame);
+            let goes = !loops || self.roundabout.barrier_leaves(&mut self.net, port, &frame.into());
             self.net.data.queues[queue].pop_front();
             if goes {
                 self.net.data.wires[queue].push_back(item);
