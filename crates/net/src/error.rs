@@ -33,3 +33,11 @@ impl fmt::Display for SpecError {
 }
 
 impl std::error::Error for SpecError {}
+
+/// What is wrong in a line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineError {
+    /// From 1.
+    pub line: usize,
+    pub message: String,
+}

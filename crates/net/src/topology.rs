@@ -203,9 +203,7 @@ impl Topology {
     /// number. It now leads to its relay, over a cable with the link's rate and this `delay`, which is not
     /// long and loses no packets. The link between the two relays has the properties of the long link. Relays
     /// have the last numbers of nodes and ports.
-    ///
-    /// # Errors
-    /// The name of a relay that is the name of a node.
+    /// Fails with the name of a relay that is the name of a node already.
     pub fn insert_relays(&mut self, delay: Time) -> Result<(), String> {
         let ends = (0..self.ports.len() as PortId).filter(|&p| {
             let port = &self.ports[p as usize];
@@ -276,27 +274,32 @@ impl Topology {
     /// The site of each node: nodes connected without long links are one site. Sites are numbered from 0, in
     /// the order of their first nodes.
     pub fn sites(&self) -> Vec<u32> {
+        self.components(|port| !self.ports[port as usize].long)
+    }
+
+    /// The component of each node over the links that are kept, numbered in the order of their first nodes.
+    pub(crate) fn components(&self, keep_link: impl Fn(PortId) -> bool) -> Vec<u32> {
         const NONE: u32 = u32::MAX;
-        let mut sites = vec![NONE; self.nodes.len()];
+        let mut components = vec![NONE; self.nodes.len()];
         let mut count = 0;
-        for first in 0..sites.len() {
-            if sites[first] != NONE {
+        for first in 0..components.len() {
+            if components[first] != NONE {
                 continue;
             }
-            sites[first] = count;
+            components[first] = count;
             let mut found = vec![first as NodeId];
             while let Some(node) = found.pop() {
                 for &port in &self.nodes[node as usize].ports {
                     let to = self.neighbour(port);
-                    if !self.ports[port as usize].long && sites[to as usize] == NONE {
-                        sites[to as usize] = count;
+                    if components[to as usize] == NONE && keep_link(port) {
+                        components[to as usize] = count;
                         found.push(to);
                     }
                 }
             }
             count += 1;
         }
-        sites
+        components
     }
 
     /// The node at the far end of `port`'s link.

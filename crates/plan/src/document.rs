@@ -32,9 +32,6 @@ struct Override {
 
 impl Source {
     /// Checks that `bytes` are text, and appends the overrides.
-    ///
-    /// # Errors
-    /// It is no text, or there is nothing in it.
     pub fn new(name: &str, bytes: &[u8], overrides: &[(String, String)]) -> Result<Self, Error> {
         let refuse = |message: String, help: &str| Err(Error::new(name, "", None, message).with_help(help));
         let remedy = "a scenario is a TOML text file: check the path";
@@ -113,9 +110,6 @@ pub struct Document<'t> {
 
 impl<'t> Document<'t> {
     /// Parses the file and applies the overrides in order.
-    ///
-    /// # Errors
-    /// It is not TOML, or an override names no place in it.
     pub fn parse(source: &'t Source) -> Result<Self, Error> {
         Self::parse_table(source, "")
     }
@@ -276,17 +270,11 @@ impl<'t> Document<'t> {
 
     /// Reads the value at `path` as a `T`; `None` if there is none. Keys in
     /// `without` are left out (they were read before).
-    ///
-    /// # Errors
-    /// The value is no `T`, with its place.
     pub fn read<T: DeserializeOwned>(&self, path: &str, without: &[&str]) -> Result<Option<T>, Error> {
         self.read_as(path, without, &|_| None)
     }
 
     /// The same for a type whose schema documents the range of its whole numbers.
-    ///
-    /// # Errors
-    /// The value is no `T`, with its place.
     pub fn read_documented<T: DeserializeOwned + JsonSchema>(
         &self,
         path: &str,
@@ -311,9 +299,6 @@ impl<'t> Document<'t> {
 
     /// Gives the value at `path` to `parse`, if there is one; keys in `without` are left out. `schema`
     /// documents the ranges of whole numbers in the value.
-    ///
-    /// # Errors
-    /// That of `parse`, with its place.
     pub fn parse_with(
         &self,
         path: &str,
@@ -343,9 +328,6 @@ impl<'t> Document<'t> {
 
     /// Refuses whole numbers that files of results cannot hold: those of TOML and Parquet
     /// have 64 bits with a sign.
-    ///
-    /// # Errors
-    /// The first such number, with its place.
     pub fn check_integers(&self) -> Result<(), Error> {
         self.check_integers_below(&self.root, "")
     }
@@ -407,8 +389,7 @@ impl<'t> Document<'t> {
                     if entry.get_ref().is_array()
                         && let Some((_, example)) = TABLE_LISTS.iter().find(|(name, _)| *name == key)
                     {
-                        let help = format!("write a table, such as {example}");
-                        return Err(self.error(&below, message, help));
+                        return Err(self.error(&below, message, format!("write a table, such as {example}")));
                     }
                     self.check_lists_below(entry, &below, "")?;
                 }

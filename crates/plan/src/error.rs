@@ -250,15 +250,6 @@ impl Diagnostic for Error {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
-pub(crate) fn listed<S: AsRef<str>>(items: &[S]) -> String {
-    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
-    match items.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => items.concat(),
-    }
-}
-
 /// `` `a`, `b` ``.
 pub(crate) fn quoted(items: &[&str]) -> String {
     items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ")

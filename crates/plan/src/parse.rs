@@ -2,13 +2,14 @@
 
 use crate::choices;
 use crate::document::{Document, unknown_name, with_article};
-use crate::error::{Error, Warning, listed, suggest};
+use crate::error::{Error, Warning, suggest};
 use crate::scenario::{CongestionControl, Scenario, Traffic, TransportKind};
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use strsim::damerau_levenshtein;
 use toml::de::ValueDeserializer;
 use xoff_net::builders::{Table, TopologySpec};
+use xoff_net::human::listed;
 use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;

@@ -12,12 +12,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Dumbbell {
     /// Hosts at the left switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub left: u32,
     /// Hosts at the right switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub right: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -26,10 +24,6 @@ pub struct Dumbbell {
 }
 
 impl Dumbbell {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If a count is zero or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         at_least("left", self.left, 1)?;
         at_least("right", self.right, 1)?;
@@ -58,12 +52,10 @@ impl Dumbbell {
 #[serde(deny_unknown_fields)]
 pub struct Line {
     /// Switches, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 1), extend("x-unit" = "switches"))]
     pub switches: u32,
     /// Hosts at each switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -74,10 +66,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If a count is zero or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let (mut topology, first) = switches_with_hosts(self.switches, self.hosts_per_switch, 1, self.link)?;
         for switch in first..first + self.switches - 1 {
@@ -92,12 +80,10 @@ impl Line {
 #[serde(deny_unknown_fields)]
 pub struct Ring {
     /// Switches, at least 3.
-    #[schemars(range(min = 3))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 3), extend("x-unit" = "switches"))]
     pub switches: u32,
     /// Hosts at each switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -108,10 +94,6 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If there are fewer than three switches, no hosts, or too many of either.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let (mut topology, first) = switches_with_hosts(self.switches, self.hosts_per_switch, 3, self.link)?;
         for i in 0..self.switches {

@@ -18,16 +18,13 @@ pub(super) fn one() -> u32 {
 #[serde(deny_unknown_fields)]
 pub struct LeafSpine {
     /// Leaf switches, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 1), extend("x-unit" = "switches"))]
     pub leaves: u32,
     /// Spine switches, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 1), extend("x-unit" = "switches"))]
     pub spines: u32,
     /// Hosts at each leaf, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_leaf: u32,
     /// Links between hosts and leaves.
     pub host_link: LinkSpec,
@@ -35,16 +32,11 @@ pub struct LeafSpine {
     pub fabric_link: LinkSpec,
     /// Parallel links between a leaf and a spine, at least 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "links"))]
+    #[schemars(range(min = 1), extend("x-unit" = "links"))]
     pub links_per_pair: u32,
 }
 
 impl LeafSpine {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If a count is zero or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let &Self { leaves, spines, hosts_per_leaf, links_per_pair, .. } = self;
         at_least("leaves", leaves, 1)?;
@@ -84,18 +76,15 @@ impl LeafSpine {
 #[serde(deny_unknown_fields)]
 pub struct FatTree {
     /// Ports of a switch (only towards the fabric, if oversubscribed): even, at least 2.
-    #[schemars(range(min = 2))]
-    #[schemars(extend("x-unit" = "ports"))]
+    #[schemars(range(min = 2), extend("x-unit" = "ports"))]
     pub k: u32,
     /// Tiers of switches, 2 or 3.
     #[serde(default = "three")]
-    #[schemars(range(min = 2, max = 3))]
-    #[schemars(extend("x-unit" = "tiers"))]
+    #[schemars(range(min = 2, max = 3), extend("x-unit" = "tiers"))]
     pub tiers: u32,
     /// Hosts per uplink of an edge switch, at least 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(range(min = 1), extend("x-unit" = "ratio"))]
     pub oversubscription: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -135,11 +124,6 @@ impl Shape {
 }
 
 impl FatTree {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If `k` is odd or zero, `tiers` is neither 2 nor 3, `oversubscription` is
-    /// zero, or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let shape = self.shape()?;
         let mut topology = with_hosts(shape.hosts());
@@ -150,9 +134,6 @@ impl FatTree {
     }
 
     /// The counts, if the tree can be built.
-    ///
-    /// # Errors
-    /// See [`Self::build`].
     pub(super) fn shape(&self) -> Result<Shape, SpecError> {
         let &Self { k, tiers, oversubscription, .. } = self;
         at_least("k", k, 2)?;
@@ -162,9 +143,7 @@ impl FatTree {
             return Err(SpecError::new("k", message, help));
         }
         if tiers != 2 && tiers != 3 {
-            let message = format!("tiers = {tiers} is out of range");
-            let help = "write 2 or 3";
-            return Err(SpecError::new("tiers", message, help));
+            return Err(SpecError::new("tiers", format!("tiers = {tiers} is out of range"), "write 2 or 3"));
         }
         at_least("oversubscription", oversubscription, 1)?;
         let pods = if tiers == 3 { u64::from(k) } else { 2 };

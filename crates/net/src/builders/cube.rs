@@ -16,8 +16,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Ndc {
     /// Ports of a switch, at least 2.
-    #[schemars(range(min = 2))]
-    #[schemars(extend("x-unit" = "ports"))]
+    #[schemars(range(min = 2), extend("x-unit" = "ports"))]
     pub n: u32,
     /// Highest layer: a host has k + 1 ports.
     #[schemars(extend("x-unit" = "layers"))]
@@ -27,10 +26,6 @@ pub struct Ndc {
 }
 
 impl Ndc {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If `n` is below 2 or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         at_least("n", self.n, 2)?;
         let layers = u64::from(self.k) + 1;

@@ -44,17 +44,10 @@ pub struct CustomLink {
 }
 
 impl Custom {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If there is no host, a name is unusable or taken, a link's end is
-    /// unknown or both ends are the same, a host has no link, or the network is
-    /// too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         if self.hosts.is_empty() {
             let message = "the topology has no hosts";
-            let help = "write at least one host, such as [\"A\", \"B\"]";
-            return Err(SpecError::new("hosts", message, help));
+            return Err(SpecError::new("hosts", message, "write at least one host, such as [\"A\", \"B\"]"));
         }
         Estimate {
             key: if self.hosts.len() > self.links.len() { "hosts" } else { "links" },
@@ -74,8 +67,7 @@ impl Custom {
                 let id = topology.add(name.clone(), kind);
                 if let Some((_, first)) = by_name.insert(name, (id, key.clone())) {
                     let message = format!("the name `{name}` is used twice, first in {first}");
-                    let help = "give each node a different name";
-                    return Err(SpecError::new(key, message, help));
+                    return Err(SpecError::new(key, message, "give each node a different name"));
                 }
             }
         }
@@ -98,8 +90,7 @@ impl Custom {
             let (a, b) = (end("a", &link.a)?, end("b", &link.b)?);
             if a == b {
                 let message = format!("a link connects `{}` to itself", link.a);
-                let help = "write two different nodes";
-                return Err(SpecError::new(format!("links[{i}].b"), message, help));
+                return Err(SpecError::new(format!("links[{i}].b"), message, "write two different nodes"));
             }
             let (port, _) = topology.link(a, b, LinkSpec { rate: link.rate, delay: link.delay });
             if link.long {
@@ -108,9 +99,12 @@ impl Custom {
         }
         for (i, name) in self.hosts.iter().enumerate() {
             if topology.nodes[i].ports.is_empty() {
-                let message = format!("host `{name}` has no link");
                 let help = format!("add a link with `{name}` at one end, or remove the host");
-                return Err(SpecError::new(format!("hosts[{i}]"), message, help));
+                return Err(SpecError::new(
+                    format!("hosts[{i}]"),
+                    format!("host `{name}` has no link"),
+                    help,
+                ));
             }
         }
         Ok(topology)

@@ -13,12 +13,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct FullMesh {
     /// Switches, at least 2.
-    #[schemars(range(min = 2))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 2), extend("x-unit" = "switches"))]
     pub switches: u32,
     /// Hosts at each switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -31,9 +29,6 @@ pub struct FullMesh {
 impl FullMesh {
     /// Builds the topology. A switch's ports are those of its hosts, then those
     /// to the other switches in their order.
-    ///
-    /// # Errors
-    /// If there are fewer than two switches, no hosts, or too many of either.
     pub fn build(&self) -> Result<Topology, SpecError> {
         at_least("switches", self.switches, 2)?;
         at_least("hosts_per_switch", self.hosts_per_switch, 1)?;
@@ -66,16 +61,13 @@ impl FullMesh {
 #[serde(deny_unknown_fields)]
 pub struct Torus2d {
     /// Switches of a row, at least 3.
-    #[schemars(range(min = 3))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 3), extend("x-unit" = "switches"))]
     pub width: u32,
     /// Rows, at least 3.
-    #[schemars(range(min = 3))]
-    #[schemars(extend("x-unit" = "rows"))]
+    #[schemars(range(min = 3), extend("x-unit" = "rows"))]
     pub height: u32,
     /// Hosts at each switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -86,11 +78,6 @@ pub struct Torus2d {
 }
 
 impl Torus2d {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If a dimension is below three (both directions would lead to one neighbour), there are no hosts, or
-    /// the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let &Self { width, height, hosts_per_switch, .. } = self;
         at_least("width", width, 3)?;

@@ -52,12 +52,6 @@ struct Row {
 
 impl Hpcc {
     /// Builds the topology from the file's text.
-    ///
-    /// # Errors
-    /// With the line: numbers of switches or links that contradict the header,
-    /// ids beyond the number of nodes, a switch listed twice, rates, delays or
-    /// error rates that cannot be read, a link from a node to itself, a node
-    /// without link, no host, or too large a network.
     pub fn build(&self, text: &str) -> Result<Topology, SpecError> {
         let mut rows = lines(text).peekable();
         let header = header(rows.next())?;
@@ -199,8 +193,7 @@ fn row(line: usize, content: &str, nodes: u64) -> Result<Row, SpecError> {
     let ends = [node(line, a, nodes)?, node(line, b, nodes)?];
     if ends[0] == ends[1] {
         let message = format!("a link connects node {} to itself", ends[0]);
-        let help = "write two different nodes";
-        return Err(fault(line, message, help));
+        return Err(fault(line, message, "write two different nodes"));
     }
     // ns-3 also writes `Gb/s`, and `K` for a thousand.
     let plain = rate.replace("b/s", "bps").replace("Kbps", "kbps");

@@ -45,9 +45,6 @@ pub trait Table {
     type Error;
 
     /// Reads them.
-    ///
-    /// # Errors
-    /// A key is missing, unknown or wrong.
     fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Self::Error>;
 }
 
@@ -69,9 +66,6 @@ macro_rules! kinds {
             }
 
             /// Reads a table of this kind, one of [`Self::KINDS`].
-            ///
-            /// # Errors
-            /// Those of the table.
             pub fn read<T: $crate::builders::Table>(kind: &str, table: &T) -> Result<Self, T::Error> {
                 Ok(match kind {
                     $($name => Self::$kind(table.read()?),)*
@@ -132,11 +126,7 @@ impl TopologySpec {
     }
 
     /// Builds the topology. `text` is the content of [`Self::file`]; without a file it is not used.
-    ///
-    /// # Errors
-    /// If a count is out of its range, the whole would be larger than
-    /// [`MAX_HOSTS`] or [`MAX_PORTS`] (found out before anything is allocated),
-    /// or a custom topology or a file contradicts itself.
+    /// Refuses more than [`MAX_HOSTS`] or [`MAX_PORTS`] before anything is allocated.
     pub fn build(&self, text: &str) -> Result<Topology, SpecError> {
         match self {
             TopologySpec::Ndc(spec) => spec.build(),

@@ -57,9 +57,6 @@ impl Tuple {
 const ROCE_PORT: u16 = 4_791;
 
 impl HashKind {
-    /// The values of the key `hash`.
-    pub const NAMES: [&str; 4] = ["mix64", "crc32", "xor", "toeplitz"];
-
     /// Which of `count` choices a node with `seed` takes for a flow.
     ///
     /// # Panics

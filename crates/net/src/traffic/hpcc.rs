@@ -22,11 +22,6 @@ const FORM: &str =
 /// Id `i` is the host called `H<i>`; the priority group is the 802.1p priority.
 /// Returns the flows with their priorities in the order of time; those of one
 /// time in that of the file.
-///
-/// # Errors
-/// With the line: a number of flows that contradicts the header, unknown hosts,
-/// a flow to itself, a priority group above 7, no bytes, a time that cannot be
-/// read, no flows or too many.
 pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, SpecError> {
     let mut rows = lines(text);
     let form = "write only the number of flows on the first line";

@@ -8,7 +8,7 @@ use super::{Context, MEMORY};
 use crate::balancing::{Choices, LoadBalancing, Plb};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, EXPIRE, Flow, Lane, UNREACHABLE};
-use crate::scenario::{LoadBalancing as Kind, TransportKind};
+use crate::scenario::{self, Drill, LoadBalancing as Kind, TransportKind};
 use std::collections::BTreeMap;
 use xoff_kernel::random::mix;
 use xoff_net::routing::{Ends, Route, Router, RoutingKind, TTL};
@@ -35,9 +35,7 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
     if kind == Kind::Ecmp {
         return Ok(());
     }
-    let refuse = |message: String, help: &str| {
-        Err(cx.doc.error("routing.load_balancing", message, help).with_key("routing.load_balancing"))
-    };
+    let refuse = |message: String, help: &str| cx.refuse("routing.load_balancing", message, help);
     let name = kind.name();
     if routes::kind(cx, topology) == RoutingKind::Bcube {
         let message =
@@ -62,39 +60,35 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
             format!("`{name}` is incompatible with [[failure]]: the route of a label does not change");
         return refuse(message, "remove [[failure]], or choose `ecmp`, `spray` or `drill`");
     }
-    let out_of_range = |key: &str, value: String, help: String| {
-        Err(cx.doc.error(&format!("routing.{key}"), format!("{key} = {value} is out of range"), help))
-    };
     match kind {
-        Kind::Ecmp => {}
+        Kind::Ecmp | Kind::Spray => {}
         Kind::Drill => {
-            let drill = routing.drill.unwrap_or_default();
-            if !(1..=MOST_SAMPLES).contains(&drill.d) {
-                return out_of_range("drill.d", drill.d.to_string(), format!("write 1 to {MOST_SAMPLES}"));
+            let Drill { d, m } = routing.drill.unwrap_or_default();
+            if !(1..=MOST_SAMPLES).contains(&d) {
+                return cx.out_of_range("routing", "drill.d", d, format!("write 1 to {MOST_SAMPLES}"));
             }
-            if drill.m > MOST_MEMORY {
-                return out_of_range("drill.m", drill.m.to_string(), format!("write 0 to {MOST_MEMORY}"));
+            if m > MOST_MEMORY {
+                return cx.out_of_range("routing", "drill.m", m, format!("write 0 to {MOST_MEMORY}"));
             }
         }
         Kind::Plb => {
-            let plb = routing.plb.unwrap_or_default();
-            if !(plb.threshold > 0.0 && plb.threshold <= 1.0) {
+            let scenario::Plb { threshold, idle_rounds, forced_rounds, labels } =
+                routing.plb.unwrap_or_default();
+            if !(threshold > 0.0 && threshold <= 1.0) {
                 let help = "write a number above 0, up to 1, such as 0.5";
-                return out_of_range("plb.threshold", plb.threshold.to_string(), help.into());
+                return cx.out_of_range("routing", "plb.threshold", threshold, help);
             }
-            if plb.idle_rounds == 0 {
-                return out_of_range("plb.idle_rounds", "0".into(), "write 1 or more".into());
+            if idle_rounds == 0 {
+                return cx.out_of_range("routing", "plb.idle_rounds", 0, "write 1 or more");
             }
-            if plb.forced_rounds < plb.idle_rounds {
-                let help = format!("write {} or more: it must be at least idle_rounds", plb.idle_rounds);
-                return out_of_range("plb.forced_rounds", plb.forced_rounds.to_string(), help);
+            if forced_rounds < idle_rounds {
+                let help = format!("write {idle_rounds} or more: it must be at least idle_rounds");
+                return cx.out_of_range("routing", "plb.forced_rounds", forced_rounds, help);
             }
-            if !(2..=MOST_LABELS).contains(&plb.labels) {
-                let help = format!("write 2 to {MOST_LABELS}");
-                return out_of_range("plb.labels", plb.labels.to_string(), help);
+            if !(2..=MOST_LABELS).contains(&labels) {
+                return cx.out_of_range("routing", "plb.labels", labels, format!("write 2 to {MOST_LABELS}"));
             }
         }
-        Kind::Spray => {}
     }
     let gap = match cx.scenario.transport.kind {
         TransportKind::GoBackN => Some("go-back-n retransmits every packet after a gap"),
@@ -149,8 +143,7 @@ pub(super) fn lay(
         }
     };
     if !some {
-        let message = "had no effect: no flow has more than one path";
-        cx.warn("routing.load_balancing", message);
+        cx.warn("routing.load_balancing", "had no effect: no flow has more than one path");
     } else if matches!(laid, LoadBalancing::Plb(_)) && lanes.iter().all(|l| l.ecn.is_none()) {
         let message = "flows change their paths only after timeouts, because no packet is marked: add [ecn]";
         cx.warn("routing.load_balancing", message);

@@ -1,6 +1,6 @@
 //! The congestion control: which one, DCQCN's presets, and the marking that it brings.
 
-use super::{Context, LONGEST, SHORTEST_TIMER, lanes, rates, routes::Routes};
+use super::{Context, LONGEST, lanes, rates, routes::Routes};
 use crate::error::Error;
 use crate::plan::{Flow, PacketFormat};
 use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn, MarkAt, Scenario};
@@ -125,20 +125,19 @@ fn dcqcn(
     };
     let cnp_interval = interval(&given);
     if cnp_interval > LONGEST {
-        let message = format!("cnp_interval = {} is out of range", Span(cnp_interval));
-        return Err(cx.doc.error("dcqcn.cnp_interval", message, format!("the maximum is {}", Span(LONGEST))));
+        let help = format!("the maximum is {}", Span(LONGEST));
+        return cx.out_of_range("dcqcn", "cnp_interval", Span(cnp_interval), help);
     }
     let cnp_size = given.cnp_size.map_or(u64::from(packet.ack), |b| b.0);
     if !(1..=u64::from(packet.largest())).contains(&cnp_size) {
-        let message = format!("a CNP of {cnp_size} B is out of range");
         let help = format!("write 1B to {}B, which is the largest packet", packet.largest());
-        return Err(cx.doc.error("dcqcn.cnp_size", message, help));
+        return cx.refuse("dcqcn.cnp_size", format!("a CNP of {cnp_size} B is out of range"), help);
     }
     let byte_counter = given.byte_counter.map_or(base.byte_counter, |b| b.0);
     if (1..u64::from(packet.largest())).contains(&byte_counter) {
         let message = format!("byte_counter = {byte_counter} B is less than one packet");
         let help = format!("write {}B or more, or 0B to disable the byte counter", packet.largest());
-        return Err(cx.doc.error("dcqcn.byte_counter", message, help));
+        return cx.refuse("dcqcn.byte_counter", message, help);
     }
     let gain = share(cx, "dcqcn.gain", "g", given.gain.unwrap_or(base.gain), "0.00390625 (1/256)")?;
     if reaction == Reaction::Immediate && given.decrease_interval.is_some() {
@@ -146,31 +145,23 @@ fn dcqcn(
         cx.warn("dcqcn.decrease_interval", message);
     }
     if cnp_interval == 0 {
-        for (key, written) in
-            [("cnp_size", given.cnp_size.is_some()), ("cnp_priority", given.cnp_priority.is_some())]
-        {
-            if written {
-                let message = "had no effect: with dcqcn.cnp_interval = 0 ACKs carry the marks";
-                cx.warn(format!("dcqcn.{key}"), message);
+        for key in ["dcqcn.cnp_size", "dcqcn.cnp_priority"] {
+            if cx.doc.get(key).is_some() {
+                cx.warn(key, "had no effect: with dcqcn.cnp_interval = 0 ACKs carry the marks");
             }
         }
     }
     let minimum_rate = step(given.minimum_rate, base.minimum_rate);
     check_minimum(cx, "dcqcn.minimum_rate", lines, minimum_rate)?;
+    let timer = |key, given: Option<Span>, base| cx.timer("dcqcn", key, given.unwrap_or(Span(base)));
     Ok(CongestionControlParams::Dcqcn(DcqcnParams {
         reaction,
         cnp_interval,
         cnp_size: cnp_size as u32,
         cnp_lane: priority(cx)?.map(lane_of),
-        alpha_timer: timer(cx, "dcqcn", "alpha_timer", given.alpha_timer, base.alpha_timer)?,
-        decrease_interval: timer(
-            cx,
-            "dcqcn",
-            "decrease_interval",
-            given.decrease_interval,
-            base.decrease_interval,
-        )?,
-        increase_timer: timer(cx, "dcqcn", "increase_timer", given.increase_timer, base.increase_timer)?,
+        alpha_timer: timer("alpha_timer", given.alpha_timer, base.alpha_timer)?,
+        decrease_interval: timer("decrease_interval", given.decrease_interval, base.decrease_interval)?,
+        increase_timer: timer("increase_timer", given.increase_timer, base.increase_timer)?,
         byte_counter,
         gain,
         fast_recovery: given.fast_recovery.unwrap_or(base.fast_recovery),
@@ -205,7 +196,7 @@ pub(super) fn share(
         return Ok(value);
     }
     let help = format!("write a number above 0, up to 1, such as {example}");
-    Err(cx.doc.error(key, format!("{symbol} = {value} is out of range"), help))
+    cx.refuse(key, format!("{symbol} = {value} is out of range"), help)
 }
 
 /// Refuses a minimum rate, given as `key`, from which no flow can come down. Where
@@ -238,7 +229,7 @@ pub(super) fn check_minimum(
     if held == flows.len() && cx.doc.get(key).is_some() {
         let message =
             format!("no flow could ever slow down: {minimum} is not below the line rate of any flow");
-        return Err(cx.doc.error(key, message, "write less than the rate of the hosts' links"));
+        return cx.refuse(key, message, "write less than the rate of the hosts' links");
     }
     let which = match held == flows.len() {
         true => "no flow ever slows".to_string(),
@@ -246,20 +237,4 @@ pub(super) fn check_minimum(
     };
     cx.warn(key, format!("{which} down: {minimum} is not below their line rate"));
     Ok(())
-}
-
-/// A timer of `table`, which is given or the preset's.
-pub(super) fn timer(
-    cx: &Context<'_>,
-    table: &str,
-    key: &str,
-    given: Option<Span>,
-    base: Time,
-) -> Result<Time, Error> {
-    let span = given.unwrap_or(Span(base));
-    if (SHORTEST_TIMER..=LONGEST).contains(&span.0) {
-        return Ok(span.0);
-    }
-    let help = format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST));
-    Err(cx.doc.error(&format!("{table}.{key}"), format!("{key} = {span} is out of range"), help))
 }

@@ -88,8 +88,7 @@ fn stops(cx: &mut Context<'_>) {
 fn oracles(cx: &mut Context<'_>) {
     let m = &cx.scenario.measure;
     if m.explain && !m.blocking && cx.doc.get("measure.blocking").is_some() {
-        let message = "had no effect: measure.explain enables the oracle already";
-        cx.warn("measure.blocking", message);
+        cx.warn("measure.blocking", "had no effect: measure.explain enables the oracle already");
     }
 }
 
@@ -106,8 +105,7 @@ pub(super) fn late_frames(cx: &mut Context<'_>, response_time: Time, end: Option
 fn tiers(cx: &mut Context<'_>, lanes: &[Lane]) {
     for (i, p) in cx.scenario.priority.iter().enumerate() {
         if p.tier.is_some() && lanes.iter().all(|l| l.priority == p.id) {
-            let message = "had no effect: no other priority is in use";
-            cx.warn(format!("priority[{i}].tier"), message);
+            cx.warn(format!("priority[{i}].tier"), "had no effect: no other priority is in use");
         }
     }
 }

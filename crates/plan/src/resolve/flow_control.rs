@@ -2,7 +2,7 @@
 
 use super::files::Listed;
 use super::routes::Routes;
-use super::{Context, MEMORY, faults, offered, reroute, slow_receivers};
+use super::{Context, faults, offered, reroute, slow_receivers};
 use crate::error::Error;
 use crate::names;
 use crate::plan::{Faults, Flow};
@@ -64,12 +64,8 @@ impl Context<'_> {
 pub(super) fn check_queues(cx: &Context<'_>, topology: &Topology, lanes: usize) -> Result<(), Error> {
     let Some((queues, each)) = cx.scenario.flow_control.queues() else { return Ok(()) };
     let queues = u64::from(queues) * (topology.ports.len() * lanes) as u64;
-    if queues * each <= MEMORY {
-        return Ok(());
-    }
-    let message = format!("{queues} queues would need {} GiB", (queues * each) >> 30);
-    let help = format!("the maximum is {} GiB: choose fewer queues, or a smaller network", MEMORY >> 30);
-    Err(cx.doc.error("flow_control.queues", message, help).with_key("flow_control.queues"))
+    let advice = "choose fewer queues, or a smaller network";
+    cx.fits("flow_control.queues", queues * each, format_args!("{queues} queues"), advice)
 }
 
 /// The routes of `flows`, and those after failures.

@@ -15,15 +15,15 @@ pub(super) fn declared<'s>(cx: &Context<'s>) -> Result<BTreeMap<u8, (usize, &'s 
         check_priority(cx, &at("id"), p.id)?;
         if let Some((first, _)) = out.insert(p.id, (i, p)) {
             let message = format!("priority {} is defined twice, first in priority[{first}]", p.id);
-            return Err(cx.doc.error(&at("id"), message, "merge the two [[priority]] tables"));
+            return cx.refuse(&at("id"), message, "merge the two [[priority]] tables");
         }
         if !(1..=1000).contains(&p.weight) {
             let message = format!("a weight of {} is out of range", p.weight);
-            return Err(cx.doc.error(&at("weight"), message, "write a whole number from 1 to 1000"));
+            return cx.refuse(&at("weight"), message, "write a whole number from 1 to 1000");
         }
         if p.egress_limit.is_some() && p.alpha.is_some() {
             let message = "`alpha` and `egress_limit` cannot be combined: a queue has one limit";
-            return Err(cx.doc.error(&at("alpha"), message, "remove one of the two keys"));
+            return cx.refuse(&at("alpha"), message, "remove one of the two keys");
         }
         if let Some(ecn) = &p.ecn {
             check_ecn(cx, &at("ecn"), ecn)?;
@@ -40,15 +40,12 @@ pub(super) fn check_priority(cx: &Context<'_>, path: &str, priority: u8) -> Resu
 fn check_ecn(cx: &Context<'_>, path: &str, ecn: &Ecn) -> Result<(), Error> {
     if ecn.k_min > ecn.k_max {
         let message = format!("k_min = {} is above k_max = {}", ecn.k_min, ecn.k_max);
-        return Err(cx.doc.error(
-            &format!("{path}.k_min"),
-            message,
-            "swap the two, or make them equal to mark every packet above that length",
-        ));
+        let help = "swap the two, or make them equal to mark every packet above that length";
+        return cx.refuse(&format!("{path}.k_min"), message, help);
     }
     if !(0.0..=1.0).contains(&ecn.p_max) {
         let message = format!("{} is not a probability", ecn.p_max);
-        return Err(cx.doc.error(&format!("{path}.p_max"), message, "write a number from 0 to 1"));
+        return cx.refuse(&format!("{path}.p_max"), message, "write a number from 0 to 1");
     }
     Ok(())
 }
@@ -99,7 +96,7 @@ pub(super) fn build(
             let path = path.replace("alpha", "egress_limit");
             let message =
                 format!("{} is less than one packet of {}", bytes(limit), bytes(u64::from(packet.largest())));
-            return Err(cx.doc.error(&path, message, "write at least the size of one packet"));
+            return cx.refuse(&path, message, "write at least the size of one packet");
         }
         let ecn = table.and_then(|(_, p)| p.ecn).or(cx.scenario.ecn).or(congestion::default_ecn(cx.scenario));
         lanes.push(Lane {
@@ -158,7 +155,7 @@ fn no_limit(cx: &Context<'_>, i: usize, p: &Priority, id: u8, lossless: bool) ->
                 true => format!("remove `{key}`, or write lossless = false"),
                 false => format!("remove `{key}`"),
             };
-            return Err(cx.doc.error(&format!("priority[{i}].{key}"), message, help));
+            return cx.refuse(&format!("priority[{i}].{key}"), message, help);
         }
     }
     Ok(lossless)

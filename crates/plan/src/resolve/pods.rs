@@ -26,7 +26,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
     }
     let s = cx.scenario;
     let no = |key: &str, message: &str| {
-        Err(cx.doc.error(key, message, "remove it, or choose topology.kind = \"pods\", which has buffers"))
+        cx.refuse(key, message, "remove it, or choose topology.kind = \"pods\", which has buffers")
     };
     if s.measure.blocking {
         return no(

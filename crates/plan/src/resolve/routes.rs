@@ -119,7 +119,7 @@ impl Routes {
             lost += u64::from(!completes);
             if self.hops.len() + 3 * (TTL + 2) > u32::MAX as usize {
                 let message = format!("the routes of {} flows need too much memory", offers.offers.len());
-                return Err(cx.doc.error("traffic", message, "send fewer flows"));
+                return cx.refuse("traffic", message, "send fewer flows");
             }
             let start = o.after.map_or(o.start, |gate| opening[gate as usize].max(o.start));
             let path = self.keep(topology, &there, o.dst, &mut data);
@@ -131,7 +131,7 @@ impl Routes {
                 let message = format!("a flow of {} B has too many packets: {packets}", o.size);
                 let help =
                     format!("the maximum is {} packets: send fewer bytes, or raise transport.mtu", u32::MAX);
-                return Err(cx.doc.error(&size_key(cx, table), message, help));
+                return cx.refuse(&size_key(cx, table), message, help);
             }
             let ideal = if completes {
                 let message = Message { size: o.size, pace: o.pace, ack_every };

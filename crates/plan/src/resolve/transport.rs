@@ -29,12 +29,8 @@ pub(super) fn build(
     let t = &cx.scenario.transport;
     let ack_every = t.ack_every;
     if ack_every == 0 {
-        let help = "write a whole number, 1 or more";
-        return Err(cx.doc.error(
-            "transport.ack_every",
-            "ack_every = 0 is out of range: without ACKs no flow completes",
-            help,
-        ));
+        let message = "ack_every = 0 is out of range: without ACKs no flow completes";
+        return cx.refuse("transport.ack_every", message, "write a whole number, 1 or more");
     }
     check_timeout(cx, "transport.rto", t.rto)?;
     if let Some(Threshold::Bytes(given)) = t.window {
@@ -80,11 +76,11 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
     ];
     match refused.iter().find(|(there, _)| *there) {
         None => Ok(Some(rule)),
-        Some((_, what)) => Err(cx.doc.error(
+        Some((_, what)) => cx.refuse(
             "transport.arbiter",
             format!("incompatible with {what}"),
             "remove one of the two; the arbiter is an ideal upper bound and needs transport.kind = \"irn\"",
-        )),
+        ),
     }
 }
 
@@ -172,7 +168,7 @@ fn irn(
             let message = format!("rto_low = {} is above rto_high = {}", Span(low), Span(high));
             let key = if cx.doc.get(&format!("{table}.rto_low")).is_some() { "rto_low" } else { "rto_high" };
             let help = "write rto_low no larger than rto_high: with few packets in flight the shorter timeout applies";
-            return Err(cx.doc.error(&format!("{table}.{key}"), message, help));
+            return cx.refuse(&format!("{table}.{key}"), message, help);
         }
         if low < trip {
             warn_of_timeout(cx, &format!("{table}.rto_low"), Span(low), trip);
@@ -200,7 +196,7 @@ fn irn(
         };
         if packets >= LARGEST_WINDOW {
             let message = format!("a window of {packets} packets is out of range");
-            return Err(cx.doc.error(key, message, format!("the maximum is {} packets", LARGEST_WINDOW - 1)));
+            return cx.refuse(key, message, format!("the maximum is {} packets", LARGEST_WINDOW - 1));
         }
         check_acks(cx, key, packets * mtu, packet)?;
         out.push(IrnFlow { window: packets as u32, inter: f.inter });
@@ -232,8 +228,7 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
     let window = (wanted && control != CongestionControl::None).then_some(base);
     if window.is_none() && control != CongestionControl::Hpcc {
         if t.base_rtt.is_some() {
-            let message = "had no effect: it requires transport.variable_window or `hpcc`";
-            cx.warn("transport.base_rtt", message);
+            cx.warn("transport.base_rtt", "had no effect: it requires transport.variable_window or `hpcc`");
         }
     } else if base < routes.longest {
         let message = format!(
@@ -249,11 +244,7 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
 /// T: the base round-trip time.
 pub(super) fn base_rtt(cx: &Context<'_>, routes: &Routes) -> Result<Time, Error> {
     let Some(given) = cx.scenario.transport.base_rtt else { return Ok(routes.longest.max(1)) };
-    if (SHORTEST_TIMER..=LONGEST).contains(&given.0) {
-        return Ok(given.0);
-    }
-    let help = format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST));
-    Err(cx.doc.error("transport.base_rtt", format!("base_rtt = {given} is out of range"), help))
+    cx.timer("transport", "base_rtt", given)
 }
 
 /// The links of a route of the pool, by egress port. (A slow receiver's inner port is none.)
@@ -275,20 +266,15 @@ fn timeout(cx: &Context<'_>, key: &str, given: Option<Span>, default: Time) -> R
 
 fn check_timeout(cx: &Context<'_>, key: &str, span: Span) -> Result<(), Error> {
     if span.0 == 0 {
-        let help = "write a time above 0, such as \"4ms\"";
-        return Err(cx.doc.error(key, "must be positive", help));
+        return cx.refuse(key, "must be positive", "write a time above 0, such as \"4ms\"");
     }
     if span.0 < SHORTEST_TIMER {
         let message = format!("a timeout of {span} is out of range: it expires before an ACK can arrive");
-        return Err(cx.doc.error(
-            key,
-            message,
-            format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST)),
-        ));
+        return cx.refuse(key, message, format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST)));
     }
     if span.0 > LONGEST {
         let message = format!("a timeout of {span} is out of range");
-        return Err(cx.doc.error(key, message, format!("the maximum is {}", Span(LONGEST))));
+        return cx.refuse(key, message, format!("the maximum is {}", Span(LONGEST)));
     }
     Ok(())
 }
@@ -313,7 +299,7 @@ fn check_window(
     }
     let message =
         format!("a window of {shown} is smaller than one packet's payload of {}", bytes(packet.mtu.into()));
-    Err(cx.doc.error(key, message, "raise `window`, or lower `mtu`"))
+    cx.refuse(key, message, "raise `window`, or lower `mtu`")
 }
 
 /// Refuses a window that is full before an ACK is due.
@@ -332,5 +318,5 @@ fn check_acks(cx: &Context<'_>, key: &str, window: u64, packet: &PacketFormat) -
         "transport.ack_every" => format!("write at most {}", (window / u64::from(packet.mtu)).max(1)),
         _ => format!("write at least {}", bytes(least)),
     };
-    Err(cx.doc.error(key, message, help))
+    cx.refuse(key, message, help)
 }

@@ -28,12 +28,10 @@ pub struct AllToAll {
     pub start: Span,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
+    #[schemars(extend("x-unit" = "weight", "x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -53,8 +51,7 @@ pub struct RingAllReduce {
     pub hosts: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "rounds"))]
+    #[schemars(range(min = 1), extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first step begins.
     #[serde(default = "defaults::zero_time")]
@@ -67,8 +64,7 @@ pub struct RingAllReduce {
     pub gap: Span,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -89,8 +85,7 @@ pub struct ParameterServer {
     pub workers: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "rounds"))]
+    #[schemars(range(min = 1), extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first push begins.
     #[serde(default = "defaults::zero_time")]
@@ -103,8 +98,7 @@ pub struct ParameterServer {
     pub gap: Span,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -123,35 +117,29 @@ pub struct Moe {
     /// Number of groups, at least 1. The hosts are divided in order into groups of equal size, each
     /// with its own experts.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "groups"))]
+    #[schemars(range(min = 1), extend("x-unit" = "groups"))]
     pub groups: u32,
     /// Delay between the starts of two consecutive groups.
     #[serde(default = "defaults::zero_time")]
     pub phase: Span,
     /// Experts of a group: the first hosts of the group have one each.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "experts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "experts"))]
     pub experts: u32,
     /// Relative probability of each expert. Default: all equal.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("x-default" = "equal weights"))]
+    #[schemars(extend("x-unit" = "weight", "x-default" = "equal weights"))]
     pub weights: Option<Vec<f64>>,
     /// Tokens of a host in each round, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "tokens"))]
+    #[schemars(range(min = 1), extend("x-unit" = "tokens"))]
     pub tokens: u32,
     /// Bytes of a token.
     pub token_size: Bytes,
     /// Different experts for each token, drawn by weight; at least 1.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "experts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "experts"))]
     pub experts_per_token: u32,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "rounds"))]
+    #[schemars(range(min = 1), extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first group's first dispatch begins.
     #[serde(default = "defaults::zero_time")]
@@ -164,8 +152,7 @@ pub struct Moe {
     pub gap: Span,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -196,7 +183,6 @@ pub struct Probe {
     pub stop: Option<Span>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }

@@ -115,20 +115,17 @@ pub struct Poisson {
     pub sizes: Sizes,
     /// Offered load as a fraction of `load_of`, above 0, at most 10. It counts the wire bytes of
     /// data packets with headers, and no ACKs.
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 10))]
+    #[schemars(extend("x-unit" = "ratio", "exclusiveMinimum" = 0, "maximum" = 10))]
     pub load: f64,
     /// The meaning of a load of 1.
     #[serde(default)]
     pub load_of: LoadOf,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
+    #[schemars(extend("x-unit" = "weight", "x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
     /// The senders: hosts or groups of hosts. Default: all hosts.
     #[schemars(extend("x-default" = "all hosts"))]
@@ -147,9 +144,7 @@ pub struct Poisson {
     pub locality: Option<Locality>,
     /// Largest number of flows, at least 1. No flow starts after `stop` or the run's duration, even
     /// if there are fewer.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "flows"))]
-    #[schemars(extend("x-default" = "none: no limit"))]
+    #[schemars(range(min = 1), extend("x-unit" = "flows", "x-default" = "none: no limit"))]
     pub flows: Option<u64>,
     /// No flow starts before this time.
     #[serde(default = "defaults::zero_time")]
@@ -181,20 +176,16 @@ pub struct MatrixShare {
 #[serde(deny_unknown_fields)]
 pub struct Locality {
     /// Receivers in the sender's rack.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("default" = 0.0))]
+    #[schemars(extend("x-unit" = "weight", "default" = 0.0))]
     pub rack: Option<f64>,
     /// Receivers in the sender's pod, but not in its rack.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("default" = 0.0))]
+    #[schemars(extend("x-unit" = "weight", "default" = 0.0))]
     pub pod: Option<f64>,
     /// Receivers in the sender's datacenter, but not in its rack or pod.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("default" = 0.0))]
+    #[schemars(extend("x-unit" = "weight", "default" = 0.0))]
     pub dc: Option<f64>,
     /// All other receivers.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("default" = 0.0))]
+    #[schemars(extend("x-unit" = "weight", "default" = 0.0))]
     pub other: Option<f64>,
 }
 
@@ -220,14 +211,12 @@ pub struct Incast {
     #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Senders of one event, at least 1. They are different hosts, drawn again for each event.
-    #[schemars(extend("x-unit" = "hosts"))]
-    #[schemars(range(min = 1))]
+    #[schemars(extend("x-unit" = "hosts"), range(min = 1))]
     pub fan_in: u32,
     /// Flows that each sender sends at once, at least 1. With values above 1 a receiver can get
     /// more flows than there are hosts.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "flows"))]
+    #[schemars(range(min = 1), extend("x-unit" = "flows"))]
     pub flows_per_sender: u32,
     /// Payload of each flow. Write either this or `sizes`.
     #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
@@ -247,12 +236,10 @@ pub struct Incast {
     pub from: Option<Vec<String>>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
+    #[schemars(extend("x-unit" = "weight", "x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
     /// Time of the first event.
     #[serde(default = "defaults::zero_time")]
@@ -262,8 +249,7 @@ pub struct Incast {
     pub period: Option<Span>,
     /// Instead of `period`: offered load as a fraction of `load_of`, above 0, at most 10. It counts
     /// the wire bytes of data packets with headers.
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("x-default" = "none: `period` sets the times"))]
+    #[schemars(extend("x-unit" = "ratio", "x-default" = "none: `period` sets the times"))]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 10))]
     pub load: Option<f64>,
     /// The meaning of a load of 1.
@@ -306,12 +292,10 @@ pub struct Permutation {
     pub start: Span,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
+    #[schemars(extend("x-unit" = "weight", "x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -323,8 +307,7 @@ pub struct Burst {
     #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
     pub name: Option<String>,
     /// Flows of each sender; at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "flows"))]
+    #[schemars(range(min = 1), extend("x-unit" = "flows"))]
     pub flows: u32,
     /// Payload of each flow. Write either this or `sizes`.
     #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
@@ -347,12 +330,10 @@ pub struct Burst {
     pub gap: Span,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
+    #[schemars(extend("x-unit" = "weight", "x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -369,14 +350,12 @@ pub struct Loop {
     /// next, and the last to the first.
     pub switches: Vec<String>,
     /// Links of the loop that each flow crosses: from 1 to one less than there are switches.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "links"))]
+    #[schemars(range(min = 1), extend("x-unit" = "links"))]
     pub hops: u32,
     /// Flows that enter the loop at each switch, at least 1. Both the hosts of that switch and the
     /// hosts of the exit switch take turns.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "flows"))]
+    #[schemars(range(min = 1), extend("x-unit" = "flows"))]
     pub flows: u32,
     /// Payload of each flow.
     pub size: Bytes,
@@ -388,20 +367,17 @@ pub struct Loop {
     pub offsets: Option<Vec<Span>>,
     /// How often all flows are sent, at least 1.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "bursts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "bursts"))]
     pub bursts: u32,
     /// Time from one burst to the next.
     #[serde(default = "defaults::zero_time")]
     pub period: Span,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
+    #[schemars(extend("x-unit" = "weight", "x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 
@@ -430,8 +406,7 @@ pub struct SingleFlow {
     pub rate: Option<Bandwidth>,
     /// 802.1p priority.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
 }
 
@@ -449,12 +424,10 @@ pub struct FlowFile {
     pub format: FlowFormat,
     /// 802.1p priority. A file in the format `hpcc` has a priority for each flow instead.
     #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub priority: u8,
     /// Divides the flows among several priorities by weight, instead of `priority`.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
+    #[schemars(extend("x-unit" = "weight", "x-default" = "none: every flow has `priority`"))]
     pub priorities: Option<PriorityShares>,
 }
 

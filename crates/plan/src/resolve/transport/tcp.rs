@@ -20,11 +20,11 @@ pub(super) fn params(
     if t.congestion_control != CongestionControl::None {
         let message = "incompatible with TCP, which has its own congestion control";
         let help = "remove the key, or write transport.kind = \"go-back-n\" or \"irn\"";
-        return Err(cx.doc.error("transport.congestion_control", message, help));
+        return cx.refuse("transport.congestion_control", message, help);
     }
     if t.ack_every != 1 {
         let message = "TCP acknowledges every packet: delayed ACKs are not simulated";
-        return Err(cx.doc.error("transport.ack_every", message, "write 1, or remove the key"));
+        return cx.refuse("transport.ack_every", message, "write 1, or remove the key");
     }
     let table = t.kind.name();
     let (given, dctcp) = match t.kind {
@@ -38,7 +38,7 @@ pub(super) fn params(
     if initial_window == 0 {
         let help = "write a whole number of packets, 1 or more";
         let key = format!("{table}.initial_window");
-        return Err(cx.doc.error(&key, "initial_window = 0 is out of range: no flow could begin", help));
+        return cx.refuse(&key, "initial_window = 0 is out of range: no flow could begin", help);
     }
     let max_rto = timeout(cx, &format!("{table}.max_rto"), given.max_rto, TcpNewReno::MAX_RTO.0)?;
     let bounded = |key: &str, span: Option<Span>| -> Result<Time, Error> {
@@ -49,7 +49,7 @@ pub(super) fn params(
             return Ok(span.0);
         }
         let message = format!("{key} = {span} is above max_rto = {}", Span(max_rto));
-        Err(cx.doc.error(&path, message, format!("lower it, or raise {table}.max_rto")))
+        cx.refuse(&path, message, format!("lower it, or raise {table}.max_rto"))
     };
     let min_rto = bounded("min_rto", given.min_rto)?;
     let initial_rto = bounded("initial_rto", given.initial_rto)?;
