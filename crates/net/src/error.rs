@@ -8,14 +8,12 @@ pub struct SpecError {
     /// The key inside its table, such as `k` or `links[3].a`.
     pub key: String,
     pub message: String,
-    /// The correction.
     pub help: String,
     /// If the value names a file and the fault is in it: its line there, from 1.
     pub line: Option<usize>,
 }
 
 impl SpecError {
-    /// An error about `key`.
     pub fn new(key: impl Into<String>, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { key: key.into(), message: message.into(), help: help.into(), line: None }
     }
@@ -37,7 +35,6 @@ impl std::error::Error for SpecError {}
 /// What is wrong in a line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineError {
-    /// From 1.
     pub line: usize,
     pub message: String,
 }

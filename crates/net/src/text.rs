@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Whether a character acts on a terminal or on the text around it instead of being
-/// seen: controls (C0, DEL, C1), marks of the direction of writing, characters without
-/// width, and separators of lines and paragraphs.
+/// Whether a character acts on a terminal or on the text around it instead of being seen: controls (C0, DEL,
+/// C1), marks of the direction of writing, characters without width, and separators of lines and paragraphs.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -21,8 +20,7 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
-/// Text for a terminal: hidden characters become visible escapes such as `\u{1b}`. Line
-/// ends and tabs stay.
+/// Text for a terminal: hidden characters become visible escapes such as `\u{1b}`. Line ends and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     with_escapes(text, |c, out| out.extend(c.escape_default()))
 }

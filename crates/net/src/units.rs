@@ -1,8 +1,7 @@
 //! Quantities as users write them, with units.
 //!
-//! Every quantity is parsed by exact decimal arithmetic: `"1.5us"` is 1,500,000
-//! picoseconds, and a value that falls between two picoseconds (or bytes, or
-//! bits per second) is an error instead of being rounded.
+//! Every quantity is parsed by exact decimal arithmetic: `"1.5us"` is 1,500,000 picoseconds, and a value that
+//! falls between two picoseconds (or bytes, or bits per second) is an error instead of being rounded.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -22,9 +21,8 @@ pub struct Span(pub Time);
 pub struct Length(pub u64);
 
 impl Length {
-    /// How long light takes through fibre of this length, at 5 us per km as the
-    /// field counts it: exact, as a millimetre is 5 ps. Beyond 64 bits of
-    /// picoseconds it is the largest span.
+    /// How long light takes through fibre of this length, at 5 us per km as the field counts it: exact, as a
+    /// millimetre is 5 ps. Beyond 64 bits of picoseconds it is the largest span.
     pub fn delay(self) -> Span {
         Span(self.0.saturating_mul(5))
     }
@@ -54,8 +52,7 @@ impl Threshold {
             Threshold::Bdp(milli) => {
                 let product = u128::from(rate_bps) * u128::from(delay_ps);
                 let milli = u128::from(milli);
-                // Split, so that no intermediate product outgrows 128 bits
-                // unless the result outgrows 64.
+                // Split, so that no intermediate product outgrows 128 bits unless the result outgrows 64.
                 milli
                     .checked_mul(product / UNIT)
                     .and_then(|whole| whole.checked_add(milli * (product % UNIT) / UNIT))
@@ -70,12 +67,10 @@ impl Threshold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError {
     pub text: String,
-    /// The problem.
     pub problem: Problem,
     quantity: &'static Quantity,
 }
 
-/// The possible problems of a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     Empty,
@@ -83,7 +78,6 @@ pub enum Problem {
     /// No digits, or digits in a form that is not read (`1e9`, `.5`, `1__0`, NaN).
     NotANumber,
     MissingUnit,
-    /// A unit that the quantity does not have.
     UnknownUnit(String),
     /// Zero, where it makes no sense.
     Zero,
@@ -233,7 +227,6 @@ struct Decimal<'a> {
     fraction: &'a str,
 }
 
-/// Splits `text` into its number and its unit.
 fn split(text: &str) -> Result<(Decimal<'_>, &str), Problem> {
     let text = text.trim();
     if text.is_empty() {
@@ -296,7 +289,6 @@ fn gcd(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// Parses `text` with the units of `quantity`.
 fn parse(quantity: &'static Quantity, text: &str) -> Result<u64, QuantityError> {
     split(text)
         .and_then(|(number, unit)| match quantity.units.iter().find(|(name, _)| *name == unit) {

@@ -35,7 +35,6 @@ pub fn describe(loaded: &Loaded) -> String {
     out
 }
 
-/// The lines about paths, transport, priorities, memory and headroom.
 fn queues(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let plan = &loaded.plan;
     first_hops(out, plan)?;
@@ -119,7 +118,6 @@ fn links(out: &mut String, plan: &Plan) -> fmt::Result {
     sites(out, plan)
 }
 
-/// The sites that long links separate, if there are any.
 fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
     if plan.topology.ports.iter().all(|p| !p.long) {
         return Ok(());
@@ -139,7 +137,6 @@ fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
     Ok(())
 }
 
-/// How sources choose the first hop, if they do.
 fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
     let Some(ate) = &plan.ate else { return Ok(()) };
     let AteParams { p, window, update, least } = ate.params;
@@ -157,7 +154,6 @@ fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
     )
 }
 
-/// The spreading of flows over equal paths, if it is not only by ECMP.
 fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     match &plan.load_balancing {
         LoadBalancing::Ecmp => Ok(()),
@@ -321,7 +317,6 @@ fn memory(out: &mut String, plan: &Plan) -> fmt::Result {
     Ok(())
 }
 
-/// Each distinct account, with the headroom's terms.
 fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
     if !plan.flow_control.has_thresholds() {
         return Ok(());
@@ -387,7 +382,6 @@ fn traffic(out: &mut String, loaded: &Loaded) -> fmt::Result {
     Ok(())
 }
 
-/// Links that fail or lose, in a network that has such.
 fn faults(out: &mut String, plan: &Plan) -> fmt::Result {
     let faults = &plan.faults;
     if faults.down.is_empty() && faults.losses.is_empty() {

@@ -10,7 +10,6 @@ pub struct Unknown {
     pub help: String,
 }
 
-/// The node called `name`.
 pub fn node(topology: &Topology, name: &str) -> Result<NodeId, Unknown> {
     topology.find(name).ok_or_else(|| Unknown {
         message: format!("no node is called `{name}`"),

@@ -29,13 +29,8 @@ impl Dumbbell {
         at_least("right", self.right, 1)?;
         let hosts = u64::from(self.left) + u64::from(self.right);
         let most = self.left.max(self.right);
-        Estimate {
-            key: if self.left == most { "left" } else { "right" },
-            hosts,
-            links: hosts + 1,
-            radix: u64::from(most) + 1,
-        }
-        .admit()?;
+        let key = if self.left == most { "left" } else { "right" };
+        Estimate { key, hosts, links: hosts + 1, radix: u64::from(most) + 1 }.admit()?;
 
         let mut topology = with_hosts(self.left + self.right);
         let left = add_tier(&mut topology, 0, 2);
@@ -104,8 +99,7 @@ impl Ring {
     }
 }
 
-/// Hosts and switches of a line or ring, not yet linked to each other; and the
-/// first switch.
+/// Hosts and switches of a line or ring, not yet linked to each other; and the first switch.
 fn switches_with_hosts(
     switches: u32,
     hosts_per_switch: u32,
@@ -115,13 +109,9 @@ fn switches_with_hosts(
     at_least("switches", switches, least)?;
     at_least("hosts_per_switch", hosts_per_switch, 1)?;
     let hosts = u64::from(switches) * u64::from(hosts_per_switch);
-    Estimate {
-        key: if switches >= hosts_per_switch { "switches" } else { "hosts_per_switch" },
-        hosts,
-        links: hosts.saturating_add(u64::from(switches)),
-        radix: u64::from(hosts_per_switch) + 2,
-    }
-    .admit()?;
+    let key = if switches >= hosts_per_switch { "switches" } else { "hosts_per_switch" };
+    let links = hosts.saturating_add(u64::from(switches));
+    Estimate { key, hosts, links, radix: u64::from(hosts_per_switch) + 2 }.admit()?;
 
     Ok(edge(switches, hosts_per_switch, link))
 }

@@ -7,7 +7,6 @@ use crate::topology::{LinkSpec, NodeId, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The value of a multiplicity that is not written.
 pub(super) fn one() -> u32 {
     1
 }
@@ -46,13 +45,9 @@ impl LeafSpine {
         let [l, s, h, m] = [leaves, spines, hosts_per_leaf, links_per_pair].map(u64::from);
         let hosts = l * h;
         let fabric = (l * s).saturating_mul(m);
-        Estimate {
-            key: if hosts >= fabric { "hosts_per_leaf" } else { "spines" },
-            hosts,
-            links: hosts.saturating_add(fabric),
-            radix: (l * m).max(h.saturating_add(s * m)),
-        }
-        .admit()?;
+        let key = if hosts >= fabric { "hosts_per_leaf" } else { "spines" };
+        let links = hosts.saturating_add(fabric);
+        Estimate { key, hosts, links, radix: (l * m).max(h.saturating_add(s * m)) }.admit()?;
 
         let (mut topology, first_leaf) = edge(leaves, hosts_per_leaf, self.host_link);
         let first_spine = add_tier(&mut topology, 1, spines);
@@ -94,7 +89,6 @@ pub struct FatTree {
     pub fabric_link: Option<LinkSpec>,
 }
 
-/// The usual number of tiers.
 pub(super) fn three() -> u32 {
     3
 }
@@ -107,12 +101,10 @@ pub(super) struct Shape {
     per_edge: u32,
     /// Switches by tier, from the edge.
     pub(super) switches: Vec<u32>,
-    /// The size of the tree.
     pub(super) estimate: Estimate,
 }
 
 impl Shape {
-    /// Hosts of the tree.
     pub(super) fn hosts(&self) -> u32 {
         self.switches[0] * self.per_edge
     }
@@ -133,7 +125,6 @@ impl FatTree {
         Ok(topology)
     }
 
-    /// The counts, if the tree can be built.
     pub(super) fn shape(&self) -> Result<Shape, SpecError> {
         let &Self { k, tiers, oversubscription, .. } = self;
         at_least("k", k, 2)?;
@@ -152,24 +143,17 @@ impl FatTree {
             (pods * half, (pods * half).saturating_mul(half).saturating_mul(u64::from(tiers) - 1));
         let per_edge = half * u64::from(oversubscription);
         let hosts = edges.saturating_mul(per_edge);
-        let estimate = Estimate {
-            key: if oversubscription > 1 && per_edge > MANY_HOSTS_PER_EDGE {
-                "oversubscription"
-            } else {
-                "k"
-            },
-            hosts,
-            links: hosts.saturating_add(fabric),
-            radix: u64::from(k).max(half + per_edge),
-        };
+        let many = oversubscription > 1 && per_edge > MANY_HOSTS_PER_EDGE;
+        let key = if many { "oversubscription" } else { "k" };
+        let radix = u64::from(k).max(half + per_edge);
+        let estimate = Estimate { key, hosts, links: hosts.saturating_add(fabric), radix };
         estimate.admit()?;
         let (edges, half) = (edges as u32, half as u32);
         let switches = if tiers == 2 { vec![edges, half] } else { vec![edges, edges, half * half] };
         Ok(Shape { half, per_edge: per_edge as u32, switches, estimate })
     }
 
-    /// Links the hosts from `first_host` on and the switches from `first` on, by
-    /// tier, which are all there.
+    /// Links the hosts from `first_host` on and the switches from `first` on, by tier, which are all there.
     pub(super) fn link_up(
         &self,
         shape: &Shape,
@@ -205,6 +189,5 @@ impl FatTree {
     }
 }
 
-/// Above so many hosts at one edge switch, an oversized network is blamed on
-/// the oversubscription.
+/// Above so many hosts at one edge switch, an oversized network is blamed on the oversubscription.
 const MANY_HOSTS_PER_EDGE: u64 = 1_024;

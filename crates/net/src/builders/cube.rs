@@ -30,14 +30,10 @@ impl Ndc {
         at_least("n", self.n, 2)?;
         let layers = u64::from(self.k) + 1;
         let hosts = u64::from(self.n).saturating_pow(self.k.saturating_add(1));
-        Estimate {
-            // With one layer only `n` can be at fault.
-            key: if self.k == 0 { "n" } else { "k" },
-            hosts,
-            links: hosts.saturating_mul(layers),
-            radix: u64::from(self.n).max(layers),
-        }
-        .admit()?;
+        // With one layer only `n` can be at fault.
+        let key = if self.k == 0 { "n" } else { "k" };
+        let links = hosts.saturating_mul(layers);
+        Estimate { key, hosts, links, radix: u64::from(self.n).max(layers) }.admit()?;
 
         let cube = Cube { n: self.n, k: self.k };
         let mut topology = with_hosts(cube.hosts());

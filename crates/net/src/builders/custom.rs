@@ -49,13 +49,8 @@ impl Custom {
             let message = "the topology has no hosts";
             return Err(SpecError::new("hosts", message, "write at least one host, such as [\"A\", \"B\"]"));
         }
-        Estimate {
-            key: if self.hosts.len() > self.links.len() { "hosts" } else { "links" },
-            hosts: self.hosts.len() as u64,
-            links: self.links.len() as u64,
-            radix: 0,
-        }
-        .admit()?;
+        let key = if self.hosts.len() > self.links.len() { "hosts" } else { "links" };
+        Estimate { key, hosts: self.hosts.len() as u64, links: self.links.len() as u64, radix: 0 }.admit()?;
 
         let mut topology = Topology { relay_hosts: self.relay_hosts, ..Topology::default() };
         let mut by_name: BTreeMap<&str, (NodeId, String)> = BTreeMap::new();
@@ -74,11 +69,9 @@ impl Custom {
         for (i, link) in self.links.iter().enumerate() {
             let end = |key: &str, name: &str| match by_name.get(name) {
                 Some(&(id, _)) if topology.nodes[id as usize].ports.len() as u64 >= MAX_RADIX => {
-                    Err(SpecError::new(
-                        format!("links[{i}].{key}"),
-                        format!("`{name}` has more than {MAX_RADIX} links"),
-                        "spread its links over several switches",
-                    ))
+                    let message = format!("`{name}` has more than {MAX_RADIX} links");
+                    let help = "spread its links over several switches";
+                    Err(SpecError::new(format!("links[{i}].{key}"), message, help))
                 }
                 Some(&(id, _)) => Ok(id),
                 None => Err(SpecError::new(
@@ -118,11 +111,8 @@ fn check_name(key: &str, name: &str) -> Result<(), SpecError> {
     if !name.is_empty() && name.chars().all(usable) && !name.bytes().all(|b| b.is_ascii_digit()) {
         return Ok(());
     }
-    Err(SpecError::new(
-        key,
-        format!("`{name}` is not a valid name of a node"),
-        "use letters, digits, `.`, `_` and `-`; at least one must not be a digit",
-    ))
+    let help = "use letters, digits, `.`, `_` and `-`; at least one must not be a digit";
+    Err(SpecError::new(key, format!("`{name}` is not a valid name of a node"), help))
 }
 
 /// The first few names, for an error.

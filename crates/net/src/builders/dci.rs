@@ -63,7 +63,6 @@ pub struct LongLink {
 }
 
 impl LongLink {
-    /// Rate and delay.
     fn resolve(&self) -> Result<LinkSpec, SpecError> {
         let delay = match (self.length, self.delay) {
             (Some(length), None) => length.delay(),
@@ -100,13 +99,10 @@ impl Dci {
         let tops = u64::from(shape.tops());
         let tree_size = &shape.estimate;
         let parallel = u64::from(self.long_links);
-        Estimate {
-            key: if parallel > tops { "long_links" } else { tree_size.key },
-            hosts: 2 * tree_size.hosts,
-            links: 2 * (tree_size.links + tops) + parallel,
-            radix: (tops + parallel).max(tree_size.radix),
-        }
-        .admit()?;
+        let key = if parallel > tops { "long_links" } else { tree_size.key };
+        let links = 2 * (tree_size.links + tops) + parallel;
+        Estimate { key, hosts: 2 * tree_size.hosts, links, radix: (tops + parallel).max(tree_size.radix) }
+            .admit()?;
 
         let mut topology = with_hosts(2 * shape.hosts());
         let tiers: Vec<u32> =

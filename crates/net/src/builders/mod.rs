@@ -1,8 +1,7 @@
 //! Topologies that a scenario can ask for: one plain struct per kind, each a
 //! `[topology]` table, and [`TopologySpec::build`].
 //!
-//! Hosts are nodes `0..H` in order, named `H<i>`; switches follow tier by tier,
-//! named `S<tier>.<index>`.
+//! Hosts are nodes `0..H` in order, named `H<i>`; switches follow tier by tier, named `S<tier>.<index>`.
 
 mod chain;
 mod clos;
@@ -32,11 +31,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Most hosts that a topology may have.
 pub const MAX_HOSTS: u64 = 2_000_000;
 /// Most ports (two per link) that a topology may have.
 pub const MAX_PORTS: u64 = 20_000_000;
-/// Most ports that one device may have.
 pub const MAX_RADIX: u64 = 65_536;
 
 /// The keys of a table beside `kind`, wherever it is read from.
@@ -44,7 +41,6 @@ pub trait Table {
     /// Why they cannot be read.
     type Error;
 
-    /// Reads them.
     fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Self::Error>;
 }
 
@@ -146,22 +142,17 @@ impl TopologySpec {
     }
 }
 
-/// Refuses a count below `least`.
 fn at_least(key: &str, value: u32, least: u32) -> Result<(), SpecError> {
     if value >= least {
         return Ok(());
     }
-    Err(SpecError::new(
-        key,
-        format!("{value} is too small"),
-        format!("write a whole number, {least} or more; a network has at most {MAX_HOSTS} hosts"),
-    ))
+    let help = format!("write a whole number, {least} or more; a network has at most {MAX_HOSTS} hosts");
+    Err(SpecError::new(key, format!("{value} is too small"), help))
 }
 
 /// The size of a topology, computed before it is built. It saturates: a number beyond 64 bits is too large
 /// anyway.
 struct Estimate {
-    /// The key that drives the size.
     key: &'static str,
     hosts: u64,
     /// Links, each with two ports.
@@ -171,7 +162,6 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// Refuses a network that is too large.
     fn admit(&self) -> Result<(), SpecError> {
         let ports = self.links.saturating_mul(2);
         for (what, count, most) in [
@@ -181,11 +171,9 @@ impl Estimate {
         ] {
             if count > most {
                 let count = if count == u64::MAX { format!("more than {count}") } else { count.to_string() };
-                return Err(SpecError::new(
-                    self.key,
-                    format!("this network is too large: it would have {count} {what}"),
-                    format!("the maximum is {most} {what}: choose a smaller `{}`", self.key),
-                ));
+                let message = format!("this network is too large: it would have {count} {what}");
+                let help = format!("the maximum is {most} {what}: choose a smaller `{}`", self.key);
+                return Err(SpecError::new(self.key, message, help));
             }
         }
         Ok(())

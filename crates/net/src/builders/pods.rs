@@ -71,13 +71,9 @@ impl Pods {
         }
         let [p, r, h, a, c] = [pods, racks, hosts_per_rack, aggs, cores].map(u64::from);
         let hosts = p.saturating_mul(r).saturating_mul(h);
-        Estimate {
-            key: "pods",
-            hosts,
-            links: hosts.saturating_add(p.saturating_mul(r * a)).saturating_add(p.saturating_mul(c)),
-            radix: (h + a).max(r.saturating_add(c.div_ceil(a))).max(p),
-        }
-        .admit()?;
+        let key = "pods";
+        let links = hosts.saturating_add(p.saturating_mul(r * a)).saturating_add(p.saturating_mul(c));
+        Estimate { key, hosts, links, radix: (h + a).max(r.saturating_add(c.div_ceil(a))).max(p) }.admit()?;
 
         let mut topology = with_hosts(hosts as u32);
         let tors = add_tier(&mut topology, 0, pods * racks);

@@ -36,13 +36,8 @@ impl RailOnly {
         at_least("n", n, 2)?;
         at_least("domains", domains, 2)?;
         let hosts = u64::from(n) * u64::from(domains);
-        Estimate {
-            key: if domains > n { "domains" } else { "n" },
-            hosts,
-            links: hosts.saturating_mul(2),
-            radix: u64::from(n.max(domains)),
-        }
-        .admit()?;
+        let key = if domains > n { "domains" } else { "n" };
+        Estimate { key, hosts, links: hosts.saturating_mul(2), radix: u64::from(n.max(domains)) }.admit()?;
 
         let hosts = n * domains;
         let mut topology = with_hosts(hosts);

@@ -25,10 +25,8 @@ use xoff_kernel::random::Stream;
 /// whose route loops is dropped after so many.
 pub const TTL: usize = 64;
 
-/// How packets are routed.
 #[derive(Clone, Copy, Debug)]
 pub struct RoutingSpec {
-    /// The algorithm.
     pub kind: RoutingKind,
     /// How a flow is mapped to one of several equal-cost paths.
     pub hash: HashKind,
@@ -59,20 +57,16 @@ pub enum RoutingKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Override {
     pub at: NodeId,
-    /// Destination of the packets.
     pub to: NodeId,
-    /// A neighbour of `at`.
     pub via: NodeId,
 }
 
-/// One link out of a node.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     port: PortId,
     to: NodeId,
 }
 
-/// Finds routes; see the module's description.
 #[derive(Clone, Debug)]
 pub struct Router {
     kind: RoutingKind,
@@ -112,7 +106,6 @@ struct Target {
 const UNREACHED: u32 = u32::MAX;
 
 impl Router {
-    /// A router for `topology`.
     pub fn new(topology: &Topology, spec: &RoutingSpec, overrides: &[Override]) -> Result<Self, SpecError> {
         let nodes = topology.nodes.len();
         let mut first = Vec::with_capacity(nodes + 1);
@@ -204,9 +197,8 @@ impl Router {
         Ok(())
     }
 
-    /// The ports by which packets to `to` may leave `at`: those of the
-    /// overrides, or all on shortest paths. Empty at `to` itself and where no
-    /// path leads there.
+    /// The ports by which packets to `to` may leave `at`: those of the overrides, or all on shortest paths.
+    /// Empty at `to` itself and where no path leads there.
     pub fn next_hops(&mut self, at: NodeId, to: NodeId) -> Vec<PortId> {
         let target = self.target(to);
         let mut links = Vec::new();
@@ -214,8 +206,7 @@ impl Router {
         links.iter().map(|link| link.port).collect()
     }
 
-    /// Length of the shortest path in links, overrides not counted; `None`
-    /// where there is no path.
+    /// Length of the shortest path in links, overrides not counted; `None` where there is no path.
     pub fn distance(&mut self, from: NodeId, to: NodeId) -> Option<u32> {
         let target = self.target(to);
         let distance = self.distance_to(from, &target);
@@ -312,7 +303,6 @@ impl Router {
         }
     }
 
-    /// Fills `links` with the next hops from `at`.
     fn choices(&self, at: NodeId, target: &Target, links: &mut Vec<Link>) {
         links.clear();
         if at == target.to {
@@ -365,9 +355,8 @@ impl Router {
 }
 
 impl Cube {
-    /// Links on a shortest path between two nodes of an NDC, `to` being a host
-    /// or a switch: two for every digit that has to change, and one for the
-    /// step between a host and a switch.
+    /// Links on a shortest path between two nodes of an NDC, `to` being a host or a switch: two for every
+    /// digit that has to change, and one for the step between a host and a switch.
     fn distance(&self, from: NodeId, to: NodeId) -> u32 {
         let hosts = self.hosts();
         match (from < hosts, to < hosts) {

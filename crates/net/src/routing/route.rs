@@ -10,16 +10,12 @@ const MOST_ORDERS: u64 = 1_000;
 /// A route: the egress ports that a packet leaves by, from the sender's NIC on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Egress ports, in order.
     pub ports: Vec<PortId>,
-    /// The fate of the packet after the last of them.
     pub ends: Ends,
 }
 
-/// How a route ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// At the destination.
     Deliver,
     /// It loops, and the time to live is over.
     Expire,
@@ -28,17 +24,20 @@ pub enum Ends {
 /// Why there is no route. Nodes are given by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteError {
-    /// From a node to itself.
     ToItself(String),
-    /// No path leads from one to the other.
-    NoPath { from: String, to: String },
+    NoPath {
+        from: String,
+        to: String,
+    },
     /// The path does not loop, yet is longer than the time to live.
-    TooLong { from: String, to: String, most: usize },
+    TooLong {
+        from: String,
+        to: String,
+        most: usize,
+    },
     /// An explicit path has consecutive nodes without a link.
     NotNeighbours(String, String),
-    /// An explicit path leads through a host that does not relay.
     NoRelay(String),
-    /// An explicit path of fewer than two nodes.
     TooShort,
 }
 
@@ -198,8 +197,7 @@ impl Router {
         Ok(Route { ports, ends: Ends::Deliver })
     }
 
-    /// The same links in the opposite direction; `None` if the route does not
-    /// reach its destination.
+    /// The same links in the opposite direction; `None` if the route does not reach its destination.
     pub fn reverse(&self, route: &Route) -> Option<Route> {
         if route.ends != Ends::Deliver {
             return None;

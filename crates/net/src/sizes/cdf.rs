@@ -3,8 +3,7 @@
 use crate::error::LineError;
 use crate::text::shown;
 
-/// Largest size that a file may name: beyond it, sizes are no longer exact in
-/// floating point.
+/// Largest size that a file may name: beyond it, sizes are no longer exact in floating point.
 const LARGEST: u64 = 1 << 53;
 
 /// The knots of a file, shares from 0 to 1.

@@ -1,9 +1,7 @@
-//! Flow-size distributions: fixed, uniform, and the empirical curves that the
-//! field uses.
+//! Flow-size distributions: fixed, uniform, and the empirical curves that the field uses.
 //!
-//! An empirical curve is a list of knots, cumulative shares linear in between.
-//! Names matter: three different curves circulate as "Hadoop", so a result
-//! always names the curve, and its mean is computed from the knots.
+//! An empirical curve is a list of knots, cumulative shares linear in between. Names matter: three different
+//! curves circulate as "Hadoop", so a result always names the curve, and its mean is computed from the knots.
 
 mod cdf;
 #[cfg(test)]
@@ -12,7 +10,6 @@ mod tests;
 use crate::error::LineError;
 use xoff_kernel::random::Stream;
 
-/// The sizes of flows, in payload bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizeDistribution {
     Fixed(u64),
@@ -44,10 +41,8 @@ pub struct Curve {
     points: Vec<(u64, f64)>,
 }
 
-/// A curve that comes with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedCurve {
-    /// As a scenario writes it.
     pub name: &'static str,
     /// Where it was published, and in which form it is used.
     pub source: &'static str,
@@ -84,7 +79,6 @@ pub const NAMED: [NamedCurve; 7] = [
 ];
 
 impl SizeDistribution {
-    /// The curve called `name` in [`NAMED`].
     pub fn named(name: &str) -> Option<Self> {
         let curve = NAMED.iter().find(|curve| curve.name == name)?;
         let parsed = Self::from_cdf_text(name, curve.text);
@@ -116,12 +110,8 @@ impl SizeDistribution {
         }
     }
 
-    /// The mean number of packets of a flow whose packets carry up to `mtu`
-    /// payload bytes; so the mean bytes on the wire are
-    /// `mean() + header * mean_packets(mtu)`.
-    ///
-    /// # Panics
-    /// If `mtu` is zero.
+    /// The mean number of packets of a flow whose packets carry up to `mtu` payload bytes; so the mean bytes
+    /// on the wire are `mean() + header * mean_packets(mtu)`.
     pub fn mean_packets(&self, mtu: u64) -> f64 {
         assert!(mtu > 0, "a packet carries at least one byte");
         // A flow of `size` bytes has one packet, and one more for every
@@ -154,7 +144,6 @@ impl SizeDistribution {
         }
     }
 
-    /// The largest size that is ever drawn.
     pub fn largest(&self) -> u64 {
         match self {
             Self::Fixed(size) => (*size).max(1),

@@ -9,8 +9,7 @@ use xoff_kernel::time::Time;
 /// Flows that enter a loop of switches at each of them and go on in one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
-    /// The switches, in the direction of the flows; each is linked to the next one and
-    /// the last to the first.
+    /// The switches, in the direction of the flows; each is linked to the next one and the last to the first.
     pub switches: &'a [NodeId],
     /// Links of the loop that each flow crosses, from 1 to one less than there are switches.
     pub hops: u32,
@@ -50,9 +49,8 @@ pub fn around(topology: &Topology, spec: &Around<'_>) -> Result<Vec<(Demand, Vec
         let next = spec.switches[(i + 1) % n];
         let around = neighbours(switch);
         if !around.contains(&next) {
-            let message = format!("{} has no link to {}", name(switch), name(next));
             let help = "each switch must have a link to the next, and the last to the first";
-            return refuse("switches", message, help);
+            return refuse("switches", format!("{} has no link to {}", name(switch), name(next)), help);
         }
         let own: Vec<NodeId> =
             around.into_iter().filter(|&node| topology.nodes[node as usize].kind == NodeKind::Host).collect();

@@ -14,7 +14,6 @@ pub struct Burst<'a> {
     pub destinations: &'a [NodeId],
     /// Flows of each sender, at least 1.
     pub flows: u32,
-    /// Size of each flow.
     pub sizes: &'a SizeDistribution,
     /// When the first flow of each sender starts.
     pub start: Time,
@@ -24,8 +23,7 @@ pub struct Burst<'a> {
 
 pub(super) const AFTER_THE_END: &str = "the last flow would start after the end of the simulator's clock";
 
-/// Draws the flows of a burst, in the order of time; those of one time in the
-/// order of the senders.
+/// Draws the flows of a burst, in the order of time; those of one time in the order of the senders.
 pub fn burst(spec: &Burst<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
     Pairs::uniform(spec.sources, spec.destinations)?;
     nonzero("flows", spec.flows)?;

@@ -33,7 +33,6 @@ pub struct Barrier {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     pub steps: Vec<Step>,
-    /// By index.
     pub barriers: Vec<Barrier>,
 }
 
@@ -47,7 +46,6 @@ impl Schedule {
 /// When things happen in a collective, and how often.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounds {
-    /// Start of the first round.
     pub start: Time,
     /// How many, at least 1.
     pub count: u32,
@@ -141,10 +139,9 @@ pub fn ring_all_reduce(hosts: &[NodeId], size: u64, rounds: &Rounds) -> Result<S
     Ok(schedule)
 }
 
-/// Workers and parameter servers: every worker pushes `size` bytes, cut into a
-/// shard for each server; when a server has the shards of all workers, it
-/// computes and sends its result, as large as its shard, to all of them; a worker
-/// begins its next round when it has the results of all servers.
+/// Workers and parameter servers: every worker pushes `size` bytes, cut into a shard for each server; when a
+/// server has the shards of all workers, it computes and sends its result, as large as its shard, to all of
+/// them; a worker begins its next round when it has the results of all servers.
 pub fn parameter_server(
     workers: &[NodeId],
     servers: &[NodeId],
@@ -189,7 +186,6 @@ pub fn parameter_server(
     Ok(schedule)
 }
 
-/// Experts and tokens of a mixture-of-experts layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Moe<'a> {
     /// The hosts; each has tokens in every round.
@@ -207,11 +203,10 @@ pub struct Moe<'a> {
 /// Most tokens that one mixture deals out.
 const MAX_DRAWS: u64 = 100_000_000;
 
-/// Dispatch and combine of a mixture of experts: in each round every host sends
-/// each expert the tokens that are meant for it, in one flow; an expert that has
-/// all its tokens computes and sends each host as many bytes back; a host that
-/// has all its results goes on to its next round. Tokens for a host's own expert
-/// stay where they are.
+/// Dispatch and combine of a mixture of experts: in each round every host sends each expert the tokens that
+/// are meant for it, in one flow; an expert that has all its tokens computes and sends each host as many
+/// bytes back; a host that has all its results goes on to its next round. Tokens for a host's own expert stay
+/// where they are.
 pub fn moe(spec: &Moe<'_>, rounds: &Rounds, seed: u64, element: u64) -> Result<Schedule, SpecError> {
     let Moe { hosts, weights, tokens, token_size, per_token } = *spec;
     several("hosts", hosts)?;
@@ -320,7 +315,6 @@ pub struct Probes<'a> {
     pub until: Time,
 }
 
-/// The probes, in the order of time.
 pub fn probes(spec: &Probes<'_>) -> Result<Vec<Demand>, SpecError> {
     Pairs::uniform(spec.sources, spec.destinations)?;
     if spec.period == 0 {

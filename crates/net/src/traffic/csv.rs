@@ -10,13 +10,11 @@ use xoff_kernel::time::Time;
 
 const HEADER: &str = "src,dst,bytes,start";
 
-/// Reads flows from lines of comma-separated values under the header
-/// `src,dst,bytes,start`, in any order of columns. Hosts are given by name or
-/// by index (`H3` or `3`); `start` has a unit (`1.5us`), or the column is called
-/// `start_ns`. Empty lines and lines that begin with `#` are skipped.
+/// Reads flows from lines of comma-separated values under the header `src,dst,bytes,start`, in any order of
+/// columns. Hosts are given by name or by index (`H3` or `3`); `start` has a unit (`1.5us`), or the column is
+/// called `start_ns`. Empty lines and lines that begin with `#` are skipped.
 ///
-/// The flows are returned in the order of time; those of one time in that of
-/// the file.
+/// The flows are returned in the order of time; those of one time in that of the file.
 pub fn flows_csv(text: &str, topology: &Topology) -> Result<Vec<Demand>, LineError> {
     // Spreadsheets begin their files with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -39,7 +37,6 @@ pub fn flows_csv(text: &str, topology: &Topology) -> Result<Vec<Demand>, LineErr
     Ok(flows)
 }
 
-/// The names of the columns.
 fn columns(header: &str) -> Result<Vec<&str>, String> {
     let mut columns = Vec::new();
     for name in header.split(',').map(str::trim) {

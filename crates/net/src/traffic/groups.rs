@@ -2,11 +2,9 @@
 
 use crate::topology::{Node, NodeId, NodeKind, Topology};
 
-/// A kind of group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Hosts whose first port leads to the same switch. In an NDC that is the
-    /// switch of layer 0.
+    /// Hosts whose first port leads to the same switch. In an NDC that is the switch of layer 0.
     Rack,
     /// Hosts that are connected only by switches of the tiers 0 and 1, in a network of three tiers or more:
     /// the pods of a fat-tree.
@@ -19,7 +17,6 @@ impl Level {
     /// From the smallest groups to the largest.
     pub const ALL: [Level; 3] = [Level::Rack, Level::Pod, Level::Dc];
 
-    /// As a scenario writes it.
     pub fn name(self) -> &'static str {
         match self {
             Level::Rack => "rack",

@@ -3,9 +3,8 @@
 //! This module has flows at random times or at fixed intervals. Dependent messages are in `collective.rs`,
 //! pairs by share in `pairs.rs`.
 //!
-//! Arrivals, sizes and endpoints are drawn from three streams, so that a change
-//! of the one leaves the others where they were. `element` is the index of the
-//! traffic table: tables do not disturb each other either.
+//! Arrivals, sizes and endpoints are drawn from three streams, so that a change of the one leaves the others
+//! where they were. `element` is the index of the traffic table: tables do not disturb each other either.
 
 mod around;
 mod burst;
@@ -35,7 +34,6 @@ use crate::topology::NodeId;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{SECOND, Time};
 
-/// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     pub src: NodeId,
@@ -50,7 +48,6 @@ pub struct Demand {
 /// Most flows that one generator makes.
 pub const MAX_FLOWS: u64 = 50_000_000;
 
-/// The random streams of one traffic table.
 struct Streams {
     arrivals: Stream,
     sizes: Stream,
@@ -124,9 +121,7 @@ pub struct Incast<'a> {
     pub fan_in: u32,
     /// Flows of each sender in an event, each with a size of its own.
     pub flows_per_sender: u32,
-    /// Size of each flow.
     pub sizes: &'a SizeDistribution,
-    /// Time of the first event.
     pub first: Time,
     /// Time between events; `None` is one event.
     pub period: Option<Time>,
@@ -175,9 +170,8 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
         let receivers = spec.receivers.len() as u64;
         let turn = if spec.rotate { event % receivers } else { streams.endpoints.below(receivers) };
         let dst = spec.receivers[turn as usize];
-        // The first steps of a Fisher-Yates shuffle of those that may send. It
-        // begins from the scenario's order, so that an event does not depend on
-        // the events before but through the stream.
+        // The first steps of a Fisher-Yates shuffle of those that may send. It begins from the scenario's
+        // order, so that an event does not depend on the events before but through the stream.
         pool.copy_from_slice(spec.senders);
         let mut count = pool.len();
         if let Some(at) = position(&senders, dst) {
@@ -235,7 +229,6 @@ fn positions(key: &str, nodes: &[NodeId]) -> Result<Vec<(NodeId, usize)>, SpecEr
     }
 }
 
-/// Where `node` is in the list.
 fn position(sorted: &[(NodeId, usize)], node: NodeId) -> Option<usize> {
     sorted.binary_search_by_key(&node, |&(node, _)| node).ok().map(|i| sorted[i].1)
 }
@@ -254,11 +247,8 @@ fn check_count(key: &str, flows: f64) -> Result<(), SpecError> {
     if flows <= MAX_FLOWS as f64 {
         return Ok(());
     }
-    Err(SpecError::new(
-        key,
-        format!("about {flows:.0} flows are too many"),
-        format!("the maximum is {MAX_FLOWS}: choose a shorter run, a lower load or larger flows"),
-    ))
+    let help = format!("the maximum is {MAX_FLOWS}: choose a shorter run, a lower load or larger flows");
+    Err(SpecError::new(key, format!("about {flows:.0} flows are too many"), help))
 }
 
 fn nonzero(key: &str, count: u32) -> Result<(), SpecError> {

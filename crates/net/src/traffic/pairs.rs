@@ -22,8 +22,7 @@ struct Blocks {
     blocks: Vec<Block>,
     /// Sums of the shares up to each block.
     cumulative: Vec<f64>,
-    /// The chance of each pair by `(source << 32) | destination`; for several
-    /// blocks only.
+    /// The chance of each pair by `(source << 32) | destination`; for several blocks only.
     chances: Vec<(u64, f64)>,
 }
 
@@ -65,8 +64,7 @@ impl Block {
 }
 
 impl Pairs {
-    /// The source uniform among `sources`, the destination uniform among the
-    /// others of `destinations`.
+    /// The source uniform among `sources`, the destination uniform among the others of `destinations`.
     pub fn uniform(sources: &[NodeId], destinations: &[NodeId]) -> Result<Self, SpecError> {
         let block = Block::new(sources, destinations)?;
         Ok(Self(Law::Blocks(Blocks { blocks: vec![block], cumulative: vec![1.0], chances: Vec::new() })))
@@ -120,12 +118,11 @@ impl Pairs {
         Ok(Self(Law::Blocks(law)))
     }
 
-    /// The source uniform among `sources`; the destination by nearness: each of
-    /// `levels` is a group for every node (outer groups contain inner ones, the
-    /// innermost comes first) and the share of flows that stay in the source's
-    /// group, but not in that of the level before; `beyond` is the share of those
-    /// that leave all of them. Uniform within these.
-    /// Errors have the key `level.N`, where N counts `levels` and then `beyond`; or `level`.
+    /// The source uniform among `sources`; the destination by nearness: each of `levels` is a group for every
+    /// node (outer groups contain inner ones, the innermost comes first) and the share of flows that stay in
+    /// the source's group, but not in that of the level before; `beyond` is the share of those that leave all
+    /// of them. Uniform within these. Errors have the key `level.N`, where N counts `levels` and then
+    /// `beyond`; or `level`.
     pub fn nested(
         topology: &Topology,
         sources: &[NodeId],
@@ -146,11 +143,8 @@ impl Pairs {
             cumulative.push(total);
         }
         if total <= 0.0 || !total.is_finite() {
-            return Err(SpecError::new(
-                "level",
-                "every share is 0",
-                "write a share above 0 for at least one level",
-            ));
+            let help = "write a share above 0 for at least one level";
+            return Err(SpecError::new("level", "every share is 0", help));
         }
         // In this order every group of every level is a run.
         let key = |node: NodeId| levels.iter().rev().map(move |(group, _)| group[node as usize]);
@@ -202,7 +196,6 @@ impl Pairs {
         }
     }
 
-    /// The chance of a pair.
     pub fn chance(&self, src: NodeId, dst: NodeId) -> f64 {
         if src == dst {
             return 0.0;

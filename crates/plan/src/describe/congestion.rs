@@ -6,7 +6,6 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
-/// Which one there is, if any, and its parameters.
 pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
     match &plan.congestion_control {
         CongestionControlParams::None => return Ok(()),

@@ -62,8 +62,7 @@ pub(super) fn read(cx: &Context<'_>, topology: &Topology) -> Result<Option<Choic
 }
 
 impl Choices {
-    /// The routes over layer 0 first and over layer 1 first; `None` if the two hosts
-    /// have a switch in common.
+    /// The routes over layer 0 first and over layer 1 first; `None` if the two hosts have a switch in common.
     /// Cannot fail in a whole network of two layers.
     pub(super) fn of(
         &self,
@@ -87,7 +86,6 @@ impl Choices {
         Ok(Some([over(0)?, over(1)?]))
     }
 
-    /// ATE's part of the plan.
     pub(super) fn plan(self, cx: &mut Context<'_>) -> Ate {
         if self.routes.iter().all(|[first, second]| first == second) {
             cx.warn(TABLE, "had no effect: no flow has two routes");

@@ -3,24 +3,22 @@
 
 use super::offered::{Offers, flow_key};
 use super::reroute::Timeline;
-use super::routes::{self, Routes};
+use super::routes::{self, Routes, ended, segment};
 use super::{Context, MEMORY};
 use crate::balancing::{Choices, LoadBalancing, Plb};
 use crate::error::Error;
-use crate::plan::{DELIVER, ENDS, EXPIRE, Flow, Lane, UNREACHABLE};
+use crate::plan::{DELIVER, ENDS, Flow, Lane, UNREACHABLE};
 use crate::scenario::{self, Drill, LoadBalancing as Kind, TransportKind};
 use std::collections::BTreeMap;
 use xoff_kernel::random::mix;
-use xoff_net::routing::{Ends, Route, Router, RoutingKind, TTL};
+use xoff_net::routing::{Route, Router, RoutingKind, TTL};
 use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::drill::{DrillParams, MOST_MEMORY, MOST_SAMPLES};
 use xoff_schemes::load_balancing::plb::PlbParams;
 
-/// Most labels of a flow.
 const MOST_LABELS: u32 = 256;
-/// For each label that is wanted so many are tried for one whose route begins at the
-/// flow's own port.
+/// For each label that is wanted so many are tried for one whose route begins at the flow's own port.
 const TRIES: u32 = 8;
 
 /// Refuses load balancing where it does not fit, and values out of range; names keys
@@ -156,13 +154,6 @@ fn too_many(cx: &Context<'_>, flows: &[Flow]) -> Error {
     cx.doc.error("traffic", message, "send fewer flows, or send to fewer hosts")
 }
 
-/// The run of ports that starts at `start`, with its end.
-fn segment(hops: &[u32], start: u32) -> &[u32] {
-    let tail = &hops[start as usize..];
-    let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
-    &tail[..=end]
-}
-
 /// Where data of flows goes whose packets are spread one by one, in a network that
 /// goes through several states; see [`super::reroute`].
 pub(super) struct Spread {
@@ -228,7 +219,6 @@ fn packets(
     Ok((LoadBalancing::Packets(forks.choices), spread))
 }
 
-/// The forks of routes.
 struct Forks<'a> {
     topology: &'a Topology,
     routes: &'a mut Routes,
@@ -264,7 +254,6 @@ impl<'a> Forks<'a> {
         }
     }
 
-    /// Clears the paths to the present destination.
     fn next_destination(&mut self) {
         self.runs.iter_mut().for_each(BTreeMap::clear);
         self.entries.iter_mut().for_each(BTreeMap::clear);
@@ -322,9 +311,8 @@ impl<'a> Forks<'a> {
         entry
     }
 
-    /// Where packets to the destination at hand go over to when each state begins:
-    /// they stay on the port that they wait at or were last sent from, and go on from
-    /// its far end as the new state has it.
+    /// Where packets to the destination at hand go over to when each state begins: they stay on the port that
+    /// they wait at or were last sent from, and go on from its far end as the new state has it.
     fn follow(&mut self, to: NodeId, positions: &mut [Vec<(u32, u32)>]) {
         if positions.len() == 1 {
             return;
@@ -349,8 +337,7 @@ impl<'a> Forks<'a> {
     }
 }
 
-/// Flows whose senders change their labels: further routes, which the hash gives the
-/// flow under another key.
+/// Flows whose senders change their labels: further routes, which the hash gives the flow under another key.
 fn labels(
     cx: &Context<'_>,
     routes: &mut Routes,
@@ -393,14 +380,7 @@ fn labels(
 
 /// The position of a route in the pool: one of those at `known`, or a new one.
 fn place(routes: &mut Routes, known: &[u32], route: &Route, to: NodeId) -> u32 {
-    let mut whole = route.ports.clone();
-    match route.ends {
-        Ends::Expire => whole.push(EXPIRE),
-        Ends::Deliver => {
-            whole.extend(routes.inner.get(&to).map(|&(rx, _)| rx));
-            whole.push(DELIVER);
-        }
-    }
+    let whole = ended(route.ports.clone(), route.ends, routes.inner.get(&to).map(|&(rx, _)| rx));
     if let Some(&same) = known.iter().find(|&&start| segment(&routes.hops, start) == whole) {
         return same;
     }

@@ -1,11 +1,10 @@
 //! The congestion control: which one, DCQCN's presets, and the marking that it brings.
 
-use super::{Context, LONGEST, lanes, rates, routes::Routes};
+use super::{Context, LONGEST, Routed, lanes, rates};
 use crate::error::Error;
-use crate::plan::{Flow, PacketFormat};
+use crate::plan::Flow;
 use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn, MarkAt, Scenario};
 use xoff_kernel::time::{MICROSECOND, Time};
-use xoff_net::topology::Topology;
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
@@ -13,7 +12,6 @@ use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 const GBPS: u64 = 1_000_000_000;
 const MBPS: u64 = 1_000_000;
 
-/// The values of a preset.
 pub(crate) fn preset(preset: DcqcnPreset) -> DcqcnParams {
     let field = DcqcnParams {
         reaction: Reaction::Periodic,
@@ -86,13 +84,9 @@ fn interval(given: &Dcqcn) -> Time {
     given.cnp_interval.map_or(preset(given.preset).cnp_interval, |s| s.0)
 }
 
-/// The congestion control's parameters.
 pub(super) fn build(
     cx: &mut Context<'_>,
-    topology: &Topology,
-    routes: &Routes,
-    flows: &[Flow],
-    packet: &PacketFormat,
+    routed: &Routed<'_>,
     lane_of: &dyn Fn(u8) -> u8,
 ) -> Result<CongestionControlParams, Error> {
     let chosen = cx.scenario.transport.congestion_control;
@@ -100,20 +94,18 @@ pub(super) fn build(
         let table = control.name();
         cx.warn_of_table(table, format_args!("transport.congestion_control is not \"{table}\""));
     }
-    let lines = Lines { topology, routes, flows };
     match chosen {
         CongestionControl::None => Ok(CongestionControlParams::None),
-        CongestionControl::Dcqcn => dcqcn(cx, &lines, packet, lane_of),
-        CongestionControl::Timely => rates::timely(cx, &lines),
-        CongestionControl::Hpcc => rates::hpcc(cx, &lines),
-        CongestionControl::Dctcp => rates::dctcp(cx, &lines),
+        CongestionControl::Dcqcn => dcqcn(cx, routed, lane_of),
+        CongestionControl::Timely => rates::timely(cx, routed),
+        CongestionControl::Hpcc => rates::hpcc(cx, routed),
+        CongestionControl::Dctcp => rates::dctcp(cx, routed),
     }
 }
 
 fn dcqcn(
     cx: &mut Context<'_>,
-    lines: &Lines<'_>,
-    packet: &PacketFormat,
+    routed: &Routed<'_>,
     lane_of: &dyn Fn(u8) -> u8,
 ) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.dcqcn.unwrap_or_default();
@@ -123,7 +115,7 @@ fn dcqcn(
         Some(DcqcnReaction::Periodic) => Reaction::Periodic,
         Some(DcqcnReaction::Immediate) => Reaction::Immediate,
     };
-    let cnp_interval = interval(&given);
+    let (cnp_interval, packet) = (interval(&given), cx.packet);
     if cnp_interval > LONGEST {
         let help = format!("the maximum is {}", Span(LONGEST));
         return cx.out_of_range("dcqcn", "cnp_interval", Span(cnp_interval), help);
@@ -152,7 +144,7 @@ fn dcqcn(
         }
     }
     let minimum_rate = step(given.minimum_rate, base.minimum_rate);
-    check_minimum(cx, "dcqcn.minimum_rate", lines, minimum_rate)?;
+    check_minimum(cx, "dcqcn.minimum_rate", routed, minimum_rate)?;
     let timer = |key, given: Option<Span>, base| cx.timer("dcqcn", key, given.unwrap_or(Span(base)));
     Ok(CongestionControlParams::Dcqcn(DcqcnParams {
         reaction,
@@ -172,19 +164,11 @@ fn dcqcn(
     }))
 }
 
-/// The sources of line rates.
-pub(super) struct Lines<'p> {
-    pub(super) topology: &'p Topology,
-    pub(super) routes: &'p Routes,
-    pub(super) flows: &'p [Flow],
-}
-
 /// A rate that is given, or the preset's.
 pub(super) fn step(given: Option<Bandwidth>, base: Step) -> Step {
     given.map_or(base, |rate| Step::Rate(rate.0))
 }
 
-/// Refuses a number that is not above 0 and at most 1.
 pub(super) fn share(
     cx: &Context<'_>,
     key: &str,
@@ -204,10 +188,10 @@ pub(super) fn share(
 pub(super) fn check_minimum(
     cx: &mut Context<'_>,
     key: &str,
-    lines: &Lines<'_>,
+    routed: &Routed<'_>,
     minimum: Step,
 ) -> Result<(), Error> {
-    let Lines { topology, routes, flows } = *lines;
+    let Routed { topology, routes, flows } = *routed;
     let Step::Rate(minimum) = minimum else { return Ok(()) };
     // A flow's line rate is its own rate, if it has one, or that of its host's port.
     // Of two between which the host chooses, the faster one.

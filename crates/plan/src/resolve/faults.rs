@@ -12,7 +12,6 @@ use xoff_net::human::listed;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::Span;
 
-/// Most failures of one table.
 const MOST: u64 = 10_000;
 /// Without an end, at least this share of the largest packets must get through.
 const LEAST: f64 = 0.001;
@@ -28,12 +27,7 @@ pub(super) struct Faults {
 }
 
 /// Reads `[[failure]]` and `[[loss]]` of a run that ends at `end`.
-pub(super) fn read(
-    cx: &mut Context<'_>,
-    topology: &Topology,
-    end: Option<Time>,
-    packet: &PacketFormat,
-) -> Result<Faults, Error> {
+pub(super) fn read(cx: &mut Context<'_>, topology: &Topology, end: Option<Time>) -> Result<Faults, Error> {
     let mut named = Vec::new();
     let mut spans: BTreeMap<PortId, Vec<(Time, Time)>> = BTreeMap::new();
     for i in 0..cx.scenario.failure.len() {
@@ -53,7 +47,7 @@ pub(super) fn read(
         .filter(|(_, spans)| !spans.is_empty())
         .map(|(port, spans)| Down { port, spans: merged(spans) })
         .collect();
-    let losses = losses(cx, topology, end, packet, &mut named)?;
+    let losses = losses(cx, topology, end, &mut named)?;
     let reconvergence = reconvergence(cx, &down)?;
     Ok(Faults { down, losses, reconvergence, named })
 }
@@ -174,7 +168,6 @@ fn losses(
     cx: &Context<'_>,
     topology: &Topology,
     end: Option<Time>,
-    packet: &PacketFormat,
     named: &mut Vec<(String, Vec<PortId>)>,
 ) -> Result<Vec<Loss>, Error> {
     let mut out = of_topology(cx, topology, end)?;
@@ -220,7 +213,7 @@ fn losses(
             _ => {}
         }
         let of = |port| Loss { port, hits, corrupts: loss.kind == LossKind::Corruption };
-        if end.is_none() && passes(&of(0), packet) < LEAST {
+        if end.is_none() && passes(&of(0), &cx.packet) < LEAST {
             let p = loss.rate.or(loss.ber).unwrap_or_default();
             let message = format!("{key} = {p} drops almost every packet, and the run has no end");
             return cx.refuse(&at(key), message, "write a smaller value, or add run.duration");
@@ -231,12 +224,11 @@ fn losses(
     // In the order of the scenario at each port.
     out.sort_by_key(|l: &Loss| l.port);
     if end.is_none() {
-        check_together(cx, topology, packet, &out, &named[first..])?;
+        check_together(cx, topology, &out, &named[first..])?;
     }
     Ok(out)
 }
 
-/// The share of the largest packets that a loss lets through.
 fn passes(loss: &Loss, packet: &PacketFormat) -> f64 {
     match loss.hits {
         Hits::Frames(p) => 1.0 - p,
@@ -250,12 +242,11 @@ fn passes(loss: &Loss, packet: &PacketFormat) -> f64 {
 fn check_together(
     cx: &Context<'_>,
     topology: &Topology,
-    packet: &PacketFormat,
     losses: &[Loss],
     tables: &[(String, Vec<PortId>)],
 ) -> Result<(), Error> {
     for all in losses.chunk_by(|a, b| a.port == b.port) {
-        let share = all.iter().map(|loss| passes(loss, packet)).product::<f64>();
+        let share = all.iter().map(|loss| passes(loss, &cx.packet)).product::<f64>();
         if share >= LEAST {
             continue;
         }

@@ -49,7 +49,6 @@ impl Context<'_> {
         answer.map_err(|complaint| self.located(complaint))
     }
 
-    /// The error of a complaint.
     pub(super) fn located(&self, c: Complaint) -> Error {
         self.doc.error(&c.shown, c.message, c.help).with_key(c.key)
     }
@@ -60,7 +59,6 @@ impl Context<'_> {
     }
 }
 
-/// Refuses more queues than fit in memory.
 pub(super) fn check_queues(cx: &Context<'_>, topology: &Topology, lanes: usize) -> Result<(), Error> {
     let Some((queues, each)) = cx.scenario.flow_control.queues() else { return Ok(()) };
     let queues = u64::from(queues) * (topology.ports.len() * lanes) as u64;
@@ -100,8 +98,8 @@ pub(super) fn tags(
     let slow = slow_receivers(cx, topology)?;
     let mut routes = Routes::new(cx, topology, &slow)?;
     let offers = offered::generate(cx, topology, &mut routes, &packet, listed.clone())?;
-    let mut flows = routes.flows(cx, topology, &packet, &offers, &|_| 0)?;
-    let faults = faults::read(cx, topology, end, &packet)?;
+    let mut flows = routes.flows(cx, topology, &offers, &|_| 0)?;
+    let faults = faults::read(cx, topology, end)?;
     let timeline = reroute::timeline(&faults, end);
     let planned = reroute::plan(cx, topology, &mut routes, &offers, &mut flows, &timeline, None)?;
     // The final computation gives all warnings.

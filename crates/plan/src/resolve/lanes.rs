@@ -2,7 +2,7 @@
 
 use super::{Context, bytes, congestion};
 use crate::error::Error;
-use crate::plan::{Lane, Limit, PacketFormat, Red};
+use crate::plan::{Lane, Limit, Red};
 use crate::scenario::{Ecn, MarkAt, Priority};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_schemes::flow_control::keys::{self, alpha_q16};
@@ -32,7 +32,6 @@ pub(super) fn declared<'s>(cx: &Context<'s>) -> Result<BTreeMap<u8, (usize, &'s 
     Ok(out)
 }
 
-/// Refuses a priority above 7.
 pub(super) fn check_priority(cx: &Context<'_>, path: &str, priority: u8) -> Result<(), Error> {
     keys::check_priority(path, priority).map_err(|c| cx.located(c))
 }
@@ -55,7 +54,6 @@ fn check_ecn(cx: &Context<'_>, path: &str, ecn: &Ecn) -> Result<(), Error> {
 pub(super) fn build(
     cx: &mut Context<'_>,
     used: &[u8],
-    packet: &PacketFormat,
     tags: Option<&BTreeSet<u8>>,
 ) -> Result<Vec<Lane>, Error> {
     let declared = declared(cx)?;
@@ -72,7 +70,7 @@ pub(super) fn build(
         None => cx.ask(|keys, cx| keys.covered(cx, used))?,
     };
     let unlimited = cx.scenario.flow_control.lifts_limits();
-    let mut lanes = Vec::new();
+    let (mut lanes, packet) = (Vec::new(), cx.packet);
     for &id in used {
         let table = declared.get(&id).copied();
         let lossless = lossless(cx, id, table, covered.contains(&id))?;
@@ -121,10 +119,8 @@ pub(super) fn build(
         let alone = lanes.iter().filter(|l| Some(l.tier) == p.tier).count() < 2;
         debug_assert!(i < 8, "{id} is one of eight");
         if p.weight != 1 && alone && used.contains(&id) {
-            cx.warn(
-                format!("priority[{index}].weight"),
-                "had no effect: no other priority in use shares its tier",
-            );
+            let message = "had no effect: no other priority in use shares its tier";
+            cx.warn(format!("priority[{index}].weight"), message);
         }
     }
     for lane in &mut lanes {
@@ -145,7 +141,6 @@ fn lossless(
     no_limit(cx, i, p, id, lossless)
 }
 
-/// Refuses limits of the egress queues of a lossless priority.
 fn no_limit(cx: &Context<'_>, i: usize, p: &Priority, id: u8, lossless: bool) -> Result<bool, Error> {
     for (key, given) in [("egress_limit", p.egress_limit.is_some()), ("alpha", p.alpha.is_some())] {
         if lossless && given {

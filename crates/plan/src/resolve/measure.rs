@@ -9,7 +9,6 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::Span;
 
-/// The ports that are sampled, and how often.
 pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Result<Measure, Error> {
     let m = &cx.scenario.measure;
     let ports = match &m.ports {
@@ -100,7 +99,6 @@ pub(super) fn check_samples(cx: &Context<'_>, measure: &Measure, end: Time) -> R
     cx.fits(key, need, what, "write a longer measure.interval, or name fewer ports")
 }
 
-/// The port called `name`, which the scenario names at `path`.
 pub(super) fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
     names::port(topology, name).map_err(|e| cx.doc.error(path, e.message, e.help))
 }

@@ -26,7 +26,7 @@ use crate::document::Document;
 use crate::error::{Error, Warning};
 use crate::ideal;
 use crate::names::{self, extent};
-use crate::plan::{PacketFormat, Plan, Receiver};
+use crate::plan::{Account, Flow, PacketFormat, Plan, Receiver};
 use crate::scenario::{LoadOf, Scenario, Traffic};
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,6 @@ impl Context<'_> {
         Err(self.doc.error(key, message, help))
     }
 
-    /// Refuses a value of `key` in `table`.
     fn out_of_range<T>(
         &self,
         table: &str,
@@ -83,7 +82,6 @@ impl Context<'_> {
         self.refuse(&format!("{table}.{key}"), format!("{key} = {value} is out of range"), help)
     }
 
-    /// Refuses a value above `most`.
     fn at_most<Q: PartialOrd + fmt::Display>(&self, key: &str, value: Q, most: Q) -> Result<(), Error> {
         if value <= most {
             return Ok(());
@@ -120,7 +118,6 @@ impl Context<'_> {
     }
 }
 
-/// The result of a scenario.
 pub(crate) struct Built {
     pub(crate) plan: Plan,
     pub(crate) saturation: Vec<Option<Saturation>>,
@@ -129,7 +126,6 @@ pub(crate) struct Built {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Works the scenario out.
 pub(crate) fn plan(
     doc: &Document<'_>,
     scenario: &Scenario,
@@ -153,7 +149,7 @@ pub(crate) fn plan(
     let listed = files::flows(&cx, &topology)?;
     let mut used = used_priorities(&mut cx, &listed)?;
     let tags = flow_control::tags(&mut cx, &topology, &listed, end, &mut used)?;
-    let lanes = lanes::build(&mut cx, &used, &packet, tags.as_ref().map(|layout| &layout.lossless))?;
+    let lanes = lanes::build(&mut cx, &used, tags.as_ref().map(|layout| &layout.lossless))?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
@@ -172,16 +168,18 @@ pub(crate) fn plan(
     let bare = PacketFormat { header: packet.header - telemetry, ack: packet.ack - telemetry, ..packet };
     let offers = offered::generate(&mut cx, &topology, &mut routes, &bare, listed)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
-    let mut flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
-    let (transport, irn) = transport::build(&mut cx, &topology, &routes, &flows, &packet)?;
-    let congestion_control = congestion::build(&mut cx, &topology, &routes, &flows, &packet, &lane_of)?;
+    let mut flows = routes.flows(&mut cx, &topology, &offers, &lane_of)?;
+    let routed = Routed { topology: &topology, routes: &routes, flows: &flows };
+    let (transport, irn) = transport::build(&mut cx, &routed)?;
+    let congestion_control = congestion::build(&mut cx, &routed, &lane_of)?;
     measure::flows(&mut cx, &mut measure, flows.len())?;
-    let faults = faults::read(&mut cx, &topology, end, &packet)?;
+    let faults = faults::read(&mut cx, &topology, end)?;
     let timeline = reroute::timeline(&faults, end);
     let (load_balancing, spread) =
         balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes, &timeline)?;
     let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &timeline, spread)?;
-    rates::check_hops(&cx, &congestion_control, &topology, &flows, &routes, &load_balancing, &planned)?;
+    let routed = Routed { topology: &topology, routes: &routes, flows: &flows };
+    rates::check_hops(&cx, &congestion_control, &routed, &load_balancing, &planned)?;
     faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     for (i, s) in scenario.slow_receiver.iter().enumerate() {
@@ -254,7 +252,6 @@ pub(crate) fn plan(
     })
 }
 
-/// When the run ends.
 fn end(cx: &mut Context<'_>) -> Result<Option<Time>, Error> {
     let run = cx.scenario.run;
     let Some(duration) = run.duration else {
@@ -324,7 +321,7 @@ fn check_links(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
 }
 
 fn check_memory(cx: &Context<'_>, accounts: u64) -> Result<(), Error> {
-    let each = (size_of::<crate::plan::Account>() + 5 * size_of::<(&str, u64)>()) as u64;
+    let each = (size_of::<Account>() + 5 * size_of::<(&str, u64)>()) as u64;
     let what = format_args!("{accounts} ingress accounts");
     let advice = "choose a smaller network or fewer priorities";
     cx.fits("topology", accounts.saturating_mul(each), what, advice)
@@ -362,12 +359,10 @@ fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     cx.fits("topology", need, what, "choose a smaller network")
 }
 
-/// The node called `name`, which the scenario names at `path`.
 fn node(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<NodeId, Error> {
     names::node(topology, name).map_err(|e| cx.doc.error(path, e.message, e.help))
 }
 
-/// The host called `name`, which the scenario names at `path`.
 fn host(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<NodeId, Error> {
     let node = node(cx, topology, path, name)?;
     if topology.nodes[node as usize].kind == NodeKind::Switch {
@@ -377,9 +372,16 @@ fn host(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result
     Ok(node)
 }
 
+/// The network and the flows in it.
+struct Routed<'p> {
+    topology: &'p Topology,
+    routes: &'p Routes,
+    flows: &'p [Flow],
+}
+
 /// A slow host, with the inner ports that it will get.
 struct Slow {
-    receiver: crate::plan::Receiver,
+    receiver: Receiver,
     /// How fast it reads, in bits per second.
     rate: u64,
 }
@@ -440,7 +442,7 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
         let rate = rate.unwrap_or_else(|| links.fold(0, u64::saturating_add).max(1));
         let rx = (topology.ports.len() + 2 * next) as PortId;
         let stalls = spans.into_iter().map(|(from, until, _)| (from, until)).collect();
-        out.insert(host, Slow { receiver: crate::plan::Receiver { host, rx, stalls }, rate });
+        out.insert(host, Slow { receiver: Receiver { host, rx, stalls }, rate });
     }
     Ok(out)
 }

@@ -10,10 +10,10 @@
 use super::balancing::Spread;
 use super::faults::Faults;
 use super::offered::{Offers, flow_key};
-use super::routes::Routes;
+use super::routes::{Routes, ended, segment};
 use super::{Context, MEMORY};
 use crate::error::Error;
-use crate::plan::{self, DELIVER, ENDS, EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRoute, LINK_DOWN};
+use crate::plan::{self, DELIVER, ENDS, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRoute, LINK_DOWN};
 use crate::plan::{Reroute, Rerouting, UNREACHABLE};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::Time;
@@ -258,22 +258,12 @@ impl Rerouter<'_> {
         }
     }
 
-    fn ended(&self, mut ports: Vec<PortId>, ends: Ends, to: NodeId) -> Vec<u32> {
-        match ends {
-            Ends::Expire => ports.push(EXPIRE),
-            Ends::Deliver => {
-                ports.extend(self.inner.get(&to));
-                ports.push(DELIVER);
-            }
-        }
-        ports
+    fn ended(&self, ports: Vec<PortId>, ends: Ends, to: NodeId) -> Vec<u32> {
+        ended(ports, ends, self.inner.get(&to).copied())
     }
 
-    /// The segment that starts at `start`, with its end.
     fn segment(&self, start: u32) -> &[u32] {
-        let tail = &self.hops[start as usize..];
-        let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
-        &tail[..=end]
+        segment(self.hops, start)
     }
 
     /// The position of `route` in the pool: as the tail of a segment of the path, or as a new one.

@@ -61,10 +61,8 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
     }
 }
 
-/// Most sizes of a range with steps.
 const MOST_STEPS: u64 = 1_000_000;
 
-/// Every `step` bytes of a range.
 fn steps(
     cx: &Context<'_>,
     path: &str,
@@ -88,7 +86,6 @@ fn steps(
     Ok(SizeDistribution::Steps { min: least.0, step: step.0, count })
 }
 
-/// Flows of one size.
 pub(super) fn fixed(cx: &Context<'_>, path: &str, size: Bytes) -> Result<SizeDistribution, Error> {
     match size.0 {
         0 => cx.refuse(path, "a flow must have at least 1 byte", "write 1B or more"),

@@ -27,7 +27,6 @@ pub(super) struct Offer {
     pub(super) after: Option<u32>,
     /// The gate that its delivery counts towards.
     pub(super) opens: Option<u32>,
-    /// Index of its table.
     pub(super) class: u16,
     /// 802.1p priority.
     pub(super) priority: u8,
@@ -49,7 +48,6 @@ pub(super) fn flow_key(offer: &Offer, from: NodeId, to: NodeId) -> u64 {
 
 /// All flows, in the order of start, table and position; flows after gates follow all others.
 pub(super) struct Offers {
-    /// Names of the tables.
     pub(super) classes: Vec<String>,
     pub(super) offers: Vec<Offer>,
     pub(super) gates: Vec<Gate>,

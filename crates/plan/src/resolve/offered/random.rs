@@ -50,7 +50,6 @@ pub(super) fn poisson(table: &mut Table<'_, '_>, t: &Poisson, routes: &mut Route
     Ok(Made { saturation: limit, ..Made::of(demands).expecting(Some(expected), &sizes) })
 }
 
-/// The senders and receivers.
 struct Among {
     pairs: Pairs,
     sources: Vec<NodeId>,
