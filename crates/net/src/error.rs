@@ -1,7 +1,5 @@
 //! The error of a scenario's table.
 
-use std::fmt;
-
 /// A value of a table that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
@@ -23,14 +21,6 @@ impl SpecError {
         Self { line: Some(line), ..self }
     }
 }
-
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} ({})", self.key, self.message, self.help)
-    }
-}
-
-impl std::error::Error for SpecError {}
 
 /// What is wrong in a line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

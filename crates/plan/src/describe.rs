@@ -165,11 +165,8 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
                 }
             };
             writeln!(out, "load balancing: devices choose a path for each data packet, {rule}")?;
-            writeln!(
-                out,
-                "  {}",
-                count(choices.sets.len() as u64, "choice") + " at devices, each for one destination host"
-            )
+            let choices = count(choices.sets.len() as u64, "choice");
+            writeln!(out, "  {choices} at devices, each for one destination host")
         }
         LoadBalancing::Plb(plb) => {
             let several = |labels: &&[u32]| labels.iter().any(|start| *start != labels[0]);
@@ -244,8 +241,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             writeln!(out, "  each ACK carries the mark of its packet; g = {gain}")?;
         }
     }
-    congestion::describe(out, plan)?;
-    Ok(())
+    congestion::describe(out, plan)
 }
 
 fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
@@ -275,14 +271,9 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
             }
             None => String::new(),
         };
-        writeln!(
-            out,
-            "  {:>8} tier {}, {loss}, {} per turn, egress queue {}{ecn}",
-            lane.priority,
-            lane.tier,
-            Bytes(lane.quantum.into()),
-            limit(&lane.egress_limit)
-        )?;
+        let (priority, tier, quantum) = (lane.priority, lane.tier, Bytes(lane.quantum.into()));
+        let limit = limit(&lane.egress_limit);
+        writeln!(out, "  {priority:>8} tier {tier}, {loss}, {quantum} per turn, egress queue {limit}{ecn}")?;
     }
     Ok(())
 }
@@ -326,39 +317,22 @@ fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
     for (id, port) in plan.topology.ports.iter().enumerate() {
         for account in &plan.accounts[id * lanes..(id + 1) * lanes] {
             let Some(h) = &account.headroom else { continue };
-            if seen
-                .iter()
-                .any(|(rate, delay, known)| (*rate, *delay) == (port.rate, port.delay) && known == h)
-            {
+            let kind = (port.rate, port.delay, h.clone());
+            if seen.contains(&kind) {
                 continue;
             }
-            seen.push((port.rate, port.delay, h.clone()));
+            seen.push(kind);
             let (rate, delay) = (Bandwidth(port.rate), Span(port.delay));
             writeln!(out, "ingress account on a link of {rate}, {delay}")?;
+            let (resume, below, reserve) = (account.resume, account.resume_offset, account.reserve);
             match account.limit {
                 Limit::Static(xoff) => {
-                    writeln!(
-                        out,
-                        "  XOFF at {xoff} B, XON at {} B, reserve {} B",
-                        account.resume, account.reserve
-                    )?;
+                    writeln!(out, "  XOFF at {xoff} B, XON at {resume} B, reserve {reserve} B")?
                 }
-                other => {
-                    let below = account.resume_offset;
-                    writeln!(
-                        out,
-                        "  XOFF {}, XON {below} B below, reserve {} B",
-                        limit(&other),
-                        account.reserve
-                    )?;
-                }
+                other => writeln!(out, "  XOFF {}, XON {below} B below, reserve {reserve} B", limit(&other))?,
             }
-            writeln!(
-                out,
-                "  headroom {} B{}",
-                h.total,
-                if h.terms.is_empty() { ", as written" } else { "" }
-            )?;
+            let written = if h.terms.is_empty() { ", as written" } else { "" };
+            writeln!(out, "  headroom {} B{written}", h.total)?;
             for (name, bytes) in &h.terms {
                 writeln!(out, "  {bytes:>10} B  {name}")?;
             }

@@ -205,6 +205,7 @@ fn node(line: usize, field: &str, nodes: u64) -> Result<u64, SpecError> {
     })
 }
 
-fn fault(line: usize, message: impl Display, help: impl Into<String>) -> SpecError {
+/// An error in a line of a file.
+pub(crate) fn fault(line: usize, message: impl Display, help: impl Into<String>) -> SpecError {
     SpecError::new("file", message.to_string(), help).in_line(line)
 }

@@ -56,8 +56,6 @@ impl fmt::Display for RouteError {
     }
 }
 
-impl std::error::Error for RouteError {}
-
 impl Router {
     /// The route of the flow with the key `flow_key` from `src` to `dst`.
     ///

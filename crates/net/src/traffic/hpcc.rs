@@ -1,7 +1,7 @@
 //! Flow files of the HPCC simulator, which its descendants (ns-3 RDMA simulators) read as well.
 
 use super::{Demand, MAX_FLOWS};
-use crate::builders::host_name;
+use crate::builders::{fault, host_name};
 use crate::error::SpecError;
 use crate::text::{count, lines, shown};
 use crate::topology::{NodeId, NodeKind, Topology};
@@ -29,7 +29,7 @@ pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, 
         Ok(0) => return Err(fault(first, "the file has no flows", form)),
         Ok(flows) if flows <= MAX_FLOWS => flows,
         Ok(flows) => {
-            let help = &format!("the maximum is {MAX_FLOWS}");
+            let help = format!("the maximum is {MAX_FLOWS}");
             return Err(fault(first, format!("{flows} flows are too many"), help));
         }
         Err(_) => return Err(fault(first, format!("`{}` is not a number of flows", shown(content)), form)),
@@ -112,8 +112,4 @@ fn flow(
         )
     })?;
     Ok((Demand { src, dst, size, start }, priority))
-}
-
-fn fault(line: usize, message: impl Into<String>, help: &str) -> SpecError {
-    SpecError::new("file", message, help).in_line(line)
 }

@@ -115,12 +115,11 @@ pub(super) fn build(
     lanes.sort_by_key(|l| (l.tier, std::cmp::Reverse(l.priority)));
     let mut tiers: Vec<u8> = lanes.iter().map(|l| l.tier).collect();
     tiers.dedup();
-    for (i, (&id, &(index, p))) in declared.iter().enumerate() {
+    for (id, &(i, p)) in &declared {
         let alone = lanes.iter().filter(|l| Some(l.tier) == p.tier).count() < 2;
-        debug_assert!(i < 8, "{id} is one of eight");
-        if p.weight != 1 && alone && used.contains(&id) {
+        if p.weight != 1 && alone && used.contains(id) {
             let message = "had no effect: no other priority in use shares its tier";
-            cx.warn(format!("priority[{index}].weight"), message);
+            cx.warn(format!("priority[{i}].weight"), message);
         }
     }
     for lane in &mut lanes {
@@ -129,6 +128,7 @@ pub(super) fn build(
     Ok(lanes)
 }
 
+/// Whether the priority `id` is lossless; then its egress queues have no limits.
 fn lossless(
     cx: &mut Context<'_>,
     id: u8,
@@ -138,10 +138,6 @@ fn lossless(
     let Some((i, p)) = table else { return Ok(covered) };
     let key = format!("priority[{i}].lossless");
     let lossless = cx.ask(|keys, cx| keys.lossless(cx, id, &key, p.lossless, covered))?;
-    no_limit(cx, i, p, id, lossless)
-}
-
-fn no_limit(cx: &Context<'_>, i: usize, p: &Priority, id: u8, lossless: bool) -> Result<bool, Error> {
     for (key, given) in [("egress_limit", p.egress_limit.is_some()), ("alpha", p.alpha.is_some())] {
         if lossless && given {
             let message =

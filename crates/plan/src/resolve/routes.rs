@@ -169,12 +169,10 @@ impl Routes {
                 self.fastest = self.fastest.max(other[0].rate);
             }
             // Flows of a table mostly share their routes' delays: the same sum is worked out once.
-            if completes {
-                if known.as_ref().is_none_or(|(d, a)| *d != data || *a != ack) {
-                    let trip = ideal::completion(&packet, &one, &data, &ack).unwrap_or(Time::MAX);
-                    known = Some((data.clone(), ack.clone()));
-                    self.longest = self.longest.max(trip);
-                }
+            if completes && known.as_ref().is_none_or(|(d, a)| *d != data || *a != ack) {
+                let trip = ideal::completion(&packet, &one, &data, &ack).unwrap_or(Time::MAX);
+                known = Some((data.clone(), ack.clone()));
+                self.longest = self.longest.max(trip);
             }
             flows.push(Flow {
                 src: o.src,

@@ -47,6 +47,7 @@ pub(super) fn flow_key(offer: &Offer, from: NodeId, to: NodeId) -> u64 {
 }
 
 /// All flows, in the order of start, table and position; flows after gates follow all others.
+#[derive(Default)]
 pub(super) struct Offers {
     pub(super) classes: Vec<String>,
     pub(super) offers: Vec<Offer>,
@@ -109,14 +110,7 @@ pub(super) fn generate(
         let message = format!("{} host has no other host to send to", hosts.all.len());
         return cx.refuse("topology", message, "choose a topology with at least two hosts");
     }
-    let mut all = Offers {
-        classes,
-        offers: Vec::new(),
-        gates: Vec::new(),
-        explicit: BTreeMap::new(),
-        saturation: Vec::new(),
-        expected: Vec::new(),
-    };
+    let mut all = Offers { classes, ..Offers::default() };
     let mut table = Table { cx, topology, packet, hosts, i: 0 };
     for (i, traffic) in tables.iter().enumerate() {
         table.i = i;
@@ -297,13 +291,13 @@ impl Table<'_, '_> {
 
     /// A generator's refusal, at the key that is called as the scenario calls it.
     fn refused_key(&self, e: SpecError) -> Error {
-        let key = match e.key.as_str() {
+        let path = self.at(match e.key.as_str() {
             "sources" | "senders" => "from",
             "destinations" | "receivers" => "to",
             "per_token" => "experts_per_token",
             key => key,
-        };
-        self.refused(&key.to_string(), e)
+        });
+        self.cx.doc.error(&path, e.message, e.help)
     }
 
     fn warn(&mut self, key: &str, message: &str) {
