@@ -1,21 +1,17 @@
 //! The error of a scenario's table.
 
-use std::fmt;
-
 /// A value of a table that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     /// The key inside its table, such as `k` or `links[3].a`.
     pub key: String,
     pub message: String,
-    /// The correction.
     pub help: String,
     /// If the value names a file and the fault is in it: its line there, from 1.
     pub line: Option<usize>,
 }
 
 impl SpecError {
-    /// An error about `key`.
     pub fn new(key: impl Into<String>, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { key: key.into(), message: message.into(), help: help.into(), line: None }
     }
@@ -26,10 +22,9 @@ impl SpecError {
     }
 }
 
-impl fmt::Display for SpecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} ({})", self.key, self.message, self.help)
-    }
+/// What is wrong in a line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineError {
+    pub line: usize,
+    pub message: String,
 }
-
-impl std::error::Error for SpecError {}

@@ -24,17 +24,17 @@ pub fn grouped(n: u64) -> String {
 
 /// A number with three digits and a prefix: `6.43M`.
 pub fn short(x: f64) -> String {
-    scaled(x, 3, 1000.0, &["", "k", "M", "G", "T", "P", "E"])
+    scaled(x, 3, &["", "k", "M", "G", "T", "P", "E"])
 }
 
 /// Bytes: `900 B`, `34.2 kB`, `5 MB`.
 pub fn bytes(n: u64) -> String {
-    scaled(n as f64, 3, 1000.0, &[" B", " kB", " MB", " GB", " TB", " PB", " EB"])
+    scaled(n as f64, 3, &[" B", " kB", " MB", " GB", " TB", " PB", " EB"])
 }
 
 /// Bits per second: `12.3 Gbps`.
 pub fn rate(bits_per_second: f64) -> String {
-    scaled(bits_per_second, 3, 1000.0, &[" bps", " kbps", " Mbps", " Gbps", " Tbps", " Pbps"])
+    scaled(bits_per_second, 3, &[" bps", " kbps", " Mbps", " Gbps", " Tbps", " Pbps"])
 }
 
 /// A time or span, in picoseconds: `84.16 ns`, `1.234 ms`.
@@ -42,7 +42,7 @@ pub fn time(ps: Time) -> String {
     if ps == 0 {
         return "0 s".into();
     }
-    scaled(ps as f64, 4, 1000.0, &[" ps", " ns", " us", " ms", " s"])
+    scaled(ps as f64, 4, &[" ps", " ns", " us", " ms", " s"])
 }
 
 /// A ratio such as a slowdown, three significant digits: `1.00`, `12.3`, `1234`.
@@ -54,7 +54,7 @@ pub fn ratio(x: f64) -> String {
     } else if x < 99_999.5 {
         format!("{x:.0}")
     } else {
-        scaled(x, 3, 1000.0, &["", "k", "M", "G", "T"])
+        scaled(x, 3, &["", "k", "M", "G", "T"])
     }
 }
 
@@ -64,32 +64,25 @@ pub fn counted(n: u64, singular: &str) -> String {
 }
 
 /// `a, b and c`.
-pub fn listed(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+pub fn listed<S: AsRef<str>>(items: &[S]) -> String {
+    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
+    match items.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => items.concat(),
     }
 }
 
 /// `value` with `digits` significant digits in the largest unit that leaves at least 1, without trailing
 /// zeros. The last unit takes the rest.
-fn scaled(value: f64, digits: usize, base: f64, units: &[&str]) -> String {
-    let mut value = value;
+fn scaled(mut value: f64, digits: usize, units: &[&str]) -> String {
     let mut unit = 0;
     loop {
-        let whole = if value < 10.0 {
-            1
-        } else if value < 100.0 {
-            2
-        } else {
-            3
-        };
+        let whole = 1 + usize::from(value >= 10.0) + usize::from(value >= 100.0);
         let mut text = format!("{value:.*}", digits.saturating_sub(whole));
         // Rounding may have carried into the next unit: 999.96 kB is 1 MB.
-        let carried = text.parse::<f64>().is_ok_and(|v| v >= base);
-        if (value >= base || carried) && unit + 1 < units.len() {
-            value /= base;
+        let carried = text.parse::<f64>().is_ok_and(|v| v >= 1000.0);
+        if (value >= 1000.0 || carried) && unit + 1 < units.len() {
+            value /= 1000.0;
             unit += 1;
             continue;
         }

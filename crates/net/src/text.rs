@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Whether a character acts on a terminal or on the text around it instead of being
-/// seen: controls (C0, DEL, C1), marks of the direction of writing, characters without
-/// width, and separators of lines and paragraphs.
+/// Whether a character acts on a terminal or on the text around it instead of being seen: controls (C0, DEL,
+/// C1), marks of the direction of writing, characters without width, and separators of lines and paragraphs.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -21,38 +20,26 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
-/// Text for a terminal: hidden characters become visible escapes such as `\u{1b}`. Line
-/// ends and tabs stay.
+/// Text for a terminal: hidden characters become visible escapes such as `\u{1b}`. Line ends and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
+    with_escapes(text, |c, out| out.extend(c.escape_default()))
+}
+
+/// The same of JSON, whose strings have escapes of their own: `\u001b`.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    with_escapes(json, |c, out| {
+        c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+    })
+}
+
+fn with_escapes(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let escaped = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     if !text.contains(escaped) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if escaped(c) {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// The same of JSON, whose strings have escapes of their own: `\u001b`.
-pub fn visible_json(json: &str) -> Cow<'_, str> {
-    let escaped = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
-    if !json.contains(escaped) {
-        return Cow::Borrowed(json);
-    }
-    let mut out = String::with_capacity(json.len() + 16);
-    for c in json.chars() {
-        if escaped(c) {
-            let mut units = [0; 2];
-            c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
-        } else {
-            out.push(c);
-        }
+        if escaped(c) { escape(c, &mut out) } else { out.push(c) }
     }
     Cow::Owned(out)
 }

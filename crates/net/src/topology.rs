@@ -1,8 +1,7 @@
 //! A topology: nodes, ports and the links between them.
 //!
-//! Ports are directed from the inside of their node outwards: port `p` sends
-//! over its link to `ports[p].peer`. Both directions of a link have the same
-//! rate and delay.
+//! Ports are directed from the inside of their node outwards: port `p` sends over its link to
+//! `ports[p].peer`. Both directions of a link have the same rate and delay.
 
 use crate::units::{Bandwidth, Span};
 use std::collections::BTreeMap;
@@ -13,7 +12,6 @@ pub type NodeId = u32;
 /// Index of a port in [`Topology::ports`]; also the name of a link direction.
 pub type PortId = u32;
 
-/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// Sends and receives flows; in node-centric networks it also relays.
@@ -32,12 +30,9 @@ pub struct Node {
     pub ports: Vec<PortId>,
 }
 
-/// One end of a link.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// The node that owns the port.
     pub node: NodeId,
-    /// The port at the other end.
     pub peer: PortId,
     /// Position among the node's ports, from 0.
     pub index: u16,
@@ -48,8 +43,7 @@ pub struct Port {
     /// Whether the link leads from one site to another, so that the settings for
     /// traffic between datacenters hold on it. Both ends say the same.
     pub long: bool,
-    /// Probability that a frame is lost on the link, 0 to 1, in each direction.
-    /// Both ends say the same.
+    /// Probability that a frame is lost on the link, 0 to 1, in each direction. Both ends say the same.
     pub loss: f64,
 }
 
@@ -74,12 +68,10 @@ pub struct Cube {
 }
 
 impl Cube {
-    /// Number of switches of one layer, `n^k`.
     pub fn switches_per_layer(&self) -> u32 {
         self.n.pow(self.k)
     }
 
-    /// Number of hosts, `n^(k+1)`.
     pub fn hosts(&self) -> u32 {
         self.n.pow(self.k + 1)
     }
@@ -89,8 +81,7 @@ impl Cube {
         host / self.n.pow(l) % self.n
     }
 
-    /// Index within layer `l` of the switch that `host` is attached to: the
-    /// host's address without digit `l`.
+    /// Index within layer `l` of the switch that `host` is attached to: the host's address without digit `l`.
     pub fn switch_of(&self, host: NodeId, l: u32) -> u32 {
         let low = self.n.pow(l);
         host / low / self.n * low + host % low
@@ -102,8 +93,7 @@ impl Cube {
     }
 }
 
-/// The shape of a two-dimensional torus: hosts in the order of their switches,
-/// then the switches row by row.
+/// The shape of a two-dimensional torus: hosts in the order of their switches, then the switches row by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torus {
     /// Switches of a row, at least 3.
@@ -140,7 +130,6 @@ pub struct PodShape {
     pub cores: u32,
 }
 
-/// Nodes, ports and links.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     /// Every device. Hosts come first, in order, so that host `i` is node `i`.
@@ -151,9 +140,7 @@ pub struct Topology {
     /// Set where the nodes are laid out as an NDC: hosts in the order of their
     /// addresses, then the switches layer by layer.
     pub cube: Option<Cube>,
-    /// Set where the nodes are laid out as a torus.
     pub torus: Option<Torus>,
-    /// Set where they are laid out as pods and cores.
     pub pods: Option<PodShape>,
     /// Number of relays, the last ones of the nodes: devices with two ports, port 0 towards a switch and port
     /// 1 towards the relay at the other end of a long link. A packet that arrives by one port leaves by the
@@ -162,16 +149,12 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Adds a node without ports.
     pub fn add(&mut self, name: String, kind: NodeKind) -> NodeId {
         self.nodes.push(Node { name, kind, ports: Vec::new() });
         (self.nodes.len() - 1) as NodeId
     }
 
     /// Connects two nodes; returns the new ports at `a` and at `b`.
-    ///
-    /// # Panics
-    /// If a node already has 65,536 ports.
     pub fn link(&mut self, a: NodeId, b: NodeId, spec: LinkSpec) -> (PortId, PortId) {
         let first = self.ports.len() as PortId;
         for (offset, node) in [(0, a), (1, b)] {
@@ -191,7 +174,6 @@ impl Topology {
         (first, first + 1)
     }
 
-    /// Makes the link of `port` one between sites.
     pub fn set_long(&mut self, port: PortId) {
         for end in [port, self.ports[port as usize].peer] {
             self.ports[end as usize].long = true;
@@ -203,9 +185,7 @@ impl Topology {
     /// number. It now leads to its relay, over a cable with the link's rate and this `delay`, which is not
     /// long and loses no packets. The link between the two relays has the properties of the long link. Relays
     /// have the last numbers of nodes and ports.
-    ///
-    /// # Errors
-    /// The name of a relay that is the name of a node.
+    /// Fails with the name of a relay that is the name of a node already.
     pub fn insert_relays(&mut self, delay: Time) -> Result<(), String> {
         let ends = (0..self.ports.len() as PortId).filter(|&p| {
             let port = &self.ports[p as usize];
@@ -276,30 +256,34 @@ impl Topology {
     /// The site of each node: nodes connected without long links are one site. Sites are numbered from 0, in
     /// the order of their first nodes.
     pub fn sites(&self) -> Vec<u32> {
+        self.components(|port| !self.ports[port as usize].long)
+    }
+
+    /// The component of each node over the links that are kept, numbered in the order of their first nodes.
+    pub(crate) fn components(&self, keep_link: impl Fn(PortId) -> bool) -> Vec<u32> {
         const NONE: u32 = u32::MAX;
-        let mut sites = vec![NONE; self.nodes.len()];
+        let mut components = vec![NONE; self.nodes.len()];
         let mut count = 0;
-        for first in 0..sites.len() {
-            if sites[first] != NONE {
+        for first in 0..components.len() {
+            if components[first] != NONE {
                 continue;
             }
-            sites[first] = count;
+            components[first] = count;
             let mut found = vec![first as NodeId];
             while let Some(node) = found.pop() {
                 for &port in &self.nodes[node as usize].ports {
                     let to = self.neighbour(port);
-                    if !self.ports[port as usize].long && sites[to as usize] == NONE {
-                        sites[to as usize] = count;
+                    if components[to as usize] == NONE && keep_link(port) {
+                        components[to as usize] = count;
                         found.push(to);
                     }
                 }
             }
             count += 1;
         }
-        sites
+        components
     }
 
-    /// The node at the far end of `port`'s link.
     pub fn neighbour(&self, port: PortId) -> NodeId {
         self.ports[self.ports[port as usize].peer as usize].node
     }
@@ -309,12 +293,10 @@ impl Topology {
         self.nodes.get(node as usize)?.ports.get(usize::from(port)).copied()
     }
 
-    /// The hosts, in order.
     pub fn hosts(&self) -> impl Iterator<Item = NodeId> + '_ {
         (0..self.nodes.len() as NodeId).filter(|&n| self.nodes[n as usize].kind == NodeKind::Host)
     }
 
-    /// The node called `name`.
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().position(|n| n.name == name).map(|i| i as NodeId)
     }

@@ -1,8 +1,7 @@
 //! Quantities as users write them, with units.
 //!
-//! Every quantity is parsed by exact decimal arithmetic: `"1.5us"` is 1,500,000
-//! picoseconds, and a value that falls between two picoseconds (or bytes, or
-//! bits per second) is an error instead of being rounded.
+//! Every quantity is parsed by exact decimal arithmetic: `"1.5us"` is 1,500,000 picoseconds, and a value that
+//! falls between two picoseconds (or bytes, or bits per second) is an error instead of being rounded.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -22,9 +21,8 @@ pub struct Span(pub Time);
 pub struct Length(pub u64);
 
 impl Length {
-    /// How long light takes through fibre of this length, at 5 us per km as the
-    /// field counts it: exact, as a millimetre is 5 ps. Beyond 64 bits of
-    /// picoseconds it is the largest span.
+    /// How long light takes through fibre of this length, at 5 us per km as the field counts it: exact, as a
+    /// millimetre is 5 ps. Beyond 64 bits of picoseconds it is the largest span.
     pub fn delay(self) -> Span {
         Span(self.0.saturating_mul(5))
     }
@@ -54,8 +52,7 @@ impl Threshold {
             Threshold::Bdp(milli) => {
                 let product = u128::from(rate_bps) * u128::from(delay_ps);
                 let milli = u128::from(milli);
-                // Split, so that no intermediate product outgrows 128 bits
-                // unless the result outgrows 64.
+                // Split, so that no intermediate product outgrows 128 bits unless the result outgrows 64.
                 milli
                     .checked_mul(product / UNIT)
                     .and_then(|whole| whole.checked_add(milli * (product % UNIT) / UNIT))
@@ -70,12 +67,10 @@ impl Threshold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError {
     pub text: String,
-    /// The problem.
     pub problem: Problem,
     quantity: &'static Quantity,
 }
 
-/// The possible problems of a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     Empty,
@@ -83,7 +78,6 @@ pub enum Problem {
     /// No digits, or digits in a form that is not read (`1e9`, `.5`, `1__0`, NaN).
     NotANumber,
     MissingUnit,
-    /// A unit that the quantity does not have.
     UnknownUnit(String),
     /// Zero, where it makes no sense.
     Zero,
@@ -106,6 +100,10 @@ struct Quantity {
     example: &'static str,
     /// The finest step, in words.
     step: &'static str,
+    /// In the JSON Schema: what it is, its units as a regular expression, and examples.
+    description: &'static str,
+    pattern: &'static str,
+    examples: &'static [&'static str],
 }
 
 static RATE: Quantity = Quantity {
@@ -120,6 +118,9 @@ static RATE: Quantity = Quantity {
     list: "bps, kbps, Mbps, Gbps or Tbps",
     example: "100Gbps",
     step: "1 bps",
+    description: "A rate above zero: a number with bps, kbps, Mbps, Gbps or Tbps.",
+    pattern: "bps|kbps|Mbps|Gbps|Tbps",
+    examples: &["100Gbps", "2.5Gbps"],
 };
 
 /// 5 ns per metre: light in fibre, as the field counts it.
@@ -139,6 +140,9 @@ static SPAN: Quantity = Quantity {
     list: "ps, ns, us, ms or s (or a cable's length in m or km, at 5 ns per metre)",
     example: "1.5us",
     step: "1 ps",
+    description: "A time: a number with ps, ns, us, ms or s; or a cable's length in m or km, at 5 ns per metre.",
+    pattern: "ps|ns|us|\u{b5}s|\u{3bc}s|ms|s|m|km",
+    examples: &["1us", "1.5ms", "80km"],
 };
 
 static LENGTH: Quantity = Quantity {
@@ -147,6 +151,9 @@ static LENGTH: Quantity = Quantity {
     list: "mm, m or km",
     example: "600km",
     step: "1 mm",
+    description: "A cable's length: a number with mm, m or km.",
+    pattern: "mm|m|km",
+    examples: &["600km", "80m"],
 };
 
 static SIZE: Quantity = Quantity {
@@ -155,6 +162,9 @@ static SIZE: Quantity = Quantity {
     list: "B, kB, MB, GB, KiB, MiB or GiB",
     example: "5MB",
     step: "1 byte",
+    description: "A size: a number with B, kB, MB, GB (powers of 1000), KiB, MiB or GiB (powers of 1024).",
+    pattern: "B|kB|MB|GB|KiB|MiB|GiB",
+    examples: &["5MB", "4KiB"],
 };
 
 static THRESHOLD: Quantity = Quantity {
@@ -163,6 +173,9 @@ static THRESHOLD: Quantity = Quantity {
     list: "B, kB, MB, GB, KiB, MiB, GiB or bdp",
     example: "6bdp",
     step: "1 byte or 0.001bdp",
+    description: "A threshold: a size (\"75kB\"), or a multiple of the link's one-hop bandwidth-delay product (\"6bdp\").",
+    pattern: "B|kB|MB|GB|KiB|MiB|GiB|bdp",
+    examples: &["6bdp", "75kB"],
 };
 
 const BYTE_UNITS: &[(&str, u64)] = &[
@@ -177,7 +190,7 @@ const BYTE_UNITS: &[(&str, u64)] = &[
 
 impl fmt::Display for QuantityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Quantity { noun, list, example, step, units } = self.quantity;
+        let Quantity { noun, list, example, step, units, .. } = self.quantity;
         let text = &self.text;
         let remedy = format!("write a number with {list}, such as \"{example}\"");
         match &self.problem {
@@ -214,7 +227,6 @@ struct Decimal<'a> {
     fraction: &'a str,
 }
 
-/// Splits `text` into its number and its unit.
 fn split(text: &str) -> Result<(Decimal<'_>, &str), Problem> {
     let text = text.trim();
     if text.is_empty() {
@@ -277,11 +289,13 @@ fn gcd(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// Parses `text` with the units of `quantity`.
 fn parse(quantity: &'static Quantity, text: &str) -> Result<u64, QuantityError> {
     split(text)
         .and_then(|(number, unit)| match quantity.units.iter().find(|(name, _)| *name == unit) {
-            Some(&(_, factor)) => number.times(factor),
+            Some(&(_, factor)) => match number.times(factor)? {
+                0 if *quantity == RATE => Err(Problem::Zero),
+                value => Ok(value),
+            },
             None => Err(Problem::UnknownUnit(unit.to_string())),
         })
         .map_err(|problem| QuantityError { text: text.trim().to_string(), problem, quantity })
@@ -301,42 +315,25 @@ fn print(quantity: &Quantity, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Re
     write!(f, "{}{}", value / best.1, best.0)
 }
 
-impl FromStr for Bandwidth {
-    type Err = QuantityError;
+/// Text of a whole number of the finest units.
+macro_rules! whole {
+    ($($type:ident: $quantity:ident),*) => {$(
+        impl FromStr for $type {
+            type Err = QuantityError;
 
-    fn from_str(text: &str) -> Result<Self, QuantityError> {
-        match parse(&RATE, text)? {
-            0 => {
-                Err(QuantityError { text: text.trim().to_string(), problem: Problem::Zero, quantity: &RATE })
+            fn from_str(text: &str) -> Result<Self, QuantityError> {
+                parse(&$quantity, text).map($type)
             }
-            rate => Ok(Bandwidth(rate)),
         }
-    }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                print(&$quantity, self.0, f)
+            }
+        }
+    )*};
 }
-
-impl FromStr for Span {
-    type Err = QuantityError;
-
-    fn from_str(text: &str) -> Result<Self, QuantityError> {
-        parse(&SPAN, text).map(Span)
-    }
-}
-
-impl FromStr for Length {
-    type Err = QuantityError;
-
-    fn from_str(text: &str) -> Result<Self, QuantityError> {
-        parse(&LENGTH, text).map(Length)
-    }
-}
-
-impl FromStr for Bytes {
-    type Err = QuantityError;
-
-    fn from_str(text: &str) -> Result<Self, QuantityError> {
-        parse(&SIZE, text).map(Bytes)
-    }
-}
+whole!(Bandwidth: RATE, Span: SPAN, Length: LENGTH, Bytes: SIZE);
 
 impl FromStr for Threshold {
     type Err = QuantityError;
@@ -353,37 +350,11 @@ impl FromStr for Threshold {
     }
 }
 
-impl fmt::Display for Bandwidth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(&RATE, self.0, f)
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(&SPAN, self.0, f)
-    }
-}
-
-impl fmt::Display for Length {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(&LENGTH, self.0, f)
-    }
-}
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(&SIZE, self.0, f)
-    }
-}
-
 impl fmt::Display for Threshold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Threshold::Bytes(bytes) => bytes.fmt(f),
-            Threshold::Bdp(milli) if milli.is_multiple_of(1_000) => {
-                write!(f, "{}bdp", milli / 1_000)
-            }
+            Threshold::Bdp(milli) if milli.is_multiple_of(1_000) => write!(f, "{}bdp", milli / 1_000),
             Threshold::Bdp(milli) => {
                 let fraction = format!("{:03}", milli % 1_000);
                 write!(f, "{}.{}bdp", milli / 1_000, fraction.trim_end_matches('0'))
@@ -431,11 +402,10 @@ impl<T> de::Visitor<'_> for TextVisitor<T> {
 
 /// Text in files and schemas for a quantity: serde and schemars.
 macro_rules! as_text {
-    ($type:ident, $quantity:ident, $description:literal, $units:literal, $examples:tt) => {
+    ($($type:ident: $quantity:ident),*) => {$(
         impl<'de> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let visitor = TextVisitor { quantity: &$quantity, parse: $type::from_str };
-                deserializer.deserialize_any(visitor)
+                deserializer.deserialize_any(TextVisitor { quantity: &$quantity, parse: $type::from_str })
             }
         }
 
@@ -451,46 +421,18 @@ macro_rules! as_text {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let Quantity { description, pattern, examples, .. } = $quantity;
                 schemars::json_schema!({
                     "type": "string",
-                    "description": $description,
-                    "pattern": concat!("^\\s*[0-9]+(_[0-9]+)*(\\.[0-9]+(_[0-9]+)*)?\\s*(", $units, ")\\s*$"),
-                    "examples": $examples
+                    "description": description,
+                    "pattern": format!(r"^\s*[0-9]+(_[0-9]+)*(\.[0-9]+(_[0-9]+)*)?\s*({pattern})\s*$"),
+                    "examples": examples
                 })
             }
         }
-    };
+    )*};
 }
-
-as_text!(
-    Bandwidth,
-    RATE,
-    "A rate above zero: a number with bps, kbps, Mbps, Gbps or Tbps.",
-    "bps|kbps|Mbps|Gbps|Tbps",
-    ["100Gbps", "2.5Gbps"]
-);
-as_text!(
-    Span,
-    SPAN,
-    "A time: a number with ps, ns, us, ms or s; or a cable's length in m or km, at 5 ns per metre.",
-    "ps|ns|us|\u{b5}s|\u{3bc}s|ms|s|m|km",
-    ["1us", "1.5ms", "80km"]
-);
-as_text!(Length, LENGTH, "A cable's length: a number with mm, m or km.", "mm|m|km", ["600km", "80m"]);
-as_text!(
-    Bytes,
-    SIZE,
-    "A size: a number with B, kB, MB, GB (powers of 1000), KiB, MiB or GiB (powers of 1024).",
-    "B|kB|MB|GB|KiB|MiB|GiB",
-    ["5MB", "4KiB"]
-);
-as_text!(
-    Threshold,
-    THRESHOLD,
-    "A threshold: a size (\"75kB\"), or a multiple of the link's one-hop bandwidth-delay product (\"6bdp\").",
-    "B|kB|MB|GB|KiB|MiB|GiB|bdp",
-    ["6bdp", "75kB"]
-);
+as_text!(Bandwidth: RATE, Span: SPAN, Length: LENGTH, Bytes: SIZE, Threshold: THRESHOLD);
 
 #[cfg(test)]
 mod tests;

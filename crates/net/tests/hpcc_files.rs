@@ -145,7 +145,7 @@ fn flows_that_contradict_are_refused_at_their_line() {
     at("2 1 3 100 200000000 2", "2 1 3 7 8 1000 2", 2, "7 fields");
     for (text, words) in [("", "the file is empty"), ("2\n1 2 3 100 5 0\n", "gives 2 flows, but 1 follow")] {
         let e = flows_hpcc(text, &t).unwrap_err();
-        assert_eq!((e.line, e.message.contains(words)), (Some(1), true), "{e}");
+        assert_eq!((e.line, e.message.contains(words)), (Some(1), true), "{e:?}");
     }
 }
 

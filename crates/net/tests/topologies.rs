@@ -17,7 +17,7 @@ fn try_build(toml: &str) -> Result<Topology, SpecError> {
 }
 
 fn build(toml: &str) -> Topology {
-    try_build(toml).unwrap_or_else(|e| panic!("{toml}\n{e}"))
+    try_build(toml).unwrap_or_else(|e| panic!("{toml}\n{e:?}"))
 }
 
 fn rail_only(n: u32, domains: Option<u32>) -> Topology {
@@ -320,7 +320,7 @@ fn invalid_topologies_are_refused_at_their_key() {
         ),
     ] {
         let error = try_build(&toml).map(|_| ()).expect_err(&toml);
-        assert_eq!(error.key, key, "{toml}\n{error}");
+        assert_eq!(error.key, key, "{toml}\n{error:?}");
     }
 }
 

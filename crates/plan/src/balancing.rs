@@ -12,7 +12,6 @@ use xoff_net::topology::PortId;
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
 
-/// How flows spread over equal paths.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum LoadBalancing {
     /// A hash gives each flow one route, for ever.
@@ -116,7 +115,6 @@ impl Choices {
         &self.options[self.first[choice] as usize..self.first[choice + 1] as usize]
     }
 
-    /// The positions of all choices.
     pub fn positions(&self) -> &[u32] {
         &self.options
     }
@@ -133,7 +131,6 @@ impl Choices {
         &self.sure[self.sure_first[choice] as usize..self.sure_first[choice + 1] as usize]
     }
 
-    /// Bytes of memory.
     pub(crate) fn memory(&self) -> u64 {
         (4 * self.options.len() + 5 * self.sure.len() + 13 * self.sets.len()) as u64
     }
@@ -145,14 +142,12 @@ pub struct Plb {
     pub params: PlbParams,
     /// Labels of a flow, at least 2.
     pub labels: u32,
-    /// By flow and label: where its route starts in [`Plan::hops`]. Label 0 is the
-    /// first, that of [`crate::plan::Flow::path`]. All begin at the same port; several
-    /// labels may have the same route.
+    /// By flow and label: where its route starts in [`Plan::hops`]. Label 0 is the first, that of
+    /// [`crate::plan::Flow::path`]. All begin at the same port; several labels may have the same route.
     pub routes: Vec<u32>,
 }
 
 impl Plb {
-    /// The routes of a flow, by label.
     pub fn routes(&self, flow: u32) -> &[u32] {
         let labels = self.labels as usize;
         &self.routes[flow as usize * labels..][..labels]
@@ -183,7 +178,6 @@ pub enum Ahead {
     Port(PortId),
     /// A device on the path will choose it.
     Unknown,
-    /// The path ends before.
     End,
 }
 
@@ -211,13 +205,11 @@ impl Plan {
         Onward { known: &tail[..end], sure: self.choices_at(tail[end]).map(|c| c.sure(tail[end])) }
     }
 
-    /// The positions of the run of ports that begins at `start`, up to its end or the
-    /// next choice.
+    /// The positions of the run of ports that begins at `start`, up to its end or the next choice.
     pub fn run(&self, start: u32) -> std::ops::Range<u32> {
         start..start + self.onward(start).known.len() as u32
     }
 
-    /// The choices, if an entry of the hops is one.
     #[inline]
     pub fn choices_at(&self, entry: u32) -> Option<&Choices> {
         match &self.load_balancing {
@@ -294,7 +286,6 @@ impl Plan {
     }
 }
 
-/// Whether an entry of [`Plan::hops`] is a choice.
 #[inline]
 pub fn is_choice(entry: u32) -> bool {
     (CHOICES..crate::plan::FRAME_CORRUPTED).contains(&entry)

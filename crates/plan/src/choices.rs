@@ -7,7 +7,6 @@ use xoff_net::builders::TopologySpec;
 use xoff_net::routing::RoutingKind;
 use xoff_schemes::flow_control::FlowControlKeys;
 
-/// A key whose value is a name.
 struct Choice {
     /// The key, list positions left out.
     key: &'static str,

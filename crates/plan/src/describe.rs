@@ -35,7 +35,6 @@ pub fn describe(loaded: &Loaded) -> String {
     out
 }
 
-/// The lines about paths, transport, priorities, memory and headroom.
 fn queues(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let plan = &loaded.plan;
     first_hops(out, plan)?;
@@ -119,7 +118,6 @@ fn links(out: &mut String, plan: &Plan) -> fmt::Result {
     sites(out, plan)
 }
 
-/// The sites that long links separate, if there are any.
 fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
     if plan.topology.ports.iter().all(|p| !p.long) {
         return Ok(());
@@ -139,7 +137,6 @@ fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
     Ok(())
 }
 
-/// How sources choose the first hop, if they do.
 fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
     let Some(ate) = &plan.ate else { return Ok(()) };
     let AteParams { p, window, update, least } = ate.params;
@@ -157,7 +154,6 @@ fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
     )
 }
 
-/// The spreading of flows over equal paths, if it is not only by ECMP.
 fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     match &plan.load_balancing {
         LoadBalancing::Ecmp => Ok(()),
@@ -169,11 +165,8 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
                 }
             };
             writeln!(out, "load balancing: devices choose a path for each data packet, {rule}")?;
-            writeln!(
-                out,
-                "  {}",
-                count(choices.sets.len() as u64, "choice") + " at devices, each for one destination host"
-            )
+            let choices = count(choices.sets.len() as u64, "choice");
+            writeln!(out, "  {choices} at devices, each for one destination host")
         }
         LoadBalancing::Plb(plb) => {
             let several = |labels: &&[u32]| labels.iter().any(|start| *start != labels[0]);
@@ -248,8 +241,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             writeln!(out, "  each ACK carries the mark of its packet; g = {gain}")?;
         }
     }
-    congestion::describe(out, plan)?;
-    Ok(())
+    congestion::describe(out, plan)
 }
 
 fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
@@ -279,14 +271,9 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
             }
             None => String::new(),
         };
-        writeln!(
-            out,
-            "  {:>8} tier {}, {loss}, {} per turn, egress queue {}{ecn}",
-            lane.priority,
-            lane.tier,
-            Bytes(lane.quantum.into()),
-            limit(&lane.egress_limit)
-        )?;
+        let (priority, tier, quantum) = (lane.priority, lane.tier, Bytes(lane.quantum.into()));
+        let limit = limit(&lane.egress_limit);
+        writeln!(out, "  {priority:>8} tier {tier}, {loss}, {quantum} per turn, egress queue {limit}{ecn}")?;
     }
     Ok(())
 }
@@ -321,7 +308,6 @@ fn memory(out: &mut String, plan: &Plan) -> fmt::Result {
     Ok(())
 }
 
-/// Each distinct account, with the headroom's terms.
 fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
     if !plan.flow_control.has_thresholds() {
         return Ok(());
@@ -331,39 +317,22 @@ fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
     for (id, port) in plan.topology.ports.iter().enumerate() {
         for account in &plan.accounts[id * lanes..(id + 1) * lanes] {
             let Some(h) = &account.headroom else { continue };
-            if seen
-                .iter()
-                .any(|(rate, delay, known)| (*rate, *delay) == (port.rate, port.delay) && known == h)
-            {
+            let kind = (port.rate, port.delay, h.clone());
+            if seen.contains(&kind) {
                 continue;
             }
-            seen.push((port.rate, port.delay, h.clone()));
+            seen.push(kind);
             let (rate, delay) = (Bandwidth(port.rate), Span(port.delay));
             writeln!(out, "ingress account on a link of {rate}, {delay}")?;
+            let (resume, below, reserve) = (account.resume, account.resume_offset, account.reserve);
             match account.limit {
                 Limit::Static(xoff) => {
-                    writeln!(
-                        out,
-                        "  XOFF at {xoff} B, XON at {} B, reserve {} B",
-                        account.resume, account.reserve
-                    )?;
+                    writeln!(out, "  XOFF at {xoff} B, XON at {resume} B, reserve {reserve} B")?
                 }
-                other => {
-                    let below = account.resume_offset;
-                    writeln!(
-                        out,
-                        "  XOFF {}, XON {below} B below, reserve {} B",
-                        limit(&other),
-                        account.reserve
-                    )?;
-                }
+                other => writeln!(out, "  XOFF {}, XON {below} B below, reserve {reserve} B", limit(&other))?,
             }
-            writeln!(
-                out,
-                "  headroom {} B{}",
-                h.total,
-                if h.terms.is_empty() { ", as written" } else { "" }
-            )?;
+            let written = if h.terms.is_empty() { ", as written" } else { "" };
+            writeln!(out, "  headroom {} B{written}", h.total)?;
             for (name, bytes) in &h.terms {
                 writeln!(out, "  {bytes:>10} B  {name}")?;
             }
@@ -387,7 +356,6 @@ fn traffic(out: &mut String, loaded: &Loaded) -> fmt::Result {
     Ok(())
 }
 
-/// Links that fail or lose, in a network that has such.
 fn faults(out: &mut String, plan: &Plan) -> fmt::Result {
     let faults = &plan.faults;
     if faults.down.is_empty() && faults.losses.is_empty() {

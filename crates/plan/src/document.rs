@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
-use toml::de::{DeArray, DeString, DeTable, DeValue, ValueDeserializer};
+use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
 /// A value of the tree, with the bytes that it spans.
 pub type Value<'t> = Spanned<DeValue<'t>>;
@@ -31,20 +31,14 @@ struct Override {
 }
 
 impl Source {
-    /// Checks that `bytes` are text, and appends the overrides.
-    ///
-    /// # Errors
-    /// It is no text, or there is nothing in it.
     pub fn new(name: &str, bytes: &[u8], overrides: &[(String, String)]) -> Result<Self, Error> {
         let refuse = |message: String, help: &str| Err(Error::new(name, "", None, message).with_help(help));
         let remedy = "a scenario is a TOML text file: check the path";
         let file = match std::str::from_utf8(bytes) {
             Ok(file) => file,
             Err(e) => {
-                return refuse(
-                    format!("this is not a text file: byte {} is not UTF-8", e.valid_up_to()),
-                    remedy,
-                );
+                let message = format!("this is not a text file: byte {} is not UTF-8", e.valid_up_to());
+                return refuse(message, remedy);
             }
         };
         if let Some(at) = file.find('\0') {
@@ -55,12 +49,8 @@ impl Source {
                 "write at least [topology] and one [[traffic]] table; examples/hello.toml is a short example";
             return refuse("the scenario is empty".to_string(), help);
         }
-        let mut source = Source {
-            name: name.to_string(),
-            text: file.to_string(),
-            file_len: file.len(),
-            overrides: Vec::new(),
-        };
+        let (name, text) = (name.to_string(), file.to_string());
+        let mut source = Source { name, text, file_len: file.len(), overrides: Vec::new() };
         for (key, value) in overrides {
             let start = source.text.len() + 1;
             source.text.push_str(&format!("\n{key}={value}"));
@@ -113,9 +103,6 @@ pub struct Document<'t> {
 
 impl<'t> Document<'t> {
     /// Parses the file and applies the overrides in order.
-    ///
-    /// # Errors
-    /// It is not TOML, or an override names no place in it.
     pub fn parse(source: &'t Source) -> Result<Self, Error> {
         Self::parse_table(source, "")
     }
@@ -183,10 +170,8 @@ impl<'t> Document<'t> {
                     if !table.contains_key(k.as_str()) {
                         if let Some(Step::Index(n)) = steps.get(i + 1) {
                             let message = format!("`{path}` has no entry [{n}]: the file has no such list");
-                            let help = format!(
-                                "write [[{path}]] in the file, or set the whole list: {path}='[{{ … }}]'"
-                            );
-                            return Err(fail(message, &help));
+                            let whole = format!("set the whole list: {path}='[{{ … }}]'");
+                            return Err(fail(message, &format!("write [[{path}]] in the file, or {whole}")));
                         }
                         let empty = Spanned::new(o.whole.clone(), DeValue::Table(DeTable::new()));
                         let name: DeString<'t> = Cow::Owned(k.clone());
@@ -233,17 +218,13 @@ impl<'t> Document<'t> {
         Some(node)
     }
 
-    /// Number of entries of the list at a path.
     pub fn len(&self, path: &str) -> usize {
         self.get(path).and_then(|v| v.get_ref().as_array()).map_or(0, |a| a.len())
     }
 
     /// The keys of the table at a path, in alphabetical order.
     pub fn keys(&self, path: &str) -> Vec<String> {
-        let table = match path {
-            "" => self.root.get_ref().as_table(),
-            _ => self.get(path).and_then(|v| v.get_ref().as_table()),
-        };
+        let table = self.get(path).and_then(|v| v.get_ref().as_table());
         table.into_iter().flat_map(|t| t.keys()).map(|k| k.get_ref().to_string()).collect()
     }
 
@@ -266,27 +247,18 @@ impl<'t> Document<'t> {
     /// An error about the name of the key at `path` rather than its value.
     pub fn key_error(&self, path: &str, message: impl Into<String>, help: impl Into<String>) -> Error {
         let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
-        let table = match parent {
-            "" => self.root.get_ref().as_table(),
-            _ => self.get(parent).and_then(|v| v.get_ref().as_table()),
-        };
+        let table = self.get(parent).and_then(|v| v.get_ref().as_table());
         let span = table.and_then(|t| t.get_key_value(key)).map(|(k, _)| k.span());
         self.source.error_at(span, message.into()).with_key(path).with_help(help)
     }
 
     /// Reads the value at `path` as a `T`; `None` if there is none. Keys in
     /// `without` are left out (they were read before).
-    ///
-    /// # Errors
-    /// The value is no `T`, with its place.
     pub fn read<T: DeserializeOwned>(&self, path: &str, without: &[&str]) -> Result<Option<T>, Error> {
         self.read_as(path, without, &|_| None)
     }
 
     /// The same for a type whose schema documents the range of its whole numbers.
-    ///
-    /// # Errors
-    /// The value is no `T`, with its place.
     pub fn read_documented<T: DeserializeOwned + JsonSchema>(
         &self,
         path: &str,
@@ -311,9 +283,6 @@ impl<'t> Document<'t> {
 
     /// Gives the value at `path` to `parse`, if there is one; keys in `without` are left out. `schema`
     /// documents the ranges of whole numbers in the value.
-    ///
-    /// # Errors
-    /// That of `parse`, with its place.
     pub fn parse_with(
         &self,
         path: &str,
@@ -343,9 +312,6 @@ impl<'t> Document<'t> {
 
     /// Refuses whole numbers that files of results cannot hold: those of TOML and Parquet
     /// have 64 bits with a sign.
-    ///
-    /// # Errors
-    /// The first such number, with its place.
     pub fn check_integers(&self) -> Result<(), Error> {
         self.check_integers_below(&self.root, "")
     }
@@ -407,8 +373,7 @@ impl<'t> Document<'t> {
                     if entry.get_ref().is_array()
                         && let Some((_, example)) = TABLE_LISTS.iter().find(|(name, _)| *name == key)
                     {
-                        let help = format!("write a table, such as {example}");
-                        return Err(self.error(&below, message, help));
+                        return Err(self.error(&below, message, format!("write a table, such as {example}")));
                     }
                     self.check_lists_below(entry, &below, "")?;
                 }
@@ -453,13 +418,13 @@ impl<'t> Document<'t> {
             .and_then(|m| m.split_once(", expected "))
         {
             let kind = self.get(&path).map(|v| v.get_ref().type_str());
-            let whole = matches!(expected, "u8" | "u16" | "u32" | "u64" | "usize");
+            let (name, values) = expected_type(expected);
+            let whole = name == "a whole number";
             let key = path.strip_prefix(base).and_then(|rest| rest.strip_prefix('.'));
-            let range = key.filter(|_| whole).and_then(narrower);
-            let allowed = range.unwrap_or_else(|| readable(expected).to_string());
+            let allowed = key.filter(|_| whole).and_then(narrower).unwrap_or_else(|| values.to_string());
             let message = match found.strip_prefix("integer ") {
                 Some(number) if whole => format!("{} is out of range", number.trim_matches('`')),
-                _ => format!("expected {}, found {}", type_of(expected), value_of(found, kind)),
+                _ => format!("expected {name}, found {}", value_of(found, kind)),
             };
             (message, format!("write {allowed}"))
         } else if let Some((_, expected)) =
@@ -525,17 +490,22 @@ pub(crate) fn unknown_name(path: &str, word: &str, allowed: &[&str]) -> (String,
     (message, help)
 }
 
-/// A type that serde expected, in words; `readable` has its values.
-fn type_of(expected: &str) -> &str {
+/// A type that serde expected, and its values, both in words.
+fn expected_type(expected: &str) -> (&str, &str) {
     match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
-        "f64" => "a number",
-        "a string" | "string" => "text",
-        "a boolean" => "true or false",
-        "a sequence" => "a list",
-        "a map" => "a table",
-        e if e.starts_with("struct ") => "a table",
-        e => e,
+        "u8" => ("a whole number", "a whole number from 0 to 255"),
+        "u16" => ("a whole number", "a whole number from 0 to 65535"),
+        "u32" => ("a whole number", "a whole number from 0 to 4294967295"),
+        "u64" | "usize" => ("a whole number", "a whole number, 0 or more"),
+        "f64" => ("a number", "a number without quotes, such as 0.5"),
+        "a string" | "string" => ("text", "text in quotes"),
+        "a boolean" => ("true or false", "true or false"),
+        "a sequence" => ("a list", "a list in brackets"),
+        "a map" => ("a table", "a table in braces"),
+        e if e.starts_with("struct ") => {
+            ("a table", "a table, such as { rate = \"100Gbps\", delay = \"1us\" }")
+        }
+        e => (e, e),
     }
 }
 
@@ -570,23 +540,6 @@ fn whole_numbers(schema: &Schema, key: &str) -> Option<String> {
         (least, Some(most)) => Some(format!("a whole number from {least} to {most}")),
         (0, None) => None,
         (least, None) => Some(format!("a whole number, {least} or more")),
-    }
-}
-
-/// The type that serde expected, in words.
-fn readable(expected: &str) -> &str {
-    match expected {
-        "u8" => "a whole number from 0 to 255",
-        "u16" => "a whole number from 0 to 65535",
-        "u32" => "a whole number from 0 to 4294967295",
-        "u64" | "usize" => "a whole number, 0 or more",
-        "f64" => "a number without quotes, such as 0.5",
-        "a string" | "string" => "text in quotes",
-        "a boolean" => "true or false",
-        "a sequence" => "a list in brackets",
-        "a map" => "a table in braces",
-        e if e.starts_with("struct ") => "a table, such as { rate = \"100Gbps\", delay = \"1us\" }",
-        e => e,
     }
 }
 
@@ -631,20 +584,13 @@ fn shifted(value: Value<'_>, offset: usize) -> Value<'_> {
     let span = shift(value.span());
     let inner = match value.into_inner() {
         DeValue::Table(t) => {
-            let mut out = DeTable::new();
-            for (k, v) in t {
+            let moved = t.into_iter().map(|(k, v)| {
                 let at = shift(k.span());
-                out.insert(Spanned::new(at, k.into_inner()), shifted(v, offset));
-            }
-            DeValue::Table(out)
+                (Spanned::new(at, k.into_inner()), shifted(v, offset))
+            });
+            DeValue::Table(moved.collect())
         }
-        DeValue::Array(a) => {
-            let mut out = DeArray::new();
-            for v in a {
-                out.push(shifted(v, offset));
-            }
-            DeValue::Array(out)
-        }
+        DeValue::Array(a) => DeValue::Array(a.into_iter().map(|v| shifted(v, offset)).collect()),
         plain => plain,
     };
     Spanned::new(span, inner)

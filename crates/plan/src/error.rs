@@ -31,13 +31,11 @@ struct Content {
     span: Option<Range<usize>>,
 }
 
-/// The text that an error is in.
 #[derive(Debug, Clone)]
 struct Source {
     name: String,
     text: String,
-    /// The text and the fault's place as they are shown, if hidden characters of the text
-    /// are escaped there.
+    /// The text and the fault's place as they are shown, if hidden characters of the text are escaped there.
     shown: Option<(String, Range<usize>)>,
     /// The fault's column in bytes, from 0.
     column: usize,
@@ -142,8 +140,7 @@ fn printable(text: &str) -> Cow<'_, str> {
 }
 
 impl Error {
-    /// An error in the text called `name`. `span` counts bytes of `text`;
-    /// without it the whole text is meant.
+    /// An error in the text called `name`. `span` counts bytes of `text`; without it the whole text is meant.
     pub fn new(name: &str, text: &str, span: Option<Range<usize>>, message: impl Into<String>) -> Self {
         // A long range is marked at its beginning.
         let span = span.map(|s| {
@@ -189,7 +186,6 @@ impl Error {
         self.0.help.as_deref()
     }
 
-    /// The key that is wrong, such as `traffic[1].load`.
     pub fn key(&self) -> Option<&str> {
         self.0.key.as_deref()
     }
@@ -247,15 +243,6 @@ impl Diagnostic for Error {
         let span = self.0.source.shown.as_ref().map_or(span, |(_, shown)| shown.clone());
         let label = LabeledSpan::new_with_span(None, SourceSpan::from(span));
         Some(Box::new(std::iter::once(label)))
-    }
-}
-
-/// `a`, `a and b`, `a, b and c`.
-pub(crate) fn listed<S: AsRef<str>>(items: &[S]) -> String {
-    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
-    match items.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => items.concat(),
     }
 }
 

@@ -1,20 +1,18 @@
 //! The FCT of a flow that is alone in the network, exact to the picosecond.
 //!
-//! Packets are stored and forwarded: a hop begins to send a packet when its last
-//! bit has arrived and the packet before it has left. Sending takes
-//! [`serialisation`], rounded up to whole picoseconds for each packet at each
-//! hop. All packets of a flow but the last have the same size, so the recursion
+//! Packets are stored and forwarded: a hop begins to send a packet when its last bit has arrived and the
+//! packet before it has left. Sending takes [`serialisation`], rounded up to whole picoseconds for each
+//! packet at each hop. All packets of a flow but the last have the same size, so the recursion
 //!
 //! ```text
 //! D_h(k) = max(D_{h-1}(k) + delay_{h-1}, D_h(k-1)) + s_h
 //! ```
 //!
-//! (departure of packet `k` from hop `h`, both from 0) has the closed form
-//! `D_h(k) = Σ_{g≤h} s_g + Σ_{g<h} delay_g + k · max(gap, max_{g≤h} s_g)`, where
-//! `gap` is the distance at which a paced sender releases packets. The last
-//! packet may be shorter and can run into the one before it: that is the
-//! recursion itself, once per hop. ACKs travel back in the same way, released
-//! whenever another `ack_every` packets, or the last one, have arrived.
+//! (departure of packet `k` from hop `h`, both from 0) has the closed form `D_h(k) = Σ_{g≤h} s_g + Σ_{g<h}
+//! delay_g + k · max(gap, max_{g≤h} s_g)`, where `gap` is the distance at which a paced sender releases
+//! packets. The last packet may be shorter and can run into the one before it: that is the recursion itself,
+//! once per hop. ACKs travel back in the same way, released whenever another `ack_every` packets, or the last
+//! one, have arrived.
 //!
 //! The closed form assumes that no port sends both data and ACKs of the flow,
 //! nor the same packet twice. Shortest paths are of that kind; a static override
@@ -79,9 +77,7 @@ pub fn completion(format: &PacketFormat, message: &Message, data: &[Hop], ack: &
 
 /// Packets of one size that are ready at equal distances.
 struct Train {
-    /// When the first is ready.
     first: u128,
-    /// How many there are.
     count: u64,
     /// Distance in picoseconds.
     period: u128,

@@ -56,10 +56,6 @@ pub struct Expected {
 /// `name` is the file's name in errors. `overrides` are applied in order: a key such as `flow_control.xoff`,
 /// `traffic[0].load` or `traffic.0.load`, and a value that is parsed as TOML or otherwise used as text.
 /// `files` reads the files that the scenario names; it gets their paths as written.
-///
-/// # Errors
-/// The first thing that is wrong, with its place and a remedy. Nothing has been
-/// simulated then.
 pub fn load(
     name: &str,
     text: &[u8],
@@ -71,9 +67,6 @@ pub fn load(
 
 /// The same of a text that holds the scenario in its table `table`, beside
 /// other things; errors keep their places in that text.
-///
-/// # Errors
-/// As of [`load`], or there is no such table.
 pub fn load_table(
     name: &str,
     text: &[u8],

@@ -10,10 +10,6 @@ pub struct Unknown {
     pub help: String,
 }
 
-/// The node called `name`.
-///
-/// # Errors
-/// There is none.
 pub fn node(topology: &Topology, name: &str) -> Result<NodeId, Unknown> {
     topology.find(name).ok_or_else(|| Unknown {
         message: format!("no node is called `{name}`"),
@@ -25,9 +21,6 @@ pub fn node(topology: &Topology, name: &str) -> Result<NodeId, Unknown> {
 }
 
 /// The port called `name`, such as `S0.0:1`.
-///
-/// # Errors
-/// There is none.
 pub fn port(topology: &Topology, name: &str) -> Result<PortId, Unknown> {
     let Some((of, index)) = name.rsplit_once(':') else {
         return Err(Unknown {
@@ -47,9 +40,6 @@ pub fn port(topology: &Topology, name: &str) -> Result<PortId, Unknown> {
 
 /// The ports of links that `names` name, in that order, each once: a port, a node for all of its
 /// ports, `switches` for those of all switches, or `all`.
-///
-/// # Errors
-/// One of them names nothing, or a port inside a slow receiver.
 pub fn ports(topology: &Topology, names: &[String]) -> Result<Vec<PortId>, Unknown> {
     let inner = |port: PortId| topology.neighbour(port) == topology.ports[port as usize].node;
     let mut known = vec![false; topology.ports.len()];

@@ -2,13 +2,14 @@
 
 use crate::choices;
 use crate::document::{Document, unknown_name, with_article};
-use crate::error::{Error, Warning, listed, suggest};
+use crate::error::{Error, Warning, suggest};
 use crate::scenario::{CongestionControl, Scenario, Traffic, TransportKind};
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use strsim::damerau_levenshtein;
 use toml::de::ValueDeserializer;
 use xoff_net::builders::{Table, TopologySpec};
+use xoff_net::human::listed;
 use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
@@ -39,7 +40,6 @@ const TABLES: [&str; 22] = [
 ];
 const LISTS: [&str; 5] = ["slow_receiver", "failure", "loss", "priority", "traffic"];
 
-/// Reads the whole scenario; the first error ends it.
 pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<Scenario, Error> {
     for key in doc.keys("") {
         let value = doc.get(&key).map(|v| v.get_ref());
@@ -53,11 +53,8 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         if value.is_some_and(|v| if list { !v.is_array() } else { !v.is_table() }) {
             let header = if list { format!("[[{key}]]") } else { format!("[{key}]") };
             let message = format!("`{key}` must be {}", if list { "a list of tables" } else { "a table" });
-            return Err(doc.error(
-                &key,
-                message,
-                format!("write {header} on a separate line, and its keys below"),
-            ));
+            let help = format!("write {header} on a separate line, and its keys below");
+            return Err(doc.error(&key, message, help));
         }
     }
     doc.check_lists()?;

@@ -31,16 +31,12 @@ pub const FRAME_CORRUPTED: u32 = u32::MAX - 5;
 /// a choice among next hops; see [`crate::balancing`].
 pub const CHOICES: u32 = ENDS;
 
-/// A scenario, worked out.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Seed of every random stream.
     pub seed: u64,
-    /// Nodes, ports and links. A slow host has two ports more than the scenario
-    /// gave it: see [`Receiver`].
+    /// Nodes, ports and links. A slow host has two ports more than the scenario gave it: see [`Receiver`].
     pub topology: Topology,
-    /// The priorities in use, served in this order: by tier, strictly; within a
-    /// tier by deficit round robin.
+    /// The priorities in use, served in this order: by tier, strictly; within a tier by deficit round robin.
     pub lanes: Vec<Lane>,
     /// Buffer of each node, by node; after them the separate buffers of some accounts ([`Account::pool`]).
     pub buffers: Vec<Buffer>,
@@ -53,20 +49,15 @@ pub struct Plan {
     pub flows: Vec<Flow>,
     /// The conditions that flows wait for, besides their start time; see [`Gate`].
     pub gates: Vec<Gate>,
-    /// Pool of routes. A route is a run of egress ports, from the sender's NIC
-    /// on, that ends in [`DELIVER`], [`EXPIRE`] or [`UNREACHABLE`], or goes on at a
-    /// choice ([`CHOICES`]).
+    /// Pool of routes. A route is a run of egress ports, from the sender's NIC on, that ends in [`DELIVER`],
+    /// [`EXPIRE`] or [`UNREACHABLE`], or goes on at a choice ([`CHOICES`]).
     pub hops: Vec<u32>,
-    /// How flows spread over equal paths.
     pub load_balancing: LoadBalancing,
     pub packet: PacketFormat,
-    /// The flow control and its parameters.
     pub flow_control: FlowControlParams,
-    /// The transport and its parameters.
     pub transport: TransportParams,
     /// With IRN, by flow; else empty.
     pub irn: Vec<IrnFlow>,
-    /// The congestion control and its parameters.
     pub congestion_control: CongestionControlParams,
     /// Hosts that consume received data slowly, or not at all for a while.
     pub receivers: Vec<Receiver>,
@@ -74,7 +65,6 @@ pub struct Plan {
     pub end: Option<Time>,
     /// What is recorded in addition to flows.
     pub measure: Measure,
-    /// Links that fail, lose or corrupt, and how routes follow.
     pub faults: Faults,
     /// Where the flow control reroutes: positions in [`Plan::hops`], each with another one of the same
     /// device from which its packets come to the same host; ordered by the first. Else empty.
@@ -141,9 +131,8 @@ impl Plan {
         (0..self.topology.nodes.len() as NodeId).filter(|&node| self.passes_pauses_on(node))
     }
 
-    /// The lane that a packet of `lane` goes on in at a device that it came to
-    /// through port `ingress` and leaves through port `egress`. It is charged to
-    /// `lane` there, and waits in this one.
+    /// The lane that a packet of `lane` goes on in at a device that it came to through port `ingress` and
+    /// leaves through port `egress`. It is charged to `lane` there, and waits in this one.
     pub fn onward_lane(&self, lane: u8, ingress: PortId, egress: PortId) -> u8 {
         self.flow_control.lane_rules().map_or(lane, |rules| rules.onward(lane, ingress, egress))
     }
@@ -174,11 +163,8 @@ pub struct Flow {
     pub after: Option<u32>,
     /// The gate that its complete delivery counts towards.
     pub opens: Option<u32>,
-    /// Index into [`Plan::classes`].
     pub class: u16,
-    /// Lane of its data packets.
     pub lane: u8,
-    /// Lane of its ACKs.
     pub ack_lane: u8,
     /// Start of its route in [`Plan::hops`]; [`Faults::reroutes`] may change it.
     pub path: u32,
@@ -192,7 +178,6 @@ pub struct Flow {
     pub ideal: Time,
 }
 
-/// IRN's parameters of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IrnFlow {
     /// Most packets in flight, at least 1, below 2^24.
@@ -212,10 +197,9 @@ pub struct Ate {
     pub routes: Vec<[u32; 2]>,
 }
 
-/// A dependency between flows: when the last of the deliveries that it waits
-/// for is complete, its flows begin. Everything about it happens at one host,
-/// which is the receiver of the flows that open it and the sender of those that
-/// wait for it.
+/// A dependency between flows: when the last of the deliveries that it waits for is complete, its flows
+/// begin. Everything about it happens at one host, which is the receiver of the flows that open it and the
+/// sender of those that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
     pub host: NodeId,
@@ -224,20 +208,17 @@ pub struct Gate {
     /// From the last byte of the last delivery until the flows begin, in picoseconds: the host computes in
     /// this time.
     pub delay: Time,
-    /// The flows that wait (those whose [`Flow::after`] names it), in the order
-    /// in which they begin.
+    /// The flows that wait (those whose [`Flow::after`] names it), in the order in which they begin.
     pub flows: Vec<u32>,
 }
 
-/// A slow receiver. Packets for the host wait in its own memory, charged to the
-/// ingress that they came through, until the host consumes them: an inner port
-/// `rx` (rate = the host's reading speed, no delay) sends them to its peer, an
-/// inner sink port of the same host, where they are delivered. Routes to the
-/// host end with `rx`.
+/// A slow receiver. Packets for the host wait in its own memory, charged to the ingress that they came
+/// through, until the host consumes them: an inner port `rx` (rate = the host's reading speed, no delay)
+/// sends them to its peer, an inner sink port of the same host, where they are delivered. Routes to the host
+/// end with `rx`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
     pub host: NodeId,
-    /// Its inner consuming port.
     pub rx: PortId,
     /// Spans `[from, until)` in which it consumes nothing, ordered and apart.
     pub stalls: Vec<(Time, Time)>,
@@ -270,9 +251,8 @@ pub struct Faults {
     pub reroutes: Vec<Reroute>,
     /// The effects of the changes of routes; several changes may share one.
     pub tables: Vec<Rerouting>,
-    /// Where [`Plan::hops`] holds the ends of packets that a link did not
-    /// deliver: [`LINK_DOWN`], [`FRAME_LOST`], [`FRAME_CORRUPTED`]. Never 0 if
-    /// there are faults.
+    /// Where [`Plan::hops`] holds the ends of packets that a link did not deliver: [`LINK_DOWN`],
+    /// [`FRAME_LOST`], [`FRAME_CORRUPTED`]. Never 0 if there are faults.
     pub fates: u32,
 }
 
@@ -305,7 +285,6 @@ pub enum Hits {
     Control(u64),
 }
 
-/// A change of routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reroute {
     /// When it takes place, at all devices.
@@ -314,7 +293,6 @@ pub struct Reroute {
     pub table: u32,
 }
 
-/// The effect of a change of routes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Rerouting {
     /// Routes of flows and of their ACKs from now on, by flow.
@@ -325,7 +303,6 @@ pub struct Rerouting {
     pub positions: Vec<(u32, u32)>,
 }
 
-/// The routes of a flow after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRoute {
     /// Index into [`Plan::flows`].

@@ -123,7 +123,6 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The table of the keys of an object, but for those that are skipped.
     fn keys(&mut self, of: &Value, skipped: &[&str]) {
         let required = list(&of["required"]);
         let mut rows = String::new();
@@ -141,7 +140,6 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The value of a key that is absent.
     fn default(&self, property: &Value, required: bool) -> String {
         if let Some(words) = property[DEFAULT].as_str() {
             return words.into();
@@ -155,7 +153,6 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Whether a key must be a table if it is present.
     fn is_table(&self, property: &Value) -> bool {
         property["$ref"].as_str().is_some_and(|of| self.resolve(of).get("properties").is_some())
     }
@@ -207,7 +204,6 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// A value of a type that has a name.
     fn named(&mut self, name: &str, unit: Option<&str>) -> (String, String) {
         if let Some((_, quantity, unit)) = QUANTITIES.iter().find(|(definition, ..)| *definition == name) {
             return (format!("[{quantity}](#values) ({unit})"), String::new());

@@ -8,9 +8,7 @@ pub mod links {
     pub use xoff_schemes::flow_control::size::links::*;
 
     /// Compares every link of a plan with the buffer that its scheme needs.
-    ///
-    /// # Errors
-    /// No memory is known to suffice under the scheme; its name.
+    /// Fails with the name of a scheme under which no memory is known to suffice.
     pub fn links(plan: &Plan) -> Result<Report, &'static str> {
         let mut data = vec![false; plan.lanes.len()];
         plan.flows.iter().for_each(|f| data[usize::from(f.lane)] = true);

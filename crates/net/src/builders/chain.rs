@@ -12,12 +12,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Dumbbell {
     /// Hosts at the left switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub left: u32,
     /// Hosts at the right switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub right: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -26,22 +24,13 @@ pub struct Dumbbell {
 }
 
 impl Dumbbell {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If a count is zero or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         at_least("left", self.left, 1)?;
         at_least("right", self.right, 1)?;
         let hosts = u64::from(self.left) + u64::from(self.right);
         let most = self.left.max(self.right);
-        Estimate {
-            key: if self.left == most { "left" } else { "right" },
-            hosts,
-            links: hosts + 1,
-            radix: u64::from(most) + 1,
-        }
-        .admit()?;
+        let key = if self.left == most { "left" } else { "right" };
+        Estimate { key, hosts, links: hosts + 1, radix: u64::from(most) + 1 }.admit()?;
 
         let mut topology = with_hosts(self.left + self.right);
         let left = add_tier(&mut topology, 0, 2);
@@ -58,12 +47,10 @@ impl Dumbbell {
 #[serde(deny_unknown_fields)]
 pub struct Line {
     /// Switches, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 1), extend("x-unit" = "switches"))]
     pub switches: u32,
     /// Hosts at each switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -74,10 +61,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If a count is zero or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let (mut topology, first) = switches_with_hosts(self.switches, self.hosts_per_switch, 1, self.link)?;
         for switch in first..first + self.switches - 1 {
@@ -92,12 +75,10 @@ impl Line {
 #[serde(deny_unknown_fields)]
 pub struct Ring {
     /// Switches, at least 3.
-    #[schemars(range(min = 3))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 3), extend("x-unit" = "switches"))]
     pub switches: u32,
     /// Hosts at each switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -108,10 +89,6 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If there are fewer than three switches, no hosts, or too many of either.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let (mut topology, first) = switches_with_hosts(self.switches, self.hosts_per_switch, 3, self.link)?;
         for i in 0..self.switches {
@@ -122,8 +99,7 @@ impl Ring {
     }
 }
 
-/// Hosts and switches of a line or ring, not yet linked to each other; and the
-/// first switch.
+/// Hosts and switches of a line or ring, not yet linked to each other; and the first switch.
 fn switches_with_hosts(
     switches: u32,
     hosts_per_switch: u32,
@@ -133,13 +109,9 @@ fn switches_with_hosts(
     at_least("switches", switches, least)?;
     at_least("hosts_per_switch", hosts_per_switch, 1)?;
     let hosts = u64::from(switches) * u64::from(hosts_per_switch);
-    Estimate {
-        key: if switches >= hosts_per_switch { "switches" } else { "hosts_per_switch" },
-        hosts,
-        links: hosts.saturating_add(u64::from(switches)),
-        radix: u64::from(hosts_per_switch) + 2,
-    }
-    .admit()?;
+    let key = if switches >= hosts_per_switch { "switches" } else { "hosts_per_switch" };
+    let links = hosts.saturating_add(u64::from(switches));
+    Estimate { key, hosts, links, radix: u64::from(hosts_per_switch) + 2 }.admit()?;
 
     Ok(edge(switches, hosts_per_switch, link))
 }

@@ -7,7 +7,6 @@ use crate::topology::{LinkSpec, NodeId, Topology};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The value of a multiplicity that is not written.
 pub(super) fn one() -> u32 {
     1
 }
@@ -18,16 +17,13 @@ pub(super) fn one() -> u32 {
 #[serde(deny_unknown_fields)]
 pub struct LeafSpine {
     /// Leaf switches, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 1), extend("x-unit" = "switches"))]
     pub leaves: u32,
     /// Spine switches, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 1), extend("x-unit" = "switches"))]
     pub spines: u32,
     /// Hosts at each leaf, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_leaf: u32,
     /// Links between hosts and leaves.
     pub host_link: LinkSpec,
@@ -35,16 +31,11 @@ pub struct LeafSpine {
     pub fabric_link: LinkSpec,
     /// Parallel links between a leaf and a spine, at least 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "links"))]
+    #[schemars(range(min = 1), extend("x-unit" = "links"))]
     pub links_per_pair: u32,
 }
 
 impl LeafSpine {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If a count is zero or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let &Self { leaves, spines, hosts_per_leaf, links_per_pair, .. } = self;
         at_least("leaves", leaves, 1)?;
@@ -54,13 +45,9 @@ impl LeafSpine {
         let [l, s, h, m] = [leaves, spines, hosts_per_leaf, links_per_pair].map(u64::from);
         let hosts = l * h;
         let fabric = (l * s).saturating_mul(m);
-        Estimate {
-            key: if hosts >= fabric { "hosts_per_leaf" } else { "spines" },
-            hosts,
-            links: hosts.saturating_add(fabric),
-            radix: (l * m).max(h.saturating_add(s * m)),
-        }
-        .admit()?;
+        let key = if hosts >= fabric { "hosts_per_leaf" } else { "spines" };
+        let links = hosts.saturating_add(fabric);
+        Estimate { key, hosts, links, radix: (l * m).max(h.saturating_add(s * m)) }.admit()?;
 
         let (mut topology, first_leaf) = edge(leaves, hosts_per_leaf, self.host_link);
         let first_spine = add_tier(&mut topology, 1, spines);
@@ -84,18 +71,15 @@ impl LeafSpine {
 #[serde(deny_unknown_fields)]
 pub struct FatTree {
     /// Ports of a switch (only towards the fabric, if oversubscribed): even, at least 2.
-    #[schemars(range(min = 2))]
-    #[schemars(extend("x-unit" = "ports"))]
+    #[schemars(range(min = 2), extend("x-unit" = "ports"))]
     pub k: u32,
     /// Tiers of switches, 2 or 3.
     #[serde(default = "three")]
-    #[schemars(range(min = 2, max = 3))]
-    #[schemars(extend("x-unit" = "tiers"))]
+    #[schemars(range(min = 2, max = 3), extend("x-unit" = "tiers"))]
     pub tiers: u32,
     /// Hosts per uplink of an edge switch, at least 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(range(min = 1), extend("x-unit" = "ratio"))]
     pub oversubscription: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -105,7 +89,6 @@ pub struct FatTree {
     pub fabric_link: Option<LinkSpec>,
 }
 
-/// The usual number of tiers.
 pub(super) fn three() -> u32 {
     3
 }
@@ -118,12 +101,10 @@ pub(super) struct Shape {
     per_edge: u32,
     /// Switches by tier, from the edge.
     pub(super) switches: Vec<u32>,
-    /// The size of the tree.
     pub(super) estimate: Estimate,
 }
 
 impl Shape {
-    /// Hosts of the tree.
     pub(super) fn hosts(&self) -> u32 {
         self.switches[0] * self.per_edge
     }
@@ -135,11 +116,6 @@ impl Shape {
 }
 
 impl FatTree {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If `k` is odd or zero, `tiers` is neither 2 nor 3, `oversubscription` is
-    /// zero, or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let shape = self.shape()?;
         let mut topology = with_hosts(shape.hosts());
@@ -149,10 +125,6 @@ impl FatTree {
         Ok(topology)
     }
 
-    /// The counts, if the tree can be built.
-    ///
-    /// # Errors
-    /// See [`Self::build`].
     pub(super) fn shape(&self) -> Result<Shape, SpecError> {
         let &Self { k, tiers, oversubscription, .. } = self;
         at_least("k", k, 2)?;
@@ -162,9 +134,7 @@ impl FatTree {
             return Err(SpecError::new("k", message, help));
         }
         if tiers != 2 && tiers != 3 {
-            let message = format!("tiers = {tiers} is out of range");
-            let help = "write 2 or 3";
-            return Err(SpecError::new("tiers", message, help));
+            return Err(SpecError::new("tiers", format!("tiers = {tiers} is out of range"), "write 2 or 3"));
         }
         at_least("oversubscription", oversubscription, 1)?;
         let pods = if tiers == 3 { u64::from(k) } else { 2 };
@@ -173,24 +143,17 @@ impl FatTree {
             (pods * half, (pods * half).saturating_mul(half).saturating_mul(u64::from(tiers) - 1));
         let per_edge = half * u64::from(oversubscription);
         let hosts = edges.saturating_mul(per_edge);
-        let estimate = Estimate {
-            key: if oversubscription > 1 && per_edge > MANY_HOSTS_PER_EDGE {
-                "oversubscription"
-            } else {
-                "k"
-            },
-            hosts,
-            links: hosts.saturating_add(fabric),
-            radix: u64::from(k).max(half + per_edge),
-        };
+        let many = oversubscription > 1 && per_edge > MANY_HOSTS_PER_EDGE;
+        let key = if many { "oversubscription" } else { "k" };
+        let radix = u64::from(k).max(half + per_edge);
+        let estimate = Estimate { key, hosts, links: hosts.saturating_add(fabric), radix };
         estimate.admit()?;
         let (edges, half) = (edges as u32, half as u32);
         let switches = if tiers == 2 { vec![edges, half] } else { vec![edges, edges, half * half] };
         Ok(Shape { half, per_edge: per_edge as u32, switches, estimate })
     }
 
-    /// Links the hosts from `first_host` on and the switches from `first` on, by
-    /// tier, which are all there.
+    /// Links the hosts from `first_host` on and the switches from `first` on, by tier, which are all there.
     pub(super) fn link_up(
         &self,
         shape: &Shape,
@@ -226,6 +189,5 @@ impl FatTree {
     }
 }
 
-/// Above so many hosts at one edge switch, an oversized network is blamed on
-/// the oversubscription.
+/// Above so many hosts at one edge switch, an oversized network is blamed on the oversubscription.
 const MANY_HOSTS_PER_EDGE: u64 = 1_024;

@@ -16,8 +16,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Ndc {
     /// Ports of a switch, at least 2.
-    #[schemars(range(min = 2))]
-    #[schemars(extend("x-unit" = "ports"))]
+    #[schemars(range(min = 2), extend("x-unit" = "ports"))]
     pub n: u32,
     /// Highest layer: a host has k + 1 ports.
     #[schemars(extend("x-unit" = "layers"))]
@@ -27,22 +26,14 @@ pub struct Ndc {
 }
 
 impl Ndc {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If `n` is below 2 or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         at_least("n", self.n, 2)?;
         let layers = u64::from(self.k) + 1;
         let hosts = u64::from(self.n).saturating_pow(self.k.saturating_add(1));
-        Estimate {
-            // With one layer only `n` can be at fault.
-            key: if self.k == 0 { "n" } else { "k" },
-            hosts,
-            links: hosts.saturating_mul(layers),
-            radix: u64::from(self.n).max(layers),
-        }
-        .admit()?;
+        // With one layer only `n` can be at fault.
+        let key = if self.k == 0 { "n" } else { "k" };
+        let links = hosts.saturating_mul(layers);
+        Estimate { key, hosts, links, radix: u64::from(self.n).max(layers) }.admit()?;
 
         let cube = Cube { n: self.n, k: self.k };
         let mut topology = with_hosts(cube.hosts());

@@ -44,25 +44,13 @@ pub struct CustomLink {
 }
 
 impl Custom {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If there is no host, a name is unusable or taken, a link's end is
-    /// unknown or both ends are the same, a host has no link, or the network is
-    /// too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         if self.hosts.is_empty() {
             let message = "the topology has no hosts";
-            let help = "write at least one host, such as [\"A\", \"B\"]";
-            return Err(SpecError::new("hosts", message, help));
+            return Err(SpecError::new("hosts", message, "write at least one host, such as [\"A\", \"B\"]"));
         }
-        Estimate {
-            key: if self.hosts.len() > self.links.len() { "hosts" } else { "links" },
-            hosts: self.hosts.len() as u64,
-            links: self.links.len() as u64,
-            radix: 0,
-        }
-        .admit()?;
+        let key = if self.hosts.len() > self.links.len() { "hosts" } else { "links" };
+        Estimate { key, hosts: self.hosts.len() as u64, links: self.links.len() as u64, radix: 0 }.admit()?;
 
         let mut topology = Topology { relay_hosts: self.relay_hosts, ..Topology::default() };
         let mut by_name: BTreeMap<&str, (NodeId, String)> = BTreeMap::new();
@@ -74,19 +62,16 @@ impl Custom {
                 let id = topology.add(name.clone(), kind);
                 if let Some((_, first)) = by_name.insert(name, (id, key.clone())) {
                     let message = format!("the name `{name}` is used twice, first in {first}");
-                    let help = "give each node a different name";
-                    return Err(SpecError::new(key, message, help));
+                    return Err(SpecError::new(key, message, "give each node a different name"));
                 }
             }
         }
         for (i, link) in self.links.iter().enumerate() {
             let end = |key: &str, name: &str| match by_name.get(name) {
                 Some(&(id, _)) if topology.nodes[id as usize].ports.len() as u64 >= MAX_RADIX => {
-                    Err(SpecError::new(
-                        format!("links[{i}].{key}"),
-                        format!("`{name}` has more than {MAX_RADIX} links"),
-                        "spread its links over several switches",
-                    ))
+                    let message = format!("`{name}` has more than {MAX_RADIX} links");
+                    let help = "spread its links over several switches";
+                    Err(SpecError::new(format!("links[{i}].{key}"), message, help))
                 }
                 Some(&(id, _)) => Ok(id),
                 None => Err(SpecError::new(
@@ -98,8 +83,7 @@ impl Custom {
             let (a, b) = (end("a", &link.a)?, end("b", &link.b)?);
             if a == b {
                 let message = format!("a link connects `{}` to itself", link.a);
-                let help = "write two different nodes";
-                return Err(SpecError::new(format!("links[{i}].b"), message, help));
+                return Err(SpecError::new(format!("links[{i}].b"), message, "write two different nodes"));
             }
             let (port, _) = topology.link(a, b, LinkSpec { rate: link.rate, delay: link.delay });
             if link.long {
@@ -108,9 +92,12 @@ impl Custom {
         }
         for (i, name) in self.hosts.iter().enumerate() {
             if topology.nodes[i].ports.is_empty() {
-                let message = format!("host `{name}` has no link");
                 let help = format!("add a link with `{name}` at one end, or remove the host");
-                return Err(SpecError::new(format!("hosts[{i}]"), message, help));
+                return Err(SpecError::new(
+                    format!("hosts[{i}]"),
+                    format!("host `{name}` has no link"),
+                    help,
+                ));
             }
         }
         Ok(topology)
@@ -124,11 +111,8 @@ fn check_name(key: &str, name: &str) -> Result<(), SpecError> {
     if !name.is_empty() && name.chars().all(usable) && !name.bytes().all(|b| b.is_ascii_digit()) {
         return Ok(());
     }
-    Err(SpecError::new(
-        key,
-        format!("`{name}` is not a valid name of a node"),
-        "use letters, digits, `.`, `_` and `-`; at least one must not be a digit",
-    ))
+    let help = "use letters, digits, `.`, `_` and `-`; at least one must not be a digit";
+    Err(SpecError::new(key, format!("`{name}` is not a valid name of a node"), help))
 }
 
 /// The first few names, for an error.

@@ -18,18 +18,15 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Dci {
     /// Ports of a fat-tree's switch: even, at least 2.
-    #[schemars(range(min = 2))]
-    #[schemars(extend("x-unit" = "ports"))]
+    #[schemars(range(min = 2), extend("x-unit" = "ports"))]
     pub k: u32,
     /// Tiers of switches in a datacenter, 2 or 3, without its DCI switch.
     #[serde(default = "three")]
-    #[schemars(range(min = 2, max = 3))]
-    #[schemars(extend("x-unit" = "tiers"))]
+    #[schemars(range(min = 2, max = 3), extend("x-unit" = "tiers"))]
     pub tiers: u32,
     /// Hosts per uplink of an edge switch, at least 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "ratio"))]
+    #[schemars(range(min = 1), extend("x-unit" = "ratio"))]
     pub oversubscription: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -45,8 +42,7 @@ pub struct Dci {
     pub long_link: LongLink,
     /// Parallel long links, at least 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "links"))]
+    #[schemars(range(min = 1), extend("x-unit" = "links"))]
     pub long_links: u32,
 }
 
@@ -67,23 +63,21 @@ pub struct LongLink {
 }
 
 impl LongLink {
-    /// Rate and delay.
-    ///
-    /// # Errors
-    /// If both or neither of length and delay are given.
     fn resolve(&self) -> Result<LinkSpec, SpecError> {
         let delay = match (self.length, self.delay) {
             (Some(length), None) => length.delay(),
             (None, Some(delay)) => delay,
             (Some(_), Some(_)) => {
                 let message = "`length` and `delay` cannot be combined";
-                let help = "remove one of the two: 1 km is 5 us";
-                return Err(SpecError::new("long_link.delay", message, help));
+                return Err(SpecError::new(
+                    "long_link.delay",
+                    message,
+                    "remove one of the two: 1 km is 5 us",
+                ));
             }
             (None, None) => {
-                let message = "the length of the long link is missing";
                 let help = "add length = \"600km\" or delay = \"3ms\"; 1 km is 5 us";
-                return Err(SpecError::new("long_link", message, help));
+                return Err(SpecError::new("long_link", "the length of the long link is missing", help));
             }
         };
         Ok(LinkSpec { rate: self.rate, delay })
@@ -91,11 +85,6 @@ impl LongLink {
 }
 
 impl Dci {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// As of a [`FatTree`]; if the long link's delay is not given exactly once,
-    /// there is no long link, or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let tree = FatTree {
             k: self.k,
@@ -110,13 +99,10 @@ impl Dci {
         let tops = u64::from(shape.tops());
         let tree_size = &shape.estimate;
         let parallel = u64::from(self.long_links);
-        Estimate {
-            key: if parallel > tops { "long_links" } else { tree_size.key },
-            hosts: 2 * tree_size.hosts,
-            links: 2 * (tree_size.links + tops) + parallel,
-            radix: (tops + parallel).max(tree_size.radix),
-        }
-        .admit()?;
+        let key = if parallel > tops { "long_links" } else { tree_size.key };
+        let links = 2 * (tree_size.links + tops) + parallel;
+        Estimate { key, hosts: 2 * tree_size.hosts, links, radix: (tops + parallel).max(tree_size.radix) }
+            .admit()?;
 
         let mut topology = with_hosts(2 * shape.hosts());
         let tiers: Vec<u32> =

@@ -13,12 +13,10 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct FullMesh {
     /// Switches, at least 2.
-    #[schemars(range(min = 2))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 2), extend("x-unit" = "switches"))]
     pub switches: u32,
     /// Hosts at each switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -29,23 +27,14 @@ pub struct FullMesh {
 }
 
 impl FullMesh {
-    /// Builds the topology. A switch's ports are those of its hosts, then those
-    /// to the other switches in their order.
-    ///
-    /// # Errors
-    /// If there are fewer than two switches, no hosts, or too many of either.
+    /// A switch's ports are those of its hosts, then those to the other switches in their order.
     pub fn build(&self) -> Result<Topology, SpecError> {
         at_least("switches", self.switches, 2)?;
         at_least("hosts_per_switch", self.hosts_per_switch, 1)?;
         let [n, h] = [self.switches, self.hosts_per_switch].map(u64::from);
         let fabric = n * (n - 1) / 2;
-        Estimate {
-            key: if fabric >= n * h { "switches" } else { "hosts_per_switch" },
-            hosts: n * h,
-            links: (n * h).saturating_add(fabric),
-            radix: h + n - 1,
-        }
-        .admit()?;
+        let key = if fabric >= n * h { "switches" } else { "hosts_per_switch" };
+        Estimate { key, hosts: n * h, links: (n * h).saturating_add(fabric), radix: h + n - 1 }.admit()?;
 
         let (mut topology, first) = edge(self.switches, self.hosts_per_switch, self.link);
         for a in 0..self.switches {
@@ -66,16 +55,13 @@ impl FullMesh {
 #[serde(deny_unknown_fields)]
 pub struct Torus2d {
     /// Switches of a row, at least 3.
-    #[schemars(range(min = 3))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 3), extend("x-unit" = "switches"))]
     pub width: u32,
     /// Rows, at least 3.
-    #[schemars(range(min = 3))]
-    #[schemars(extend("x-unit" = "rows"))]
+    #[schemars(range(min = 3), extend("x-unit" = "rows"))]
     pub height: u32,
     /// Hosts at each switch, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_switch: u32,
     /// Links of hosts.
     pub link: LinkSpec,
@@ -86,30 +72,22 @@ pub struct Torus2d {
 }
 
 impl Torus2d {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If a dimension is below three (both directions would lead to one neighbour), there are no hosts, or
-    /// the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let &Self { width, height, hosts_per_switch, .. } = self;
+        // In a dimension of two, both directions would lead to one neighbour.
         at_least("width", width, 3)?;
         at_least("height", height, 3)?;
         at_least("hosts_per_switch", hosts_per_switch, 1)?;
         let [w, h, per] = [width, height, hosts_per_switch].map(u64::from);
         let switches = w * h;
         let hosts = switches.saturating_mul(per);
-        Estimate {
-            key: match () {
-                () if per >= w.max(h) => "hosts_per_switch",
-                () if w >= h => "width",
-                () => "height",
-            },
-            hosts,
-            links: hosts.saturating_add(switches.saturating_mul(2)),
-            radix: per + 4,
-        }
-        .admit()?;
+        let key = match () {
+            () if per >= w.max(h) => "hosts_per_switch",
+            () if w >= h => "width",
+            () => "height",
+        };
+        let links = hosts.saturating_add(switches.saturating_mul(2));
+        Estimate { key, hosts, links, radix: per + 4 }.admit()?;
 
         let (mut topology, first) = edge(width * height, hosts_per_switch, self.link);
         let fabric_link = self.fabric_link.unwrap_or(self.link);

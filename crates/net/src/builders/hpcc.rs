@@ -1,5 +1,4 @@
-//! Topology files of the HPCC simulator, which its descendants (ns-3 RDMA
-//! simulators) read as well.
+//! Topology files of the HPCC simulator, which its descendants (ns-3 RDMA simulators) read as well.
 
 use super::{Estimate, MAX_RADIX};
 use crate::error::SpecError;
@@ -34,7 +33,6 @@ pub fn host_name(id: u64) -> String {
     format!("H{id}")
 }
 
-/// The form of a link's line.
 const LINK_FORM: &str = "write `src dst rate delay error_rate`, such as `0 4 100Gbps 1000ns 0`";
 
 struct Header {
@@ -51,13 +49,6 @@ struct Row {
 }
 
 impl Hpcc {
-    /// Builds the topology from the file's text.
-    ///
-    /// # Errors
-    /// With the line: numbers of switches or links that contradict the header,
-    /// ids beyond the number of nodes, a switch listed twice, rates, delays or
-    /// error rates that cannot be read, a link from a node to itself, a node
-    /// without link, no host, or too large a network.
     pub fn build(&self, text: &str) -> Result<Topology, SpecError> {
         let mut rows = lines(text).peekable();
         let header = header(rows.next())?;
@@ -133,7 +124,6 @@ impl Header {
     }
 }
 
-/// Reads the first line.
 fn header(first: Option<(usize, &str)>) -> Result<Header, SpecError> {
     let form = "begin with the numbers of nodes, switches and links, such as `6 2 5`";
     let Some((line, content)) = first else {
@@ -186,21 +176,16 @@ fn switches<'t>(
     Ok(is_switch)
 }
 
-/// Reads the line of a link.
 fn row(line: usize, content: &str, nodes: u64) -> Result<Row, SpecError> {
     let fields: Vec<&str> = content.split_whitespace().collect();
     let &[a, b, rate, delay, error_rate] = &fields[..] else {
-        return Err(fault(
-            line,
-            format!("a link line with {}", count(fields.len() as u64, "field")),
-            LINK_FORM,
-        ));
+        let message = format!("a link line with {}", count(fields.len() as u64, "field"));
+        return Err(fault(line, message, LINK_FORM));
     };
     let ends = [node(line, a, nodes)?, node(line, b, nodes)?];
     if ends[0] == ends[1] {
         let message = format!("a link connects node {} to itself", ends[0]);
-        let help = "write two different nodes";
-        return Err(fault(line, message, help));
+        return Err(fault(line, message, "write two different nodes"));
     }
     // ns-3 also writes `Gb/s`, and `K` for a thousand.
     let plain = rate.replace("b/s", "bps").replace("Kbps", "kbps");
@@ -213,7 +198,6 @@ fn row(line: usize, content: &str, nodes: u64) -> Result<Row, SpecError> {
     Ok(Row { ends, spec: LinkSpec { rate, delay }, loss })
 }
 
-/// Reads the id of a node.
 fn node(line: usize, field: &str, nodes: u64) -> Result<u64, SpecError> {
     field.parse().ok().filter(|&id| id < nodes).ok_or_else(|| {
         let message = format!("node `{}` does not exist", shown(field));
@@ -221,7 +205,7 @@ fn node(line: usize, field: &str, nodes: u64) -> Result<u64, SpecError> {
     })
 }
 
-/// An error in line `line` of the file.
-fn fault(line: usize, message: impl Display, help: impl Into<String>) -> SpecError {
+/// An error in a line of a file.
+pub(crate) fn fault(line: usize, message: impl Display, help: impl Into<String>) -> SpecError {
     SpecError::new("file", message.to_string(), help).in_line(line)
 }

@@ -1,8 +1,7 @@
 //! Topologies that a scenario can ask for: one plain struct per kind, each a
 //! `[topology]` table, and [`TopologySpec::build`].
 //!
-//! Hosts are nodes `0..H` in order, named `H<i>`; switches follow tier by tier,
-//! named `S<tier>.<index>`.
+//! Hosts are nodes `0..H` in order, named `H<i>`; switches follow tier by tier, named `S<tier>.<index>`.
 
 mod chain;
 mod clos;
@@ -22,6 +21,7 @@ pub use cube::Ndc;
 pub use custom::{Custom, CustomLink};
 pub use dci::{Dci, LongLink};
 pub use direct::{FullMesh, Torus2d};
+pub(crate) use hpcc::fault;
 pub use hpcc::{Hpcc, host_name};
 pub use pods::Pods;
 pub use rail::RailOnly;
@@ -32,11 +32,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Most hosts that a topology may have.
 pub const MAX_HOSTS: u64 = 2_000_000;
 /// Most ports (two per link) that a topology may have.
 pub const MAX_PORTS: u64 = 20_000_000;
-/// Most ports that one device may have.
 pub const MAX_RADIX: u64 = 65_536;
 
 /// The keys of a table beside `kind`, wherever it is read from.
@@ -44,10 +42,6 @@ pub trait Table {
     /// Why they cannot be read.
     type Error;
 
-    /// Reads them.
-    ///
-    /// # Errors
-    /// A key is missing, unknown or wrong.
     fn read<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Self::Error>;
 }
 
@@ -69,9 +63,6 @@ macro_rules! kinds {
             }
 
             /// Reads a table of this kind, one of [`Self::KINDS`].
-            ///
-            /// # Errors
-            /// Those of the table.
             pub fn read<T: $crate::builders::Table>(kind: &str, table: &T) -> Result<Self, T::Error> {
                 Ok(match kind {
                     $($name => Self::$kind(table.read()?),)*
@@ -132,11 +123,7 @@ impl TopologySpec {
     }
 
     /// Builds the topology. `text` is the content of [`Self::file`]; without a file it is not used.
-    ///
-    /// # Errors
-    /// If a count is out of its range, the whole would be larger than
-    /// [`MAX_HOSTS`] or [`MAX_PORTS`] (found out before anything is allocated),
-    /// or a custom topology or a file contradicts itself.
+    /// Refuses more than [`MAX_HOSTS`] or [`MAX_PORTS`] before anything is allocated.
     pub fn build(&self, text: &str) -> Result<Topology, SpecError> {
         match self {
             TopologySpec::Ndc(spec) => spec.build(),
@@ -156,22 +143,17 @@ impl TopologySpec {
     }
 }
 
-/// Refuses a count below `least`.
 fn at_least(key: &str, value: u32, least: u32) -> Result<(), SpecError> {
     if value >= least {
         return Ok(());
     }
-    Err(SpecError::new(
-        key,
-        format!("{value} is too small"),
-        format!("write a whole number, {least} or more; a network has at most {MAX_HOSTS} hosts"),
-    ))
+    let help = format!("write a whole number, {least} or more; a network has at most {MAX_HOSTS} hosts");
+    Err(SpecError::new(key, format!("{value} is too small"), help))
 }
 
 /// The size of a topology, computed before it is built. It saturates: a number beyond 64 bits is too large
 /// anyway.
 struct Estimate {
-    /// The key that drives the size.
     key: &'static str,
     hosts: u64,
     /// Links, each with two ports.
@@ -181,7 +163,6 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// Refuses a network that is too large.
     fn admit(&self) -> Result<(), SpecError> {
         let ports = self.links.saturating_mul(2);
         for (what, count, most) in [
@@ -191,11 +172,9 @@ impl Estimate {
         ] {
             if count > most {
                 let count = if count == u64::MAX { format!("more than {count}") } else { count.to_string() };
-                return Err(SpecError::new(
-                    self.key,
-                    format!("this network is too large: it would have {count} {what}"),
-                    format!("the maximum is {most} {what}: choose a smaller `{}`", self.key),
-                ));
+                let message = format!("this network is too large: it would have {count} {what}");
+                let help = format!("the maximum is {most} {what}: choose a smaller `{}`", self.key);
+                return Err(SpecError::new(self.key, message, help));
             }
         }
         Ok(())

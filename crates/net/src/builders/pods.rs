@@ -24,20 +24,16 @@ const WIDEST: u32 = 64;
 pub struct Pods {
     /// Pods, at least 1.
     #[serde(default = "one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "pods"))]
+    #[schemars(range(min = 1), extend("x-unit" = "pods"))]
     pub pods: u32,
     /// Racks of a pod, at least 1, each with a ToR.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "racks"))]
+    #[schemars(range(min = 1), extend("x-unit" = "racks"))]
     pub racks: u32,
     /// Hosts of a rack, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "hosts"))]
     pub hosts_per_rack: u32,
     /// Aggregation switches of a pod, 1 to 64.
-    #[schemars(range(min = 1, max = 64))]
-    #[schemars(extend("x-unit" = "switches"))]
+    #[schemars(range(min = 1, max = 64), extend("x-unit" = "switches"))]
     pub aggs: u32,
     /// Cores, up to 64 for each aggregation switch of a pod: at least 1 with several pods, 0 with
     /// one pod.
@@ -49,11 +45,6 @@ pub struct Pods {
 }
 
 impl Pods {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If a count is out of its range, pods are not connected or cores connect
-    /// nothing, or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let &Self { pods, racks, hosts_per_rack, aggs, cores, link } = self;
         at_least("pods", pods, 1)?;
@@ -62,35 +53,27 @@ impl Pods {
         at_least("aggs", aggs, 1)?;
         if aggs > WIDEST {
             let message = format!("{aggs} aggregation switches in a pod are too many");
-            let help = format!("write 1 to {WIDEST}");
-            return Err(SpecError::new("aggs", message, help));
+            return Err(SpecError::new("aggs", message, format!("write 1 to {WIDEST}")));
         }
         if u64::from(cores) > u64::from(WIDEST) * u64::from(aggs) {
             let message = format!(
                 "{cores} cores are too many: each of the {aggs} aggregation switches can have {WIDEST}"
             );
-            let help = format!("write {} or less", WIDEST * aggs);
-            return Err(SpecError::new("cores", message, help));
+            return Err(SpecError::new("cores", message, format!("write {} or less", WIDEST * aggs)));
         }
         if pods > 1 && cores == 0 {
             let message = format!("{pods} pods need cores to connect them");
-            let help = "write cores = 1 or more, or pods = 1";
-            return Err(SpecError::new("cores", message, help));
+            return Err(SpecError::new("cores", message, "write cores = 1 or more, or pods = 1"));
         }
         if pods == 1 && cores > 0 {
             let message = "one pod cannot have cores: cores connect pods";
-            let help = "remove `cores`, or write pods = 2 or more";
-            return Err(SpecError::new("cores", message, help));
+            return Err(SpecError::new("cores", message, "remove `cores`, or write pods = 2 or more"));
         }
         let [p, r, h, a, c] = [pods, racks, hosts_per_rack, aggs, cores].map(u64::from);
         let hosts = p.saturating_mul(r).saturating_mul(h);
-        Estimate {
-            key: "pods",
-            hosts,
-            links: hosts.saturating_add(p.saturating_mul(r * a)).saturating_add(p.saturating_mul(c)),
-            radix: (h + a).max(r.saturating_add(c.div_ceil(a))).max(p),
-        }
-        .admit()?;
+        let key = "pods";
+        let links = hosts.saturating_add(p.saturating_mul(r * a)).saturating_add(p.saturating_mul(c));
+        Estimate { key, hosts, links, radix: (h + a).max(r.saturating_add(c.div_ceil(a))).max(p) }.admit()?;
 
         let mut topology = with_hosts(hosts as u32);
         let tors = add_tier(&mut topology, 0, pods * racks);

@@ -18,14 +18,11 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct RailOnly {
     /// Hosts of a domain, which is the number of rails; at least 2.
-    #[schemars(range(min = 2))]
-    #[schemars(extend("x-unit" = "hosts"))]
+    #[schemars(range(min = 2), extend("x-unit" = "hosts"))]
     pub n: u32,
     /// High-bandwidth domains, at least 2. Default: `n`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 2))]
-    #[schemars(extend("x-unit" = "domains"))]
-    #[schemars(extend("x-default" = "`n`"))]
+    #[schemars(range(min = 2), extend("x-unit" = "domains", "x-default" = "`n`"))]
     pub domains: Option<u32>,
     /// Links between hosts and the switch of their domain (scale-up).
     pub domain_link: LinkSpec,
@@ -34,22 +31,13 @@ pub struct RailOnly {
 }
 
 impl RailOnly {
-    /// Builds the topology.
-    ///
-    /// # Errors
-    /// If a count is below 2 or the network is too large.
     pub fn build(&self) -> Result<Topology, SpecError> {
         let (n, domains) = (self.n, self.domains.unwrap_or(self.n));
         at_least("n", n, 2)?;
         at_least("domains", domains, 2)?;
         let hosts = u64::from(n) * u64::from(domains);
-        Estimate {
-            key: if domains > n { "domains" } else { "n" },
-            hosts,
-            links: hosts.saturating_mul(2),
-            radix: u64::from(n.max(domains)),
-        }
-        .admit()?;
+        let key = if domains > n { "domains" } else { "n" };
+        Estimate { key, hosts, links: hosts.saturating_mul(2), radix: u64::from(n.max(domains)) }.admit()?;
 
         let hosts = n * domains;
         let mut topology = with_hosts(hosts);

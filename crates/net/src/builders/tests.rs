@@ -185,9 +185,9 @@ fn counts_out_of_range_and_absurd_sizes_are_refused_before_building() {
     }
     let large = ndc(1000, 20).unwrap_err();
     assert_eq!(large.key, "k");
-    assert!(large.help.contains("2000000"), "{large}");
+    assert!(large.help.contains("2000000"), "{large:?}");
     let large = ndc(200, 2).unwrap_err();
-    assert!(large.message.contains("8000000 hosts"), "{large}");
+    assert!(large.message.contains("8000000 hosts"), "{large:?}");
 }
 
 #[test]

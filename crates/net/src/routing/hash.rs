@@ -57,13 +57,7 @@ impl Tuple {
 const ROCE_PORT: u16 = 4_791;
 
 impl HashKind {
-    /// The values of the key `hash`.
-    pub const NAMES: [&str; 4] = ["mix64", "crc32", "xor", "toeplitz"];
-
     /// Which of `count` choices a node with `seed` takes for a flow.
-    ///
-    /// # Panics
-    /// If there is nothing to choose from.
     pub fn choose(self, flow: &Tuple, seed: u64, count: u64) -> u64 {
         assert!(count > 0, "a choice among no next hops");
         match self {
@@ -95,9 +89,6 @@ const RSS_KEY: [u8; 40] = [
 
 /// The Toeplitz hash with Microsoft's key: for every bit that is set in `bytes`,
 /// the highest first, the 32 bits of the key that begin at the same place.
-///
-/// # Panics
-/// If there are more than 36 bytes, for which the key is too short.
 pub fn toeplitz(bytes: &[u8]) -> u32 {
     assert!(bytes.len() + 4 <= RSS_KEY.len(), "{} bytes are too many for the key", bytes.len());
     let mut hash = 0;

@@ -19,9 +19,6 @@ impl Router {
     /// digits. Load that loops through overrides counts each time, until its time to live ends. Traffic from
     /// `to` to itself is left out.
     ///
-    /// # Errors
-    /// If a node with traffic has no path to `to`.
-    ///
     /// # Panics
     /// If a slice is shorter than the nodes or ports.
     pub fn accumulate(&mut self, to: NodeId, inject: &[f64], load: &mut [f64]) -> Result<(), RouteError> {
@@ -109,8 +106,7 @@ impl Router {
         Ok(())
     }
 
-    /// Expected load of every port, in the unit of `weight(src, dst)`; and the
-    /// sum of all weights.
+    /// Expected load of every port, in the unit of `weight(src, dst)`; and the sum of all weights.
     fn expected_load(
         &mut self,
         sources: &[NodeId],
@@ -154,14 +150,10 @@ impl Router {
     }
 }
 
-/// The total rate at which the first port saturates, when each pair of a source
-/// and another node among the destinations sends the share `weight(src, dst)`
-/// of all traffic. Shares need not sum to one.
+/// The total rate at which the first port saturates, when each pair of a source and another node among the
+/// destinations sends the share `weight(src, dst)` of all traffic. Shares need not sum to one.
 ///
 /// `None` if there is no traffic at all.
-///
-/// # Errors
-/// If a source has no path to a destination.
 pub fn saturation(
     router: &mut Router,
     sources: &[NodeId],
@@ -180,10 +172,9 @@ pub fn saturation(
     Ok(first)
 }
 
-/// Weights of uniform random pairs, for [`saturation`]: the source uniform among
-/// `sources`, the destination uniform among `destinations` without the source
-/// (as [`poisson`](crate::traffic::poisson) draws them). No node may be listed
-/// twice in one list.
+/// Weights of uniform random pairs, for [`saturation`]: the source uniform among `sources`, the destination
+/// uniform among `destinations` without the source (as [`Pairs::uniform`](crate::traffic::Pairs::uniform)
+/// draws them). No node may be listed twice in one list.
 pub fn uniform(sources: &[NodeId], destinations: &[NodeId]) -> impl Fn(NodeId, NodeId) -> f64 + use<> {
     let nodes = sources.iter().chain(destinations).max().map_or(0, |&most| most as usize + 1);
     let mut others = vec![destinations.len(); nodes];

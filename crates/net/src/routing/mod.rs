@@ -10,12 +10,12 @@ mod route;
 #[cfg(test)]
 mod tests;
 
-pub use hash::{HashKind, Tuple, crc32, toeplitz, xor};
+pub use hash::HashKind;
 pub use load::{Saturation, host_capacity, saturation, uniform};
 pub use route::{Ends, Route, RouteError};
 
 use crate::error::SpecError;
-use crate::topology::{Cube, NodeId, NodeKind, PortId, Topology, Torus};
+use crate::topology::{Cube, Node, NodeId, NodeKind, PortId, Topology, Torus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,22 +25,13 @@ use xoff_kernel::random::Stream;
 /// whose route loops is dropped after so many.
 pub const TTL: usize = 64;
 
-/// How packets are routed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug)]
 pub struct RoutingSpec {
-    /// The algorithm.
     pub kind: RoutingKind,
     /// How a flow is mapped to one of several equal-cost paths.
     pub hash: HashKind,
     /// Every node's hash seed is derived from this one.
     pub seed: u64,
-}
-
-impl Default for RoutingSpec {
-    fn default() -> Self {
-        Self { kind: RoutingKind::ShortestPath, hash: HashKind::Mix64, seed: 1 }
-    }
 }
 
 /// A routing algorithm.
@@ -61,30 +52,21 @@ pub enum RoutingKind {
     DimensionOrder,
 }
 
-impl RoutingKind {
-    /// The values of the key `kind`.
-    pub const NAMES: [&str; 3] = ["shortest-path", "bcube", "dimension-order"];
-}
-
 /// A static route: at node `at`, packets to `to` leave by the links to the
 /// neighbour `via`. Several for one `at` and `to` share the flows by hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Override {
     pub at: NodeId,
-    /// Destination of the packets.
     pub to: NodeId,
-    /// A neighbour of `at`.
     pub via: NodeId,
 }
 
-/// One link out of a node.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     port: PortId,
     to: NodeId,
 }
 
-/// Finds routes; see the module's description.
 #[derive(Clone, Debug)]
 pub struct Router {
     kind: RoutingKind,
@@ -124,13 +106,6 @@ struct Target {
 const UNREACHED: u32 = u32::MAX;
 
 impl Router {
-    /// A router for `topology`.
-    ///
-    /// # Errors
-    /// If BCube routing is selected without an NDC or together with overrides, or dimension-order routing
-    /// without a torus; or if an override's `via` is no neighbour of `at`, or a host that neither relays nor
-    /// is the destination, its `to` is a switch, or its `at` and `to` are the same. The key is `kind`, or
-    /// `overrides[i].via` (`.at`, `.to`).
     pub fn new(topology: &Topology, spec: &RoutingSpec, overrides: &[Override]) -> Result<Self, SpecError> {
         let nodes = topology.nodes.len();
         let mut first = Vec::with_capacity(nodes + 1);
@@ -146,15 +121,12 @@ impl Router {
             }
         }
         first.push(links.len() as u32);
+        let relays = |node: &Node| node.kind == NodeKind::Switch || topology.relay_hosts;
         let mut router = Self {
             kind: spec.kind,
             hash: spec.hash,
             names: topology.nodes.iter().map(|node| node.name.clone()).collect(),
-            relays: topology
-                .nodes
-                .iter()
-                .map(|node| node.kind == NodeKind::Switch || topology.relay_hosts)
-                .collect(),
+            relays: topology.nodes.iter().map(relays).collect(),
             first,
             links,
             peers: topology.ports.iter().map(|port| port.peer).collect(),
@@ -168,9 +140,8 @@ impl Router {
         };
         if spec.kind == RoutingKind::Bcube {
             if router.cube.is_none() {
-                let message = "BCube routing requires the addresses of an NDC";
                 let help = "write kind = \"shortest-path\", or choose the topology `ndc`, or `rail-only` with `domains` equal to `n`";
-                return Err(SpecError::new("kind", message, help));
+                return Err(SpecError::new("kind", "BCube routing requires the addresses of an NDC", help));
             }
             if !overrides.is_empty() {
                 let message =
@@ -180,15 +151,17 @@ impl Router {
             }
         }
         if spec.kind == RoutingKind::DimensionOrder && router.torus.is_none() {
-            let message = "dimension-order routing requires rows and columns";
             let help = "write kind = \"shortest-path\", or choose the topology `torus-2d`";
-            return Err(SpecError::new("kind", message, help));
+            return Err(SpecError::new("kind", "dimension-order routing requires rows and columns", help));
         }
         for (i, entry) in overrides.iter().enumerate() {
             if topology.nodes[entry.to as usize].kind == NodeKind::Switch {
                 let message = format!("{} is a switch: only hosts receive packets", router.name(entry.to));
-                let help = "write the name of a host";
-                return Err(SpecError::new(format!("overrides[{i}].to"), message, help));
+                return Err(SpecError::new(
+                    format!("overrides[{i}].to"),
+                    message,
+                    "write the name of a host",
+                ));
             }
             router.add_override(i, entry)?;
         }
@@ -224,9 +197,8 @@ impl Router {
         Ok(())
     }
 
-    /// The ports by which packets to `to` may leave `at`: those of the
-    /// overrides, or all on shortest paths. Empty at `to` itself and where no
-    /// path leads there.
+    /// The ports by which packets to `to` may leave `at`: those of the overrides, or all on shortest paths.
+    /// Empty at `to` itself and where no path leads there.
     pub fn next_hops(&mut self, at: NodeId, to: NodeId) -> Vec<PortId> {
         let target = self.target(to);
         let mut links = Vec::new();
@@ -234,8 +206,7 @@ impl Router {
         links.iter().map(|link| link.port).collect()
     }
 
-    /// Length of the shortest path in links, overrides not counted; `None`
-    /// where there is no path.
+    /// Length of the shortest path in links, overrides not counted; `None` where there is no path.
     pub fn distance(&mut self, from: NodeId, to: NodeId) -> Option<u32> {
         let target = self.target(to);
         let distance = self.distance_to(from, &target);
@@ -332,7 +303,6 @@ impl Router {
         }
     }
 
-    /// Fills `links` with the next hops from `at`.
     fn choices(&self, at: NodeId, target: &Target, links: &mut Vec<Link>) {
         links.clear();
         if at == target.to {
@@ -385,9 +355,8 @@ impl Router {
 }
 
 impl Cube {
-    /// Links on a shortest path between two nodes of an NDC, `to` being a host
-    /// or a switch: two for every digit that has to change, and one for the
-    /// step between a host and a switch.
+    /// Links on a shortest path between two nodes of an NDC, `to` being a host or a switch: two for every
+    /// digit that has to change, and one for the step between a host and a switch.
     fn distance(&self, from: NodeId, to: NodeId) -> u32 {
         let hosts = self.hosts();
         match (from < hosts, to < hosts) {

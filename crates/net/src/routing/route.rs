@@ -1,6 +1,6 @@
 //! The route of one flow.
 
-use super::{Link, Router, RoutingKind, Tuple};
+use super::{Link, Router, RoutingKind, hash::Tuple};
 use crate::topology::{Cube, NodeId, PortId};
 use std::fmt;
 
@@ -10,16 +10,12 @@ const MOST_ORDERS: u64 = 1_000;
 /// A route: the egress ports that a packet leaves by, from the sender's NIC on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Egress ports, in order.
     pub ports: Vec<PortId>,
-    /// The fate of the packet after the last of them.
     pub ends: Ends,
 }
 
-/// How a route ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// At the destination.
     Deliver,
     /// It loops, and the time to live is over.
     Expire,
@@ -28,22 +24,20 @@ pub enum Ends {
 /// Why there is no route. Nodes are given by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteError {
-    /// From a node to itself.
     ToItself(String),
-    /// No path leads from one to the other.
-    NoPath { from: String, to: String },
+    NoPath {
+        from: String,
+        to: String,
+    },
     /// The path does not loop, yet is longer than the time to live.
     TooLong {
         from: String,
         to: String,
-        /// Most links that a packet may cross.
         most: usize,
     },
     /// An explicit path has consecutive nodes without a link.
     NotNeighbours(String, String),
-    /// An explicit path leads through a host that does not relay.
     NoRelay(String),
-    /// An explicit path of fewer than two nodes.
     TooShort,
 }
 
@@ -56,25 +50,17 @@ impl fmt::Display for RouteError {
                 write!(f, "the path from {from} to {to} is longer than the time to live of {most} links")
             }
             RouteError::NotNeighbours(a, b) => write!(f, "there is no link between {a} and {b}"),
-            RouteError::NoRelay(host) => {
-                write!(f, "the path crosses {host}, a host that does not relay")
-            }
+            RouteError::NoRelay(host) => write!(f, "the path crosses {host}, a host that does not relay"),
             RouteError::TooShort => write!(f, "a path needs at least two nodes"),
         }
     }
 }
-
-impl std::error::Error for RouteError {}
 
 impl Router {
     /// The route of the flow with the key `flow_key` from `src` to `dst`.
     ///
     /// A route that loops through overrides ends in [`Ends::Expire`] after
     /// `max_hops` links (usually [`TTL`](super::TTL)).
-    ///
-    /// # Errors
-    /// If the two are the same, there is no path between them, or the path is
-    /// longer than `max_hops` without a loop.
     pub fn route(
         &mut self,
         src: NodeId,
@@ -87,10 +73,8 @@ impl Router {
         }
         match (self.kind, self.cube) {
             (RoutingKind::Bcube, Some(cube)) if src < cube.hosts() && dst < cube.hosts() => {
-                match self.source_route(&cube, src, dst, flow_key, max_hops)? {
-                    Some(route) => Ok(route),
-                    None => self.shortest(src, dst, flow_key, max_hops),
-                }
+                let route = self.source_route(&cube, src, dst, flow_key, max_hops)?;
+                route.map_or_else(|| self.shortest(src, dst, flow_key, max_hops), Ok)
             }
             _ => self.shortest(src, dst, flow_key, max_hops),
         }
@@ -187,10 +171,6 @@ impl Router {
     }
 
     /// The path along the given nodes; of parallel links, that with the lowest port.
-    ///
-    /// # Errors
-    /// If there are fewer than two nodes, more links than `max_hops`, two
-    /// consecutive ones without a link, or a host in between that does not relay.
     pub fn explicit(&self, nodes: &[NodeId], max_hops: usize) -> Result<Route, RouteError> {
         let (&[src, .., dst], true) = (nodes, nodes.len() >= 2) else {
             return Err(RouteError::TooShort);
@@ -215,8 +195,7 @@ impl Router {
         Ok(Route { ports, ends: Ends::Deliver })
     }
 
-    /// The same links in the opposite direction; `None` if the route does not
-    /// reach its destination.
+    /// The same links in the opposite direction; `None` if the route does not reach its destination.
     pub fn reverse(&self, route: &Route) -> Option<Route> {
         if route.ends != Ends::Deliver {
             return None;

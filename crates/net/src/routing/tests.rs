@@ -21,6 +21,12 @@ fn leaf_spine(leaves: u32, spines: u32, hosts_per_leaf: u32, links_per_pair: u32
         .unwrap()
 }
 
+impl Default for RoutingSpec {
+    fn default() -> Self {
+        Self { kind: RoutingKind::ShortestPath, hash: HashKind::Mix64, seed: 1 }
+    }
+}
+
 fn router(t: &Topology) -> Router {
     Router::new(t, &RoutingSpec::default(), &[]).unwrap()
 }

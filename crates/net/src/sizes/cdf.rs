@@ -1,35 +1,18 @@
 //! CDF files.
 
-use std::fmt;
+use crate::error::LineError;
+use crate::text::shown;
 
-/// An error in a CDF file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CdfError {
-    /// Line, from 1.
-    pub line: usize,
-    /// The problem in that line.
-    pub message: String,
-}
-
-impl fmt::Display for CdfError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
-impl std::error::Error for CdfError {}
-
-/// Largest size that a file may name: beyond it, sizes are no longer exact in
-/// floating point.
+/// Largest size that a file may name: beyond it, sizes are no longer exact in floating point.
 const LARGEST: u64 = 1 << 53;
 
 /// The knots of a file, shares from 0 to 1.
-pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
+pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, LineError> {
     let mut points: Vec<(u64, f64)> = Vec::new();
     let mut last = 1;
     for (line, content) in (1..).zip(text.lines()) {
         let content = content.split('#').next().unwrap_or_default();
-        let fail = |message: String| Err(CdfError { line, message });
+        let fail = |message: String| Err(LineError { line, message });
         let fields: Vec<&str> =
             content.split([',', ' ', '\t', '\r']).filter(|field| !field.is_empty()).collect();
         let (bytes, share) = match fields[..] {
@@ -39,7 +22,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
                 return fail(format!(
                     "expected two numbers, bytes and cumulative percent, found {} in `{}`",
                     fields.len(),
-                    shown(content)
+                    shown(content.trim())
                 ));
             }
         };
@@ -69,7 +52,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
         points.push((bytes, share));
         last = line;
     }
-    let fail = |message: String| Err(CdfError { line: last, message });
+    let fail = |message: String| Err(LineError { line: last, message });
     let Some(&(bytes, end)) = points.last() else {
         return fail("the file has no points: write lines of bytes and cumulative percent".to_string());
     };
@@ -83,11 +66,4 @@ pub(super) fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
         *share /= end;
     }
     Ok(points)
-}
-
-/// Foreign text, cut to the length that an error can show.
-fn shown(text: &str) -> String {
-    let text = text.trim();
-    let cut: String = text.chars().take(40).collect();
-    if cut.len() < text.len() { format!("{cut}…") } else { cut }
 }

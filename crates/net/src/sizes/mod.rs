@@ -1,19 +1,15 @@
-//! Flow-size distributions: fixed, uniform, and the empirical curves that the
-//! field uses.
+//! Flow-size distributions: fixed, uniform, and the empirical curves that the field uses.
 //!
-//! An empirical curve is a list of knots, cumulative shares linear in between.
-//! Names matter: three different curves circulate as "Hadoop", so a result
-//! always names the curve, and its mean is computed from the knots.
+//! An empirical curve is a list of knots, cumulative shares linear in between. Names matter: three different
+//! curves circulate as "Hadoop", so a result always names the curve, and its mean is computed from the knots.
 
 mod cdf;
 #[cfg(test)]
 mod tests;
 
-pub use cdf::CdfError;
-
+use crate::error::LineError;
 use xoff_kernel::random::Stream;
 
-/// The sizes of flows, in payload bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizeDistribution {
     Fixed(u64),
@@ -39,61 +35,50 @@ pub enum SizeDistribution {
 /// A cumulative distribution by its knots.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
+    /// As results carry it.
     name: String,
+    /// The knots: bytes, and the share of flows of at most so many (0 to 1).
     points: Vec<(u64, f64)>,
 }
 
-/// A curve that comes with the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedCurve {
-    /// As a scenario writes it.
     pub name: &'static str,
     /// Where it was published, and in which form it is used.
     pub source: &'static str,
     text: &'static str,
 }
 
+macro_rules! curve {
+    ($name:literal, $source:literal) => {
+        NamedCurve { name: $name, source: $source, text: include_str!(concat!("../../data/", $name, ".cdf")) }
+    };
+}
+
 /// The curves that come with the program.
 pub const NAMED: [NamedCurve; 7] = [
-    NamedCurve {
-        name: "websearch",
-        source: "Alizadeh et al., DCTCP, SIGCOMM 2010, as the HPCC evaluation uses it",
-        text: include_str!("../../data/websearch.cdf"),
-    },
-    NamedCurve {
-        name: "ali-storage",
-        source: "Alibaba storage 2019, as the HPCC evaluation uses it",
-        text: include_str!("../../data/ali-storage.cdf"),
-    },
-    NamedCurve {
-        name: "fb-hadoop-hpcc",
-        source: "Facebook Hadoop (Roy et al., SIGCOMM 2015), as the HPCC evaluation uses it",
-        text: include_str!("../../data/fb-hadoop-hpcc.cdf"),
-    },
-    NamedCurve {
-        name: "fb-hadoop",
-        source: "Facebook Hadoop (Roy et al., SIGCOMM 2015), all traffic; knots of the published curve",
-        text: include_str!("../../data/fb-hadoop.cdf"),
-    },
-    NamedCurve {
-        name: "web-server",
-        source: "Facebook web server, intra-cluster (Roy et al., SIGCOMM 2015); knots of the published curve",
-        text: include_str!("../../data/web-server.cdf"),
-    },
-    NamedCurve {
-        name: "cache-follower",
-        source: "Facebook cache follower, intra-cluster (Roy et al., SIGCOMM 2015); knots of the published curve",
-        text: include_str!("../../data/cache-follower.cdf"),
-    },
-    NamedCurve {
-        name: "memcached",
-        source: "Facebook key-value (Atikoglu et al., SIGMETRICS 2012), workload W1 of Homa; knots of the published curve",
-        text: include_str!("../../data/memcached.cdf"),
-    },
+    curve!("websearch", "Alizadeh et al., DCTCP, SIGCOMM 2010, as the HPCC evaluation uses it"),
+    curve!("ali-storage", "Alibaba storage 2019, as the HPCC evaluation uses it"),
+    curve!("fb-hadoop-hpcc", "Facebook Hadoop (Roy et al., SIGCOMM 2015), as the HPCC evaluation uses it"),
+    curve!(
+        "fb-hadoop",
+        "Facebook Hadoop (Roy et al., SIGCOMM 2015), all traffic; knots of the published curve"
+    ),
+    curve!(
+        "web-server",
+        "Facebook web server, intra-cluster (Roy et al., SIGCOMM 2015); knots of the published curve"
+    ),
+    curve!(
+        "cache-follower",
+        "Facebook cache follower, intra-cluster (Roy et al., SIGCOMM 2015); knots of the published curve"
+    ),
+    curve!(
+        "memcached",
+        "Facebook key-value (Atikoglu et al., SIGMETRICS 2012), workload W1 of Homa; knots of the published curve"
+    ),
 ];
 
 impl SizeDistribution {
-    /// The curve called `name` in [`NAMED`].
     pub fn named(name: &str) -> Option<Self> {
         let curve = NAMED.iter().find(|curve| curve.name == name)?;
         let parsed = Self::from_cdf_text(name, curve.text);
@@ -103,11 +88,7 @@ impl SizeDistribution {
     /// Reads a CDF file: lines of `bytes percent` (blanks or a comma between them), the cumulative share in
     /// percent (ending at 100) or as a fraction (ending at 1); `#` begins a comment. The share of the first
     /// knot is that of flows of exactly its size.
-    ///
-    /// # Errors
-    /// With the line: not two numbers, bytes not whole, either column falling,
-    /// no end at 100 or 1, no knots at all, or no size above zero.
-    pub fn from_cdf_text(name: &str, text: &str) -> Result<Self, CdfError> {
+    pub fn from_cdf_text(name: &str, text: &str) -> Result<Self, LineError> {
         let points = cdf::parse(text)?;
         Ok(Self::Empirical(Curve { name: name.to_string(), points }))
     }
@@ -129,12 +110,8 @@ impl SizeDistribution {
         }
     }
 
-    /// The mean number of packets of a flow whose packets carry up to `mtu`
-    /// payload bytes; so the mean bytes on the wire are
-    /// `mean() + header * mean_packets(mtu)`.
-    ///
-    /// # Panics
-    /// If `mtu` is zero.
+    /// The mean number of packets of a flow whose packets carry up to `mtu` payload bytes; so the mean bytes
+    /// on the wire are `mean() + header * mean_packets(mtu)`.
     pub fn mean_packets(&self, mtu: u64) -> f64 {
         assert!(mtu > 0, "a packet carries at least one byte");
         // A flow of `size` bytes has one packet, and one more for every
@@ -167,7 +144,6 @@ impl SizeDistribution {
         }
     }
 
-    /// The largest size that is ever drawn.
     pub fn largest(&self) -> u64 {
         match self {
             Self::Fixed(size) => (*size).max(1),
@@ -186,16 +162,6 @@ fn sum_of_packets(most: u64, mtu: u64) -> u128 {
 }
 
 impl Curve {
-    /// The name that results carry.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The knots: bytes, and the share of flows of at most so many (0 to 1).
-    pub fn points(&self) -> &[(u64, f64)] {
-        &self.points
-    }
-
     /// The size below which the share `u` of flows lies, `0 <= u < 1`: linear
     /// between knots, rounded to the nearest byte, at least 1.
     pub fn quantile(&self, u: f64) -> u64 {

@@ -58,13 +58,13 @@ fn sample_means_lie_within_three_standard_errors() {
 fn quantiles_pass_through_the_knots() {
     for named in NAMED {
         let (_, curve) = curve(named.name);
-        for pair in curve.points().windows(2) {
+        for pair in curve.points.windows(2) {
             let [(a, p), (b, q)] = [pair[0], pair[1]];
             assert_eq!(curve.quantile(p), a.max(1), "{}", named.name);
             let middle = curve.quantile((p + q) / 2.0) as f64;
             assert!((middle - (a + b) as f64 / 2.0).abs() <= 0.5 || a == 0, "{} {a} {b}", named.name);
         }
-        let last = curve.points().last().unwrap().0;
+        let last = curve.points.last().unwrap().0;
         let end = curve.quantile(1.0 - f64::EPSILON / 2.0);
         assert!(end <= last && end as f64 > last as f64 * 0.999_999);
     }
@@ -104,7 +104,7 @@ fn steps_take_whole_packets_and_no_others() {
     assert!(seen.iter().all(|&n| (60..150).contains(&n)), "{seen:?}");
 }
 
-fn parse(text: &str) -> Result<Vec<(u64, f64)>, CdfError> {
+fn parse(text: &str) -> Result<Vec<(u64, f64)>, LineError> {
     match SizeDistribution::from_cdf_text("test", text)? {
         SizeDistribution::Empirical(curve) => Ok(curve.points),
         other => panic!("{other:?}"),
@@ -139,8 +139,8 @@ fn faults_in_cdf_files_are_named_with_their_line() {
         ("\u{0}\u{1}\u{2}", 1, "expected two numbers"),
     ] {
         let error = parse(text).unwrap_err();
-        assert_eq!(error.line, line, "{text:?} {error}");
-        assert!(error.message.contains(part), "{text:?} {error}");
+        assert_eq!(error.line, line, "{text:?} {error:?}");
+        assert!(error.message.contains(part), "{text:?} {error:?}");
     }
 }
 

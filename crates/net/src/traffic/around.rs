@@ -1,6 +1,7 @@
 //! Flows around a loop of switches, for a cycle of waiting links.
 
-use super::{Demand, MAX_FLOWS, too_many};
+use super::burst::AFTER_THE_END;
+use super::{Demand, check_count, nonzero};
 use crate::error::SpecError;
 use crate::topology::{NodeId, NodeKind, Topology};
 use xoff_kernel::time::Time;
@@ -8,8 +9,7 @@ use xoff_kernel::time::Time;
 /// Flows that enter a loop of switches at each of them and go on in one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
-    /// The switches, in the direction of the flows; each is linked to the next one and
-    /// the last to the first.
+    /// The switches, in the direction of the flows; each is linked to the next one and the last to the first.
     pub switches: &'a [NodeId],
     /// Links of the loop that each flow crosses, from 1 to one less than there are switches.
     pub hops: u32,
@@ -29,12 +29,6 @@ pub struct Around<'a> {
 }
 
 /// The flows and the nodes on the path of each, both ends included: by time, then by switch, then by host.
-///
-/// # Errors
-/// If there are fewer than three switches, one of them twice, or one that is not linked to
-/// the next or has no hosts; if `hops` leads nowhere or round the whole loop; if there are not as
-/// many offsets as switches; if there are no flows, more than [`MAX_FLOWS`], or one would start
-/// after the end of time. Keys: `switches`, `hops`, `flows`, `offsets`, `bursts`, `period`.
 pub fn around(topology: &Topology, spec: &Around<'_>) -> Result<Vec<(Demand, Vec<NodeId>)>, SpecError> {
     let n = spec.switches.len();
     let name = |node: NodeId| &topology.nodes[node as usize].name;
@@ -43,11 +37,8 @@ pub fn around(topology: &Topology, spec: &Around<'_>) -> Result<Vec<(Demand, Vec
     };
     let refuse = |key: &str, message: String, help: &str| Err(SpecError::new(key, message, help));
     if n < 3 {
-        return refuse(
-            "switches",
-            format!("{n} switches cannot form a loop"),
-            "write at least three switches",
-        );
+        let message = format!("{n} switches cannot form a loop");
+        return refuse("switches", message, "write at least three switches");
     }
     let mut hosts = Vec::with_capacity(n);
     for (i, &switch) in spec.switches.iter().enumerate() {
@@ -58,12 +49,8 @@ pub fn around(topology: &Topology, spec: &Around<'_>) -> Result<Vec<(Demand, Vec
         let next = spec.switches[(i + 1) % n];
         let around = neighbours(switch);
         if !around.contains(&next) {
-            let message = format!("{} has no link to {}", name(switch), name(next));
-            return refuse(
-                "switches",
-                message,
-                "each switch must have a link to the next, and the last to the first",
-            );
+            let help = "each switch must have a link to the next, and the last to the first";
+            return refuse("switches", format!("{} has no link to {}", name(switch), name(next)), help);
         }
         let own: Vec<NodeId> =
             around.into_iter().filter(|&node| topology.nodes[node as usize].kind == NodeKind::Host).collect();
@@ -81,25 +68,16 @@ pub fn around(topology: &Topology, spec: &Around<'_>) -> Result<Vec<(Demand, Vec
         let message = format!("expected {n} offsets, one for each switch, found {}", spec.offsets.len());
         return refuse("offsets", message, "write one offset for each switch, in the same order");
     }
-    for (key, count) in [("flows", spec.flows), ("bursts", spec.bursts)] {
-        if count == 0 {
-            return refuse(key, format!("{key} = 0 is out of range"), "write a whole number, 1 or more");
-        }
-    }
+    nonzero("flows", spec.flows)?;
+    nonzero("bursts", spec.bursts)?;
     let count = u64::from(spec.flows).saturating_mul(u64::from(spec.bursts)).saturating_mul(n as u64);
-    if count > MAX_FLOWS {
-        return Err(too_many("flows", count as f64));
-    }
+    check_count("flows", count as f64)?;
     let latest = spec.offsets.iter().copied().max().unwrap_or(0);
     let last = u64::from(spec.bursts - 1)
         .checked_mul(spec.period)
         .and_then(|t| t.checked_add(spec.start)?.checked_add(latest));
     if last.is_none() {
-        return refuse(
-            "period",
-            "the last flow would start after the end of the simulator's clock".into(),
-            "write a shorter time",
-        );
+        return refuse("period", AFTER_THE_END.into(), "write a shorter time");
     }
 
     let mut flows = Vec::with_capacity(count as usize);

@@ -1,6 +1,6 @@
 //! Bursts: every sender has several flows, each for a random receiver.
 
-use super::{Demand, MAX_FLOWS, Pairs, Streams, other, position, positions, too_many};
+use super::{Demand, Pairs, Streams, check_count, nonzero, other, position, positions};
 use crate::error::SpecError;
 use crate::sizes::SizeDistribution;
 use crate::topology::NodeId;
@@ -14,7 +14,6 @@ pub struct Burst<'a> {
     pub destinations: &'a [NodeId],
     /// Flows of each sender, at least 1.
     pub flows: u32,
-    /// Size of each flow.
     pub sizes: &'a SizeDistribution,
     /// When the first flow of each sender starts.
     pub start: Time,
@@ -22,29 +21,17 @@ pub struct Burst<'a> {
     pub gap: Time,
 }
 
-/// Draws the flows of a burst, in the order of time; those of one time in the
-/// order of the senders.
-///
-/// # Errors
-/// If a list is empty or names a node twice, a source has no other node to send
-/// to, there are no flows, more than [`MAX_FLOWS`], or one would start after the
-/// end of time. Keys: `sources`, `destinations`, `flows`, `gap`.
+pub(super) const AFTER_THE_END: &str = "the last flow would start after the end of the simulator's clock";
+
+/// Draws the flows of a burst, in the order of time; those of one time in the order of the senders.
 pub fn burst(spec: &Burst<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
     Pairs::uniform(spec.sources, spec.destinations)?;
-    if spec.flows == 0 {
-        return Err(SpecError::new("flows", "flows = 0 is out of range", "write a whole number, 1 or more"));
-    }
+    nonzero("flows", spec.flows)?;
     let count = u64::from(spec.flows).saturating_mul(spec.sources.len() as u64);
-    if count > MAX_FLOWS {
-        return Err(too_many("flows", count as f64));
-    }
+    check_count("flows", count as f64)?;
     let last = u64::from(spec.flows - 1).checked_mul(spec.gap).and_then(|gaps| gaps.checked_add(spec.start));
     if last.is_none() {
-        return Err(SpecError::new(
-            "gap",
-            "the last flow would start after the end of the simulator's clock",
-            "write a shorter time",
-        ));
+        return Err(SpecError::new("gap", AFTER_THE_END, "write a shorter time"));
     }
     let places = positions("destinations", spec.destinations)?;
     let mut streams = Streams::new(seed, element);

@@ -1,8 +1,8 @@
 //! Traffic of distributed computing, in which flows wait for others: ring
 //! all-reduce, parameter server, mixture of experts. And all-to-all, probes.
 
-use super::pairs::by_share;
-use super::{Demand, MAX_FLOWS, positions, too_many};
+use super::pairs::{Pairs, by_share, sums};
+use super::{Demand, check_count, nonzero, positions};
 use crate::error::SpecError;
 use crate::sizes::SizeDistribution;
 use crate::topology::NodeId;
@@ -33,7 +33,6 @@ pub struct Barrier {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     pub steps: Vec<Step>,
-    /// By index.
     pub barriers: Vec<Barrier>,
 }
 
@@ -47,7 +46,6 @@ impl Schedule {
 /// When things happen in a collective, and how often.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounds {
-    /// Start of the first round.
     pub start: Time,
     /// How many, at least 1.
     pub count: u32,
@@ -59,18 +57,8 @@ pub struct Rounds {
 
 impl Rounds {
     fn check(&self, flows_per_round: u64) -> Result<(), SpecError> {
-        if self.count == 0 {
-            return Err(SpecError::new(
-                "rounds",
-                "rounds = 0 is out of range",
-                "write a whole number, 1 or more",
-            ));
-        }
-        let flows = flows_per_round.saturating_mul(self.count.into());
-        if flows > MAX_FLOWS {
-            return Err(too_many("rounds", flows as f64));
-        }
-        Ok(())
+        nonzero("rounds", self.count)?;
+        check_count("rounds", flows_per_round.saturating_mul(self.count.into()) as f64)
     }
 }
 
@@ -81,10 +69,6 @@ fn part(size: u64, parts: u64, index: u64) -> u64 {
 
 /// Every host sends one flow to every other, all at once. The flows are listed
 /// in rounds in which every host sends one and receives one.
-///
-/// # Errors
-/// If there are fewer than two hosts, one is named twice, or there are more than
-/// [`MAX_FLOWS`] pairs. Key: `hosts`.
 pub fn all_to_all(
     hosts: &[NodeId],
     sizes: &SizeDistribution,
@@ -95,9 +79,7 @@ pub fn all_to_all(
     several("hosts", hosts)?;
     let n = hosts.len();
     let flows = (n as u64).saturating_mul(n as u64 - 1);
-    if flows > MAX_FLOWS {
-        return Err(too_many("hosts", flows as f64));
-    }
+    check_count("hosts", flows as f64)?;
     let mut stream = Stream::new(seed, "flow sizes", element);
     let mut demands = Vec::with_capacity(flows as usize);
     for shift in 1..n {
@@ -121,10 +103,6 @@ fn several(key: &str, hosts: &[NodeId]) -> Result<(), SpecError> {
 /// 2009). The data is cut into a chunk for each of the n hosts; in step s (0 to 2n−3) host i sends chunk i −
 /// s, as soon as it has received that chunk in step s − 1. In the first n − 1 steps, a host reduces the
 /// received chunk before it sends it on, which takes `compute`.
-///
-/// # Errors
-/// Keys: `hosts` (fewer than two, or one twice), `size` (less than a byte for
-/// each host), `rounds`.
 pub fn ring_all_reduce(hosts: &[NodeId], size: u64, rounds: &Rounds) -> Result<Schedule, SpecError> {
     several("hosts", hosts)?;
     let n = hosts.len();
@@ -161,14 +139,9 @@ pub fn ring_all_reduce(hosts: &[NodeId], size: u64, rounds: &Rounds) -> Result<S
     Ok(schedule)
 }
 
-/// Workers and parameter servers: every worker pushes `size` bytes, cut into a
-/// shard for each server; when a server has the shards of all workers, it
-/// computes and sends its result, as large as its shard, to all of them; a worker
-/// begins its next round when it has the results of all servers.
-///
-/// # Errors
-/// Keys: `workers`, `servers` (empty, a host twice, or a server that is a worker
-/// too), `size` (less than a byte for each server), `rounds`.
+/// Workers and parameter servers: every worker pushes `size` bytes, cut into a shard for each server; when a
+/// server has the shards of all workers, it computes and sends its result, as large as its shard, to all of
+/// them; a worker begins its next round when it has the results of all servers.
 pub fn parameter_server(
     workers: &[NodeId],
     servers: &[NodeId],
@@ -179,8 +152,7 @@ pub fn parameter_server(
     positions("servers", servers)?;
     if let Some(i) = servers.iter().position(|&s| super::position(&known, s).is_some()) {
         let message = "a server is also a worker: it would send to itself";
-        let help = "remove it from the workers";
-        return Err(SpecError::new(format!("servers[{i}]"), message, help));
+        return Err(SpecError::new(format!("servers[{i}]"), message, "remove it from the workers"));
     }
     let k = servers.len() as u64;
     if size < k {
@@ -214,7 +186,6 @@ pub fn parameter_server(
     Ok(schedule)
 }
 
-/// Experts and tokens of a mixture-of-experts layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Moe<'a> {
     /// The hosts; each has tokens in every round.
@@ -232,27 +203,18 @@ pub struct Moe<'a> {
 /// Most tokens that one mixture deals out.
 const MAX_DRAWS: u64 = 100_000_000;
 
-/// Dispatch and combine of a mixture of experts: in each round every host sends
-/// each expert the tokens that are meant for it, in one flow; an expert that has
-/// all its tokens computes and sends each host as many bytes back; a host that
-/// has all its results goes on to its next round. Tokens for a host's own expert
-/// stay where they are.
-///
-/// # Errors
-/// Keys: `hosts` (fewer than two, or one twice), `weights` (none, more than
-/// hosts, or one that is not a number above zero), `tokens`, `token_size`,
-/// `per_token` (0, or more than experts), `rounds`.
+/// Dispatch and combine of a mixture of experts: in each round every host sends each expert the tokens that
+/// are meant for it, in one flow; an expert that has all its tokens computes and sends each host as many
+/// bytes back; a host that has all its results goes on to its next round. Tokens for a host's own expert stay
+/// where they are.
 pub fn moe(spec: &Moe<'_>, rounds: &Rounds, seed: u64, element: u64) -> Result<Schedule, SpecError> {
     let Moe { hosts, weights, tokens, token_size, per_token } = *spec;
     several("hosts", hosts)?;
     let experts = weights.len();
     if experts == 0 || experts > hosts.len() {
         let message = format!("{experts} experts do not fit on {} hosts", hosts.len());
-        return Err(SpecError::new(
-            "weights",
-            message,
-            "write at least 1 expert, and at most one for each host",
-        ));
+        let help = "write at least 1 expert, and at most one for each host";
+        return Err(SpecError::new("weights", message, help));
     }
     if let Some(i) = weights.iter().position(|w| !(w.is_finite() && *w > 0.0)) {
         let message = format!("a weight of {} is out of range", weights[i]);
@@ -260,11 +222,8 @@ pub fn moe(spec: &Moe<'_>, rounds: &Rounds, seed: u64, element: u64) -> Result<S
     }
     for (key, value) in [("tokens", u64::from(tokens)), ("token_size", token_size)] {
         if value == 0 {
-            return Err(SpecError::new(
-                key,
-                "0 is out of range: no traffic would be sent",
-                "write a value above 0",
-            ));
+            let message = "0 is out of range: no traffic would be sent";
+            return Err(SpecError::new(key, message, "write a value above 0"));
         }
     }
     if per_token == 0 || per_token as usize > experts {
@@ -323,14 +282,6 @@ pub fn moe(spec: &Moe<'_>, rounds: &Rounds, seed: u64, element: u64) -> Result<S
 /// one after another by the weights of those that are left.
 fn deal(counts: &mut [u64], weights: &[f64], tokens: u32, per_token: u32, stream: &mut Stream) {
     counts.fill(0);
-    let sums = |left: &[f64]| -> Vec<f64> {
-        left.iter()
-            .scan(0.0, |sum, w| {
-                *sum += w;
-                Some(*sum)
-            })
-            .collect()
-    };
     let all = sums(weights);
     let mut left = weights.to_vec();
     for _ in 0..tokens {
@@ -364,23 +315,18 @@ pub struct Probes<'a> {
     pub until: Time,
 }
 
-/// The probes, in the order of time.
-///
-/// # Errors
-/// Keys: `sources`, `destinations` (empty, a host twice, or no receiver), `period` (zero, or more than
-/// [`MAX_FLOWS`]).
 pub fn probes(spec: &Probes<'_>) -> Result<Vec<Demand>, SpecError> {
-    super::pairs::Pairs::uniform(spec.sources, spec.destinations)?;
+    Pairs::uniform(spec.sources, spec.destinations)?;
     if spec.period == 0 {
-        let message = "must be positive";
-        let help = "write a time above zero, such as \"10us\"";
-        return Err(SpecError::new("period", message, help));
+        return Err(SpecError::new(
+            "period",
+            "must be positive",
+            "write a time above zero, such as \"10us\"",
+        ));
     }
     let periods = spec.until.saturating_sub(spec.from).div_ceil(spec.period);
     let flows = periods.saturating_mul(spec.sources.len() as u64);
-    if flows > MAX_FLOWS {
-        return Err(too_many("period", flows as f64));
-    }
+    check_count("period", flows as f64)?;
     let n = spec.sources.len() as u128;
     let mut demands = Vec::with_capacity(flows as usize);
     let mut turn: Vec<usize> = (1..=spec.sources.len()).collect();

@@ -2,11 +2,9 @@
 
 use crate::topology::{Node, NodeId, NodeKind, Topology};
 
-/// A kind of group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Hosts whose first port leads to the same switch. In an NDC that is the
-    /// switch of layer 0.
+    /// Hosts whose first port leads to the same switch. In an NDC that is the switch of layer 0.
     Rack,
     /// Hosts that are connected only by switches of the tiers 0 and 1, in a network of three tiers or more:
     /// the pods of a fat-tree.
@@ -19,7 +17,6 @@ impl Level {
     /// From the smallest groups to the largest.
     pub const ALL: [Level; 3] = [Level::Rack, Level::Pod, Level::Dc];
 
-    /// As a scenario writes it.
     pub fn name(self) -> &'static str {
         match self {
             Level::Rack => "rack",
@@ -40,7 +37,6 @@ fn tier(node: &Node) -> Option<u32> {
 /// The group of every host, by node: groups are numbered from 0 in the order of
 /// their first hosts. `None` where the network has no such groups, or one only.
 pub fn groups(topology: &Topology, level: Level) -> Option<Vec<u32>> {
-    let hosts: Vec<NodeId> = topology.hosts().collect();
     let of_node: Vec<NodeId> = match level {
         Level::Rack => {
             let switch = |host: NodeId| {
@@ -59,39 +55,16 @@ pub fn groups(topology: &Topology, level: Level) -> Option<Vec<u32>> {
                 NodeKind::Host => true,
                 NodeKind::Switch => tiers[n as usize].is_some_and(|t| t < 2),
             };
-            components(topology, |a, b| low(a) && low(b))
+            topology
+                .components(|port| low(topology.ports[port as usize].node) && low(topology.neighbour(port)))
         }
         Level::Dc => topology.sites(),
     };
     let mut numbers = std::collections::BTreeMap::new();
     let mut groups = vec![u32::MAX; topology.nodes.len()];
-    for host in hosts {
+    for host in topology.hosts() {
         let next = numbers.len() as u32;
         groups[host as usize] = *numbers.entry(of_node[host as usize]).or_insert(next);
     }
     (numbers.len() > 1).then_some(groups)
-}
-
-/// By node: one node of its component over the links that are kept.
-fn components(topology: &Topology, keep_edge: impl Fn(NodeId, NodeId) -> bool) -> Vec<NodeId> {
-    const UNSEEN: NodeId = NodeId::MAX;
-    let mut component = vec![UNSEEN; topology.nodes.len()];
-    let mut waiting = Vec::new();
-    for root in 0..topology.nodes.len() as NodeId {
-        if component[root as usize] != UNSEEN {
-            continue;
-        }
-        component[root as usize] = root;
-        waiting.push(root);
-        while let Some(node) = waiting.pop() {
-            for &port in &topology.nodes[node as usize].ports {
-                let next = topology.neighbour(port);
-                if component[next as usize] == UNSEEN && keep_edge(node, next) {
-                    component[next as usize] = root;
-                    waiting.push(next);
-                }
-            }
-        }
-    }
-    component
 }

@@ -1,8 +1,7 @@
-//! Flow files of the HPCC simulator, which its descendants (ns-3 RDMA
-//! simulators) read as well.
+//! Flow files of the HPCC simulator, which its descendants (ns-3 RDMA simulators) read as well.
 
 use super::{Demand, MAX_FLOWS};
-use crate::builders::host_name;
+use crate::builders::{fault, host_name};
 use crate::error::SpecError;
 use crate::text::{count, lines, shown};
 use crate::topology::{NodeId, NodeKind, Topology};
@@ -10,7 +9,6 @@ use crate::units::Span;
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 
-/// The form of a flow's line.
 const FORM: &str =
     "write `src dst pg dport size start`, such as `0 5 3 100 1000000 2.000001` (bytes, seconds)";
 
@@ -19,14 +17,8 @@ const FORM: &str =
 /// lines may lack `dport`, as those of ConWeave do; it has no meaning here. Empty lines, and those that begin
 /// with `#`, are skipped; so is prose after the last flow, as in the simulator's own examples.
 ///
-/// Id `i` is the host called `H<i>`; the priority group is the 802.1p priority.
-/// Returns the flows with their priorities in the order of time; those of one
-/// time in that of the file.
-///
-/// # Errors
-/// With the line: a number of flows that contradicts the header, unknown hosts,
-/// a flow to itself, a priority group above 7, no bytes, a time that cannot be
-/// read, no flows or too many.
+/// Id `i` is the host called `H<i>`; the priority group is the 802.1p priority. Returns the flows with their
+/// priorities in the order of time; those of one time in that of the file.
 pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, SpecError> {
     let mut rows = lines(text);
     let form = "write only the number of flows on the first line";
@@ -37,11 +29,8 @@ pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, 
         Ok(0) => return Err(fault(first, "the file has no flows", form)),
         Ok(flows) if flows <= MAX_FLOWS => flows,
         Ok(flows) => {
-            return Err(fault(
-                first,
-                format!("{flows} flows are too many"),
-                &format!("the maximum is {MAX_FLOWS}"),
-            ));
+            let help = format!("the maximum is {MAX_FLOWS}");
+            return Err(fault(first, format!("{flows} flows are too many"), help));
         }
         Err(_) => return Err(fault(first, format!("`{}` is not a number of flows", shown(content)), form)),
     };
@@ -123,9 +112,4 @@ fn flow(
         )
     })?;
     Ok((Demand { src, dst, size, start }, priority))
-}
-
-/// An error in line `line` of the file.
-fn fault(line: usize, message: impl Into<String>, help: &str) -> SpecError {
-    SpecError::new("file", message, help).in_line(line)
 }

@@ -1,6 +1,6 @@
 //! Traffic matrices from CSV files.
 
-use super::CsvError;
+use crate::error::LineError;
 use crate::text::shown;
 
 /// A share of all flows, from some hosts to others, as a file writes it.
@@ -20,17 +20,13 @@ pub struct MatrixEntry {
 /// line. A square has the receivers in its first line, after an empty field, and in each further line a
 /// sender and its shares. Empty lines and lines that begin with `#` are skipped; entries of share 0 are left
 /// out.
-///
-/// # Errors
-/// With the line: another header, a wrong number of fields, a share that is not
-/// a number from 0 on, or no entries at all.
-pub fn matrix_csv(text: &str) -> Result<Vec<MatrixEntry>, CsvError> {
+pub fn matrix_csv(text: &str) -> Result<Vec<MatrixEntry>, LineError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = (1..)
         .zip(text.lines())
         .map(|(line, content)| (line, content.trim_end_matches('\r')))
         .filter(|(_, content)| !content.trim().is_empty() && !content.starts_with('#'));
-    let (header_line, header) = lines.next().ok_or_else(|| CsvError {
+    let (header_line, header) = lines.next().ok_or_else(|| LineError {
         line: 1,
         message: "the file is empty: write the header from,to,share".to_string(),
     })?;
@@ -39,7 +35,7 @@ pub fn matrix_csv(text: &str) -> Result<Vec<MatrixEntry>, CsvError> {
     let square = header.len() > 1 && header[0].is_empty();
     if !(list || square) {
         let message = "the header is from,to,share, or an empty field and then the receivers".to_string();
-        return Err(CsvError { line: header_line, message });
+        return Err(LineError { line: header_line, message });
     }
     let mut entries = Vec::new();
     for (line, content) in lines {
@@ -47,11 +43,11 @@ pub fn matrix_csv(text: &str) -> Result<Vec<MatrixEntry>, CsvError> {
         if fields.len() != header.len() {
             let message =
                 format!("this line has {} fields, but the header has {}", fields.len(), header.len());
-            return Err(CsvError { line, message });
+            return Err(LineError { line, message });
         }
         let mut add = |from: &str, to: &str, share: &str| {
             let value =
-                share.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 0.0).ok_or_else(|| CsvError {
+                share.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 0.0).ok_or_else(|| LineError {
                     line,
                     message: format!("`{}` is not a share: write a number, 0 or more", shown(share)),
                 })?;
@@ -70,7 +66,7 @@ pub fn matrix_csv(text: &str) -> Result<Vec<MatrixEntry>, CsvError> {
     }
     if entries.is_empty() {
         let message = "the file has no share above 0".to_string();
-        return Err(CsvError { line: header_line, message });
+        return Err(LineError { line: header_line, message });
     }
     Ok(entries)
 }

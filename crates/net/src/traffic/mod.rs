@@ -3,9 +3,8 @@
 //! This module has flows at random times or at fixed intervals. Dependent messages are in `collective.rs`,
 //! pairs by share in `pairs.rs`.
 //!
-//! Arrivals, sizes and endpoints are drawn from three streams, so that a change
-//! of the one leaves the others where they were. `element` is the index of the
-//! traffic table: tables do not disturb each other either.
+//! Arrivals, sizes and endpoints are drawn from three streams, so that a change of the one leaves the others
+//! where they were. `element` is the index of the traffic table: tables do not disturb each other either.
 
 mod around;
 mod burst;
@@ -23,7 +22,7 @@ pub use burst::{Burst, burst};
 pub use collective::{
     Barrier, Moe, Probes, Rounds, Schedule, Step, all_to_all, moe, parameter_server, probes, ring_all_reduce,
 };
-pub use csv::{CsvError, flows_csv};
+pub use csv::flows_csv;
 pub use groups::{Level, groups};
 pub use hpcc::flows_hpcc;
 pub use matrix::{MatrixEntry, matrix_csv};
@@ -35,7 +34,6 @@ use crate::topology::NodeId;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{SECOND, Time};
 
-/// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     pub src: NodeId,
@@ -50,7 +48,6 @@ pub struct Demand {
 /// Most flows that one generator makes.
 pub const MAX_FLOWS: u64 = 50_000_000;
 
-/// The random streams of one traffic table.
 struct Streams {
     arrivals: Stream,
     sizes: Stream,
@@ -65,34 +62,6 @@ impl Streams {
             endpoints: Stream::new(seed, "flow endpoints", element),
         }
     }
-}
-
-/// Independent flows that arrive as one Poisson process.
-#[derive(Clone, Copy, Debug)]
-pub struct Poisson<'a> {
-    /// Senders; each flow draws one uniformly.
-    pub sources: &'a [NodeId],
-    /// Receivers; each flow draws one uniformly among those that are not its sender.
-    pub destinations: &'a [NodeId],
-    pub sizes: &'a SizeDistribution,
-    /// Flows per second, of all sources together.
-    pub rate: f64,
-    /// No flow starts before.
-    pub from: Time,
-    /// No flow starts at or after.
-    pub until: Time,
-}
-
-/// Draws the flows of a Poisson process, in the order of time.
-///
-/// # Errors
-/// If a list is empty or names a node twice, a source has no other node to send
-/// to, the rate is not a number above zero, or more than [`MAX_FLOWS`] are
-/// expected. Keys: `sources`, `destinations`, `rate`.
-pub fn poisson(spec: &Poisson<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
-    let pairs = Pairs::uniform(spec.sources, spec.destinations)?;
-    let Poisson { sizes, rate, from, until, .. } = *spec;
-    poisson_among(&pairs, &Arrivals { sizes, rate, from, until, most: u64::MAX }, seed, element)
 }
 
 /// When flows of a Poisson process arrive, and how large they are.
@@ -110,10 +79,6 @@ pub struct Arrivals<'a> {
 }
 
 /// Draws the flows of a Poisson process among given pairs, in the order of time.
-///
-/// # Errors
-/// If the rate is not a number above zero, or more than [`MAX_FLOWS`] are
-/// expected. Key: `rate`.
 pub fn poisson_among(
     pairs: &Pairs,
     spec: &Arrivals<'_>,
@@ -122,14 +87,11 @@ pub fn poisson_among(
 ) -> Result<Vec<Demand>, SpecError> {
     if !(spec.rate > 0.0 && spec.rate.is_finite()) {
         let message = format!("{} flows per second", spec.rate);
-        let help = "the rate of arrivals must be above zero";
-        return Err(SpecError::new("rate", message, help));
+        return Err(SpecError::new("rate", message, "the rate of arrivals must be above zero"));
     }
     let expected = spec.until.saturating_sub(spec.from) as f64 / SECOND as f64 * spec.rate;
     let expected = expected.min(spec.most as f64);
-    if expected > MAX_FLOWS as f64 {
-        return Err(too_many("rate", expected));
-    }
+    check_count("rate", expected)?;
 
     let mut streams = Streams::new(seed, element);
     let gap = SECOND as f64 / spec.rate;
@@ -159,9 +121,7 @@ pub struct Incast<'a> {
     pub fan_in: u32,
     /// Flows of each sender in an event, each with a size of its own.
     pub flows_per_sender: u32,
-    /// Size of each flow.
     pub sizes: &'a SizeDistribution,
-    /// Time of the first event.
     pub first: Time,
     /// Time between events; `None` is one event.
     pub period: Option<Time>,
@@ -170,29 +130,11 @@ pub struct Incast<'a> {
 }
 
 /// Draws the flows of incast events, in the order of time.
-///
-/// # Errors
-/// If a list is empty or names a node twice, `fan_in` is zero or more than the
-/// senders that some receiver leaves, a sender has no flow, the period is zero, or
-/// there would be more than [`MAX_FLOWS`]. Keys: `receivers`, `senders`, `fan_in`,
-/// `flows_per_sender`, `period`.
 pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
     positions("receivers", spec.receivers)?;
     let senders = positions("senders", spec.senders)?;
-    if spec.fan_in == 0 {
-        return Err(SpecError::new(
-            "fan_in",
-            "fan_in = 0 is out of range",
-            "write a whole number, 1 or more",
-        ));
-    }
-    if spec.flows_per_sender == 0 {
-        return Err(SpecError::new(
-            "flows_per_sender",
-            "flows_per_sender = 0 is out of range",
-            "write a whole number, 1 or more",
-        ));
-    }
+    nonzero("fan_in", spec.fan_in)?;
+    nonzero("flows_per_sender", spec.flows_per_sender)?;
     let receives = spec.receivers.iter().any(|&receiver| position(&senders, receiver).is_some());
     let available = spec.senders.len() - usize::from(receives);
     if spec.fan_in as usize > available {
@@ -207,19 +149,18 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
     }
     let events = match spec.period {
         Some(0) => {
-            let message = "must be positive";
-            let help = "write a time above 0, such as \"1ms\"";
-            return Err(SpecError::new("period", message, help));
+            return Err(SpecError::new(
+                "period",
+                "must be positive",
+                "write a time above 0, such as \"1ms\"",
+            ));
         }
         Some(period) => spec.until.saturating_sub(spec.first).div_ceil(period),
         None => u64::from(spec.first < spec.until),
     };
     let per_event = u64::from(spec.fan_in).saturating_mul(u64::from(spec.flows_per_sender));
     let flows = events.saturating_mul(per_event);
-    if flows > MAX_FLOWS {
-        let key = if spec.period.is_some() { "period" } else { "flows_per_sender" };
-        return Err(too_many(key, flows as f64));
-    }
+    check_count(if spec.period.is_some() { "period" } else { "flows_per_sender" }, flows as f64)?;
 
     let mut streams = Streams::new(seed, element);
     let mut demands = Vec::with_capacity(flows as usize);
@@ -229,9 +170,8 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
         let receivers = spec.receivers.len() as u64;
         let turn = if spec.rotate { event % receivers } else { streams.endpoints.below(receivers) };
         let dst = spec.receivers[turn as usize];
-        // The first steps of a Fisher-Yates shuffle of those that may send. It
-        // begins from the scenario's order, so that an event does not depend on
-        // the events before but through the stream.
+        // The first steps of a Fisher-Yates shuffle of those that may send. It begins from the scenario's
+        // order, so that an event does not depend on the events before but through the stream.
         pool.copy_from_slice(spec.senders);
         let mut count = pool.len();
         if let Some(at) = position(&senders, dst) {
@@ -251,9 +191,6 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
 
 /// A random permutation: every host sends one flow and receives one, none from itself (the hosts in a random
 /// ring, each sending to the next). All start at once.
-///
-/// # Errors
-/// If there are fewer than two hosts, or one is named twice. Key: `hosts`.
 pub fn permutation(
     hosts: &[NodeId],
     sizes: &SizeDistribution,
@@ -292,7 +229,6 @@ fn positions(key: &str, nodes: &[NodeId]) -> Result<Vec<(NodeId, usize)>, SpecEr
     }
 }
 
-/// Where `node` is in the list.
 fn position(sorted: &[(NodeId, usize)], node: NodeId) -> Option<usize> {
     sorted.binary_search_by_key(&node, |&(node, _)| node).ok().map(|i| sorted[i].1)
 }
@@ -306,24 +242,26 @@ fn other(nodes: &[NodeId], except: Option<usize>, stream: &mut Stream) -> NodeId
     nodes[drawn + usize::from(drawn >= except)]
 }
 
-fn too_many(key: &str, flows: f64) -> SpecError {
-    SpecError::new(
-        key,
-        format!("about {flows:.0} flows are too many"),
-        format!("the maximum is {MAX_FLOWS}: choose a shorter run, a lower load or larger flows"),
-    )
+/// Refuses more than [`MAX_FLOWS`].
+fn check_count(key: &str, flows: f64) -> Result<(), SpecError> {
+    if flows <= MAX_FLOWS as f64 {
+        return Ok(());
+    }
+    let help = format!("the maximum is {MAX_FLOWS}: choose a shorter run, a lower load or larger flows");
+    Err(SpecError::new(key, format!("about {flows:.0} flows are too many"), help))
+}
+
+fn nonzero(key: &str, count: u32) -> Result<(), SpecError> {
+    if count > 0 {
+        return Ok(());
+    }
+    Err(SpecError::new(key, format!("{key} = 0 is out of range"), "write a whole number, 1 or more"))
 }
 
 /// Deals flows out to several priorities: one index into `weights` for each of
 /// `flows`, drawn by weight. No other draw of the table moves by it.
 pub fn split(weights: &[f64], flows: usize, seed: u64, element: u64) -> Vec<usize> {
     let mut stream = Stream::new(seed, "flow priorities", element);
-    let sums: Vec<f64> = weights
-        .iter()
-        .scan(0.0, |sum, w| {
-            *sum += w;
-            Some(*sum)
-        })
-        .collect();
+    let sums = pairs::sums(weights);
     (0..flows).map(|_| pairs::by_share(&sums, &mut stream)).collect()
 }

@@ -22,8 +22,7 @@ struct Blocks {
     blocks: Vec<Block>,
     /// Sums of the shares up to each block.
     cumulative: Vec<f64>,
-    /// The chance of each pair by `(source << 32) | destination`; for several
-    /// blocks only.
+    /// The chance of each pair by `(source << 32) | destination`; for several blocks only.
     chances: Vec<(u64, f64)>,
 }
 
@@ -65,12 +64,7 @@ impl Block {
 }
 
 impl Pairs {
-    /// The source uniform among `sources`, the destination uniform among the
-    /// others of `destinations`.
-    ///
-    /// # Errors
-    /// If a list is empty or names a node twice, or the only destination is a
-    /// source. Keys: `sources`, `destinations`.
+    /// The source uniform among `sources`, the destination uniform among the others of `destinations`.
     pub fn uniform(sources: &[NodeId], destinations: &[NodeId]) -> Result<Self, SpecError> {
         let block = Block::new(sources, destinations)?;
         Ok(Self(Law::Blocks(Blocks { blocks: vec![block], cumulative: vec![1.0], chances: Vec::new() })))
@@ -78,11 +72,7 @@ impl Pairs {
 
     /// A traffic matrix: blocks of sources and destinations with the share that
     /// each has of all flows. Shares are relative to their sum.
-    ///
-    /// # Errors
-    /// With the block's index as key (or nothing, if it is about all of them): as
-    /// [`Pairs::uniform`] says, a share that is negative or no number, no share
-    /// above zero, or more than 2^24 pairs.
+    /// Errors have the block's index as key, or nothing if they are about all blocks.
     pub fn matrix(blocks: &[(Vec<NodeId>, Vec<NodeId>, f64)]) -> Result<Self, SpecError> {
         let mut law = Blocks { blocks: Vec::new(), cumulative: Vec::new(), chances: Vec::new() };
         let mut total = 0.0;
@@ -128,17 +118,11 @@ impl Pairs {
         Ok(Self(Law::Blocks(law)))
     }
 
-    /// The source uniform among `sources`; the destination by nearness: each of
-    /// `levels` is a group for every node (outer groups contain inner ones, the
-    /// innermost comes first) and the share of flows that stay in the source's
-    /// group, but not in that of the level before; `beyond` is the share of those
-    /// that leave all of them. Uniform within these.
-    ///
-    /// # Errors
-    /// Keys `sources`, `destinations`: as [`Pairs::uniform`] says. Key
-    /// `level.N`: a share that is negative or no number, or a share above zero
-    /// where a source has no such destination (N counts `levels`, and then
-    /// `beyond`). Key `level`: no share above zero.
+    /// The source uniform among `sources`; the destination by nearness: each of `levels` is a group for every
+    /// node (outer groups contain inner ones, the innermost comes first) and the share of flows that stay in
+    /// the source's group, but not in that of the level before; `beyond` is the share of those that leave all
+    /// of them. Uniform within these. Errors have the key `level.N`, where N counts `levels` and then
+    /// `beyond`; or `level`.
     pub fn nested(
         topology: &Topology,
         sources: &[NodeId],
@@ -159,11 +143,8 @@ impl Pairs {
             cumulative.push(total);
         }
         if total <= 0.0 || !total.is_finite() {
-            return Err(SpecError::new(
-                "level",
-                "every share is 0",
-                "write a share above 0 for at least one level",
-            ));
+            let help = "write a share above 0 for at least one level";
+            return Err(SpecError::new("level", "every share is 0", help));
         }
         // In this order every group of every level is a run.
         let key = |node: NodeId| levels.iter().rev().map(move |(group, _)| group[node as usize]);
@@ -215,7 +196,6 @@ impl Pairs {
         }
     }
 
-    /// The chance of a pair.
     pub fn chance(&self, src: NodeId, dst: NodeId) -> f64 {
         if src == dst {
             return 0.0;
@@ -249,6 +229,16 @@ impl Pairs {
 
 fn pair(src: NodeId, dst: NodeId) -> u64 {
     u64::from(src) << 32 | u64::from(dst)
+}
+
+/// The sums of the first one, two, … shares.
+pub(super) fn sums(shares: &[f64]) -> Vec<f64> {
+    let mut sum = 0.0;
+    let up_to = |share: &f64| {
+        sum += share;
+        sum
+    };
+    shares.iter().map(up_to).collect()
 }
 
 /// An index by its share, of which the sums are given.

@@ -8,6 +8,29 @@ use xoff_kernel::time::{MICROSECOND, MILLISECOND};
 const HOSTS: [NodeId; 5] = [0, 1, 2, 3, 4];
 const SIZES: SizeDistribution = SizeDistribution::Fixed(1000);
 
+/// Independent flows that arrive as one Poisson process.
+#[derive(Clone, Copy, Debug)]
+struct Poisson<'a> {
+    /// Senders; each flow draws one uniformly.
+    sources: &'a [NodeId],
+    /// Receivers; each flow draws one uniformly among those that are not its sender.
+    destinations: &'a [NodeId],
+    sizes: &'a SizeDistribution,
+    /// Flows per second, of all sources together.
+    rate: f64,
+    /// No flow starts before.
+    from: Time,
+    /// No flow starts at or after.
+    until: Time,
+}
+
+/// Draws the flows of a Poisson process, in the order of time.
+fn poisson(spec: &Poisson<'_>, seed: u64, element: u64) -> Result<Vec<Demand>, SpecError> {
+    let pairs = Pairs::uniform(spec.sources, spec.destinations)?;
+    let Poisson { sizes, rate, from, until, .. } = *spec;
+    poisson_among(&pairs, &Arrivals { sizes, rate, from, until, most: u64::MAX }, seed, element)
+}
+
 fn flows(sources: &[NodeId], destinations: &[NodeId], rate: f64, until: Time) -> Vec<Demand> {
     let spec = Poisson { sources, destinations, sizes: &SIZES, rate, from: 0, until };
     poisson(&spec, 3, 0).unwrap()
@@ -242,7 +265,7 @@ fn faults_in_csv_files_are_named_with_their_line() {
         ("src,dst,bytes,start_ns\n0,1,5,0.0001\n", 2, "too precise"),
     ] {
         let error = flows_csv(text, &ndc()).unwrap_err();
-        assert_eq!(error.line, line, "{text:?} {error}");
-        assert!(error.message.contains(part), "{text:?} {error}");
+        assert_eq!(error.line, line, "{text:?} {error:?}");
+        assert!(error.message.contains(part), "{text:?} {error:?}");
     }
 }

@@ -6,61 +6,42 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
-/// Which one there is, if any, and its parameters.
 pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
     match &plan.congestion_control {
         CongestionControlParams::None => return Ok(()),
         CongestionControlParams::Dcqcn(p) => dcqcn(out, p)?,
         CongestionControlParams::Timely(p) => {
+            let [low, high, unit] = [p.t_low, p.t_high, p.min_rtt].map(Span);
+            let [first, later, least] = [p.additive_increase, p.hyper_increase, p.minimum_rate].map(step);
             writeln!(out, "congestion control: timely (measures one round trip at a time)")?;
             writeln!(
                 out,
-                "  rates increase below {} and decrease above {}; between them the gradient per {} decides: alpha {}, beta {}",
-                Span(p.t_low),
-                Span(p.t_high),
-                Span(p.min_rtt),
-                p.ewma,
-                p.beta
+                "  rates increase below {low} and decrease above {high}; between them the gradient per {unit} decides: alpha {}, beta {}",
+                p.ewma, p.beta
             )?;
-            writeln!(
-                out,
-                "  increases of {}, after {} in a row of {}; never below {}",
-                step(p.additive_increase),
-                p.hyper_after,
-                step(p.hyper_increase),
-                step(p.minimum_rate)
-            )?;
+            let after = p.hyper_after;
+            writeln!(out, "  increases of {first}, after {after} in a row of {later}; never below {least}")?;
         }
         CongestionControlParams::Hpcc(p) => {
+            let (telemetry, hops) = (Bytes(p.telemetry.into()), p.hops);
             writeln!(
                 out,
-                "congestion control: hpcc ({} of telemetry in each packet and ACK, for {} hops)",
-                Bytes(p.telemetry.into()),
-                p.hops
+                "congestion control: hpcc ({telemetry} of telemetry in each packet and ACK, for {hops} hops)"
             )?;
+            let [increase, least] = [p.additive_increase, p.minimum_rate].map(step);
+            let which = if p.fast_reaction { "every ACK" } else { "one ACK per round trip" };
             writeln!(
                 out,
-                "  eta {}, T {}, increases of {}, then by utilisation after {} of them; never below {}; {}",
+                "  eta {}, T {}, increases of {increase}, then by utilisation after {} of them; never below {least}; {which} changes the rate",
                 p.eta,
                 Span(p.base_rtt),
-                step(p.additive_increase),
-                p.max_stage,
-                step(p.minimum_rate),
-                if p.fast_reaction {
-                    "every ACK changes the rate"
-                } else {
-                    "one ACK per round trip changes the rate"
-                }
+                p.max_stage
             )?;
         }
         CongestionControlParams::Dctcp(p) => {
+            let [increase, least] = [p.additive_increase, p.minimum_rate].map(step);
             writeln!(out, "congestion control: dctcp (ACKs carry marks; g = {})", p.gain)?;
-            writeln!(
-                out,
-                "  increases of {} per round trip; never below {}",
-                step(p.additive_increase),
-                step(p.minimum_rate)
-            )?;
+            writeln!(out, "  increases of {increase} per round trip; never below {least}")?;
         }
     }
     if let Some(round_trip) = plan.transport.variable_window {
@@ -91,14 +72,11 @@ fn dcqcn(out: &mut String, p: &DcqcnParams) -> fmt::Result {
     };
     writeln!(out, "congestion control: dcqcn ({cnp}; {reaction})")?;
     writeln!(out, "  alpha every {} with g = {}", Span(p.alpha_timer), p.gain)?;
+    let [first, later, least] = [p.additive_increase, p.hyper_increase, p.minimum_rate].map(step);
+    let (timer, fast, not) =
+        (Span(p.increase_timer), p.fast_recovery, if p.clamp_target { "" } else { "not " });
     writeln!(
         out,
-        "  increases every {}{bytes}: {} of fast recovery, then {}, then {}; never below {}; target {}clamped",
-        Span(p.increase_timer),
-        p.fast_recovery,
-        step(p.additive_increase),
-        step(p.hyper_increase),
-        step(p.minimum_rate),
-        if p.clamp_target { "" } else { "not " }
+        "  increases every {timer}{bytes}: {fast} of fast recovery, then {first}, then {later}; never below {least}; target {not}clamped"
     )
 }

@@ -1,18 +1,16 @@
 //! Asymmetric traffic engineering: which flows have a choice of their first hop.
 
-use super::Context;
+use super::{Context, LONGEST, SHORTEST_TIMER};
 use crate::error::Error;
 use crate::plan::Ate;
 use crate::scenario::AteUpdate;
-use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::builders::TopologySpec;
 use xoff_net::routing::{Route, RouteError, Router, TTL};
 use xoff_net::topology::{NodeId, Topology};
 use xoff_net::units::Span;
 use xoff_schemes::load_balancing::ate::{AteParams, Update};
 
-/// Shortest window, 100 ns: in a shorter one there is hardly a packet.
-const SHORTEST: Time = MICROSECOND / 10;
+const TABLE: &str = "routing.ate";
 
 /// The choices of a scenario's flows, as they are routed.
 pub(super) struct Choices {
@@ -31,40 +29,28 @@ pub(super) fn read(cx: &Context<'_>, topology: &Topology) -> Result<Option<Choic
         (TopologySpec::Ndc(_), Some(cube)) if cube.k == 1 => cube.n,
         _ => {
             let message = "`ate` is not available in this topology: it needs two layers";
-            let help = "choose the topology `rail-only`, or `ndc` with k = 1";
-            return Err(cx.doc.error("routing.ate", message, help));
+            return cx.refuse(TABLE, message, "choose the topology `rail-only`, or `ndc` with k = 1");
         }
     };
     if !cx.scenario.routing.overrides.is_empty() {
-        let help = "remove the overrides, or [routing.ate]";
-        return Err(cx.doc.error(
-            "routing.overrides",
-            "incompatible with [routing.ate]: static routes leave no choice",
-            help,
-        ));
+        let message = "incompatible with [routing.ate]: static routes leave no choice";
+        return cx.refuse("routing.overrides", message, "remove the overrides, or [routing.ate]");
     }
     if !cx.scenario.failure.is_empty() {
         let message = "incompatible with [routing.ate]: the choice of the first hop ignores failures";
         let help = "remove [[failure]], or remove [routing.ate]: routes then avoid failed links";
-        return Err(cx.doc.error("failure", message, help));
+        return cx.refuse("failure", message, help);
     }
-    let out_of_range = |key: &str, value: String, help: String| {
-        let message = format!("{key} = {value} is out of range");
-        Err(cx.doc.error(&format!("routing.ate.{key}"), message, help))
-    };
     if !(ate.p > 0.0 && ate.p <= 1.0) {
-        return out_of_range("p", ate.p.to_string(), "write a number above 0, up to 1, such as 0.9".into());
+        return cx.out_of_range(TABLE, "p", ate.p, "write a number above 0, up to 1, such as 0.9");
     }
     if !(0.0..=1.0).contains(&ate.least) {
-        return out_of_range(
-            "least",
-            ate.least.to_string(),
-            "write a number from 0 to 1, such as 0.01".into(),
-        );
+        return cx.out_of_range(TABLE, "least", ate.least, "write a number from 0 to 1, such as 0.01");
     }
-    if !(SHORTEST..=super::LONGEST).contains(&ate.window.0) {
-        let help = format!("write {} to {}, such as \"100us\"", Span(SHORTEST), Span(super::LONGEST));
-        return out_of_range("window", ate.window.to_string(), help);
+    // In a shorter window there is hardly a packet.
+    if !(SHORTEST_TIMER..=LONGEST).contains(&ate.window.0) {
+        let help = format!("write {} to {}, such as \"100us\"", Span(SHORTEST_TIMER), Span(LONGEST));
+        return cx.out_of_range(TABLE, "window", ate.window, help);
     }
     let update = match ate.update {
         AteUpdate::BothWays => Update::BothWays,
@@ -76,11 +62,8 @@ pub(super) fn read(cx: &Context<'_>, topology: &Topology) -> Result<Option<Choic
 }
 
 impl Choices {
-    /// The routes over layer 0 first and over layer 1 first; `None` if the two hosts
-    /// have a switch in common.
-    ///
-    /// # Errors
-    /// Never in a network of two layers that is whole.
+    /// The routes over layer 0 first and over layer 1 first; `None` if the two hosts have a switch in common.
+    /// Cannot fail in a whole network of two layers.
     pub(super) fn of(
         &self,
         router: &Router,
@@ -103,11 +86,9 @@ impl Choices {
         Ok(Some([over(0)?, over(1)?]))
     }
 
-    /// ATE's part of the plan.
     pub(super) fn plan(self, cx: &mut Context<'_>) -> Ate {
         if self.routes.iter().all(|[first, second]| first == second) {
-            let message = "had no effect: no flow has two routes";
-            cx.warn("routing.ate", message);
+            cx.warn(TABLE, "had no effect: no flow has two routes");
         }
         Ate { params: self.params, routes: self.routes }
     }

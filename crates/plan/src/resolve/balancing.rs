@@ -3,24 +3,22 @@
 
 use super::offered::{Offers, flow_key};
 use super::reroute::Timeline;
-use super::routes::{self, Routes};
+use super::routes::{self, Routes, ended, segment};
 use super::{Context, MEMORY};
 use crate::balancing::{Choices, LoadBalancing, Plb};
 use crate::error::Error;
-use crate::plan::{DELIVER, ENDS, EXPIRE, Flow, Lane, UNREACHABLE};
-use crate::scenario::{LoadBalancing as Kind, TransportKind};
+use crate::plan::{DELIVER, ENDS, Flow, Lane, UNREACHABLE};
+use crate::scenario::{self, Drill, LoadBalancing as Kind, TransportKind};
 use std::collections::BTreeMap;
 use xoff_kernel::random::mix;
-use xoff_net::routing::{Ends, Route, Router, RoutingKind, TTL};
+use xoff_net::routing::{Route, Router, RoutingKind, TTL};
 use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::drill::{DrillParams, MOST_MEMORY, MOST_SAMPLES};
 use xoff_schemes::load_balancing::plb::PlbParams;
 
-/// Most labels of a flow.
 const MOST_LABELS: u32 = 256;
-/// For each label that is wanted so many are tried for one whose route begins at the
-/// flow's own port.
+/// For each label that is wanted so many are tried for one whose route begins at the flow's own port.
 const TRIES: u32 = 8;
 
 /// Refuses load balancing where it does not fit, and values out of range; names keys
@@ -35,9 +33,7 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
     if kind == Kind::Ecmp {
         return Ok(());
     }
-    let refuse = |message: String, help: &str| {
-        Err(cx.doc.error("routing.load_balancing", message, help).with_key("routing.load_balancing"))
-    };
+    let refuse = |message: String, help: &str| cx.refuse("routing.load_balancing", message, help);
     let name = kind.name();
     if routes::kind(cx, topology) == RoutingKind::Bcube {
         let message =
@@ -62,39 +58,35 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
             format!("`{name}` is incompatible with [[failure]]: the route of a label does not change");
         return refuse(message, "remove [[failure]], or choose `ecmp`, `spray` or `drill`");
     }
-    let out_of_range = |key: &str, value: String, help: String| {
-        Err(cx.doc.error(&format!("routing.{key}"), format!("{key} = {value} is out of range"), help))
-    };
     match kind {
-        Kind::Ecmp => {}
+        Kind::Ecmp | Kind::Spray => {}
         Kind::Drill => {
-            let drill = routing.drill.unwrap_or_default();
-            if !(1..=MOST_SAMPLES).contains(&drill.d) {
-                return out_of_range("drill.d", drill.d.to_string(), format!("write 1 to {MOST_SAMPLES}"));
+            let Drill { d, m } = routing.drill.unwrap_or_default();
+            if !(1..=MOST_SAMPLES).contains(&d) {
+                return cx.out_of_range("routing", "drill.d", d, format!("write 1 to {MOST_SAMPLES}"));
             }
-            if drill.m > MOST_MEMORY {
-                return out_of_range("drill.m", drill.m.to_string(), format!("write 0 to {MOST_MEMORY}"));
+            if m > MOST_MEMORY {
+                return cx.out_of_range("routing", "drill.m", m, format!("write 0 to {MOST_MEMORY}"));
             }
         }
         Kind::Plb => {
-            let plb = routing.plb.unwrap_or_default();
-            if !(plb.threshold > 0.0 && plb.threshold <= 1.0) {
+            let scenario::Plb { threshold, idle_rounds, forced_rounds, labels } =
+                routing.plb.unwrap_or_default();
+            if !(threshold > 0.0 && threshold <= 1.0) {
                 let help = "write a number above 0, up to 1, such as 0.5";
-                return out_of_range("plb.threshold", plb.threshold.to_string(), help.into());
+                return cx.out_of_range("routing", "plb.threshold", threshold, help);
             }
-            if plb.idle_rounds == 0 {
-                return out_of_range("plb.idle_rounds", "0".into(), "write 1 or more".into());
+            if idle_rounds == 0 {
+                return cx.out_of_range("routing", "plb.idle_rounds", 0, "write 1 or more");
             }
-            if plb.forced_rounds < plb.idle_rounds {
-                let help = format!("write {} or more: it must be at least idle_rounds", plb.idle_rounds);
-                return out_of_range("plb.forced_rounds", plb.forced_rounds.to_string(), help);
+            if forced_rounds < idle_rounds {
+                let help = format!("write {idle_rounds} or more: it must be at least idle_rounds");
+                return cx.out_of_range("routing", "plb.forced_rounds", forced_rounds, help);
             }
-            if !(2..=MOST_LABELS).contains(&plb.labels) {
-                let help = format!("write 2 to {MOST_LABELS}");
-                return out_of_range("plb.labels", plb.labels.to_string(), help);
+            if !(2..=MOST_LABELS).contains(&labels) {
+                return cx.out_of_range("routing", "plb.labels", labels, format!("write 2 to {MOST_LABELS}"));
             }
         }
-        Kind::Spray => {}
     }
     let gap = match cx.scenario.transport.kind {
         TransportKind::GoBackN => Some("go-back-n retransmits every packet after a gap"),
@@ -149,8 +141,7 @@ pub(super) fn lay(
         }
     };
     if !some {
-        let message = "had no effect: no flow has more than one path";
-        cx.warn("routing.load_balancing", message);
+        cx.warn("routing.load_balancing", "had no effect: no flow has more than one path");
     } else if matches!(laid, LoadBalancing::Plb(_)) && lanes.iter().all(|l| l.ecn.is_none()) {
         let message = "flows change their paths only after timeouts, because no packet is marked: add [ecn]";
         cx.warn("routing.load_balancing", message);
@@ -161,13 +152,6 @@ pub(super) fn lay(
 fn too_many(cx: &Context<'_>, flows: &[Flow]) -> Error {
     let message = format!("the routes of {} flows need too much memory", flows.len());
     cx.doc.error("traffic", message, "send fewer flows, or send to fewer hosts")
-}
-
-/// The run of ports that starts at `start`, with its end.
-fn segment(hops: &[u32], start: u32) -> &[u32] {
-    let tail = &hops[start as usize..];
-    let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
-    &tail[..=end]
 }
 
 /// Where data of flows goes whose packets are spread one by one, in a network that
@@ -235,7 +219,6 @@ fn packets(
     Ok((LoadBalancing::Packets(forks.choices), spread))
 }
 
-/// The forks of routes.
 struct Forks<'a> {
     topology: &'a Topology,
     routes: &'a mut Routes,
@@ -271,7 +254,6 @@ impl<'a> Forks<'a> {
         }
     }
 
-    /// Clears the paths to the present destination.
     fn next_destination(&mut self) {
         self.runs.iter_mut().for_each(BTreeMap::clear);
         self.entries.iter_mut().for_each(BTreeMap::clear);
@@ -329,9 +311,8 @@ impl<'a> Forks<'a> {
         entry
     }
 
-    /// Where packets to the destination at hand go over to when each state begins:
-    /// they stay on the port that they wait at or were last sent from, and go on from
-    /// its far end as the new state has it.
+    /// Where packets to the destination at hand go over to when each state begins: they stay on the port that
+    /// they wait at or were last sent from, and go on from its far end as the new state has it.
     fn follow(&mut self, to: NodeId, positions: &mut [Vec<(u32, u32)>]) {
         if positions.len() == 1 {
             return;
@@ -356,8 +337,7 @@ impl<'a> Forks<'a> {
     }
 }
 
-/// Flows whose senders change their labels: further routes, which the hash gives the
-/// flow under another key.
+/// Flows whose senders change their labels: further routes, which the hash gives the flow under another key.
 fn labels(
     cx: &Context<'_>,
     routes: &mut Routes,
@@ -400,14 +380,7 @@ fn labels(
 
 /// The position of a route in the pool: one of those at `known`, or a new one.
 fn place(routes: &mut Routes, known: &[u32], route: &Route, to: NodeId) -> u32 {
-    let mut whole = route.ports.clone();
-    match route.ends {
-        Ends::Expire => whole.push(EXPIRE),
-        Ends::Deliver => {
-            whole.extend(routes.inner.get(&to).map(|&(rx, _)| rx));
-            whole.push(DELIVER);
-        }
-    }
+    let whole = ended(route.ports.clone(), route.ends, routes.inner.get(&to).map(|&(rx, _)| rx));
     if let Some(&same) = known.iter().find(|&&start| segment(&routes.hops, start) == whole) {
         return same;
     }

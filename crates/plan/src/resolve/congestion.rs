@@ -1,11 +1,10 @@
 //! The congestion control: which one, DCQCN's presets, and the marking that it brings.
 
-use super::{Context, LONGEST, SHORTEST_TIMER, lanes, rates, routes::Routes};
+use super::{Context, LONGEST, Routed, lanes, rates};
 use crate::error::Error;
-use crate::plan::{Flow, PacketFormat};
+use crate::plan::Flow;
 use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn, MarkAt, Scenario};
 use xoff_kernel::time::{MICROSECOND, Time};
-use xoff_net::topology::Topology;
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
@@ -13,7 +12,6 @@ use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 const GBPS: u64 = 1_000_000_000;
 const MBPS: u64 = 1_000_000;
 
-/// The values of a preset.
 pub(crate) fn preset(preset: DcqcnPreset) -> DcqcnParams {
     let field = DcqcnParams {
         reaction: Reaction::Periodic,
@@ -86,13 +84,9 @@ fn interval(given: &Dcqcn) -> Time {
     given.cnp_interval.map_or(preset(given.preset).cnp_interval, |s| s.0)
 }
 
-/// The congestion control's parameters.
 pub(super) fn build(
     cx: &mut Context<'_>,
-    topology: &Topology,
-    routes: &Routes,
-    flows: &[Flow],
-    packet: &PacketFormat,
+    routed: &Routed<'_>,
     lane_of: &dyn Fn(u8) -> u8,
 ) -> Result<CongestionControlParams, Error> {
     let chosen = cx.scenario.transport.congestion_control;
@@ -100,20 +94,18 @@ pub(super) fn build(
         let table = control.name();
         cx.warn_of_table(table, format_args!("transport.congestion_control is not \"{table}\""));
     }
-    let lines = Lines { topology, routes, flows };
     match chosen {
         CongestionControl::None => Ok(CongestionControlParams::None),
-        CongestionControl::Dcqcn => dcqcn(cx, &lines, packet, lane_of),
-        CongestionControl::Timely => rates::timely(cx, &lines),
-        CongestionControl::Hpcc => rates::hpcc(cx, &lines),
-        CongestionControl::Dctcp => rates::dctcp(cx, &lines),
+        CongestionControl::Dcqcn => dcqcn(cx, routed, lane_of),
+        CongestionControl::Timely => rates::timely(cx, routed),
+        CongestionControl::Hpcc => rates::hpcc(cx, routed),
+        CongestionControl::Dctcp => rates::dctcp(cx, routed),
     }
 }
 
 fn dcqcn(
     cx: &mut Context<'_>,
-    lines: &Lines<'_>,
-    packet: &PacketFormat,
+    routed: &Routed<'_>,
     lane_of: &dyn Fn(u8) -> u8,
 ) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.dcqcn.unwrap_or_default();
@@ -123,22 +115,21 @@ fn dcqcn(
         Some(DcqcnReaction::Periodic) => Reaction::Periodic,
         Some(DcqcnReaction::Immediate) => Reaction::Immediate,
     };
-    let cnp_interval = interval(&given);
+    let (cnp_interval, packet) = (interval(&given), cx.packet);
     if cnp_interval > LONGEST {
-        let message = format!("cnp_interval = {} is out of range", Span(cnp_interval));
-        return Err(cx.doc.error("dcqcn.cnp_interval", message, format!("the maximum is {}", Span(LONGEST))));
+        let help = format!("the maximum is {}", Span(LONGEST));
+        return cx.out_of_range("dcqcn", "cnp_interval", Span(cnp_interval), help);
     }
     let cnp_size = given.cnp_size.map_or(u64::from(packet.ack), |b| b.0);
     if !(1..=u64::from(packet.largest())).contains(&cnp_size) {
-        let message = format!("a CNP of {cnp_size} B is out of range");
         let help = format!("write 1B to {}B, which is the largest packet", packet.largest());
-        return Err(cx.doc.error("dcqcn.cnp_size", message, help));
+        return cx.refuse("dcqcn.cnp_size", format!("a CNP of {cnp_size} B is out of range"), help);
     }
     let byte_counter = given.byte_counter.map_or(base.byte_counter, |b| b.0);
     if (1..u64::from(packet.largest())).contains(&byte_counter) {
         let message = format!("byte_counter = {byte_counter} B is less than one packet");
         let help = format!("write {}B or more, or 0B to disable the byte counter", packet.largest());
-        return Err(cx.doc.error("dcqcn.byte_counter", message, help));
+        return cx.refuse("dcqcn.byte_counter", message, help);
     }
     let gain = share(cx, "dcqcn.gain", "g", given.gain.unwrap_or(base.gain), "0.00390625 (1/256)")?;
     if reaction == Reaction::Immediate && given.decrease_interval.is_some() {
@@ -146,31 +137,23 @@ fn dcqcn(
         cx.warn("dcqcn.decrease_interval", message);
     }
     if cnp_interval == 0 {
-        for (key, written) in
-            [("cnp_size", given.cnp_size.is_some()), ("cnp_priority", given.cnp_priority.is_some())]
-        {
-            if written {
-                let message = "had no effect: with dcqcn.cnp_interval = 0 ACKs carry the marks";
-                cx.warn(format!("dcqcn.{key}"), message);
+        for key in ["dcqcn.cnp_size", "dcqcn.cnp_priority"] {
+            if cx.doc.get(key).is_some() {
+                cx.warn(key, "had no effect: with dcqcn.cnp_interval = 0 ACKs carry the marks");
             }
         }
     }
     let minimum_rate = step(given.minimum_rate, base.minimum_rate);
-    check_minimum(cx, "dcqcn.minimum_rate", lines, minimum_rate)?;
+    check_minimum(cx, "dcqcn.minimum_rate", routed, minimum_rate)?;
+    let timer = |key, given: Option<Span>, base| cx.timer("dcqcn", key, given.unwrap_or(Span(base)));
     Ok(CongestionControlParams::Dcqcn(DcqcnParams {
         reaction,
         cnp_interval,
         cnp_size: cnp_size as u32,
         cnp_lane: priority(cx)?.map(lane_of),
-        alpha_timer: timer(cx, "dcqcn", "alpha_timer", given.alpha_timer, base.alpha_timer)?,
-        decrease_interval: timer(
-            cx,
-            "dcqcn",
-            "decrease_interval",
-            given.decrease_interval,
-            base.decrease_interval,
-        )?,
-        increase_timer: timer(cx, "dcqcn", "increase_timer", given.increase_timer, base.increase_timer)?,
+        alpha_timer: timer("alpha_timer", given.alpha_timer, base.alpha_timer)?,
+        decrease_interval: timer("decrease_interval", given.decrease_interval, base.decrease_interval)?,
+        increase_timer: timer("increase_timer", given.increase_timer, base.increase_timer)?,
         byte_counter,
         gain,
         fast_recovery: given.fast_recovery.unwrap_or(base.fast_recovery),
@@ -181,19 +164,11 @@ fn dcqcn(
     }))
 }
 
-/// The sources of line rates.
-pub(super) struct Lines<'p> {
-    pub(super) topology: &'p Topology,
-    pub(super) routes: &'p Routes,
-    pub(super) flows: &'p [Flow],
-}
-
 /// A rate that is given, or the preset's.
 pub(super) fn step(given: Option<Bandwidth>, base: Step) -> Step {
     given.map_or(base, |rate| Step::Rate(rate.0))
 }
 
-/// Refuses a number that is not above 0 and at most 1.
 pub(super) fn share(
     cx: &Context<'_>,
     key: &str,
@@ -205,7 +180,7 @@ pub(super) fn share(
         return Ok(value);
     }
     let help = format!("write a number above 0, up to 1, such as {example}");
-    Err(cx.doc.error(key, format!("{symbol} = {value} is out of range"), help))
+    cx.refuse(key, format!("{symbol} = {value} is out of range"), help)
 }
 
 /// Refuses a minimum rate, given as `key`, from which no flow can come down. Where
@@ -213,10 +188,10 @@ pub(super) fn share(
 pub(super) fn check_minimum(
     cx: &mut Context<'_>,
     key: &str,
-    lines: &Lines<'_>,
+    routed: &Routed<'_>,
     minimum: Step,
 ) -> Result<(), Error> {
-    let Lines { topology, routes, flows } = *lines;
+    let Routed { topology, routes, flows } = *routed;
     let Step::Rate(minimum) = minimum else { return Ok(()) };
     // A flow's line rate is its own rate, if it has one, or that of its host's port.
     // Of two between which the host chooses, the faster one.
@@ -238,7 +213,7 @@ pub(super) fn check_minimum(
     if held == flows.len() && cx.doc.get(key).is_some() {
         let message =
             format!("no flow could ever slow down: {minimum} is not below the line rate of any flow");
-        return Err(cx.doc.error(key, message, "write less than the rate of the hosts' links"));
+        return cx.refuse(key, message, "write less than the rate of the hosts' links");
     }
     let which = match held == flows.len() {
         true => "no flow ever slows".to_string(),
@@ -246,20 +221,4 @@ pub(super) fn check_minimum(
     };
     cx.warn(key, format!("{which} down: {minimum} is not below their line rate"));
     Ok(())
-}
-
-/// A timer of `table`, which is given or the preset's.
-pub(super) fn timer(
-    cx: &Context<'_>,
-    table: &str,
-    key: &str,
-    given: Option<Span>,
-    base: Time,
-) -> Result<Time, Error> {
-    let span = given.unwrap_or(Span(base));
-    if (SHORTEST_TIMER..=LONGEST).contains(&span.0) {
-        return Ok(span.0);
-    }
-    let help = format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST));
-    Err(cx.doc.error(&format!("{table}.{key}"), format!("{key} = {span} is out of range"), help))
 }

@@ -72,11 +72,11 @@ pub(super) fn detours(
         }
         if routes.hops.len() > (u32::MAX / 2) as usize || detours.len() as u64 * 12 > MEMORY {
             let message = "the alternative paths of all packets need too much memory";
-            return Err(cx.doc.error(
+            return cx.refuse(
                 "flow_control.scheme",
                 message,
                 "send fewer flows, or choose a smaller network",
-            ));
+            );
         }
     }
     Ok(detours.into_iter().filter_map(|(at, port, host)| Some((at, paths[&(port, host)]?))).collect())

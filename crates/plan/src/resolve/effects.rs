@@ -61,15 +61,7 @@ fn stops(cx: &mut Context<'_>) {
             Traffic::Poisson(t) => (t.stop, true),
             Traffic::Incast(t) => (t.stop, t.period.is_some() || t.load.is_some()),
             Traffic::Probe(t) => (t.stop, true),
-            Traffic::Permutation(_)
-            | Traffic::Burst(_)
-            | Traffic::Loop(_)
-            | Traffic::Flow(_)
-            | Traffic::Flows(_)
-            | Traffic::AllToAll(_)
-            | Traffic::RingAllReduce(_)
-            | Traffic::ParameterServer(_)
-            | Traffic::Moe(_) => (None, true),
+            _ => continue,
         };
         let Some(stop) = stop else { continue };
         let key = format!("traffic[{i}].stop");
@@ -88,8 +80,7 @@ fn stops(cx: &mut Context<'_>) {
 fn oracles(cx: &mut Context<'_>) {
     let m = &cx.scenario.measure;
     if m.explain && !m.blocking && cx.doc.get("measure.blocking").is_some() {
-        let message = "had no effect: measure.explain enables the oracle already";
-        cx.warn("measure.blocking", message);
+        cx.warn("measure.blocking", "had no effect: measure.explain enables the oracle already");
     }
 }
 
@@ -102,12 +93,10 @@ pub(super) fn late_frames(cx: &mut Context<'_>, response_time: Time, end: Option
     }
 }
 
-/// Tiers of a single priority.
 fn tiers(cx: &mut Context<'_>, lanes: &[Lane]) {
     for (i, p) in cx.scenario.priority.iter().enumerate() {
         if p.tier.is_some() && lanes.iter().all(|l| l.priority == p.id) {
-            let message = "had no effect: no other priority is in use";
-            cx.warn(format!("priority[{i}].tier"), message);
+            cx.warn(format!("priority[{i}].tier"), "had no effect: no other priority is in use");
         }
     }
 }

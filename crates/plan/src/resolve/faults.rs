@@ -3,15 +3,15 @@
 
 use super::{Context, LAST, LONGEST, measure, node};
 use crate::document::with_article;
-use crate::error::{Error, listed};
+use crate::error::Error;
 use crate::plan::{Down, Hits, Loss, PacketFormat};
 use crate::scenario::LossKind;
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
+use xoff_net::human::listed;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::Span;
 
-/// Most failures of one table.
 const MOST: u64 = 10_000;
 /// Without an end, at least this share of the largest packets must get through.
 const LEAST: f64 = 0.001;
@@ -27,12 +27,7 @@ pub(super) struct Faults {
 }
 
 /// Reads `[[failure]]` and `[[loss]]` of a run that ends at `end`.
-pub(super) fn read(
-    cx: &mut Context<'_>,
-    topology: &Topology,
-    end: Option<Time>,
-    packet: &PacketFormat,
-) -> Result<Faults, Error> {
+pub(super) fn read(cx: &mut Context<'_>, topology: &Topology, end: Option<Time>) -> Result<Faults, Error> {
     let mut named = Vec::new();
     let mut spans: BTreeMap<PortId, Vec<(Time, Time)>> = BTreeMap::new();
     for i in 0..cx.scenario.failure.len() {
@@ -40,8 +35,7 @@ pub(super) fn read(
         let times = times(cx, i, end)?;
         let end = end.unwrap_or(Time::MAX);
         if times[0].0 >= end {
-            let message = "had no effect: the run ends earlier";
-            cx.warn(format!("failure[{i}].at"), message);
+            cx.warn(format!("failure[{i}].at"), "had no effect: the run ends earlier");
         }
         for &port in &ports {
             spans.entry(port).or_default().extend(times.iter().filter(|span| span.0 < end));
@@ -53,7 +47,7 @@ pub(super) fn read(
         .filter(|(_, spans)| !spans.is_empty())
         .map(|(port, spans)| Down { port, spans: merged(spans) })
         .collect();
-    let losses = losses(cx, topology, end, packet, &mut named)?;
+    let losses = losses(cx, topology, end, &mut named)?;
     let reconvergence = reconvergence(cx, &down)?;
     Ok(Faults { down, losses, reconvergence, named })
 }
@@ -61,10 +55,7 @@ pub(super) fn read(
 fn reconvergence(cx: &mut Context<'_>, down: &[Down]) -> Result<Time, Error> {
     let key = "routing.reconvergence";
     let Some(span) = cx.scenario.routing.reconvergence else { return Ok(0) };
-    if span.0 > LONGEST {
-        let message = format!("{span} is out of range");
-        return Err(cx.doc.error(key, message, format!("the maximum is {}", Span(LONGEST))));
-    }
+    cx.at_most(key, span, Span(LONGEST))?;
     // A link that is down permanently from the start changes nothing later.
     if down.iter().all(|d| d.spans == [(0, Time::MAX)]) {
         cx.warn(key, "had no effect: no link fails or recovers during the run");
@@ -85,21 +76,19 @@ fn failing(cx: &Context<'_>, topology: &Topology, i: usize) -> Result<Vec<PortId
             let switch = node(cx, topology, &at("switch"), name)?;
             let node = &topology.nodes[switch as usize];
             if node.kind != NodeKind::Switch {
-                let message = format!("`{name}` is a host");
                 let help = "only links and switches can fail: write the links of the host as `link`";
-                return Err(cx.doc.error(&at("switch"), message, help));
+                return cx.refuse(&at("switch"), format!("`{name}` is a host"), help);
             }
             Ok(node.ports.iter().flat_map(|&p| [p, topology.ports[p as usize].peer]).collect())
         }
         (Some(_), Some(_)) => {
-            let message = "`link` and `switch` cannot be combined";
-            Err(cx.doc.error(&at("switch"), message, "write one table for each"))
+            cx.refuse(&at("switch"), "`link` and `switch` cannot be combined", "write one table for each")
         }
-        (None, None) => Err(cx.doc.error(
+        (None, None) => cx.refuse(
             &format!("failure[{i}]"),
             "`link` or `switch` is missing",
             "add link = \"S0.0-S1.0\", or switch = \"S1.0\"",
-        )),
+        ),
     }
 }
 
@@ -107,12 +96,9 @@ fn failing(cx: &Context<'_>, topology: &Topology, i: usize) -> Result<Vec<PortId
 fn times(cx: &mut Context<'_>, i: usize, end: Option<Time>) -> Result<Vec<(Time, Time)>, Error> {
     let failure = &cx.scenario.failure[i];
     let at = |key: &str| format!("failure[{i}].{key}");
-    let keys = [("at", Some(failure.at)), ("until", failure.until), ("every", failure.every)];
-    for (key, span) in keys {
-        if let Some(span) = span.filter(|s| s.0 > LAST) {
-            let message = format!("{span} is out of range");
-            return Err(cx.doc.error(&at(key), message, format!("the maximum is {}", Span(LAST))));
-        }
+    cx.at_most(&at("at"), failure.at, Span(LAST))?;
+    for (key, span) in [("until", failure.until), ("every", failure.every)] {
+        span.map_or(Ok(()), |span| cx.at_most(&at(key), span, Span(LAST)))?;
     }
     let from = failure.at.0;
     if let Some(until) = failure.until.filter(|u| u.0 <= from) {
@@ -120,44 +106,43 @@ fn times(cx: &mut Context<'_>, i: usize, end: Option<Time>) -> Result<Vec<(Time,
             true => format!("the failure ends at {until}, when it begins"),
             false => format!("the failure ends at {until}, before it begins at {}", failure.at),
         };
-        return Err(cx.doc.error(&at("until"), message, "choose a time after `at`, or remove `until`"));
+        return cx.refuse(&at("until"), message, "choose a time after `at`, or remove `until`");
     }
     let Some(every) = failure.every else {
         if failure.times.is_some_and(|t| t != 1) {
-            let message = "`times` requires `every`";
-            return Err(cx.doc.error(&at("times"), message, "add `every`, or remove `times`"));
+            return cx.refuse(&at("times"), "`times` requires `every`", "add `every`, or remove `times`");
         }
         return Ok(vec![(from, failure.until.map_or(Time::MAX, |u| u.0))]);
     };
     let Some(until) = failure.until else {
         let message = "`every` requires `until`: a link must recover before it fails again";
-        return Err(cx.doc.error(&at("every"), message, "add `until`"));
+        return cx.refuse(&at("every"), message, "add `until`");
     };
     let length = until.0 - from;
     if every.0 <= length {
         let message =
             format!("the next failure begins after {every}, but each failure lasts {}", Span(length));
-        return Err(cx.doc.error(&at("every"), message, "write a time longer than each failure"));
+        return cx.refuse(&at("every"), message, "write a time longer than each failure");
     }
     let times = match (failure.times, end) {
         (Some(0), _) => {
-            return Err(cx.doc.error(&at("times"), "must be positive", "write 1 or more"));
+            return cx.refuse(&at("times"), "must be positive", "write 1 or more");
         }
         (Some(times), _) => u64::from(times),
         (None, Some(end)) => end.saturating_sub(from).div_ceil(every.0).max(1),
         (None, None) => {
             let message = "the failures would never end, because the run has no end";
-            return Err(cx.doc.error(&at("every"), message, "add `times`, or run.duration"));
+            return cx.refuse(&at("every"), message, "add `times`, or run.duration");
         }
     };
     if times > MOST {
         let message = format!("{times} failures are too many");
-        return Err(cx.doc.error(&at("every"), message, format!("the maximum is {MOST}")));
+        return cx.refuse(&at("every"), message, format!("the maximum is {MOST}"));
     }
     let last = u128::from(until.0) + u128::from(every.0) * u128::from(times - 1);
     if end.is_none() && last > u128::from(LAST) {
         let message = format!("the last of {times} failures ends after the last time, {}", Span(LAST));
-        return Err(cx.doc.error(&at("times"), message, "write a smaller number"));
+        return cx.refuse(&at("times"), message, "write a smaller number");
     }
     let end = end.unwrap_or(Time::MAX);
     Ok((0..times)
@@ -183,7 +168,6 @@ fn losses(
     cx: &Context<'_>,
     topology: &Topology,
     end: Option<Time>,
-    packet: &PacketFormat,
     named: &mut Vec<(String, Vec<PortId>)>,
 ) -> Result<Vec<Loss>, Error> {
     let mut out = of_topology(cx, topology, end)?;
@@ -198,7 +182,7 @@ fn losses(
             senders.retain(|&p| topology.ports[p as usize].node == from);
             if senders.is_empty() {
                 let message = format!("{name} is not an end of the link {}", loss.link);
-                return Err(cx.doc.error(&at("from"), message, "write the end that sends the frames"));
+                return cx.refuse(&at("from"), message, "write the end that sends the frames");
             }
         }
         let (key, hits) = match (loss.rate, loss.ber, loss.control_frame) {
@@ -207,36 +191,32 @@ fn losses(
             (None, None, Some(number)) => ("control_frame", Hits::Control(number)),
             (None, None, None) => {
                 let help = "add rate = 1e-4 (per frame) or ber = 1e-9 (per bit)";
-                return Err(cx.doc.error(&at("link"), "the loss rate is missing", help));
+                return cx.refuse(&at("link"), "the loss rate is missing", help);
             }
             (_, ber, _) => {
                 let (key, other) =
                     if ber.is_some() { ("ber", "`rate`") } else { ("control_frame", "`rate`") };
                 let other = if loss.rate.is_some() { other } else { "`control_frame`" };
                 let message = format!("{other} and `{key}` cannot be combined");
-                return Err(cx.doc.error(&at(key), message, "write one table for each"));
+                return cx.refuse(&at(key), message, "write one table for each");
             }
         };
         match hits {
             Hits::Frames(p) | Hits::Bits(p) if !(p > 0.0 && p <= 1.0) => {
                 let message = format!("{key} = {p} is not a probability above 0");
-                let help = "write a number above 0, up to 1, such as 1e-4";
-                return Err(cx.doc.error(&at(key), message, help));
+                return cx.refuse(&at(key), message, "write a number above 0, up to 1, such as 1e-4");
             }
             Hits::Control(0) => {
-                return Err(cx.doc.error(
-                    &at(key),
-                    "control_frame = 0 is out of range: frames are counted from 1",
-                    "write 1 or more",
-                ));
+                let message = "control_frame = 0 is out of range: frames are counted from 1";
+                return cx.refuse(&at(key), message, "write 1 or more");
             }
             _ => {}
         }
         let of = |port| Loss { port, hits, corrupts: loss.kind == LossKind::Corruption };
-        if end.is_none() && passes(&of(0), packet) < LEAST {
+        if end.is_none() && passes(&of(0), &cx.packet) < LEAST {
             let p = loss.rate.or(loss.ber).unwrap_or_default();
             let message = format!("{key} = {p} drops almost every packet, and the run has no end");
-            return Err(cx.doc.error(&at(key), message, "write a smaller value, or add run.duration"));
+            return cx.refuse(&at(key), message, "write a smaller value, or add run.duration");
         }
         out.extend(senders.iter().map(|&port| of(port)));
         named.push((format!("loss[{i}]"), senders));
@@ -244,12 +224,11 @@ fn losses(
     // In the order of the scenario at each port.
     out.sort_by_key(|l: &Loss| l.port);
     if end.is_none() {
-        check_together(cx, topology, packet, &out, &named[first..])?;
+        check_together(cx, topology, &out, &named[first..])?;
     }
     Ok(out)
 }
 
-/// The share of the largest packets that a loss lets through.
 fn passes(loss: &Loss, packet: &PacketFormat) -> f64 {
     match loss.hits {
         Hits::Frames(p) => 1.0 - p,
@@ -263,12 +242,11 @@ fn passes(loss: &Loss, packet: &PacketFormat) -> f64 {
 fn check_together(
     cx: &Context<'_>,
     topology: &Topology,
-    packet: &PacketFormat,
     losses: &[Loss],
     tables: &[(String, Vec<PortId>)],
 ) -> Result<(), Error> {
     for all in losses.chunk_by(|a, b| a.port == b.port) {
-        let share = all.iter().map(|loss| passes(loss, packet)).product::<f64>();
+        let share = all.iter().map(|loss| passes(loss, &cx.packet)).product::<f64>();
         if share >= LEAST {
             continue;
         }
@@ -286,7 +264,7 @@ fn check_together(
             topology.port_name(port)
         );
         let key = format!("loss[{last}].{key}");
-        return Err(cx.doc.error(&key, message, "write a smaller value, or add run.duration"));
+        return cx.refuse(&key, message, "write a smaller value, or add run.duration");
     }
     Ok(())
 }
@@ -306,7 +284,7 @@ fn of_topology(cx: &Context<'_>, topology: &Topology, end: Option<Time>) -> Resu
             topology.port_name(worst.port),
             topology.ports[worst.port as usize].loss
         );
-        return Err(cx.doc.error("topology.file", message, "lower the error rate, or add run.duration"));
+        return cx.refuse("topology.file", message, "lower the error rate, or add run.duration");
     }
     Ok(lossy)
 }
@@ -343,7 +321,7 @@ fn link(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result
                 }
                 _ => format!("`{name}` is not the name of a link"),
             };
-            return Err(cx.doc.error(path, message, link_names(topology)));
+            return cx.refuse(path, message, link_names(topology));
         }
     };
     let mut ports: Vec<PortId> =
@@ -359,7 +337,7 @@ fn link(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result
         near.truncate(16);
         let a = &topology.nodes[a as usize].name;
         let message = format!("there is no link between {a} and {}", topology.nodes[b as usize].name);
-        return Err(cx.doc.error(path, message, format!("the neighbours of {a} are {}", near.join(", "))));
+        return cx.refuse(path, message, format!("the neighbours of {a} are {}", near.join(", ")));
     }
     Ok(ports)
 }

@@ -12,7 +12,6 @@ use xoff_net::traffic::{Demand, flows_hpcc};
 /// Flows with their priorities, by traffic table.
 pub(super) type Listed = BTreeMap<usize, Vec<(Demand, u8)>>;
 
-/// Builds the topology, from its file if it has one.
 pub(super) fn topology(cx: &Context<'_>) -> Result<Topology, Error> {
     let spec = &cx.scenario.topology;
     let text = match spec.file() {

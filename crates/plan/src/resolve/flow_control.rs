@@ -2,7 +2,7 @@
 
 use super::files::Listed;
 use super::routes::Routes;
-use super::{Context, MEMORY, faults, offered, reroute, slow_receivers};
+use super::{Context, faults, offered, reroute, slow_receivers};
 use crate::error::Error;
 use crate::names;
 use crate::plan::{Faults, Flow};
@@ -49,7 +49,6 @@ impl Context<'_> {
         answer.map_err(|complaint| self.located(complaint))
     }
 
-    /// The error of a complaint.
     pub(super) fn located(&self, c: Complaint) -> Error {
         self.doc.error(&c.shown, c.message, c.help).with_key(c.key)
     }
@@ -60,16 +59,11 @@ impl Context<'_> {
     }
 }
 
-/// Refuses more queues than fit in memory.
 pub(super) fn check_queues(cx: &Context<'_>, topology: &Topology, lanes: usize) -> Result<(), Error> {
     let Some((queues, each)) = cx.scenario.flow_control.queues() else { return Ok(()) };
     let queues = u64::from(queues) * (topology.ports.len() * lanes) as u64;
-    if queues * each <= MEMORY {
-        return Ok(());
-    }
-    let message = format!("{queues} queues would need {} GiB", (queues * each) >> 30);
-    let help = format!("the maximum is {} GiB: choose fewer queues, or a smaller network", MEMORY >> 30);
-    Err(cx.doc.error("flow_control.queues", message, help).with_key("flow_control.queues"))
+    let advice = "choose fewer queues, or a smaller network";
+    cx.fits("flow_control.queues", queues * each, format_args!("{queues} queues"), advice)
 }
 
 /// The routes of `flows`, and those after failures.
@@ -104,8 +98,8 @@ pub(super) fn tags(
     let slow = slow_receivers(cx, topology)?;
     let mut routes = Routes::new(cx, topology, &slow)?;
     let offers = offered::generate(cx, topology, &mut routes, &packet, listed.clone())?;
-    let mut flows = routes.flows(cx, topology, &packet, &offers, &|_| 0)?;
-    let faults = faults::read(cx, topology, end, &packet)?;
+    let mut flows = routes.flows(cx, topology, &offers, &|_| 0)?;
+    let faults = faults::read(cx, topology, end)?;
     let timeline = reroute::timeline(&faults, end);
     let planned = reroute::plan(cx, topology, &mut routes, &offers, &mut flows, &timeline, None)?;
     // The final computation gives all warnings.

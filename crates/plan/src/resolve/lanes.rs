@@ -2,7 +2,7 @@
 
 use super::{Context, bytes, congestion};
 use crate::error::Error;
-use crate::plan::{Lane, Limit, PacketFormat, Red};
+use crate::plan::{Lane, Limit, Red};
 use crate::scenario::{Ecn, MarkAt, Priority};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_schemes::flow_control::keys::{self, alpha_q16};
@@ -15,15 +15,15 @@ pub(super) fn declared<'s>(cx: &Context<'s>) -> Result<BTreeMap<u8, (usize, &'s 
         check_priority(cx, &at("id"), p.id)?;
         if let Some((first, _)) = out.insert(p.id, (i, p)) {
             let message = format!("priority {} is defined twice, first in priority[{first}]", p.id);
-            return Err(cx.doc.error(&at("id"), message, "merge the two [[priority]] tables"));
+            return cx.refuse(&at("id"), message, "merge the two [[priority]] tables");
         }
         if !(1..=1000).contains(&p.weight) {
             let message = format!("a weight of {} is out of range", p.weight);
-            return Err(cx.doc.error(&at("weight"), message, "write a whole number from 1 to 1000"));
+            return cx.refuse(&at("weight"), message, "write a whole number from 1 to 1000");
         }
         if p.egress_limit.is_some() && p.alpha.is_some() {
             let message = "`alpha` and `egress_limit` cannot be combined: a queue has one limit";
-            return Err(cx.doc.error(&at("alpha"), message, "remove one of the two keys"));
+            return cx.refuse(&at("alpha"), message, "remove one of the two keys");
         }
         if let Some(ecn) = &p.ecn {
             check_ecn(cx, &at("ecn"), ecn)?;
@@ -32,7 +32,6 @@ pub(super) fn declared<'s>(cx: &Context<'s>) -> Result<BTreeMap<u8, (usize, &'s 
     Ok(out)
 }
 
-/// Refuses a priority above 7.
 pub(super) fn check_priority(cx: &Context<'_>, path: &str, priority: u8) -> Result<(), Error> {
     keys::check_priority(path, priority).map_err(|c| cx.located(c))
 }
@@ -40,15 +39,12 @@ pub(super) fn check_priority(cx: &Context<'_>, path: &str, priority: u8) -> Resu
 fn check_ecn(cx: &Context<'_>, path: &str, ecn: &Ecn) -> Result<(), Error> {
     if ecn.k_min > ecn.k_max {
         let message = format!("k_min = {} is above k_max = {}", ecn.k_min, ecn.k_max);
-        return Err(cx.doc.error(
-            &format!("{path}.k_min"),
-            message,
-            "swap the two, or make them equal to mark every packet above that length",
-        ));
+        let help = "swap the two, or make them equal to mark every packet above that length";
+        return cx.refuse(&format!("{path}.k_min"), message, help);
     }
     if !(0.0..=1.0).contains(&ecn.p_max) {
         let message = format!("{} is not a probability", ecn.p_max);
-        return Err(cx.doc.error(&format!("{path}.p_max"), message, "write a number from 0 to 1"));
+        return cx.refuse(&format!("{path}.p_max"), message, "write a number from 0 to 1");
     }
     Ok(())
 }
@@ -58,7 +54,6 @@ fn check_ecn(cx: &Context<'_>, path: &str, ecn: &Ecn) -> Result<(), Error> {
 pub(super) fn build(
     cx: &mut Context<'_>,
     used: &[u8],
-    packet: &PacketFormat,
     tags: Option<&BTreeSet<u8>>,
 ) -> Result<Vec<Lane>, Error> {
     let declared = declared(cx)?;
@@ -75,7 +70,7 @@ pub(super) fn build(
         None => cx.ask(|keys, cx| keys.covered(cx, used))?,
     };
     let unlimited = cx.scenario.flow_control.lifts_limits();
-    let mut lanes = Vec::new();
+    let (mut lanes, packet) = (Vec::new(), cx.packet);
     for &id in used {
         let table = declared.get(&id).copied();
         let lossless = lossless(cx, id, table, covered.contains(&id))?;
@@ -99,7 +94,7 @@ pub(super) fn build(
             let path = path.replace("alpha", "egress_limit");
             let message =
                 format!("{} is less than one packet of {}", bytes(limit), bytes(u64::from(packet.largest())));
-            return Err(cx.doc.error(&path, message, "write at least the size of one packet"));
+            return cx.refuse(&path, message, "write at least the size of one packet");
         }
         let ecn = table.and_then(|(_, p)| p.ecn).or(cx.scenario.ecn).or(congestion::default_ecn(cx.scenario));
         lanes.push(Lane {
@@ -120,14 +115,11 @@ pub(super) fn build(
     lanes.sort_by_key(|l| (l.tier, std::cmp::Reverse(l.priority)));
     let mut tiers: Vec<u8> = lanes.iter().map(|l| l.tier).collect();
     tiers.dedup();
-    for (i, (&id, &(index, p))) in declared.iter().enumerate() {
+    for (id, &(i, p)) in &declared {
         let alone = lanes.iter().filter(|l| Some(l.tier) == p.tier).count() < 2;
-        debug_assert!(i < 8, "{id} is one of eight");
-        if p.weight != 1 && alone && used.contains(&id) {
-            cx.warn(
-                format!("priority[{index}].weight"),
-                "had no effect: no other priority in use shares its tier",
-            );
+        if p.weight != 1 && alone && used.contains(id) {
+            let message = "had no effect: no other priority in use shares its tier";
+            cx.warn(format!("priority[{i}].weight"), message);
         }
     }
     for lane in &mut lanes {
@@ -136,6 +128,7 @@ pub(super) fn build(
     Ok(lanes)
 }
 
+/// Whether the priority `id` is lossless; then its egress queues have no limits.
 fn lossless(
     cx: &mut Context<'_>,
     id: u8,
@@ -145,11 +138,6 @@ fn lossless(
     let Some((i, p)) = table else { return Ok(covered) };
     let key = format!("priority[{i}].lossless");
     let lossless = cx.ask(|keys, cx| keys.lossless(cx, id, &key, p.lossless, covered))?;
-    no_limit(cx, i, p, id, lossless)
-}
-
-/// Refuses limits of the egress queues of a lossless priority.
-fn no_limit(cx: &Context<'_>, i: usize, p: &Priority, id: u8, lossless: bool) -> Result<bool, Error> {
     for (key, given) in [("egress_limit", p.egress_limit.is_some()), ("alpha", p.alpha.is_some())] {
         if lossless && given {
             let message =
@@ -158,7 +146,7 @@ fn no_limit(cx: &Context<'_>, i: usize, p: &Priority, id: u8, lossless: bool) ->
                 true => format!("remove `{key}`, or write lossless = false"),
                 false => format!("remove `{key}`"),
             };
-            return Err(cx.doc.error(&format!("priority[{i}].{key}"), message, help));
+            return cx.refuse(&format!("priority[{i}].{key}"), message, help);
         }
     }
     Ok(lossless)

@@ -9,7 +9,6 @@ use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_net::units::Span;
 
-/// The ports that are sampled, and how often.
 pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Result<Measure, Error> {
     let m = &cx.scenario.measure;
     let ports = match &m.ports {
@@ -24,11 +23,7 @@ pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Resul
                 let path = format!("measure.ports[{i}]");
                 let port = port(cx, topology, &path, name)?;
                 if ports.contains(&port) {
-                    return Err(cx.doc.error(
-                        &path,
-                        format!("{name} is listed twice"),
-                        "remove one of the two",
-                    ));
+                    return cx.refuse(&path, format!("{name} is listed twice"), "remove one of the two");
                 }
                 ports.push(port);
             }
@@ -37,11 +32,8 @@ pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Resul
     };
     let interval = match (m.interval, cx.scenario.run.duration) {
         (Some(Span(0)), _) => {
-            return Err(cx.doc.error(
-                "measure.interval",
-                "must be positive",
-                "write a time above 0, such as \"10us\"",
-            ));
+            let help = "write a time above 0, such as \"10us\"";
+            return cx.refuse("measure.interval", "must be positive", help);
         }
         (Some(interval), _) => Some(interval.0),
         (None, Some(duration)) => Some((duration.0 / 200).max(1)),
@@ -49,7 +41,7 @@ pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Resul
         (None, None) => {
             let help = "add measure.interval, or run.duration: the interval is then 1/200 of it";
             let key = if ports.is_empty() { "flows" } else { "ports" };
-            return Err(cx.doc.error(&format!("measure.{key}"), "requires measure.interval", help));
+            return cx.refuse(&format!("measure.{key}"), "requires measure.interval", help);
         }
     };
     let blocking = m.blocking || m.explain;
@@ -70,7 +62,7 @@ fn check_oracle(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     let message = format!("the blocking oracle would need up to {} GiB for this network", need >> 30);
     let help = format!("the maximum is {} GiB: remove the key, or choose a smaller network", MEMORY >> 30);
     let key = if cx.scenario.measure.blocking { "measure.blocking" } else { "measure.explain" };
-    Err(cx.doc.error(key, message, help))
+    cx.refuse(key, message, help)
 }
 
 /// The flows that are sampled, of `flows` in the run.
@@ -84,10 +76,10 @@ pub(super) fn flows(cx: &mut Context<'_>, measure: &mut Measure, flows: usize) -
                 0 => "this run has no flows".to_string(),
                 n => format!("the flows of this run are 0 to {}", n - 1),
             };
-            return Err(cx.doc.error(&path, message, help));
+            return cx.refuse(&path, message, help);
         }
         if ids[..i].contains(&id) {
-            return Err(cx.doc.error(&path, format!("flow {id} is listed twice"), "remove one of the two"));
+            return cx.refuse(&path, format!("flow {id} is listed twice"), "remove one of the two");
         }
     }
     measure.flows = ids.iter().map(|&id| id as u32).collect();
@@ -101,18 +93,12 @@ pub(super) fn check_samples(cx: &Context<'_>, measure: &Measure, end: Time) -> R
     let series =
         3 * (measure.ports.len() + measure.flows.len()) as u64 + cx.scenario.traffic.len() as u64 + 1;
     let need = (end / interval).saturating_mul(series).saturating_mul(32);
-    if need <= MEMORY {
-        return Ok(());
-    }
     // Not given, the distance is a part of the duration, and the drain makes the number.
     let key = if cx.scenario.measure.interval.is_some() { "measure.interval" } else { "run.drain" };
-    let message = format!("{} samples of {series} series would need {} GiB", end / interval, need >> 30);
-    let help =
-        format!("the maximum is {} GiB: write a longer measure.interval, or name fewer ports", MEMORY >> 30);
-    Err(cx.doc.error(key, message, help))
+    let what = format_args!("{} samples of {series} series", end / interval);
+    cx.fits(key, need, what, "write a longer measure.interval, or name fewer ports")
 }
 
-/// The port called `name`, which the scenario names at `path`.
 pub(super) fn port(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<PortId, Error> {
     names::port(topology, name).map_err(|e| cx.doc.error(path, e.message, e.help))
 }

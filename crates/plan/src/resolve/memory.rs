@@ -191,8 +191,11 @@ fn buffer(
                 bytes(shared),
                 bytes(total)
             );
-            let help = format!("lower `xoff`, or raise {key}");
-            return Err(Complaint::new("flow_control.xoff", message, help));
+            return Err(Complaint::new(
+                "flow_control.xoff",
+                message,
+                format!("lower `xoff`, or raise {key}"),
+            ));
         }
     }
     Ok(Buffer { total, shared })

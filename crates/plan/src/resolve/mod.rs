@@ -26,7 +26,7 @@ use crate::document::Document;
 use crate::error::{Error, Warning};
 use crate::ideal;
 use crate::names::{self, extent};
-use crate::plan::{PacketFormat, Plan, Receiver};
+use crate::plan::{Account, Flow, PacketFormat, Plan, Receiver};
 use crate::scenario::{LoadOf, Scenario, Traffic};
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +68,44 @@ impl Context<'_> {
         }
     }
 
+    fn refuse<T>(&self, key: &str, message: impl Into<String>, help: impl Into<String>) -> Result<T, Error> {
+        Err(self.doc.error(key, message, help))
+    }
+
+    fn out_of_range<T>(
+        &self,
+        table: &str,
+        key: &str,
+        value: impl fmt::Display,
+        help: impl Into<String>,
+    ) -> Result<T, Error> {
+        self.refuse(&format!("{table}.{key}"), format!("{key} = {value} is out of range"), help)
+    }
+
+    fn at_most<Q: PartialOrd + fmt::Display>(&self, key: &str, value: Q, most: Q) -> Result<(), Error> {
+        if value <= most {
+            return Ok(());
+        }
+        self.refuse(key, format!("{value} is out of range"), format!("the maximum is {most}"))
+    }
+
+    /// Refuses a timer of `table` that is shorter than [`SHORTEST_TIMER`] or longer than [`LONGEST`].
+    fn timer(&self, table: &str, key: &str, span: Span) -> Result<Time, Error> {
+        if (SHORTEST_TIMER..=LONGEST).contains(&span.0) {
+            return Ok(span.0);
+        }
+        self.out_of_range(table, key, span, format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST)))
+    }
+
+    /// Refuses what needs more than [`MEMORY`].
+    fn fits(&self, key: &str, need: u64, what: impl fmt::Display, advice: &str) -> Result<(), Error> {
+        if need <= MEMORY {
+            return Ok(());
+        }
+        let help = format!("the maximum is {} GiB: {advice}", MEMORY >> 30);
+        self.refuse(key, format!("{what} would need {} GiB", need >> 30), help)
+    }
+
     /// The text of a file that the scenario names at `path`.
     fn file(&self, path: &str, name: &str) -> Result<String, Error> {
         let help = "paths are relative to the scenario file";
@@ -80,7 +118,6 @@ impl Context<'_> {
     }
 }
 
-/// The result of a scenario.
 pub(crate) struct Built {
     pub(crate) plan: Plan,
     pub(crate) saturation: Vec<Option<Saturation>>,
@@ -89,7 +126,6 @@ pub(crate) struct Built {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Works the scenario out.
 pub(crate) fn plan(
     doc: &Document<'_>,
     scenario: &Scenario,
@@ -113,7 +149,7 @@ pub(crate) fn plan(
     let listed = files::flows(&cx, &topology)?;
     let mut used = used_priorities(&mut cx, &listed)?;
     let tags = flow_control::tags(&mut cx, &topology, &listed, end, &mut used)?;
-    let lanes = lanes::build(&mut cx, &used, &packet, tags.as_ref().map(|layout| &layout.lossless))?;
+    let lanes = lanes::build(&mut cx, &used, tags.as_ref().map(|layout| &layout.lossless))?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
@@ -132,16 +168,18 @@ pub(crate) fn plan(
     let bare = PacketFormat { header: packet.header - telemetry, ack: packet.ack - telemetry, ..packet };
     let offers = offered::generate(&mut cx, &topology, &mut routes, &bare, listed)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
-    let mut flows = routes.flows(&mut cx, &topology, &packet, &offers, &lane_of)?;
-    let (transport, irn) = transport::build(&mut cx, &topology, &routes, &flows, &packet)?;
-    let congestion_control = congestion::build(&mut cx, &topology, &routes, &flows, &packet, &lane_of)?;
+    let mut flows = routes.flows(&mut cx, &topology, &offers, &lane_of)?;
+    let routed = Routed { topology: &topology, routes: &routes, flows: &flows };
+    let (transport, irn) = transport::build(&mut cx, &routed)?;
+    let congestion_control = congestion::build(&mut cx, &routed, &lane_of)?;
     measure::flows(&mut cx, &mut measure, flows.len())?;
-    let faults = faults::read(&mut cx, &topology, end, &packet)?;
+    let faults = faults::read(&mut cx, &topology, end)?;
     let timeline = reroute::timeline(&faults, end);
     let (load_balancing, spread) =
         balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes, &timeline)?;
     let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &timeline, spread)?;
-    rates::check_hops(&cx, &congestion_control, &topology, &flows, &routes, &load_balancing, &planned)?;
+    let routed = Routed { topology: &topology, routes: &routes, flows: &flows };
+    rates::check_hops(&cx, &congestion_control, &routed, &load_balancing, &planned)?;
     faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     for (i, s) in scenario.slow_receiver.iter().enumerate() {
@@ -214,7 +252,6 @@ pub(crate) fn plan(
     })
 }
 
-/// When the run ends.
 fn end(cx: &mut Context<'_>) -> Result<Option<Time>, Error> {
     let run = cx.scenario.run;
     let Some(duration) = run.duration else {
@@ -225,17 +262,10 @@ fn end(cx: &mut Context<'_>) -> Result<Option<Time>, Error> {
         return Ok(None);
     };
     if duration.0 == 0 {
-        return Err(cx.doc.error(
-            "run.duration",
-            "must be positive",
-            "write a time above 0, such as \"10ms\"",
-        ));
+        return cx.refuse("run.duration", "must be positive", "write a time above 0, such as \"10ms\"");
     }
     for (key, span) in [("run.duration", duration), ("run.drain", run.drain)] {
-        if span.0 > LAST / 2 {
-            let message = format!("{span} is out of range");
-            return Err(cx.doc.error(key, message, format!("the maximum is {}", Span(LAST / 2))));
-        }
+        cx.at_most(key, span, Span(LAST / 2))?;
     }
     let end = duration.0 + run.drain.0;
     Ok(Some(end))
@@ -247,8 +277,7 @@ fn packet(cx: &Context<'_>) -> Result<PacketFormat, Error> {
         if (least..=most).contains(&value.0) {
             return Ok(value.0 as u32);
         }
-        let message = format!("{key} = {value} is out of range");
-        Err(cx.doc.error(&format!("transport.{key}"), message, format!("write {least}B to {most}B")))
+        cx.out_of_range("transport", key, value, format!("write {least}B to {most}B"))
     };
     let telemetry = rates::telemetry(cx)?;
     Ok(PacketFormat {
@@ -288,19 +317,14 @@ fn check_links(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     let Some(port) = topology.ports.iter().position(beyond) else { return Ok(()) };
     let (name, p) = (topology.port_name(port as PortId), &topology.ports[port]);
     let message = format!("the link of {name} ({}, {}) is out of range", Bandwidth(p.rate), Span(p.delay));
-    let help = format!("a link has at most {} and {}", Bandwidth(FASTEST), Span(LONGEST));
-    Err(cx.doc.error("topology", message, help))
+    cx.refuse("topology", message, format!("a link has at most {} and {}", Bandwidth(FASTEST), Span(LONGEST)))
 }
 
 fn check_memory(cx: &Context<'_>, accounts: u64) -> Result<(), Error> {
-    let each = (size_of::<crate::plan::Account>() + 5 * size_of::<(&str, u64)>()) as u64;
-    let need = accounts.saturating_mul(each);
-    if need <= MEMORY {
-        return Ok(());
-    }
-    let message = format!("{accounts} ingress accounts would need {} GiB", need >> 30);
-    let help = format!("the maximum is {} GiB: choose a smaller network or fewer priorities", MEMORY >> 30);
-    Err(cx.doc.error("topology", message, help))
+    let each = (size_of::<Account>() + 5 * size_of::<(&str, u64)>()) as u64;
+    let what = format_args!("{accounts} ingress accounts");
+    let advice = "choose a smaller network or fewer priorities";
+    cx.fits("topology", accounts.saturating_mul(each), what, advice)
 }
 
 /// Returns an error for traffic to every host of a network whose tables of distances do not fit: one for each
@@ -331,44 +355,33 @@ fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
     };
     let roots: BTreeSet<NodeId> = topology.hosts().filter_map(root).collect();
     let need = (roots.len() as u64).saturating_mul(topology.nodes.len() as u64 * 4);
-    if need <= MEMORY {
-        return Ok(());
-    }
-    let message = format!(
-        "the routes from {} nodes to {} destinations would need {} GiB",
-        topology.nodes.len(),
-        roots.len(),
-        need >> 30
-    );
-    Err(cx.doc.error(
-        "topology",
-        message,
-        format!("the maximum is {} GiB: choose a smaller network", MEMORY >> 30),
-    ))
+    let what = format_args!("the routes from {} nodes to {} destinations", topology.nodes.len(), roots.len());
+    cx.fits("topology", need, what, "choose a smaller network")
 }
 
-/// The node called `name`, which the scenario names at `path`.
 fn node(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<NodeId, Error> {
     names::node(topology, name).map_err(|e| cx.doc.error(path, e.message, e.help))
 }
 
-/// The host called `name`, which the scenario names at `path`.
 fn host(cx: &Context<'_>, topology: &Topology, path: &str, name: &str) -> Result<NodeId, Error> {
     let node = node(cx, topology, path, name)?;
     if topology.nodes[node as usize].kind == NodeKind::Switch {
         let message = format!("`{name}` is a switch");
-        return Err(cx.doc.error(
-            path,
-            message,
-            format!("only hosts send and receive flows; {}", extent(topology)),
-        ));
+        return cx.refuse(path, message, format!("only hosts send and receive flows; {}", extent(topology)));
     }
     Ok(node)
 }
 
+/// The network and the flows in it.
+struct Routed<'p> {
+    topology: &'p Topology,
+    routes: &'p Routes,
+    flows: &'p [Flow],
+}
+
 /// A slow host, with the inner ports that it will get.
 struct Slow {
-    receiver: crate::plan::Receiver,
+    receiver: Receiver,
     /// How fast it reads, in bits per second.
     rate: u64,
 }
@@ -384,26 +397,15 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
         if let Some(given) = s.rate {
             if rate.is_some() {
                 let message = format!("{} has two rates", s.host);
-                return Err(cx.doc.error(&at("rate"), message, "write the rate in only one table"));
+                return cx.refuse(&at("rate"), message, "write the rate in only one table");
             }
-            if given.0 > FASTEST {
-                let message = format!("{given} is out of range");
-                return Err(cx.doc.error(
-                    &at("rate"),
-                    message,
-                    format!("the maximum is {}", Bandwidth(FASTEST)),
-                ));
-            }
+            cx.at_most(&at("rate"), given, Bandwidth(FASTEST))?;
             *rate = Some(given.0);
         }
         match (s.stall_from, s.stall_until) {
             (Some(_), Some(until)) if until.0 > LAST => {
                 let message = format!("a stall until {until} is out of range");
-                return Err(cx.doc.error(
-                    &at("stall_until"),
-                    message,
-                    format!("the maximum is {}", Span(LAST)),
-                ));
+                return cx.refuse(&at("stall_until"), message, format!("the maximum is {}", Span(LAST)));
             }
             (Some(from), Some(until)) if from < until => {
                 stalls.entry(host).or_default().push((from.0, until.0, i));
@@ -413,20 +415,16 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
                     true => format!("the stall ends at {until}, when it begins"),
                     false => format!("the stall ends at {until}, before it begins at {from}"),
                 };
-                return Err(cx.doc.error(&at("stall_until"), message, "choose a time after `stall_from`"));
+                return cx.refuse(&at("stall_until"), message, "choose a time after `stall_from`");
             }
             (Some(_), None) | (None, Some(_)) => {
                 let key = if s.stall_from.is_some() { "stall_from" } else { "stall_until" };
                 let message = "`stall_from` and `stall_until` must be written together";
-                return Err(cx.doc.error(&at(key), message, "write both keys, or remove both"));
+                return cx.refuse(&at(key), message, "write both keys, or remove both");
             }
             (None, None) if s.rate.is_none() => {
                 let message = format!("this table does not slow {} down", s.host);
-                return Err(cx.doc.error(
-                    &at("host"),
-                    message,
-                    "add `rate`, or `stall_from` and `stall_until`",
-                ));
+                return cx.refuse(&at("host"), message, "add `rate`, or `stall_from` and `stall_until`");
             }
             (None, None) => {}
         }
@@ -438,13 +436,13 @@ fn slow_receivers(cx: &Context<'_>, topology: &Topology) -> Result<BTreeMap<Node
         if let Some(pair) = spans.windows(2).find(|p| p[1].0 <= p[0].1) {
             let path = format!("slow_receiver[{}].stall_from", pair[1].2);
             let message = format!("this stall overlaps the stall of slow_receiver[{}]", pair[0].2);
-            return Err(cx.doc.error(&path, message, "write one stall for both"));
+            return cx.refuse(&path, message, "write one stall for both");
         }
         let links = topology.nodes[host as usize].ports.iter().map(|&p| topology.ports[p as usize].rate);
         let rate = rate.unwrap_or_else(|| links.fold(0, u64::saturating_add).max(1));
         let rx = (topology.ports.len() + 2 * next) as PortId;
         let stalls = spans.into_iter().map(|(from, until, _)| (from, until)).collect();
-        out.insert(host, Slow { receiver: crate::plan::Receiver { host, rx, stalls }, rate });
+        out.insert(host, Slow { receiver: Receiver { host, rx, stalls }, rate });
     }
     Ok(out)
 }

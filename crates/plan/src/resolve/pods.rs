@@ -26,51 +26,30 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
     }
     let s = cx.scenario;
     let no = |key: &str, message: &str| {
-        Err(cx.doc.error(key, message, "remove it, or choose topology.kind = \"pods\", which has buffers"))
+        cx.refuse(key, message, "remove it, or choose topology.kind = \"pods\", which has buffers")
     };
-    if s.measure.blocking {
-        return no(
-            "measure.blocking",
-            "`blocking` is not available in pods without buffers: nothing is paused there",
-        );
-    }
-    if s.measure.explain {
-        return no(
-            "measure.explain",
-            "`explain` is not available in pods without buffers: their switches have no queues",
-        );
-    }
-    if s.measure.ports != PortSet::None {
-        return no(
-            "measure.ports",
-            "`ports` is not available in pods without buffers: ports have no queues to sample",
-        );
-    }
-    if !s.measure.flows.is_empty() {
-        return no(
+    let (this, choose) = ("this key is", "their schedulers choose the paths");
+    for (used, key, what, why) in [
+        (s.measure.blocking, "measure.blocking", "`blocking` is", "nothing is paused there"),
+        (s.measure.explain, "measure.explain", "`explain` is", "their switches have no queues"),
+        (s.measure.ports != PortSet::None, "measure.ports", "`ports` is", "ports have no queues to sample"),
+        (
+            !s.measure.flows.is_empty(),
             "measure.flows",
-            "`flows` is not available in pods without buffers: flows have no rate or window to sample",
-        );
-    }
-    if !s.slow_receiver.is_empty() {
-        return no(
-            "slow_receiver",
-            "slow receivers are not available in pods without buffers: there are no queues to fill",
-        );
-    }
-    if !s.loss.is_empty() {
-        return no("loss", "[[loss]] is not available in pods without buffers: only [[failure]] is");
+            "`flows` is",
+            "flows have no rate or window to sample",
+        ),
+        (!s.slow_receiver.is_empty(), "slow_receiver", "slow receivers are", "there are no queues to fill"),
+        (!s.loss.is_empty(), "loss", "[[loss]] is", "only [[failure]] is"),
+        (s.routing.ate.is_some(), "routing.ate", this, choose),
+        (s.routing.load_balancing != LoadBalancing::Ecmp, "routing.load_balancing", this, choose),
+        (!s.routing.overrides.is_empty(), "routing.overrides", this, choose),
+    ] {
+        if used {
+            return no(key, &format!("{what} not available in pods without buffers: {why}"));
+        }
     }
     let paths = "this key is not available in pods without buffers: their schedulers choose the paths";
-    if s.routing.ate.is_some() {
-        return no("routing.ate", paths);
-    }
-    if s.routing.load_balancing != LoadBalancing::Ecmp {
-        return no("routing.load_balancing", paths);
-    }
-    if !s.routing.overrides.is_empty() {
-        return no("routing.overrides", paths);
-    }
     for (i, traffic) in s.traffic.iter().enumerate() {
         match traffic {
             Traffic::Loop(_) => return no(&format!("traffic[{i}].kind"), paths),

@@ -1,16 +1,14 @@
 //! Parameters of the congestion controls TIMELY, HPCC and DCTCP. Defaults are those of the evaluation of HPCC
 //! (SIGCOMM 2019) and of its authors' public simulator, unless another source is named beside them.
 
-use super::congestion::{Lines, check_minimum, share, step, timer};
-use super::routes::Routes;
-use super::{Context, LONGEST, transport};
+use super::congestion::{check_minimum, share, step};
+use super::{Context, LONGEST, Routed, transport};
 use crate::balancing::{self, is_choice};
 use crate::error::Error;
-use crate::plan::{DELIVER, ENDS, Faults, Flow};
+use crate::plan::{DELIVER, ENDS, Faults};
 use crate::scenario::{CongestionControl, Dctcp, Hpcc, HpccPreset, LoadBalancing, MINIMUM_RATE, Timely};
 use std::cmp::Reverse;
 use xoff_kernel::time::SECOND;
-use xoff_net::topology::Topology;
 use xoff_net::units::{Bytes, Span};
 use xoff_schemes::congestion_control::dctcp::DctcpParams;
 use xoff_schemes::congestion_control::hpcc::HpccParams;
@@ -24,33 +22,29 @@ const MOST_HOPS: u8 = 63;
 /// Most bytes that telemetry may take; as `transport.header`.
 const MOST_TELEMETRY: u64 = 10_000;
 
-pub(super) fn timely(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
+pub(super) fn timely(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.timely.unwrap_or_default();
-    let (t_low, t_high) = (given.t_low.unwrap_or(Timely::T_LOW), given.t_high);
-    let t_high = t_high.unwrap_or(Timely::T_HIGH);
+    let (t_low, t_high) = (given.t_low.unwrap_or(Timely::T_LOW), given.t_high.unwrap_or(Timely::T_HIGH));
     for (key, span) in [("timely.t_low", t_low), ("timely.t_high", t_high)] {
-        if span.0 > LONGEST {
-            let message = format!("{span} is out of range");
-            return Err(cx.doc.error(key, message, format!("the maximum is {}", Span(LONGEST))));
-        }
+        cx.at_most(key, span, Span(LONGEST))?;
     }
     if t_low > t_high {
         let message = format!("t_low = {t_low} is above t_high = {t_high}");
         let key = if given.t_low.is_some() { "timely.t_low" } else { "timely.t_high" };
-        return Err(cx.doc.error(
+        return cx.refuse(
             key,
             message,
             "write t_low no larger than t_high: below t_low rates increase, above t_high they decrease",
-        ));
+        );
     }
     let minimum_rate = step(given.minimum_rate, MINIMUM);
-    check_minimum(cx, "timely.minimum_rate", lines, minimum_rate)?;
+    check_minimum(cx, "timely.minimum_rate", routed, minimum_rate)?;
     Ok(CongestionControlParams::Timely(TimelyParams {
         ewma: share(cx, "timely.ewma", "alpha", given.ewma.unwrap_or(Timely::EWMA), "0.875")?,
         beta: share(cx, "timely.beta", "beta", given.beta.unwrap_or(Timely::BETA), "0.8")?,
         t_low: t_low.0,
         t_high: t_high.0,
-        min_rtt: timer(cx, "timely", "min_rtt", given.min_rtt, Timely::MIN_RTT.0)?,
+        min_rtt: cx.timer("timely", "min_rtt", given.min_rtt.unwrap_or(Timely::MIN_RTT))?,
         additive_increase: step(given.additive_increase, Step::LineShare(Timely::ADDITIVE_SHARE)),
         hyper_increase: step(given.hyper_increase, Step::LineShare(Timely::HYPER_SHARE)),
         hyper_after: given.hyper_after.unwrap_or(Timely::HYPER_AFTER),
@@ -58,10 +52,10 @@ pub(super) fn timely(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congesti
     }))
 }
 
-pub(super) fn dctcp(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
+pub(super) fn dctcp(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.dctcp.unwrap_or_default();
     let minimum_rate = step(given.minimum_rate, MINIMUM);
-    check_minimum(cx, "dctcp.minimum_rate", lines, minimum_rate)?;
+    check_minimum(cx, "dctcp.minimum_rate", routed, minimum_rate)?;
     Ok(CongestionControlParams::Dctcp(DctcpParams {
         gain: share(cx, "dctcp.gain", "g", given.gain.unwrap_or(Dctcp::GAIN), "0.0625 (1/16)")?,
         additive_increase: step(given.additive_increase, Step::Rate(Dctcp::ADDITIVE_INCREASE.0)),
@@ -69,9 +63,9 @@ pub(super) fn dctcp(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congestio
     }))
 }
 
-pub(super) fn hpcc(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<CongestionControlParams, Error> {
+pub(super) fn hpcc(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.hpcc.unwrap_or_default();
-    let base_rtt = transport::base_rtt(cx, lines.routes)?;
+    let base_rtt = transport::base_rtt(cx, routed.routes)?;
     let balancing = cx.scenario.routing.load_balancing;
     if matches!(balancing, LoadBalancing::Spray | LoadBalancing::Drill) {
         let message = format!(
@@ -88,7 +82,7 @@ pub(super) fn hpcc(cx: &mut Context<'_>, lines: &Lines<'_>) -> Result<Congestion
         }
     };
     let minimum_rate = step(given.minimum_rate, MINIMUM);
-    check_minimum(cx, "hpcc.minimum_rate", lines, minimum_rate)?;
+    check_minimum(cx, "hpcc.minimum_rate", routed, minimum_rate)?;
     Ok(CongestionControlParams::Hpcc(HpccParams {
         eta: share(cx, "hpcc.eta", "eta", given.eta.unwrap_or(Hpcc::ETA), "0.95")?,
         max_stage: given.max_stage.unwrap_or(given.preset.max_stage()),
@@ -109,17 +103,11 @@ pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
     let given = cx.scenario.hpcc.unwrap_or_default();
     let hops = given.hops.unwrap_or(Hpcc::HOPS);
     if !(1..=MOST_HOPS).contains(&hops) {
-        let message = format!("hops = {hops} is out of range");
-        return Err(cx.doc.error(
-            "hpcc.hops",
-            message,
-            format!("write a whole number from 1 to {MOST_HOPS}"),
-        ));
+        return cx.out_of_range("hpcc", "hops", hops, format!("write a whole number from 1 to {MOST_HOPS}"));
     }
     let bytes = given.telemetry.unwrap_or(Bytes(Hpcc::HEAD + Hpcc::EACH_HOP * u64::from(hops)));
     if bytes.0 > MOST_TELEMETRY {
-        let message = format!("telemetry = {bytes} is out of range");
-        return Err(cx.doc.error("hpcc.telemetry", message, format!("write 0B to {MOST_TELEMETRY}B")));
+        return cx.out_of_range("hpcc", "telemetry", bytes, format!("write 0B to {MOST_TELEMETRY}B"));
     }
     Ok(bytes.0 as u32)
 }
@@ -129,13 +117,12 @@ pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
 pub(super) fn check_hops(
     cx: &Context<'_>,
     control: &CongestionControlParams,
-    topology: &Topology,
-    flows: &[Flow],
-    routes: &Routes,
+    routed: &Routed<'_>,
     balancing: &balancing::LoadBalancing,
     faults: &Faults,
 ) -> Result<(), Error> {
     let CongestionControlParams::Hpcc(hpcc) = control else { return Ok(()) };
+    let Routed { topology, routes, flows } = *routed;
     // Every device after the sender records the link by which it forwards.
     let rate_of = |start: u32| {
         let (mut at, mut links) = (start as usize, 0);
@@ -176,5 +163,5 @@ pub(super) fn check_hops(
         true => format!("set hpcc.hops to {most}: each hop adds {} B to every packet", Hpcc::EACH_HOP),
         false => "choose another congestion control".to_string(),
     };
-    Err(cx.doc.error(key, message, help))
+    cx.refuse(key, message, help)
 }

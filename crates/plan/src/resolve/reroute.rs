@@ -10,10 +10,10 @@
 use super::balancing::Spread;
 use super::faults::Faults;
 use super::offered::{Offers, flow_key};
-use super::routes::Routes;
+use super::routes::{Routes, ended, segment};
 use super::{Context, MEMORY};
 use crate::error::Error;
-use crate::plan::{self, DELIVER, ENDS, EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRoute, LINK_DOWN};
+use crate::plan::{self, DELIVER, ENDS, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRoute, LINK_DOWN};
 use crate::plan::{Reroute, Rerouting, UNREACHABLE};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::Time;
@@ -160,7 +160,7 @@ pub(super) fn plan(
         if rerouter.hops.len() > (u32::MAX / 2) as usize || held as u64 * 8 > MEMORY {
             let message =
                 format!("the routes of {} flows around the failures need too much memory", flows.len());
-            return Err(cx.doc.error("failure", message, "send fewer flows, or write fewer failures"));
+            return cx.refuse("failure", message, "send fewer flows, or write fewer failures");
         }
         out.reroutes.push(Reroute { at, table });
     }
@@ -181,16 +181,8 @@ fn check_memory(cx: &Context<'_>, topology: &Topology, states: usize) -> Result<
     let ports = topology.ports.len() as u64;
     let places = topology.hosts().count().min(topology.nodes.len()) as u64;
     let each = ports * 9 + places.min(ports) * 8;
-    let need = each.saturating_mul(states as u64);
-    if need <= MEMORY {
-        return Ok(());
-    }
-    let message = format!("{states} combinations of failed links would need {} GiB", need >> 30);
-    Err(cx.doc.error(
-        "failure",
-        message,
-        format!("the maximum is {} GiB: write fewer failures", MEMORY >> 30),
-    ))
+    let what = format_args!("{states} combinations of failed links");
+    cx.fits("failure", each.saturating_mul(states as u64), what, "write fewer failures")
 }
 
 impl Rerouter<'_> {
@@ -266,22 +258,12 @@ impl Rerouter<'_> {
         }
     }
 
-    fn ended(&self, mut ports: Vec<PortId>, ends: Ends, to: NodeId) -> Vec<u32> {
-        match ends {
-            Ends::Expire => ports.push(EXPIRE),
-            Ends::Deliver => {
-                ports.extend(self.inner.get(&to));
-                ports.push(DELIVER);
-            }
-        }
-        ports
+    fn ended(&self, ports: Vec<PortId>, ends: Ends, to: NodeId) -> Vec<u32> {
+        ended(ports, ends, self.inner.get(&to).copied())
     }
 
-    /// The segment that starts at `start`, with its end.
     fn segment(&self, start: u32) -> &[u32] {
-        let tail = &self.hops[start as usize..];
-        let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
-        &tail[..=end]
+        segment(self.hops, start)
     }
 
     /// The position of `route` in the pool: as the tail of a segment of the path, or as a new one.

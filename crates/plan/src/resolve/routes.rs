@@ -4,7 +4,7 @@ use super::ate::{self, Choices};
 use super::{Context, LAST, Slow, hop, host, node, offered::Offer, offered::Offers, offered::flow_key};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
-use crate::plan::{DELIVER, EXPIRE, Flow, PacketFormat};
+use crate::plan::{DELIVER, ENDS, EXPIRE, Flow};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_net::routing::{Ends, Override, Route, RouteError, Router, RoutingKind, RoutingSpec, TTL};
@@ -58,8 +58,8 @@ impl Routes {
                 via: node(cx, topology, &at("via"), &o.via)?,
             });
         }
-        let spec =
-            RoutingSpec { kind, hash: routing.hash, seed: routing.seed.unwrap_or(cx.scenario.run.seed) };
+        let seed = routing.seed.unwrap_or(cx.scenario.run.seed);
+        let spec = RoutingSpec { kind, hash: routing.hash, seed };
         let router = Router::new(topology, &spec, &overrides)
             .map_err(|e| cx.doc.error(&format!("routing.{}", e.key), e.message, e.help))?;
         Ok(Routes {
@@ -80,16 +80,15 @@ impl Routes {
         &mut self,
         cx: &mut Context<'_>,
         topology: &Topology,
-        packet: &PacketFormat,
         offers: &Offers,
         lane_of: &dyn Fn(u8) -> u8,
     ) -> Result<Vec<Flow>, Error> {
-        let transport = &cx.scenario.transport;
-        let ack_every = transport.ack_every.max(1);
+        let packet = cx.packet;
+        let ack_every = cx.scenario.transport.ack_every.max(1);
         let ack_priority = cx.ack_priority();
         let pods = super::pods::alone(cx, topology);
         let one = Message { size: u64::from(packet.mtu), pace: 0, ack_every: 1 };
-        let mut known: Option<(Vec<Hop>, Vec<Hop>, Time)> = None;
+        let mut known: Option<(Vec<Hop>, Vec<Hop>)> = None;
         let mut flows = Vec::with_capacity(offers.offers.len());
         let mut lost = 0u64;
         let (mut data, mut ack): (Vec<Hop>, Vec<Hop>) = (Vec::new(), Vec::new());
@@ -107,11 +106,8 @@ impl Routes {
                 Some(route) => route.clone(),
                 None => self.router.route(o.src, o.dst, key(o.src, o.dst), TTL).map_err(fail)?,
             };
-            let back = match explicit.is_some() || self.mirrored {
-                true => self.router.reverse(&there),
-                false => None,
-            };
-            let back = match back {
+            let mirrored = explicit.is_some() || self.mirrored;
+            let back = match mirrored.then(|| self.router.reverse(&there)).flatten() {
                 Some(route) => route,
                 None => self.router.route(o.dst, o.src, key(o.dst, o.src), TTL).map_err(fail)?,
             };
@@ -119,7 +115,7 @@ impl Routes {
             lost += u64::from(!completes);
             if self.hops.len() + 3 * (TTL + 2) > u32::MAX as usize {
                 let message = format!("the routes of {} flows need too much memory", offers.offers.len());
-                return Err(cx.doc.error("traffic", message, "send fewer flows"));
+                return cx.refuse("traffic", message, "send fewer flows");
             }
             let start = o.after.map_or(o.start, |gate| opening[gate as usize].max(o.start));
             let path = self.keep(topology, &there, o.dst, &mut data);
@@ -131,17 +127,17 @@ impl Routes {
                 let message = format!("a flow of {} B has too many packets: {packets}", o.size);
                 let help =
                     format!("the maximum is {} packets: send fewer bytes, or raise transport.mtu", u32::MAX);
-                return Err(cx.doc.error(&size_key(cx, table), message, help));
+                return cx.refuse(&size_key(cx, table), message, help);
             }
             let ideal = if completes {
                 let message = Message { size: o.size, pace: o.pace, ack_every };
                 let mut ideal = match &pods {
                     Some(pods) => pods.completion(o.src, o.dst, o.size),
-                    None => ideal::completion(packet, &message, &data, &ack),
+                    None => ideal::completion(&packet, &message, &data, &ack),
                 };
                 if chooses {
                     // The better of the two.
-                    ideal = ideal.min(ideal::completion(packet, &message, &other, &ack));
+                    ideal = ideal.min(ideal::completion(&packet, &message, &other, &ack));
                 }
                 // A start and its completion must both fit the clock.
                 let ideal = ideal.filter(|t| t.checked_add(start).is_some_and(|end| end <= LAST));
@@ -173,14 +169,9 @@ impl Routes {
                 self.fastest = self.fastest.max(other[0].rate);
             }
             // Flows of a table mostly share their routes' delays: the same sum is worked out once.
-            if completes {
-                let trip = if known.as_ref().is_some_and(|(d, a, _)| *d == data && *a == ack) {
-                    known.as_ref().map_or(0, |k| k.2)
-                } else {
-                    let trip = ideal::completion(packet, &one, &data, &ack).unwrap_or(Time::MAX);
-                    known = Some((data.clone(), ack.clone(), trip));
-                    trip
-                };
+            if completes && known.as_ref().is_none_or(|(d, a)| *d != data || *a != ack) {
+                let trip = ideal::completion(&packet, &one, &data, &ack).unwrap_or(Time::MAX);
+                known = Some((data.clone(), ack.clone()));
                 self.longest = self.longest.max(trip);
             }
             flows.push(Flow {
@@ -249,24 +240,17 @@ impl Routes {
     fn keep(&mut self, topology: &Topology, route: &Route, dst: NodeId, facts: &mut Vec<Hop>) -> u32 {
         let start = self.hops.len() as u32;
         for (o, met) in self.overrides.iter_mut().filter(|(o, met)| !met && o.to == dst) {
-            *met = route
-                .ports
-                .iter()
-                .any(|&p| topology.ports[p as usize].node == o.at && topology.neighbour(p) == o.via);
+            let crosses =
+                |&p: &PortId| topology.ports[p as usize].node == o.at && topology.neighbour(p) == o.via;
+            *met = route.ports.iter().any(crosses);
         }
         facts.clear();
         facts.extend(route.ports.iter().map(|&p| hop(topology, p)));
-        self.hops.extend(&route.ports);
-        match route.ends {
-            Ends::Expire => self.hops.push(EXPIRE),
-            Ends::Deliver => {
-                if let Some(&(rx, rate)) = self.inner.get(&dst) {
-                    self.hops.push(rx);
-                    facts.push(Hop { rate, delay: 0 });
-                }
-                self.hops.push(DELIVER);
-            }
+        let inner = self.inner.get(&dst);
+        if route.ends == Ends::Deliver {
+            facts.extend(inner.map(|&(_, rate)| Hop { rate, delay: 0 }));
         }
+        self.hops.extend(ended(route.ports.clone(), route.ends, inner.map(|&(rx, _)| rx)));
         start
     }
 
@@ -279,13 +263,8 @@ impl Routes {
         nodes: Vec<NodeId>,
     ) -> Result<Route, Error> {
         let nodes = through(topology, nodes);
-        self.router.explicit(&nodes, TTL).map_err(|e| {
-            cx.doc.error(
-                key,
-                e.to_string(),
-                "each node of a path must have a link to the next; `xoff topo` lists the links",
-            )
-        })
+        let help = "each node of a path must have a link to the next; `xoff topo` lists the links";
+        self.router.explicit(&nodes, TTL).map_err(|e| cx.doc.error(key, e.to_string(), help))
     }
 }
 
@@ -303,17 +282,32 @@ fn through(topology: &Topology, nodes: Vec<NodeId>) -> Vec<NodeId> {
     out
 }
 
+/// The run of ports that starts at `start`, with its end.
+pub(super) fn segment(hops: &[u32], start: u32) -> &[u32] {
+    let tail = &hops[start as usize..];
+    let end = tail.iter().position(|&h| h >= ENDS).expect("a route has an end");
+    &tail[..=end]
+}
+
+/// A route with its end; `inner` is the inner port of its host, if that is slow.
+pub(super) fn ended(mut ports: Vec<PortId>, ends: Ends, inner: Option<PortId>) -> Vec<u32> {
+    match ends {
+        Ends::Expire => ports.push(EXPIRE),
+        Ends::Deliver => {
+            ports.extend(inner);
+            ports.push(DELIVER);
+        }
+    }
+    ports
+}
+
 /// The key that says how large the flows of a table are.
 fn size_key(cx: &Context<'_>, table: usize) -> String {
     let at = |key: &str| format!("traffic[{table}].{key}");
-    ["size", "sizes", "file"]
-        .map(at)
-        .into_iter()
-        .find(|k| cx.doc.get(k).is_some())
-        .unwrap_or_else(|| at("kind"))
+    let written = ["size", "sizes", "file"].map(at).into_iter().find(|k| cx.doc.get(k).is_some());
+    written.unwrap_or_else(|| at("kind"))
 }
 
-/// The error for traffic that has no route.
 pub(super) fn unroutable(cx: &Context<'_>, table: usize, e: &RouteError) -> Error {
     let help = match e {
         RouteError::NoPath { .. } => "connect the two in [topology], or remove one of them from this traffic",

@@ -29,11 +29,11 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
             (Some([least, most]), None) => {
                 let at = format!("{path}.uniform");
                 if least.0 == 0 {
-                    return Err(cx.doc.error(&at, "a flow must have at least 1 byte", "write 1B or more"));
+                    return cx.refuse(&at, "a flow must have at least 1 byte", "write 1B or more");
                 }
                 if least > most {
                     let message = format!("the range ends at {most}, below its beginning at {least}");
-                    return Err(cx.doc.error(&at, message, "write the smaller size first"));
+                    return cx.refuse(&at, message, "write the smaller size first");
                 }
                 match table.step {
                     None => Ok(SizeDistribution::Uniform { min: least.0, max: most.0 }),
@@ -42,11 +42,8 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
             }
             (None, Some(_)) if table.step.is_some() => {
                 let message = "`step` and `file` cannot be combined: the file lists its own sizes";
-                Err(cx.doc.error(
-                    &format!("{path}.step"),
-                    message,
-                    "remove `step`, or write `uniform` instead of `file`",
-                ))
+                let help = "remove `step`, or write `uniform` instead of `file`";
+                cx.refuse(&format!("{path}.step"), message, help)
             }
             (None, Some(name)) => {
                 let text = cx.file(&format!("{path}.file"), name)?;
@@ -57,21 +54,15 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
                 })
             }
             _ => {
-                let message = "expected either `uniform` or `file`";
-                Err(cx.doc.error(
-                    path,
-                    message,
-                    "write either `uniform = [\"1kB\", \"2kB\"]` or `file = \"cdf.txt\"`",
-                ))
+                let help = "write either `uniform = [\"1kB\", \"2kB\"]` or `file = \"cdf.txt\"`";
+                cx.refuse(path, "expected either `uniform` or `file`", help)
             }
         },
     }
 }
 
-/// Most sizes of a range with steps.
 const MOST_STEPS: u64 = 1_000_000;
 
-/// Every `step` bytes of a range.
 fn steps(
     cx: &Context<'_>,
     path: &str,
@@ -83,22 +74,21 @@ fn steps(
     if step.0 == 0 || !range.is_multiple_of(step.0) {
         let message = format!("steps of {step} do not divide the range from {least} to {most}");
         let help = format!("write a divisor of {}, the length of the range", Bytes(range));
-        return Err(cx.doc.error(path, message, help));
+        return cx.refuse(path, message, help);
     }
     let count = range / step.0 + 1;
     if count > MOST_STEPS {
         let message = format!("steps of {step} make {count} sizes");
         let help =
             format!("the maximum is {MOST_STEPS}; without `step` every whole number of bytes is a size");
-        return Err(cx.doc.error(path, message, help));
+        return cx.refuse(path, message, help);
     }
     Ok(SizeDistribution::Steps { min: least.0, step: step.0, count })
 }
 
-/// Flows of one size.
 pub(super) fn fixed(cx: &Context<'_>, path: &str, size: Bytes) -> Result<SizeDistribution, Error> {
     match size.0 {
-        0 => Err(cx.doc.error(path, "a flow must have at least 1 byte", "write 1B or more")),
+        0 => cx.refuse(path, "a flow must have at least 1 byte", "write 1B or more"),
         size => Ok(SizeDistribution::Fixed(size)),
     }
 }

@@ -2,10 +2,10 @@
 
 mod tcp;
 
-use super::{Context, LONGEST, SHORTEST_TIMER, bytes, hop, routes::Routes};
+use super::{Context, LONGEST, Routed, SHORTEST_TIMER, bytes, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
-use crate::plan::{Arbiter, ENDS, Flow, IrnFlow, PacketFormat};
+use crate::plan::{Arbiter, ENDS, IrnFlow};
 use crate::scenario::{
     self, CongestionControl, Irn, IrnInter, LoadBalancing, Traffic, TransportKind as Kind,
 };
@@ -21,35 +21,29 @@ const LARGEST_WINDOW: u64 = 1 << 24;
 /// The transport, and with IRN its parameters for each flow.
 pub(super) fn build(
     cx: &mut Context<'_>,
-    topology: &Topology,
-    routes: &Routes,
-    flows: &[Flow],
-    packet: &PacketFormat,
+    routed: &Routed<'_>,
 ) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
+    let routes = routed.routes;
     let t = &cx.scenario.transport;
     let ack_every = t.ack_every;
     if ack_every == 0 {
-        let help = "write a whole number, 1 or more";
-        return Err(cx.doc.error(
-            "transport.ack_every",
-            "ack_every = 0 is out of range: without ACKs no flow completes",
-            help,
-        ));
+        let message = "ack_every = 0 is out of range: without ACKs no flow completes";
+        return cx.refuse("transport.ack_every", message, "write a whole number, 1 or more");
     }
     check_timeout(cx, "transport.rto", t.rto)?;
     if let Some(Threshold::Bytes(given)) = t.window {
-        check_window(cx, "transport.window", given.0, &given.to_string(), packet)?;
+        check_window(cx, "transport.window", given.0, &given.to_string())?;
     }
     warn_of_tables(cx, t.kind);
     match t.kind {
         Kind::GoBackN => {}
-        Kind::Irn => return irn(cx, topology, routes, flows, packet),
-        Kind::TcpNewReno | Kind::TcpDctcp => return Ok((tcp::params(cx, routes, packet)?, Vec::new())),
+        Kind::Irn => return irn(cx, routed),
+        Kind::TcpNewReno | Kind::TcpDctcp => return Ok((tcp::params(cx, routes)?, Vec::new())),
     }
     if t.rto.0 < routes.longest {
         warn_of_timeout(cx, "transport.rto", t.rto, routes.longest);
     }
-    let window = window(cx, routes, packet)?;
+    let window = window(cx, routes)?;
     let rto = cx.scenario.transport.rto.0;
     let variable_window = variable_window(cx, routes)?;
     let params = TransportParams { kind: TransportKind::GoBackN, ack_every, rto, window, variable_window };
@@ -80,15 +74,14 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
     ];
     match refused.iter().find(|(there, _)| *there) {
         None => Ok(Some(rule)),
-        Some((_, what)) => Err(cx.doc.error(
+        Some((_, what)) => cx.refuse(
             "transport.arbiter",
             format!("incompatible with {what}"),
             "remove one of the two; the arbiter is an ideal upper bound and needs transport.kind = \"irn\"",
-        )),
+        ),
     }
 }
 
-/// Warns of keys that belong to other transports.
 fn warn_of_tables(cx: &mut Context<'_>, kind: Kind) {
     let tables = [
         (Kind::Irn, "rto_low", "rto_high"),
@@ -114,35 +107,30 @@ fn warn_of_tables(cx: &mut Context<'_>, kind: Kind) {
 }
 
 /// `transport.window` in bytes, where the network has one BDP.
-fn window(cx: &Context<'_>, routes: &Routes, packet: &PacketFormat) -> Result<Option<u64>, Error> {
+fn window(cx: &Context<'_>, routes: &Routes) -> Result<Option<u64>, Error> {
     let Some(given) = cx.scenario.transport.window else { return Ok(None) };
     let window = given.resolve(routes.fastest, routes.longest);
     let shown = format!("{given} ({})", bytes(window));
-    check_window(cx, "transport.window", window, &shown, packet)?;
-    check_acks(cx, "transport.window", window, packet)?;
+    check_window(cx, "transport.window", window, &shown)?;
+    check_acks(cx, "transport.window", window)?;
     Ok(Some(window))
 }
 
-/// Facts of a flow's route that IRN needs.
 struct Facts {
     /// Rate of the slowest link, in bits per second.
     slowest: u64,
     inter: bool,
 }
 
-fn irn(
-    cx: &mut Context<'_>,
-    topology: &Topology,
-    routes: &Routes,
-    flows: &[Flow],
-    packet: &PacketFormat,
-) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
+fn irn(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
+    let Routed { topology, routes, flows } = *routed;
+    let mtu = u64::from(cx.packet.mtu);
     let given = cx.scenario.irn.unwrap_or_default();
     let link_delay = given.inter.link_delay.unwrap_or(IrnInter::LINK_DELAY).0;
     // Longest unloaded round trip of a full packet and its ACK, within and between datacenters.
     let mut longest: [Time; 2] = [0; 2];
     let mut facts = Vec::with_capacity(flows.len());
-    let one = Message { size: u64::from(packet.mtu), pace: 0, ack_every: 1 };
+    let one = Message { size: mtu, pace: 0, ack_every: 1 };
     let (mut data, mut ack) = (Vec::new(), Vec::new());
     for flow in flows {
         links(topology, &routes.hops, flow.path, &mut data);
@@ -153,7 +141,7 @@ fn irn(
         let inter = called_long || data.iter().chain(&ack).any(|h| h.delay > link_delay);
         let trip = &mut longest[usize::from(inter)];
         if flow.ideal > 0 {
-            *trip = (*trip).max(ideal::completion(packet, &one, &data, &ack).unwrap_or(Time::MAX));
+            *trip = (*trip).max(ideal::completion(&cx.packet, &one, &data, &ack).unwrap_or(Time::MAX));
         }
         facts.push(Facts { slowest: data.iter().map(|h| h.rate).min().unwrap_or(1), inter });
     }
@@ -172,7 +160,7 @@ fn irn(
             let message = format!("rto_low = {} is above rto_high = {}", Span(low), Span(high));
             let key = if cx.doc.get(&format!("{table}.rto_low")).is_some() { "rto_low" } else { "rto_high" };
             let help = "write rto_low no larger than rto_high: with few packets in flight the shorter timeout applies";
-            return Err(cx.doc.error(&format!("{table}.{key}"), message, help));
+            return cx.refuse(&format!("{table}.{key}"), message, help);
         }
         if low < trip {
             warn_of_timeout(cx, &format!("{table}.rto_low"), Span(low), trip);
@@ -183,14 +171,13 @@ fn irn(
         cx.warn_of_table("irn.inter", why);
     }
     if let Some(Threshold::Bytes(window)) = given.inter.window {
-        check_window(cx, "irn.inter.window", window.0, &window.to_string(), packet)?;
+        check_window(cx, "irn.inter.window", window.0, &window.to_string())?;
     }
     let windows =
         [("transport.window", cx.scenario.transport.window), ("irn.inter.window", given.inter.window)];
     let mut out = Vec::with_capacity(flows.len());
     for f in &facts {
         let (key, given) = windows[usize::from(f.inter)];
-        let mtu = u64::from(packet.mtu);
         let packets = match given {
             Some(Threshold::Bytes(window)) => window.0 / mtu,
             bdp => {
@@ -200,9 +187,9 @@ fn irn(
         };
         if packets >= LARGEST_WINDOW {
             let message = format!("a window of {packets} packets is out of range");
-            return Err(cx.doc.error(key, message, format!("the maximum is {} packets", LARGEST_WINDOW - 1)));
+            return cx.refuse(key, message, format!("the maximum is {} packets", LARGEST_WINDOW - 1));
         }
-        check_acks(cx, key, packets * mtu, packet)?;
+        check_acks(cx, key, packets * mtu)?;
         out.push(IrnFlow { window: packets as u32, inter: f.inter });
     }
     let params = TransportParams {
@@ -232,8 +219,7 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
     let window = (wanted && control != CongestionControl::None).then_some(base);
     if window.is_none() && control != CongestionControl::Hpcc {
         if t.base_rtt.is_some() {
-            let message = "had no effect: it requires transport.variable_window or `hpcc`";
-            cx.warn("transport.base_rtt", message);
+            cx.warn("transport.base_rtt", "had no effect: it requires transport.variable_window or `hpcc`");
         }
     } else if base < routes.longest {
         let message = format!(
@@ -249,11 +235,7 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
 /// T: the base round-trip time.
 pub(super) fn base_rtt(cx: &Context<'_>, routes: &Routes) -> Result<Time, Error> {
     let Some(given) = cx.scenario.transport.base_rtt else { return Ok(routes.longest.max(1)) };
-    if (SHORTEST_TIMER..=LONGEST).contains(&given.0) {
-        return Ok(given.0);
-    }
-    let help = format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST));
-    Err(cx.doc.error("transport.base_rtt", format!("base_rtt = {given} is out of range"), help))
+    cx.timer("transport", "base_rtt", given)
 }
 
 /// The links of a route of the pool, by egress port. (A slow receiver's inner port is none.)
@@ -275,20 +257,15 @@ fn timeout(cx: &Context<'_>, key: &str, given: Option<Span>, default: Time) -> R
 
 fn check_timeout(cx: &Context<'_>, key: &str, span: Span) -> Result<(), Error> {
     if span.0 == 0 {
-        let help = "write a time above 0, such as \"4ms\"";
-        return Err(cx.doc.error(key, "must be positive", help));
+        return cx.refuse(key, "must be positive", "write a time above 0, such as \"4ms\"");
     }
     if span.0 < SHORTEST_TIMER {
         let message = format!("a timeout of {span} is out of range: it expires before an ACK can arrive");
-        return Err(cx.doc.error(
-            key,
-            message,
-            format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST)),
-        ));
+        return cx.refuse(key, message, format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST)));
     }
     if span.0 > LONGEST {
         let message = format!("a timeout of {span} is out of range");
-        return Err(cx.doc.error(key, message, format!("the maximum is {}", Span(LONGEST))));
+        return cx.refuse(key, message, format!("the maximum is {}", Span(LONGEST)));
     }
     Ok(())
 }
@@ -301,25 +278,19 @@ fn warn_of_timeout(cx: &mut Context<'_>, key: &str, rto: Span, trip: Time) {
     cx.warn(key, message);
 }
 
-fn check_window(
-    cx: &Context<'_>,
-    key: &str,
-    window: u64,
-    shown: &str,
-    packet: &PacketFormat,
-) -> Result<(), Error> {
-    if window >= u64::from(packet.mtu) {
+fn check_window(cx: &Context<'_>, key: &str, window: u64, shown: &str) -> Result<(), Error> {
+    let mtu = u64::from(cx.packet.mtu);
+    if window >= mtu {
         return Ok(());
     }
-    let message =
-        format!("a window of {shown} is smaller than one packet's payload of {}", bytes(packet.mtu.into()));
-    Err(cx.doc.error(key, message, "raise `window`, or lower `mtu`"))
+    let message = format!("a window of {shown} is smaller than one packet's payload of {}", bytes(mtu));
+    cx.refuse(key, message, "raise `window`, or lower `mtu`")
 }
 
 /// Refuses a window that is full before an ACK is due.
-fn check_acks(cx: &Context<'_>, key: &str, window: u64, packet: &PacketFormat) -> Result<(), Error> {
+fn check_acks(cx: &Context<'_>, key: &str, window: u64) -> Result<(), Error> {
     let every = cx.scenario.transport.ack_every;
-    let least = u64::from(every) * u64::from(packet.mtu);
+    let least = u64::from(every) * u64::from(cx.packet.mtu);
     if window >= least {
         return Ok(());
     }
@@ -329,8 +300,8 @@ fn check_acks(cx: &Context<'_>, key: &str, window: u64, packet: &PacketFormat) -
     );
     let key = if cx.doc.get(key).is_some() { key } else { "transport.ack_every" };
     let help = match key {
-        "transport.ack_every" => format!("write at most {}", (window / u64::from(packet.mtu)).max(1)),
+        "transport.ack_every" => format!("write at most {}", (window / u64::from(cx.packet.mtu)).max(1)),
         _ => format!("write at least {}", bytes(least)),
     };
-    Err(cx.doc.error(key, message, help))
+    cx.refuse(key, message, help)
 }

@@ -14,9 +14,7 @@ pub struct Ate {
     /// Share of the port to the high-bandwidth domain that the source's own data may use, above 0,
     /// up to 1. The default is the paper's.
     #[serde(default = "p")]
-    #[schemars(range(max = 1.0))]
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = 1.0), extend("x-unit" = "ratio", "exclusiveMinimum" = 0))]
     pub p: f64,
     /// Length of the windows in which traffic is measured. The paper gives no value.
     #[serde(default = "window")]
@@ -27,8 +25,7 @@ pub struct Ate {
     /// Smallest probability of the high-bandwidth domain, 0 to 1: from 0 it could never increase
     /// again. The paper has no such bound.
     #[serde(default = "least")]
-    #[schemars(range(min = 0.0, max = 1.0))]
-    #[schemars(extend("x-unit" = "probability"))]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]
     pub least: f64,
 }
 

@@ -10,13 +10,11 @@ pub struct Drill {
     /// Next hops drawn at random for each packet, 1 to 16. Draws are with replacement. The packet
     /// goes to the port with the fewest bytes in the egress queues of all priorities, without the
     /// packet on the wire. Of equal queues the first drawn wins.
-    #[schemars(range(min = 1, max = 16))]
-    #[schemars(extend("x-unit" = "next hops"))]
+    #[schemars(range(min = 1, max = 16), extend("x-unit" = "next hops"))]
     pub d: u32,
     /// Least loaded next hops remembered from packet to packet, 0 to 16. Of equal queues a drawn
     /// one wins over a remembered one.
-    #[schemars(range(max = 16))]
-    #[schemars(extend("x-unit" = "next hops"))]
+    #[schemars(range(max = 16), extend("x-unit" = "next hops"))]
     pub m: u32,
 }
 
@@ -32,14 +30,11 @@ impl Default for Drill {
 pub struct Plb {
     /// Share of marked packets at which a round trip counts as congested, above 0, up to 1. A round
     /// trip ends when all data sent before its start is acknowledged.
-    #[schemars(range(max = 1.0))]
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = 1.0), extend("x-unit" = "ratio", "exclusiveMinimum" = 0))]
     pub threshold: f64,
     /// Congested round trips in a row after which a flow with nothing in flight
     /// changes its path, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "round trips"))]
+    #[schemars(range(min = 1), extend("x-unit" = "round trips"))]
     pub idle_rounds: u32,
     /// Congested round trips in a row after which a flow with packets in flight changes its path;
     /// at least `idle_rounds`.
@@ -48,8 +43,7 @@ pub struct Plb {
     /// Labels of a flow, 2 to 256. The hash maps each label to a path, and several labels can have
     /// the same path. A change draws one of the other labels. Packets in flight keep the old path.
     /// Label 0 has the path of `ecmp`. Each path takes about 30 B of memory.
-    #[schemars(range(min = 2, max = 256))]
-    #[schemars(extend("x-unit" = "labels"))]
+    #[schemars(range(min = 2, max = 256), extend("x-unit" = "labels"))]
     pub labels: u32,
 }
 

@@ -2,50 +2,31 @@
 //! others, and probes.
 
 use super::defaults;
-use super::traffic::{PriorityShares, Sizes};
+use super::traffic::{PriorityShares, Sizes, keys};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_net::units::{Bytes, Span};
 
+keys! {
 /// Every host sends one flow to every other, all at once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct AllToAll {
-    /// Name of the class in results. Default: the kind, numbered if repeated.
-    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
-    pub name: Option<String>,
-    /// Payload of each flow. Write either this or `sizes`.
-    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
-    pub size: Option<Bytes>,
-    /// Distribution of the flows' payload. Write either this or `size`.
-    #[schemars(extend("x-default" = "required: `size` or `sizes`"))]
-    pub sizes: Option<Sizes>,
+    name,
+    size_or_sizes,
     /// Hosts or groups of hosts that take part. Default: all.
     #[schemars(extend("x-default" = "all hosts"))]
     pub hosts: Option<Vec<String>>,
     /// When all flows start.
     #[serde(default = "defaults::zero_time")]
     pub start: Span,
-    /// 802.1p priority.
-    #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
-    pub priority: u8,
-    /// Divides the flows among several priorities by weight, instead of `priority`.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("x-default" = "none: every flow has `priority`"))]
-    pub priorities: Option<PriorityShares>,
+    priority,
+    priorities,
 }
 
 /// Ring all-reduce: each host sends to the next one in the list (the last to the
 /// first), in 2(n − 1) steps of a chunk of `size` / n bytes. A host's step begins
 /// when the chunk of the step before has arrived from the host before it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct RingAllReduce {
-    /// Name of the class in results. Default: the kind, numbered if repeated.
-    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
-    pub name: Option<String>,
+    name,
     /// Bytes of each host that are reduced; at least 1 B for each host of the ring.
     pub size: Bytes,
     /// Hosts or groups of hosts, in the order of the ring. Default: all.
@@ -53,8 +34,7 @@ pub struct RingAllReduce {
     pub hosts: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "rounds"))]
+    #[schemars(range(min = 1), extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first step begins.
     #[serde(default = "defaults::zero_time")]
@@ -65,21 +45,13 @@ pub struct RingAllReduce {
     /// Time from a host's last chunk of a round to the beginning of its next round.
     #[serde(default = "defaults::zero_time")]
     pub gap: Span,
-    /// 802.1p priority.
-    #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
-    pub priority: u8,
+    priority,
 }
 
 /// Parameter servers: every worker pushes to every server; a server that has
 /// everything sends its answer to all workers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct ParameterServer {
-    /// Name of the class in results. Default: the kind, numbered if repeated.
-    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
-    pub name: Option<String>,
+    name,
     /// Bytes that a worker pushes and receives in a round, in one shard for each server.
     pub size: Bytes,
     /// The servers: hosts or groups of hosts.
@@ -89,8 +61,7 @@ pub struct ParameterServer {
     pub workers: Option<Vec<String>>,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "rounds"))]
+    #[schemars(range(min = 1), extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first push begins.
     #[serde(default = "defaults::zero_time")]
@@ -101,57 +72,43 @@ pub struct ParameterServer {
     /// Time from the last reply to a worker in a round to its next push.
     #[serde(default = "defaults::zero_time")]
     pub gap: Span,
-    /// 802.1p priority.
-    #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
-    pub priority: u8,
+    priority,
 }
 
 /// Mixture of experts: every host sends its tokens to the hosts with the experts
 /// that they are meant for (dispatch); an expert that has all its tokens sends as
 /// many bytes back (combine).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Moe {
-    /// Name of the class in results. Default: the kind, numbered if repeated.
-    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
-    pub name: Option<String>,
+    name,
     /// Hosts or groups of hosts that hold the tokens. Default: all.
     #[schemars(extend("x-default" = "all hosts"))]
     pub hosts: Option<Vec<String>>,
     /// Number of groups, at least 1. The hosts are divided in order into groups of equal size, each
     /// with its own experts.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "groups"))]
+    #[schemars(range(min = 1), extend("x-unit" = "groups"))]
     pub groups: u32,
     /// Delay between the starts of two consecutive groups.
     #[serde(default = "defaults::zero_time")]
     pub phase: Span,
     /// Experts of a group: the first hosts of the group have one each.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "experts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "experts"))]
     pub experts: u32,
     /// Relative probability of each expert. Default: all equal.
-    #[schemars(extend("x-unit" = "weight"))]
-    #[schemars(extend("x-default" = "equal weights"))]
+    #[schemars(extend("x-unit" = "weight", "x-default" = "equal weights"))]
     pub weights: Option<Vec<f64>>,
     /// Tokens of a host in each round, at least 1.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "tokens"))]
+    #[schemars(range(min = 1), extend("x-unit" = "tokens"))]
     pub tokens: u32,
     /// Bytes of a token.
     pub token_size: Bytes,
     /// Different experts for each token, drawn by weight; at least 1.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "experts"))]
+    #[schemars(range(min = 1), extend("x-unit" = "experts"))]
     pub experts_per_token: u32,
     /// Rounds, one after another; at least 1.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "rounds"))]
+    #[schemars(range(min = 1), extend("x-unit" = "rounds"))]
     pub rounds: u32,
     /// When the first group's first dispatch begins.
     #[serde(default = "defaults::zero_time")]
@@ -162,21 +119,13 @@ pub struct Moe {
     /// Time from the last result at a host in a round to its next dispatch.
     #[serde(default = "defaults::zero_time")]
     pub gap: Span,
-    /// 802.1p priority.
-    #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
-    pub priority: u8,
+    priority,
 }
 
 /// Small flows at regular times: each sender sends to its receivers one after another,
 /// and the senders begin evenly spread over a period.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Probe {
-    /// Name of the class in results. Default: the kind, numbered if repeated.
-    #[schemars(extend("x-default" = "the kind, numbered if it repeats"))]
-    pub name: Option<String>,
+    name,
     /// Payload of a probe.
     #[serde(default = "defaults::probe")]
     pub size: Bytes,
@@ -194,9 +143,6 @@ pub struct Probe {
     /// No probe starts from this time on. Default: the run's duration.
     #[schemars(extend("x-default" = "`run.duration`"))]
     pub stop: Option<Span>,
-    /// 802.1p priority.
-    #[serde(default = "defaults::priority")]
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
-    pub priority: u8,
+    priority,
+}
 }

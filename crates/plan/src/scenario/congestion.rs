@@ -15,14 +15,10 @@ pub(crate) const MINIMUM_RATE: Bandwidth = Bandwidth(1_000_000_000);
 pub struct Timely {
     /// α, the weight of the newest sample in the gradient of round-trip times; above 0, up to 1.
     /// Default: 0.875.
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("default" = Timely::EWMA))]
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    #[schemars(extend("x-unit" = "ratio", "default" = Timely::EWMA, "exclusiveMinimum" = 0, "maximum" = 1))]
     pub ewma: Option<f64>,
     /// β, the share of a decrease; above 0, up to 1. Default: 0.8.
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("default" = Timely::BETA))]
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    #[schemars(extend("x-unit" = "ratio", "default" = Timely::BETA, "exclusiveMinimum" = 0, "maximum" = 1))]
     pub beta: Option<f64>,
     /// T_low: below this round-trip time the rate always increases. Default: 50 us.
     #[schemars(extend("default" = Timely::T_LOW))]
@@ -40,8 +36,7 @@ pub struct Timely {
     #[schemars(extend("x-default" = format!("line rate / {}", Timely::HYPER_SHARE)))]
     pub hyper_increase: Option<Bandwidth>,
     /// Number of increases of δ in a row, before increases of N·δ. Default: 5.
-    #[schemars(extend("x-unit" = "increases"))]
-    #[schemars(extend("default" = Timely::HYPER_AFTER))]
+    #[schemars(extend("x-unit" = "increases", "default" = Timely::HYPER_AFTER))]
     pub hyper_after: Option<u32>,
     /// The lowest rate of a flow. It must be below the line rate of at least one flow. Default: 1
     /// Gbit/s.
@@ -69,13 +64,10 @@ pub struct Hpcc {
     /// Source of the values that are not written.
     pub preset: HpccPreset,
     /// η, the target utilisation of a link; above 0, up to 1. Default: 0.95.
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("default" = Hpcc::ETA))]
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    #[schemars(extend("x-unit" = "ratio", "default" = Hpcc::ETA, "exclusiveMinimum" = 0, "maximum" = 1))]
     pub eta: Option<f64>,
     /// maxStage: additive increases in a row before an increase by utilisation.
-    #[schemars(extend("x-unit" = "increases"))]
-    #[schemars(extend("x-default" = max_stages()))]
+    #[schemars(extend("x-unit" = "increases", "x-default" = max_stages()))]
     pub max_stage: Option<u32>,
     /// R_AI = W_AI/T, the step of additive increase.
     #[schemars(extend("x-default" = additive_increases()))]
@@ -89,9 +81,7 @@ pub struct Hpcc {
     pub fast_reaction: Option<bool>,
     /// Most hops whose telemetry fits into a packet, 1 to 63. Longer routes are refused. Default:
     /// 5.
-    #[schemars(range(min = 1, max = 63))]
-    #[schemars(extend("x-unit" = "hops"))]
-    #[schemars(extend("default" = Hpcc::HOPS))]
+    #[schemars(range(min = 1, max = 63), extend("x-unit" = "hops", "default" = Hpcc::HOPS))]
     pub hops: Option<u8>,
     /// Bytes of telemetry in each data packet and ACK, added to `transport.header` and
     /// `transport.ack`. Default: 2 B plus 8 B per hop, as in the paper: 42 B. `load` does not count
@@ -156,9 +146,7 @@ impl HpccPreset {
 pub struct Dctcp {
     /// g, the weight of the newest sample in α; above 0, up to 1. Once per round trip
     /// α ← (1 − g)·α + g·F, where F is the share of marked packets. Default: 1/16.
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("default" = Dctcp::GAIN))]
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    #[schemars(extend("x-unit" = "ratio", "default" = Dctcp::GAIN, "exclusiveMinimum" = 0, "maximum" = 1))]
     pub gain: Option<f64>,
     /// R_AI, the step of additive increase. The first mark of a round trip sets R ← R·(1 − α/2); a
     /// round trip without a reduction adds R_AI. Default: 615 Mbit/s (1 kB per round trip of 13

@@ -28,8 +28,7 @@ pub struct Failure {
     pub every: Option<Span>,
     /// Number of failures in total, with `every`. Default: as many as fit into `run.duration` and
     /// `run.drain`.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "failures"))]
+    #[schemars(range(min = 1), extend("x-unit" = "failures"))]
     #[schemars(extend("x-default" = "derived: until the end of `run.duration` and `run.drain`"))]
     pub times: Option<u32>,
 }
@@ -45,20 +44,17 @@ pub struct Loss {
     #[schemars(extend("x-default" = "both ends"))]
     pub from: Option<String>,
     /// Probability that a frame is hit.
-    #[schemars(range(max = 1.0))]
-    #[schemars(extend("x-unit" = "probability"))]
+    #[schemars(range(max = 1.0), extend("x-unit" = "probability"))]
     #[schemars(extend("x-default" = "required: `rate`, `ber` or `control_frame`"))]
     pub rate: Option<f64>,
     /// Probability that a bit is hit. A hit bit destroys its frame. All bytes of a frame count:
     /// `mtu`, `header`, `ack` and pause frames.
-    #[schemars(range(max = 1.0))]
-    #[schemars(extend("x-unit" = "probability"))]
+    #[schemars(range(max = 1.0), extend("x-unit" = "probability"))]
     #[schemars(extend("x-default" = "required: `rate`, `ber` or `control_frame`"))]
     pub ber: Option<f64>,
     /// Number of the flow-control frame that is hit, counted from 1; no other frame is. Write one
     /// of this, `rate` and `ber`.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "number of a frame"))]
+    #[schemars(range(min = 1), extend("x-unit" = "number of a frame"))]
     #[schemars(extend("x-default" = "required: `rate`, `ber` or `control_frame`"))]
     pub control_frame: Option<u64>,
     /// What happens to a frame that is hit.

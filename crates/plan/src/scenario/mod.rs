@@ -160,8 +160,7 @@ pub struct Routing {
     /// The function that spreads flows over equal paths.
     pub hash: HashKind,
     /// Seed of the switches' hashes. Default: the run's seed.
-    #[schemars(extend("x-unit" = "seed"))]
-    #[schemars(extend("x-default" = "`run.seed`"))]
+    #[schemars(extend("x-unit" = "seed", "x-default" = "`run.seed`"))]
     pub seed: Option<u64>,
     /// Static routes, each for one switch and one destination.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -239,19 +238,16 @@ pub struct SlowReceiver {
 #[serde(deny_unknown_fields)]
 pub struct Priority {
     /// 802.1p priority, 0 to 7.
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     pub id: u8,
     /// Tiers are served strictly, the lowest number first. Priorities of one tier share by deficit
     /// round robin. Default: 7 − id: each priority has its own tier, and the highest priority is
     /// served first.
-    #[schemars(extend("x-unit" = "number of a tier"))]
-    #[schemars(extend("x-default" = "derived: 7 − `id`"))]
+    #[schemars(extend("x-unit" = "number of a tier", "x-default" = "derived: 7 − `id`"))]
     pub tier: Option<u8>,
     /// Share within the tier, in largest packets per turn, 1 to 1000.
     #[serde(default = "defaults::one")]
-    #[schemars(range(min = 1, max = 1000))]
-    #[schemars(extend("x-unit" = "packets"))]
+    #[schemars(range(min = 1, max = 1000), extend("x-unit" = "packets"))]
     pub weight: u32,
     /// Whether packets are paused instead of dropped. Default: true if the flow control covers the
     /// priority.
@@ -262,8 +258,7 @@ pub struct Priority {
     pub egress_limit: Option<Bytes>,
     /// For a lossy priority without `egress_limit`: a queue holds at most this multiple of the free
     /// buffer. Default: 1; no limit under schemes with queues of their own.
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("default" = Priority::ALPHA))]
+    #[schemars(extend("x-unit" = "ratio", "default" = Priority::ALPHA))]
     pub alpha: Option<f64>,
     /// ECN marking of this priority, instead of `[ecn]`.
     #[schemars(extend("x-default" = "`[ecn]`"))]
@@ -283,8 +278,7 @@ pub struct Ecn {
     /// Above this length every packet is marked.
     pub k_max: Bytes,
     /// Marking probability at `k_max`; it increases linearly from 0 at `k_min`.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    #[schemars(extend("x-unit" = "probability"))]
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability"))]
     pub p_max: f64,
     /// The lengths apply to a port of this rate, and in proportion to ports of other rates. Without
     /// this key they apply to every port.
@@ -324,8 +318,7 @@ pub struct Transport {
     pub ack: Bytes,
     /// Packets for each ACK; the last packet is always acknowledged. Must be 1 with TCP, because
     /// delayed ACKs are not simulated.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "packets"))]
+    #[schemars(range(min = 1), extend("x-unit" = "packets"))]
     pub ack_every: u32,
     /// Time without progress after which a go-back-N sender retransmits, 100 ns or longer; `irn`
     /// and TCP have their own tables. The default is longer than the 2.6 ms that a buffer of 32 MB
@@ -350,8 +343,7 @@ pub struct Transport {
     pub base_rtt: Option<Span>,
     /// Priority of ACKs. Default: the priority of the data; 7 under a scheme that must serve ACKs
     /// strictly before data.
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     #[schemars(extend("x-default" = "the priority of the data"))]
     pub ack_priority: Option<u8>,
     /// Central arbiter that decides which flows send. It is an ideal upper bound: it knows all

@@ -21,8 +21,7 @@ pub struct Irn {
     pub rto_high: Option<Span>,
     /// N: the number of packets in flight up to which `rto_low` applies. Default: 3 (IRN, SIGCOMM
     /// 2018).
-    #[schemars(extend("x-unit" = "packets"))]
-    #[schemars(extend("default" = Irn::FEW))]
+    #[schemars(extend("x-unit" = "packets", "default" = Irn::FEW))]
     pub few: Option<u32>,
     /// Values for flows between datacenters.
     #[serde(skip_serializing_if = "IrnInter::is_default")]
@@ -72,9 +71,7 @@ impl IrnInter {
 #[serde(deny_unknown_fields)]
 pub struct TcpNewReno {
     /// Initial window of a flow in packets. Default: 10 (RFC 6928).
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "packets"))]
-    #[schemars(extend("default" = TcpNewReno::INITIAL_WINDOW))]
+    #[schemars(range(min = 1), extend("x-unit" = "packets", "default" = TcpNewReno::INITIAL_WINDOW))]
     pub initial_window: Option<u32>,
     /// Retransmission timeout before the first round trip is measured. Default: 1 s (RFC 6298), or
     /// `max_rto` if that is shorter.
@@ -108,9 +105,7 @@ fn tcp_timeout() -> String {
 #[serde(deny_unknown_fields)]
 pub struct TcpDctcp {
     /// The same as `tcp-newreno.initial_window`.
-    #[schemars(range(min = 1))]
-    #[schemars(extend("x-unit" = "packets"))]
-    #[schemars(extend("default" = TcpNewReno::INITIAL_WINDOW))]
+    #[schemars(range(min = 1), extend("x-unit" = "packets", "default" = TcpNewReno::INITIAL_WINDOW))]
     pub initial_window: Option<u32>,
     /// The same as `tcp-newreno.initial_rto`.
     #[schemars(extend("x-default" = tcp_timeout()))]
@@ -124,9 +119,7 @@ pub struct TcpDctcp {
     /// g, the weight of the newest sample in α; above 0, up to 1. Once per window of data
     /// α ← (1 − g)·α + g·F, where F is the share of marked packets; α begins at 1. Default: 1/16
     /// (DCTCP, SIGCOMM 2010).
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("default" = TcpDctcp::GAIN))]
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    #[schemars(extend("x-unit" = "ratio", "default" = TcpDctcp::GAIN, "exclusiveMinimum" = 0, "maximum" = 1))]
     pub gain: Option<f64>,
 }
 
@@ -152,8 +145,7 @@ pub struct Dcqcn {
     #[schemars(extend("x-default" = "`transport.ack`"))]
     pub cnp_size: Option<Bytes>,
     /// Priority of CNPs. Default: the priority of ACKs.
-    #[schemars(range(max = 7))]
-    #[schemars(extend("x-unit" = "802.1p priority"))]
+    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     #[schemars(extend("x-default" = "the priority of the ACKs"))]
     pub cnp_priority: Option<u8>,
     /// Time between two updates of α, 100 ns or longer.
@@ -169,13 +161,11 @@ pub struct Dcqcn {
     #[schemars(extend("x-default" = by_preset(|p| text(Bytes(p.byte_counter)))))]
     pub byte_counter: Option<Bytes>,
     /// g, the weight of the newest sample in α; above 0, up to 1.
-    #[schemars(extend("x-unit" = "ratio"))]
-    #[schemars(extend("x-default" = by_preset(|p| number(p.gain))))]
+    #[schemars(extend("x-unit" = "ratio", "x-default" = by_preset(|p| number(p.gain))))]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub gain: Option<f64>,
     /// F, the number of increases in fast recovery.
-    #[schemars(extend("x-unit" = "increases"))]
-    #[schemars(extend("x-default" = by_preset(|p| number(p.fast_recovery))))]
+    #[schemars(extend("x-unit" = "increases", "x-default" = by_preset(|p| number(p.fast_recovery))))]
     pub fast_recovery: Option<u32>,
     /// R_AI, the step of additive increase.
     #[schemars(extend("x-default" = by_preset(|p| rate(p.additive_increase))))]

@@ -71,7 +71,7 @@ impl<'t> HostSets<'t> {
             let (first, last) = (first?, last?);
             if first > last {
                 let message = format!("the range `{text}` ends before it begins");
-                return Err(cx.doc.error(path, message, "write the host with the lower number first"));
+                return cx.refuse(path, message, "write the host with the lower number first");
             }
             return Ok(self.all.iter().copied().filter(|h| (first..=last).contains(h)).collect());
         }
@@ -97,11 +97,8 @@ impl<'t> HostSets<'t> {
     ) -> Result<Vec<NodeId>, Error> {
         let Some(list) = list else { return Ok(self.all.clone()) };
         if list.is_empty() {
-            return Err(cx.doc.error(
-                path,
-                "the list of hosts is empty",
-                "write at least one host, or remove the key to use all hosts",
-            ));
+            let help = "write at least one host, or remove the key to use all hosts";
+            return cx.refuse(path, "the list of hosts is empty", help);
         }
         let mut seen = vec![false; self.topology.nodes.len()];
         let mut out = Vec::new();
@@ -110,7 +107,7 @@ impl<'t> HostSets<'t> {
             for node in self.expression(cx, &at, text)? {
                 if std::mem::replace(&mut seen[node as usize], true) {
                     let message = format!("{} is listed twice", self.name(node));
-                    return Err(cx.doc.error(&at, message, "remove one of the two"));
+                    return cx.refuse(&at, message, "remove one of the two");
                 }
                 out.push(node);
             }

@@ -4,7 +4,7 @@ mod collective;
 mod hosts;
 mod random;
 
-use super::{Context, MEMORY, files::Listed, routes::Routes, sizes};
+use super::{Context, MEMORY, files::Listed, host, routes::Routes, sizes};
 use crate::Expected;
 use crate::error::Error;
 use crate::plan::{Flow, Gate, PacketFormat};
@@ -27,7 +27,6 @@ pub(super) struct Offer {
     pub(super) after: Option<u32>,
     /// The gate that its delivery counts towards.
     pub(super) opens: Option<u32>,
-    /// Index of its table.
     pub(super) class: u16,
     /// 802.1p priority.
     pub(super) priority: u8,
@@ -48,8 +47,8 @@ pub(super) fn flow_key(offer: &Offer, from: NodeId, to: NodeId) -> u64 {
 }
 
 /// All flows, in the order of start, table and position; flows after gates follow all others.
+#[derive(Default)]
 pub(super) struct Offers {
-    /// Names of the tables.
     pub(super) classes: Vec<String>,
     pub(super) offers: Vec<Offer>,
     pub(super) gates: Vec<Gate>,
@@ -103,64 +102,48 @@ pub(super) fn generate(
     let tables = &cx.scenario.traffic;
     if tables.len() > usize::from(u16::MAX) {
         let message = format!("{} [[traffic]] tables are too many", tables.len());
-        return Err(cx.doc.error(
-            "traffic",
-            message,
-            "the maximum is 65535: write single flows in a CSV file",
-        ));
+        return cx.refuse("traffic", message, "the maximum is 65535: write single flows in a CSV file");
     }
     let classes = class_names(cx)?;
-    let mut hosts = HostSets::new(topology);
+    let hosts = HostSets::new(topology);
     if hosts.all.len() < 2 {
-        return Err(cx.doc.error(
-            "topology",
-            format!("{} host has no other host to send to", hosts.all.len()),
-            "choose a topology with at least two hosts",
-        ));
+        let message = format!("{} host has no other host to send to", hosts.all.len());
+        return cx.refuse("topology", message, "choose a topology with at least two hosts");
     }
-    let mut all = Offers {
-        classes,
-        offers: Vec::new(),
-        gates: Vec::new(),
-        explicit: BTreeMap::new(),
-        saturation: Vec::new(),
-        expected: Vec::new(),
-    };
-    for (i, table) in tables.iter().enumerate() {
-        let made = match table {
-            Traffic::Poisson(t) => random::poisson(cx, topology, routes, packet, i, t, &mut hosts)?,
-            Traffic::Incast(t) => random::incast(cx, topology, packet, i, t, &mut hosts)?,
-            Traffic::Permutation(t) => random::permutation(cx, i, t, &mut hosts)?,
+    let mut all = Offers { classes, ..Offers::default() };
+    let mut table = Table { cx, topology, packet, hosts, i: 0 };
+    for (i, traffic) in tables.iter().enumerate() {
+        table.i = i;
+        let made = match traffic {
+            Traffic::Poisson(t) => random::poisson(&mut table, t, routes)?,
+            Traffic::Incast(t) => random::incast(&mut table, t)?,
+            Traffic::Permutation(t) => random::permutation(&mut table, t)?,
             Traffic::Flow(t) => {
-                let demand = random::single(cx, topology, i, t)?;
+                let demand = random::single(&table, t)?;
                 if let Some(names) = &t.path {
-                    let nodes = random::named_path(cx, topology, i, names, (demand.src, demand.dst))?;
-                    let route = routes.explicit(cx, topology, &format!("traffic[{i}].path"), nodes)?;
+                    let nodes = random::named_path(&table, names, (demand.src, demand.dst))?;
+                    let route = routes.explicit(table.cx, topology, &table.at("path"), nodes)?;
                     all.explicit.insert(i as u16, vec![route]);
                 }
                 Made { pace: t.rate.map_or(0, |r| r.0), ..Made::of(vec![demand]) }
             }
-            Traffic::Flows(t) => {
-                let (demands, priorities) = random::from_file(cx, topology, i, t, listed.remove(&i))?;
-                Made { priorities, ..Made::of(demands) }
-            }
-            Traffic::AllToAll(t) => collective::all_to_all(cx, i, t, &mut hosts)?,
-            Traffic::RingAllReduce(t) => collective::ring_all_reduce(cx, i, t, &mut hosts)?,
-            Traffic::ParameterServer(t) => collective::parameter_server(cx, i, t, &mut hosts)?,
-            Traffic::Moe(t) => collective::moe(cx, i, t, &mut hosts)?,
-            Traffic::Probe(t) => collective::probe(cx, i, t, &mut hosts)?,
-            Traffic::Burst(t) => random::burst(cx, i, t, &mut hosts)?,
+            Traffic::Flows(t) => random::from_file(&mut table, t, listed.remove(&i))?,
+            Traffic::AllToAll(t) => collective::all_to_all(&mut table, t)?,
+            Traffic::RingAllReduce(t) => collective::ring_all_reduce(&mut table, t)?,
+            Traffic::ParameterServer(t) => collective::parameter_server(&mut table, t)?,
+            Traffic::Moe(t) => collective::moe(&mut table, t)?,
+            Traffic::Probe(t) => collective::probe(&mut table, t)?,
+            Traffic::Burst(t) => random::burst(&mut table, t)?,
             Traffic::Loop(t) => {
                 let (demands, paths): (Vec<Demand>, Vec<_>) =
-                    random::around(cx, topology, i, t)?.into_iter().unzip();
-                let at = format!("traffic[{i}].switches");
-                let along = |path| routes.explicit(cx, topology, &at, path);
-                let paths = paths.into_iter().map(along).collect::<Result<_, _>>()?;
-                all.explicit.insert(i as u16, paths);
+                    random::around(&mut table, t)?.into_iter().unzip();
+                let at = table.at("switches");
+                let along = |path| routes.explicit(table.cx, topology, &at, path);
+                all.explicit.insert(i as u16, paths.into_iter().map(along).collect::<Result<_, _>>()?);
                 Made::of(demands)
             }
         };
-        add(cx, &mut all, i, table, made)?;
+        add(table.cx, &mut all, i, traffic, made)?;
     }
     check_count(cx, "traffic", all.offers.len() as f64, "send fewer flows in total")?;
     all.offers.sort_by_key(|o| (o.after.is_some(), o.start, o.class, o.position));
@@ -219,14 +202,11 @@ pub(super) fn priorities(cx: &Context<'_>, i: usize, table: &Traffic) -> Result<
     let several = format!("traffic[{i}].priorities");
     if cx.doc.get(&path).is_some() {
         let message = "`priority` and `priorities` cannot be combined";
-        return Err(cx.doc.error(&several, message, "remove one of the two keys"));
+        return cx.refuse(&several, message, "remove one of the two keys");
     }
     if shares.is_empty() {
-        return Err(cx.doc.error(
-            &several,
-            "the table of priorities is empty",
-            "write { 3 = 0.5, 4 = 0.5 }, or remove the key",
-        ));
+        let help = "write { 3 = 0.5, 4 = 0.5 }, or remove the key";
+        return cx.refuse(&several, "the table of priorities is empty", help);
     }
     let mut out = Vec::new();
     for (key, &weight) in shares {
@@ -235,12 +215,12 @@ pub(super) fn priorities(cx: &Context<'_>, i: usize, table: &Traffic) -> Result<
             [digit @ b'0'..=b'7'] => digit - b'0',
             _ => {
                 let message = format!("priority `{key}` does not exist");
-                return Err(cx.doc.error(&several, message, "write 0 to 7, the 802.1p priorities"));
+                return cx.refuse(&several, message, "write 0 to 7, the 802.1p priorities");
             }
         };
         if !(weight.is_finite() && weight > 0.0) {
             let help = "write a number above 0, or remove the priority";
-            return Err(cx.doc.error(&at, format!("a weight of {weight} is out of range"), help));
+            return cx.refuse(&at, format!("a weight of {weight} is out of range"), help);
         }
         out.push((priority, weight));
     }
@@ -261,44 +241,19 @@ fn class_names(cx: &Context<'_>) -> Result<Vec<String>, Error> {
         };
         let path = format!("traffic[{i}].name");
         if name.is_empty() {
-            return Err(cx.doc.error(&path, "the name is empty", "write a name, or remove the key"));
+            return cx.refuse(&path, "the name is empty", "write a name, or remove the key");
         }
         if name.chars().any(char::is_control) || name.chars().count() > LONGEST_NAME {
-            let message = format!("`{name}` is not a valid name");
             let help = format!("write at most {LONGEST_NAME} characters, without control characters");
-            return Err(cx.doc.error(&path, message, help));
+            return cx.refuse(&path, format!("`{name}` is not a valid name"), help);
         }
         if let Some(first) = names.iter().position(|n| *n == name) {
             let message = format!("the name `{name}` is used twice, first in traffic[{first}]");
-            return Err(cx.doc.error(&path, message, "give each [[traffic]] table a different name"));
+            return cx.refuse(&path, message, "give each [[traffic]] table a different name");
         }
         names.push(name);
     }
     Ok(names)
-}
-
-/// When flows of table `i` may start: from `start` until `stop`, at most until
-/// the run's duration.
-fn span(
-    cx: &Context<'_>,
-    i: usize,
-    start: Time,
-    stop: Option<Time>,
-    what: &str,
-) -> Result<(Time, Time), Error> {
-    let at = |key: &str| format!("traffic[{i}].{key}");
-    let duration = cx.scenario.run.duration.map(|d| d.0);
-    let Some(until) = stop.into_iter().chain(duration).min() else {
-        let message = format!("{what} would never end");
-        let help = format!("add run.duration, or `stop` to traffic[{i}]");
-        return Err(cx.doc.error(&format!("traffic[{i}].kind"), message, help).with_key("run.duration"));
-    };
-    if start >= until {
-        let message =
-            format!("the traffic starts at {}, after it ends at {}", super::Span(start), super::Span(until));
-        return Err(cx.doc.error(&at("start"), message, "choose `start` below `stop` and run.duration"));
-    }
-    Ok((start, until))
 }
 
 fn check_count(cx: &Context<'_>, path: &str, flows: f64, help: &str) -> Result<(), Error> {
@@ -308,56 +263,107 @@ fn check_count(cx: &Context<'_>, path: &str, flows: f64, help: &str) -> Result<(
     }
     let gib = flows * BYTES_PER_FLOW as f64 / (1u64 << 30) as f64;
     let message = format!("about {flows:.3e} flows would need {gib:.0} GiB");
-    Err(cx.doc.error(path, message, format!("the maximum is {most} flows: {help}")))
+    cx.refuse(path, message, format!("the maximum is {most} flows: {help}"))
 }
 
-/// A generator's refusal, at the key that it is about.
-fn refused(cx: &Context<'_>, path: &str, e: SpecError) -> Error {
-    cx.doc.error(path, e.message, e.help)
-}
-
-/// A generator's refusal, at the key that is called as the scenario calls it.
-fn refused_key(cx: &Context<'_>, i: usize, e: SpecError) -> Error {
-    let key = match e.key.as_str() {
-        "sources" | "senders" => "from",
-        "destinations" | "receivers" => "to",
-        "per_token" => "experts_per_token",
-        key => key,
-    };
-    refused(cx, &format!("traffic[{i}].{key}"), e)
-}
-
-/// The sizes of a table that gives either one size or a distribution.
-fn size_or_sizes(
-    cx: &Context<'_>,
+/// The table `traffic[i]`, as its flows are made.
+struct Table<'c, 's> {
+    cx: &'c mut Context<'s>,
+    topology: &'c Topology,
+    packet: &'c PacketFormat,
+    hosts: HostSets<'c>,
     i: usize,
-    size: Option<Bytes>,
-    sizes: Option<&Sizes>,
-) -> Result<SizeDistribution, Error> {
-    let at = |key: &str| format!("traffic[{i}].{key}");
-    match (size, sizes) {
-        (Some(size), None) => sizes::fixed(cx, &at("size"), size),
-        (None, Some(sizes)) => sizes::distribution(cx, &at("sizes"), sizes),
-        (Some(_), Some(_)) => Err(cx.doc.error(
-            &at("sizes"),
-            "`size` and `sizes` cannot be combined",
-            "remove one of the two keys",
-        )),
-        (None, None) => {
-            let help = "add size = \"1MB\", or a distribution such as sizes = \"websearch\"";
-            Err(cx.doc.error(&at("size"), "the size of the flows is missing", help))
+}
+
+impl Table<'_, '_> {
+    fn at(&self, key: &str) -> String {
+        format!("traffic[{}].{key}", self.i)
+    }
+
+    fn refuse<T>(&self, key: &str, message: impl Into<String>, help: impl Into<String>) -> Result<T, Error> {
+        self.cx.refuse(&self.at(key), message, help)
+    }
+
+    /// A generator's refusal, at the key that it is about.
+    fn refused(&self, key: &str, e: SpecError) -> Error {
+        self.cx.doc.error(&self.at(key), e.message, e.help)
+    }
+
+    /// A generator's refusal, at the key that is called as the scenario calls it.
+    fn refused_key(&self, e: SpecError) -> Error {
+        let path = self.at(match e.key.as_str() {
+            "sources" | "senders" => "from",
+            "destinations" | "receivers" => "to",
+            "per_token" => "experts_per_token",
+            key => key,
+        });
+        self.cx.doc.error(&path, e.message, e.help)
+    }
+
+    fn warn(&mut self, key: &str, message: &str) {
+        self.cx.warn(self.at(key), message);
+    }
+
+    fn seed(&self) -> u64 {
+        self.cx.scenario.run.seed
+    }
+
+    /// The number of the table's random streams.
+    fn element(&self) -> u64 {
+        self.i as u64
+    }
+
+    fn duration(&self) -> Option<Span> {
+        self.cx.scenario.run.duration
+    }
+
+    /// The hosts of the list at a key, or all.
+    fn list(&mut self, key: &str, list: Option<&Vec<String>>) -> Result<Vec<NodeId>, Error> {
+        let path = self.at(key);
+        self.hosts.list(self.cx, &path, list)
+    }
+
+    fn host(&self, key: &str, name: &str) -> Result<NodeId, Error> {
+        host(self.cx, self.topology, &self.at(key), name)
+    }
+
+    fn check_count(&self, key: &str, flows: f64, help: &str) -> Result<(), Error> {
+        check_count(self.cx, &self.at(key), flows, help)
+    }
+
+    /// When its flows may start: from `start` until `stop`, at most until the run's duration.
+    fn span(&self, start: Span, stop: Option<Span>, what: &str) -> Result<(Time, Time), Error> {
+        let Some(until) = stop.into_iter().chain(self.duration()).min() else {
+            let message = format!("{what} would never end");
+            let help = format!("add run.duration, or `stop` to traffic[{}]", self.i);
+            return Err(self.cx.doc.error(&self.at("kind"), message, help).with_key("run.duration"));
+        };
+        if start >= until {
+            let message = format!("the traffic starts at {start}, after it ends at {until}");
+            return self.refuse("start", message, "choose `start` below `stop` and run.duration");
+        }
+        Ok((start.0, until.0))
+    }
+
+    /// The sizes of a table that gives either one size or a distribution.
+    fn sizes(&self, size: Option<Bytes>, sizes: Option<&Sizes>) -> Result<SizeDistribution, Error> {
+        match (size, sizes) {
+            (Some(size), None) => sizes::fixed(self.cx, &self.at("size"), size),
+            (None, Some(sizes)) => sizes::distribution(self.cx, &self.at("sizes"), sizes),
+            (Some(_), Some(_)) => {
+                self.refuse("sizes", "`size` and `sizes` cannot be combined", "remove one of the two keys")
+            }
+            (None, None) => {
+                let help = "add size = \"1MB\", or a distribution such as sizes = \"websearch\"";
+                self.refuse("size", "the size of the flows is missing", help)
+            }
         }
     }
-}
 
-/// Refuses a start after the end of the run.
-fn check_start(cx: &Context<'_>, i: usize, start: Span) -> Result<(), Error> {
-    match cx.scenario.run.duration {
-        Some(duration) if start >= duration => {
-            let message = format!("the flow starts at {start}, after the run ends at {duration}");
-            let path = format!("traffic[{i}].start");
-            Err(cx.doc.error(&path, message, "start it earlier, or raise run.duration"))
-        }
-        _ => Ok(()),
+    /// Refuses a start after the end of the run.
+    fn check_start(&self, start: Span) -> Result<(), Error> {
+        let Some(duration) = self.duration().filter(|&duration| start >= duration) else { return Ok(()) };
+        let message = format!("the flow starts at {start}, after the run ends at {duration}");
+        self.refuse("start", message, "start it earlier, or raise run.duration")
     }
 }

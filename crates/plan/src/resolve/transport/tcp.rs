@@ -2,7 +2,6 @@
 
 use super::{check_timeout, timeout, variable_window, warn_of_timeout, window};
 use crate::error::Error;
-use crate::plan::PacketFormat;
 use crate::resolve::{Context, congestion::share, routes::Routes};
 use crate::scenario::{CongestionControl, TcpDctcp, TcpNewReno, TransportKind as Kind};
 use xoff_kernel::time::Time;
@@ -11,20 +10,16 @@ use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
 use xoff_schemes::transport::newreno::NewRenoParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
 
-pub(super) fn params(
-    cx: &mut Context<'_>,
-    routes: &Routes,
-    packet: &PacketFormat,
-) -> Result<TransportParams, Error> {
+pub(super) fn params(cx: &mut Context<'_>, routes: &Routes) -> Result<TransportParams, Error> {
     let t = &cx.scenario.transport;
     if t.congestion_control != CongestionControl::None {
         let message = "incompatible with TCP, which has its own congestion control";
         let help = "remove the key, or write transport.kind = \"go-back-n\" or \"irn\"";
-        return Err(cx.doc.error("transport.congestion_control", message, help));
+        return cx.refuse("transport.congestion_control", message, help);
     }
     if t.ack_every != 1 {
         let message = "TCP acknowledges every packet: delayed ACKs are not simulated";
-        return Err(cx.doc.error("transport.ack_every", message, "write 1, or remove the key"));
+        return cx.refuse("transport.ack_every", message, "write 1, or remove the key");
     }
     let table = t.kind.name();
     let (given, dctcp) = match t.kind {
@@ -38,7 +33,7 @@ pub(super) fn params(
     if initial_window == 0 {
         let help = "write a whole number of packets, 1 or more";
         let key = format!("{table}.initial_window");
-        return Err(cx.doc.error(&key, "initial_window = 0 is out of range: no flow could begin", help));
+        return cx.refuse(&key, "initial_window = 0 is out of range: no flow could begin", help);
     }
     let max_rto = timeout(cx, &format!("{table}.max_rto"), given.max_rto, TcpNewReno::MAX_RTO.0)?;
     let bounded = |key: &str, span: Option<Span>| -> Result<Time, Error> {
@@ -49,22 +44,21 @@ pub(super) fn params(
             return Ok(span.0);
         }
         let message = format!("{key} = {span} is above max_rto = {}", Span(max_rto));
-        Err(cx.doc.error(&path, message, format!("lower it, or raise {table}.max_rto")))
+        cx.refuse(&path, message, format!("lower it, or raise {table}.max_rto"))
     };
     let min_rto = bounded("min_rto", given.min_rto)?;
     let initial_rto = bounded("initial_rto", given.initial_rto)?;
-    let receive_window = match window(cx, routes, packet)? {
+    let receive_window = match window(cx, routes)? {
         None => u32::MAX,
-        Some(window) => u32::try_from(window / u64::from(packet.mtu)).unwrap_or(u32::MAX),
+        Some(window) => u32::try_from(window / u64::from(cx.packet.mtu)).unwrap_or(u32::MAX),
     };
     for (key, rto) in [("initial_rto", initial_rto), ("max_rto", max_rto)] {
         if rto < routes.longest {
             warn_of_timeout(cx, &format!("{table}.{key}"), Span(rto), routes.longest);
         }
     }
-    let smss = packet.mtu;
     let kind = TransportKind::Tcp(NewRenoParams {
-        smss,
+        smss: cx.packet.mtu,
         initial_window,
         receive_window,
         initial_rto,
@@ -84,11 +78,7 @@ fn dctcp(cx: &mut Context<'_>) -> Result<(TcpNewReno, DctcpParams), Error> {
         let message = "no packet is marked without [ecn]: `tcp-dctcp` then behaves like `tcp-newreno`";
         cx.warn("transport.kind", message);
     }
-    let newreno = TcpNewReno {
-        initial_window: given.initial_window,
-        initial_rto: given.initial_rto,
-        min_rto: given.min_rto,
-        max_rto: given.max_rto,
-    };
+    let TcpDctcp { initial_window, initial_rto, min_rto, max_rto, .. } = given;
+    let newreno = TcpNewReno { initial_window, initial_rto, min_rto, max_rto };
     Ok((newreno, DctcpParams { gain: ((gain * ONE as f64) as u64).max(1) }))
 }
