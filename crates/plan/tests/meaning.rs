@@ -335,6 +335,19 @@ fn options_without_effect_are_named() {
     assert_eq!(keys, ["switch.buffer", "slow_receiver[0].rate"]);
 }
 
+/// Priority 3 has tier 4 without a key.
+#[test]
+fn a_weight_in_a_tier_of_its_own_has_no_effect() {
+    let other = FLOW.replace("kind", "priority = 5\nkind");
+    let warned = |tier_of_5: &str| -> Vec<String> {
+        let keys = format!("[[priority]]\nid = 3\nweight = 2\n[[priority]]\nid = 5\n{tier_of_5}");
+        loaded(&[LINE, FLOW, &other, &keys]).warnings.into_iter().map(|w| w.key).collect()
+    };
+    assert_eq!(warned("tier = 4\n"), Vec::<String>::new());
+    assert_eq!(warned("tier = 3\n"), ["priority[0].weight"]);
+    assert_eq!(warned(""), ["priority[0].weight"]);
+}
+
 #[test]
 fn keys_of_another_scheme_are_passed_over_and_named() {
     let keys = "[flow_control]\nxoff = \"8bdp\"\nxon = \"2bdp\"\nalpha = 0.5\nqueues = 64\nkeep = 0\nreuse_kept = true\n";

@@ -61,7 +61,15 @@ fn stops(cx: &mut Context<'_>) {
             Traffic::Poisson(t) => (t.stop, true),
             Traffic::Incast(t) => (t.stop, t.period.is_some() || t.load.is_some()),
             Traffic::Probe(t) => (t.stop, true),
-            _ => continue,
+            Traffic::Permutation(_)
+            | Traffic::Burst(_)
+            | Traffic::Loop(_)
+            | Traffic::Flow(_)
+            | Traffic::Flows(_)
+            | Traffic::AllToAll(_)
+            | Traffic::RingAllReduce(_)
+            | Traffic::ParameterServer(_)
+            | Traffic::Moe(_) => continue,
         };
         let Some(stop) = stop else { continue };
         let key = format!("traffic[{i}].stop");

@@ -116,7 +116,8 @@ pub(super) fn build(
     let mut tiers: Vec<u8> = lanes.iter().map(|l| l.tier).collect();
     tiers.dedup();
     for (id, &(i, p)) in &declared {
-        let alone = lanes.iter().filter(|l| Some(l.tier) == p.tier).count() < 2;
+        let tier = p.tier.unwrap_or(7 - id);
+        let alone = lanes.iter().filter(|l| l.tier == tier).count() < 2;
         if p.weight != 1 && alone && used.contains(id) {
             let message = "had no effect: no other priority in use shares its tier";
             cx.warn(format!("priority[{i}].weight"), message);
