@@ -56,18 +56,11 @@ pub enum Effect {
     Credit {
         /// Bit `p` is set for priority `p`.
         priorities: u16,
-        /// It is less than the link could use. `None`: it is if the sender's account is over its
-        /// threshold.
+        /// It is less than the link could use. `None`: it is if the sender's account is over its threshold.
         limited: Option<bool>,
     },
     /// A queue or a flow is stopped or restarted.
-    Queue {
-        /// The priority that it belongs to.
-        priority: u8,
-        /// The queue or flow.
-        target: Target,
-        pause: bool,
-    },
+    Queue { priority: u8, target: Target, pause: bool },
     /// Packets that continue through a port of the sender are stopped or restarted.
     Onward {
         /// The port's number at the sender.
@@ -81,18 +74,11 @@ pub enum Effect {
         /// It is stopped; `None`: neither.
         pause: Option<bool>,
     },
-    /// A congestion root takes the place of another one.
-    Merge {
-        priority: u8,
-        /// The root that is none any more.
-        old: (u32, u16),
-        /// The root that takes its place.
-        into: (u32, u16),
-    },
+    /// The congestion root `into` takes the place of `old`, which is none any more.
+    Merge { priority: u8, old: (u32, u16), into: (u32, u16) },
 }
 
 impl ControlFrame {
-    /// Bytes on the wire, check sequence included.
     pub fn length(&self) -> u32 {
         each!(self, frame => Frame::length(frame))
     }
@@ -102,7 +88,6 @@ impl ControlFrame {
         each!(self, frame => frame.emit(source).to_vec())
     }
 
-    /// The effect on the egress of the device that receives it.
     pub fn effect(&self) -> Effect {
         each!(self, frame => frame.effect())
     }
@@ -133,13 +118,11 @@ impl ControlFrame {
         matches!(self, Self::Pfc(_)) && each!(waiting, frame => frame.yields())
     }
 
-    /// Whether it keeps its place among data.
     pub fn is_barrier(&self) -> bool {
         each!(self, frame => frame.is_barrier())
     }
 
-    /// Whether it stops (true) or restarts the one who gets it; `None` if it does
-    /// something else.
+    /// Whether it stops (true) or restarts the one who gets it; `None` if it does something else.
     pub fn pauses(&self) -> Option<bool> {
         match self.effect() {
             Effect::Lanes(frame) => Some(frame.entries().any(|(_, quanta)| quanta > 0)),
@@ -151,7 +134,6 @@ impl ControlFrame {
         }
     }
 
-    /// The text of tests when it leaves `port`.
     #[cfg(test)]
     pub fn note(&self, port: u32) -> String {
         each!(self, frame => frame.note(port))

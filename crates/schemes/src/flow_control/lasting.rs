@@ -24,7 +24,6 @@ use xoff_wire::queue_pause::{QueuePauseFrame, Target};
 pub(super) struct Lasting {
     /// T; 0: a pause holds until its resume, and nothing is kept here.
     time: Time,
-    /// Priority of each lane.
     priorities: Vec<u8>,
     /// Number of its first timer: two for each port, repeat and expiry.
     first: u32,
@@ -48,7 +47,6 @@ impl Lasting {
         }
     }
 
-    /// Number of timers, from the first on.
     pub(super) fn timers(&self) -> usize {
         2 * self.sent.len()
     }
@@ -157,12 +155,8 @@ impl Lasting {
     }
 
     pub(super) fn timer(&mut self, device: &mut impl Queues, timer: u32) {
-        let (port, expiry) = ((timer - self.first) / 2, (timer - self.first) % 2 == 1);
-        if expiry {
-            self.expire(device, port);
-        } else {
-            self.repeat(device, port);
-        }
+        let port = (timer - self.first) / 2;
+        if timer == self.expiry_timer(port) { self.expire(device, port) } else { self.repeat(device, port) }
     }
 
     /// Sends every active pause once more.

@@ -35,8 +35,7 @@ pub trait Scheme<D: Device + ?Sized> {
     /// Both halves: the run begins. Called once for each port of a link, before any other event.
     fn begins(&mut self, device: &mut D, port: u32) {}
 
-    /// Ingress half: the account of (`port`, `lane`) crossed a threshold, by an
-    /// admission or a release.
+    /// Ingress half: the account of (`port`, `lane`) crossed a threshold, by an admission or a release.
     fn crossed(&mut self, device: &mut D, port: u32, lane: u8, crossing: Crossing) {
         if let Some(pfc) = self.base() {
             pfc.crossed(device, port, lane, crossing);
@@ -57,9 +56,8 @@ pub trait Scheme<D: Device + ?Sized> {
         }
     }
 
-    /// Both halves: the link of `port` has failed. Pauses of its lanes end (the
-    /// device sends nothing there all the same), and no frame gets to the peer
-    /// until it recovers.
+    /// Both halves: the link of `port` has failed. Pauses of its lanes end (the device sends nothing there
+    /// all the same), and no frame gets to the peer until it recovers.
     fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         if let Some(pfc) = self.base() {
             pfc.link_failed(device, port, lane);
@@ -199,8 +197,7 @@ pub struct Traits {
     pub knows_causes: bool,
     /// Why a packet was dropped that left a queue in [`Mode::Forward`] and found no room.
     pub overrun: Option<&'static Cause>,
-    /// Bytes of the cells in which accounts count packets, a power of two: a packet is charged whole
-    /// ones.
+    /// Bytes of the cells in which accounts count packets, a power of two: a packet is charged whole ones.
     pub cell: u32,
     /// When a host serves relayed packets, compared with its own traffic.
     pub relay_order: RelayOrder,
@@ -436,9 +433,8 @@ pub enum Queueing {
         /// ACKs lie in the scheme's queues, too, rather than in a queue of their
         /// own that is served first and never paused.
         acks: bool,
-        /// Queue 0 is never paused. A packet whose turn comes in another queue goes on
-        /// to a further one, which the scheme chooses ([`Scheme::onward`]), and to
-        /// queue 0 at last.
+        /// Queue 0 is never paused. A packet whose turn comes in another queue goes on to a further one,
+        /// which the scheme chooses ([`Scheme::onward`]), and to queue 0 at last.
         pulls: bool,
     },
     /// One for each flow, besides a queue of ACKs, which is served first and never paused. The device finds
@@ -470,8 +466,7 @@ pub struct QueueEntry {
     pub own: bool,
     /// Bytes of the packet; 0 for queue pairs.
     pub size: u32,
-    /// Bytes in the queue, this packet included when it enters and not when it
-    /// leaves; 0 for queue pairs.
+    /// Bytes in the queue, this packet included when it enters and not when it leaves; 0 for queue pairs.
     pub queued: u64,
     /// Its position on its path: that of `port` in the plan's hops.
     pub hop: u32,

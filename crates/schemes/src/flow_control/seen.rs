@@ -142,11 +142,9 @@ pub trait Roots {
     /// Ports of its device whose neighbours the output queue of a port has stopped.
     fn stopped_by_output(&self, port: u32, lane: u8) -> &[u32];
 
-    /// The number of a host's queue of queue pairs that wait for the roots of isolation queue
-    /// `queue`.
+    /// The number of a host's queue of queue pairs that wait for the roots of isolation queue `queue`.
     fn pairs_of(&self, queue: u16) -> u16;
 
-    /// Bytes that an isolation queue of a port may hold when the neighbours that it has stopped
-    /// resume.
+    /// Bytes that an isolation queue of a port may hold when the neighbours that it has stopped resume.
     fn resume_level(&self, port: u32) -> u64;
 }

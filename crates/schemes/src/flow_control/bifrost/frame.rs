@@ -1,9 +1,8 @@
 //! BifrostX's feedback frame: the grants of a downstream port for the next slot, in total and to each
 //! priority.
 //!
-//! No standard has such a frame. It is laid out as an Ethernet frame of an experimental
-//! EtherType (IEEE 802 local experimental 1, 0x88B5) to the address of MAC control, which
-//! bridges never forward:
+//! No standard has such a frame. It is laid out as an Ethernet frame of an experimental EtherType (IEEE 802
+//! local experimental 1, 0x88B5) to the address of MAC control, which bridges never forward:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01
@@ -61,9 +60,6 @@ impl FeedbackFrame {
     }
 
     /// Reads a frame; grants to priorities that are not enabled are ignored.
-    ///
-    /// # Errors
-    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         experimental::expect(bytes, KIND, LEAST)?;
         if bytes[16] > 1 || bytes[17] != 0 {

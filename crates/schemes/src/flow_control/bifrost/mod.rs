@@ -44,7 +44,6 @@ use xoff_net::units::{Bandwidth, Span};
 use xoff_outcome::report::{Facts, Records};
 use xoff_wire::pfc::PfcFrame;
 
-/// Parameters of Bifrost and of BifrostX, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BifrostParams {
     /// PFC: of all ports that do not grant, and the obeying half of those that do.
@@ -60,7 +59,6 @@ pub struct BifrostParams {
     pub processing: Time,
     /// Most that a frame is late beyond that.
     pub jitter: Time,
-    /// Seed of the jitter.
     pub seed: u64,
     /// BifrostX: tokens instead of pauses, and all lossless lanes of a port together.
     pub tokens: Option<Leftover>,
@@ -84,8 +82,8 @@ impl Parameters for BifrostParams {
     }
 
     fn describe(&self, _: &Seen<'_>) -> String {
-        let mut kinds: Vec<SlotParams> = Vec::new();
-        for &slots in self.ports.iter().flatten() {
+        let mut kinds: Vec<&SlotParams> = Vec::new();
+        for slots in self.ports.iter().flatten() {
             if !kinds.contains(&slots) {
                 kinds.push(slots);
             }
@@ -154,7 +152,6 @@ pub struct Granting {
     /// The first of the lanes that are granted together: a single one with Bifrost, all lossless ones with
     /// BifrostX.
     pub lane: u8,
-    /// Its parameters.
     pub params: SlotParams,
     pub tally: SlotTally,
 }
@@ -171,7 +168,6 @@ struct Group {
     tally: SlotTally,
 }
 
-/// A port that grants.
 #[derive(Clone, Debug)]
 struct Granter {
     port: u32,
@@ -189,7 +185,6 @@ struct Granted {
     tokens: Option<Tokens>,
 }
 
-/// Bifrost or BifrostX on the ports of a run.
 #[derive(Clone, Debug)]
 pub struct Bifrost {
     pub(super) pfc: Pfc,
@@ -208,6 +203,10 @@ pub struct Bifrost {
 }
 
 const NONE: u32 = u32::MAX;
+
+fn place(of_port: &[u32], port: u32) -> Option<usize> {
+    of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
+}
 
 /// Timers of a granter: the slot ends; the frame is made.
 const TIMERS: u32 = 2;
@@ -249,28 +248,24 @@ impl Bifrost {
     pub(super) fn new(params: &BifrostParams, ports: usize, priorities: &[u8]) -> Self {
         let lossless: Vec<u8> =
             (0u8..).zip(&params.lossless).filter(|(_, lossless)| **lossless).map(|(lane, _)| lane).collect();
-        let groups: Vec<Vec<u8>> = match params.tokens {
+        let groups: Vec<&[u8]> = match params.tokens {
             Some(_) if lossless.is_empty() => Vec::new(),
-            Some(_) => vec![lossless],
-            None => lossless.into_iter().map(|lane| vec![lane]).collect(),
+            Some(_) => vec![&lossless],
+            None => lossless.chunks(1).collect(),
         };
-        let granters: Vec<Granter> = (0..)
-            .zip(&params.ports)
-            .filter_map(|(port, slots)| slots.map(|slots| (port, slots)))
-            .map(|(port, slots)| Granter {
+        let (mut of_port, mut granters) = (vec![NONE; ports], Vec::new());
+        for (port, slots) in (0..).zip(&params.ports) {
+            let Some(slots) = *slots else { continue };
+            of_port[port as usize] = granters.len() as u32;
+            granters.push(Granter {
                 port,
                 params: slots,
-                groups: groups.iter().map(|lanes| Group::new(lanes.clone(), slots)).collect(),
+                groups: groups.iter().map(|lanes| Group::new(lanes.to_vec(), slots)).collect(),
                 frame: ControlFrame::Pfc(PfcFrame::default()),
                 jitter: Stream::new(params.seed, "Bifrost", port.into()),
-            })
-            .collect();
-        let mut of_port = vec![NONE; ports];
-        for (i, granter) in granters.iter().enumerate() {
-            of_port[granter.port as usize] = i as u32;
+            });
         }
-        let mut granted = Vec::new();
-        let mut granted_of_port = vec![NONE; ports];
+        let (mut granted_of_port, mut granted) = (vec![NONE; ports], Vec::new());
         for (of, slots) in granted_of_port.iter_mut().zip(&params.granted) {
             let Some(slots) = *slots else { continue };
             *of = granted.len() as u32;
@@ -291,32 +286,28 @@ impl Bifrost {
         }
     }
 
-    /// The observations, port by port.
     fn seen(&self) -> Vec<Granting> {
-        let of = |granter: &Granter| {
-            granter
-                .groups
-                .iter()
-                .filter(|group| group.tally.slots > 0)
-                .map(|group| Granting {
-                    port: granter.port,
-                    lane: group.lanes[0],
-                    params: granter.params,
-                    tally: group.tally,
-                })
-                .collect::<Vec<_>>()
+        let groups =
+            self.granters.iter().flat_map(|granter| granter.groups.iter().map(move |g| (granter, g)));
+        let granting = |(&Granter { port, params, .. }, group): (&Granter, &Group)| {
+            (group.tally.slots > 0).then_some(Granting {
+                port,
+                lane: group.lanes[0],
+                params,
+                tally: group.tally,
+            })
         };
-        self.granters.iter().flat_map(of).collect()
+        groups.filter_map(granting).collect()
     }
 
     /// The granter of `port`, if it grants.
     fn granter(&self, port: u32) -> Option<usize> {
-        self.of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
+        place(&self.of_port, port)
     }
 
     /// The upstream half of `port`, if it is granted.
     fn granted(&self, port: u32) -> Option<usize> {
-        self.granted_of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
+        place(&self.granted_of_port, port)
     }
 
     fn slot_timer(&self, granter: usize) -> u32 {
@@ -338,10 +329,9 @@ impl Bifrost {
                 feedback.enabled |= 1 << priority;
                 feedback.each[priority] = word(c);
                 if !grant.whole {
-                    let stopped = granter.params.stopped(grant);
+                    let stopped = quanta(granter.params.stopped(grant));
                     pause.enabled |= 1 << priority;
-                    pause.quanta[priority] =
-                        u16::try_from(quanta(stopped)).expect("the plan refuses longer slots");
+                    pause.quanta[priority] = u16::try_from(stopped).expect("the plan refuses longer slots");
                 }
             }
         }
@@ -373,8 +363,7 @@ impl Bifrost {
         let slot = params.slot + beyond as Time;
         let (now, of_slot) = (device.now(), params.of_slot());
         let queued = |lane: u8| device.backlog(port, lane);
-        let rule: Option<&dyn Fn(u8) -> u64> =
-            if leftover == Some(Leftover::Reserved) { Some(&queued) } else { None };
+        let rule = (leftover == Some(Leftover::Reserved)).then_some(&queued as &dyn Fn(u8) -> u64);
         tokens.set(now, slot, of_slot, frame, priorities, rule);
         for (lane, &priority) in (0u8..).zip(&self.priorities) {
             if frame.enabled >> priority & 1 == 1 {
@@ -392,10 +381,8 @@ impl Machine for Bifrost {
     }
 
     fn records(&self) -> Records {
-        match self.seen() {
-            granted if granted.is_empty() => Records::default(),
-            granted => Records::of(Report(granted)),
-        }
+        let granting = self.seen();
+        if granting.is_empty() { Records::default() } else { Records::of(Report(granting)) }
     }
 }
 

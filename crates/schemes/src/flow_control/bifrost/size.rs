@@ -4,7 +4,7 @@ use super::super::fabric::Account;
 use super::super::size::grouped;
 use super::super::size::links::{Links, Report};
 use super::super::size::question::{LONGEST_TIME, Question, Refusal};
-use super::super::size::{Control, Figure, Promise, Sizing, Term, Unit, bytes_of};
+use super::super::size::{Control, Figure, Promise, Sizing, Unit, bytes_of, terms_of};
 use super::super::{Headroom, LinkFacts};
 use super::BifrostParams;
 use super::frame::FeedbackFrame;
@@ -37,7 +37,6 @@ pub struct Ask {
     pub repair_every: u32,
     /// Grants are tokens, counted in bytes, of all priorities together: BifrostX.
     pub counted: bool,
-    /// How F is kept.
     pub history: History,
 }
 
@@ -50,11 +49,8 @@ pub enum Unfit {
     TooManyQuanta(u64),
 }
 
-/// Whether slots of `ask.slot` can be had at all (section V, on the configuration of T);
-/// the distance has no part in it.
-///
-/// # Errors
-/// They cannot; the first reason.
+/// Whether slots of `ask.slot` can be had at all (section V, on the configuration of T), or the first reason
+/// why not; the distance has no part in it.
 pub fn fit(link: &LinkFacts, ask: &Ask) -> Result<(), Unfit> {
     if ask.slot <= ask.processing + ask.jitter {
         return Err(Unfit::BelowProcessing(ask.processing + ask.jitter));
@@ -130,41 +126,24 @@ pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32, counted: bool) -
 /// The needs of Bifrost for each of `priorities` lossless priorities, or of BifrostX once for all of them.
 pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
     let (params, budgets) = (params(link, ask), ask.counted);
-    // Parts of one product, which is rounded as a whole.
-    let (mut time, mut so_far) = (0, 0);
-    let mut terms: Vec<Term> = Vec::new();
-    for (name, span) in spans(link, ask) {
-        time += span;
-        let bytes = bytes_in(link.rate, time);
-        terms.push((name, bytes - so_far));
-        so_far = bytes;
-    }
-    terms.push(("two slots", 2 * params.of_slot()));
-    terms.push(("margin", params.margin));
+    let mut terms = terms_of(&spans(link, ask), |time| bytes_in(link.rate, time));
+    terms.extend([("two slots", 2 * params.of_slot()), ("margin", params.margin)]);
     if !budgets {
         terms.push(("grants in whole packets", params.unit - 1));
     }
     let spare = spare(link, ask.jitter, ask.repair_every, budgets);
     let names = ["k packets beyond H", "late frame beyond H", "packet ahead of its tokens"];
     terms.extend(names.into_iter().zip(spare.terms.iter().map(|t| t.1)));
-    let mut notes = Vec::new();
-    if !far_below(link, ask.slot) {
-        notes.push(
-            "T is more than a quarter of the one-way delay: Bifrost then reacts too slowly, and scenarios \
-             refuse such slots"
-                .into(),
-        );
-    }
-    if budgets {
-        notes.push(
-            "no lost throughput is proven only for two or more priorities with data to send (section \
-             IV-E)"
-                .into(),
-        );
-    }
-    if params.of_slot() <= params.margin {
-        notes.push("a slot carries at most the margin: it is granted whole or not at all".into());
-    }
+    let slow = "T is more than a quarter of the one-way delay: Bifrost then reacts too slowly, and scenarios \
+                refuse such slots";
+    let unproven =
+        "no lost throughput is proven only for two or more priorities with data to send (section IV-E)";
+    let coarse = "a slot carries at most the margin: it is granted whole or not at all";
+    let notes = [
+        (slow, !far_below(link, ask.slot)),
+        (unproven, budgets),
+        (coarse, params.of_slot() <= params.margin),
+    ];
     Sizing {
         scheme: if budgets { "bifrostx" } else { "bifrost" },
         terms,
@@ -196,13 +175,12 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
         } else {
             "Bifrost, sections IV-C.1 (Theorem 1: H of BDP + 2 Rs·T), IV-D (k packets) and V (limits of T)"
         },
-        notes,
+        notes: notes.into_iter().filter(|note| note.1).map(|note| note.0.into()).collect(),
     }
     .if_frames_fit(link.rate)
 }
 
 impl Ask {
-    /// The parameters of slots in a question.
     pub fn of(question: &Question, counted: bool) -> Self {
         Self {
             slot: question.slot.0,
@@ -218,46 +196,35 @@ impl Ask {
 }
 
 /// Refuses slots that no pause frame can speak of, and those that end before their frame is sent.
-///
-/// # Errors
-/// The question has such slots.
 pub(in super::super) fn check(question: &Question) -> Result<(), Refusal> {
-    let refuse = |key, message: String, help: String| Err(Refusal { key, message, help });
-    let link = question.link(Length(0));
-    match fit(&link, &Ask::of(question, false)) {
-        Ok(()) => Ok(()),
-        Err(Unfit::BelowProcessing(least)) => refuse(
-            "slot",
-            format!(
-                "a slot of {} is too short: the switch sends its frame only after {}",
-                question.slot,
-                Span(least)
-            ),
+    let (link, ask, slot) = (question.link(Length(0)), Ask::of(question, false), question.slot);
+    let (message, help) = match fit(&link, &ask) {
+        Ok(()) => return Ok(()),
+        Err(Unfit::BelowProcessing(least)) => (
+            format!("a slot of {slot} is too short: the switch sends its frame only after {}", Span(least)),
             "write a slot longer than `processing` plus `jitter`, such as 10us".into(),
         ),
         Err(Unfit::TooManyQuanta(quanta)) => {
-            let (longest, needed) = (longest_slot(question), Span(question.processing.0 + question.jitter.0));
-            let help = match longest > needed.0 {
-                true => format!("write a slot of {} or less", Span(longest)),
-                false => format!(
-                    "at this rate a slot lasts at most {}, and it must be longer than `processing` plus `jitter` \
-                         ({needed}): write a shorter --slot and --processing",
-                    Span(longest)
-                ),
-            };
-            let margin = params(&link, &Ask::of(question, false)).margin;
+            let (longest, needed) = (Span(longest_slot(question)), Span(ask.processing + ask.jitter));
             let message = format!(
-                "a slot of {} at {}, with the margin of {} B (a packet just begun, a late frame), needs a pause of {} \
-                     quanta of 512 bit times: a frame holds at most {}",
-                question.slot,
+                "a slot of {slot} at {}, with the margin of {} B (a packet just begun, a late frame), needs a pause of {} \
+                 quanta of 512 bit times: a frame holds at most {}",
                 question.rate,
-                grouped(margin),
+                grouped(params(&link, &ask).margin),
                 grouped(quanta),
                 grouped(MOST_QUANTA)
             );
-            refuse("slot", message, help)
+            let help = match longest.0 > needed.0 {
+                true => format!("write a slot of {longest} or less"),
+                false => format!(
+                    "at this rate a slot lasts at most {longest}, and it must be longer than `processing` plus \
+                     `jitter` ({needed}): write a shorter --slot and --processing"
+                ),
+            };
+            (message, help)
         }
-    }
+    };
+    Err(Refusal { key: "slot", message, help })
 }
 
 /// The longest slot that a pause frame can speak of, margin included, to the nanosecond.
@@ -272,13 +239,11 @@ fn longest_slot(question: &Question) -> Time {
     fits * 1_000
 }
 
-/// The needs of a link with the question's settings.
 pub(in super::super) fn compute_size(question: &Question, link: &LinkFacts, counted: bool) -> Sizing {
     sizing(link, &Ask::of(question, counted), question.priorities.into())
 }
 
-/// The margin and the room beyond H, so that nothing is lost; and H, so that the
-/// egress stays busy.
+/// The margin and the room beyond H, so that nothing is lost; and H, so that the egress stays busy.
 pub(super) fn compare(
     links: &Links<'_>,
     p: &BifrostParams,
@@ -314,13 +279,9 @@ pub(super) fn compare(
 
 /// Help texts of the command line's options that set it.
 pub mod help {
-    /// `--slot`.
     pub const SLOT: &str = "Bifrost: a slot T [default: 10us]";
-    /// `--processing`.
     pub const PROCESSING: &str =
         "Bifrost: time from the end of a slot until its frame can be sent [default: 1us]";
-    /// `--jitter`.
     pub const JITTER: &str = "Bifrost: longest further delay of the frame [default: 0ps]";
-    /// `--repair-every`.
     pub const REPAIR_EVERY: &str = "Bifrost: k, packets of room beyond H, 1 to 1000 [default: 1]";
 }

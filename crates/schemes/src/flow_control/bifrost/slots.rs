@@ -61,7 +61,6 @@ pub struct SlotParams {
     /// Grants are bytes that are counted where they are sent, rather than windows: the margin belongs only to
     /// slots that are granted whole.
     pub counted: bool,
-    /// How F is kept.
     pub history: History,
 }
 
@@ -151,7 +150,6 @@ impl Slots {
         }
     }
 
-    /// Its parameters.
     pub fn params(&self) -> &SlotParams {
         &self.params
     }

@@ -48,7 +48,6 @@ pub struct Identifier {
     pub port: u32,
 }
 
-/// A frame between control planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeFrame {
     pub word: Word,
@@ -74,10 +73,6 @@ impl ProbeFrame {
         bytes
     }
 
-    /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         experimental::expect(bytes, KIND, SMALLEST_BYTES)?;
         let (priority, count) = (bytes[16], usize::from(bytes[17]));

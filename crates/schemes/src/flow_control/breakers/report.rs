@@ -8,7 +8,6 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Level, Note, Ran, Record, Section};
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "breakers":
     found: Count, "Deadlocks found: queues whose probe (or a probe that lists them) returned, once for each pause of the queue.";
     attempts: Count, "Probes that returned.";
@@ -26,10 +25,8 @@ pub static FACTS: Facts = facts! { "breakers":
     room_bytes: Bytes, "Bytes taken from shared pools for it.";
 };
 
-/// The records of the control planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The action against a deadlock.
     pub cure: Cure,
     /// Deadlocks that queues have found, in their order (then of port and lane).
     pub found: Vec<Found>,
@@ -95,11 +92,8 @@ impl Report {
                 human::count(tally.stayed)
             ),
             Cure::Room(_) => format!(
-                "{} more room, {} in all",
-                match tally.enlarged {
-                    1 => "1 ingress queue received".into(),
-                    n => format!("{} ingress queues received", human::count(n)),
-                },
+                "{} received more room, {} in all",
+                human::counted(tally.enlarged, "ingress queue"),
                 human::bytes(tally.enlarged_bytes)
             ),
         };

@@ -26,7 +26,6 @@ const CHECK: u8 = 0x80;
 /// The check that an initial trigger sends around the loop that it may be part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Check {
-    /// The priority that is paused.
     pub priority: u8,
     /// The switch, by its number in the network.
     pub sid: u32,
@@ -38,7 +37,6 @@ pub struct Check {
 }
 
 impl Check {
-    /// Whether both come from the same queue.
     pub fn same_source(&self, other: &Self) -> bool {
         (self.priority, self.sid, self.qid) == (other.priority, other.sid, other.qid)
     }
@@ -47,7 +45,6 @@ impl Check {
 /// A frame of ITSY: a check, with or without a word of PFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItsyFrame {
-    /// Its pauses and resumes.
     pub pfc: PfcFrame,
     pub check: Check,
 }
@@ -89,10 +86,6 @@ impl ItsyFrame {
         bytes
     }
 
-    /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`NotItsy`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotItsy> {
         let pfc = PfcFrame::parse(bytes).map_err(NotItsy::Pfc)?;
         if bytes.len() < SMALLEST_BYTES {

@@ -29,10 +29,8 @@ mod tests;
 
 use super::pfc::{PfcParams, pause_time};
 use super::registry::FlowControl;
-use super::{
-    ControlFrame, Crossing, Device, Effect, MacControlFrame, Machine, Parameters, PauseScope, Scheme, Seen,
-    Traits,
-};
+use super::{ControlFrame, Crossing, Device, Effect, MacControlFrame};
+use super::{Machine, Parameters, PauseScope, Scheme, Seen, Traits};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_wire::{SMALLEST_FRAME, u16_at};
 
@@ -61,7 +59,6 @@ impl Parameters for PauseParams {
     }
 }
 
-/// PAUSE on every port of a run.
 #[derive(Clone, Debug)]
 pub struct Pause {
     /// Time of a pause in quanta of 512 bit times; 1 to 65535.

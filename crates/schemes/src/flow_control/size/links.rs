@@ -30,12 +30,10 @@ pub struct Need {
     pub configured: u64,
     /// Bytes that it needs.
     pub needed: u64,
-    /// Terms of its need.
     pub terms: Vec<(String, u64)>,
 }
 
 impl Need {
-    /// Whether there is enough.
     pub fn is_met(&self) -> bool {
         self.configured >= self.needed
     }
@@ -48,8 +46,7 @@ pub struct Report {
     pub compared: u64,
     /// Those that are too small: packets can be lost.
     pub too_small: Vec<Need>,
-    /// Where nothing is lost for it, but an egress can run dry while its sender, which was
-    /// stopped, has more.
+    /// Where nothing is lost for it, but an egress can run dry while its sender, which was stopped, has more.
     pub may_idle: Vec<Need>,
 }
 
@@ -58,9 +55,7 @@ pub use super::super::registry::SIZED as SCHEMES;
 
 /// A scenario's links, and the memory that it has for them.
 pub struct Links<'p> {
-    /// Nodes, ports and links.
     pub topology: &'p Topology,
-    /// The priorities in use.
     pub lanes: &'p [Lane],
     /// By lane: flows have data in it.
     pub data: Vec<bool>,
@@ -90,8 +85,7 @@ impl Links<'_> {
     }
 
     pub(in super::super) fn facts(&self, port: PortId) -> LinkFacts {
-        let p = &self.topology.ports[port as usize];
-        LinkFacts { rate: p.rate, delay: p.delay, largest: self.packet.largest() }
+        self.packet.facts(&self.topology.ports[port as usize])
     }
 
     /// The setting of a port, beside the need of its link.
@@ -145,10 +139,6 @@ pub(in super::super) fn device(name: &str, configured: u64, terms: &[Term]) -> N
         what: "buffer",
         configured,
         needed: terms.iter().fold(0, |sum, t| sum.saturating_add(t.1)),
-        terms: named(terms),
+        terms: terms.iter().map(|t| (t.0.to_string(), t.1)).collect(),
     }
-}
-
-fn named(terms: &[Term]) -> Vec<(String, u64)> {
-    terms.iter().map(|t| (t.0.to_string(), t.1)).collect()
 }

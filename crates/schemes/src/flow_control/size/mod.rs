@@ -57,8 +57,7 @@ impl Sizing {
     /// then grows without limit, and pauses may come too late.
     pub(super) fn if_frames_fit(mut self, rate: u64) -> Self {
         if self.control.share(rate) >= 1.0 {
-            self.promise.full_throughput = false;
-            self.promise.lossless = false;
+            self.promise = Promise { lossless: false, full_throughput: false };
             self.notes.push(format!(
                 "its control frames do not fit: they would need {:.0}% of the link's other direction",
                 100.0 * self.control.share(rate)
@@ -81,10 +80,8 @@ pub struct Figure {
     pub unit: Unit,
 }
 
-/// The unit of a [`Figure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Bytes.
     Bytes,
     /// Pause quanta, of 512 bit times.
     Quanta,
@@ -94,7 +91,6 @@ pub enum Unit {
     Time,
 }
 
-/// Bytes as a [`Figure`].
 pub const fn bytes_of(name: &'static str, value: u64) -> Figure {
     Figure { name, value, unit: Unit::Bytes }
 }
@@ -133,6 +129,18 @@ pub struct Promise {
     pub lossless: bool,
     /// Whether an egress that could send never waits for bytes on the other side.
     pub full_throughput: bool,
+}
+
+/// The bytes of each of the `spans`, of which `bytes_in` has the bytes from the first one on: parts of one
+/// product, which is rounded as a whole.
+pub(super) fn terms_of(spans: &[(&'static str, Time)], bytes_in: impl Fn(Time) -> u64) -> Vec<Term> {
+    let (mut time, mut so_far) = (0, 0);
+    let term = |&(name, span): &(&'static str, Time)| {
+        time += span;
+        let before = std::mem::replace(&mut so_far, bytes_in(time));
+        (name, so_far - before)
+    };
+    spans.iter().map(term).collect()
 }
 
 /// Bytes that pass at `rate` bits per second in `time` picoseconds, rounded up.

@@ -25,7 +25,6 @@ pub(in super::super) const LONGEST_TIME: Time = xoff_kernel::time::SECOND;
 /// A link, and how schemes are set on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Rate of the link.
     pub rate: Bandwidth,
     /// Largest packet with its headers, in bytes, 64 to 65,535.
     pub mtu: Bytes,
@@ -45,8 +44,7 @@ pub struct Question {
     pub xoff: Bytes,
     /// Between updates of credit; `None`: InfiniBand's 65,536 symbol times.
     pub update: Option<Span>,
-    /// Neighbours that send to a congested port, or other ports of a switch;
-    /// 1 to 256.
+    /// Neighbours that send to a congested port, or other ports of a switch; 1 to 256.
     pub fan_in: u16,
 }
 
@@ -70,7 +68,6 @@ pub enum Reach {
     Anywhere,
 }
 
-/// A scheme's needs for a link.
 pub type SizeFunction = fn(&Question, &LinkFacts) -> Sizing;
 
 /// The names of the schemes, in the order of the output.
@@ -114,10 +111,7 @@ impl Question {
         LinkFacts { rate: self.rate.0, delay: distance.delay().0, largest: self.mtu.0 as u32 }
     }
 
-    /// Returns an error for values that no link can have.
-    ///
-    /// # Errors
-    /// The first value that cannot be used.
+    /// Refuses values that no link can have.
     pub fn check(&self) -> Result<(), Refusal> {
         let refuse = |key, message: String, help: String| Err(Refusal { key, message, help });
         if self.rate.0 > FASTEST {
@@ -140,13 +134,9 @@ impl Question {
             let message = format!("fan-in = {} is out of range", self.fan_in);
             return refuse("fan-in", message, format!("write a whole number from 1 to {WIDEST}"));
         }
-        let zero = Some(Span(0)).filter(|zero| self.update == Some(*zero));
-        if zero.is_some() {
-            return refuse(
-                "update",
-                "the update period must be positive".into(),
-                "write a time above 0, such as 5us".into(),
-            );
+        if self.update == Some(Span(0)) {
+            let help = "write a time above 0, such as 5us".into();
+            return refuse("update", "the update period must be positive".into(), help);
         }
         let times = [
             ("response-time", Some(self.response_time)),
@@ -163,21 +153,13 @@ impl Question {
         }
         const LARGEST: u64 = 1 << 50;
         if self.xoff.0 == 0 || self.xoff.0 > LARGEST {
-            let help = format!("write 1B to {}B", LARGEST);
+            let help = format!("write 1B to {LARGEST}B");
             return refuse("xoff", format!("{} is not a valid threshold", self.xoff), help);
         }
         (registry::CHECK)(self)
     }
 
-    /// Computes the needs of a link of length `distance`, scheme by scheme as in [`SCHEMES`].
-    pub fn compute_sizes(&self, distance: Length) -> Vec<Sizing> {
-        SCHEMES.iter().map(|scheme| self.compute_size(scheme, distance)).collect()
-    }
-
-    /// Computes its needs under one of [`SCHEMES`].
-    ///
-    /// # Panics
-    /// If `scheme` is none of them.
+    /// Computes the needs of a link of length `distance` under one of [`SCHEMES`]; panics if `scheme` is none of them.
     pub fn compute_size(&self, scheme: &str, distance: Length) -> Sizing {
         let entry = SIZE_FUNCTIONS.iter().find(|entry| entry.0 == scheme);
         entry.unwrap_or_else(|| panic!("{scheme} is none of the schemes")).1(self, &self.link(distance))
@@ -198,10 +180,7 @@ impl Question {
     }
 }
 
-/// Refuses distances that no cable has.
-///
-/// # Errors
-/// It is zero, or more than [`LONGEST`].
+/// Refuses distances that no cable has: zero, and more than [`LONGEST`].
 pub fn check_distance(distance: Length) -> Result<(), Refusal> {
     if distance.0 > 0 && distance.0 <= LONGEST * 1_000 {
         return Ok(());

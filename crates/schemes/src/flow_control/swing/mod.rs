@@ -1,7 +1,6 @@
-//! SWING: PFC over long links, with a relay of deep memory in each end of the
-//! link, after Chen et al., *Swing: Providing Long-Range Lossless RDMA via
-//! PFC-Relay*, TPDS 2023, as Huang et al., *Minimizing Buffer Utilization
-//! for Lossless Inter-DC Links*, 2024, use it (sections II-B and VI-B).
+//! SWING: PFC over long links, with a relay of deep memory in each end of the link, after Chen et al.,
+//! *Swing: Providing Long-Range Lossless RDMA via PFC-Relay*, TPDS 2023, as Huang et al., *Minimizing Buffer
+//! Utilization for Lossless Inter-DC Links*, 2024, use it (sections II-B and VI-B).
 //!
 //! ```text
 //!   DCI.0 ──short── R.0 ═══════════ long ═══════════ R.1 ──short── DCI.1
@@ -42,10 +41,9 @@
 //! take 64 B of wire time each. The far relay sends as many over the long link, ahead of the data, except
 //! repetitions at another time, which are not compensated.)
 //!
-//! *Several priorities.* A relay that serves one priority before another holds
-//! the other back without a pause that could be mirrored. Then one round trip is
-//! not enough, and a bound needs the account's own threshold, with headroom for a
-//! round trip above it: plain PFC between the relays, as the last resort.
+//! *Several priorities.* A relay that serves one priority before another holds the other back without a pause
+//! that could be mirrored. Then one round trip is not enough, and a bound needs the account's own threshold,
+//! with headroom for a round trip above it: plain PFC between the relays, as the last resort.
 
 pub mod keys;
 pub mod size;
@@ -73,10 +71,7 @@ impl Parameters for SwingParams {
     }
 
     fn describe(&self, _: &Seen<'_>) -> String {
-        let hold = match self.pfc.relay {
-            Relay::Mirror { hold } => hold,
-            Relay::Accounts | Relay::Blind => 0,
-        };
+        let hold = if let Relay::Mirror { hold } = self.pfc.relay { hold } else { 0 };
         format!(
             "(relays forward pauses immediately, and resumes {} later; {} quanta, response time {})",
             Span(hold),
@@ -102,14 +97,12 @@ impl Parameters for SwingParams {
     }
 }
 
-/// XOFF between a relay and its switch, in bytes: 198 KiB (Huang
-/// et al., section VI-B, where MB are MiB).
+/// XOFF between a relay and its switch, in bytes: 198 KiB (Huang et al., section VI-B, where MB are MiB).
 pub const THRESHOLD: u64 = 198 * 1024;
 
-/// XON where it is not given: so many largest packets below XOFF, if there is room for them.
-/// Were XON as high as XOFF, a queue that neither grows nor shrinks would pause and resume
-/// for every packet, and each time hold the far relay back for longer than it stops the near
-/// one.
+/// XON where it is not given: so many largest packets below XOFF, if there is room for them. Were XON as high
+/// as XOFF, a queue that neither grows nor shrinks would pause and resume for every packet, and each time
+/// hold the far relay back for longer than it stops the near one.
 pub fn xon(xoff: u64, largest: u32) -> u64 {
     xoff - (16 * u64::from(largest)).min(xoff / 2)
 }
@@ -120,13 +113,12 @@ pub fn hold(link: &LinkFacts) -> Time {
     2 * serialisation(u64::from(link.largest), link.rate)
 }
 
-/// The bytes of one priority that can wait in a relay for its switch, where the
-/// far relay mirrors every stop: PFC's headroom of the long link, a packet that
-/// has come in whole and one that is going out.
+/// The bytes of one priority that can wait in a relay for its switch, where the far relay mirrors every stop:
+/// PFC's headroom of the long link, a packet that has come in whole and one that is going out.
 pub fn memory(link: &LinkFacts, response_time: Time) -> Headroom {
-    let mut room = headroom(link, response_time);
-    room.terms.push(("packets that pass through", 2 * u64::from(link.largest)));
-    room.total += 2 * u64::from(link.largest);
+    let (mut room, packets) = (headroom(link, response_time), 2 * u64::from(link.largest));
+    room.terms.push(("packets that pass through", packets));
+    room.total += packets;
     room
 }
 

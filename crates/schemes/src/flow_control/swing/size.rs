@@ -4,29 +4,13 @@
 use super::super::LinkFacts;
 use super::super::fabric::{Account, Limit};
 use super::super::pfc::headroom;
-use super::super::pfc::keys::PfcKeys;
 use super::super::pfc::size as pfc;
 use super::super::size::links::{Links, Report};
 use super::super::size::question::Question;
 use super::super::size::{Promise, Sizing, Term, bytes_of};
-use super::THRESHOLD;
-use super::{memory, xon};
+use super::{THRESHOLD, memory, xon};
 use xoff_kernel::time::Time;
 use xoff_net::topology::PortId;
-
-/// SWING's input, beside the long link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// XOFF of the switch, in bytes.
-    pub xoff: u64,
-    /// One-way delay of the cable between relay and switch.
-    pub relay_delay: Time,
-    /// From the arrival of a pause frame's last bit until it takes effect.
-    pub response_time: Time,
-    /// Pause quanta of a frame.
-    pub quanta: u16,
-    pub priorities: u64,
-}
 
 /// The bytes that the relay must hold for one priority, by [`memory`]. Where it serves `several` priorities,
 /// one can delay another without a pause that could be passed on: then the relay pauses the far one by its
@@ -48,13 +32,14 @@ fn relay_memory(link: &LinkFacts, response_time: Time, several: bool) -> Vec<Ter
     terms
 }
 
-/// The needs of SWING, relay and switch together, for each priority.
-pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
-    let mut terms = relay_memory(link, ask.response_time, ask.priorities > 1);
+/// The needs of SWING, relay and switch together, for each priority. The cable between them has no delay.
+pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
+    let (response_time, priorities) = (question.response_time.0, question.priorities.into());
+    let mut terms = relay_memory(link, response_time, priorities > 1);
     let relay: u64 = terms.iter().map(|t| t.1).sum();
-    let near = headroom(&LinkFacts { delay: ask.relay_delay, ..*link }, ask.response_time).total;
-    terms.push(("switch: XOFF", ask.xoff));
-    terms.push(("switch: packet that crosses XOFF", u64::from(link.largest)));
+    let near = headroom(&LinkFacts { delay: 0, ..*link }, response_time).total;
+    terms
+        .extend([("switch: XOFF", THRESHOLD), ("switch: packet that crosses XOFF", u64::from(link.largest))]);
     terms.push(("switch: headroom towards its relay", near));
     let notes = vec![
         "the relay is a separate device: its memory is not on the switch chip".into(),
@@ -65,14 +50,14 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     Sizing {
         scheme: "swing",
         terms,
-        shares: ask.priorities,
+        shares: priorities,
         headroom: relay + near,
         thresholds: vec![
             bytes_of("relay memory", relay),
-            bytes_of("switch XOFF", ask.xoff),
-            bytes_of("switch XON", xon(ask.xoff, link.largest)),
+            bytes_of("switch XOFF", THRESHOLD),
+            bytes_of("switch XON", xon(THRESHOLD, link.largest)),
         ],
-        control: pfc::refresh(link, ask.quanta, ask.priorities),
+        control: pfc::refresh(link, priorities),
         promise: Promise { lossless: true, full_throughput: false },
         expressible: None,
         formula: "relay: Rs·(2D + response) + packet + 64 B + packet + 2 packets, and all but these two again if there are several \
@@ -82,13 +67,6 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
         notes,
     }
     .if_frames_fit(link.rate)
-}
-
-/// The needs of a link with the question's settings.
-pub(in super::super) fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
-    let (response_time, priorities) = (question.response_time.0, question.priorities.into());
-    let quanta = PfcKeys::default().quanta;
-    sizing(link, &Ask { xoff: THRESHOLD, relay_delay: 0, response_time, quanta, priorities })
 }
 
 /// Relays, towards the long link: the bytes of a round trip, or headroom above a threshold of their own,
