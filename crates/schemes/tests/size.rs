@@ -82,12 +82,16 @@ fn slots_have_the_quanta_of_the_paper_and_no_more_than_fit() {
     // The margin, two packets, takes 46.875 quanta more.
     assert_eq!(quanta[1], 7_860);
     // 4 MiB less 64 B less two packets at 50 kB per us: 83.82 us.
-    let fit = |slot| bifrost::fit(&link(400, 600), &slots(slot));
-    assert_eq!(fit(83_820_000), Ok(()));
-    let Err(bifrost::Unfit::TooManyQuanta(quanta)) = fit(83_840_000) else { panic!("fits") };
-    assert!(quanta > 65_535);
-    assert_eq!(fit(MICROSECOND), Err(bifrost::Unfit::BelowProcessing(MICROSECOND)));
-    assert_eq!(fit(MICROSECOND + 1), Ok(()));
+    let check = |slot| {
+        let (rate, processing) = (Bandwidth(400_000_000_000), Span(MICROSECOND));
+        let checked = Question { rate, processing, slot: Span(slot), ..question(1) }.check();
+        checked.map_err(|refusal| refusal.message)
+    };
+    assert_eq!(check(83_820_000), Ok(()));
+    assert!(check(83_840_000).unwrap_err().contains("quanta of 512 bit times: a frame holds at most 65,535"));
+    assert!(bifrost::longest_pause(&bifrost::params(&link(400, 600), &slots(83_840_000))) > 65_535);
+    assert!(check(MICROSECOND).unwrap_err().ends_with("the switch sends its frame only after 1us"));
+    assert_eq!(check(MICROSECOND + 1), Ok(()));
 }
 
 /// Theorem 1's H, section IV-C.1, and half of the need of PFC (IV-C.2), to the byte.

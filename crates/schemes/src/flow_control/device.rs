@@ -24,8 +24,7 @@ pub trait Device {
     fn backlog(&self, port: u32, lane: u8) -> u64;
     /// The device that `port` belongs to.
     fn device_of(&self, port: u32) -> u32;
-    /// The `index`-th port of the device of `port`, in their order, `port` included; `None` after the last
-    /// one.
+    /// The `index`-th port of the device of `port`, in their order; `None` after the last one.
     fn port_of(&self, port: u32, index: usize) -> Option<u32>;
     /// The `index`-th port of the device of `port` if that is a relay, or a host that relays, in their order,
     /// `port` included; `None` after the last one, and if it is neither.

@@ -9,8 +9,7 @@ use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 
-/// From this number on an entry of [`Routes::hops`] is an end of a run of ports, or a choice how it goes on;
-/// below it, a port.
+/// From this number on an entry of [`Routes::hops`] is an end or a choice; below it, a port.
 pub const ENDS: u32 = 1 << 31;
 
 /// An account that nothing is ever charged to, or that is bounded by egress queues only.
@@ -136,8 +135,7 @@ pub struct Red {
     /// The lengths are for a port of this rate in bits per second, and in
     /// proportion for others; 0: they hold for every port.
     pub per: u64,
-    /// Whether a packet is marked when it leaves the queue, by the rest of the queue, rather than when it
-    /// joins it.
+    /// A packet is marked when it leaves the queue, by the rest of the queue, not when it joins it.
     pub at_dequeue: bool,
 }
 
@@ -240,8 +238,7 @@ pub(super) fn next_poll(first: Time, period: Time, now: Time) -> Time {
     now.checked_sub(first).map_or(first, |past| first + (past / period + 1) * period)
 }
 
-/// An error about a buffer; if its size is not written, it shows the written key of its use, or otherwise the
-/// topology.
+/// An error about a buffer; if its size is not written, it shows a written key of its use, or the topology.
 pub fn at_buffer(cx: &Setting<'_>, key: &str, message: String, help: &str) -> Complaint {
     let taking = ["headroom", "response_time", "reserve", "buffer"].map(|key| format!("flow_control.{key}"));
     let shown = [key.to_string()].into_iter().chain(taking).find(|key| cx.written(key));

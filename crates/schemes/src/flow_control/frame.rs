@@ -1,5 +1,4 @@
-//! Control frames between neighbours: the methods for devices, oracles and captures. The registry has a line
-//! for each.
+//! Control frames between neighbours: what devices, oracles and captures ask them. The registry lists them.
 
 pub use super::registry::ControlFrame;
 use super::registry::each;
@@ -43,8 +42,7 @@ pub trait Frame {
 }
 
 /// The effect of a frame on the egress of the device that receives it, by the unit that a pause can stop
-/// ([`PauseScope`](super::PauseScope)). A port of the network is the number of its switch, and its own number
-/// there.
+/// ([`PauseScope`](super::PauseScope)). A port is the number of its switch, and its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing is stopped or restarted.
@@ -112,8 +110,7 @@ impl ControlFrame {
         each!(self, frame => frame.merge(later))
     }
 
-    /// Whether it leaves before a waiting one: frames of hardware go before messages of control planes, and a
-    /// pause before a check.
+    /// Whether it leaves before a waiting one: hardware goes before control planes, pauses before checks.
     pub fn overtakes(&self, waiting: &Self) -> bool {
         matches!(self, Self::Pfc(_)) && each!(waiting, frame => frame.yields())
     }

@@ -147,8 +147,7 @@ pub trait Keys {
         Ok(None)
     }
 
-    /// The account of a lossless lane at `port`, where it is not PFC's; an error if the link and the keys do
-    /// not go together.
+    /// The account of a lossless lane at `port`, where it is not PFC's, unless link and keys do not match.
     fn account(
         &self,
         cx: &Setting<'_>,
@@ -195,8 +194,7 @@ pub trait Keys {
         None
     }
 
-    /// Refuses keys that do not suit links and lanes, and warns about keys that may have another effect than
-    /// expected.
+    /// Refuses keys that do not suit links and lanes, and warns about keys with unexpected effects.
     fn check_links(
         &self,
         cx: &mut Setting<'_>,
@@ -478,8 +476,7 @@ pub trait Table: Sized {
     /// The keys of the scheme's own, and those of PFC if it rests on PFC.
     fn names() -> [&'static [&'static str]; 2];
 
-    /// Reads the table, but for the keys in `passed`, which are those of other schemes; an error if a key is
-    /// unknown, or its value wrong.
+    /// Reads the table, but for the keys in `passed`, which are those of other schemes.
     fn read(reader: &dyn Reader, passed: &[&'static str]) -> Result<Self, Unread>;
 }
 

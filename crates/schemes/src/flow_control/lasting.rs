@@ -27,8 +27,7 @@ pub(super) struct Lasting {
     priorities: Vec<u8>,
     /// Number of its first timer: two for each port, repeat and expiry.
     first: u32,
-    /// By ingress port: the paused upstream queues, and the holders on this device (see [`Lasting::pause`]),
-    /// by lane.
+    /// By ingress port: the paused upstream queues by lane, and their holders (see [`Lasting::pause`]).
     sent: Vec<BTreeSet<(u8, Target, u32)>>,
     /// By egress port: the paused queues here, by lane, and the ends of their pauses.
     obeyed: Vec<BTreeMap<(u8, Target), Time>>,

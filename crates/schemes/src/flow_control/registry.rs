@@ -344,9 +344,8 @@ pub(super) type SlotKeys = bifrost::keys::BifrostKeys;
 pub(super) const CHECK: fn(&Question) -> Result<(), Refusal> = bifrost::size::check;
 
 /// The schemes of `xoff size`, in the order of its output, and the line of each in the curve over distance.
-/// Pyrrha and PortFC are for the inside of a datacenter; they need several BDP, and would make the other
-/// curves flat. On such links the 12 bits of CBFC cannot express its needs, which are the same with and
-/// without them.
+/// Pyrrha and PortFC are for the inside of a datacenter; they need several BDP, which would make the other
+/// curves flat. There the 12 bits of CBFC cannot express its needs.
 pub(super) const SIZE_FUNCTIONS: [(&str, SizeFunction, Option<&str>); 9] = [
     ("pfc", |question, link| pfc::size::compute_size(question, link, Some(question.xoff.0)), Some("pfc")),
     ("pfc-deep", |question, link| pfc::size::compute_size(question, link, None), Some("pfc-deep")),

@@ -14,8 +14,7 @@ pub fn paused_permanently(ran: &Ran<'_>, why: &str) -> Option<Note> {
     (standing > 0 && unfinished).then(|| Note::new(Level::Warning, text).help(help))
 }
 
-/// The scheme called `name` paused nothing; how long the queues of the ports that it `watches` were, and
-/// `then` more of them.
+/// The scheme called `name` paused nothing; the longest queues that it `watches`, and `then` more.
 pub fn never_paused(
     ran: &Ran<'_>,
     name: &str,

@@ -129,8 +129,7 @@ pub trait Roots {
     /// Root `root` as a port knows it; `None` if it does not.
     fn root_ahead(&self, port: u32, lane: u8, root: u32) -> Option<Ahead<'_>>;
 
-    /// The numbers of a root's isolation queues at a port, from 1 on, in order; none before the
-    /// first packet for that root.
+    /// The numbers of a root's isolation queues at a port, from 1 on; none before the root's first packet.
     fn queues_of(&self, port: u32, lane: u8, root: u32) -> Vec<u16>;
 
     /// The roots that share isolation queue `queue`, in order.

@@ -1,5 +1,4 @@
-//! BifrostX's feedback frame: the grants of a downstream port for the next slot, in total and to each
-//! priority.
+//! BifrostX's feedback frame: the grants of a downstream port for a slot, in total and by priority.
 //!
 //! No standard has such a frame. It is laid out as an Ethernet frame of an experimental EtherType (IEEE 802
 //! local experimental 1, 0x88B5) to the address of MAC control, which bridges never forward:

@@ -180,8 +180,7 @@ impl Keys for OnPfc<BifrostKeys> {
         topology.ports[port as usize].long || grants(&self.keys, topology, port)
     }
 
-    /// Under BifrostX the lossless accounts of each port that grants share one buffer, which is that
-    /// of a single one.
+    /// Under BifrostX the lossless accounts of a port that grants share the buffer of a single one.
     fn pool(
         &self,
         cx: &Setting<'_>,

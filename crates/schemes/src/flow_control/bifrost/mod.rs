@@ -16,8 +16,7 @@
 //! One frame names all lossless lanes of the port that must stop. Egress half: that of PFC, each frame
 //! replacing the present pause (section V). All other ports run ordinary PFC.
 //!
-//! BifrostX ([`tokens`]) sends tokens instead of pauses, in every slot, for all lossless lanes of
-//! a port together and for each.
+//! BifrostX ([`tokens`]) sends tokens instead of pauses, in every slot, for all lossless lanes and for each.
 //!
 //! The processing time is the time from the end of a slot until the frame is at its MAC (about 1 us, section
 //! V); the jitter, uniform up to a bound and drawn for each frame, is that of the cable and of the switch
@@ -48,8 +47,7 @@ use xoff_wire::pfc::PfcFrame;
 pub struct BifrostParams {
     /// PFC: of all ports that do not grant, and the obeying half of those that do.
     pub pfc: PfcParams,
-    /// The parameters by which each port grants its peer, the same for each lossless lane; `None` where it
-    /// runs PFC.
+    /// The parameters by which each port grants its peer, for each lossless lane; `None` where it runs PFC.
     pub ports: Vec<Option<SlotParams>>,
     /// The parameters of the peer, by which each port is granted.
     pub granted: Vec<Option<SlotParams>>,
@@ -149,8 +147,7 @@ pub struct SlotTally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granting {
     pub port: u32,
-    /// The first of the lanes that are granted together: a single one with Bifrost, all lossless ones with
-    /// BifrostX.
+    /// The first of the lanes that are granted together: one with Bifrost, all lossless with BifrostX.
     pub lane: u8,
     pub params: SlotParams,
     pub tally: SlotTally,
@@ -416,8 +413,7 @@ impl<D: Device> Scheme<D> for Bifrost {
         if own % TIMERS == 0 { self.slot_ends(device, i) } else { self.send(device, i) }
     }
 
-    /// Whether a packet has tokens, which it then takes. A lossy packet needs none: no buffer is reserved for
-    /// it.
+    /// Whether a packet has tokens, which it then takes. A lossy one needs none: it has no reserved buffer.
     fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {
         if !self.lossless[usize::from(lane)] {
             return true;

@@ -40,27 +40,6 @@ pub struct Ask {
     pub history: History,
 }
 
-/// Why no link of a rate can have slots of a length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
-    /// T ends before its frame can be sent, after so long.
-    BelowProcessing(Time),
-    /// A pause of a whole slot has so many quanta, which 16 bits do not hold.
-    TooManyQuanta(u64),
-}
-
-/// Whether slots of `ask.slot` can be had at all (section V, on the configuration of T), or the first reason
-/// why not; the distance has no part in it.
-pub fn fit(link: &LinkFacts, ask: &Ask) -> Result<(), Unfit> {
-    if ask.slot <= ask.processing + ask.jitter {
-        return Err(Unfit::BelowProcessing(ask.processing + ask.jitter));
-    }
-    match longest_pause(&params(link, ask)) {
-        longest if longest > MOST_QUANTA => Err(Unfit::TooManyQuanta(longest)),
-        _ => Ok(()),
-    }
-}
-
 /// Quanta of the longest pause that a port asks for: of a slot, with the margin.
 pub fn longest_pause(params: &SlotParams) -> u64 {
     quanta(params.of_slot() + params.margin)
@@ -195,36 +174,39 @@ impl Ask {
     }
 }
 
-/// Refuses slots that no pause frame can speak of, and those that end before their frame is sent.
+/// Refuses slots that no link can have (section V, on T): those of which no pause frame can speak, and those
+/// that end before their frame is sent.
 pub(in super::super) fn check(question: &Question) -> Result<(), Refusal> {
     let (link, ask, slot) = (question.link(Length(0)), Ask::of(question, false), question.slot);
-    let (message, help) = match fit(&link, &ask) {
-        Ok(()) => return Ok(()),
-        Err(Unfit::BelowProcessing(least)) => (
-            format!("a slot of {slot} is too short: the switch sends its frame only after {}", Span(least)),
-            "write a slot longer than `processing` plus `jitter`, such as 10us".into(),
-        ),
-        Err(Unfit::TooManyQuanta(quanta)) => {
-            let (longest, needed) = (Span(longest_slot(question)), Span(ask.processing + ask.jitter));
-            let message = format!(
-                "a slot of {slot} at {}, with the margin of {} B (a packet just begun, a late frame), needs a pause of {} \
-                 quanta of 512 bit times: a frame holds at most {}",
-                question.rate,
-                grouped(params(&link, &ask).margin),
-                grouped(quanta),
-                grouped(MOST_QUANTA)
-            );
-            let help = match longest.0 > needed.0 {
-                true => format!("write a slot of {longest} or less"),
-                false => format!(
-                    "at this rate a slot lasts at most {longest}, and it must be longer than `processing` plus \
-                     `jitter` ({needed}): write a shorter --slot and --processing"
-                ),
-            };
-            (message, help)
-        }
-    };
-    Err(Refusal { key: "slot", message, help })
+    let refuse = |message, help| Err(Refusal { key: "slot", message, help });
+    let sent = Span(ask.processing + ask.jitter);
+    if slot.0 <= sent.0 {
+        let help = "write a slot longer than `processing` plus `jitter`, such as 10us".into();
+        let message = format!("a slot of {slot} is too short: the switch sends its frame only after {sent}");
+        return refuse(message, help);
+    }
+    let params = params(&link, &ask);
+    let quanta = longest_pause(&params);
+    if quanta <= MOST_QUANTA {
+        return Ok(());
+    }
+    let message = format!(
+        "a slot of {slot} at {}, with the margin of {} B (a packet just begun, a late frame), needs a pause of {} \
+         quanta of 512 bit times: a frame holds at most {}",
+        question.rate,
+        grouped(params.margin),
+        grouped(quanta),
+        grouped(MOST_QUANTA)
+    );
+    let longest = Span(longest_slot(question));
+    if longest.0 > sent.0 {
+        return refuse(message, format!("write a slot of {longest} or less"));
+    }
+    let help = format!(
+        "at this rate a slot lasts at most {longest}, and it must be longer than `processing` plus `jitter` ({sent}): \
+         write a shorter --slot and --processing"
+    );
+    refuse(message, help)
 }
 
 /// The longest slot that a pause frame can speak of, margin included, to the nanosecond.

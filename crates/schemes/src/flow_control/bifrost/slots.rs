@@ -52,8 +52,7 @@ pub struct SlotParams {
     pub buffer: u64,
     /// k: leaks are looked for in every so many slots, at least 1.
     pub repair_every: u32,
-    /// Grants are rounded down to multiples of this, in bytes: the largest packet; 1 to
-    /// leave them as they are.
+    /// Grants are rounded down to multiples of this, in bytes: the largest packet, or 1.
     pub unit: u64,
     /// Bytes that a window may send beyond its length: the packet that has just begun, and the bytes sent
     /// while the next frame is late.

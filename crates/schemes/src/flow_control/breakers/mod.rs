@@ -54,8 +54,7 @@
 //! - **Which packets are rerouted.** The packets of the loop: those that arrived by *i*. If all that wait
 //!   at *e* were rerouted, twice as many packets would get another path in rings, five times as many would
 //!   arrive out of order, and the ring's other direction would fill until it is blocked, too.
-//! - **A detection may be false**, because pauses are read one after the other. This is a cost of the
-//!   control plane, and nothing corrects it.
+//! - **A detection may be false**, because pauses are read one after the other. Nothing corrects it.
 
 pub mod frame;
 pub mod keys;

@@ -1,5 +1,4 @@
-//! The report of Loop Breaker and Deadlock Breaker about a run: the deadlocks that control planes found, and
-//! their resolution.
+//! The report of Loop Breaker and Deadlock Breaker about a run: deadlocks found, and their resolution.
 
 use super::{Cure, Found, Tally};
 use crate::flow_control::loops;

@@ -85,17 +85,62 @@ impl Keys for CbfcKeys {
         Ok(wanted.unwrap_or(covered))
     }
 
+    /// Buffer of every node and accounts of every port.
+    ///
+    /// An account is a separate partition: all but the largest packet's room is its reserve, and the rest, but
+    /// for a block, its headroom. So it is over exactly while there is no room for the largest packet, and
+    /// oracles use this; credit keeps it within its blocks.
     fn memory(
         &self,
         cx: &mut Setting<'_>,
         topology: &Topology,
         lanes: &[Lane],
     ) -> Result<Option<Memory>, Complaint> {
-        memory(cx, self, topology, lanes).map(Some)
+        check_updates(self, topology, lanes.len())?;
+        let packet = cx.packet;
+        let largest = blocks(packet.largest().into());
+        let block = u64::from(BLOCK);
+        let ports = 0..topology.ports.len() as PortId;
+        let sizes = ports.map(|id| buffer(self, topology, id, &packet)).collect::<Result<Vec<u64>, _>>()?;
+        warn(cx, self, topology, &sizes);
+        for (key, given) in [("long_buffer", self.long_buffer), ("gateway_buffer", self.gateway_buffer)] {
+            if given.is_some() && topology.ports.iter().all(|p| !p.long) {
+                let message = "had no effect: this topology has no long link";
+                cx.warn(format!("flow_control.{key}"), message.into());
+            }
+        }
+        let headroom = Headroom { terms: Vec::new(), total: (largest - 1) * block };
+        // One byte beyond: accounts count whole blocks, and cross at the next one.
+        let reserve = |size: u64| (size - largest) * block + 1;
+        let account = |size| Account { reserve: reserve(size), ..Account::fixed(0, 0, headroom.clone()) };
+        let of_lane = |size, lane: &Lane| if lane.lossless { account(size) } else { UNBOUNDED };
+        let accounts = sizes.iter().flat_map(|&size| lanes.iter().map(move |l| of_lane(size, l))).collect();
+        let lossless = lanes.iter().filter(|l| l.lossless).count() as u64;
+        let buffers = (0..topology.nodes.len() as NodeId)
+            .map(|node| {
+                let ports = &topology.nodes[node as usize].ports;
+                let each = ports.iter().map(|&p| sizes[p as usize] * block).fold(0, u64::saturating_add);
+                total(cx, topology, node, each.saturating_mul(lossless), lossless < lanes.len() as u64)
+            })
+            .collect::<Result<Vec<Buffer>, _>>()?;
+        Ok(Some((buffers, accounts)))
     }
 
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
-        params(self, fabric.topology, fabric.lanes, &cx.packet).map(FlowControlParams::Cbfc)
+        let topology = fabric.topology;
+        // Ports of links come first.
+        let is_link = |&(id, port): &(PortId, &Port)| topology.neighbour(id) != port.node;
+        let links: Vec<(PortId, &Port)> = (0..).zip(&topology.ports).take_while(is_link).collect();
+        let buffers = links.iter().map(|&(id, _)| buffer(self, topology, id, &cx.packet));
+        let buffer = buffers.collect::<Result<Vec<u64>, _>>()?;
+        Ok(FlowControlParams::Cbfc(CbfcParams {
+            form: form(self),
+            ahead: links.iter().map(|(_, port)| buffer[port.peer as usize]).collect(),
+            buffer,
+            update: links.iter().map(|(_, port)| update(self, port)).collect(),
+            lanes: fabric.lanes.iter().map(|l| l.lossless).collect(),
+            response_time: self.response_time.0,
+        }))
     }
 }
 
@@ -155,8 +200,7 @@ fn buffer(keys: &CbfcKeys, topology: &Topology, id: PortId, packet: &PacketForma
     Ok(buffer)
 }
 
-/// Warns about the worst link that the 12 bits cannot keep busy, and about written buffers that are never
-/// fully used.
+/// Warns about the worst link that the 12 bits cannot keep busy, and about buffers that are never full.
 fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u64]) {
     let packet = cx.packet;
     let grantable = most(form(keys), keys.response_time.0);
@@ -201,46 +245,6 @@ fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u
     }
 }
 
-/// Buffer of every node and accounts of every port.
-///
-/// An account is a separate partition: all but the largest packet's room is its reserve, and the rest, but
-/// for a block, its headroom. So it is over exactly while there is no room for the largest packet, and
-/// oracles use this; credit keeps it within its blocks.
-fn memory(
-    cx: &mut Setting<'_>,
-    keys: &CbfcKeys,
-    topology: &Topology,
-    lanes: &[Lane],
-) -> Result<Memory, Complaint> {
-    check_updates(keys, topology, lanes.len())?;
-    let packet = cx.packet;
-    let largest = blocks(packet.largest().into());
-    let block = u64::from(BLOCK);
-    let ports = 0..topology.ports.len() as PortId;
-    let sizes = ports.map(|id| buffer(keys, topology, id, &packet)).collect::<Result<Vec<u64>, _>>()?;
-    warn(cx, keys, topology, &sizes);
-    for (key, given) in [("long_buffer", keys.long_buffer), ("gateway_buffer", keys.gateway_buffer)] {
-        if given.is_some() && topology.ports.iter().all(|p| !p.long) {
-            cx.warn(format!("flow_control.{key}"), "had no effect: this topology has no long link".into());
-        }
-    }
-    let headroom = Headroom { terms: Vec::new(), total: (largest - 1) * block };
-    // One byte beyond: accounts count whole blocks, and cross at the next one.
-    let reserve = |size: u64| (size - largest) * block + 1;
-    let account = |size| Account { reserve: reserve(size), ..Account::fixed(0, 0, headroom.clone()) };
-    let of_lane = |size, lane: &Lane| if lane.lossless { account(size) } else { UNBOUNDED };
-    let accounts = sizes.iter().flat_map(|&size| lanes.iter().map(move |l| of_lane(size, l))).collect();
-    let lossless = lanes.iter().filter(|l| l.lossless).count() as u64;
-    let buffers = (0..topology.nodes.len() as NodeId)
-        .map(|node| {
-            let ports = &topology.nodes[node as usize].ports;
-            let each = ports.iter().map(|&p| sizes[p as usize] * block).fold(0, u64::saturating_add);
-            total(cx, topology, node, each.saturating_mul(lossless), lossless < lanes.len() as u64)
-        })
-        .collect::<Result<Vec<Buffer>, _>>()?;
-    Ok((buffers, accounts))
-}
-
 /// The memory of a node whose partitions take `taken` bytes. If its size is not written, or a long link
 /// requires more, it grows with them.
 fn total(
@@ -272,27 +276,6 @@ fn total(
         return Err(at_buffer(cx, key, message, &help));
     }
     Ok(Buffer { total, shared: total - taken })
-}
-
-/// The parameters on the ports of `topology`, of which those of links come first.
-fn params(
-    keys: &CbfcKeys,
-    topology: &Topology,
-    lanes: &[Lane],
-    packet: &PacketFormat,
-) -> Result<CbfcParams, Complaint> {
-    let is_link = |&(id, port): &(PortId, &Port)| topology.neighbour(id) != port.node;
-    let links: Vec<(PortId, &Port)> = (0..).zip(&topology.ports).take_while(is_link).collect();
-    let buffers = links.iter().map(|&(id, _)| buffer(keys, topology, id, packet));
-    let buffer = buffers.collect::<Result<Vec<u64>, _>>()?;
-    Ok(CbfcParams {
-        form: form(keys),
-        ahead: links.iter().map(|(_, port)| buffer[port.peer as usize]).collect(),
-        buffer,
-        update: links.iter().map(|(_, port)| update(keys, port)).collect(),
-        lanes: lanes.iter().map(|l| l.lossless).collect(),
-        response_time: keys.response_time.0,
-    })
 }
 
 /// Refuses updates that would leave no wire for data.

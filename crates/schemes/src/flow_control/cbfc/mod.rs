@@ -26,8 +26,7 @@
 //!     └ link fails: resume        link recovers: FCTBS, FCCL ← 0, hold ┘
 //! ```
 //!
-//! A lane that waits does so completely, for the blocks of the refused packet: later packets do not overtake
-//! it.
+//! A whole lane waits for the blocks of the refused packet: later packets do not overtake it.
 //!
 //! The receiving half has no states. A timer of each (port, lane) sends a flow-control packet with FCTBS of
 //! the one direction and FCCL of the other every `update`, even without a change. (InfiniBand requires one at
@@ -157,8 +156,7 @@ pub fn longest_update(rate: u64) -> Time {
     serialisation(SYMBOLS * WIDTH, rate).max(1)
 }
 
-/// Blocks of buffer with which a link never waits for credit while its receiver passes packets on: with fewer
-/// the throughput falls in proportion.
+/// Blocks with which a link never waits for credit while its receiver drains; throughput falls with fewer.
 ///
 /// A block is away from the moment its packet's transmission begins until a flow-control packet that counts it
 /// free has taken effect: the packet's own serialisation and the cable, up to `update` until the next

@@ -1,5 +1,4 @@
-//! CBFC, InfiniBand's flow control by credits: the blocks of 64 bytes for one round trip and one update of
-//! credits.
+//! CBFC, InfiniBand's credits: the blocks of 64 bytes for a round trip and an update of credits.
 
 use super::super::LinkFacts;
 use super::super::size::links::{Links, Report};

@@ -31,8 +31,7 @@ pub struct Check {
     pub sid: u32,
     /// The ingress queue within it.
     pub qid: u16,
-    /// How often that queue had been a trigger before, modulo 2^16: a check of the time before
-    /// says nothing about now.
+    /// How often that queue was a trigger before, modulo 2^16: it tells old checks from new ones.
     pub number: u16,
 }
 

@@ -61,7 +61,6 @@ pub use report::Report;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Facts, Records};
-use xoff_wire::pfc::PfcFrame;
 
 /// The action against a deadlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,15 +233,6 @@ impl Itsy {
         }
     }
 
-    fn on_pfc(&mut self, device: &mut (impl Causes + Repair), port: u32, frame: &PfcFrame) {
-        for (priority, quanta) in frame.entries() {
-            if let Some(lane) = self.pfc.lane(priority).filter(|_| quanta == 0) {
-                self.goes(device, port, lane);
-            }
-        }
-        self.pfc.obey(device, port, frame);
-    }
-
     /// A check has come to `egress`, where packets of the ingress queue wait.
     fn on_check(
         &mut self,
@@ -368,7 +358,12 @@ impl<D: Causes + Repair> Scheme<D> for Itsy {
             ControlFrame::Itsy(frame) => (&frame.pfc, Some(frame.check)),
             _ => return,
         };
-        self.on_pfc(device, port, pfc);
+        for (priority, quanta) in pfc.entries() {
+            if let Some(lane) = self.pfc.lane(priority).filter(|_| quanta == 0) {
+                self.goes(device, port, lane);
+            }
+        }
+        self.pfc.obey(device, port, pfc);
         let Some(check) = check else { return };
         let Some(lane) = self.pfc.lane(check.priority) else { return };
         // A resume has overtaken it.

@@ -3,6 +3,7 @@
 use super::super::notes::Notes;
 use super::super::pfc::Relay;
 use super::*;
+use xoff_wire::pfc::PfcFrame;
 
 const US: Time = 1_000_000;
 

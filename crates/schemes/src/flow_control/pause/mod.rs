@@ -1,5 +1,4 @@
-//! PAUSE of the whole link (IEEE 802.3 Annex 31B), which Ethernet had before priorities had pauses of their
-//! own.
+//! PAUSE of the whole link (IEEE 802.3 Annex 31B), older than pauses of single priorities.
 //!
 //! Ingress half, per port, two states:
 //!

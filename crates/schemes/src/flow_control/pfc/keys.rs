@@ -334,7 +334,55 @@ impl PfcKeys {
         place: Place,
         longest_frame: u32,
     ) -> Result<Account, Complaint> {
-        account(cx, topology, id, &place.keys(self), longest_frame)
+        let (pfc, path) = place.keys(self);
+        let port = &topology.ports[id as usize];
+        // Where the table that rules here does not have the key, the scheme's does.
+        let at = |key: &str| match format!("{path}.{key}") {
+            own if cx.written(&own) => own,
+            _ => format!("flow_control.{key}"),
+        };
+        let facts = LinkFacts { largest: cx.packet.largest().max(longest_frame), ..cx.packet.facts(port) };
+        let headroom = match pfc.headroom {
+            HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
+            HeadroomRule::Fixed(Bytes(total)) => Headroom { terms: Vec::new(), total },
+        };
+        let xon_offset = pfc.xon_offset.map_or(XON_OFFSET, |b| b.0);
+        let Some(threshold) = pfc.xoff else {
+            let alpha_q16 = alpha_q16(&at("alpha"), pfc.alpha.unwrap_or(ALPHA))?;
+            return Ok(Account {
+                reserve: pfc.reserve.map_or(RESERVE, |b| b.0),
+                limit: Limit::Dynamic { alpha_q16, cap: pfc.cap.map_or(u64::MAX, |b| b.0) },
+                resume_offset: xon_offset,
+                headroom: Some(headroom),
+                ..UNBOUNDED
+            });
+        };
+        let link = link(topology, id);
+        let xoff = threshold.resolve(port.rate, port.delay);
+        let shown_xoff = shown(threshold, xoff);
+        if xoff == 0 {
+            let message = format!("{shown_xoff} is not a valid threshold on {link}");
+            let help = "write a number of bytes above 0: a link without delay has no BDP";
+            return Err(Complaint::new(&at("xoff"), message, help));
+        }
+        let resume = match pfc.xon {
+            None if pfc.xon_offset.is_some() && xon_offset > xoff => {
+                let message =
+                    format!("xon_offset = {} is above xoff = {shown_xoff} on {link}", Bytes(xon_offset));
+                let help = "choose `xon_offset` no larger than `xoff`";
+                return Err(Complaint::new(&at("xon_offset"), message, help));
+            }
+            None => xoff.saturating_sub(xon_offset),
+            Some(t) => {
+                let xon = t.resolve(port.rate, port.delay);
+                if xon > xoff {
+                    let message = format!("xon = {} is above xoff = {shown_xoff} on {link}", shown(t, xon));
+                    return Err(Complaint::new(&at("xon"), message, "choose `xon` no larger than `xoff`"));
+                }
+                xon
+            }
+        };
+        Ok(Account { reserve: pfc.reserve.map_or(0, |b| b.0), ..Account::fixed(xoff, resume, headroom) })
     }
 }
 
@@ -375,61 +423,4 @@ impl Place {
         };
         (Cow::Owned(keys), path)
     }
-}
-
-fn account(
-    cx: &Setting<'_>,
-    topology: &Topology,
-    id: PortId,
-    (pfc, path): &(Cow<'_, PfcKeys>, &str),
-    longest_frame: u32,
-) -> Result<Account, Complaint> {
-    let port = &topology.ports[id as usize];
-    // Where the table that rules here does not have the key, the scheme's does.
-    let at = |key: &str| match format!("{path}.{key}") {
-        own if cx.written(&own) => own,
-        _ => format!("flow_control.{key}"),
-    };
-    let facts = LinkFacts { largest: cx.packet.largest().max(longest_frame), ..cx.packet.facts(port) };
-    let headroom = match pfc.headroom {
-        HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
-        HeadroomRule::Fixed(Bytes(total)) => Headroom { terms: Vec::new(), total },
-    };
-    let xon_offset = pfc.xon_offset.map_or(XON_OFFSET, |b| b.0);
-    let Some(threshold) = pfc.xoff else {
-        let alpha_q16 = alpha_q16(&at("alpha"), pfc.alpha.unwrap_or(ALPHA))?;
-        return Ok(Account {
-            reserve: pfc.reserve.map_or(RESERVE, |b| b.0),
-            limit: Limit::Dynamic { alpha_q16, cap: pfc.cap.map_or(u64::MAX, |b| b.0) },
-            resume_offset: xon_offset,
-            headroom: Some(headroom),
-            ..UNBOUNDED
-        });
-    };
-    let link = link(topology, id);
-    let xoff = threshold.resolve(port.rate, port.delay);
-    let shown_xoff = shown(threshold, xoff);
-    if xoff == 0 {
-        let message = format!("{shown_xoff} is not a valid threshold on {link}");
-        let help = "write a number of bytes above 0: a link without delay has no BDP";
-        return Err(Complaint::new(&at("xoff"), message, help));
-    }
-    let resume = match pfc.xon {
-        None if pfc.xon_offset.is_some() && xon_offset > xoff => {
-            let message =
-                format!("xon_offset = {} is above xoff = {shown_xoff} on {link}", Bytes(xon_offset));
-            let help = "choose `xon_offset` no larger than `xoff`";
-            return Err(Complaint::new(&at("xon_offset"), message, help));
-        }
-        None => xoff.saturating_sub(xon_offset),
-        Some(t) => {
-            let xon = t.resolve(port.rate, port.delay);
-            if xon > xoff {
-                let message = format!("xon = {} is above xoff = {shown_xoff} on {link}", shown(t, xon));
-                return Err(Complaint::new(&at("xon"), message, "choose `xon` no larger than `xoff`"));
-            }
-            xon
-        }
-    };
-    Ok(Account { reserve: pfc.reserve.map_or(0, |b| b.0), ..Account::fixed(xoff, resume, headroom) })
 }

@@ -28,8 +28,7 @@
 //! *or* any other port of the host is paused, so a pause goes upstream at once, even if no packet of the host
 //! has to wait for it. The paper (Cao et al., 2026, section II-C, Figure 5) has nodes that only forward the
 //! frames; it does not specify their accounts (`portfc.pfc-at-nodes`). Here such a node also obeys, and keeps
-//! its accounts, so no packet is lost. It passes on the state, not each frame: its refreshes are its own,
-//! because the links may differ in rate.
+//! its accounts, so no packet is lost. It passes on the state, not each frame: links may differ in rate.
 //!
 //! *Relays on long links* ([`Relay::Mirror`]) do the same,
 //! but for one thing: they pass a pause on at once, and its end a little later.
@@ -110,8 +109,7 @@ pub fn headroom(link: &LinkFacts, response_time: Time) -> Headroom {
     Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
 }
 
-/// The fewest quanta with which a refresh that is sent after half of the pause, and after one packet of
-/// `largest` bytes, still arrives in time.
+/// The fewest quanta with which a refresh after half of the pause and a packet of `largest` bytes is in time.
 pub fn least_quanta(largest: u32) -> u64 {
     (2 * u64::from(largest + PfcFrame::LENGTH)).div_ceil(QUANTUM_BITS / 8)
 }
@@ -264,8 +262,7 @@ impl Pfc {
         }
     }
 
-    /// A frame has stopped (or resumed) the queue of `port`: a host that passes pauses on informs its other
-    /// neighbours.
+    /// A frame has stopped (or resumed) the queue of `port`: it is passed on.
     fn pass_on(&mut self, device: &mut (impl Device + ?Sized), port: u32, lane: u8, paused: bool) {
         if self.marks.is_empty() || self.is(port, lane, PAUSED) == paused {
             return;
@@ -341,8 +338,7 @@ impl<D: Device + ?Sized> Scheme<D> for Pfc {
         }
     }
 
-    /// Begins afresh. An account that is over says so again; and until such a word
-    /// of the peer has come, nothing is sent.
+    /// Begins afresh. An account that is over says so again; nothing is sent until the peer has said so.
     fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, over: bool, settled: Time) {
         if !self.marks.is_empty() {
             // Frames that were sent while the link was down have not arrived.

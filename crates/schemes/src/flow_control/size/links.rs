@@ -1,7 +1,6 @@
 //! Which links of a scenario have less memory than its scheme needs on them.
 //!
-//! The needs are computed anew from the facts of each link, independent of the configuration; the configured
-//! values are those of the plan.
+//! The needs follow from the facts of each link, independent of the configuration.
 
 use super::super::LinkFacts;
 use super::super::fabric::{Account, Buffer, Lane, PacketFormat};
@@ -23,8 +22,7 @@ pub struct Need {
     pub rate_bps: u64,
     /// One-way delay of the link; of a device 0.
     pub delay_ps: Time,
-    /// The compared memory: `headroom`, `XON`, `margin`, `room beyond H`, `H`, `credit`, `relay memory` or
-    /// `buffer`.
+    /// The memory: `headroom`, `XON`, `margin`, `room beyond H`, `H`, `credit`, `relay memory` or `buffer`.
     pub what: &'static str,
     /// Bytes that the scenario has.
     pub configured: u64,

@@ -1,6 +1,5 @@
 //! The needs of a link under each scheme: memory by terms, thresholds, and the bandwidth of its control
-//! frames. Each scheme has one function, in closed form, in its folder. The resolver of a scheme and `xoff
-//! size` call it with the facts of the link.
+//! frames. Each scheme has a function, in closed form, in its folder; plans and `xoff size` call it.
 //!
 //! All of it is the worst case of one direction of one link: its peer always has packets to send, and the
 //! egress of the receiving port stops and resumes at the worst times.
@@ -131,8 +130,7 @@ pub struct Promise {
     pub full_throughput: bool,
 }
 
-/// The bytes of each of the `spans`, of which `bytes_in` has the bytes from the first one on: parts of one
-/// product, which is rounded as a whole.
+/// The bytes of each of the `spans`: parts of one product, `bytes_in` all of them, which is rounded whole.
 pub(super) fn terms_of(spans: &[(&'static str, Time)], bytes_in: impl Fn(Time) -> u64) -> Vec<Term> {
     let (mut time, mut so_far) = (0, 0);
     let term = |&(name, span): &(&'static str, Time)| {

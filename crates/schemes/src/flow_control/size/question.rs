@@ -1,7 +1,6 @@
 //! The needs of a link under every scheme, before there is a scenario: `xoff size`.
 //!
-//! The sums are the schemes' own functions, which plans use as well; other values have the defaults of
-//! scenarios.
+//! The sums are the schemes' own functions; other values have the defaults of scenarios.
 
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::{self, SIZE_FUNCTIONS};
@@ -87,8 +86,7 @@ pub fn line(scheme: &str) -> Option<&'static str> {
 }
 
 impl Question {
-    /// A question about a link of `rate`, with packets of 1500 B and one priority, and the defaults of papers
-    /// and scenarios.
+    /// A link of `rate`, with packets of 1500 B, one priority, and the defaults of papers and scenarios.
     pub fn new(rate: Bandwidth) -> Self {
         let keys = registry::SlotKeys::default();
         Self {
@@ -114,26 +112,21 @@ impl Question {
     /// Refuses values that no link can have.
     pub fn check(&self) -> Result<(), Refusal> {
         let refuse = |key, message: String, help: String| Err(Refusal { key, message, help });
-        if self.rate.0 > FASTEST {
-            let help = format!("the maximum is {}", Bandwidth(FASTEST));
-            return refuse("rate", format!("a rate of {} is out of range", self.rate), help);
-        }
-        if !(SMALLEST_PACKET..=LARGEST_PACKET).contains(&self.mtu.0) {
-            let help = format!("write {SMALLEST_PACKET}B to {LARGEST_PACKET}B, headers included");
-            return refuse("mtu", format!("a packet of {} is out of range", self.mtu), help);
-        }
-        if !(1..=8).contains(&self.priorities) {
-            let message = format!("{} lossless priorities is out of range", self.priorities);
-            return refuse("priorities", message, "write a whole number from 1 to 8".into());
-        }
-        if !(1..=1_000).contains(&self.repair_every) {
-            let message = format!("repair-every = {} is out of range", self.repair_every);
-            return refuse("repair-every", message, "write a whole number from 1 to 1000".into());
-        }
-        if !(1..=WIDEST).contains(&self.fan_in) {
-            let message = format!("fan-in = {} is out of range", self.fan_in);
-            return refuse("fan-in", message, format!("write a whole number from 1 to {WIDEST}"));
-        }
+        let within = |fits: bool, key, what: String, help: String| {
+            if fits { Ok(()) } else { refuse(key, format!("{what} is out of range"), help) }
+        };
+        let whole = |most: u16| format!("write a whole number from 1 to {most}");
+        let Self { rate, mtu, priorities, repair_every, fan_in, .. } = *self;
+        let fastest = format!("the maximum is {}", Bandwidth(FASTEST));
+        within(rate.0 <= FASTEST, "rate", format!("a rate of {rate}"), fastest)?;
+        let fits = (SMALLEST_PACKET..=LARGEST_PACKET).contains(&mtu.0);
+        let help = format!("write {SMALLEST_PACKET}B to {LARGEST_PACKET}B, headers included");
+        within(fits, "mtu", format!("a packet of {mtu}"), help)?;
+        let fits = (1..=8).contains(&priorities);
+        within(fits, "priorities", format!("{priorities} lossless priorities"), whole(8))?;
+        let fits = (1..=1_000).contains(&repair_every);
+        within(fits, "repair-every", format!("repair-every = {repair_every}"), whole(1_000))?;
+        within((1..=WIDEST).contains(&fan_in), "fan-in", format!("fan-in = {fan_in}"), whole(WIDEST))?;
         if self.update == Some(Span(0)) {
             let help = "write a time above 0, such as 5us".into();
             return refuse("update", "the update period must be positive".into(), help);
@@ -145,11 +138,9 @@ impl Question {
             ("jitter", Some(self.jitter)),
             ("update", self.update),
         ];
-        for (key, time) in times {
-            if let Some(time) = time.filter(|t| t.0 > LONGEST_TIME) {
-                let help = format!("the maximum is {}", Span(LONGEST_TIME));
-                return refuse(key, format!("{key} = {time} is out of range"), help);
-            }
+        for (key, time) in times.into_iter().filter_map(|(key, time)| Some((key, time?))) {
+            let longest = format!("the maximum is {}", Span(LONGEST_TIME));
+            within(time.0 <= LONGEST_TIME, key, format!("{key} = {time}"), longest)?;
         }
         const LARGEST: u64 = 1 << 50;
         if self.xoff.0 == 0 || self.xoff.0 > LARGEST {

@@ -165,8 +165,7 @@ impl Keys for OnPfc<SwingKeys> {
         Some(Buffer { total, shared })
     }
 
-    /// Warns where a relay may drop packets: it is less deep than a round trip, or has too little headroom if
-    /// pauses do not limit its queue.
+    /// Warns where a relay may drop packets: less deep than a round trip, or with too little headroom.
     fn check_links(
         &self,
         cx: &mut Setting<'_>,

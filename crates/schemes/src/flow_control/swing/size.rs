@@ -1,5 +1,4 @@
-//! SWING: a relay with deep memory at the end of the long link, and after it a switch that runs PFC with
-//! shallow thresholds.
+//! SWING: a relay with deep memory at the long link, and a switch that runs PFC with shallow thresholds.
 
 use super::super::LinkFacts;
 use super::super::fabric::{Account, Limit};

@@ -1,7 +1,7 @@
 //! `[flow_control]` of Tagger.
 
 use super::super::LaneRules;
-use super::super::fabric::{ENDS, Fabric, Lane, Layout, Routes};
+use super::super::fabric::{ENDS, Fabric, Layout, Routes};
 use super::super::keys::{Complaint, Keys, OnPfc, Setting, check_priority};
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::registry::FlowControlParams;
@@ -12,8 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 
 const PRIORITIES: u8 = 8;
-/// Maximum number of examined ports, for all destinations together, when it computes the tags that all routes
-/// need: about a second's work.
+/// Most ports to look at, for all destinations, in search of the tags that all routes need: about a second.
 const VISITS: u64 = 20_000_000;
 
 /// Tagger: keys of its own, and those of PFC.
@@ -170,33 +169,29 @@ impl Keys for OnPfc<TaggerKeys> {
     }
 
     fn params(&self, _: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
-        let layout = fabric.tags.expect("laid out for this scheme");
-        Ok(FlowControlParams::Tagger(layout.params(&self.pfc, fabric.lanes)))
+        let lanes = fabric.lanes;
+        let Layout { turns, lossless, count, needed, all_routes, lossy } =
+            fabric.tags.expect("laid out for this scheme");
+        let lane = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
+        let next = |priority: u8| match priority {
+            p if !lossless.contains(&p) => p,
+            p if lossless.contains(&(p + 1)) => p + 1,
+            _ => lossy,
+        };
+        let next = lanes.iter().map(|l| lane(next(l.priority))).collect();
+        Ok(FlowControlParams::Tagger(TaggerParams {
+            pfc: self.pfc.params(),
+            tags: LaneRules { next, turns },
+            lossless: count,
+            needed,
+            all_routes,
+            lossy: lane(lossy),
+        }))
     }
 }
 
 fn list(priorities: &BTreeSet<u8>) -> String {
     priorities.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
-}
-
-impl Layout {
-    fn params(self, pfc: &PfcKeys, lanes: &[Lane]) -> TaggerParams {
-        let lane = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
-        let next = |priority: u8| match priority {
-            p if !self.lossless.contains(&p) => p,
-            p if self.lossless.contains(&(p + 1)) => p + 1,
-            _ => self.lossy,
-        };
-        let next = lanes.iter().map(|l| lane(next(l.priority))).collect();
-        TaggerParams {
-            pfc: pfc.params(),
-            tags: LaneRules { next, turns: self.turns },
-            lossless: self.count,
-            needed: self.needed,
-            all_routes: self.all_routes,
-            lossy: lane(self.lossy),
-        }
-    }
 }
 
 /// Distance of every node from its nearest host.
