@@ -39,7 +39,6 @@ pub struct Fabric<'f> {
 pub struct Layout {
     /// By port; see [`LaneRules::turns`].
     pub turns: Vec<u8>,
-    /// The lossless priorities.
     pub lossless: BTreeSet<u8>,
     /// Lossless tags of a packet.
     pub count: u8,
@@ -51,7 +50,6 @@ pub struct Layout {
     pub lossy: u8,
 }
 
-/// The routes of all flows.
 pub struct Routes<'r> {
     /// Pool of routes: runs of egress ports, each with its end.
     pub hops: &'r [u32],
@@ -61,7 +59,6 @@ pub struct Routes<'r> {
     pub moved: Vec<(u32, u32)>,
 }
 
-/// A route of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     pub src: NodeId,
@@ -115,12 +112,7 @@ pub enum Limit {
     /// So many bytes.
     Static(u64),
     /// α times the free bytes of the shared pool, with α in 1/65536, and at most `cap` bytes.
-    Dynamic {
-        /// α · 65536.
-        alpha_q16: u64,
-        /// Upper bound in bytes.
-        cap: u64,
-    },
+    Dynamic { alpha_q16: u64, cap: u64 },
 }
 
 /// ECN marking: none up to `k_min` bytes, then linearly up to `p_max` at `k_max`, then all.
@@ -151,7 +143,6 @@ impl Red {
     }
 }
 
-/// Memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     /// All of it, in bytes.

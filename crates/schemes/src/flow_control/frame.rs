@@ -45,12 +45,12 @@ pub trait Frame {
 /// ([`PauseScope`](super::PauseScope)). A port is the number of its switch, and its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing is stopped or restarted.
     Nothing,
-    /// Lanes are stopped and restarted.
     Lanes(PfcFrame),
     /// Every lane is stopped or restarted.
-    Link { pause: bool },
+    Link {
+        pause: bool,
+    },
     Credit {
         /// Bit `p` is set for priority `p`.
         priorities: u16,
@@ -58,7 +58,11 @@ pub enum Effect {
         limited: Option<bool>,
     },
     /// A queue or a flow is stopped or restarted.
-    Queue { priority: u8, target: Target, pause: bool },
+    Queue {
+        priority: u8,
+        target: Target,
+        pause: bool,
+    },
     /// Packets that continue through a port of the sender are stopped or restarted.
     Onward {
         /// The port's number at the sender.
@@ -73,7 +77,11 @@ pub enum Effect {
         pause: Option<bool>,
     },
     /// The congestion root `into` takes the place of `old`, which is none any more.
-    Merge { priority: u8, old: (u32, u16), into: (u32, u16) },
+    Merge {
+        priority: u8,
+        old: (u32, u16),
+        into: (u32, u16),
+    },
 }
 
 impl ControlFrame {

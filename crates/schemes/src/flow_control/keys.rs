@@ -234,11 +234,8 @@ pub struct Setting<'s> {
     pub scheme: &'static str,
     /// Whether the scenario writes a key, such as `flow_control.xoff`.
     pub is_written: &'s dyn Fn(&str) -> bool,
-    /// Finds a node by its name.
     pub node: FindNode,
-    /// Sizes of packets.
     pub packet: PacketFormat,
-    /// The run's seed.
     pub seed: u64,
     /// Priorities of data, as far as they are known.
     pub data: &'s [u8],
@@ -270,7 +267,6 @@ impl Setting<'_> {
         (self.is_written)(key)
     }
 
-    /// Adds a warning.
     pub fn warn(&mut self, key: String, message: String) {
         self.warnings.push(Warning { key, message });
     }

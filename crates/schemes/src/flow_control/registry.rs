@@ -329,7 +329,6 @@ pub struct QueueMap {
 /// From n, k and whether the queues of a port are requested: a text, or the problem and the correction.
 pub type Counted = fn(u32, u32, bool) -> Result<String, (String, &'static str)>;
 
-/// The schemes whose queues depend on the network.
 pub const QUEUE_MAPS: [QueueMap; 1] =
     [QueueMap { name: "portfc", title: "PortFC", counted: portfc::queues::counted }];
 

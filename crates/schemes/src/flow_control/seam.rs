@@ -232,7 +232,6 @@ pub trait Parameters {
         None
     }
 
-    /// The description of the scheme.
     fn traits(&self) -> Traits;
 
     /// The parameters of PFC, if it (or a scheme based on it) runs.
@@ -271,8 +270,8 @@ pub trait Parameters {
     /// Compares the memory of a scenario's links with their needs; `false` if no sufficient memory is known.
     fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
         let Some(pfc) = self.pfc() else { return false };
-        links.accounts(|port, priority, account| {
-            pfc::size::compare(links, port, priority, account, pfc.response_time, report);
+        links.accounts(|ingress| {
+            pfc::size::compare(links, ingress, pfc.response_time, report);
             true
         });
         true

@@ -6,8 +6,7 @@ use super::super::keys::{
     shown, time,
 };
 use super::super::pfc::keys::PfcKeys;
-use super::super::registry::FlowControlParams;
-use super::super::seam::Headroom;
+use super::super::{FlowControlParams, Headroom};
 use super::BifrostParams;
 use super::size::{self, MOST_QUANTA, SLOTS_PER_DELAY};
 use super::slots::SlotParams;

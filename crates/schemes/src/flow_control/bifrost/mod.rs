@@ -18,9 +18,8 @@
 //!
 //! BifrostX ([`tokens`]) sends tokens instead of pauses, in every slot, for all lossless lanes and for each.
 //!
-//! The processing time is the time from the end of a slot until the frame is at its MAC (about 1 us, section
-//! V); the jitter, uniform up to a bound and drawn for each frame, is that of the cable and of the switch
-//! (section IV-D).
+//! The processing time lasts from the end of a slot until the frame is at its MAC (about 1 us, section V);
+//! the jitter of cable and switch, uniform up to a bound, is drawn for each frame (section IV-D).
 
 pub mod frame;
 pub mod keys;
@@ -30,9 +29,8 @@ pub mod slots;
 pub mod tokens;
 
 use super::pfc::{self, Pfc, PfcParams};
-use super::registry::FlowControl;
 use super::size::links::{self, Links};
-use super::{ControlFrame, Crossing, Device, Machine, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, Device, FlowControl, Machine, Parameters, Scheme, Seen, Traits};
 use frame::FeedbackFrame;
 pub use report::Report;
 use slots::{Grant, SlotParams, Slots, quanta};
@@ -108,14 +106,14 @@ impl Parameters for BifrostParams {
     }
 
     fn compare(&self, links: &Links<'_>, report: &mut links::Report) -> bool {
-        links.accounts(|port, priority, account| match &self.ports[port as usize] {
+        links.accounts(|ingress| match &self.ports[ingress.port as usize] {
             Some(slots) => {
-                size::compare(links, self, slots, port, priority, account, report);
+                size::compare(links, self, slots, ingress, report);
                 // BifrostX: all of them share the first one's state.
                 self.tokens.is_none()
             }
             None => {
-                pfc::size::compare(links, port, priority, account, self.pfc.response_time, report);
+                pfc::size::compare(links, ingress, self.pfc.response_time, report);
                 true
             }
         });
@@ -194,16 +192,11 @@ pub struct Bifrost {
     granters: Vec<Granter>,
     /// By port: its place among the granters, or [`NONE`].
     of_port: Vec<u32>,
-    granted: Vec<Granted>,
-    /// By port: its place among those that are granted, or [`NONE`].
-    granted_of_port: Vec<u32>,
+    /// By port; `None` where it is not granted.
+    granted: Vec<Option<Granted>>,
 }
 
 const NONE: u32 = u32::MAX;
-
-fn place(of_port: &[u32], port: u32) -> Option<usize> {
-    of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
-}
 
 /// Timers of a granter: the slot ends; the frame is made.
 const TIMERS: u32 = 2;
@@ -262,13 +255,8 @@ impl Bifrost {
                 jitter: Stream::new(params.seed, "Bifrost", port.into()),
             });
         }
-        let (mut granted_of_port, mut granted) = (vec![NONE; ports], Vec::new());
-        for (of, slots) in granted_of_port.iter_mut().zip(&params.granted) {
-            let Some(slots) = *slots else { continue };
-            *of = granted.len() as u32;
-            let tokens = params.tokens.map(|_| Tokens::new(priorities.len()));
-            granted.push(Granted { params: slots, tokens });
-        }
+        let tokens = params.tokens.map(|_| Tokens::new(priorities.len()));
+        let granted = |params: SlotParams| Granted { params, tokens: tokens.clone() };
         Self {
             pfc: Pfc::new(params.pfc, ports, priorities),
             priorities: priorities.to_vec(),
@@ -278,8 +266,7 @@ impl Bifrost {
             lossless: params.lossless.clone(),
             granters,
             of_port,
-            granted,
-            granted_of_port,
+            granted: params.granted.iter().map(|slots| slots.map(granted)).collect(),
         }
     }
 
@@ -299,12 +286,7 @@ impl Bifrost {
 
     /// The granter of `port`, if it grants.
     fn granter(&self, port: u32) -> Option<usize> {
-        place(&self.of_port, port)
-    }
-
-    /// The upstream half of `port`, if it is granted.
-    fn granted(&self, port: u32) -> Option<usize> {
-        place(&self.granted_of_port, port)
+        self.of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
     }
 
     fn slot_timer(&self, granter: usize) -> u32 {
@@ -353,9 +335,10 @@ impl Bifrost {
 
     /// Algorithm 3.
     pub(super) fn on_feedback(&mut self, device: &mut impl Device, port: u32, frame: &FeedbackFrame) {
-        let Some(i) = self.granted(port) else { return };
         let (priorities, leftover) = (&self.priorities, self.leftover);
-        let Granted { params, tokens: Some(tokens) } = &mut self.granted[i] else { return };
+        let Some(Some(Granted { params, tokens: Some(tokens) })) = self.granted.get_mut(port as usize) else {
+            return;
+        };
         let beyond = u128::from(params.margin) * 8 * u128::from(SECOND) / u128::from(params.rate);
         let slot = params.slot + beyond as Time;
         let (now, of_slot) = (device.now(), params.of_slot());
@@ -418,8 +401,8 @@ impl<D: Device> Scheme<D> for Bifrost {
         if !self.lossless[usize::from(lane)] {
             return true;
         }
-        let Some(i) = self.granted(port) else { return true };
-        let Some(tokens) = &mut self.granted[i].tokens else { return true };
+        let granted = self.granted.get_mut(port as usize);
+        let Some(Some(Granted { tokens: Some(tokens), .. })) = granted else { return true };
         let may = tokens.take(device.now(), lane, size);
         if !may {
             device.pause(port, lane);
@@ -447,13 +430,13 @@ impl<D: Device> Scheme<D> for Bifrost {
         } else if over {
             self.pfc.pause_upstream(device, port, lane);
         }
-        let late = match self.granted(port) {
-            Some(i) if self.granted[i].tokens.is_some() => {
-                self.granted[i].tokens = Some(Tokens::none(self.priorities.len()));
+        let late = match self.granted.get_mut(port as usize) {
+            Some(Some(Granted { tokens: Some(tokens), .. })) => {
+                *tokens = Tokens::none(self.priorities.len());
                 return;
             }
-            Some(_) => self.processing + self.jitter,
-            None => 0,
+            Some(Some(_)) => self.processing + self.jitter,
+            _ => 0,
         };
         let frame = serialisation(u64::from(PfcFrame::LENGTH), device.rate(port));
         self.pfc.hold_until(device, port, lane, settled + frame + late);

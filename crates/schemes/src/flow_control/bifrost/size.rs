@@ -1,8 +1,7 @@
 //! Bifrost and BifrostX: one BDP and two slots, and what packets and lateness add.
 
-use super::super::fabric::Account;
 use super::super::size::grouped;
-use super::super::size::links::{Links, Report};
+use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::{LONGEST_TIME, Question, Refusal};
 use super::super::size::{Control, Figure, Promise, Sizing, Unit, bytes_of, terms_of};
 use super::super::{Headroom, LinkFacts};
@@ -10,7 +9,6 @@ use super::BifrostParams;
 use super::frame::FeedbackFrame;
 use super::slots::{History, SlotParams, bytes_in, quanta};
 use xoff_kernel::time::{Time, serialisation};
-use xoff_net::topology::PortId;
 use xoff_net::units::{Length, Span};
 use xoff_wire::pfc::PfcFrame;
 
@@ -20,18 +18,15 @@ pub const MOST_QUANTA: u64 = 65_535;
 /// A slot is at most this part of the link's one-way delay: "far smaller" (section IV-B).
 pub const SLOTS_PER_DELAY: u64 = 4;
 
-/// Bifrost's input, beside the link.
+/// Bifrost's input, beside the link; times as in [`BifrostParams`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     pub slot: Time,
-    /// From the end of a slot until its frame can be sent.
     pub processing: Time,
-    /// Most that a frame is late beyond that.
     pub jitter: Time,
     /// The time at line rate that a window may send beyond its length; `None`: a packet just begun, and the
     /// bytes sent while the next frame is late.
     pub margin: Option<Time>,
-    /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
     /// k, at least 1.
     pub repair_every: u32,
@@ -230,11 +225,10 @@ pub(super) fn compare(
     links: &Links<'_>,
     p: &BifrostParams,
     slots: &SlotParams,
-    id: PortId,
-    priority: u8,
-    account: &Account,
+    ingress: Ingress<'_>,
     report: &mut Report,
 ) {
+    let Ingress { port: id, priority, account } = ingress;
     let priority = p.tokens.is_none().then_some(priority);
     let link = links.facts(id);
     let ask = Ask {

@@ -51,7 +51,6 @@ pub struct Identifier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeFrame {
     pub word: Word,
-    /// The priority that it is about.
     pub priority: u8,
     /// The probe's identifier; of [`Word::Room`], that of the probe which found the loop.
     pub id: Identifier,

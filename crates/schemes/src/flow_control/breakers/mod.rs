@@ -2,9 +2,8 @@
 //! [`super::pfc`] (Shpiner et al., *Unlocking Credit Loop Deadlocks*, HotNets 2016; as Lv et al., 2025,
 //! describe them, sections II-B and VI-D, and as claim 1 of US patent 10,630,590 has the detection).
 //!
-//! **A control plane is slow.** It checks the queues of its device every `period`, and each message spends
-//! `latency` in it before it has an effect. Messages are frames ([`frame`]) that cross the links after pause
-//! frames and before all data.
+//! **A control plane is slow.** It checks the queues of its device every `period`, and each message takes
+//! `latency` in it. Messages are frames ([`frame`]) that cross links after pauses and before data.
 //!
 //! **Detection.** An egress queue of (port, priority):
 //!
@@ -28,8 +27,7 @@
 //! | is smaller than the probes that *e* has recorded since its last poll, its own included | recorded, and passed on by *e* |
 //! | else | dropped |
 //!
-//! **Loop Breaker** ([`Cure::Reroute`]) then gives the packets of *e* that came in by *i* another path: see
-//! [`Repair::reroute`].
+//! **Loop Breaker** ([`Cure::Reroute`]) gives these packets another path: see [`Repair::reroute`].
 //!
 //! **Deadlock Breaker** ([`Cure::Room`]) gives more room to the ingress queue by which the probe returned
 //! ([`Repair::enlarge`]), so its upstream neighbour resumes. It informs the next device of the loop, by the
@@ -67,8 +65,7 @@ use super::device::{Causes, Repair};
 use super::fabric::next_poll;
 use super::frame::Frame;
 use super::pfc::{Pfc, PfcParams};
-use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, FlowControl, Machine, Parameters, Scheme, Seen, Traits};
 pub use frame::{Identifier, ProbeFrame, Word};
 pub use report::Report;
 use std::collections::{BTreeMap, VecDeque};
@@ -287,12 +284,11 @@ impl Breaker {
             let Some(lane) = self.pfc.lane(frame.priority) else { continue };
             match frame.word {
                 Word::Probe => self.probed(device, port, lane, &frame),
-                Word::Room => self.told_of_room(device, port, lane, frame),
+                Word::Room => self.on_room(device, port, lane, frame),
             }
         }
     }
 
-    /// The device looks at a port and lane.
     fn poll(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
         let (now, at) = (device.now(), self.pfc.at(port, lane));
         let waits = device.backlog(port, lane) > 0;
@@ -418,19 +414,13 @@ impl Breaker {
     }
 
     /// The loop's master asks for more room; the device's own egress port in the loop is the list's first.
-    fn told_of_room(
-        &mut self,
-        device: &mut (impl Causes + Repair),
-        ingress: u32,
-        lane: u8,
-        mut frame: ProbeFrame,
-    ) {
+    fn on_room(&mut self, device: &mut (impl Causes + Repair), ingress: u32, lane: u8, mut room: ProbeFrame) {
         self.makes_room(device, ingress, lane);
-        let Some(next) = frame.ports.pop_front() else { return };
+        let Some(next) = room.ports.pop_front() else { return };
         let is_here = (0..).map_while(|i| device.port_of(ingress, i)).any(|port| port == next);
         // The master follows the last one.
-        if is_here && !frame.ports.as_slice().is_empty() {
-            self.send(device, next, frame);
+        if is_here && !room.ports.as_slice().is_empty() {
+            self.send(device, next, room);
         }
     }
 }

@@ -17,9 +17,8 @@
 //! The LPCRC has the polynomial of the variant CRC, x^16 + x^12 + x^3 + x + 1 (0x100B), and begins with ones;
 //! bits enter by bytes in order, the lowest bit of each first, and the remainder is complemented.
 //!
-//! Twelve bits let 2,048 blocks of 64 B be outstanding, 131,072 B: a link whose
-//! round trip takes more than that is never full. The *wide* form, which no standard
-//! has, is the same packet with counters of 64 bits, which never wrap:
+//! Twelve bits let 2,048 blocks of 64 B be outstanding, 131,072 B: links with more per round trip are never
+//! full. The *wide* form, which no standard has, has counters of 64 bits, which never wrap:
 //!
 //! ```text
 //! byte  0  SLP
@@ -32,9 +31,8 @@
 //!      23  EGP
 //! ```
 //!
-//! Ethernet has no link packets, and its smallest frame would make these eight times
-//! as long; they are counted with the bytes above on every link. In captures they lie in
-//! a frame of the experimental EtherType of [`xoff_wire::experimental`]:
+//! Ethernet has no link packets, and its smallest frame is eight times as long; these have the bytes above on
+//! every link. In captures they lie in a frame of the EtherType of [`xoff_wire::experimental`]:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01

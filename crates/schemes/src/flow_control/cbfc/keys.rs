@@ -7,8 +7,7 @@ use super::super::keys::{
     Complaint, Keys, LARGEST, LARGEST_ALLOWED, Setting, Whole, bytes, default_keys, defaults, link, shown,
     time,
 };
-use super::super::registry::FlowControlParams;
-use super::super::seam::Headroom;
+use super::super::{FlowControlParams, Headroom};
 use super::frame::{BLOCK, CreditPacket, Form};
 use super::{CbfcParams, blocks, full_throughput, longest_update, most};
 use schemars::JsonSchema;
@@ -157,7 +156,6 @@ fn needed(keys: &CbfcKeys, port: &Port, packet: &PacketFormat) -> u64 {
     full_throughput(&packet.facts(port), update(keys, port), keys.response_time.0, form(keys))
 }
 
-/// Whether a node has a long link.
 fn is_gateway(topology: &Topology, node: NodeId) -> bool {
     topology.nodes[node as usize].ports.iter().any(|&p| topology.ports[p as usize].long)
 }
@@ -205,20 +203,16 @@ fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u
     let packet = cx.packet;
     let grantable = most(form(keys), keys.response_time.0);
     let room = grantable.saturating_mul(u64::from(BLOCK));
-    let mut unused: Option<(&str, PortId)> = None;
-    for (id, port) in (0..).zip(&topology.ports) {
-        if let Some((key, _)) = written(keys, topology, port)
-            && buffers[id as usize] > grantable
-            && unused.is_none_or(|(_, known)| buffers[known as usize] < buffers[id as usize])
-        {
-            unused = Some((key, id));
-        }
-    }
-    if let Some((key, id)) = unused {
+    let never_full = |(id, port): (PortId, &Port)| {
+        let buffer = Some(buffers[id as usize]).filter(|&buffer| buffer > grantable)?;
+        Some((buffer, Reverse(id), written(keys, topology, port)?.0))
+    };
+    let worst = (0..).zip(&topology.ports).filter_map(never_full).max();
+    if let Some((buffer, Reverse(id), key)) = worst {
         // The longest cable whose round trip takes no more than that, at 5 us per km.
         let time =
             u128::from(room) * 8 * u128::from(SECOND) / u128::from(topology.ports[id as usize].rate) / 2;
-        let (buffer, km) = (buffers[id as usize] * u64::from(BLOCK), time as f64 / 5e6);
+        let (buffer, km) = (buffer * u64::from(BLOCK), time as f64 / 5e6);
         let message = format!(
             "12-bit credits limit the buffer to {room} B of {buffer} B: on {} they fill at most {km:.2} km of cable \
              if updates take no time; unlimited = true removes the limit",

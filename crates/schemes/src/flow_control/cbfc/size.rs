@@ -41,16 +41,12 @@ pub fn compute_size(question: &Question, link: &LinkFacts, unlimited: bool) -> S
             100.0 * most as f64 / needed as f64
         ));
     }
-    if !said && question.update.is_none() {
-        let note = "credits are updated as rarely as InfiniBand allows, and this period alone needs more than 12 \
-                    bits; a shorter period needs less";
-        notes.push(note.into());
-    }
-    if unlimited {
-        let note =
-            "`cbfc` with `unlimited = true`: 64-bit counters in a packet of 24 B, which no standard defines";
-        notes.push(note.into());
-    }
+    let rare = "credits are updated as rarely as InfiniBand allows, and this period alone needs more than 12 bits; \
+                a shorter period needs less";
+    let wide =
+        "`cbfc` with `unlimited = true`: 64-bit counters in a packet of 24 B, which no standard defines";
+    notes.extend((!said && question.update.is_none()).then(|| rare.into()));
+    notes.extend(unlimited.then(|| wide.into()));
     let sizing = Sizing {
         scheme: if unlimited { "cbfc-ideal" } else { "cbfc" },
         terms,

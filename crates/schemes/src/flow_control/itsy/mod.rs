@@ -22,25 +22,22 @@
 //!          the egress queue that the check came back to goes on
 //! ```
 //!
-//! - A *trigger* drops every check but its own. So where several queues of one loop are triggers,
-//!   no check comes around, and the deadlock is missed: the failure that Lv et al. state
-//!   (Figure 3). So it is where the trigger lies outside the loop, or has gone to XON before the
-//!   loop closed and come back as a spreader.
+//! - A *trigger* drops every check but its own. So the deadlock is missed where several queues of one loop
+//!   are triggers (Lv et al., Figure 3), where the trigger lies outside the loop, or where it has gone to XON
+//!   before the loop closed and come back as a spreader.
 //! - *Resolving*, `Lossy`: packets of the queue that wait for the egress queue by which the check came back
 //!   are dropped until the queue is at XON, those of the flow with most bytes there first, each from the head
 //!   on. `Lossless`: the queue's threshold is raised by the shared pool's bytes, if the pool has them
 //!   ([`Repair::enlarge`]). Either way upstream is resumed. It is done again whenever the queue reaches its
-//!   threshold while that egress queue has not gone on since, and tried again with every refresh of its
-//!   pause: what one drop lets in need not be enough for upstream to get to XON, and a queue that is a
-//!   trigger no more could not find the same deadlock again.
+//!   threshold while that egress queue has not gone on, and with every refresh of its pause: one drop need
+//!   not bring upstream to XON, and a queue that is no trigger could not find the deadlock again.
 //!
 //! *Readings.* The queue is the unit, not the switch: a switch whose other queues are triggers passes checks
 //! on. (By the switch ITSY would find less.) A paused egress queue stores the checks that came with its pause
 //! or after it until it resumes, for ingress queues that pause later: without that ITSY would find only loops
-//! in which every pause is older than the trigger's. Stored checks can be out of date: a pause on the path may
-//! have ended, and a detection is then false for a short time. A refresh repeats its queue's checks, so a lost
-//! check costs time and not the deadlock. The paper does not number triggers, so an old check counts as a new
-//! one.
+//! in which every pause is older than the trigger's. Stored checks can be out of date: if a pause on the path
+//! has ended, a detection is false for a short time. A refresh repeats its queue's checks, so a lost check
+//! only costs time. The paper does not number triggers, so an old check counts as new.
 //!
 //! Checks delay no frame: one that is sent with a pause is part of it. One that is passed on later is a
 //! separate frame, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So PFC's headroom suffices.
@@ -54,8 +51,7 @@ mod tests;
 
 use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
-use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, FlowControl, Machine, Parameters, Scheme, Seen, Traits};
 use frame::{Check, ItsyFrame};
 pub use report::Report;
 use xoff_kernel::time::Time;
@@ -138,7 +134,6 @@ pub struct Detection {
 /// The state of one ingress queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Queue {
-    /// It has paused its neighbour.
     pausing: bool,
     /// It is a trigger: the index of that.
     trigger: Option<usize>,
@@ -148,7 +143,6 @@ struct Queue {
     passed: Vec<Check>,
     /// It is resolving: the index of the detection.
     resolves: Option<usize>,
-    /// Its threshold is raised.
     raised: bool,
 }
 
@@ -268,7 +262,6 @@ impl Itsy {
         Self::send(device, port, check);
     }
 
-    /// The egress queue goes on.
     fn goes(&mut self, device: &mut (impl Causes + Repair), egress: u32, lane: u8) {
         let at = self.pfc.at(egress, lane);
         self.reported[at].clear();

@@ -27,8 +27,7 @@ pub mod keys;
 mod tests;
 
 use super::pfc::{PfcParams, pause_time};
-use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Device, Effect, MacControlFrame};
+use super::{ControlFrame, Crossing, Device, Effect, FlowControl, MacControlFrame};
 use super::{Machine, Parameters, PauseScope, Scheme, Seen, Traits};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_wire::{SMALLEST_FRAME, u16_at};

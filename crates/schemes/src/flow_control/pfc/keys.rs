@@ -5,8 +5,7 @@ use super::super::keys::{
     Complaint, Keys, LARGEST, LARGEST_ALLOWED, LONGEST, Setting, Whole, alpha_q16, at_most, bytes,
     check_priority, default_keys, defaults, link, shown,
 };
-use super::super::registry::FlowControlParams;
-use super::super::{Headroom, LinkFacts};
+use super::super::{FlowControlParams, Headroom, LinkFacts};
 use super::{PfcParams, headroom, least_quanta};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;

@@ -11,9 +11,8 @@
 //! ```
 //!
 //! The account's crossing of XOFF and XON is the device's (its buffer accounting holds the thresholds); the
-//! state here is whether the refresh timer is armed. A pause is refreshed after half of its time: the frame
-//! may then wait for a packet on the wire and still come before the pause runs out (the plan refuses quanta
-//! too small for that).
+//! state here is whether the refresh timer is armed. A pause is refreshed after half of its time, so the
+//! frame may wait for a packet on the wire (the plan refuses quanta too small for that).
 //!
 //! Egress half, per (port, priority):
 //!
@@ -30,8 +29,7 @@
 //! frames; it does not specify their accounts (`portfc.pfc-at-nodes`). Here such a node also obeys, and keeps
 //! its accounts, so no packet is lost. It passes on the state, not each frame: links may differ in rate.
 //!
-//! *Relays on long links* ([`Relay::Mirror`]) do the same,
-//! but for one thing: they pass a pause on at once, and its end a little later.
+//! *Relays on long links* ([`Relay::Mirror`]) do the same, but pass the end of a pause on a little later.
 
 pub mod keys;
 pub mod size;

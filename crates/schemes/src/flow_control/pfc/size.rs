@@ -1,14 +1,13 @@
 //! PFC: as its thresholds are usually chosen, and such that its egress never waits.
 
-use super::super::fabric::{Account, Limit};
-use super::super::size::links::{Links, Report};
+use super::super::fabric::Limit;
+use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::Question;
 use super::super::size::{Control, Promise, Sizing, Term, bytes_of, grouped};
 use super::super::{Headroom, LinkFacts};
 use super::keys::PfcKeys;
 use super::{headroom, pause_time};
 use xoff_kernel::time::Time;
-use xoff_net::topology::PortId;
 use xoff_wire::pfc::PfcFrame;
 
 /// XOFF on a long link as Huang et al. 2024 have it (section VI-B, "PFC settings"): 1 MiB.
@@ -89,20 +88,19 @@ pub fn compute_size(question: &Question, link: &LinkFacts, given: Option<u64>) -
 /// PFC: headroom, so that nothing is lost; and XON, so that the egress stays busy.
 pub(in super::super) fn compare(
     links: &Links<'_>,
-    id: PortId,
-    priority: u8,
-    account: &Account,
-    response_time: Time,
+    ingress: Ingress<'_>,
+    response: Time,
     report: &mut Report,
 ) {
+    let Ingress { port: id, priority, account } = ingress;
     let link = links.facts(id);
     let room = account.headroom.as_ref().map_or(0, |room| room.total);
-    let needed = headroom(&link, response_time);
+    let needed = headroom(&link, response);
     report.add(links.need(id, Some(priority), "headroom", room, &needed.terms));
     // A threshold that depends on the free bytes has no least value.
     if matches!(account.limit, Limit::Static(_)) {
         let on = account.reserve.saturating_add(account.resume);
-        let busy = busy(&link, response_time);
+        let busy = busy(&link, response);
         report.idle(links, id, links.need(id, Some(priority), "XON", on, &busy.terms));
     }
 }

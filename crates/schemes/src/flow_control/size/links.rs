@@ -64,10 +64,18 @@ pub struct Links<'p> {
     pub packet: PacketFormat,
 }
 
+/// An ingress account with its own room.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Ingress<'a> {
+    pub port: PortId,
+    pub priority: u8,
+    pub account: &'a Account,
+}
+
 impl Links<'_> {
     /// Every ingress account with its own room: its port, its priority and the account. The rest of a port
     /// is skipped where `each` returns `false`.
-    pub(in super::super) fn accounts(&self, mut each: impl FnMut(PortId, u8, &Account) -> bool) {
+    pub(in super::super) fn accounts(&self, mut each: impl FnMut(Ingress<'_>) -> bool) {
         for (id, port) in (0..).zip(&self.topology.ports) {
             // Inner ports of slow hosts are no links.
             if self.topology.neighbour(id) == port.node {
@@ -75,7 +83,8 @@ impl Links<'_> {
             }
             let accounts = &self.accounts[id as usize * self.lanes.len()..][..self.lanes.len()];
             for (lane, account) in self.lanes.iter().zip(accounts) {
-                if account.headroom.is_some() && !each(id, lane.priority, account) {
+                let ingress = Ingress { port: id, priority: lane.priority, account };
+                if account.headroom.is_some() && !each(ingress) {
                     break;
                 }
             }

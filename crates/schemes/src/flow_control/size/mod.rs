@@ -35,9 +35,7 @@ pub struct Sizing {
     pub expressible: Option<u64>,
     /// The terms as a formula, in the notation of the source.
     pub formula: &'static str,
-    /// Where it is from.
     pub source: &'static str,
-    /// Further notes for its designer.
     pub notes: Vec<String>,
 }
 
@@ -71,7 +69,6 @@ impl Sizing {
     }
 }
 
-/// A quantity with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
     pub name: &'static str,
@@ -124,7 +121,6 @@ impl Control {
 /// The properties that hold in every case, if the memory has all terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// No packet is lost.
     pub lossless: bool,
     /// Whether an egress that could send never waits for bytes on the other side.
     pub full_throughput: bool,

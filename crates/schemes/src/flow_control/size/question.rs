@@ -104,7 +104,6 @@ impl Question {
         }
     }
 
-    /// The link when it is so long.
     pub fn link(&self, distance: Length) -> LinkFacts {
         LinkFacts { rate: self.rate.0, delay: distance.delay().0, largest: self.mtu.0 as u32 }
     }

@@ -10,9 +10,8 @@
 //! ```
 //!
 //! A relay has two ports; packets that arrive by one leave by the other. The switch pauses at shallow
-//! thresholds; the relay stores the packets in flight meanwhile. That description leaves points open
-//! (`bifrost.swing-model`); here they are: every port runs [`super::pfc`], switches as in a datacenter, and a
-//! relay's two ports are joined.
+//! thresholds; the relay stores the packets in flight meanwhile. Points that this leaves open
+//! (`bifrost.swing-model`): every port runs [`super::pfc`], and a relay's two ports are joined.
 //!
 //! One direction of a relay, for each priority: it gets data by port `i` and
 //! sends them by port `o`; a pause comes in by `o` and goes out by `i`.
@@ -49,9 +48,8 @@ pub mod keys;
 pub mod size;
 
 use super::pfc::{self, Pfc, PfcParams, Relay, headroom};
-use super::registry::FlowControl;
 use super::size::links::{Links, Report};
-use super::{Headroom, LinkFacts, Parameters, Seen, Traits};
+use super::{FlowControl, Headroom, LinkFacts, Parameters, Seen, Traits};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::units::Span;
 
@@ -82,11 +80,11 @@ impl Parameters for SwingParams {
 
     fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
         let (topology, response_time) = (links.topology, self.pfc.response_time);
-        links.accounts(|port, priority, account| {
-            let p = &topology.ports[port as usize];
+        links.accounts(|ingress| {
+            let p = &topology.ports[ingress.port as usize];
             let relay = p.long && topology.is_relay(p.node);
             let compare = if relay { size::compare } else { pfc::size::compare };
-            compare(links, port, priority, account, response_time, report);
+            compare(links, ingress, response_time, report);
             true
         });
         true

@@ -1,15 +1,14 @@
 //! SWING: a relay with deep memory at the long link, and a switch that runs PFC with shallow thresholds.
 
 use super::super::LinkFacts;
-use super::super::fabric::{Account, Limit};
+use super::super::fabric::Limit;
 use super::super::pfc::headroom;
 use super::super::pfc::size as pfc;
-use super::super::size::links::{Links, Report};
+use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::Question;
 use super::super::size::{Promise, Sizing, Term, bytes_of};
 use super::{THRESHOLD, memory, xon};
 use xoff_kernel::time::Time;
-use xoff_net::topology::PortId;
 
 /// The bytes that the relay must hold for one priority, by [`memory`]. Where it serves `several` priorities,
 /// one can delay another without a pause that could be passed on: then the relay pauses the far one by its
@@ -70,17 +69,11 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
 
 /// Relays, towards the long link: the bytes of a round trip, or headroom above a threshold of their own,
 /// which is enough if several priorities have data.
-pub(super) fn compare(
-    links: &Links<'_>,
-    id: PortId,
-    priority: u8,
-    account: &Account,
-    response_time: Time,
-    report: &mut Report,
-) {
+pub(super) fn compare(links: &Links<'_>, ingress: Ingress<'_>, response: Time, report: &mut Report) {
+    let Ingress { port: id, priority, account } = ingress;
     let link = links.facts(id);
     let room = account.headroom.as_ref().map_or(0, |room| room.total);
-    let needed = headroom(&link, response_time);
+    let needed = headroom(&link, response);
     let data = links.lanes.iter().zip(&links.data);
     let several = data.filter(|(lane, has_data)| lane.lossless && **has_data).count() > 1;
     if several || room >= needed.total {
@@ -90,7 +83,7 @@ pub(super) fn compare(
             Limit::Static(more) => account.reserve.saturating_add(more),
             _ => account.reserve,
         };
-        let memory = memory(&link, response_time);
+        let memory = memory(&link, response);
         report.add(links.need(id, Some(priority), "relay memory", threshold, &memory.terms));
     }
 }

@@ -1,10 +1,9 @@
 //! `[flow_control]` of Tagger.
 
-use super::super::LaneRules;
 use super::super::fabric::{ENDS, Fabric, Layout, Routes};
 use super::super::keys::{Complaint, Keys, OnPfc, Setting, check_priority};
 use super::super::pfc::keys::{PfcKeys, Relay};
-use super::super::registry::FlowControlParams;
+use super::super::{FlowControlParams, LaneRules};
 use super::TaggerParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

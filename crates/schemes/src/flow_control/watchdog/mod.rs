@@ -22,8 +22,7 @@
 //!
 //! - *drop*: packets in the queue are dropped, and so are packets that arrive for it. The queue still obeys:
 //!   the own packets of a host that relays wait;
-//! - *forward*: the queue resumes, and PAUSE frames for it are not obeyed. The peer drops packets for which
-//!   it has no room;
+//! - *forward*: the queue resumes, and PAUSE frames for it are not obeyed. The peer may have no room;
 //! - *alert*: nothing; the storm is only reported.
 //!
 //! "The polls of at least `detection`" are the first one that finds the queue so and the first one that comes
@@ -43,8 +42,7 @@ pub mod report;
 use super::device::Repair;
 use super::fabric::next_poll;
 use super::pfc::{Pfc, PfcParams, pause_time};
-use super::registry::FlowControl;
-use super::{ControlFrame, Machine, Mode, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, FlowControl, Machine, Mode, Parameters, Scheme, Seen, Traits};
 pub use keys::Action;
 pub use report::Report;
 use xoff_kernel::time::Time;
@@ -136,7 +134,6 @@ pub struct Watchdog {
     pfc: Pfc,
     /// By port and lane.
     watches: Vec<Watch>,
-    /// In the order in which they were found.
     storms: Vec<Storm>,
 }
 
@@ -164,7 +161,6 @@ impl Watchdog {
         device.arm(self.poll_of(port, lane), next_poll(first, self.params.poll, device.now()));
     }
 
-    /// The device looks at the queue of a port and lane.
     fn poll(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
         let (now, at) = (device.now(), self.pfc.at(port, lane));
         let waits = device.backlog(port, lane) > 0;
