@@ -19,7 +19,6 @@ pub trait OnwardQueues {
     /// The scheme, as texts call it.
     fn scheme(&self) -> &'static str;
 
-    /// The lane with these queues.
     fn lane(&self) -> u8;
 
     /// Queues of a switch's port.
@@ -66,23 +65,18 @@ pub trait OnwardQueues {
     fn loses_resumes(&self) -> bool;
 }
 
-/// The queues of a port in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortQueues {
     /// Those with numbers, in their order.
     pub numbered: Vec<QueueWords>,
     /// The one of ACKs, notifications and frames.
     pub unnumbered: QueueWords,
-    /// The order in which they are served.
     pub order: &'static str,
 }
 
-/// A queue in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueWords {
-    /// The name of its kind.
     pub kind: &'static str,
-    /// Packets that wait there.
     pub waits: String,
     /// The port and queues that pause it, or `-`.
     pub paused_by: String,
@@ -110,7 +104,6 @@ pub trait Credits {
     fn room(&self, port: u32, kept: u64) -> u64;
 }
 
-/// A root ahead, as a port knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead<'a> {
     /// The root: a port.
@@ -123,7 +116,6 @@ pub struct Ahead<'a> {
 
 /// The state of a scheme that pauses by root ([`PauseScope::Root`](super::PauseScope::Root)).
 pub trait Roots {
-    /// The roots ahead that a port knows.
     fn ahead(&self, port: u32, lane: u8) -> Vec<Ahead<'_>>;
 
     /// Root `root` as a port knows it; `None` if it does not.

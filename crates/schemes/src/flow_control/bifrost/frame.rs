@@ -40,7 +40,6 @@ impl FeedbackFrame {
     /// Bytes on the wire, check sequence included.
     pub const LENGTH: u32 = SMALLEST_FRAME;
 
-    /// The priorities it speaks of, each with its bytes.
     pub fn entries(self) -> impl Iterator<Item = (u8, u32)> {
         (0..8u8).filter(move |p| self.enabled >> p & 1 == 1).map(move |p| (p, self.each[usize::from(p)]))
     }

@@ -125,7 +125,6 @@ impl Parameters for BifrostParams {
     }
 }
 
-/// The observations at the ends of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotTally {
     pub slots: u64,
@@ -284,7 +283,6 @@ impl Bifrost {
         groups.filter_map(granting).collect()
     }
 
-    /// The granter of `port`, if it grants.
     fn granter(&self, port: u32) -> Option<usize> {
         self.of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
     }

@@ -29,7 +29,6 @@ use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME, u32_at};
 const KIND: u8 = 6;
 const LIST: usize = 26;
 
-/// The purpose of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Word {

@@ -87,7 +87,6 @@ pub enum Cure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerParams {
     pub pfc: PfcParams,
-    /// The action against a deadlock.
     pub cure: Cure,
     /// Between two polls of a device.
     pub period: Time,
@@ -141,7 +140,6 @@ impl Parameters for BreakerParams {
     }
 }
 
-/// A deadlock that a queue has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// When a probe came back first.
@@ -184,7 +182,6 @@ impl Tally {
     }
 }
 
-/// The state of one port and lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Watch {
     /// A poll is to come.
@@ -213,7 +210,6 @@ pub struct Breaker {
     inboxes: BTreeMap<u32, VecDeque<(Time, ProbeFrame)>>,
     /// By port and lane, where any were drawn: the numbers to come.
     draws: BTreeMap<usize, Stream>,
-    /// In the order in which they were found.
     found: Vec<Found>,
     tally: Tally,
 }
@@ -249,7 +245,6 @@ impl Breaker {
         device.arm(self.poll_of(port, lane), next_poll(first, self.params.period, device.now()));
     }
 
-    /// The pause of an egress queue ends.
     fn goes(&mut self, now: Time, port: u32, lane: u8) {
         let at = self.pfc.at(port, lane);
         let watch = &mut self.watches[at];

@@ -62,7 +62,6 @@ const SLP: u8 = 0x5c;
 /// K29.7 of 8b/10b, which ends a packet that is good.
 const EGP: u8 = 0xfd;
 
-/// Which counters a packet has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// InfiniBand's, of 12 bits.
@@ -78,7 +77,6 @@ impl Form {
     }
 }
 
-/// A flow-control packet of one virtual lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditPacket {
     /// Its form; of the narrow one both counters are below [`MODULUS`].
@@ -91,7 +89,6 @@ pub struct CreditPacket {
     pub limit: u64,
 }
 
-/// Why bytes are not such a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCredit {
     /// Another number of bytes than either form has.
@@ -102,7 +99,6 @@ pub enum NotCredit {
     Damaged,
 }
 
-/// The check sequence over `bytes`.
 fn lpcrc(bytes: &[u8]) -> u16 {
     // 0x100B with its bits in the order in which they are sent.
     const POLYNOMIAL: u16 = 0x100B_u16.reverse_bits();

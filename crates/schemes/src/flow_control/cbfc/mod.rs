@@ -139,7 +139,6 @@ impl Parameters for CbfcParams {
     }
 }
 
-/// Blocks that a packet of `size` bytes takes.
 pub fn blocks(size: u64) -> u64 {
     size.div_ceil(u64::from(BLOCK))
 }
@@ -232,7 +231,6 @@ impl Cbfc {
         governed.then(|| port as usize * self.priorities.len() + usize::from(lane))
     }
 
-    /// Whether `blocks` more may be sent.
     fn fits(&self, place: usize, blocks: u64) -> bool {
         let (Ends { sent, limit, .. }, form) = (self.ends[place], self.params.form);
         let most = if form == Form::Narrow { MOST } else { u64::MAX / 2 };

@@ -48,16 +48,11 @@ pub struct ItsyFrame {
     pub check: Check,
 }
 
-/// Why bytes are not such a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotItsy {
-    /// Not even a PFC frame.
     Pfc(NotPfc),
-    /// Fewer bytes than the fields take.
     Short,
-    /// It carries no check.
     NoCheck,
-    /// A priority above 7.
     Priority,
 }
 

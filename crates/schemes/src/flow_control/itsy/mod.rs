@@ -111,7 +111,6 @@ pub struct Trigger {
     pub until: Option<Time>,
 }
 
-/// A deadlock that a trigger has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detection {
     /// When its check came back.
@@ -131,7 +130,6 @@ pub struct Detection {
     pub ended: Option<Time>,
 }
 
-/// The state of one ingress queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Queue {
     pausing: bool,
@@ -194,7 +192,6 @@ impl Itsy {
         device.send_control(port, ControlFrame::Itsy(ItsyFrame::alone(check)));
     }
 
-    /// The ingress queue has paused its neighbour.
     fn pauses(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
         let at = self.pfc.at(port, lane);
         self.queues[at].pausing = true;
@@ -216,7 +213,6 @@ impl Itsy {
         }
     }
 
-    /// The ingress queue has let its neighbour go.
     fn opens(&mut self, device: &(impl Causes + Repair), port: u32, lane: u8) {
         let at = self.pfc.at(port, lane);
         let queue = &mut self.queues[at];

@@ -34,7 +34,6 @@ pub struct Report {
     pub triggers: Vec<Trigger>,
     /// In the order in which they were found (then of port and lane).
     pub detections: Vec<Detection>,
-    /// Checks that triggers dropped which were not their own.
     pub discarded: u64,
 }
 

@@ -81,7 +81,6 @@ impl Pause {
         2 * port + 1
     }
 
-    /// Sends the present state to the peer.
     fn send_pause_state(&self, device: &mut impl Device, port: u32) {
         let pause = self.over[port as usize] != 0;
         let quanta = if pause { self.quanta } else { 0 };

@@ -47,7 +47,6 @@ pub struct PfcParams {
     pub quanta: u16,
     /// From the arrival of a pause frame's last bit until it takes effect.
     pub response_time: Time,
-    /// When hosts that relay pause their neighbours.
     pub relay: Relay,
 }
 

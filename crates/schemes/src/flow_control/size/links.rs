@@ -135,7 +135,6 @@ impl Report {
     }
 }
 
-/// The total memory of a device.
 pub(in super::super) fn device(name: &str, configured: u64, terms: &[Term]) -> Need {
     Need {
         place: name.to_string(),

@@ -100,7 +100,6 @@ pub struct Control {
     pub frames: u64,
     /// Picoseconds, above zero.
     pub every: Time,
-    /// When they are sent, in words.
     pub when: &'static str,
 }
 

@@ -16,9 +16,7 @@ const LARGEST_PACKET: u64 = 65_535;
 const SMALLEST_PACKET: u64 = 64;
 /// No link is faster, in bits per second.
 const FASTEST: u64 = 100_000_000_000_000;
-/// The maximum number of ports of a switch in a question.
 const WIDEST: u16 = 256;
-/// The maximum of a time in a question.
 pub(in super::super) const LONGEST_TIME: Time = xoff_kernel::time::SECOND;
 
 /// A link, and how schemes are set on it.
@@ -47,7 +45,6 @@ pub struct Question {
     pub fan_in: u16,
 }
 
-/// A value that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The question's part, as its option on the command line is called.
@@ -56,14 +53,12 @@ pub struct Refusal {
     pub help: String,
 }
 
-/// How far a buffer reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Not even a link without length.
     Nowhere,
     /// A link of so many metres, and none that is a metre longer.
     UpTo(u64),
-    /// Any cable, up to [`LONGEST`].
     Anywhere,
 }
 

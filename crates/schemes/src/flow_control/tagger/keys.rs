@@ -210,7 +210,6 @@ fn levels(topology: &Topology) -> Vec<u32> {
     levels
 }
 
-/// Where tags grow, by port.
 fn turns(topology: &Topology, rule: TagRule) -> Vec<u8> {
     let levels = levels(topology);
     let rank = |node: NodeId| (levels[node as usize], node);

@@ -79,7 +79,6 @@ impl Parameters for TaggerParams {
         )
     }
 
-    /// Tags that are fewer than the routes need.
     fn notes(&self, ran: &Ran<'_>) -> Vec<Note> {
         if self.needed <= self.lossless {
             return Vec::new();

@@ -102,7 +102,6 @@ impl Parameters for WatchdogParams {
     }
 }
 
-/// A storm of one port and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storm {
     pub port: u32,
@@ -113,7 +112,6 @@ pub struct Storm {
     pub until: Option<Time>,
 }
 
-/// The state of one port and lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Watch {
     /// A poll is to come.
