@@ -523,7 +523,7 @@ fn what_itsy_found_and_missed_is_told() {
     assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
 
     let itsy = outcome.records.get_mut::<itsy::Report>().unwrap();
-    itsy.resolution = Resolution::Lossless { room: 25_000 };
+    itsy.resolution = Resolution::Lossless(25_000);
     let found = &mut itsy.detections[0];
     (found.refused, found.room) = (1, 75_000);
     assert!(says(&plan, &outcome, "acted 3 times: 75 kB of room given."));

@@ -1,13 +1,16 @@
 //! Needs of links under schemes, against the papers, and against each other.
 
 use xoff_kernel::time::{MICROSECOND, Time};
+use xoff_net::units::{Bandwidth, Span};
 use xoff_schemes::flow_control::LinkFacts;
 use xoff_schemes::flow_control::bifrost::size as bifrost;
 use xoff_schemes::flow_control::bifrost::slots::History;
 use xoff_schemes::flow_control::cbfc::size as cbfc;
+use xoff_schemes::flow_control::pfc::keys::PfcKeys;
 use xoff_schemes::flow_control::pfc::size as pfc;
 use xoff_schemes::flow_control::portfc::size as portfc;
 use xoff_schemes::flow_control::pyrrha::size as pyrrha;
+use xoff_schemes::flow_control::size::question::Question;
 use xoff_schemes::flow_control::size::{Sizing, Unit};
 use xoff_schemes::flow_control::swing::size as swing;
 
@@ -31,12 +34,19 @@ fn slots(slot: Time) -> bifrost::Ask {
     }
 }
 
-fn pfc_ask(xoff: Option<u64>) -> pfc::Ask {
-    pfc::Ask { xoff, response_time: 0, quanta: u16::MAX, priorities: 1 }
+/// Without a response time, with pauses of 65,535 quanta.
+fn question(priorities: u8) -> Question {
+    let question = Question { priorities, ..Question::new(Bandwidth(100_000_000_000)) };
+    assert_eq!((question.response_time, PfcKeys::default().quanta), (Span(0), u16::MAX));
+    question
 }
 
-fn cbfc_ask(update: Option<Time>) -> cbfc::Ask {
-    cbfc::Ask { update, response_time: 0, priorities: 1, unlimited: false }
+fn pfc_of(link: &LinkFacts, xoff: Option<u64>) -> Sizing {
+    pfc::compute_size(&question(1), link, xoff)
+}
+
+fn cbfc_of(link: &LinkFacts, update: Option<Time>, unlimited: bool) -> Sizing {
+    cbfc::compute_size(&Question { update: update.map(Span), ..question(1) }, link, unlimited)
 }
 
 fn term(sizing: &Sizing, name: &str) -> u64 {
@@ -49,7 +59,7 @@ fn one_bdp_is_that_of_the_paper() {
     let far = bifrost::sizing(&link(400, 600), &slots(10 * MICROSECOND), 1);
     assert_eq!(term(&far, "cable, both ways"), 300_000_000);
     assert_eq!((300_000_000.0 / MIB).floor(), 286.0);
-    let near = pfc::sizing(&link(100, 80), &pfc_ask(None));
+    let near = pfc_of(&link(100, 80), None);
     assert_eq!(term(&near, "cable, both ways"), 10_000_000);
     assert_eq!(format!("{:.1}", 10_000_000.0 / MIB), "9.5");
 }
@@ -72,12 +82,16 @@ fn slots_have_the_quanta_of_the_paper_and_no_more_than_fit() {
     // The margin, two packets, takes 46.875 quanta more.
     assert_eq!(quanta[1], 7_860);
     // 4 MiB less 64 B less two packets at 50 kB per us: 83.82 us.
-    let fit = |slot| bifrost::fit(&link(400, 600), &slots(slot));
-    assert_eq!(fit(83_820_000), Ok(()));
-    let Err(bifrost::Unfit::TooManyQuanta(quanta)) = fit(83_840_000) else { panic!("fits") };
-    assert!(quanta > 65_535);
-    assert_eq!(fit(MICROSECOND), Err(bifrost::Unfit::BelowProcessing(MICROSECOND)));
-    assert_eq!(fit(MICROSECOND + 1), Ok(()));
+    let check = |slot| {
+        let (rate, processing) = (Bandwidth(400_000_000_000), Span(MICROSECOND));
+        let checked = Question { rate, processing, slot: Span(slot), ..question(1) }.check();
+        checked.map_err(|refusal| refusal.message)
+    };
+    assert_eq!(check(83_820_000), Ok(()));
+    assert!(check(83_840_000).unwrap_err().contains("quanta of 512 bit times: a frame holds at most 65,535"));
+    assert!(bifrost::longest_pause(&bifrost::params(&link(400, 600), &slots(83_840_000))) > 65_535);
+    assert!(check(MICROSECOND).unwrap_err().ends_with("the switch sends its frame only after 1us"));
+    assert_eq!(check(MICROSECOND + 1), Ok(()));
 }
 
 /// Theorem 1's H, section IV-C.1, and half of the need of PFC (IV-C.2), to the byte.
@@ -85,7 +99,7 @@ fn slots_have_the_quanta_of_the_paper_and_no_more_than_fit() {
 fn bifrost_needs_half_of_deep_pfc() {
     for (gbps, km) in [(100, 80), (400, 600), (400, 2_000), (100, 600)] {
         let link = link(gbps, km);
-        let deep = pfc::sizing(&link, &pfc_ask(None));
+        let deep = pfc_of(&link, None);
         let own = bifrost::sizing(&link, &slots(10 * MICROSECOND), 1);
         let ratio = own.buffer() as f64 / deep.buffer() as f64;
         assert!((0.50..=0.55).contains(&ratio), "{gbps} Gbps, {km} km: {ratio}");
@@ -110,7 +124,7 @@ fn bifrostx_needs_one_buffer_for_all_priorities() {
     assert_eq!(of(3, true), of(1, true));
     // Tokens are bytes: nothing is rounded to packets, and one packet may be ahead of them.
     assert_eq!(of(3, true).buffer(), of(1, false).buffer() - 1_499 + 1_500);
-    let pfc = pfc::sizing(&link, &pfc::Ask { priorities: 3, ..pfc_ask(Some(pfc::SHALLOW)) });
+    let pfc = pfc::compute_size(&question(3), &link, Some(pfc::SHALLOW));
     let ratio = of(3, true).buffer() as f64 / pfc.buffer() as f64;
     assert!((0.333..0.334).contains(&ratio), "{ratio}");
 }
@@ -122,7 +136,7 @@ fn a_frame_per_slot_has_the_cost_of_the_paper() {
     assert_eq!(s.control.bytes_per_second(), 6_400_000);
     assert_eq!(format!("{:.4}", 100.0 * s.control.share(100_000_000_000)), "0.0512");
     // PFC repeats a pause after half of it: 65,535 quanta of 5.12 ns at 100 Gbps.
-    let pfc = pfc::sizing(&link(100, 80), &pfc_ask(None));
+    let pfc = pfc_of(&link(100, 80), None);
     assert_eq!(pfc.control.every, 65_535 * 5_120 / 2);
 }
 
@@ -133,17 +147,17 @@ fn credits_of_12_bits_end_after_a_kilometre() {
     let metre = KM / 1_000;
     let fits = |metres: u64, update| {
         let link = LinkFacts { rate: 100_000_000_000, delay: metres * metre, largest: 256 };
-        cbfc::sizing(&link, &cbfc_ask(update)).can_be_said()
+        cbfc_of(&link, update, false).can_be_said()
     };
     let soon = Some(MICROSECOND / 10);
     assert!(fits(1_000, soon) && !fits(1_048, soon));
     // As seldom as InfiniBand allows: 262,144 B of updates are more than 131,072 B of credit.
     assert!(!fits(0, None));
-    let s = cbfc::sizing(&link(100, 80), &cbfc_ask(None));
+    let s = cbfc_of(&link(100, 80), None, false);
     assert!(!s.promise.full_throughput && s.promise.lossless);
     // (10 MB + 262,144 B + two packets + 8 B) in packets of 24 blocks, and two more.
     assert_eq!(s.buffer(), (10_265_152u64.div_ceil(1_500) + 2) * 24 * 64);
-    let ideal = cbfc::sizing(&link(100, 80), &cbfc::Ask { unlimited: true, ..cbfc_ask(None) });
+    let ideal = cbfc_of(&link(100, 80), None, true);
     assert!(ideal.promise.full_throughput && ideal.buffer() == s.buffer() && ideal.scheme == "cbfc-ideal");
 }
 
@@ -151,26 +165,19 @@ fn credits_of_12_bits_end_after_a_kilometre() {
 /// grow with the distance.
 #[test]
 fn shallow_pfc_and_relays_are_those_of_the_paper() {
-    let ask = swing::Ask {
-        xoff: xoff_schemes::flow_control::swing::THRESHOLD,
-        relay_delay: 0,
-        response_time: 0,
-        quanta: u16::MAX,
-        priorities: 1,
-    };
-    let far = swing::sizing(&link(400, 600), &ask);
+    let far = swing::compute_size(&question(1), &link(400, 600));
     assert!(far.thresholds[0].value <= 287 << 20 && far.thresholds[0].value > 286 << 20);
-    let near = swing::sizing(&link(400, 100), &ask);
+    let near = swing::compute_size(&question(1), &link(400, 100));
     let switch = |s: &Sizing| s.buffer() - s.thresholds[0].value;
     assert_eq!(switch(&far), switch(&near));
     assert_eq!(switch(&far), 198 * 1_024 + 1_500 + 64 + 3_000);
     // Several priorities: a second headroom for each of them.
-    let three = swing::sizing(&link(400, 600), &swing::Ask { priorities: 3, ..ask });
+    let three = swing::compute_size(&question(3), &link(400, 600));
     assert_eq!(three.share(), far.share() + 300_000_000 + 64 + 3_000);
-    let pfc = pfc::sizing(&link(400, 600), &pfc_ask(Some(pfc::SHALLOW)));
+    let pfc = pfc_of(&link(400, 600), Some(pfc::SHALLOW));
     assert_eq!(pfc.buffer(), (1 << 20) + 1_500 + 300_000_000 + 64 + 3_000);
     assert!(pfc.promise.lossless && !pfc.promise.full_throughput);
-    let deep = pfc::sizing(&link(400, 600), &pfc_ask(Some(300_003_064)));
+    let deep = pfc_of(&link(400, 600), Some(300_003_064));
     assert!(deep.promise.full_throughput, "XON of a BDP, a frame and two packets");
 }
 
@@ -197,8 +204,7 @@ fn frames_that_do_not_fit_promise_nothing() {
     assert!(!none.promise.full_throughput && none.notes.iter().any(|n| n.contains("100%")));
     assert!(bifrost::sizing(&link, &slots(10 * MICROSECOND + 1_000), 1).promise.lossless);
     // Late credit loses nothing.
-    let ask = cbfc::Ask { unlimited: true, ..cbfc_ask(Some(1)) };
-    let credit = cbfc::sizing(&link, &ask);
+    let credit = cbfc_of(&link, Some(1), true);
     assert!(credit.promise.lossless && !credit.promise.full_throughput);
 }
 

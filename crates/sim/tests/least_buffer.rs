@@ -16,12 +16,14 @@ mod common;
 use common::plan;
 use std::fmt::Write;
 use xoff_kernel::time::{MICROSECOND, SECOND, Time};
+use xoff_net::units::Bandwidth;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::LinkFacts;
 use xoff_schemes::flow_control::bifrost::size as bifrost;
 use xoff_schemes::flow_control::bifrost::slots::History;
 use xoff_schemes::flow_control::cbfc::size as cbfc;
 use xoff_schemes::flow_control::pfc::size as pfc;
+use xoff_schemes::flow_control::size::question::Question;
 use xoff_sim::outcome::Outcome;
 
 const RATE: u64 = 100_000_000_000;
@@ -106,8 +108,7 @@ impl Case {
 
     /// Formula and measurement of PFC that neither loses nor idles.
     fn pfc(&self) -> (u64, u64) {
-        let ask = pfc::Ask { xoff: None, response_time: 0, quanta: 65_535, priorities: 1 };
-        let sizing = pfc::sizing(&self.facts, &ask);
+        let sizing = pfc::compute_size(&Question::new(Bandwidth(RATE)), &self.facts, None);
         let (half, near) = (sizing.headroom, self.near());
         let keys = |xon: u64, headroom: &str| {
             format!(
@@ -168,8 +169,7 @@ impl Case {
     }
 
     fn cbfc(&self) -> (u64, u64) {
-        let ask = cbfc::Ask { update: None, response_time: 0, priorities: 1, unlimited: true };
-        let formula = cbfc::sizing(&self.facts, &ask).share();
+        let formula = cbfc::compute_size(&Question::new(Bandwidth(RATE)), &self.facts, true).share();
         let keys = |buffer: u64| format!("scheme=\"cbfc\"\nunlimited=true\nlong_buffer=\"{buffer}B\"");
         let enough = self.full_rate(keys, formula);
         (formula, self.least("credit", formula * 9 / 10, formula, enough))

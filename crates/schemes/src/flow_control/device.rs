@@ -24,8 +24,7 @@ pub trait Device {
     fn backlog(&self, port: u32, lane: u8) -> u64;
     /// The device that `port` belongs to.
     fn device_of(&self, port: u32) -> u32;
-    /// The `index`-th port of the device of `port`, in their order, `port` included; `None` after the last
-    /// one.
+    /// The `index`-th port of the device of `port`, in their order; `None` after the last one.
     fn port_of(&self, port: u32, index: usize) -> Option<u32>;
     /// The `index`-th port of the device of `port` if that is a relay, or a host that relays, in their order,
     /// `port` included; `None` after the last one, and if it is neither.
@@ -45,8 +44,7 @@ pub trait Device {
     fn cancel(&mut self, timer: u32);
 }
 
-/// Queues by their numbers, and where packets go from there: for schemes whose pauses stop
-/// single queues.
+/// Queues by their numbers, and where packets go from there: for schemes whose pauses stop single queues.
 pub trait Queues: Device {
     /// Stops one queue of `lane` on `port`, or the queue of one flow; the packet
     /// on the wire finishes. Stopping twice changes nothing.
@@ -63,16 +61,14 @@ pub trait Queues: Device {
     fn onward(&self, hop: u32, distance: u32) -> Onward;
     /// Whether queue `queue` of `lane` on `port` is stopped.
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool;
-    /// How many queues of forwarded packets of `lane` on `port` hold something
-    /// and are not stopped.
+    /// How many queues of forwarded packets of `lane` on `port` hold something and are not stopped.
     fn active_queues(&self, port: u32, lane: u8) -> u32;
 }
 
 /// Which ingress has packets in which egress queue: for schemes that look for deadlocks.
 /// Kept only where [`Traits::knows_causes`](super::Traits::knows_causes) says so.
 pub trait Causes: Device {
-    /// Whether a packet that came through `ingress` waits in `lane` of `egress`, a port of the
-    /// same device.
+    /// Whether a packet that came through `ingress` waits in `lane` of `egress`, a port of the same device.
     fn waits(&self, ingress: u32, egress: u32, lane: u8) -> bool;
     /// Whether the queue of forwarded packets in `lane` of `port` is stopped.
     fn is_stopped(&self, port: u32, lane: u8) -> bool;

@@ -1,16 +1,15 @@
 //! The fabric of a scenario, as plain data: sizes of packets, lanes, buffers and accounts.
 
 use super::keys::{Complaint, Setting};
-use super::seam::Headroom;
 #[cfg(doc)]
 use super::seam::LaneRules;
+use super::seam::{Headroom, LinkFacts};
 use std::collections::BTreeSet;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
-use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 
-/// From this number on an entry of [`Routes::hops`] is an end of a run of ports, or a
-/// choice how it goes on; below it, a port.
+/// From this number on an entry of [`Routes::hops`] is an end or a choice; below it, a port.
 pub const ENDS: u32 = 1 << 31;
 
 /// An account that nothing is ever charged to, or that is bounded by egress queues only.
@@ -40,7 +39,6 @@ pub struct Fabric<'f> {
 pub struct Layout {
     /// By port; see [`LaneRules::turns`].
     pub turns: Vec<u8>,
-    /// The lossless priorities.
     pub lossless: BTreeSet<u8>,
     /// Lossless tags of a packet.
     pub count: u8,
@@ -52,7 +50,6 @@ pub struct Layout {
     pub lossy: u8,
 }
 
-/// The routes of all flows.
 pub struct Routes<'r> {
     /// Pool of routes: runs of egress ports, each with its end.
     pub hops: &'r [u32],
@@ -62,7 +59,6 @@ pub struct Routes<'r> {
     pub moved: Vec<(u32, u32)>,
 }
 
-/// A route of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     pub src: NodeId,
@@ -75,15 +71,13 @@ pub struct Route {
     pub later: bool,
 }
 
-/// Memory of a switch whose size is not given: 32 MB per 100 Gbit/s of its
-/// fastest port.
+/// Memory of a switch whose size is not given: 32 MB per 100 Gbit/s of its fastest port.
 pub fn default_switch(topology: &Topology, node: NodeId) -> u64 {
     let ports = &topology.nodes[node as usize].ports;
     ports.iter().map(|&p| topology.ports[p as usize].rate).max().unwrap_or(0) / 3_125
 }
 
-/// Whether `node` watches its queues: switches do, and hosts that relay. The NIC of a
-/// plain host does not.
+/// Whether `node` watches its queues: switches do, and hosts that relay. The NIC of a plain host does not.
 pub fn watches(topology: &Topology, node: NodeId) -> bool {
     let own = |&&port: &&PortId| topology.neighbour(port) != node;
     let n = &topology.nodes[node as usize];
@@ -118,12 +112,7 @@ pub enum Limit {
     /// So many bytes.
     Static(u64),
     /// α times the free bytes of the shared pool, with α in 1/65536, and at most `cap` bytes.
-    Dynamic {
-        /// α · 65536.
-        alpha_q16: u64,
-        /// Upper bound in bytes.
-        cap: u64,
-    },
+    Dynamic { alpha_q16: u64, cap: u64 },
 }
 
 /// ECN marking: none up to `k_min` bytes, then linearly up to `p_max` at `k_max`, then all.
@@ -138,8 +127,7 @@ pub struct Red {
     /// The lengths are for a port of this rate in bits per second, and in
     /// proportion for others; 0: they hold for every port.
     pub per: u64,
-    /// Whether a packet is marked when it leaves the queue, by the rest of the queue, rather than when it
-    /// joins it.
+    /// A packet is marked when it leaves the queue, by the rest of the queue, not when it joins it.
     pub at_dequeue: bool,
 }
 
@@ -149,14 +137,12 @@ impl Red {
         if self.per == 0 {
             return self;
         }
-        let scaled = |k: u64| {
-            u64::try_from(u128::from(k) * u128::from(rate) / u128::from(self.per)).unwrap_or(u64::MAX)
-        };
+        let product = |k: u64| u128::from(k) * u128::from(rate);
+        let scaled = |k: u64| u64::try_from(product(k) / u128::from(self.per)).unwrap_or(u64::MAX);
         Self { k_min: scaled(self.k_min), k_max: scaled(self.k_max), per: 0, ..self }
     }
 }
 
-/// Memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     /// All of it, in bytes.
@@ -176,8 +162,7 @@ pub struct Account {
     pub reserve: u64,
     /// Beyond the reserve: where the account is over its threshold (XOFF).
     pub limit: Limit,
-    /// The account is under its threshold again (XON) at this many bytes of
-    /// the shared pool (static limit) …
+    /// The account is under its threshold again (XON) at this many bytes of the shared pool (static limit) …
     pub resume: u64,
     /// … or this many bytes below the threshold of the moment (dynamic limit).
     pub resume_offset: u64,
@@ -186,6 +171,13 @@ pub struct Account {
     /// The buffer that it is charged to, an index into the plan's buffers, which it may
     /// share with the other lanes of its port; the node's if `None`.
     pub pool: Option<u32>,
+}
+
+impl Account {
+    /// Over its threshold from `xoff` bytes on, under it again at `xon`; without a reserve.
+    pub(super) fn fixed(xoff: u64, xon: u64, headroom: Headroom) -> Self {
+        Self { limit: Limit::Static(xoff), resume: xon, headroom: Some(headroom), ..UNBOUNDED }
+    }
 }
 
 /// Sizes of packets on the wire, in bytes.
@@ -207,13 +199,17 @@ impl PacketFormat {
 
     /// Wire size of packet `index` of a flow of `size` bytes.
     pub fn wire_size(&self, size: u64, index: u64) -> u32 {
-        let sent = index * u64::from(self.mtu);
-        (size - sent).min(u64::from(self.mtu)) as u32 + self.header
+        (size - index * u64::from(self.mtu)).min(u64::from(self.mtu)) as u32 + self.header
     }
 
     /// Largest packet of any kind.
     pub fn largest(&self) -> u32 {
         (self.mtu + self.header).max(self.ack)
+    }
+
+    /// The facts of the link of `port`.
+    pub(super) fn facts(&self, port: &Port) -> LinkFacts {
+        LinkFacts { rate: port.rate, delay: port.delay, largest: self.largest() }
     }
 }
 
@@ -228,16 +224,14 @@ pub(super) fn first_polls(topology: &Topology, seed: u64, stream: &str, period: 
     topology.ports.iter().map(|p| polls[p.node as usize]).collect()
 }
 
-/// An error about a buffer; if its size is not written, it shows the written key of its use, or otherwise the
-/// topology.
+/// The first poll after `now`, of those that begin with `first`.
+pub(super) fn next_poll(first: Time, period: Time, now: Time) -> Time {
+    now.checked_sub(first).map_or(first, |past| first + (past / period + 1) * period)
+}
+
+/// An error about a buffer; if its size is not written, it shows a written key of its use, or the topology.
 pub fn at_buffer(cx: &Setting<'_>, key: &str, message: String, help: &str) -> Complaint {
-    let taking = [
-        "flow_control.headroom",
-        "flow_control.response_time",
-        "flow_control.reserve",
-        "flow_control.buffer",
-    ];
-    let written = |key: &&str| cx.written(key);
-    let shown = [key].into_iter().chain(taking).find(written).unwrap_or("topology");
-    Complaint::new(shown, message, help).about(key)
+    let taking = ["headroom", "response_time", "reserve", "buffer"].map(|key| format!("flow_control.{key}"));
+    let shown = [key.to_string()].into_iter().chain(taking).find(|key| cx.written(key));
+    Complaint::new(shown.as_deref().unwrap_or("topology"), message, help).about(key)
 }

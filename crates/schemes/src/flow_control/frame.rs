@@ -1,5 +1,4 @@
-//! Control frames between neighbours: the methods for devices, oracles and captures. The registry has a line
-//! for each.
+//! Control frames between neighbours: what devices, oracles and captures ask them. The registry lists them.
 
 pub use super::registry::ControlFrame;
 use super::registry::each;
@@ -43,28 +42,24 @@ pub trait Frame {
 }
 
 /// The effect of a frame on the egress of the device that receives it, by the unit that a pause can stop
-/// ([`PauseScope`](super::PauseScope)). A port of the network is the number of its switch, and its own number
-/// there.
+/// ([`PauseScope`](super::PauseScope)). A port is the number of its switch, and its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing is stopped or restarted.
     Nothing,
-    /// Lanes are stopped and restarted.
     Lanes(PfcFrame),
     /// Every lane is stopped or restarted.
-    Link { pause: bool },
+    Link {
+        pause: bool,
+    },
     Credit {
         /// Bit `p` is set for priority `p`.
         priorities: u16,
-        /// It is less than the link could use. `None`: it is if the sender's account is over its
-        /// threshold.
+        /// It is less than the link could use. `None`: it is if the sender's account is over its threshold.
         limited: Option<bool>,
     },
     /// A queue or a flow is stopped or restarted.
     Queue {
-        /// The priority that it belongs to.
         priority: u8,
-        /// The queue or flow.
         target: Target,
         pause: bool,
     },
@@ -81,18 +76,15 @@ pub enum Effect {
         /// It is stopped; `None`: neither.
         pause: Option<bool>,
     },
-    /// A congestion root takes the place of another one.
+    /// The congestion root `into` takes the place of `old`, which is none any more.
     Merge {
         priority: u8,
-        /// The root that is none any more.
         old: (u32, u16),
-        /// The root that takes its place.
         into: (u32, u16),
     },
 }
 
 impl ControlFrame {
-    /// Bytes on the wire, check sequence included.
     pub fn length(&self) -> u32 {
         each!(self, frame => Frame::length(frame))
     }
@@ -102,7 +94,6 @@ impl ControlFrame {
         each!(self, frame => frame.emit(source).to_vec())
     }
 
-    /// The effect on the egress of the device that receives it.
     pub fn effect(&self) -> Effect {
         each!(self, frame => frame.effect())
     }
@@ -127,19 +118,16 @@ impl ControlFrame {
         each!(self, frame => frame.merge(later))
     }
 
-    /// Whether it leaves before a waiting one: frames of hardware go before messages of control planes, and a
-    /// pause before a check.
+    /// Whether it leaves before a waiting one: hardware goes before control planes, pauses before checks.
     pub fn overtakes(&self, waiting: &Self) -> bool {
         matches!(self, Self::Pfc(_)) && each!(waiting, frame => frame.yields())
     }
 
-    /// Whether it keeps its place among data.
     pub fn is_barrier(&self) -> bool {
         each!(self, frame => frame.is_barrier())
     }
 
-    /// Whether it stops (true) or restarts the one who gets it; `None` if it does
-    /// something else.
+    /// Whether it stops (true) or restarts the one who gets it; `None` if it does something else.
     pub fn pauses(&self) -> Option<bool> {
         match self.effect() {
             Effect::Lanes(frame) => Some(frame.entries().any(|(_, quanta)| quanta > 0)),
@@ -151,7 +139,6 @@ impl ControlFrame {
         }
     }
 
-    /// The text of tests when it leaves `port`.
     #[cfg(test)]
     pub fn note(&self, port: u32) -> String {
         each!(self, frame => frame.note(port))

@@ -1,8 +1,7 @@
 //! The seam between a scheme and the reader of scenarios: the keys of `[flow_control]`, the parameters that a
 //! scheme makes of them, and its view of the rest of the scenario.
 
-use super::fabric::Layout;
-use super::fabric::{Account, Buffer, Fabric, Lane, Memory, PacketFormat, Routes};
+use super::fabric::{Account, Buffer, Fabric, Lane, Layout, Memory, PacketFormat, Routes};
 use super::pfc::keys::PfcKeys;
 use super::registry::FlowControlParams;
 use super::seam::Headroom;
@@ -16,7 +15,7 @@ use std::fmt;
 use toml::de::ValueDeserializer;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_net::topology::{NodeId, Port, PortId, Topology};
-use xoff_net::units::{Bytes, Span, Threshold};
+use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 
 /// Most memory that a plan may need: 16 GiB.
 pub const MEMORY: u64 = 16 << 30;
@@ -31,8 +30,7 @@ pub const LARGEST_ALLOWED: &str = "the maximum is 1 EB";
 
 /// The keys of a scheme: their errors, and their resolved parameters.
 ///
-/// A scheme writes the hooks that it uses. Those that it does not write are PFC's where it rests on PFC,
-/// and else do nothing.
+/// A scheme writes the hooks that it uses. The others are PFC's where it rests on PFC, and else do nothing.
 #[allow(unused_variables)]
 pub trait Keys {
     /// PFC's, where the scheme rests on PFC.
@@ -41,25 +39,16 @@ pub trait Keys {
     }
 
     /// Refuses values out of range, and keys that contradict each other or the rest of the scenario.
-    ///
-    /// # Errors
-    /// The first that is wrong.
     fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
         Ok(())
     }
 
-    /// Adds the devices that the scheme brings.
-    ///
-    /// # Errors
-    /// There is no place for them.
+    /// Adds the devices that the scheme brings, if there is a place for them.
     fn extend(&self, topology: &mut Topology) -> Result<(), Complaint> {
         Ok(())
     }
 
     /// Refuses keys that the topology does not suit.
-    ///
-    /// # Errors
-    /// The first that is wrong.
     fn check_topology(&self, cx: &mut Setting<'_>, topology: &Topology) -> Result<(), Complaint> {
         self.pfc().map_or(Ok(()), |pfc| pfc.check_relay(cx, topology))
     }
@@ -74,10 +63,7 @@ pub trait Keys {
         None
     }
 
-    /// Refuses priorities of data.
-    ///
-    /// # Errors
-    /// Those of `data` do not go together.
+    /// Refuses priorities of `data` that do not go together.
     fn check_priorities(&self, cx: &Setting<'_>, data: &[u8]) -> Result<(), Complaint> {
         Ok(())
     }
@@ -87,11 +73,8 @@ pub trait Keys {
         false
     }
 
-    /// The priorities that packets change to on `routes`; `starts` are those that are lossless before.
-    /// `inner` ports of slow hosts come after those of `topology`.
-    ///
-    /// # Errors
-    /// There are too few priorities.
+    /// The priorities that packets change to on `routes`, if there are enough; `starts` are those that are
+    /// lossless before. `inner` ports of slow hosts come after those of `topology`.
     fn tags(
         &self,
         cx: &mut Setting<'_>,
@@ -104,19 +87,13 @@ pub trait Keys {
         Ok(None)
     }
 
-    /// Which priorities of `used` the scheme makes lossless.
-    ///
-    /// # Errors
-    /// The scenario names them wrongly.
+    /// Which priorities of `used` the scheme makes lossless, unless the scenario names them wrongly.
     fn covered(&self, cx: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
         self.pfc().map_or(Ok(Vec::new()), |pfc| pfc.covered(cx, used))
     }
 
     /// Whether priority `id`, which the scheme makes lossless or not as `covered` says, is lossless if
-    /// the scenario wants it so at `key`.
-    ///
-    /// # Errors
-    /// It cannot be.
+    /// the scenario wants it so at `key`; an error if it cannot be.
     fn lossless(
         &self,
         cx: &mut Setting<'_>,
@@ -150,10 +127,7 @@ pub trait Keys {
         None
     }
 
-    /// All buffers and accounts, if the scheme lays them out whole.
-    ///
-    /// # Errors
-    /// They do not fit.
+    /// All buffers and accounts, if the scheme lays them out whole; an error if they do not fit.
     fn memory(
         &self,
         cx: &mut Setting<'_>,
@@ -163,10 +137,8 @@ pub trait Keys {
         Ok(None)
     }
 
-    /// PFC only on some links, for every priority: its keys, and by port whether its link is one.
-    ///
-    /// # Errors
-    /// The scenario names them wrongly.
+    /// PFC only on some links, for every priority: its keys, and by port whether its link is one; an error if
+    /// the scenario names them wrongly.
     fn pfc_links(
         &self,
         cx: &Setting<'_>,
@@ -175,10 +147,7 @@ pub trait Keys {
         Ok(None)
     }
 
-    /// The account of a lossless lane at `port`, where it is not PFC's.
-    ///
-    /// # Errors
-    /// The link and the keys do not go together.
+    /// The account of a lossless lane at `port`, where it is not PFC's, unless link and keys do not match.
     fn account(
         &self,
         cx: &Setting<'_>,
@@ -225,11 +194,7 @@ pub trait Keys {
         None
     }
 
-    /// Returns an error for keys that do not suit links and lanes, and warns about keys that may have another
-    /// effect than expected.
-    ///
-    /// # Errors
-    /// The first that is wrong.
+    /// Refuses keys that do not suit links and lanes, and warns about keys with unexpected effects.
     fn check_links(
         &self,
         cx: &mut Setting<'_>,
@@ -256,10 +221,7 @@ pub trait Keys {
         false
     }
 
-    /// The parameters.
-    ///
-    /// # Errors
-    /// The keys and the fabric do not go together.
+    /// The parameters; an error if the keys and the fabric do not go together.
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint>;
 }
 
@@ -272,11 +234,8 @@ pub struct Setting<'s> {
     pub scheme: &'static str,
     /// Whether the scenario writes a key, such as `flow_control.xoff`.
     pub is_written: &'s dyn Fn(&str) -> bool,
-    /// Finds a node by its name.
     pub node: FindNode,
-    /// Sizes of packets.
     pub packet: PacketFormat,
-    /// The run's seed.
     pub seed: u64,
     /// Priorities of data, as far as they are known.
     pub data: &'s [u8],
@@ -308,7 +267,6 @@ impl Setting<'_> {
         (self.is_written)(key)
     }
 
-    /// Adds a warning.
     pub fn warn(&mut self, key: String, message: String) {
         self.warnings.push(Warning { key, message });
     }
@@ -319,33 +277,25 @@ pub(super) fn time(key: &str, value: Span) -> Result<(), Complaint> {
     if value.0 <= LONGEST {
         return Ok(());
     }
-    let message = format!("{key} = {value} is out of range");
-    Err(Complaint::of_key(key, message, format!("the maximum is {}", Span(LONGEST))))
+    Err(Complaint::out_of_range(key, value, format!("the maximum is {}", Span(LONGEST))))
 }
 
 /// Refuses more than [`LARGEST`] bytes.
 pub(super) fn at_most(key: &str, value: Option<Bytes>) -> Result<(), Complaint> {
     let Some(value) = value.filter(|value| value.0 > LARGEST) else { return Ok(()) };
-    let message = format!("{key} = {value} is out of range");
-    Err(Complaint::of_key(key, message, LARGEST_ALLOWED))
+    Err(Complaint::out_of_range(key, value, LARGEST_ALLOWED))
 }
 
 /// Refuses a priority above 7.
-///
-/// # Errors
-/// It is.
 pub fn check_priority(key: &str, priority: u8) -> Result<(), Complaint> {
     if priority <= 7 {
         return Ok(());
     }
-    let message = format!("priority {priority} does not exist");
-    Err(Complaint::new(key, message, "write 0 to 7, the 802.1p priorities"))
+    let help = "write 0 to 7, the 802.1p priorities";
+    Err(Complaint::new(key, format!("priority {priority} does not exist"), help))
 }
 
-/// α in 1/65536.
-///
-/// # Errors
-/// It is out of range.
+/// α in 1/65536; an error if it is out of range.
 pub fn alpha_q16(key: &str, alpha: f64) -> Result<u64, Complaint> {
     if !(1.0 / 65_536.0..=1_024.0).contains(&alpha) {
         let help = "write a number from 0.0000153 (1/65536) to 1024, such as 0.125";
@@ -376,15 +326,13 @@ pub(super) fn shown(threshold: Threshold, resolved: u64) -> String {
 /// A link as errors name it.
 pub(super) fn link(topology: &Topology, port: PortId) -> String {
     let p = &topology.ports[port as usize];
-    let (rate, delay) = (xoff_net::units::Bandwidth(p.rate), Span(p.delay));
-    format!("the link of {} ({rate}, {delay})", topology.port_name(port))
+    format!("the link of {} ({}, {})", topology.port_name(port), Bandwidth(p.rate), Span(p.delay))
 }
 
 /// The bytes that a queue may take in beyond its present ones: `given` in bytes or BDP of the network's
 /// longest link, and a largest packet at least.
 pub(super) fn room(given: Option<Threshold>, topology: &Topology, packet: &PacketFormat) -> u64 {
-    // The bytes that a link carries until a pause takes effect, so no packet of a whole round trip is
-    // stopped.
+    // The bytes that a link carries until a pause takes effect, so no packet of a round trip is stopped.
     let room = given.unwrap_or(Threshold::Bdp(2_000));
     let most = topology.ports.iter().map(|p| room.resolve(p.rate, p.delay)).max();
     most.unwrap_or(0).max(packet.largest().into())
@@ -396,9 +344,8 @@ pub(super) fn check_room(given: Option<Threshold>, packet: &PacketFormat) -> Res
     if let Some(Threshold::Bytes(bytes)) = given
         && !(largest..=LARGEST).contains(&bytes.0)
     {
-        let message = format!("room = {bytes} is out of range");
         let help = format!("write \"{largest}B\", the largest packet, to 1 EB");
-        return Err(Complaint::of_key("room", message, help));
+        return Err(Complaint::out_of_range("room", bytes, help));
     }
     Ok(())
 }
@@ -425,6 +372,11 @@ impl Complaint {
     /// About `flow_control.{key}`, which is shown.
     pub fn of_key(key: &str, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self::new(&format!("flow_control.{key}"), message, help)
+    }
+
+    /// `flow_control.{key}` = `value` is out of range.
+    pub(super) fn out_of_range(key: &str, value: impl fmt::Display, help: impl Into<String>) -> Self {
+        Self::of_key(key, format!("{key} = {value} is out of range"), help)
     }
 
     /// The same about `key`, which is not the one that is shown.
@@ -486,11 +438,8 @@ pub trait Reader {
     /// Its keys.
     fn keys(&self) -> Vec<String>;
 
-    /// Gives the table, except the keys in `without`, to `parse`; does nothing if there is no table. `schema`
-    /// is that of the parsed type.
-    ///
-    /// # Errors
-    /// Those of `parse`.
+    /// Gives the table, except the keys in `without`, to `parse`, and returns its error; does nothing if
+    /// there is no table. `schema` is that of the parsed type.
     fn parse(
         &self,
         without: &[&str],
@@ -504,9 +453,6 @@ pub trait Reader {
 
 impl dyn Reader + '_ {
     /// Reads the table as a `T`, but for the keys in `without`; the default if there is no table.
-    ///
-    /// # Errors
-    /// It is no `T`.
     pub fn read<T: DeserializeOwned + Default + JsonSchema>(&self, without: &[&str]) -> Result<T, Unread> {
         let mut read = None;
         self.parse(without, || schema_for!(T), &mut |table| {
@@ -527,9 +473,6 @@ pub trait Table: Sized {
     fn names() -> [&'static [&'static str]; 2];
 
     /// Reads the table, but for the keys in `passed`, which are those of other schemes.
-    ///
-    /// # Errors
-    /// A key is unknown, or its value wrong.
     fn read(reader: &dyn Reader, passed: &[&'static str]) -> Result<Self, Unread>;
 }
 
@@ -558,10 +501,8 @@ impl<K: DeserializeOwned + Default + JsonSchema> Table for OnPfc<K> {
         if let Some(key) = reader.keys().iter().find(|key| !known(key)) {
             return Err(reader.unknown(key, &[own, shared].concat()));
         }
-        Ok(Self {
-            keys: reader.read(&[passed, shared].concat())?,
-            pfc: reader.read(&[passed, own].concat())?,
-        })
+        let keys = reader.read(&[passed, shared].concat())?;
+        Ok(Self { keys, pfc: reader.read(&[passed, own].concat())? })
     }
 }
 

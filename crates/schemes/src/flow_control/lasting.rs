@@ -19,17 +19,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_wire::queue_pause::{QueuePauseFrame, Target};
 
-/// The pauses of all ports of a run, in both directions.
 #[derive(Clone, Debug)]
 pub(super) struct Lasting {
     /// T; 0: a pause holds until its resume, and nothing is kept here.
     time: Time,
-    /// Priority of each lane.
     priorities: Vec<u8>,
     /// Number of its first timer: two for each port, repeat and expiry.
     first: u32,
-    /// By ingress port: the paused upstream queues, and the holders on this device (see [`Lasting::pause`]),
-    /// by lane.
+    /// By ingress port: the paused upstream queues by lane, and their holders (see [`Lasting::pause`]).
     sent: Vec<BTreeSet<(u8, Target, u32)>>,
     /// By egress port: the paused queues here, by lane, and the ends of their pauses.
     obeyed: Vec<BTreeMap<(u8, Target), Time>>,
@@ -48,7 +45,6 @@ impl Lasting {
         }
     }
 
-    /// Number of timers, from the first on.
     pub(super) fn timers(&self) -> usize {
         2 * self.sent.len()
     }
@@ -71,7 +67,6 @@ impl Lasting {
         device.send_control(port, ControlFrame::QueuePause(frame));
     }
 
-    /// Whether at least one holder pauses `target`.
     fn is_paused(&self, port: u32, lane: u8, target: Target) -> bool {
         let holders = (lane, target, 0)..=(lane, target, u32::MAX);
         self.sent[port as usize].range(holders).next().is_some()
@@ -123,7 +118,6 @@ impl Lasting {
         self.send(device, port, lane, target, false);
     }
 
-    /// Applies a frame that arrived at `port`.
     pub(super) fn received(&mut self, device: &mut impl Queues, port: u32, frame: &QueuePauseFrame) {
         // A priority that this device does not use has no queue to pause.
         let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { return };
@@ -157,15 +151,10 @@ impl Lasting {
     }
 
     pub(super) fn timer(&mut self, device: &mut impl Queues, timer: u32) {
-        let (port, expiry) = ((timer - self.first) / 2, (timer - self.first) % 2 == 1);
-        if expiry {
-            self.expire(device, port);
-        } else {
-            self.repeat(device, port);
-        }
+        let port = (timer - self.first) / 2;
+        if timer == self.expiry_timer(port) { self.expire(device, port) } else { self.repeat(device, port) }
     }
 
-    /// Sends every active pause once more.
     fn repeat(&mut self, device: &mut impl Queues, port: u32) {
         let mut standing: Vec<(u8, Target)> = self.sent[port as usize].iter().map(|s| (s.0, s.1)).collect();
         standing.dedup();
@@ -179,7 +168,6 @@ impl Lasting {
         }
     }
 
-    /// Resumes the targets whose time has passed.
     fn expire(&mut self, device: &mut impl Queues, port: u32) {
         let now = device.now();
         let obeyed = &mut self.obeyed[port as usize];

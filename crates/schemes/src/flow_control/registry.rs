@@ -1,49 +1,17 @@
 //! Every built-in scheme: a line with its name, its keys, its parameters and its state machine. Those
 //! that are not built in are the variant `Own` of each enum: see [`own`].
 
-use super::bfc::keys::BfcKeys;
-use super::bfc::{Bfc, BfcParams};
-use super::bifrost::frame::FeedbackFrame;
-use super::bifrost::keys::BifrostKeys;
-use super::bifrost::{Bifrost, BifrostParams};
-use super::breakers::frame::ProbeFrame;
-use super::breakers::keys::{DeadlockBreakerKeys, LoopBreakerKeys};
-use super::breakers::{Breaker, BreakerParams};
-use super::cbfc::frame::CreditPacket;
-use super::cbfc::keys::CbfcKeys;
-use super::cbfc::{Cbfc, CbfcParams};
 use super::device::WholeDevice;
-use super::itsy::frame::ItsyFrame;
-use super::itsy::keys::ItsyKeys;
-use super::itsy::{Itsy, ItsyParams};
 use super::keys::{Keys, OnPfc, Reader, Table, Unread};
 use super::mac_control::MacControlFrame;
-use super::none::{NoFlowControl, NoKeys, NoParams};
 use super::own::{self, AnyMachine, OwnKeys, OwnParams};
-use super::pause::keys::PauseKeys;
-use super::pause::{Pause, PauseParams};
-use super::per_flow_queue::keys::PerFlowQueueKeys;
-use super::per_flow_queue::{PerFlowQueue, PerFlowQueueParams};
-use super::pfc::keys::PfcKeys;
-use super::pfc::{Pfc, PfcParams};
-use super::portfc::frame::PortPauseFrame;
-use super::portfc::keys::PortFcKeys;
-use super::portfc::{PortFc, PortFcParams};
-use super::pyrrha::frame::RootPauseFrame;
-use super::pyrrha::keys::PyrrhaKeys;
-use super::pyrrha::{Pyrrha, PyrrhaParams};
-use super::roundabout::frame::RoundaboutFrame;
-use super::roundabout::keys::RoundaboutKeys;
-use super::roundabout::{Roundabout, RoundaboutParams};
 use super::seam::{Crossing, LoopDecision, LoopPacket, Machine, Parameters, Pulled, QueueEntry, Scheme};
 use super::seen::{Credits, Roots};
 use super::size::question::{Question, Refusal, SizeFunction};
-use super::swing::SwingParams;
-use super::swing::keys::SwingKeys;
-use super::tagger::TaggerParams;
-use super::tagger::keys::TaggerKeys;
-use super::watchdog::keys::WatchdogKeys;
-use super::watchdog::{Watchdog, WatchdogParams};
+use super::{
+    bfc, bifrost, breakers, cbfc, itsy, none, pause, per_flow_queue, pfc, portfc, pyrrha, roundabout,
+};
+use super::{swing, tagger, watchdog};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -92,9 +60,6 @@ macro_rules! registry {
             }
 
             /// Reads the table of the scheme called `name`, but for the keys in `passed`.
-            ///
-            /// # Errors
-            /// A key is unknown, or its value wrong.
             pub fn read(name: &str, reader: &dyn Reader, passed: &[&'static str]) -> Result<Self, Unread> {
                 Ok(match name {
                     $($name => Self::$scheme(<$keys>::read(reader, passed)?),)*
@@ -124,7 +89,7 @@ macro_rules! registry {
 
         impl Default for FlowControlKeys {
             fn default() -> Self {
-                Self::Pfc(PfcKeys::default())
+                Self::Pfc(pfc::keys::PfcKeys::default())
             }
         }
 
@@ -254,58 +219,62 @@ macro_rules! hooks {
 
 registry! {
     /// Priority-based flow control, IEEE 802.1Qbb.
-    Pfc = "pfc": PfcKeys => PfcParams => Pfc;
+    Pfc = "pfc": pfc::keys::PfcKeys => pfc::PfcParams => pfc::Pfc;
     /// PFC whose packets change to a higher priority, their tag, before their routes can form a
     /// cycle of pauses (CoNEXT 2017). PortFC calls it PFC*. Above the last lossless tag packets are
     /// lossy.
-    Tagger = "tagger": OnPfc<TaggerKeys> => TaggerParams;
+    Tagger = "tagger": OnPfc<tagger::keys::TaggerKeys> => tagger::TaggerParams;
     /// Backpressure flow control (NSDI 2022): flows are assigned to a limited number of queues, and
     /// a growing queue pauses the upstream queues that fill it. No buffer is reserved: packets that
     /// do not fit are dropped.
-    Bfc = "bfc": BfcKeys => BfcParams => Bfc;
+    Bfc = "bfc": bfc::keys::BfcKeys => bfc::BfcParams => bfc::Bfc;
     /// Each flow has its own queue on every port and is paused separately: the ideal without
     /// head-of-line blocking. No buffer is reserved.
-    PerFlowQueue = "per-flow-queue": PerFlowQueueKeys => PerFlowQueueParams => PerFlowQueue;
+    PerFlowQueue = "per-flow-queue": per_flow_queue::keys::PerFlowQueueKeys
+        => per_flow_queue::PerFlowQueueParams => per_flow_queue::PerFlowQueue;
     /// Per-port flow control for networks whose hosts relay (2026): one queue for each port through
     /// which packets leave the next switch. The next switch pauses it.
-    PortFc = "portfc": PortFcKeys => PortFcParams => PortFc;
+    PortFc = "portfc": portfc::keys::PortFcKeys => portfc::PortFcParams => portfc::PortFc;
     /// Congestion-root flow control (2026): what goes through a congested port waits in
     /// queues of its own at every hop before it, which that port pauses. Nothing is
     /// reserved: what does not fit is dropped.
-    Pyrrha = "pyrrha": PyrrhaKeys => PyrrhaParams => Pyrrha;
+    Pyrrha = "pyrrha": pyrrha::keys::PyrrhaKeys => pyrrha::PyrrhaParams => pyrrha::Pyrrha;
     /// Pauses long links slot by slot, by the stored bytes and the bytes that can still arrive
     /// (2024): lossless at full throughput with little more than one BDP of buffer. All other links
     /// run PFC.
-    Bifrost = "bifrost": OnPfc<BifrostKeys> => BifrostParams => Bifrost;
+    Bifrost = "bifrost": OnPfc<bifrost::keys::BifrostKeys> => bifrost::BifrostParams => bifrost::Bifrost;
     /// Bifrost for several priorities: in each slot tokens for each priority, and for all together.
     /// They share one buffer of little more than one BDP.
-    BifrostX = "bifrostx": OnPfc<BifrostKeys>;
+    BifrostX = "bifrostx": OnPfc<bifrost::keys::BifrostKeys>;
     /// Credit-based flow control as in InfiniBand: a sender sends only packets for which the
     /// receiver has granted room.
-    Cbfc = "cbfc": CbfcKeys => CbfcParams => Cbfc;
+    Cbfc = "cbfc": cbfc::keys::CbfcKeys => cbfc::CbfcParams => cbfc::Cbfc;
     /// PFC with a relay at both ends of each long link: the relay has a buffer for one round trip
     /// and forwards pauses (SWING, TPDS 2023).
-    Swing = "swing": OnPfc<SwingKeys> => SwingParams;
+    Swing = "swing": OnPfc<swing::keys::SwingKeys> => swing::SwingParams;
     /// PFC with the watchdog of datacenter switches: a queue that is paused for too long is
     /// drained.
-    Watchdog = "pfc-watchdog": OnPfc<WatchdogKeys> => WatchdogParams => Watchdog;
+    Watchdog = "pfc-watchdog": OnPfc<watchdog::keys::WatchdogKeys>
+        => watchdog::WatchdogParams => watchdog::Watchdog;
     /// PFC whose frames carry probes: switches find deadlocks with them and dissolve them with
     /// spare headroom (2025). Packets move around the loop until they reach their exit, in order
     /// and without loss.
-    Roundabout = "roundabout": OnPfc<RoundaboutKeys> => RoundaboutParams => Roundabout;
+    Roundabout = "roundabout": OnPfc<roundabout::keys::RoundaboutKeys>
+        => roundabout::RoundaboutParams => roundabout::Roundabout;
     /// PFC with control planes that find deadlocks with probes and reroute their packets (Shpiner
     /// et al., HotNets 2016).
-    Breaker = "loop-breaker": OnPfc<LoopBreakerKeys> => BreakerParams => Breaker;
+    Breaker = "loop-breaker": OnPfc<breakers::keys::LoopBreakerKeys>
+        => breakers::BreakerParams => breakers::Breaker;
     /// The same, but the control planes give the ingress queues of a deadlock more room.
-    DeadlockBreaker = "deadlock-breaker": OnPfc<DeadlockBreakerKeys>;
+    DeadlockBreaker = "deadlock-breaker": OnPfc<breakers::keys::DeadlockBreakerKeys>;
     /// PFC whose first pauses carry a check: a queue finds a deadlock when its own check returns.
     /// The queue then drops packets or gets room (ITSY, INFOCOM 2022).
-    Itsy = "itsy": OnPfc<ItsyKeys> => ItsyParams => Itsy;
+    Itsy = "itsy": OnPfc<itsy::keys::ItsyKeys> => itsy::ItsyParams => itsy::Itsy;
     /// PAUSE of the whole link, IEEE 802.3 Annex 31B: an account above its threshold pauses every
     /// priority of its peer.
-    Pause = "pause": PauseKeys => PauseParams => Pause;
+    Pause = "pause": pause::keys::PauseKeys => pause::PauseParams => pause::Pause;
     /// No flow control: packets that do not fit are dropped.
-    None = "none": NoKeys => NoParams => NoFlowControl;
+    None = "none": none::NoKeys => none::NoParams => none::NoFlowControl;
 }
 
 /// From a line for each control frame: the enum of them, and the dispatch.
@@ -337,13 +306,13 @@ macro_rules! frames {
 frames! {
     Pfc(PfcFrame),
     QueuePause(QueuePauseFrame),
-    PortPause(PortPauseFrame),
-    RootPause(RootPauseFrame),
-    Feedback(FeedbackFrame),
-    Credit(CreditPacket),
-    Roundabout(RoundaboutFrame),
-    Itsy(ItsyFrame),
-    Probe(ProbeFrame),
+    PortPause(portfc::frame::PortPauseFrame),
+    RootPause(pyrrha::frame::RootPauseFrame),
+    Feedback(bifrost::frame::FeedbackFrame),
+    Credit(cbfc::frame::CreditPacket),
+    Roundabout(roundabout::frame::RoundaboutFrame),
+    Itsy(itsy::frame::ItsyFrame),
+    Probe(breakers::frame::ProbeFrame),
     MacControl(MacControlFrame),
 }
 
@@ -360,51 +329,48 @@ pub struct QueueMap {
 /// From n, k and whether the queues of a port are requested: a text, or the problem and the correction.
 pub type Counted = fn(u32, u32, bool) -> Result<String, (String, &'static str)>;
 
-/// The schemes whose queues depend on the network.
 pub const QUEUE_MAPS: [QueueMap; 1] =
-    [QueueMap { name: "portfc", title: "PortFC", counted: super::portfc::queues::counted }];
+    [QueueMap { name: "portfc", title: "PortFC", counted: portfc::queues::counted }];
 
 /// Schemes under which some memory of a scenario's links is known to suffice.
 pub const SIZED: [&str; 9] =
     ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "swing", "portfc", "pyrrha", "pfc-watchdog"];
 
 /// The keys of slots, whose defaults `xoff size` asks with.
-pub(super) type SlotKeys = BifrostKeys;
+pub(super) type SlotKeys = bifrost::keys::BifrostKeys;
 
 /// Returns an error for settings of a question that a scheme cannot use.
-pub(super) const CHECK: fn(&Question) -> Result<(), Refusal> = super::bifrost::size::check;
+pub(super) const CHECK: fn(&Question) -> Result<(), Refusal> = bifrost::size::check;
 
 /// The schemes of `xoff size`, in the order of its output, and the line of each in the curve over distance.
-/// Pyrrha and PortFC are for the inside of a datacenter; they need several BDP, and would make the other
-/// curves flat. On such links the 12 bits of CBFC cannot express its needs, which are the same with and
-/// without them.
+/// Pyrrha and PortFC are for the inside of a datacenter; they need several BDP, which would make the other
+/// curves flat. There the 12 bits of CBFC cannot express its needs.
 pub(super) const SIZE_FUNCTIONS: [(&str, SizeFunction, Option<&str>); 9] = [
-    ("pfc", super::pfc::size::shallow, Some("pfc")),
-    ("pfc-deep", super::pfc::size::deep, Some("pfc-deep")),
-    ("bifrost", |question, link| super::bifrost::size::compute_size(question, link, false), Some("bifrost")),
-    ("bifrostx", |question, link| super::bifrost::size::compute_size(question, link, true), Some("bifrostx")),
-    ("cbfc", |question, link| super::cbfc::size::compute_size(question, link, false), Some("cbfc-ideal")),
-    (
-        "cbfc-ideal",
-        |question, link| super::cbfc::size::compute_size(question, link, true),
-        Some("cbfc-ideal"),
-    ),
-    ("swing", super::swing::size::compute_size, Some("swing")),
-    ("pyrrha", super::pyrrha::size::compute_size, None),
-    ("portfc", super::portfc::size::compute_size, None),
+    ("pfc", |question, link| pfc::size::compute_size(question, link, Some(question.xoff.0)), Some("pfc")),
+    ("pfc-deep", |question, link| pfc::size::compute_size(question, link, None), Some("pfc-deep")),
+    ("bifrost", |question, link| bifrost::size::compute_size(question, link, false), Some("bifrost")),
+    ("bifrostx", |question, link| bifrost::size::compute_size(question, link, true), Some("bifrostx")),
+    ("cbfc", |question, link| cbfc::size::compute_size(question, link, false), Some("cbfc-ideal")),
+    ("cbfc-ideal", |question, link| cbfc::size::compute_size(question, link, true), Some("cbfc-ideal")),
+    ("swing", swing::size::compute_size, Some("swing")),
+    ("pyrrha", pyrrha::size::compute_size, None),
+    ("portfc", portfc::size::compute_size, None),
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::super::breakers::frame::{Identifier, Word as ProbeWord};
-    use super::super::cbfc::frame::Form;
+    use super::super::bifrost::frame::FeedbackFrame;
+    use super::super::breakers::frame::{Identifier, ProbeFrame, Word as ProbeWord};
+    use super::super::cbfc::frame::{CreditPacket, Form};
     use super::super::frame::Effect;
-    use super::super::itsy::frame::Check;
+    use super::super::itsy::frame::{Check, ItsyFrame};
+    use super::super::none::NoParams;
     use super::super::notes::Notes;
-    use super::super::pfc::Relay;
-    use super::super::pyrrha::frame::{RootId, Word};
-    use super::super::roundabout::frame::{Opcode, Triplet};
-    use super::super::watchdog::Action;
+    use super::super::pfc::{PfcParams, Relay};
+    use super::super::portfc::frame::PortPauseFrame;
+    use super::super::pyrrha::frame::{RootId, RootPauseFrame, Word};
+    use super::super::roundabout::frame::{Opcode, RoundaboutFrame, Triplet};
+    use super::super::watchdog::{Action, WatchdogParams};
     use super::*;
     use xoff_wire::nodes::Nodes;
     use xoff_wire::queue_pause::Target;
@@ -527,6 +493,5 @@ pub mod size_help {
     pub use super::super::bifrost::size::help::*;
     pub use super::super::cbfc::size::help::*;
     pub use super::super::pfc::size::help::*;
-    /// `--fan-in`.
     pub const FAN_IN: &str = "Pyrrha: neighbours that feed a congested port; PortFC: other ports of the switch; 1 to 256 [default: 1]";
 }

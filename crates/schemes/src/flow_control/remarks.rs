@@ -10,14 +10,11 @@ pub fn paused_permanently(ran: &Ran<'_>, why: &str) -> Option<Note> {
     let standing = ran.outcome.pauses.iter().filter(|p| p.until.is_none()).count() as u64;
     let unfinished = ran.outcome.flows.iter().any(FlowOutcome::is_unfinished);
     let text = format!("{} may be paused permanently: {why}.", human::counted(standing, "queue"));
-    let note = || {
-        Note::new(Level::Warning, text).help("A longer run does not help flows that wait in these queues.")
-    };
-    (standing > 0 && unfinished).then(note)
+    let help = "A longer run does not help flows that wait in these queues.";
+    (standing > 0 && unfinished).then(|| Note::new(Level::Warning, text).help(help))
 }
 
-/// The scheme called `name` paused nothing; how long the queues of the ports that it `watches` were, and
-/// `then` more of them.
+/// The scheme called `name` paused nothing; the longest queues that it `watches`, and `then` more.
 pub fn never_paused(
     ran: &Ran<'_>,
     name: &str,

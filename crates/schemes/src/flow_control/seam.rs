@@ -1,5 +1,4 @@
-//! The seam between a scheme and its device: the hooks that a device calls, a scheme's description as plain
-//! data, and the types that both use.
+//! The seam between a scheme and its device: the device's calls, a scheme's description, and common types.
 //!
 //! A scheme has an ingress half (it watches admissions to an ingress account and releases from it) and an
 //! egress half (it reacts to frames by pausing queues); either may be absent. It acts through [`Device`], a
@@ -23,8 +22,7 @@ use xoff_outcome::report::{Cause, Facts, Note, Ran, Records};
 
 /// The hooks of a flow control on every port of a run; each port's state is independent.
 ///
-/// A scheme implements the hooks that it uses. The others are those of PFC if it is based on PFC
-/// ([`Scheme::base`]), and otherwise empty.
+/// A scheme implements the hooks that it uses. The others are those of its [`Scheme::base`], or empty.
 #[allow(unused_variables)]
 pub trait Scheme<D: Device + ?Sized> {
     /// PFC, if the scheme rests on it.
@@ -35,8 +33,7 @@ pub trait Scheme<D: Device + ?Sized> {
     /// Both halves: the run begins. Called once for each port of a link, before any other event.
     fn begins(&mut self, device: &mut D, port: u32) {}
 
-    /// Ingress half: the account of (`port`, `lane`) crossed a threshold, by an
-    /// admission or a release.
+    /// Ingress half: the account of (`port`, `lane`) crossed a threshold, by an admission or a release.
     fn crossed(&mut self, device: &mut D, port: u32, lane: u8, crossing: Crossing) {
         if let Some(pfc) = self.base() {
             pfc.crossed(device, port, lane, crossing);
@@ -57,9 +54,8 @@ pub trait Scheme<D: Device + ?Sized> {
         }
     }
 
-    /// Both halves: the link of `port` has failed. Pauses of its lanes end (the
-    /// device sends nothing there all the same), and no frame gets to the peer
-    /// until it recovers.
+    /// Both halves: the link of `port` has failed. Pauses of its lanes end (the device sends nothing there
+    /// all the same), and no frame gets to the peer until it recovers.
     fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         if let Some(pfc) = self.base() {
             pfc.link_failed(device, port, lane);
@@ -76,8 +72,7 @@ pub trait Scheme<D: Device + ?Sized> {
         }
     }
 
-    /// Both halves, once for all lanes: the link of `port` is up again, and the
-    /// peer has forgotten everything.
+    /// Both halves, once for all lanes: the link of `port` is up again, and the peer is reset.
     fn link_reset(&mut self, device: &mut D, port: u32) {}
 
     /// Egress half: the turn of a packet of `size` bytes has come in `lane` of `port`. Returns whether it may
@@ -89,8 +84,7 @@ pub trait Scheme<D: Device + ?Sized> {
     }
 
     /// Egress half: the number of the queue that a packet (or queue pair) joins next. The queue and bytes of
-    /// `packet` are not known yet. Called only under [`Queueing::Numbered`]; [`Scheme::enqueued`] follows at
-    /// once.
+    /// `packet` are not known yet. Only under [`Queueing::Numbered`]; [`Scheme::enqueued`] follows.
     fn classify(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         0
     }
@@ -109,8 +103,7 @@ pub trait Scheme<D: Device + ?Sized> {
     /// called under [`Queueing::PerLane`].
     fn left(&mut self, device: &mut D, packet: &mut QueueEntry) {}
 
-    /// Both halves: the first packet from `ingress` waits in `lane` of `egress`. Called only with
-    /// [`Traits::knows_causes`].
+    /// Both halves: the first packet from `ingress` waits in `lane` of `egress`. If [`Traits::knows_causes`].
     fn waits(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8) {}
 
     /// Ingress half: a packet arrived, under the conditions of [`Loops::enter_loop`]. Returns its fate.
@@ -122,8 +115,7 @@ pub trait Scheme<D: Device + ?Sized> {
     /// account, or has reached its end.
     fn stored(&mut self, device: &mut D, ingress: u32, lane: u8, size: u32) {}
 
-    /// Ingress half, after [`Loops::follow_charges`]: the charge of the account for a packet that takes
-    /// `bytes`.
+    /// Ingress half, after [`Loops::follow_charges`]: the charge for a packet that takes `bytes`.
     fn charged(&mut self, device: &mut D, ingress: u32, lane: u8, bytes: u64) -> u64 {
         bytes
     }
@@ -176,19 +168,16 @@ pub trait Machine {
     }
 }
 
-/// The description of a scheme, as plain data: the services that the device provides, and the properties that
-/// are known without running it.
+/// The description of a scheme: services of the device, and properties that are known without a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
     /// From the arrival of a control frame's last bit until it takes effect.
     pub response_time: Time,
-    /// How long nothing may move before the flow control sets something going again by itself; 0 if
-    /// it never does.
+    /// How long nothing may move before the flow control restarts something by itself; 0 if it never does.
     pub patience: Time,
     /// Whether it lets deadlocks form, finds them and ends them.
     pub ends_deadlocks: bool,
-    /// Whether [`Scheme::may_leave`] is called before a packet leaves. For loops the device calls it while it
-    /// has a place in one.
+    /// Whether [`Scheme::may_leave`] is called before a packet leaves. For loops: while the device is in one.
     pub asks_to_leave: bool,
     /// Whether [`Scheme::stored`] and [`Scheme::freed`] are called for every packet, and not only for those
     /// of devices with a place in a loop.
@@ -199,8 +188,7 @@ pub struct Traits {
     pub knows_causes: bool,
     /// Why a packet was dropped that left a queue in [`Mode::Forward`] and found no room.
     pub overrun: Option<&'static Cause>,
-    /// Bytes of the cells in which accounts count packets, a power of two: a packet is charged whole
-    /// ones.
+    /// Bytes of the cells in which accounts count packets, a power of two: a packet is charged whole ones.
     pub cell: u32,
     /// When a host serves relayed packets, compared with its own traffic.
     pub relay_order: RelayOrder,
@@ -239,13 +227,11 @@ impl Traits {
 /// The resolved parameters of a scheme.
 #[allow(unused_variables)]
 pub trait Parameters {
-    /// The name by which scenarios ask for it, where it shares its parameters with the scheme of
-    /// their registry line.
+    /// The name by which scenarios ask for it, where another line of the registry has its parameters.
     fn alias(&self) -> Option<&'static str> {
         None
     }
 
-    /// The description of the scheme.
     fn traits(&self) -> Traits;
 
     /// The parameters of PFC, if it (or a scheme based on it) runs.
@@ -284,8 +270,8 @@ pub trait Parameters {
     /// Compares the memory of a scenario's links with their needs; `false` if no sufficient memory is known.
     fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
         let Some(pfc) = self.pfc() else { return false };
-        links.accounts(|port, priority, account| {
-            pfc::size::compare(links, port, priority, account, pfc.response_time, report);
+        links.accounts(|ingress| {
+            pfc::size::compare(links, ingress, pfc.response_time, report);
             true
         });
         true
@@ -319,8 +305,7 @@ pub trait Parameters {
 /// Lanes that packets change to by the ports that they come and leave through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneRules {
-    /// By port: [`LaneRules::IN`] and [`LaneRules::OUT`]. The lane changes from a port with the one to a
-    /// port with the other.
+    /// By port: [`LaneRules::IN`] and [`LaneRules::OUT`]. It changes from an IN to an OUT port.
     pub turns: Vec<u8>,
     /// By lane: the lane that it changes to.
     pub next: Vec<u8>,
@@ -345,8 +330,7 @@ impl LaneRules {
     }
 }
 
-/// A device's data about queues that are pulled ([`Queueing::Numbered`]), which needs no call for each
-/// packet.
+/// A device's data about queues that are pulled ([`Queueing::Numbered`]), without a call for each packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulled {
     /// By port and lane: see [`Pulled::quiet_up_to`].
@@ -433,12 +417,10 @@ pub enum Queueing {
     Numbered {
         /// Which numbers there are.
         numbers: Numbers,
-        /// ACKs lie in the scheme's queues, too, rather than in a queue of their
-        /// own that is served first and never paused.
+        /// ACKs lie in the scheme's queues, too, rather than in one that is served first and never paused.
         acks: bool,
-        /// Queue 0 is never paused. A packet whose turn comes in another queue goes on
-        /// to a further one, which the scheme chooses ([`Scheme::onward`]), and to
-        /// queue 0 at last.
+        /// Queue 0 is never paused. A packet whose turn comes in another queue goes on to a further one,
+        /// which the scheme chooses ([`Scheme::onward`]), and to queue 0 at last.
         pulls: bool,
     },
     /// One for each flow, besides a queue of ACKs, which is served first and never paused. The device finds
@@ -470,22 +452,19 @@ pub struct QueueEntry {
     pub own: bool,
     /// Bytes of the packet; 0 for queue pairs.
     pub size: u32,
-    /// Bytes in the queue, this packet included when it enters and not when it
-    /// leaves; 0 for queue pairs.
+    /// Bytes in the queue, this packet included when it enters and not when it leaves; 0 for queue pairs.
     pub queued: u64,
     /// Its position on its path: that of `port` in the plan's hops.
     pub hop: u32,
     /// The flow; it represents its addresses and ports.
     pub flow: u32,
-    /// Whether it is a control packet of the flow's receiver: it travels from there to the sender, hence with
-    /// exchanged addresses.
+    /// Whether it is a control packet of the flow's receiver: its addresses are exchanged.
     pub response: bool,
     /// The port that it came through; `None` if it began here.
     pub ingress: Option<u32>,
     /// Number of the queue that it left the neighbour from; 0 if it began here.
     pub upstream: u16,
-    /// Where queues are pulled: a number of the packet that the scheme may write, below
-    /// 2^15; 0 when it arrives.
+    /// Where queues are pulled: a number that the scheme may write, below 2^15; 0 when the packet arrives.
     pub passed: u16,
     /// A bit of the packet that the scheme may write; cleared at each arrival.
     pub counted: bool,
@@ -564,9 +543,8 @@ pub enum Mode {
     Forward,
 }
 
-/// A change of an ingress account, reported to the ingress half. The account counts as over from the packet
-/// that brings it to its threshold (XOFF) until it has drained to the resume level (XON) with its headroom
-/// empty.
+/// A change of an ingress account. It is over from the packet that brings it to its threshold (XOFF) until it
+/// has drained to the resume level (XON) with its headroom empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossing {
     Over,

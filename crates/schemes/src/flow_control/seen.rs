@@ -19,7 +19,6 @@ pub trait OnwardQueues {
     /// The scheme, as texts call it.
     fn scheme(&self) -> &'static str;
 
-    /// The lane with these queues.
     fn lane(&self) -> u8;
 
     /// Queues of a switch's port.
@@ -66,23 +65,18 @@ pub trait OnwardQueues {
     fn loses_resumes(&self) -> bool;
 }
 
-/// The queues of a port in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortQueues {
     /// Those with numbers, in their order.
     pub numbered: Vec<QueueWords>,
     /// The one of ACKs, notifications and frames.
     pub unnumbered: QueueWords,
-    /// The order in which they are served.
     pub order: &'static str,
 }
 
-/// A queue in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueWords {
-    /// The name of its kind.
     pub kind: &'static str,
-    /// Packets that wait there.
     pub waits: String,
     /// The port and queues that pause it, or `-`.
     pub paused_by: String,
@@ -110,7 +104,6 @@ pub trait Credits {
     fn room(&self, port: u32, kept: u64) -> u64;
 }
 
-/// A root ahead, as a port knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead<'a> {
     /// The root: a port.
@@ -123,14 +116,12 @@ pub struct Ahead<'a> {
 
 /// The state of a scheme that pauses by root ([`PauseScope::Root`](super::PauseScope::Root)).
 pub trait Roots {
-    /// The roots ahead that a port knows.
     fn ahead(&self, port: u32, lane: u8) -> Vec<Ahead<'_>>;
 
     /// Root `root` as a port knows it; `None` if it does not.
     fn root_ahead(&self, port: u32, lane: u8, root: u32) -> Option<Ahead<'_>>;
 
-    /// The numbers of a root's isolation queues at a port, from 1 on, in order; none before the
-    /// first packet for that root.
+    /// The numbers of a root's isolation queues at a port, from 1 on; none before the root's first packet.
     fn queues_of(&self, port: u32, lane: u8, root: u32) -> Vec<u16>;
 
     /// The roots that share isolation queue `queue`, in order.
@@ -142,11 +133,9 @@ pub trait Roots {
     /// Ports of its device whose neighbours the output queue of a port has stopped.
     fn stopped_by_output(&self, port: u32, lane: u8) -> &[u32];
 
-    /// The number of a host's queue of queue pairs that wait for the roots of isolation queue
-    /// `queue`.
+    /// The number of a host's queue of queue pairs that wait for the roots of isolation queue `queue`.
     fn pairs_of(&self, queue: u16) -> u16;
 
-    /// Bytes that an isolation queue of a port may hold when the neighbours that it has stopped
-    /// resume.
+    /// Bytes that an isolation queue of a port may hold when the neighbours that it has stopped resume.
     fn resume_level(&self, port: u32) -> u64;
 }

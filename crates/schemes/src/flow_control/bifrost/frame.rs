@@ -1,9 +1,7 @@
-//! BifrostX's feedback frame: the grants of a downstream port for the next slot, in total and to each
-//! priority.
+//! BifrostX's feedback frame: the grants of a downstream port for a slot, in total and by priority.
 //!
-//! No standard has such a frame. It is laid out as an Ethernet frame of an experimental
-//! EtherType (IEEE 802 local experimental 1, 0x88B5) to the address of MAC control, which
-//! bridges never forward:
+//! No standard has such a frame. It is laid out as an Ethernet frame of an experimental EtherType (IEEE 802
+//! local experimental 1, 0x88B5) to the address of MAC control, which bridges never forward:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01
@@ -42,7 +40,6 @@ impl FeedbackFrame {
     /// Bytes on the wire, check sequence included.
     pub const LENGTH: u32 = SMALLEST_FRAME;
 
-    /// The priorities it speaks of, each with its bytes.
     pub fn entries(self) -> impl Iterator<Item = (u8, u32)> {
         (0..8u8).filter(move |p| self.enabled >> p & 1 == 1).map(move |p| (p, self.each[usize::from(p)]))
     }
@@ -61,9 +58,6 @@ impl FeedbackFrame {
     }
 
     /// Reads a frame; grants to priorities that are not enabled are ignored.
-    ///
-    /// # Errors
-    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         experimental::expect(bytes, KIND, LEAST)?;
         if bytes[16] > 1 || bytes[17] != 0 {

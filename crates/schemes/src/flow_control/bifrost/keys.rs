@@ -1,19 +1,18 @@
 //! `[flow_control]` of Bifrost and BifrostX.
 
-use super::super::fabric::{Account, Buffer, Fabric, Lane, Limit, PacketFormat};
+use super::super::fabric::{Account, Buffer, Fabric, Lane, Limit, UNBOUNDED};
 use super::super::keys::{
     Complaint, Keys, LARGEST, LARGEST_ALLOWED, OnPfc, Setting, at_most, bytes, default_keys, defaults, link,
     shown, time,
 };
 use super::super::pfc::keys::PfcKeys;
-use super::super::registry::FlowControlParams;
-use super::super::{Headroom, LinkFacts};
+use super::super::{FlowControlParams, Headroom};
 use super::BifrostParams;
 use super::size::{self, MOST_QUANTA, SLOTS_PER_DELAY};
 use super::slots::SlotParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use xoff_kernel::time::{Time, serialisation};
+use xoff_kernel::time::serialisation;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bytes, Span, Threshold};
 use xoff_wire::SMALLEST_FRAME;
@@ -128,33 +127,29 @@ impl Keys for OnPfc<BifrostKeys> {
 
     fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
         let keys = &self.keys;
-        for (key, value) in [("slot", keys.slot), ("processing", keys.processing), ("jitter", keys.jitter)] {
-            time(key, value)?;
-        }
-        if let Some(margin) = keys.margin {
-            time("margin", margin)?;
-        }
+        time("slot", keys.slot)?;
+        time("processing", keys.processing)?;
+        time("jitter", keys.jitter)?;
+        keys.margin.map_or(Ok(()), |margin| time("margin", margin))?;
         at_most("spare", keys.spare)?;
         if !(1..=1_000).contains(&keys.repair_every) {
-            let message = format!("repair_every = {} is out of range", keys.repair_every);
-            return Err(Complaint::of_key("repair_every", message, "write a whole number from 1 to 1000"));
+            let help = "write a whole number from 1 to 1000";
+            return Err(Complaint::out_of_range("repair_every", keys.repair_every, help));
         }
-        if keys.slot.0 <= keys.processing.0 + keys.jitter.0 {
-            let message = format!(
-                "a slot of {} is too short: its control frame reaches the wire after {}",
-                keys.slot,
-                Span(keys.processing.0 + keys.jitter.0)
-            );
+        let (slot, sent) = (keys.slot, Span(keys.processing.0 + keys.jitter.0));
+        if slot.0 <= sent.0 {
+            let message =
+                format!("a slot of {slot} is too short: its control frame reaches the wire after {sent}");
             let help = "write a slot longer than `processing` plus `jitter`";
             return Err(Complaint::of_key("slot", message, help));
         }
         if keys.undersized && keys.buffer.is_none() {
-            let message = "had no effect: without `buffer` the buffer has the recommended size".to_string();
-            cx.warn("flow_control.undersized".to_string(), message);
+            let message = "had no effect: without `buffer` the buffer has the recommended size";
+            cx.warn("flow_control.undersized".into(), message.into());
         }
         if !counted(cx) && cx.written("flow_control.leftover") {
-            let message = "had no effect: it is a key of `bifrostx`, and this run uses `bifrost`".to_string();
-            cx.warn("flow_control.leftover".to_string(), message);
+            let message = "had no effect: it is a key of `bifrostx`, and this run uses `bifrost`";
+            cx.warn("flow_control.leftover".into(), message.into());
         }
         Ok(())
     }
@@ -170,33 +165,21 @@ impl Keys for OnPfc<BifrostKeys> {
         if !grants(&self.keys, topology, port) {
             return Ok(None);
         }
-        let params = slots(cx, self, topology, port, &cx.packet)?;
         let keys = &self.keys;
-        let p = &topology.ports[port as usize];
-        let largest = u64::from(cx.packet.largest());
+        let resume = slots(cx, self, topology, port)?.buffer - u64::from(cx.packet.largest());
+        let link = cx.packet.facts(&topology.ports[port as usize]);
         let headroom = match keys.spare {
             Some(Bytes(total)) => Headroom { terms: Vec::new(), total },
-            None => {
-                let link = LinkFacts { rate: p.rate, delay: p.delay, largest: cx.packet.largest() };
-                size::spare(&link, keys.jitter.0, keys.repair_every, counted(cx))
-            }
+            None => size::spare(&link, keys.jitter.0, keys.repair_every, counted(cx)),
         };
-        Ok(Some(Account {
-            reserve: 0,
-            limit: Limit::Static(params.buffer - largest + 1),
-            resume: params.buffer - largest,
-            resume_offset: 0,
-            headroom: Some(headroom),
-            pool: None,
-        }))
+        Ok(Some(Account::fixed(resume + 1, resume, headroom)))
     }
 
     fn sets_apart(&self, topology: &Topology, port: PortId) -> bool {
         topology.ports[port as usize].long || grants(&self.keys, topology, port)
     }
 
-    /// Under BifrostX the lossless accounts of each port that grants share one buffer, which is that
-    /// of a single one.
+    /// Under BifrostX the lossless accounts of a port that grants share the buffer of a single one.
     fn pool(
         &self,
         cx: &Setting<'_>,
@@ -213,17 +196,18 @@ impl Keys for OnPfc<BifrostKeys> {
             let index = (topology.nodes.len() + pools.len()) as u32;
             let mut pool = None;
             for account in &mut accounts[port as usize * lanes..][..lanes] {
-                let (Some(headroom), Limit::Static(xoff)) = (&mut account.headroom, account.limit) else {
+                let (Some(headroom), Limit::Static(shared)) = (&account.headroom, account.limit) else {
                     continue;
                 };
                 let total = account.resume + largest + headroom.total;
-                pool = Some(Buffer { total, shared: xoff });
+                pool = Some(Buffer { total, shared });
                 // Each may use all that is left, whichever of them fills it: the buffer is the bound.
-                headroom.total = total;
-                headroom.terms.clear();
-                account.limit = Limit::Unlimited;
-                account.resume = u64::MAX;
-                account.pool = Some(index);
+                *account = Account {
+                    resume: u64::MAX,
+                    headroom: Some(Headroom { terms: Vec::new(), total }),
+                    pool: Some(index),
+                    ..UNBOUNDED
+                };
             }
             pools.extend(pool.map(|pool| (topology.ports[port as usize].node, pool)));
         }
@@ -234,19 +218,17 @@ impl Keys for OnPfc<BifrostKeys> {
         self.pfc.warn_of_unused(cx, topology, true);
         if self.keys.links == BifrostLinks::Long && topology.ports.iter().all(|p| !p.long) {
             let message = "Bifrost grants nothing: this topology has no long link, and all links run PFC";
-            cx.warn("flow_control.scheme".to_string(), message.to_string());
+            cx.warn("flow_control.scheme".into(), message.into());
         }
     }
 
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
         let (cx, topology) = (&*cx, fabric.topology);
-        let own = |port: PortId| topology.neighbour(port) != topology.ports[port as usize].node;
-        let ports = (0..topology.ports.len() as PortId)
-            .map(|port| match own(port) && grants(&self.keys, topology, port) {
-                true => slots(cx, self, topology, port, &cx.packet).map(Some),
-                false => Ok(None),
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let granting = |port| {
+            let link = topology.neighbour(port) != topology.ports[port as usize].node;
+            (link && grants(&self.keys, topology, port)).then(|| slots(cx, self, topology, port)).transpose()
+        };
+        let ports = (0..topology.ports.len() as PortId).map(granting).collect::<Result<Vec<_>, _>>()?;
         Ok(FlowControlParams::Bifrost(BifrostParams {
             pfc: self.pfc.params(),
             granted: topology.ports.iter().map(|p| ports[p.peer as usize]).collect(),
@@ -274,51 +256,40 @@ fn grants(keys: &BifrostKeys, topology: &Topology, port: PortId) -> bool {
     }
 }
 
-/// The parameters of the downstream port of a link, without its buffer.
-fn without_buffer(keys: &BifrostKeys, counted: bool, response_time: Time, link: &LinkFacts) -> SlotParams {
-    let ask = size::Ask {
-        slot: keys.slot.0,
-        processing: keys.processing.0,
-        jitter: keys.jitter.0,
-        margin: keys.margin.map(|margin| margin.0),
-        response_time,
-        repair_every: keys.repair_every,
-        counted,
-        history: keys.history,
-    };
-    size::params(link, &ask)
-}
-
 /// The parameters of the downstream port of a link.
 fn slots(
     cx: &Setting<'_>,
     bifrost: &OnPfc<BifrostKeys>,
     topology: &Topology,
     port: PortId,
-    packet: &PacketFormat,
 ) -> Result<SlotParams, Complaint> {
     let keys = &bifrost.keys;
     let p = &topology.ports[port as usize];
-    let facts = LinkFacts { rate: p.rate, delay: p.delay, largest: packet.largest() };
-    let name = || link(topology, port);
-    if !size::far_below(&facts, keys.slot.0) {
-        let message = format!(
-            "a slot of {} is too long for {}: it must be far below the one-way delay",
-            keys.slot,
-            name()
-        );
+    let facts = cx.packet.facts(p);
+    let (slot, name) = (keys.slot, link(topology, port));
+    if !size::far_below(&facts, slot.0) {
+        let message =
+            format!("a slot of {slot} is too long for {name}: it must be far below the one-way delay");
         let help = format!("write {} or less, a quarter of the delay", Span(p.delay / SLOTS_PER_DELAY));
         return Err(Complaint::of_key("slot", message, help));
     }
-    let params = without_buffer(keys, counted(cx), bifrost.pfc.response_time.0, &facts);
+    let ask = size::Ask {
+        slot: slot.0,
+        processing: keys.processing.0,
+        jitter: keys.jitter.0,
+        margin: keys.margin.map(|margin| margin.0),
+        response_time: bifrost.pfc.response_time.0,
+        repair_every: keys.repair_every,
+        counted: counted(cx),
+        history: keys.history,
+    };
+    let params = size::params(&facts, &ask);
     let longest = size::longest_pause(&params);
     if longest > MOST_QUANTA {
         let message = format!(
-            "a slot of {} and its margin ({}) on {} need a pause of {longest} quanta of 512 bit times: a frame holds \
-             at most {MOST_QUANTA}",
-            keys.slot,
-            bytes(params.margin),
-            name()
+            "a slot of {slot} and its margin ({}) on {name} need a pause of {longest} quanta of 512 bit times: a frame \
+             holds at most {MOST_QUANTA}",
+            bytes(params.margin)
         );
         // By itself the slot may fit, and the given value may be the reason that it does not.
         let fits = size::longest_pause(&SlotParams { margin: 0, ..params }) <= MOST_QUANTA;
@@ -331,25 +302,19 @@ fn slots(
     let history = params.round_trip / params.slot;
     if history > MOST_SLOTS {
         let message = format!(
-            "a round trip of {} on {} has {history} slots of {}: a port cannot store so many grants",
-            Span(params.round_trip),
-            name(),
-            keys.slot
+            "a round trip of {} on {name} has {history} slots of {slot}: a port cannot store so many grants",
+            Span(params.round_trip)
         );
         let help = format!("choose a faster link or a longer slot: the maximum is {MOST_SLOTS} slots");
         return Err(Complaint::of_key("slot", message, help));
     }
-    let frame = serialisation(u64::from(SMALLEST_FRAME), p.rate);
-    if keys.slot.0 <= frame {
+    let frame = Span(serialisation(u64::from(SMALLEST_FRAME), p.rate));
+    if slot.0 <= frame.0 {
         let message = format!(
-            "a slot of {} is too short: its control frame of {SMALLEST_FRAME} B takes {} on {}, and \
-             data could never be sent",
-            keys.slot,
-            Span(frame),
-            name()
+            "a slot of {slot} is too short: its control frame of {SMALLEST_FRAME} B takes {frame} on {name}, and \
+             data could never be sent"
         );
-        let help = format!("write more than {}", Span(frame));
-        return Err(Complaint::of_key("slot", message, help));
+        return Err(Complaint::of_key("slot", message, format!("write more than {frame}")));
     }
     let least = params.least_buffer();
     let Some(given) = keys.buffer else { return Ok(SlotParams { buffer: least, ..params }) };
@@ -357,18 +322,15 @@ fn slots(
     // With less an idle link is never let go (`bifrost.min-H`).
     let dead = params.bdp() + params.of_slot() + params.margin + 2 * u64::from(facts.largest);
     let (short, help) = if buffer > LARGEST {
-        let help = LARGEST_ALLOWED;
-        return Err(Complaint::of_key("buffer", format!("buffer = {given} is out of range"), help));
+        return Err(Complaint::out_of_range("buffer", given, LARGEST_ALLOWED));
     } else if buffer < dead {
         ("never grants a packet on", format!("write {dead}B or more; from {least}B no throughput is lost"))
     } else if buffer < least && !keys.undersized {
-        (
-            "loses throughput on",
-            format!("write {least}B or more, remove `buffer`, or add undersized = true to simulate the loss"),
-        )
+        let help = "remove `buffer`, or add undersized = true to simulate the loss";
+        ("loses throughput on", format!("write {least}B or more, {help}"))
     } else {
         return Ok(SlotParams { buffer, ..params });
     };
     let shown = shown(given, buffer);
-    Err(Complaint::of_key("buffer", format!("buffer = {shown} {short} {}", name()), help))
+    Err(Complaint::of_key("buffer", format!("buffer = {shown} {short} {name}"), help))
 }

@@ -16,12 +16,10 @@
 //! One frame names all lossless lanes of the port that must stop. Egress half: that of PFC, each frame
 //! replacing the present pause (section V). All other ports run ordinary PFC.
 //!
-//! BifrostX ([`tokens`]) sends tokens instead of pauses, in every slot, for all lossless lanes of
-//! a port together and for each.
+//! BifrostX ([`tokens`]) sends tokens instead of pauses, in every slot, for all lossless lanes and for each.
 //!
-//! The processing time is the time from the end of a slot until the frame is at its MAC (about 1 us, section
-//! V); the jitter, uniform up to a bound and drawn for each frame, is that of the cable and of the switch
-//! (section IV-D).
+//! The processing time lasts from the end of a slot until the frame is at its MAC (about 1 us, section V);
+//! the jitter of cable and switch, uniform up to a bound, is drawn for each frame (section IV-D).
 
 pub mod frame;
 pub mod keys;
@@ -31,9 +29,8 @@ pub mod slots;
 pub mod tokens;
 
 use super::pfc::{self, Pfc, PfcParams};
-use super::registry::FlowControl;
 use super::size::links::{self, Links};
-use super::{ControlFrame, Crossing, Device, Machine, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, Device, FlowControl, Machine, Parameters, Scheme, Seen, Traits};
 use frame::FeedbackFrame;
 pub use report::Report;
 use slots::{Grant, SlotParams, Slots, quanta};
@@ -44,13 +41,11 @@ use xoff_net::units::{Bandwidth, Span};
 use xoff_outcome::report::{Facts, Records};
 use xoff_wire::pfc::PfcFrame;
 
-/// Parameters of Bifrost and of BifrostX, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BifrostParams {
     /// PFC: of all ports that do not grant, and the obeying half of those that do.
     pub pfc: PfcParams,
-    /// The parameters by which each port grants its peer, the same for each lossless lane; `None` where it
-    /// runs PFC.
+    /// The parameters by which each port grants its peer, for each lossless lane; `None` where it runs PFC.
     pub ports: Vec<Option<SlotParams>>,
     /// The parameters of the peer, by which each port is granted.
     pub granted: Vec<Option<SlotParams>>,
@@ -60,7 +55,6 @@ pub struct BifrostParams {
     pub processing: Time,
     /// Most that a frame is late beyond that.
     pub jitter: Time,
-    /// Seed of the jitter.
     pub seed: u64,
     /// BifrostX: tokens instead of pauses, and all lossless lanes of a port together.
     pub tokens: Option<Leftover>,
@@ -84,8 +78,8 @@ impl Parameters for BifrostParams {
     }
 
     fn describe(&self, _: &Seen<'_>) -> String {
-        let mut kinds: Vec<SlotParams> = Vec::new();
-        for &slots in self.ports.iter().flatten() {
+        let mut kinds: Vec<&SlotParams> = Vec::new();
+        for slots in self.ports.iter().flatten() {
             if !kinds.contains(&slots) {
                 kinds.push(slots);
             }
@@ -112,14 +106,14 @@ impl Parameters for BifrostParams {
     }
 
     fn compare(&self, links: &Links<'_>, report: &mut links::Report) -> bool {
-        links.accounts(|port, priority, account| match &self.ports[port as usize] {
+        links.accounts(|ingress| match &self.ports[ingress.port as usize] {
             Some(slots) => {
-                size::compare(links, self, slots, port, priority, account, report);
+                size::compare(links, self, slots, ingress, report);
                 // BifrostX: all of them share the first one's state.
                 self.tokens.is_none()
             }
             None => {
-                pfc::size::compare(links, port, priority, account, self.pfc.response_time, report);
+                pfc::size::compare(links, ingress, self.pfc.response_time, report);
                 true
             }
         });
@@ -131,7 +125,6 @@ impl Parameters for BifrostParams {
     }
 }
 
-/// The observations at the ends of slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotTally {
     pub slots: u64,
@@ -151,10 +144,8 @@ pub struct SlotTally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granting {
     pub port: u32,
-    /// The first of the lanes that are granted together: a single one with Bifrost, all lossless ones with
-    /// BifrostX.
+    /// The first of the lanes that are granted together: one with Bifrost, all lossless with BifrostX.
     pub lane: u8,
-    /// Its parameters.
     pub params: SlotParams,
     pub tally: SlotTally,
 }
@@ -171,7 +162,6 @@ struct Group {
     tally: SlotTally,
 }
 
-/// A port that grants.
 #[derive(Clone, Debug)]
 struct Granter {
     port: u32,
@@ -189,7 +179,6 @@ struct Granted {
     tokens: Option<Tokens>,
 }
 
-/// Bifrost or BifrostX on the ports of a run.
 #[derive(Clone, Debug)]
 pub struct Bifrost {
     pub(super) pfc: Pfc,
@@ -202,9 +191,8 @@ pub struct Bifrost {
     granters: Vec<Granter>,
     /// By port: its place among the granters, or [`NONE`].
     of_port: Vec<u32>,
-    granted: Vec<Granted>,
-    /// By port: its place among those that are granted, or [`NONE`].
-    granted_of_port: Vec<u32>,
+    /// By port; `None` where it is not granted.
+    granted: Vec<Option<Granted>>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -249,34 +237,25 @@ impl Bifrost {
     pub(super) fn new(params: &BifrostParams, ports: usize, priorities: &[u8]) -> Self {
         let lossless: Vec<u8> =
             (0u8..).zip(&params.lossless).filter(|(_, lossless)| **lossless).map(|(lane, _)| lane).collect();
-        let groups: Vec<Vec<u8>> = match params.tokens {
+        let groups: Vec<&[u8]> = match params.tokens {
             Some(_) if lossless.is_empty() => Vec::new(),
-            Some(_) => vec![lossless],
-            None => lossless.into_iter().map(|lane| vec![lane]).collect(),
+            Some(_) => vec![&lossless],
+            None => lossless.chunks(1).collect(),
         };
-        let granters: Vec<Granter> = (0..)
-            .zip(&params.ports)
-            .filter_map(|(port, slots)| slots.map(|slots| (port, slots)))
-            .map(|(port, slots)| Granter {
+        let (mut of_port, mut granters) = (vec![NONE; ports], Vec::new());
+        for (port, slots) in (0..).zip(&params.ports) {
+            let Some(slots) = *slots else { continue };
+            of_port[port as usize] = granters.len() as u32;
+            granters.push(Granter {
                 port,
                 params: slots,
-                groups: groups.iter().map(|lanes| Group::new(lanes.clone(), slots)).collect(),
+                groups: groups.iter().map(|lanes| Group::new(lanes.to_vec(), slots)).collect(),
                 frame: ControlFrame::Pfc(PfcFrame::default()),
                 jitter: Stream::new(params.seed, "Bifrost", port.into()),
-            })
-            .collect();
-        let mut of_port = vec![NONE; ports];
-        for (i, granter) in granters.iter().enumerate() {
-            of_port[granter.port as usize] = i as u32;
+            });
         }
-        let mut granted = Vec::new();
-        let mut granted_of_port = vec![NONE; ports];
-        for (of, slots) in granted_of_port.iter_mut().zip(&params.granted) {
-            let Some(slots) = *slots else { continue };
-            *of = granted.len() as u32;
-            let tokens = params.tokens.map(|_| Tokens::new(priorities.len()));
-            granted.push(Granted { params: slots, tokens });
-        }
+        let tokens = params.tokens.map(|_| Tokens::new(priorities.len()));
+        let granted = |params: SlotParams| Granted { params, tokens: tokens.clone() };
         Self {
             pfc: Pfc::new(params.pfc, ports, priorities),
             priorities: priorities.to_vec(),
@@ -286,37 +265,26 @@ impl Bifrost {
             lossless: params.lossless.clone(),
             granters,
             of_port,
-            granted,
-            granted_of_port,
+            granted: params.granted.iter().map(|slots| slots.map(granted)).collect(),
         }
     }
 
-    /// The observations, port by port.
     fn seen(&self) -> Vec<Granting> {
-        let of = |granter: &Granter| {
-            granter
-                .groups
-                .iter()
-                .filter(|group| group.tally.slots > 0)
-                .map(|group| Granting {
-                    port: granter.port,
-                    lane: group.lanes[0],
-                    params: granter.params,
-                    tally: group.tally,
-                })
-                .collect::<Vec<_>>()
+        let groups =
+            self.granters.iter().flat_map(|granter| granter.groups.iter().map(move |g| (granter, g)));
+        let granting = |(&Granter { port, params, .. }, group): (&Granter, &Group)| {
+            (group.tally.slots > 0).then_some(Granting {
+                port,
+                lane: group.lanes[0],
+                params,
+                tally: group.tally,
+            })
         };
-        self.granters.iter().flat_map(of).collect()
+        groups.filter_map(granting).collect()
     }
 
-    /// The granter of `port`, if it grants.
     fn granter(&self, port: u32) -> Option<usize> {
         self.of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
-    }
-
-    /// The upstream half of `port`, if it is granted.
-    fn granted(&self, port: u32) -> Option<usize> {
-        self.granted_of_port.get(port as usize).filter(|&&i| i != NONE).map(|&i| i as usize)
     }
 
     fn slot_timer(&self, granter: usize) -> u32 {
@@ -338,10 +306,9 @@ impl Bifrost {
                 feedback.enabled |= 1 << priority;
                 feedback.each[priority] = word(c);
                 if !grant.whole {
-                    let stopped = granter.params.stopped(grant);
+                    let stopped = quanta(granter.params.stopped(grant));
                     pause.enabled |= 1 << priority;
-                    pause.quanta[priority] =
-                        u16::try_from(quanta(stopped)).expect("the plan refuses longer slots");
+                    pause.quanta[priority] = u16::try_from(stopped).expect("the plan refuses longer slots");
                 }
             }
         }
@@ -366,15 +333,15 @@ impl Bifrost {
 
     /// Algorithm 3.
     pub(super) fn on_feedback(&mut self, device: &mut impl Device, port: u32, frame: &FeedbackFrame) {
-        let Some(i) = self.granted(port) else { return };
         let (priorities, leftover) = (&self.priorities, self.leftover);
-        let Granted { params, tokens: Some(tokens) } = &mut self.granted[i] else { return };
+        let Some(Some(Granted { params, tokens: Some(tokens) })) = self.granted.get_mut(port as usize) else {
+            return;
+        };
         let beyond = u128::from(params.margin) * 8 * u128::from(SECOND) / u128::from(params.rate);
         let slot = params.slot + beyond as Time;
         let (now, of_slot) = (device.now(), params.of_slot());
         let queued = |lane: u8| device.backlog(port, lane);
-        let rule: Option<&dyn Fn(u8) -> u64> =
-            if leftover == Some(Leftover::Reserved) { Some(&queued) } else { None };
+        let rule = (leftover == Some(Leftover::Reserved)).then_some(&queued as &dyn Fn(u8) -> u64);
         tokens.set(now, slot, of_slot, frame, priorities, rule);
         for (lane, &priority) in (0u8..).zip(&self.priorities) {
             if frame.enabled >> priority & 1 == 1 {
@@ -392,10 +359,8 @@ impl Machine for Bifrost {
     }
 
     fn records(&self) -> Records {
-        match self.seen() {
-            granted if granted.is_empty() => Records::default(),
-            granted => Records::of(Report(granted)),
-        }
+        let granting = self.seen();
+        if granting.is_empty() { Records::default() } else { Records::of(Report(granting)) }
     }
 }
 
@@ -429,14 +394,13 @@ impl<D: Device> Scheme<D> for Bifrost {
         if own % TIMERS == 0 { self.slot_ends(device, i) } else { self.send(device, i) }
     }
 
-    /// Whether a packet has tokens, which it then takes. A lossy packet needs none: no buffer is reserved for
-    /// it.
+    /// Whether a packet has tokens, which it then takes. A lossy one needs none: it has no reserved buffer.
     fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {
         if !self.lossless[usize::from(lane)] {
             return true;
         }
-        let Some(i) = self.granted(port) else { return true };
-        let Some(tokens) = &mut self.granted[i].tokens else { return true };
+        let granted = self.granted.get_mut(port as usize);
+        let Some(Some(Granted { tokens: Some(tokens), .. })) = granted else { return true };
         let may = tokens.take(device.now(), lane, size);
         if !may {
             device.pause(port, lane);
@@ -464,13 +428,13 @@ impl<D: Device> Scheme<D> for Bifrost {
         } else if over {
             self.pfc.pause_upstream(device, port, lane);
         }
-        let late = match self.granted(port) {
-            Some(i) if self.granted[i].tokens.is_some() => {
-                self.granted[i].tokens = Some(Tokens::none(self.priorities.len()));
+        let late = match self.granted.get_mut(port as usize) {
+            Some(Some(Granted { tokens: Some(tokens), .. })) => {
+                *tokens = Tokens::none(self.priorities.len());
                 return;
             }
-            Some(_) => self.processing + self.jitter,
-            None => 0,
+            Some(Some(_)) => self.processing + self.jitter,
+            _ => 0,
         };
         let frame = serialisation(u64::from(PfcFrame::LENGTH), device.rate(port));
         self.pfc.hold_until(device, port, lane, settled + frame + late);

@@ -6,7 +6,6 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Ran, Record, Section};
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "bifrost":
     slots: Count, "Slots of all granting ports; under Bifrost, of each lossless priority.";
     whole_slots: Count, "Slots granted whole, without a pause.";

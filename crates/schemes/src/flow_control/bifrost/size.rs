@@ -1,16 +1,14 @@
 //! Bifrost and BifrostX: one BDP and two slots, and what packets and lateness add.
 
-use super::super::fabric::Account;
 use super::super::size::grouped;
-use super::super::size::links::{Links, Report};
+use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::{LONGEST_TIME, Question, Refusal};
-use super::super::size::{Control, Figure, Promise, Sizing, Term, Unit, bytes_of};
+use super::super::size::{Control, Figure, Promise, Sizing, Unit, bytes_of, terms_of};
 use super::super::{Headroom, LinkFacts};
 use super::BifrostParams;
 use super::frame::FeedbackFrame;
 use super::slots::{History, SlotParams, bytes_in, quanta};
 use xoff_kernel::time::{Time, serialisation};
-use xoff_net::topology::PortId;
 use xoff_net::units::{Length, Span};
 use xoff_wire::pfc::PfcFrame;
 
@@ -20,49 +18,21 @@ pub const MOST_QUANTA: u64 = 65_535;
 /// A slot is at most this part of the link's one-way delay: "far smaller" (section IV-B).
 pub const SLOTS_PER_DELAY: u64 = 4;
 
-/// Bifrost's input, beside the link.
+/// Bifrost's input, beside the link; times as in [`BifrostParams`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     pub slot: Time,
-    /// From the end of a slot until its frame can be sent.
     pub processing: Time,
-    /// Most that a frame is late beyond that.
     pub jitter: Time,
     /// The time at line rate that a window may send beyond its length; `None`: a packet just begun, and the
     /// bytes sent while the next frame is late.
     pub margin: Option<Time>,
-    /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
     /// k, at least 1.
     pub repair_every: u32,
     /// Grants are tokens, counted in bytes, of all priorities together: BifrostX.
     pub counted: bool,
-    /// How F is kept.
     pub history: History,
-}
-
-/// Why no link of a rate can have slots of a length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
-    /// T ends before its frame can be sent, after so long.
-    BelowProcessing(Time),
-    /// A pause of a whole slot has so many quanta, which 16 bits do not hold.
-    TooManyQuanta(u64),
-}
-
-/// Whether slots of `ask.slot` can be had at all (section V, on the configuration of T);
-/// the distance has no part in it.
-///
-/// # Errors
-/// They cannot; the first reason.
-pub fn fit(link: &LinkFacts, ask: &Ask) -> Result<(), Unfit> {
-    if ask.slot <= ask.processing + ask.jitter {
-        return Err(Unfit::BelowProcessing(ask.processing + ask.jitter));
-    }
-    match longest_pause(&params(link, ask)) {
-        longest if longest > MOST_QUANTA => Err(Unfit::TooManyQuanta(longest)),
-        _ => Ok(()),
-    }
 }
 
 /// Quanta of the longest pause that a port asks for: of a slot, with the margin.
@@ -130,41 +100,24 @@ pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32, counted: bool) -
 /// The needs of Bifrost for each of `priorities` lossless priorities, or of BifrostX once for all of them.
 pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
     let (params, budgets) = (params(link, ask), ask.counted);
-    // Parts of one product, which is rounded as a whole.
-    let (mut time, mut so_far) = (0, 0);
-    let mut terms: Vec<Term> = Vec::new();
-    for (name, span) in spans(link, ask) {
-        time += span;
-        let bytes = bytes_in(link.rate, time);
-        terms.push((name, bytes - so_far));
-        so_far = bytes;
-    }
-    terms.push(("two slots", 2 * params.of_slot()));
-    terms.push(("margin", params.margin));
+    let mut terms = terms_of(&spans(link, ask), |time| bytes_in(link.rate, time));
+    terms.extend([("two slots", 2 * params.of_slot()), ("margin", params.margin)]);
     if !budgets {
         terms.push(("grants in whole packets", params.unit - 1));
     }
     let spare = spare(link, ask.jitter, ask.repair_every, budgets);
     let names = ["k packets beyond H", "late frame beyond H", "packet ahead of its tokens"];
     terms.extend(names.into_iter().zip(spare.terms.iter().map(|t| t.1)));
-    let mut notes = Vec::new();
-    if !far_below(link, ask.slot) {
-        notes.push(
-            "T is more than a quarter of the one-way delay: Bifrost then reacts too slowly, and scenarios \
-             refuse such slots"
-                .into(),
-        );
-    }
-    if budgets {
-        notes.push(
-            "no lost throughput is proven only for two or more priorities with data to send (section \
-             IV-E)"
-                .into(),
-        );
-    }
-    if params.of_slot() <= params.margin {
-        notes.push("a slot carries at most the margin: it is granted whole or not at all".into());
-    }
+    let slow = "T is more than a quarter of the one-way delay: Bifrost then reacts too slowly, and scenarios \
+                refuse such slots";
+    let unproven =
+        "no lost throughput is proven only for two or more priorities with data to send (section IV-E)";
+    let coarse = "a slot carries at most the margin: it is granted whole or not at all";
+    let notes = [
+        (slow, !far_below(link, ask.slot)),
+        (unproven, budgets),
+        (coarse, params.of_slot() <= params.margin),
+    ];
     Sizing {
         scheme: if budgets { "bifrostx" } else { "bifrost" },
         terms,
@@ -196,13 +149,12 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
         } else {
             "Bifrost, sections IV-C.1 (Theorem 1: H of BDP + 2 Rs·T), IV-D (k packets) and V (limits of T)"
         },
-        notes,
+        notes: notes.into_iter().filter(|note| note.1).map(|note| note.0.into()).collect(),
     }
     .if_frames_fit(link.rate)
 }
 
 impl Ask {
-    /// The parameters of slots in a question.
     pub fn of(question: &Question, counted: bool) -> Self {
         Self {
             slot: question.slot.0,
@@ -217,47 +169,39 @@ impl Ask {
     }
 }
 
-/// Refuses slots that no pause frame can speak of, and those that end before their frame is sent.
-///
-/// # Errors
-/// The question has such slots.
+/// Refuses slots that no link can have (section V, on T): those of which no pause frame can speak, and those
+/// that end before their frame is sent.
 pub(in super::super) fn check(question: &Question) -> Result<(), Refusal> {
-    let refuse = |key, message: String, help: String| Err(Refusal { key, message, help });
-    let link = question.link(Length(0));
-    match fit(&link, &Ask::of(question, false)) {
-        Ok(()) => Ok(()),
-        Err(Unfit::BelowProcessing(least)) => refuse(
-            "slot",
-            format!(
-                "a slot of {} is too short: the switch sends its frame only after {}",
-                question.slot,
-                Span(least)
-            ),
-            "write a slot longer than `processing` plus `jitter`, such as 10us".into(),
-        ),
-        Err(Unfit::TooManyQuanta(quanta)) => {
-            let (longest, needed) = (longest_slot(question), Span(question.processing.0 + question.jitter.0));
-            let help = match longest > needed.0 {
-                true => format!("write a slot of {} or less", Span(longest)),
-                false => format!(
-                    "at this rate a slot lasts at most {}, and it must be longer than `processing` plus `jitter` \
-                         ({needed}): write a shorter --slot and --processing",
-                    Span(longest)
-                ),
-            };
-            let margin = params(&link, &Ask::of(question, false)).margin;
-            let message = format!(
-                "a slot of {} at {}, with the margin of {} B (a packet just begun, a late frame), needs a pause of {} \
-                     quanta of 512 bit times: a frame holds at most {}",
-                question.slot,
-                question.rate,
-                grouped(margin),
-                grouped(quanta),
-                grouped(MOST_QUANTA)
-            );
-            refuse("slot", message, help)
-        }
+    let (link, ask, slot) = (question.link(Length(0)), Ask::of(question, false), question.slot);
+    let refuse = |message, help| Err(Refusal { key: "slot", message, help });
+    let sent = Span(ask.processing + ask.jitter);
+    if slot.0 <= sent.0 {
+        let help = "write a slot longer than `processing` plus `jitter`, such as 10us".into();
+        let message = format!("a slot of {slot} is too short: the switch sends its frame only after {sent}");
+        return refuse(message, help);
     }
+    let params = params(&link, &ask);
+    let quanta = longest_pause(&params);
+    if quanta <= MOST_QUANTA {
+        return Ok(());
+    }
+    let message = format!(
+        "a slot of {slot} at {}, with the margin of {} B (a packet just begun, a late frame), needs a pause of {} \
+         quanta of 512 bit times: a frame holds at most {}",
+        question.rate,
+        grouped(params.margin),
+        grouped(quanta),
+        grouped(MOST_QUANTA)
+    );
+    let longest = Span(longest_slot(question));
+    if longest.0 > sent.0 {
+        return refuse(message, format!("write a slot of {longest} or less"));
+    }
+    let help = format!(
+        "at this rate a slot lasts at most {longest}, and it must be longer than `processing` plus `jitter` ({sent}): \
+         write a shorter --slot and --processing"
+    );
+    refuse(message, help)
 }
 
 /// The longest slot that a pause frame can speak of, margin included, to the nanosecond.
@@ -272,22 +216,19 @@ fn longest_slot(question: &Question) -> Time {
     fits * 1_000
 }
 
-/// The needs of a link with the question's settings.
 pub(in super::super) fn compute_size(question: &Question, link: &LinkFacts, counted: bool) -> Sizing {
     sizing(link, &Ask::of(question, counted), question.priorities.into())
 }
 
-/// The margin and the room beyond H, so that nothing is lost; and H, so that the
-/// egress stays busy.
+/// The margin and the room beyond H, so that nothing is lost; and H, so that the egress stays busy.
 pub(super) fn compare(
     links: &Links<'_>,
     p: &BifrostParams,
     slots: &SlotParams,
-    id: PortId,
-    priority: u8,
-    account: &Account,
+    ingress: Ingress<'_>,
     report: &mut Report,
 ) {
+    let Ingress { port: id, priority, account } = ingress;
     let priority = p.tokens.is_none().then_some(priority);
     let link = links.facts(id);
     let ask = Ask {
@@ -314,13 +255,9 @@ pub(super) fn compare(
 
 /// Help texts of the command line's options that set it.
 pub mod help {
-    /// `--slot`.
     pub const SLOT: &str = "Bifrost: a slot T [default: 10us]";
-    /// `--processing`.
     pub const PROCESSING: &str =
         "Bifrost: time from the end of a slot until its frame can be sent [default: 1us]";
-    /// `--jitter`.
     pub const JITTER: &str = "Bifrost: longest further delay of the frame [default: 0ps]";
-    /// `--repair-every`.
     pub const REPAIR_EVERY: &str = "Bifrost: k, packets of room beyond H, 1 to 1000 [default: 1]";
 }

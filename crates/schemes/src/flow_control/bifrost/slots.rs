@@ -1,7 +1,6 @@
 //! The grants of the downstream port of a long link, slot by slot: Algorithm 1.
 //!
-//! In the paper's notation, at the end of slot n of length T, where R_s is the link's
-//! rate, Δ = R_s · RTT its bandwidth-delay product and H the bytes reserved:
+//! At the end of slot n of length T, with the link's rate R_s, its BDP Δ = R_s · RTT and H reserved bytes:
 //!
 //! ```text
 //! L   bytes stored that came through this port           (line 3)
@@ -19,10 +18,9 @@
 //! already. Line 10 repairs a leak by itself when the leaked bytes are in L. (The printed line without the
 //! guard would *raise* grants, up to twofold.) So k has one effect, the room of k largest packets beyond H.
 //!
-//! *F.* Section IV-A has the downstream port keep the history of its grants; line 15 has F ← F − r + c,
-//! bounded by Δ + R_s T ([`History::Recurrence`]). They differ for bytes that are sent without a grant, and
-//! for grants that are not used: the recurrence subtracts bytes from F that it never counted, and keeps
-//! expired grants until its bound removes them.
+//! *F.* In section IV-A the downstream port keeps the history of its grants; line 15 has F ← F − r + c,
+//! bounded by Δ + R_s T ([`History::Recurrence`]), which subtracts bytes that were sent without a grant, and
+//! keeps expired grants until its bound removes them.
 //!
 //! *Packets.* Bytes are granted and packets are sent. A window of w that opens for part of a slot lets
 //! packets *begin*: up to R_s w and one largest packet. And its end is the arrival of the next frame, which
@@ -52,8 +50,7 @@ pub struct SlotParams {
     pub buffer: u64,
     /// k: leaks are looked for in every so many slots, at least 1.
     pub repair_every: u32,
-    /// Grants are rounded down to multiples of this, in bytes: the largest packet; 1 to
-    /// leave them as they are.
+    /// Grants are rounded down to multiples of this, in bytes: the largest packet, or 1.
     pub unit: u64,
     /// Bytes that a window may send beyond its length: the packet that has just begun, and the bytes sent
     /// while the next frame is late.
@@ -61,7 +58,6 @@ pub struct SlotParams {
     /// Grants are bytes that are counted where they are sent, rather than windows: the margin belongs only to
     /// slots that are granted whole.
     pub counted: bool,
-    /// How F is kept.
     pub history: History,
 }
 
@@ -151,7 +147,6 @@ impl Slots {
         }
     }
 
-    /// Its parameters.
     pub fn params(&self) -> &SlotParams {
         &self.params
     }

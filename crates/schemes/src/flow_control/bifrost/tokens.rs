@@ -15,15 +15,13 @@
 //! all classes ([`Leftover::Pooled`], `bifrostx.leftover`). [`Leftover::Reserved`] is the algorithm as
 //! printed: c'_i is computed from the queue when the frame arrives, and the rest of the grant is lost.
 //!
-//! All tokens expire with the slot (`bifrostx.cumulative`). A packet may take more than is
-//! left; the debt, less than a packet, is taken off the next slot's tokens
-//! (`bifrostx.sub-mtu`). Before the first frame everything may go; after it, nothing goes
-//! without a frame of this slot (`bifrostx.start-and-loss`).
+//! All tokens expire with the slot (`bifrostx.cumulative`). A packet may take more than is left; the debt,
+//! less than a packet, is taken off the next slot's tokens (`bifrostx.sub-mtu`). Before the first frame
+//! everything may go; after it, nothing goes without a frame of this slot (`bifrostx.start-and-loss`).
 //!
-//! *Whole slots.* A frame that is a little late would cost the time until it comes, in
-//! every slot. Where Algorithm 1 grants all of R_s T the frame says so, and then the port's
-//! wire is the bound, until the next frame or for the margin beyond the slot; likewise for
-//! a class whose c_i is R_s T, whose length has not grown: it "should not be paused".
+//! *Whole slots.* A late frame would cost time in every slot. Where Algorithm 1 grants all of R_s T the frame
+//! says so, and only the wire bounds the port, until the next frame or for the margin beyond the slot;
+//! likewise a class whose c_i is R_s T, whose length has not grown: it "should not be paused".
 
 use super::frame::FeedbackFrame;
 pub use super::keys::Leftover;

@@ -29,7 +29,6 @@ use xoff_wire::{CHECK, SMALLEST_BYTES, SMALLEST_FRAME, u32_at};
 const KIND: u8 = 6;
 const LIST: usize = 26;
 
-/// The purpose of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Word {
@@ -48,11 +47,9 @@ pub struct Identifier {
     pub port: u32,
 }
 
-/// A frame between control planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeFrame {
     pub word: Word,
-    /// The priority that it is about.
     pub priority: u8,
     /// The probe's identifier; of [`Word::Room`], that of the probe which found the loop.
     pub id: Identifier,
@@ -74,10 +71,6 @@ impl ProbeFrame {
         bytes
     }
 
-    /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`NotFrame`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotFrame> {
         experimental::expect(bytes, KIND, SMALLEST_BYTES)?;
         let (priority, count) = (bytes[16], usize::from(bytes[17]));

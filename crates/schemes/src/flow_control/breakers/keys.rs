@@ -118,9 +118,8 @@ fn check(
     cx: &Setting<'_>,
 ) -> Result<(), Complaint> {
     if period.0 < SHORTEST_PERIOD || period.0 > LONGEST {
-        let message = format!("period = {period} is out of range");
         let help = format!("write {} to {}", Span(SHORTEST_PERIOD), Span(LONGEST));
-        return Err(Complaint::of_key("period", message, help));
+        return Err(Complaint::out_of_range("period", period, help));
     }
     time("latency", latency)?;
     check_room(room, &cx.packet)?;

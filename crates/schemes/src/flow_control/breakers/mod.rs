@@ -1,11 +1,9 @@
-//! Loop Breaker and Deadlock Breaker: deadlocks found, and ended, by the control planes of
-//! devices, over [`super::pfc`] (Shpiner et al., *Unlocking Credit Loop Deadlocks*, HotNets
-//! 2016; as Lv et al., 2025, describe them, sections II-B and VI-D, and as claim 1 of US
-//! patent 10,630,590 has the detection).
+//! Loop Breaker and Deadlock Breaker: deadlocks found, and ended, by the control planes of devices, over
+//! [`super::pfc`] (Shpiner et al., *Unlocking Credit Loop Deadlocks*, HotNets 2016; as Lv et al., 2025,
+//! describe them, sections II-B and VI-D, and as claim 1 of US patent 10,630,590 has the detection).
 //!
-//! **A control plane is slow.** It checks the queues of its device every `period`, and each message spends
-//! `latency` in it before it has an effect. Messages are frames ([`frame`]) that cross the links after pause
-//! frames and before all data.
+//! **A control plane is slow.** It checks the queues of its device every `period`, and each message takes
+//! `latency` in it. Messages are frames ([`frame`]) that cross links after pauses and before data.
 //!
 //! **Detection.** An egress queue of (port, priority):
 //!
@@ -29,8 +27,7 @@
 //! | is smaller than the probes that *e* has recorded since its last poll, its own included | recorded, and passed on by *e* |
 //! | else | dropped |
 //!
-//! **Loop Breaker** ([`Cure::Reroute`]) then gives the packets of *e* that came in by *i* another path: see
-//! [`Repair::reroute`].
+//! **Loop Breaker** ([`Cure::Reroute`]) gives these packets another path: see [`Repair::reroute`].
 //!
 //! **Deadlock Breaker** ([`Cure::Room`]) gives more room to the ingress queue by which the probe returned
 //! ([`Repair::enlarge`]), so its upstream neighbour resumes. It informs the next device of the loop, by the
@@ -42,23 +39,20 @@
 //!
 //! *Readings*, where the papers are open:
 //!
-//! - **Which queues a probe follows.** Those that hold packets of the probe's ingress port. By
-//!   any paused queue of the device it would come round along packets that do not wait for each
-//!   other.
+//! - **Which queues a probe follows.** Those that hold packets of the probe's ingress port. By any paused
+//!   queue of the device it would come round along packets that do not wait for each other.
 //! - **What passes probes on** need not be suspected itself: it is paused at that moment, with
 //!   such packets. So a deadlock is found within two polls of its smallest identifier and a turn.
-//! - **Identifiers.** The smaller ones go on, so that one probe goes round however many queues
-//!   suspect. With fixed ones a suspected queue outside of the loop, whose packets wait for it,
-//!   would hide it for ever if its own is smaller: it never comes back. So the first probe of a
-//!   queue has its number alone, and each later one draws a number that counts before it; sooner
-//!   or later one of the loop's own is the smallest.
+//! - **Identifiers.** The smaller ones go on, so that one probe goes round however many queues suspect. With
+//!   fixed ones a suspected queue outside of the loop, whose packets wait for it, would hide it for ever if
+//!   its own is smaller: it never comes back. So the first probe of a queue has its number alone, and each
+//!   later one draws a number that counts before it; sooner or later one of the loop's own is the smallest.
 //! - **The master**, which leads, is the queue whose own identifier returned. The patent also
 //!   checks that all buffers of the loop are full; that is what it is to be paused.
 //! - **Which packets are rerouted.** The packets of the loop: those that arrived by *i*. If all that wait
 //!   at *e* were rerouted, twice as many packets would get another path in rings, five times as many would
 //!   arrive out of order, and the ring's other direction would fill until it is blocked, too.
-//! - **A detection may be false**, because pauses are read one after the other. This is a cost of the
-//!   control plane, and nothing corrects it.
+//! - **A detection may be false**, because pauses are read one after the other. Nothing corrects it.
 
 pub mod frame;
 pub mod keys;
@@ -68,10 +62,10 @@ pub mod report;
 mod tests;
 
 use super::device::{Causes, Repair};
+use super::fabric::next_poll;
 use super::frame::Frame;
 use super::pfc::{Pfc, PfcParams};
-use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, FlowControl, Machine, Parameters, Scheme, Seen, Traits};
 pub use frame::{Identifier, ProbeFrame, Word};
 pub use report::Report;
 use std::collections::{BTreeMap, VecDeque};
@@ -90,11 +84,9 @@ pub enum Cure {
     Room(u64),
 }
 
-/// Parameters of either scheme, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerParams {
     pub pfc: PfcParams,
-    /// The action against a deadlock.
     pub cure: Cure,
     /// Between two polls of a device.
     pub period: Time,
@@ -104,16 +96,7 @@ pub struct BreakerParams {
     pub turn: Time,
     /// By port: the time of its device's first poll, before `period`; `None` where no device polls.
     pub first: Vec<Option<Time>>,
-    /// Seed of the random identifiers.
     pub seed: u64,
-}
-
-impl BreakerParams {
-    /// The time without movement after which the flow control has acted: it has found the deadlock, in a
-    /// reasonable number of draws, and has resolved it.
-    pub fn patience(&self) -> Time {
-        (4 * self.period + self.turn).saturating_mul(8)
-    }
 }
 
 impl Parameters for BreakerParams {
@@ -123,7 +106,8 @@ impl Parameters for BreakerParams {
 
     fn traits(&self) -> Traits {
         Traits {
-            patience: self.patience(),
+            // It has found the deadlock, in a reasonable number of draws, and has resolved it.
+            patience: (4 * self.period + self.turn).saturating_mul(8),
             ends_deadlocks: true,
             knows_causes: true,
             ..Traits::of_pfc(&self.pfc)
@@ -135,9 +119,10 @@ impl Parameters for BreakerParams {
     }
 
     fn describe(&self, seen: &Seen<'_>) -> String {
+        let places = seen.detours;
         let cure = match self.cure {
             Cure::Reroute => {
-                format!("packets are rerouted, with other paths known at {} places of routes", seen.detours)
+                format!("packets are rerouted, with other paths known at {places} places of routes")
             }
             Cure::Room(bytes) => format!("ingress queues get {} of room", Bytes(bytes)),
         };
@@ -155,7 +140,6 @@ impl Parameters for BreakerParams {
     }
 }
 
-/// A deadlock that a queue has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// When a probe came back first.
@@ -177,18 +161,15 @@ pub struct Tally {
     pub bytes: u64,
     /// Packets that got another path, and packets of the loop that have none or found it paused.
     pub rerouted: u64,
-    /// See [`Tally::rerouted`].
     pub stayed: u64,
     /// Ingress queues that got more room, and bytes of the shared pool that it took.
     pub enlarged: u64,
-    /// See [`Tally::enlarged`].
     pub enlarged_bytes: u64,
     /// Attempts at a device that achieved nothing: no packet had another path, or the pool had no room.
     pub failed: u64,
 }
 
 impl Tally {
-    /// Adds that of other devices.
     pub fn add(&mut self, other: &Self) {
         let Self { frames, bytes, rerouted, stayed, enlarged, enlarged_bytes, failed } = *other;
         self.frames += frames;
@@ -201,7 +182,6 @@ impl Tally {
     }
 }
 
-/// The state of one port and lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Watch {
     /// A poll is to come.
@@ -220,19 +200,16 @@ struct Watch {
     enlarged: bool,
 }
 
-/// PFC on every port of a run, and the control planes of its devices.
 #[derive(Clone, Debug)]
 pub struct Breaker {
     params: BreakerParams,
     pfc: Pfc,
-    priorities: Vec<u8>,
     /// By port and lane.
     watches: Vec<Watch>,
     /// By port, where any have come: messages in the control plane, and when each is through.
     inboxes: BTreeMap<u32, VecDeque<(Time, ProbeFrame)>>,
     /// By port and lane, where any were drawn: the numbers to come.
     draws: BTreeMap<usize, Stream>,
-    /// In the order in which they were found.
     found: Vec<Found>,
     tally: Tally,
 }
@@ -242,7 +219,6 @@ impl Breaker {
         Self {
             pfc: Pfc::new(params.pfc, ports, priorities),
             params: params.clone(),
-            priorities: priorities.to_vec(),
             watches: vec![Watch::default(); ports * priorities.len()],
             inboxes: BTreeMap::new(),
             draws: BTreeMap::new(),
@@ -251,21 +227,8 @@ impl Breaker {
         }
     }
 
-    /// The deadlocks that were found, in their order.
-    pub fn found(&self) -> &[Found] {
-        &self.found
-    }
-
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    fn at(&self, port: u32, lane: u8) -> usize {
-        port as usize * self.priorities.len() + usize::from(lane)
-    }
-
     fn poll_of(&self, port: u32, lane: u8) -> u32 {
-        (self.pfc.timers() + self.at(port, lane)) as u32
+        (self.pfc.timers() + self.pfc.at(port, lane)) as u32
     }
 
     fn inbox_of(&self, port: u32) -> u32 {
@@ -275,20 +238,15 @@ impl Breaker {
     /// Arms the device's next poll, if somebody looks and none is to come.
     fn await_poll(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
         let Some(first) = self.params.first[port as usize] else { return };
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         if std::mem::replace(&mut self.watches[at].armed, true) {
             return;
         }
-        let next = match device.now().checked_sub(first) {
-            Some(past) => first + (past / self.params.period + 1) * self.params.period,
-            None => first,
-        };
-        device.arm(self.poll_of(port, lane), next);
+        device.arm(self.poll_of(port, lane), next_poll(first, self.params.period, device.now()));
     }
 
-    /// The pause of an egress queue ends.
     fn goes(&mut self, now: Time, port: u32, lane: u8) {
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         let watch = &mut self.watches[at];
         (watch.paused, watch.since, watch.probed) = (false, None, false);
         if let Some(found) = watch.found.take() {
@@ -318,18 +276,16 @@ impl Breaker {
                 return device.arm(self.inbox_of(port), through);
             }
             inbox.pop_front();
-            // A priority that this device does not use has no queue to wait in.
-            let Some(lane) = self.priorities.iter().position(|&p| p == frame.priority) else { continue };
+            let Some(lane) = self.pfc.lane(frame.priority) else { continue };
             match frame.word {
-                Word::Probe => self.probed(device, port, lane as u8, &frame),
-                Word::Room => self.told_of_room(device, port, lane as u8, frame),
+                Word::Probe => self.probed(device, port, lane, &frame),
+                Word::Room => self.on_room(device, port, lane, frame),
             }
         }
     }
 
-    /// The device looks at a port and lane.
     fn poll(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
-        let (now, at) = (device.now(), self.at(port, lane));
+        let (now, at) = (device.now(), self.pfc.at(port, lane));
         let waits = device.backlog(port, lane) > 0;
         let watch = &mut self.watches[at];
         (watch.armed, watch.recorded) = (false, None);
@@ -340,15 +296,9 @@ impl Breaker {
         let suspected = watch.since.is_some_and(|since| since < now);
         let first = suspected && !std::mem::replace(&mut watch.probed, suspected);
         if suspected {
-            let draw = if first { 0 } else { self.draw(at) };
-            let id = Identifier { draw, port };
-            let probe = ProbeFrame {
-                word: Word::Probe,
-                priority: self.priorities[usize::from(lane)],
-                id,
-                ports: Nodes::default(),
-            };
-            self.passes_on(device, port, lane, probe);
+            let id = Identifier { draw: if first { 0 } else { self.draw(at) }, port };
+            let (word, priority, ports) = (Word::Probe, self.pfc.priority(lane), Nodes::default());
+            self.passes_on(device, port, lane, ProbeFrame { word, priority, id, ports });
         }
         let watch = &self.watches[at];
         if watch.paused || watch.enlarged {
@@ -372,15 +322,12 @@ impl Breaker {
 
     /// A probe leaves by an egress port, which it lists if it carries its path.
     fn passes_on(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8, mut probe: ProbeFrame) {
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         self.watches[at].recorded = Some(probe.id);
-        match self.params.cure {
-            Cure::Reroute => {}
-            // A loop longer than the list is not found.
-            Cure::Room(_) if !probe.ports.push_front(port) => return,
-            Cure::Room(_) => {}
+        // A loop longer than the list is not found.
+        if self.params.cure == Cure::Reroute || probe.ports.push_front(port) {
+            self.send(device, port, probe);
         }
-        self.send(device, port, probe);
     }
 
     /// A probe from an ingress port: see the module's table.
@@ -396,7 +343,7 @@ impl Breaker {
                 // The path from here on, in the order of the flow: all but this port.
                 let loop_ports = &path[..back.unwrap_or(0)];
                 self.finds(device, ingress, egress, lane, probe, loop_ports);
-            } else if self.watches[self.at(egress, lane)].recorded.is_none_or(|known| probe.id < known) {
+            } else if self.watches[self.pfc.at(egress, lane)].recorded.is_none_or(|known| probe.id < known) {
                 self.passes_on(device, egress, lane, *probe);
             }
         }
@@ -412,7 +359,7 @@ impl Breaker {
         probe: &ProbeFrame,
         ports: &[u32],
     ) {
-        let at = self.at(egress, lane);
+        let at = self.pfc.at(egress, lane);
         // Something else than a pause may stop it (a link that has just recovered).
         if !self.watches[at].paused {
             return;
@@ -452,7 +399,7 @@ impl Breaker {
             Some(taken) => {
                 self.tally.enlarged += 1;
                 self.tally.enlarged_bytes += taken;
-                let at = self.at(ingress, lane);
+                let at = self.pfc.at(ingress, lane);
                 self.watches[at].enlarged = true;
                 self.await_poll(device, ingress, lane);
                 self.pfc.crossed(device, ingress, lane, Crossing::Under);
@@ -461,25 +408,14 @@ impl Breaker {
         }
     }
 
-    /// The loop's master asks for more room; the device's own egress port in the loop is the
-    /// list's first.
-    fn told_of_room(
-        &mut self,
-        device: &mut (impl Causes + Repair),
-        ingress: u32,
-        lane: u8,
-        mut frame: ProbeFrame,
-    ) {
+    /// The loop's master asks for more room; the device's own egress port in the loop is the list's first.
+    fn on_room(&mut self, device: &mut (impl Causes + Repair), ingress: u32, lane: u8, mut room: ProbeFrame) {
         self.makes_room(device, ingress, lane);
-        let next = frame
-            .ports
-            .pop_front()
-            .filter(|&next| (0..).map_while(|i| device.port_of(ingress, i)).any(|port| port == next));
+        let Some(next) = room.ports.pop_front() else { return };
+        let is_here = (0..).map_while(|i| device.port_of(ingress, i)).any(|port| port == next);
         // The master follows the last one.
-        if let Some(next) = next
-            && !frame.ports.as_slice().is_empty()
-        {
-            self.send(device, next, frame);
+        if is_here && !room.ports.as_slice().is_empty() {
+            self.send(device, next, room);
         }
     }
 }
@@ -510,12 +446,11 @@ impl<D: Causes + Repair> Scheme<D> for Breaker {
             _ => return,
         };
         for (priority, quanta) in pfc.entries() {
-            let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
-            let lane = lane as u8;
+            let Some(lane) = self.pfc.lane(priority) else { continue };
             if quanta == 0 {
                 self.goes(device.now(), port, lane);
             } else {
-                let at = self.at(port, lane);
+                let at = self.pfc.at(port, lane);
                 self.watches[at].paused = true;
                 self.await_poll(device, port, lane);
             }
@@ -532,8 +467,8 @@ impl<D: Causes + Repair> Scheme<D> for Breaker {
         };
         match at.checked_sub(self.watches.len()) {
             None => {
-                let lanes = self.priorities.len();
-                self.poll(device, (at / lanes) as u32, (at % lanes) as u8);
+                let (port, lane) = self.pfc.port_and_lane(at);
+                self.poll(device, port, lane);
             }
             Some(port) => self.reads(device, port as u32),
         }

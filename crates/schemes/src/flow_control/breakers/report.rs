@@ -1,5 +1,4 @@
-//! The report of Loop Breaker and Deadlock Breaker about a run: the deadlocks that control planes found, and
-//! their resolution.
+//! The report of Loop Breaker and Deadlock Breaker about a run: deadlocks found, and their resolution.
 
 use super::{Cure, Found, Tally};
 use crate::flow_control::loops;
@@ -8,7 +7,6 @@ use xoff_net::human;
 use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Level, Note, Ran, Record, Section};
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "breakers":
     found: Count, "Deadlocks found: queues whose probe (or a probe that lists them) returned, once for each pause of the queue.";
     attempts: Count, "Probes that returned.";
@@ -26,10 +24,8 @@ pub static FACTS: Facts = facts! { "breakers":
     room_bytes: Bytes, "Bytes taken from shared pools for it.";
 };
 
-/// The records of the control planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The action against a deadlock.
     pub cure: Cure,
     /// Deadlocks that queues have found, in their order (then of port and lane).
     pub found: Vec<Found>,
@@ -95,11 +91,8 @@ impl Report {
                 human::count(tally.stayed)
             ),
             Cure::Room(_) => format!(
-                "{} more room, {} in all",
-                match tally.enlarged {
-                    1 => "1 ingress queue received".into(),
-                    n => format!("{} ingress queues received", human::count(n)),
-                },
+                "{} received more room, {} in all",
+                human::counted(tally.enlarged, "ingress queue"),
                 human::bytes(tally.enlarged_bytes)
             ),
         };

@@ -73,8 +73,8 @@ fn two_polls_suspect_and_each_later_one_sends_a_probe() {
     assert!(at(&mut b, &mut d, 63, poll).is_empty());
     d.backlog = 1;
     assert!(at(&mut b, &mut d, 73, poll).is_empty());
-    assert_eq!(b.tally(), &Tally { frames: 3, bytes: 192, ..Tally::default() });
-    assert_eq!(b.found(), []);
+    assert_eq!(b.tally, Tally { frames: 3, bytes: 192, ..Tally::default() });
+    assert_eq!(b.found, []);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn the_smaller_identifier_continues_where_its_packets_wait() {
     // A queue that goes passes nothing on.
     at(&mut b, &mut d, 40, resume);
     assert!(probe(&mut b, &mut d, 41, 0, frame(0, 0, &[])).is_empty());
-    assert_eq!(b.found(), []);
+    assert_eq!(b.found, []);
 }
 
 #[test]
@@ -108,10 +108,10 @@ fn a_probe_that_is_back_reroutes_until_the_pause_ends() {
     d.rerouted = (0, 1);
     assert_eq!(probe(&mut b, &mut d, 35, 0, frame(7, 1, &[])), ["reroute 0 1/0"]);
     let found = Found { at: 27 * US, port: 1, lane: 0, until: None, attempts: 2 };
-    assert_eq!(b.found(), [found]);
+    assert_eq!(b.found, [found]);
     at(&mut b, &mut d, 40, resume);
-    assert_eq!(b.found(), [Found { until: Some(40 * US), ..found }]);
-    assert_eq!((b.tally().rerouted, b.tally().stayed, b.tally().failed), (4, 2, 1));
+    assert_eq!(b.found, [Found { until: Some(40 * US), ..found }]);
+    assert_eq!((b.tally.rerouted, b.tally.stayed, b.tally.failed), (4, 2, 1));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn room_is_made_along_the_path_and_taken_back() {
     d.shrinks = true;
     assert_eq!(at(&mut b, &mut d, 43, ingress), ["shrink 0/0"]);
     assert!(at(&mut b, &mut d, 53, ingress).is_empty());
-    assert_eq!((b.tally().enlarged, b.tally().enlarged_bytes, b.tally().failed), (2, 14_000, 0));
+    assert_eq!((b.tally.enlarged, b.tally.enlarged_bytes, b.tally.failed), (2, 14_000, 0));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn an_informed_device_makes_room_and_informs_the_next() {
     assert_eq!(probe(&mut b, &mut d, 25, 0, room_frame(&[1, 60])), ["Room 1 0:99 [60]"]);
     (d.enlarged, d.over) = (None, [(0, 0)].into());
     assert_eq!(probe(&mut b, &mut d, 29, 0, room_frame(&[1])), ["enlarge 0/0 5000"]);
-    assert_eq!(b.tally().failed, 1);
+    assert_eq!(b.tally.failed, 1);
 }
 
 #[test]

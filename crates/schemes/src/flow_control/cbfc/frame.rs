@@ -14,13 +14,11 @@
 //!       7  end of a good packet (EGP)
 //! ```
 //!
-//! The LPCRC has the polynomial of the variant CRC, x^16 + x^12 + x^3 + x + 1
-//! (0x100B), and begins with ones; bits enter by bytes in order, the lowest bit of
-//! each first, and the remainder is complemented.
+//! The LPCRC has the polynomial of the variant CRC, x^16 + x^12 + x^3 + x + 1 (0x100B), and begins with ones;
+//! bits enter by bytes in order, the lowest bit of each first, and the remainder is complemented.
 //!
-//! Twelve bits let 2,048 blocks of 64 B be outstanding, 131,072 B: a link whose
-//! round trip takes more than that is never full. The *wide* form, which no standard
-//! has, is the same packet with counters of 64 bits, which never wrap:
+//! Twelve bits let 2,048 blocks of 64 B be outstanding, 131,072 B: links with more per round trip are never
+//! full. The *wide* form, which no standard has, has counters of 64 bits, which never wrap:
 //!
 //! ```text
 //! byte  0  SLP
@@ -33,9 +31,8 @@
 //!      23  EGP
 //! ```
 //!
-//! Ethernet has no link packets, and its smallest frame would make these eight times
-//! as long; they are counted with the bytes above on every link. In captures they lie in
-//! a frame of the experimental EtherType of [`xoff_wire::experimental`]:
+//! Ethernet has no link packets, and its smallest frame is eight times as long; these have the bytes above on
+//! every link. In captures they lie in a frame of the EtherType of [`xoff_wire::experimental`]:
 //!
 //! ```text
 //! byte  0  destination 01-80-C2-00-00-01
@@ -51,7 +48,6 @@ use crate::flow_control::frame::{ControlFrame, Effect, Frame};
 use xoff_wire::experimental::{self, NotFrame};
 use xoff_wire::{CHECKED, u16_at};
 
-/// The value of byte 14 in a frame that holds a link packet.
 const KIND: u8 = 7;
 
 /// Bytes of a block, the unit of credit (InfiniBand vol. 1, §7.9.4).
@@ -66,7 +62,6 @@ const SLP: u8 = 0x5c;
 /// K29.7 of 8b/10b, which ends a packet that is good.
 const EGP: u8 = 0xfd;
 
-/// Which counters a packet has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// InfiniBand's, of 12 bits.
@@ -75,7 +70,13 @@ pub enum Form {
     Wide,
 }
 
-/// A flow-control packet of one virtual lane.
+impl Form {
+    /// A counter as this form has it.
+    pub(super) fn encode(self, blocks: u64) -> u64 {
+        if self == Self::Narrow { blocks % MODULUS } else { blocks }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditPacket {
     /// Its form; of the narrow one both counters are below [`MODULUS`].
@@ -88,7 +89,6 @@ pub struct CreditPacket {
     pub limit: u64,
 }
 
-/// Why bytes are not such a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCredit {
     /// Another number of bytes than either form has.
@@ -99,7 +99,6 @@ pub enum NotCredit {
     Damaged,
 }
 
-/// The check sequence over `bytes`.
 fn lpcrc(bytes: &[u8]) -> u16 {
     // 0x100B with its bits in the order in which they are sent.
     const POLYNOMIAL: u16 = 0x100B_u16.reverse_bits();
@@ -114,26 +113,18 @@ fn lpcrc(bytes: &[u8]) -> u16 {
 }
 
 impl CreditPacket {
-    /// Bytes of the narrow form on the wire.
+    /// Bytes of the two forms on the wire.
     pub const NARROW: u32 = 8;
-    /// Bytes of the wide form on the wire.
     pub const WIDE: u32 = 24;
 
     /// A packet that says these numbers, as far as its form can.
     pub fn new(form: Form, lane: u8, sent: u64, limit: u64) -> Self {
-        let encoded = |blocks: u64| match form {
-            Form::Narrow => blocks % MODULUS,
-            Form::Wide => blocks,
-        };
-        Self { form, lane, sent: encoded(sent), limit: encoded(limit) }
+        Self { form, lane, sent: form.encode(sent), limit: form.encode(limit) }
     }
 
     /// Bytes on the wire, delimiters included.
     pub fn length(&self) -> u32 {
-        match self.form {
-            Form::Narrow => Self::NARROW,
-            Form::Wide => Self::WIDE,
-        }
+        if self.form == Form::Narrow { Self::NARROW } else { Self::WIDE }
     }
 
     /// The packet with its delimiters.
@@ -167,9 +158,6 @@ impl CreditPacket {
     }
 
     /// Reads a packet in an Ethernet frame.
-    ///
-    /// # Errors
-    /// [`NotCredit`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotCredit> {
         experimental::expect(bytes, KIND, 16).map_err(|why| match why {
             NotFrame::Short => NotCredit::Length,
@@ -179,9 +167,6 @@ impl CreditPacket {
     }
 
     /// Reads a packet with its delimiters.
-    ///
-    /// # Errors
-    /// [`NotCredit`] is the reason.
     pub fn parse_packet(bytes: &[u8]) -> Result<Self, NotCredit> {
         let narrow = match bytes.len() as u32 {
             Self::NARROW => true,
@@ -205,8 +190,7 @@ impl CreditPacket {
                 _ => Err(NotCredit::Other),
             };
         }
-        let number =
-            |at: usize| bytes[at..at + 8].iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        let number = |at: usize| bytes[at..at + 8].iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
         match (operand, [bytes[2], bytes[3], bytes[22]]) {
             (2, [0, 0, 0]) => Ok(Self::new(Form::Wide, bytes[1] & 0xf, number(4), number(12))),
             _ => Err(NotCredit::Other),
@@ -225,13 +209,12 @@ impl Frame for CreditPacket {
 
     /// The counters of the later packet hold for both.
     fn merge(&mut self, later: &ControlFrame) -> bool {
-        match later {
-            ControlFrame::Credit(later) if later.lane == self.lane => {
-                *self = *later;
-                true
-            }
-            _ => false,
+        let ControlFrame::Credit(later) = later else { return false };
+        let same = later.lane == self.lane;
+        if same {
+            *self = *later;
         }
+        same
     }
 
     #[cfg(test)]

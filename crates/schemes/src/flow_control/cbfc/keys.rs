@@ -1,18 +1,18 @@
 //! `[flow_control]` of credit-based flow control.
 
 use super::super::fabric::{
-    Account, Buffer, Fabric, Lane, Limit, Memory, PacketFormat, UNBOUNDED, at_buffer, default_switch,
+    Account, Buffer, Fabric, Lane, Memory, PacketFormat, UNBOUNDED, at_buffer, default_switch,
 };
 use super::super::keys::{
     Complaint, Keys, LARGEST, LARGEST_ALLOWED, Setting, Whole, bytes, default_keys, defaults, link, shown,
     time,
 };
-use super::super::registry::FlowControlParams;
-use super::super::{Headroom, LinkFacts};
+use super::super::{FlowControlParams, Headroom};
 use super::frame::{BLOCK, CreditPacket, Form};
 use super::{CbfcParams, blocks, full_throughput, longest_update, most};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use xoff_kernel::time::{MICROSECOND, SECOND, Time, serialisation};
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 use xoff_net::units::{Bytes, Span, Threshold};
@@ -84,18 +84,62 @@ impl Keys for CbfcKeys {
         Ok(wanted.unwrap_or(covered))
     }
 
+    /// Buffer of every node and accounts of every port.
+    ///
+    /// An account is a separate partition: all but the largest packet's room is its reserve, and the rest, but
+    /// for a block, its headroom. So it is over exactly while there is no room for the largest packet, and
+    /// oracles use this; credit keeps it within its blocks.
     fn memory(
         &self,
         cx: &mut Setting<'_>,
         topology: &Topology,
         lanes: &[Lane],
     ) -> Result<Option<Memory>, Complaint> {
+        check_updates(self, topology, lanes.len())?;
         let packet = cx.packet;
-        memory(cx, self, topology, lanes, &packet).map(Some)
+        let largest = blocks(packet.largest().into());
+        let block = u64::from(BLOCK);
+        let ports = 0..topology.ports.len() as PortId;
+        let sizes = ports.map(|id| buffer(self, topology, id, &packet)).collect::<Result<Vec<u64>, _>>()?;
+        warn(cx, self, topology, &sizes);
+        for (key, given) in [("long_buffer", self.long_buffer), ("gateway_buffer", self.gateway_buffer)] {
+            if given.is_some() && topology.ports.iter().all(|p| !p.long) {
+                let message = "had no effect: this topology has no long link";
+                cx.warn(format!("flow_control.{key}"), message.into());
+            }
+        }
+        let headroom = Headroom { terms: Vec::new(), total: (largest - 1) * block };
+        // One byte beyond: accounts count whole blocks, and cross at the next one.
+        let reserve = |size: u64| (size - largest) * block + 1;
+        let account = |size| Account { reserve: reserve(size), ..Account::fixed(0, 0, headroom.clone()) };
+        let of_lane = |size, lane: &Lane| if lane.lossless { account(size) } else { UNBOUNDED };
+        let accounts = sizes.iter().flat_map(|&size| lanes.iter().map(move |l| of_lane(size, l))).collect();
+        let lossless = lanes.iter().filter(|l| l.lossless).count() as u64;
+        let buffers = (0..topology.nodes.len() as NodeId)
+            .map(|node| {
+                let ports = &topology.nodes[node as usize].ports;
+                let each = ports.iter().map(|&p| sizes[p as usize] * block).fold(0, u64::saturating_add);
+                total(cx, topology, node, each.saturating_mul(lossless), lossless < lanes.len() as u64)
+            })
+            .collect::<Result<Vec<Buffer>, _>>()?;
+        Ok(Some((buffers, accounts)))
     }
 
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
-        params(self, fabric.topology, fabric.lanes, &cx.packet).map(FlowControlParams::Cbfc)
+        let topology = fabric.topology;
+        // Ports of links come first.
+        let is_link = |&(id, port): &(PortId, &Port)| topology.neighbour(id) != port.node;
+        let links: Vec<(PortId, &Port)> = (0..).zip(&topology.ports).take_while(is_link).collect();
+        let buffers = links.iter().map(|&(id, _)| buffer(self, topology, id, &cx.packet));
+        let buffer = buffers.collect::<Result<Vec<u64>, _>>()?;
+        Ok(FlowControlParams::Cbfc(CbfcParams {
+            form: form(self),
+            ahead: links.iter().map(|(_, port)| buffer[port.peer as usize]).collect(),
+            buffer,
+            update: links.iter().map(|(_, port)| update(self, port)).collect(),
+            lanes: fabric.lanes.iter().map(|l| l.lossless).collect(),
+            response_time: self.response_time.0,
+        }))
     }
 }
 
@@ -107,30 +151,25 @@ fn update(keys: &CbfcKeys, port: &Port) -> Time {
     keys.update.map_or_else(|| longest_update(port.rate), |t| t.0)
 }
 
-fn facts(port: &Port, packet: &PacketFormat) -> LinkFacts {
-    LinkFacts { rate: port.rate, delay: port.delay, largest: packet.largest() }
-}
-
 /// Blocks that keep the link of a port busy.
 fn needed(keys: &CbfcKeys, port: &Port, packet: &PacketFormat) -> u64 {
-    full_throughput(&facts(port, packet), update(keys, port), keys.response_time.0, form(keys))
+    full_throughput(&packet.facts(port), update(keys, port), keys.response_time.0, form(keys))
 }
 
-/// Whether a node has a long link.
 fn is_gateway(topology: &Topology, node: NodeId) -> bool {
     topology.nodes[node as usize].ports.iter().any(|&p| topology.ports[p as usize].long)
 }
 
 /// The buffer that is written for a port, with its key.
 fn written(keys: &CbfcKeys, topology: &Topology, port: &Port) -> Option<(&'static str, Threshold)> {
-    let other = keys.buffer.map(|b| ("flow_control.buffer", b));
-    if port.long {
-        keys.long_buffer.map(|b| ("flow_control.long_buffer", b)).or(other)
+    let (key, own) = if port.long {
+        ("flow_control.long_buffer", keys.long_buffer)
     } else if is_gateway(topology, port.node) {
-        keys.gateway_buffer.map(|b| ("flow_control.gateway_buffer", b)).or(other)
+        ("flow_control.gateway_buffer", keys.gateway_buffer)
     } else {
-        other
-    }
+        ("flow_control.buffer", None)
+    };
+    own.map(|buffer| (key, buffer)).or(keys.buffer.map(|buffer| ("flow_control.buffer", buffer)))
 }
 
 /// Blocks of the buffer of a port for each lane.
@@ -145,14 +184,13 @@ fn buffer(keys: &CbfcKeys, topology: &Topology, id: PortId, packet: &PacketForma
     let resolved = threshold.resolve(port.rate, port.delay);
     let shown = shown(threshold, resolved);
     if resolved > LARGEST {
-        let message = format!("a buffer of {shown} is out of range");
-        return Err(Complaint::new(key, message, LARGEST_ALLOWED));
+        return Err(Complaint::new(key, format!("a buffer of {shown} is out of range"), LARGEST_ALLOWED));
     }
     let buffer = resolved / u64::from(BLOCK);
     if buffer < largest {
+        let link = link(topology, id);
         let message = format!(
-            "the largest packet could never be sent: {shown} is {buffer} blocks of 64 B on {}, and it needs {largest}",
-            link(topology, id)
+            "the largest packet could never be sent: {shown} is {buffer} blocks of 64 B on {link}, and it needs {largest}"
         );
         let help = format!("write {}B or more", largest * u64::from(BLOCK));
         return Err(Complaint::new(key, message, help));
@@ -160,102 +198,45 @@ fn buffer(keys: &CbfcKeys, topology: &Topology, id: PortId, packet: &PacketForma
     Ok(buffer)
 }
 
-/// A time as a reader can take it in.
-fn microseconds(time: Time) -> String {
-    format!("{:.2} us", time as f64 / MICROSECOND as f64)
-}
-
-/// Warns about the worst link that the 12 bits cannot keep busy, and about written buffers that are never
-/// fully used.
-fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u64], packet: &PacketFormat) {
+/// Warns about the worst link that the 12 bits cannot keep busy, and about buffers that are never full.
+fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u64]) {
+    let packet = cx.packet;
     let grantable = most(form(keys), keys.response_time.0);
     let room = grantable.saturating_mul(u64::from(BLOCK));
-    let mut unused: Option<(&str, PortId)> = None;
-    for (id, port) in (0..).zip(&topology.ports) {
-        if let Some((key, _)) = written(keys, topology, port)
-            && buffers[id as usize] > grantable
-            && unused.is_none_or(|(_, known)| buffers[known as usize] < buffers[id as usize])
-        {
-            unused = Some((key, id));
-        }
-    }
-    if let Some((key, id)) = unused {
-        let port = &topology.ports[id as usize];
+    let never_full = |(id, port): (PortId, &Port)| {
+        let buffer = Some(buffers[id as usize]).filter(|&buffer| buffer > grantable)?;
+        Some((buffer, Reverse(id), written(keys, topology, port)?.0))
+    };
+    let worst = (0..).zip(&topology.ports).filter_map(never_full).max();
+    if let Some((buffer, Reverse(id), key)) = worst {
         // The longest cable whose round trip takes no more than that, at 5 us per km.
-        let time = u128::from(room) * 8 * u128::from(SECOND) / u128::from(port.rate) / 2;
+        let time =
+            u128::from(room) * 8 * u128::from(SECOND) / u128::from(topology.ports[id as usize].rate) / 2;
+        let (buffer, km) = (buffer * u64::from(BLOCK), time as f64 / 5e6);
         let message = format!(
-            "12-bit credits limit the buffer to {room} B of {} B: on {} they fill at most {:.2} km of cable \
+            "12-bit credits limit the buffer to {room} B of {buffer} B: on {} they fill at most {km:.2} km of cable \
              if updates take no time; unlimited = true removes the limit",
-            buffers[id as usize] * u64::from(BLOCK),
-            link(topology, id),
-            time as f64 / 5e6
+            link(topology, id)
         );
-        cx.warn(key.to_string(), message);
-        return;
+        return cx.warn(key.into(), message);
     }
     let worst = (0..)
         .zip(&topology.ports)
-        .map(|(id, port)| (needed(keys, port, packet), std::cmp::Reverse(id)))
+        .map(|(id, port)| (needed(keys, port, &packet), Reverse(id)))
         .max()
         .filter(|&(need, _)| need > grantable);
-    if let Some((need, std::cmp::Reverse(id))) = worst {
+    if let Some((need, Reverse(id))) = worst {
         let share = 100.0 * grantable as f64 / need as f64;
         let digits = if share < 1.0 { 3 } else { 0 };
         let message = format!(
-            "12-bit credits limit throughput: they grant {room} B at most, and {} with an update every {} needs {} B: \
+            "12-bit credits limit throughput: they grant {room} B at most, and {} with an update every {:.2} us needs {} B: \
              the link is used at about {share:.digits$}%; write a shorter update, or unlimited = true",
             link(topology, id),
-            microseconds(update(keys, &topology.ports[id as usize])),
+            update(keys, &topology.ports[id as usize]) as f64 / MICROSECOND as f64,
             need.saturating_mul(u64::from(BLOCK)),
         );
-        cx.warn("flow_control.update".to_string(), message);
+        cx.warn("flow_control.update".into(), message);
     }
-}
-
-/// Buffer of every node and accounts of every port.
-///
-/// An account is a separate partition: all but the largest packet's room is its reserve, and the rest, but
-/// for a block, its headroom. So it is over exactly while there is no room for the largest packet, and
-/// oracles use this; credit keeps it within its blocks.
-fn memory(
-    cx: &mut Setting<'_>,
-    keys: &CbfcKeys,
-    topology: &Topology,
-    lanes: &[Lane],
-    packet: &PacketFormat,
-) -> Result<Memory, Complaint> {
-    check_updates(keys, topology, lanes.len())?;
-    let largest = blocks(packet.largest().into());
-    let block = u64::from(BLOCK);
-    let sizes = (0..topology.ports.len() as PortId)
-        .map(|id| buffer(keys, topology, id, packet))
-        .collect::<Result<Vec<u64>, Complaint>>()?;
-    warn(cx, keys, topology, &sizes, packet);
-    for (key, given) in [("long_buffer", keys.long_buffer), ("gateway_buffer", keys.gateway_buffer)] {
-        if given.is_some() && topology.ports.iter().all(|p| !p.long) {
-            cx.warn(format!("flow_control.{key}"), "had no effect: this topology has no long link".into());
-        }
-    }
-    let account = |size: u64| Account {
-        // One byte beyond: accounts count whole blocks, and cross at the next one.
-        reserve: (size - largest) * block + 1,
-        limit: Limit::Static(0),
-        resume: 0,
-        resume_offset: 0,
-        headroom: Some(Headroom { terms: Vec::new(), total: (largest - 1) * block }),
-        pool: None,
-    };
-    let of_lane = |&size: &u64| lanes.iter().map(move |l| if l.lossless { account(size) } else { UNBOUNDED });
-    let accounts = sizes.iter().flat_map(of_lane).collect();
-    let lossless = lanes.iter().filter(|l| l.lossless).count() as u64;
-    let buffers = (0..topology.nodes.len() as NodeId)
-        .map(|node| {
-            let ports = &topology.nodes[node as usize].ports;
-            let each = ports.iter().map(|&p| sizes[p as usize] * block).fold(0, u64::saturating_add);
-            total(cx, topology, node, each.saturating_mul(lossless), lossless < lanes.len() as u64, packet)
-        })
-        .collect::<Result<Vec<Buffer>, Complaint>>()?;
-    Ok((buffers, accounts))
 }
 
 /// The memory of a node whose partitions take `taken` bytes. If its size is not written, or a long link
@@ -266,17 +247,15 @@ fn total(
     node: NodeId,
     taken: u64,
     lossy: bool,
-    packet: &PacketFormat,
 ) -> Result<Buffer, Complaint> {
     let n = &topology.nodes[node as usize];
+    let of_switch = cx.switch_buffer.unwrap_or_else(|| default_switch(topology, node));
     let (key, given) = match n.kind {
         NodeKind::Host => ("host.buffer", cx.host_buffer),
-        NodeKind::Switch => {
-            ("switch.buffer", cx.switch_buffer.unwrap_or_else(|| default_switch(topology, node)))
-        }
+        NodeKind::Switch => ("switch.buffer", of_switch),
     };
     // Lossy priorities share room for one packet at least, charged in whole blocks.
-    let rest = if lossy { u64::from(packet.largest()).next_multiple_of(u64::from(BLOCK)) } else { 0 };
+    let rest = if lossy { u64::from(cx.packet.largest()).next_multiple_of(u64::from(BLOCK)) } else { 0 };
     let need = taken.saturating_add(rest);
     let total = given.max(need);
     if total > LARGEST {
@@ -285,39 +264,12 @@ fn total(
     }
     let fixed = cx.written(key) && !is_gateway(topology, node);
     if fixed && given < need {
-        let message = format!(
-            "the buffer of {} is {}, but the buffers of its ports need {}",
-            n.name,
-            bytes(given),
-            bytes(need)
-        );
+        let (name, given, needed) = (&n.name, bytes(given), bytes(need));
+        let message = format!("the buffer of {name} is {given}, but the buffers of its ports need {needed}");
         let help = format!("raise {key} to {need}B or more, or lower flow_control.buffer");
         return Err(at_buffer(cx, key, message, &help));
     }
     Ok(Buffer { total, shared: total - taken })
-}
-
-/// The parameters on the ports of `topology`, of which those of links come first.
-fn params(
-    keys: &CbfcKeys,
-    topology: &Topology,
-    lanes: &[Lane],
-    packet: &PacketFormat,
-) -> Result<CbfcParams, Complaint> {
-    let is_link = |&(id, port): &(PortId, &Port)| topology.neighbour(id) != port.node;
-    let links: Vec<(PortId, &Port)> = (0..).zip(&topology.ports).take_while(is_link).collect();
-    let buffer = links
-        .iter()
-        .map(|&(id, _)| buffer(keys, topology, id, packet))
-        .collect::<Result<Vec<u64>, Complaint>>()?;
-    Ok(CbfcParams {
-        form: form(keys),
-        ahead: links.iter().map(|(_, port)| buffer[port.peer as usize]).collect(),
-        buffer,
-        update: links.iter().map(|(_, port)| update(keys, port)).collect(),
-        lanes: lanes.iter().map(|l| l.lossless).collect(),
-        response_time: keys.response_time.0,
-    })
 }
 
 /// Refuses updates that would leave no wire for data.
@@ -329,9 +281,9 @@ fn check_updates(keys: &CbfcKeys, topology: &Topology, lanes: usize) -> Result<(
     if let Some((id, port)) = slowest
         && given.0 <= 2 * of(port)
     {
+        let link = link(topology, id);
         let message = format!(
-            "an update every {given} is too often: flow-control packets would take at least half of {}",
-            link(topology, id)
+            "an update every {given} is too often: flow-control packets would take at least half of {link}"
         );
         let help = format!("write a time above {}", Span(2 * of(port)));
         return Err(Complaint::of_key("update", message, help));

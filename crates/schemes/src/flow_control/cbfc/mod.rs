@@ -1,6 +1,5 @@
-//! Credit-based flow control as InfiniBand has it (Architecture Specification vol. 1,
-//! §7.9), on every link and lane: nothing is sent that the receiver has not said it
-//! has room for.
+//! Credit-based flow control as InfiniBand has it (Architecture Specification vol. 1, §7.9), on every link
+//! and lane: nothing is sent that the receiver has not said it has room for.
 //!
 //! Credit is counted in blocks of 64 B; a packet takes as many as it touches, and so
 //! much of the receiver's buffer. Each (port, lane) is the sending end of one direction of
@@ -27,8 +26,7 @@
 //!     └ link fails: resume        link recovers: FCTBS, FCCL ← 0, hold ┘
 //! ```
 //!
-//! A lane that waits does so completely, for the blocks of the refused packet: later packets do not overtake
-//! it.
+//! A whole lane waits for the blocks of the refused packet: later packets do not overtake it.
 //!
 //! The receiving half has no states. A timer of each (port, lane) sends a flow-control packet with FCTBS of
 //! the one direction and FCCL of the other every `update`, even without a change. (InfiniBand requires one at
@@ -61,7 +59,6 @@ use xoff_net::human;
 use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Level, Note, Ran};
 
-/// Parameters of credit-based flow control, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CbfcParams {
     pub form: Form,
@@ -104,12 +101,9 @@ impl Parameters for CbfcParams {
     }
 
     fn describe(&self, _: &Seen<'_>) -> String {
-        let bits = match self.form {
-            Form::Narrow => "12-bit",
-            Form::Wide => "64-bit",
-        };
+        let bits = if self.form == Form::Narrow { 12 } else { 64 };
         format!(
-            "({bits} credits, buffer of a port and priority {}, update every {}, response time {})",
+            "({bits}-bit credits, buffer of a port and priority {}, update every {}, response time {})",
             range(&self.buffer, |&blocks| Bytes(blocks * u64::from(BLOCK)).to_string()),
             range(&self.update, |&t| Span(t).to_string()),
             Span(self.response_time)
@@ -145,7 +139,6 @@ impl Parameters for CbfcParams {
     }
 }
 
-/// Blocks that a packet of `size` bytes takes.
 pub fn blocks(size: u64) -> u64 {
     size.div_ceil(u64::from(BLOCK))
 }
@@ -162,14 +155,12 @@ pub fn longest_update(rate: u64) -> Time {
     serialisation(SYMBOLS * WIDTH, rate).max(1)
 }
 
-/// Blocks of buffer with which a link never waits for credit while its receiver passes packets on: with fewer
-/// the throughput falls in proportion.
+/// Blocks with which a link never waits for credit while its receiver drains; throughput falls with fewer.
 ///
-/// A block is away from the moment its packet's transmission begins until a
-/// flow-control packet that counts it free has taken effect: the packet's own serialisation
-/// and the cable, up to `update` until the next flow-control packet, the largest packet
-/// just begun on that one's wire, its own serialisation, the cable and the response
-/// time. At line rate all of
+/// A block is away from the moment its packet's transmission begins until a flow-control packet that counts it
+/// free has taken effect: the packet's own serialisation and the cable, up to `update` until the next
+/// flow-control packet, the largest packet just begun on that one's wire, its own serialisation, the cable and
+/// the response time. At line rate all of
 ///
 /// `2·delay + update + response + (2·largest + flow-control packet) / rate`
 ///
@@ -178,8 +169,8 @@ pub fn longest_update(rate: u64) -> Time {
 pub fn full_throughput(link: &LinkFacts, update: Time, response_time: Time, form: Form) -> u64 {
     let control = CreditPacket::new(form, 0, 0, 0).length();
     let away = 2 * u128::from(link.delay) + u128::from(update) + u128::from(response_time);
-    let bits = away * u128::from(link.rate);
-    let bytes = bits.div_ceil(8 * u128::from(SECOND)) + 2 * u128::from(link.largest) + u128::from(control);
+    let passed = (away * u128::from(link.rate)).div_ceil(8 * u128::from(SECOND));
+    let bytes = passed + 2 * u128::from(link.largest) + u128::from(control);
     let packets = bytes.div_ceil(u128::from(link.largest)) + 2;
     u64::try_from(packets * u128::from(blocks(link.largest.into()))).unwrap_or(u64::MAX)
 }
@@ -200,12 +191,10 @@ struct Ends {
     limit: u64,
     /// Blocks that the lane waits for; 0 while it goes.
     wanted: u64,
-    /// ABR less the blocks that the device has counted in: those that were lost, since
-    /// the link began.
+    /// ABR less the blocks that the device has counted in: those that were lost, since the link began.
     offset: u64,
 }
 
-/// Credit-based flow control on every port of a run.
 #[derive(Clone, Debug)]
 pub struct Cbfc {
     params: CbfcParams,
@@ -217,18 +206,12 @@ pub struct Cbfc {
 
 /// `a − b` in the counters of a form.
 fn less(form: Form, a: u64, b: u64) -> u64 {
-    match form {
-        Form::Narrow => a.wrapping_sub(b) % MODULUS,
-        Form::Wide => a.wrapping_sub(b),
-    }
+    form.encode(a.wrapping_sub(b))
 }
 
 /// `a + b` in the counters of a form.
 fn plus(form: Form, a: u64, b: u64) -> u64 {
-    match form {
-        Form::Narrow => a.wrapping_add(b) % MODULUS,
-        Form::Wide => a.wrapping_add(b),
-    }
+    form.encode(a.wrapping_add(b))
 }
 
 impl Cbfc {
@@ -248,15 +231,10 @@ impl Cbfc {
         governed.then(|| port as usize * self.priorities.len() + usize::from(lane))
     }
 
-    /// Whether `blocks` more may be sent.
     fn fits(&self, place: usize, blocks: u64) -> bool {
-        let Ends { sent, limit, .. } = self.ends[place];
-        let form = self.params.form;
-        let rest = less(form, limit, plus(form, sent, blocks));
-        match form {
-            Form::Narrow => rest <= MOST,
-            Form::Wide => rest <= u64::MAX / 2,
-        }
+        let (Ends { sent, limit, .. }, form) = (self.ends[place], self.params.form);
+        let most = if form == Form::Narrow { MOST } else { u64::MAX / 2 };
+        less(form, limit, plus(form, sent, blocks)) <= most
     }
 
     /// Sends a flow-control packet, and arms the timer of the next one.
@@ -265,8 +243,8 @@ impl Cbfc {
         let form = self.params.form;
         let free = self.free(device, port, lane).min(most(form, self.params.response_time));
         let limit = plus(form, self.abr(device, place, port, lane), free);
-        let packet =
-            CreditPacket::new(form, self.priorities[usize::from(lane)], self.ends[place].sent, limit);
+        let priority = self.priorities[usize::from(lane)];
+        let packet = CreditPacket::new(form, priority, self.ends[place].sent, limit);
         device.send_control(port, ControlFrame::Credit(packet));
         device.arm(place as u32, device.now() + self.params.update[port as usize]);
     }

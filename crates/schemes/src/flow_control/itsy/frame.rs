@@ -26,19 +26,16 @@ const CHECK: u8 = 0x80;
 /// The check that an initial trigger sends around the loop that it may be part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Check {
-    /// The priority that is paused.
     pub priority: u8,
     /// The switch, by its number in the network.
     pub sid: u32,
     /// The ingress queue within it.
     pub qid: u16,
-    /// How often that queue had been a trigger before, modulo 2^16: a check of the time before
-    /// says nothing about now.
+    /// How often that queue was a trigger before, modulo 2^16: it tells old checks from new ones.
     pub number: u16,
 }
 
 impl Check {
-    /// Whether both come from the same queue.
     pub fn same_source(&self, other: &Self) -> bool {
         (self.priority, self.sid, self.qid) == (other.priority, other.sid, other.qid)
     }
@@ -47,21 +44,15 @@ impl Check {
 /// A frame of ITSY: a check, with or without a word of PFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItsyFrame {
-    /// Its pauses and resumes.
     pub pfc: PfcFrame,
     pub check: Check,
 }
 
-/// Why bytes are not such a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotItsy {
-    /// Not even a PFC frame.
     Pfc(NotFrame),
-    /// Fewer bytes than the fields take.
     Short,
-    /// It carries no check.
     NoCheck,
-    /// A priority above 7.
     Priority,
 }
 
@@ -89,10 +80,6 @@ impl ItsyFrame {
         bytes
     }
 
-    /// Reads a frame.
-    ///
-    /// # Errors
-    /// [`NotItsy`] is the reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, NotItsy> {
         let pfc = PfcFrame::parse(bytes).map_err(NotItsy::Pfc)?;
         if bytes.len() < SMALLEST_BYTES {

@@ -60,15 +60,14 @@ impl Keys for OnPfc<ItsyKeys> {
 
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
         let topology = fabric.topology;
+        let resolution = match self.keys.resolution {
+            ItsyResolution::Lossy => Resolution::Lossy,
+            ItsyResolution::Lossless => Resolution::Lossless(room(self.keys.room, topology, &cx.packet)),
+        };
         Ok(FlowControlParams::Itsy(ItsyParams {
             pfc: self.pfc.params(),
             numbers: topology.ports.iter().map(|p| p.index).collect(),
-            resolution: match self.keys.resolution {
-                ItsyResolution::Lossy => Resolution::Lossy,
-                ItsyResolution::Lossless => {
-                    Resolution::Lossless { room: room(self.keys.room, topology, &cx.packet) }
-                }
-            },
+            resolution,
         }))
     }
 }

@@ -22,26 +22,22 @@
 //!          the egress queue that the check came back to goes on
 //! ```
 //!
-//! - A *trigger* drops every check but its own. So where several queues of one loop are triggers,
-//!   no check comes around, and the deadlock is missed: the failure that Lv et al. state
-//!   (Figure 3). So it is where the trigger lies outside the loop, or has gone to XON before the
-//!   loop closed and come back as a spreader.
-//! - *Resolving*, `Lossy`: packets of the queue that wait for the egress queue by which the check
-//!   came back are dropped until the queue is at XON, those of the flow with most bytes there
-//!   first, each from the head on. `Lossless`: the queue's threshold is raised by the shared pool's
-//!   bytes, if the pool has them ([`Repair::enlarge`]). Either way upstream is resumed. It is done
-//!   again whenever the queue reaches its threshold while that egress queue has not gone on since,
-//!   and tried again with every refresh of its pause: what one drop lets in need not be enough for
-//!   upstream to get to XON, and a queue that is a trigger no more could not find the same
-//!   deadlock again.
+//! - A *trigger* drops every check but its own. So the deadlock is missed where several queues of one loop
+//!   are triggers (Lv et al., Figure 3), where the trigger lies outside the loop, or where it has gone to XON
+//!   before the loop closed and come back as a spreader.
+//! - *Resolving*, `Lossy`: packets of the queue that wait for the egress queue by which the check came back
+//!   are dropped until the queue is at XON, those of the flow with most bytes there first, each from the head
+//!   on. `Lossless`: the queue's threshold is raised by the shared pool's bytes, if the pool has them
+//!   ([`Repair::enlarge`]). Either way upstream is resumed. It is done again whenever the queue reaches its
+//!   threshold while that egress queue has not gone on, and with every refresh of its pause: one drop need
+//!   not bring upstream to XON, and a queue that is no trigger could not find the deadlock again.
 //!
 //! *Readings.* The queue is the unit, not the switch: a switch whose other queues are triggers passes checks
 //! on. (By the switch ITSY would find less.) A paused egress queue stores the checks that came with its pause
 //! or after it until it resumes, for ingress queues that pause later: without that ITSY would find only loops
-//! in which every pause is older than the trigger's. Stored checks can be out of date: a pause on the path may
-//! have ended, and a detection is then false for a short time. A refresh repeats its queue's checks, so a lost
-//! check costs time and not the deadlock. The paper does not number triggers, so an old check counts as a new
-//! one.
+//! in which every pause is older than the trigger's. Stored checks can be out of date: if a pause on the path
+//! has ended, a detection is false for a short time. A refresh repeats its queue's checks, so a lost check
+//! only costs time. The paper does not number triggers, so an old check counts as new.
 //!
 //! Checks delay no frame: one that is sent with a pause is part of it. One that is passed on later is a
 //! separate frame, which pauses and resumes overtake ([`ControlFrame::overtakes`]). So PFC's headroom suffices.
@@ -55,14 +51,12 @@ mod tests;
 
 use super::device::{Causes, Repair};
 use super::pfc::{Pfc, PfcParams};
-use super::registry::FlowControl;
-use super::{ControlFrame, Crossing, Machine, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, Crossing, FlowControl, Machine, Parameters, Scheme, Seen, Traits};
 use frame::{Check, ItsyFrame};
 pub use report::Report;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Facts, Records};
-use xoff_wire::pfc::PfcFrame;
 
 /// The action against a deadlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,16 +64,11 @@ pub enum Resolution {
     /// Packets of the loop are dropped.
     Lossy,
     /// The queue may take in so many bytes more, from the shared pool.
-    Lossless {
-        /// Bytes.
-        room: u64,
-    },
+    Lossless(u64),
 }
 
-/// Parameters of ITSY, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItsyParams {
-    /// Those of the PFC that it rests on.
     pub pfc: PfcParams,
     /// By port: its number within its device.
     pub numbers: Vec<u16>,
@@ -98,8 +87,8 @@ impl Parameters for ItsyParams {
     fn describe(&self, _: &Seen<'_>) -> String {
         let resolution = match self.resolution {
             Resolution::Lossy => "drops packets of a deadlocked queue".to_string(),
-            Resolution::Lossless { room } => {
-                format!("gives a deadlocked queue {} of room, if the shared pool has it", Bytes(room))
+            Resolution::Lossless(bytes) => {
+                format!("gives a deadlocked queue {} of room, if the shared pool has it", Bytes(bytes))
             }
         };
         format!("({resolution}; {} quanta, response time {})", self.pfc.quanta, Span(self.pfc.response_time))
@@ -113,9 +102,8 @@ impl Parameters for ItsyParams {
 /// A time for which a queue was an initial trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// Its ingress port …
+    /// Its ingress port and lane.
     pub port: u32,
-    /// … and lane.
     pub lane: u8,
     /// When it reached XOFF.
     pub from: Time,
@@ -123,14 +111,12 @@ pub struct Trigger {
     pub until: Option<Time>,
 }
 
-/// A deadlock that a trigger has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detection {
     /// When its check came back.
     pub at: Time,
-    /// The trigger's ingress port …
+    /// The trigger's ingress port and lane.
     pub port: u32,
-    /// … and lane.
     pub lane: u8,
     /// The egress port that the check came back to.
     pub egress: u32,
@@ -144,10 +130,8 @@ pub struct Detection {
     pub ended: Option<Time>,
 }
 
-/// The state of one ingress queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Queue {
-    /// It has paused its neighbour.
     pausing: bool,
     /// It is a trigger: the index of that.
     trigger: Option<usize>,
@@ -157,16 +141,13 @@ struct Queue {
     passed: Vec<Check>,
     /// It is resolving: the index of the detection.
     resolves: Option<usize>,
-    /// Its threshold is raised.
     raised: bool,
 }
 
-/// ITSY on every port of a run.
 #[derive(Clone, Debug)]
 pub struct Itsy {
     pfc: Pfc,
     params: ItsyParams,
-    priorities: Vec<u8>,
     /// By port and lane, of the ingress queue.
     queues: Vec<Queue>,
     /// By port and lane: the checks that a paused egress queue received.
@@ -183,7 +164,6 @@ impl Itsy {
         Self {
             pfc: Pfc::new(params.pfc, ports, priorities),
             params: params.clone(),
-            priorities: priorities.to_vec(),
             queues: vec![Queue::default(); queues],
             reported: vec![Vec::new(); queues],
             triggers: Vec::new(),
@@ -192,44 +172,28 @@ impl Itsy {
         }
     }
 
-    /// The triggers, in their order.
-    pub fn triggers(&self) -> &[Trigger] {
-        &self.triggers
-    }
-
-    /// The deadlocks that were found, in their order.
-    pub fn detections(&self) -> &[Detection] {
-        &self.detections
-    }
-
-    /// Checks that triggers dropped which were not their own.
-    pub fn discarded(&self) -> u64 {
-        self.discarded
-    }
-
-    fn at(&self, port: u32, lane: u8) -> usize {
-        port as usize * self.priorities.len() + usize::from(lane)
-    }
-
-    /// The ports of the device of `port`.
     fn ports<D: Causes + Repair>(device: &D, port: u32) -> impl Iterator<Item = u32> + '_ {
         (0..).map_while(move |i| device.port_of(port, i))
     }
 
     /// The check of an ingress queue that is a trigger now, or was last.
     fn own(&self, device: &(impl Causes + Repair), port: u32, lane: u8) -> Check {
-        let priority = self.priorities[usize::from(lane)];
+        let priority = self.pfc.priority(lane);
         let qid = self.params.numbers[port as usize] * 8 + u16::from(priority);
-        Check { priority, sid: device.device_of(port), qid, number: self.queues[self.at(port, lane)].number }
+        Check {
+            priority,
+            sid: device.device_of(port),
+            qid,
+            number: self.queues[self.pfc.at(port, lane)].number,
+        }
     }
 
     fn send(device: &mut (impl Causes + Repair), port: u32, check: Check) {
         device.send_control(port, ControlFrame::Itsy(ItsyFrame::alone(check)));
     }
 
-    /// The ingress queue has paused its neighbour.
     fn pauses(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         self.queues[at].pausing = true;
         if self.queues[at].resolves.is_some() {
             return self.await_action(device, port, lane);
@@ -245,33 +209,18 @@ impl Itsy {
             return Self::send(device, port, check);
         }
         for egress in paused {
-            for i in 0..self.reported[self.at(egress, lane)].len() {
-                let check = self.reported[self.at(egress, lane)][i];
-                self.on_check(device, port, lane, egress, check);
-            }
+            self.waits(device, port, egress, lane);
         }
     }
 
-    /// The ingress queue has let its neighbour go.
     fn opens(&mut self, device: &(impl Causes + Repair), port: u32, lane: u8) {
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         let queue = &mut self.queues[at];
         queue.pausing = false;
         queue.passed.clear();
         if let Some(trigger) = queue.trigger.take() {
             self.triggers[trigger].until = Some(device.now());
         }
-    }
-
-    fn on_pfc(&mut self, device: &mut (impl Causes + Repair), port: u32, frame: &PfcFrame) {
-        for (priority, quanta) in frame.entries() {
-            if let Some(lane) = self.priorities.iter().position(|&p| p == priority)
-                && quanta == 0
-            {
-                self.goes(device, port, lane as u8);
-            }
-        }
-        self.pfc.obey(device, port, frame);
     }
 
     /// A check has come to `egress`, where packets of the ingress queue wait.
@@ -283,7 +232,7 @@ impl Itsy {
         egress: u32,
         check: Check,
     ) {
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         let own = self.own(device, port, lane);
         let queue = &mut self.queues[at];
         // It would pass the check on with its pause.
@@ -293,10 +242,8 @@ impl Itsy {
         if queue.trigger.is_some() {
             if check == own {
                 queue.resolves = Some(self.detections.len());
-                let at = device.now();
-                let detection =
-                    Detection { at, port, lane, egress, acted: 0, refused: 0, room: 0, ended: None };
-                self.detections.push(detection);
+                let (at, acted, refused, room, ended) = (device.now(), 0, 0, 0, None);
+                self.detections.push(Detection { at, port, lane, egress, acted, refused, room, ended });
                 self.await_action(device, port, lane);
             } else if !check.same_source(&own) {
                 self.discarded += 1;
@@ -311,31 +258,36 @@ impl Itsy {
         Self::send(device, port, check);
     }
 
-    /// The egress queue goes on.
     fn goes(&mut self, device: &mut (impl Causes + Repair), egress: u32, lane: u8) {
-        let at = self.at(egress, lane);
+        let at = self.pfc.at(egress, lane);
         self.reported[at].clear();
         let ports: Vec<u32> = Self::ports(device, egress).collect();
         for port in ports {
-            let queue = self.at(port, lane);
+            let queue = self.pfc.at(port, lane);
             if let Some(found) = self.queues[queue].resolves.filter(|&i| self.detections[i].egress == egress)
             {
                 self.detections[found].ended = Some(device.now());
                 self.queues[queue].resolves = None;
-                if self.queues[queue].raised && device.shrink(port, lane) {
-                    self.queues[queue].raised = false;
-                }
+                self.lowers(device, port, lane);
             }
+        }
+    }
+
+    /// Takes back the room of an ingress queue, if it has drained.
+    fn lowers(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
+        let at = self.pfc.at(port, lane);
+        if self.queues[at].raised && device.shrink(port, lane) {
+            self.queues[at].raised = false;
         }
     }
 
     /// Acts once all that happens with this event has happened.
     fn await_action(&self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
-        device.arm((self.pfc.timers() + self.at(port, lane)) as u32, device.now());
+        device.arm((self.pfc.timers() + self.pfc.at(port, lane)) as u32, device.now());
     }
 
     fn acts(&mut self, device: &mut (impl Causes + Repair), port: u32, lane: u8) {
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         let Some(found) = self.queues[at].resolves else { return };
         if !device.is_over(port, lane, 0) {
             return;
@@ -346,7 +298,7 @@ impl Itsy {
                 detection.acted += 1;
                 device.drop_waiting(port, detection.egress, lane, &report::DROPPED);
             }
-            Resolution::Lossless { room } => match device.enlarge(port, lane, room) {
+            Resolution::Lossless(room) => match device.enlarge(port, lane, room) {
                 None => detection.refused += 1,
                 Some(taken) => {
                     detection.acted += 1;
@@ -379,15 +331,12 @@ impl Machine for Itsy {
 
 impl<D: Causes + Repair> Scheme<D> for Itsy {
     fn crossed(&mut self, device: &mut D, port: u32, lane: u8, crossing: Crossing) {
-        let at = self.at(port, lane);
         self.pfc.crossed(device, port, lane, crossing);
         match crossing {
             Crossing::Over => self.pauses(device, port, lane),
             Crossing::Under => {
                 self.opens(device, port, lane);
-                if self.queues[at].raised && device.shrink(port, lane) {
-                    self.queues[at].raised = false;
-                }
+                self.lowers(device, port, lane);
             }
         }
     }
@@ -398,16 +347,19 @@ impl<D: Causes + Repair> Scheme<D> for Itsy {
             ControlFrame::Itsy(frame) => (&frame.pfc, Some(frame.check)),
             _ => return,
         };
-        self.on_pfc(device, port, pfc);
+        for (priority, quanta) in pfc.entries() {
+            if let Some(lane) = self.pfc.lane(priority).filter(|_| quanta == 0) {
+                self.goes(device, port, lane);
+            }
+        }
+        self.pfc.obey(device, port, pfc);
         let Some(check) = check else { return };
-        // A priority that this device does not use has no queue to pause.
-        let Some(lane) = self.priorities.iter().position(|&p| p == check.priority) else { return };
-        let lane = lane as u8;
+        let Some(lane) = self.pfc.lane(check.priority) else { return };
         // A resume has overtaken it.
         if !device.is_stopped(port, lane) {
             return;
         }
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         match self.reported[at].iter_mut().find(|known| known.same_source(&check)) {
             Some(known) => *known = check,
             None => self.reported[at].push(check),
@@ -421,20 +373,20 @@ impl<D: Causes + Repair> Scheme<D> for Itsy {
 
     /// The first packet of `ingress` waits in `lane` of `egress`: it has a cause more.
     fn waits(&mut self, device: &mut D, ingress: u32, egress: u32, lane: u8) {
-        for i in 0..self.reported[self.at(egress, lane)].len() {
-            let check = self.reported[self.at(egress, lane)][i];
+        for i in 0..self.reported[self.pfc.at(egress, lane)].len() {
+            let check = self.reported[self.pfc.at(egress, lane)][i];
             self.on_check(device, ingress, lane, egress, check);
         }
     }
 
     fn timer(&mut self, device: &mut D, timer: u32) {
         if let Some(at) = (timer as usize).checked_sub(self.pfc.timers()) {
-            let lanes = self.priorities.len();
-            return self.acts(device, (at / lanes) as u32, (at % lanes) as u8);
+            let (port, lane) = self.pfc.port_and_lane(at);
+            return self.acts(device, port, lane);
         }
         self.pfc.timer(device, timer);
         if let Some((port, lane)) = self.pfc.refreshes(timer) {
-            let queue = &self.queues[self.at(port, lane)];
+            let queue = &self.queues[self.pfc.at(port, lane)];
             let checks = match queue.trigger {
                 Some(_) => vec![self.own(device, port, lane)],
                 None => queue.passed.clone(),
@@ -453,7 +405,7 @@ impl<D: Causes + Repair> Scheme<D> for Itsy {
         self.pfc.link_failed(device, port, lane);
         self.opens(device, port, lane);
         self.goes(device, port, lane);
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         if let Some(found) = self.queues[at].resolves.take() {
             self.detections[found].ended = Some(device.now());
         }

@@ -10,7 +10,6 @@ use xoff_outcome::report::{Cause, Facts, Level, Note, Ran, Record, Section};
 /// A packet of a deadlock that made room.
 pub static DROPPED: Cause = Cause { name: "itsy", because: "ITSY found it in a deadlock", by: "by ITSY" };
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "itsy":
     resolution: Text, "Resolution of a deadlock: `lossy` or `lossless`.";
     triggers: Count, "How often ingress queues became initial triggers.";
@@ -30,13 +29,11 @@ pub static FACTS: Facts = facts! { "itsy":
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The action against a deadlock.
     pub resolution: Resolution,
-    /// Times for which queues were triggers, in their order (then of port and lane).
+    /// In the order of their beginning (then of port and lane).
     pub triggers: Vec<Trigger>,
-    /// Deadlocks that triggers have found, in their order (then of port and lane).
+    /// In the order in which they were found (then of port and lane).
     pub detections: Vec<Detection>,
-    /// Checks that triggers dropped which were not their own.
     pub discarded: u64,
 }
 
@@ -64,24 +61,20 @@ impl Record for Report {
         let triggers = human::counted(self.triggers.len() as u64, "trigger");
         let row = loops::row(found.len() as u64, first.as_ref(), &times, "resumed", " after");
         let values = vec![
-            match self.resolution {
-                Resolution::Lossy => "lossy",
-                Resolution::Lossless { .. } => "lossless",
-            }
-            .into(),
+            if self.resolution == Resolution::Lossy { "lossy" } else { "lossless" }.into(),
             (self.triggers.len() as u64).into(),
             self.discarded.into(),
             (found.len() as u64).into(),
-            found.iter().map(|d| d.acted).sum::<u64>().into(),
+            self.sum(|d| d.acted).into(),
             (times.len() as u64).into(),
-            found.iter().map(|d| d.refused).sum::<u64>().into(),
+            self.sum(|d| d.refused).into(),
             first.as_ref().map(|f| f.0).into(),
             first.map(|f| f.1).into(),
             loops::mean(&times).into(),
             times.iter().copied().max().into(),
             dropped.0.into(),
             dropped.1.into(),
-            found.iter().map(|d| d.room).sum::<u64>().into(),
+            self.sum(|d| d.room).into(),
         ];
         let mut section = Section::new(&FACTS, values).row("loops", format!("{row}; {triggers}"));
         self.notes(ran, dropped, &mut section.notes);
@@ -90,6 +83,10 @@ impl Record for Report {
 }
 
 impl Report {
+    fn sum(&self, of: impl Fn(&Detection) -> u64) -> u64 {
+        self.detections.iter().map(of).sum()
+    }
+
     /// Its actions, or the deadlocks that it missed.
     fn notes(&self, ran: &Ran<'_>, dropped: (u64, u64), notes: &mut Vec<Note>) {
         let found = &self.detections;
@@ -105,26 +102,23 @@ impl Report {
             }
             return;
         }
+        let room = self.sum(|d| d.room);
         let done = match self.resolution {
             Resolution::Lossy => {
                 format!("{} ({}) dropped", human::counted(dropped.0, "packet"), human::bytes(dropped.1))
             }
-            Resolution::Lossless { .. } => {
-                format!("{} of room given", human::bytes(found.iter().map(|d| d.room).sum()))
-            }
+            Resolution::Lossless(_) => format!("{} of room given", human::bytes(room)),
         };
         let text = format!(
             "ITSY found {} and acted {}: {done}.",
             human::counted(found.len() as u64, "deadlock"),
-            human::counted(found.iter().map(|d| d.acted).sum(), "time")
+            human::counted(self.sum(|d| d.acted), "time")
         );
         notes.push(Note::new(Level::Finding, text));
-        let refused: u64 = found.iter().map(|d| d.refused).sum();
+        let refused = self.sum(|d| d.refused);
         if refused > 0 {
-            let text = format!(
-                "ITSY could not give room {}: the shared pool was too small.",
-                human::counted(refused, "time")
-            );
+            let times = human::counted(refused, "time");
+            let text = format!("ITSY could not give room {times}: the shared pool was too small.");
             let help = "Raise switch.buffer, or lower flow_control.room.";
             notes.push(Note::new(Level::Finding, text).help(help));
         }

@@ -3,6 +3,7 @@
 use super::super::notes::Notes;
 use super::super::pfc::Relay;
 use super::*;
+use xoff_wire::pfc::PfcFrame;
 
 const US: Time = 1_000_000;
 
@@ -81,11 +82,11 @@ fn a_trigger_recognises_its_own_check_and_drops_all_others() {
     assert_eq!(said(&mut i, &mut d, check(1, 7, 11, 1)), [""; 0]);
     // Its own check of an earlier pause does not count.
     assert_eq!(said(&mut i, &mut d, check(1, 0, 3, 0)), [""; 0]);
-    assert_eq!((i.discarded(), i.detections().len()), (1, 0));
+    assert_eq!((i.discarded, i.detections.len()), (1, 0));
     d.now = 4 * US;
     // Six timers of PFC.
     assert_eq!(said(&mut i, &mut d, check(1, 0, 3, 1)), ["arm 6 4000000"]);
-    let [found] = i.detections() else { panic!("{:?}", i.detections()) };
+    let [found] = &i.detections[..] else { panic!("{:?}", i.detections) };
     assert_eq!((found.at, found.port, found.egress, found.ended), (4 * US, 0, 1, None));
     assert_eq!(said(&mut i, &mut d, acts(0)), ["drop 0/0 at 1"]);
     // That brings it to XON; new packets from upstream fill it again, and it acts again.
@@ -94,11 +95,11 @@ fn a_trigger_recognises_its_own_check_and_drops_all_others() {
     assert_eq!(said(&mut i, &mut d, acts(0)), ["drop 0/0 at 1"]);
     d.now = 9 * US;
     assert_eq!(said(&mut i, &mut d, goes(1)), ["resume 1/0"]);
-    assert_eq!((i.detections()[0].acted, i.detections()[0].ended), (2, Some(9 * US)));
+    assert_eq!((i.detections[0].acted, i.detections[0].ended), (2, Some(9 * US)));
     // From now on it is a queue as any other.
     said(&mut i, &mut d, under(0));
     assert_eq!(said(&mut i, &mut d, over(0)), ["send 0 [(3, 1000)]", "check 0 0.3#2"]);
-    assert_eq!(i.triggers().iter().map(|t| t.until).collect::<Vec<_>>(), [Some(4 * US), None]);
+    assert_eq!(i.triggers.iter().map(|t| t.until).collect::<Vec<_>>(), [Some(4 * US), None]);
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn a_spreader_passes_each_check_on_once() {
     assert_eq!(said(&mut i, &mut d, over(2)), ["send 2 [(3, 1000)]", "check 2 0.19#1"]);
     d.waiting.insert((2, 1, 0));
     said(&mut i, &mut d, |i, d| i.waits(d, 2, 1, 0));
-    assert_eq!(i.discarded(), 2);
+    assert_eq!(i.discarded, 2);
     // A refresh says all again.
     let refresh = (0..i.pfc.timers() as u32).find(|&t| i.pfc.refreshes(t) == Some((0, 0))).unwrap();
     let repeats = |i: &mut Itsy, d: &mut Notes| i.timer(d, refresh);
@@ -128,23 +129,23 @@ fn a_spreader_passes_each_check_on_once() {
     said(&mut i, &mut d, under(0));
     said(&mut i, &mut d, paused(1));
     assert_eq!(said(&mut i, &mut d, over(0)), ["send 0 [(3, 1000)]"]);
-    assert_eq!(i.triggers().len(), 1);
+    assert_eq!(i.triggers.len(), 1);
 }
 
 #[test]
 fn room_is_given_while_the_pool_has_it_and_taken_back_at_xon() {
-    let (mut i, mut d) = triggered(Resolution::Lossless { room: 5_000 });
+    let (mut i, mut d) = triggered(Resolution::Lossless(5_000));
     said(&mut i, &mut d, check(1, 0, 3, 1));
     d.enlarged = None;
     assert_eq!(said(&mut i, &mut d, acts(0)), ["enlarge 0/0 5000"]);
-    assert_eq!((i.detections()[0].acted, i.detections()[0].refused), (0, 1));
+    assert_eq!((i.detections[0].acted, i.detections[0].refused), (0, 1));
     // With the next refresh it is tried again.
     d.enlarged = Some(6_000);
     let refresh = (0..i.pfc.timers() as u32).find(|&t| i.pfc.refreshes(t) == Some((0, 0))).unwrap();
     let repeats = |i: &mut Itsy, d: &mut Notes| i.timer(d, refresh);
     assert_eq!(said(&mut i, &mut d, repeats), ["send 0 [(3, 1000)]", "check 0 0.3#1", "arm 6 0"]);
     assert_eq!(said(&mut i, &mut d, acts(0)), ["enlarge 0/0 5000", "send 0 [(3, 0)]"]);
-    assert_eq!((i.detections()[0].acted, i.detections()[0].room), (1, 6_000));
+    assert_eq!((i.detections[0].acted, i.detections[0].room), (1, 6_000));
     // Nothing is done where it is not over.
     d.over.clear();
     assert_eq!(said(&mut i, &mut d, acts(0)), [""; 0]);
@@ -164,7 +165,7 @@ fn a_failed_link_ends_its_deadlocks() {
     said(&mut i, &mut d, check(1, 0, 3, 1));
     d.now = 7 * US;
     said(&mut i, &mut d, |i, d| i.link_failed(d, 0, 0));
-    assert_eq!((i.detections()[0].ended, i.triggers()[0].until), (Some(7 * US), Some(7 * US)));
+    assert_eq!((i.detections[0].ended, i.triggers[0].until), (Some(7 * US), Some(7 * US)));
     assert_eq!(said(&mut i, &mut d, acts(0)), [""; 0]);
     // It is up again and over: its packets wait for the paused queue.
     said(&mut i, &mut d, |i, d| i.link_recovered(d, 0, 0, true, 8 * US));

@@ -1,5 +1,4 @@
-//! PAUSE of the whole link (IEEE 802.3 Annex 31B), which Ethernet had before priorities had pauses of their
-//! own.
+//! PAUSE of the whole link (IEEE 802.3 Annex 31B), older than pauses of single priorities.
 //!
 //! Ingress half, per port, two states:
 //!
@@ -28,11 +27,8 @@ pub mod keys;
 mod tests;
 
 use super::pfc::{PfcParams, pause_time};
-use super::registry::FlowControl;
-use super::{
-    ControlFrame, Crossing, Device, Effect, MacControlFrame, Machine, Parameters, PauseScope, Scheme, Seen,
-    Traits,
-};
+use super::{ControlFrame, Crossing, Device, Effect, FlowControl, MacControlFrame};
+use super::{Machine, Parameters, PauseScope, Scheme, Seen, Traits};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_wire::{SMALLEST_FRAME, u16_at};
 
@@ -61,7 +57,6 @@ impl Parameters for PauseParams {
     }
 }
 
-/// PAUSE on every port of a run.
 #[derive(Clone, Debug)]
 pub struct Pause {
     /// Time of a pause in quanta of 512 bit times; 1 to 65535.
@@ -86,7 +81,6 @@ impl Pause {
         2 * port + 1
     }
 
-    /// Sends the present state to the peer.
     fn send_pause_state(&self, device: &mut impl Device, port: u32) {
         let pause = self.over[port as usize] != 0;
         let quanta = if pause { self.quanta } else { 0 };

@@ -1,12 +1,11 @@
 //! `[flow_control]` of PFC, and of schemes based on it.
 
-use super::super::fabric::{Account, Fabric, Limit};
+use super::super::fabric::{Account, Fabric, Limit, UNBOUNDED};
 use super::super::keys::{
     Complaint, Keys, LARGEST, LARGEST_ALLOWED, LONGEST, Setting, Whole, alpha_q16, at_most, bytes,
     check_priority, default_keys, defaults, link, shown,
 };
-use super::super::registry::FlowControlParams;
-use super::super::{Headroom, LinkFacts};
+use super::super::{FlowControlParams, Headroom, LinkFacts};
 use super::{PfcParams, headroom, least_quanta};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
@@ -95,13 +94,10 @@ pub struct PfcKeys {
 
 default_keys!(PfcKeys);
 
-/// How much headroom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadroomRule {
-    /// From the formula.
     #[default]
     Auto,
-    /// So much for every ingress and lossless priority.
     Fixed(Bytes),
 }
 
@@ -192,20 +188,15 @@ impl Keys for PfcKeys {
 
 impl PfcKeys {
     /// Refuses keys that contradict each other.
-    ///
-    /// # Errors
-    /// The first that is wrong.
     pub fn check_values(&self, cx: &Setting<'_>) -> Result<(), Complaint> {
-        let at = |key: &str| format!("flow_control.{key}");
         if self.xoff.is_some() {
-            for (key, given) in [("alpha", self.alpha.is_some()), ("cap", self.cap.is_some())] {
-                if given {
-                    let message = format!(
-                        "`{key}` and `xoff` cannot be combined: `{key}` sets a dynamic threshold, `xoff` a static one"
-                    );
-                    let help = format!("remove `{key}`, or remove `xoff` and `xon`");
-                    return Err(Complaint::of_key(key, message, help));
-                }
+            let dynamic = [("alpha", self.alpha.is_some()), ("cap", self.cap.is_some())];
+            if let Some((key, _)) = dynamic.into_iter().find(|(_, given)| *given) {
+                let message = format!(
+                    "`{key}` and `xoff` cannot be combined: `{key}` sets a dynamic threshold, `xoff` a static one"
+                );
+                let help = format!("remove `{key}`, or remove `xoff` and `xon`");
+                return Err(Complaint::of_key(key, message, help));
             }
             if self.xon.is_some() && self.xon_offset.is_some() {
                 let message = "`xon_offset` and `xon` cannot be combined: both set the XON threshold";
@@ -217,7 +208,7 @@ impl PfcKeys {
             return Err(Complaint::of_key("xon", message, help));
         }
         if let Some(alpha) = self.alpha {
-            alpha_q16(&at("alpha"), alpha)?;
+            alpha_q16("flow_control.alpha", alpha)?;
         }
         at_most("xon_offset", self.xon_offset)?;
         at_most("reserve", self.reserve)?;
@@ -239,28 +230,20 @@ impl PfcKeys {
             let help = format!("the maximum is {}", Span(LONGEST));
             return Err(Complaint::of_key("response_time", message, help));
         }
-        let packet = cx.packet;
-        if u64::from(self.quanta) < least_quanta(packet.largest()) {
+        let (quanta, largest) = (self.quanta, cx.packet.largest());
+        let least = least_quanta(largest);
+        if u64::from(quanta) < least {
             let message =
-                format!("quanta = {} is too small: a pause expires before it can be repeated", self.quanta);
-            let help = format!(
-                "write {1} to 65535 with packets of {0}",
-                bytes(packet.largest().into()),
-                least_quanta(packet.largest())
-            );
+                format!("quanta = {quanta} is too small: a pause expires before it can be repeated");
+            let help = format!("write {least} to 65535 with packets of {}", bytes(largest.into()));
             return Err(Complaint::of_key("quanta", message, help));
         }
         Ok(())
     }
 
     /// Refuses pauses that are passed on where no host relays.
-    pub(in super::super) fn check_relay(
-        &self,
-        cx: &mut Setting<'_>,
-        topology: &Topology,
-    ) -> Result<(), Complaint> {
-        let relays =
-            topology.hosts().any(|h| topology.nodes[h as usize].ports.len() > 1) && topology.relay_hosts;
+    pub(in super::super) fn check_relay(&self, cx: &mut Setting<'_>, on: &Topology) -> Result<(), Complaint> {
+        let relays = on.relay_hosts && on.hosts().any(|h| on.nodes[h as usize].ports.len() > 1);
         let key = "flow_control.relay";
         if relays || !cx.written(key) {
             return Ok(());
@@ -281,8 +264,7 @@ impl PfcKeys {
             check_priority(&path, p)?;
             if list[..i].contains(&p) {
                 let message = format!("priority {p} is listed twice");
-                let help = "remove one of the two";
-                return Err(Complaint::new(&path, message, help));
+                return Err(Complaint::new(&path, message, "remove one of the two"));
             }
             if !used.contains(&p) {
                 cx.warn(path, format!("had no effect: no traffic uses priority {p}"));
@@ -291,7 +273,6 @@ impl PfcKeys {
         Ok(list.clone())
     }
 
-    /// As [`Keys::lossless`].
     pub(in super::super) fn lossless(
         &self,
         id: u8,
@@ -317,23 +298,23 @@ impl PfcKeys {
 
     /// Names tables of thresholds that rule no link, where `long` links have none.
     pub(in super::super) fn warn_of_unused(&self, cx: &mut Setting<'_>, topology: &Topology, granted: bool) {
-        if topology.ports.iter().all(|p| !p.long) {
-            for (key, given) in [("long", self.long.is_some()), ("gateway", self.gateway.is_some())] {
-                if given {
-                    let message = "had no effect: this topology has no long link".to_string();
-                    cx.warn(format!("flow_control.{key}"), message);
-                }
+        let no_link = topology.ports.iter().all(|p| !p.long);
+        let why = if no_link {
+            "this topology has no long link"
+        } else if topology.relays > 0 {
+            "under this scheme each end of a long link has a relay"
+        } else if granted {
+            "long links have no thresholds under this scheme"
+        } else {
+            return;
+        };
+        for (key, unused) in [("long", self.long.is_some()), ("gateway", self.gateway.is_some() && no_link)] {
+            if unused {
+                cx.warn(format!("flow_control.{key}"), format!("had no effect: {why}"));
             }
-        } else if self.long.is_some() && topology.relays > 0 {
-            let message = "had no effect: under this scheme each end of a long link has a relay";
-            cx.warn("flow_control.long".to_string(), message.to_string());
-        } else if self.long.is_some() && granted {
-            let message = "had no effect: long links have no thresholds under this scheme".to_string();
-            cx.warn("flow_control.long".to_string(), message);
         }
     }
 
-    /// The parameters of the state machines.
     pub fn params(&self) -> PfcParams {
         let relay = match self.relay {
             Relay::Accounts => super::Relay::Accounts,
@@ -342,11 +323,8 @@ impl PfcKeys {
         PfcParams { quanta: self.quanta, response_time: self.response_time.0, relay }
     }
 
-    /// The account of a lossless lane at port `id`; a pause may have to wait for a frame of
-    /// `longest_frame` bytes.
-    ///
-    /// # Errors
-    /// The thresholds do not suit the link.
+    /// The account of a lossless lane at port `id`; a pause may have to wait for a frame of `longest_frame`
+    /// bytes. An error if the thresholds do not suit the link.
     pub fn account(
         &self,
         cx: &Setting<'_>,
@@ -355,7 +333,55 @@ impl PfcKeys {
         place: Place,
         longest_frame: u32,
     ) -> Result<Account, Complaint> {
-        account(cx, topology, id, &place.keys(self), longest_frame)
+        let (pfc, path) = place.keys(self);
+        let port = &topology.ports[id as usize];
+        // Where the table that rules here does not have the key, the scheme's does.
+        let at = |key: &str| match format!("{path}.{key}") {
+            own if cx.written(&own) => own,
+            _ => format!("flow_control.{key}"),
+        };
+        let facts = LinkFacts { largest: cx.packet.largest().max(longest_frame), ..cx.packet.facts(port) };
+        let headroom = match pfc.headroom {
+            HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
+            HeadroomRule::Fixed(Bytes(total)) => Headroom { terms: Vec::new(), total },
+        };
+        let xon_offset = pfc.xon_offset.map_or(XON_OFFSET, |b| b.0);
+        let Some(threshold) = pfc.xoff else {
+            let alpha_q16 = alpha_q16(&at("alpha"), pfc.alpha.unwrap_or(ALPHA))?;
+            return Ok(Account {
+                reserve: pfc.reserve.map_or(RESERVE, |b| b.0),
+                limit: Limit::Dynamic { alpha_q16, cap: pfc.cap.map_or(u64::MAX, |b| b.0) },
+                resume_offset: xon_offset,
+                headroom: Some(headroom),
+                ..UNBOUNDED
+            });
+        };
+        let link = link(topology, id);
+        let xoff = threshold.resolve(port.rate, port.delay);
+        let shown_xoff = shown(threshold, xoff);
+        if xoff == 0 {
+            let message = format!("{shown_xoff} is not a valid threshold on {link}");
+            let help = "write a number of bytes above 0: a link without delay has no BDP";
+            return Err(Complaint::new(&at("xoff"), message, help));
+        }
+        let resume = match pfc.xon {
+            None if pfc.xon_offset.is_some() && xon_offset > xoff => {
+                let message =
+                    format!("xon_offset = {} is above xoff = {shown_xoff} on {link}", Bytes(xon_offset));
+                let help = "choose `xon_offset` no larger than `xoff`";
+                return Err(Complaint::new(&at("xon_offset"), message, help));
+            }
+            None => xoff.saturating_sub(xon_offset),
+            Some(t) => {
+                let xon = t.resolve(port.rate, port.delay);
+                if xon > xoff {
+                    let message = format!("xon = {} is above xoff = {shown_xoff} on {link}", shown(t, xon));
+                    return Err(Complaint::new(&at("xon"), message, "choose `xon` no larger than `xoff`"));
+                }
+                xon
+            }
+        };
+        Ok(Account { reserve: pfc.reserve.map_or(0, |b| b.0), ..Account::fixed(xoff, resume, headroom) })
     }
 }
 
@@ -371,116 +397,29 @@ pub enum Place {
 }
 
 impl Place {
-    /// The table that has its thresholds.
-    fn table(self, pfc: &PfcKeys) -> Option<&LinkThresholds> {
-        match self {
-            Self::Shared => None,
-            Self::Long => pfc.long.as_ref(),
-            Self::Gateway => pfc.gateway.as_ref(),
-        }
-    }
-
     /// PFC's keys there. Without a pool to share, all thresholds are static.
     fn keys<'p>(self, pfc: &'p PfcKeys) -> (Cow<'p, PfcKeys>, &'static str) {
-        if self == Self::Shared {
-            return (Cow::Borrowed(pfc), "flow_control");
-        }
-        let table = self.table(pfc).copied().unwrap_or_default();
+        let (table, path) = match self {
+            Self::Shared => return (Cow::Borrowed(pfc), "flow_control"),
+            Self::Long => (pfc.long, "flow_control.long"),
+            Self::Gateway => (pfc.gateway, "flow_control.gateway"),
+        };
+        let table = table.unwrap_or_default();
         // Where nothing is said, the round trip that keeps the egress busy after a pause.
         let own = pfc.xoff.or(pfc.reserve.map(Threshold::Bytes));
-        let round_trip = "2bdp".parse().expect("a threshold");
-        let xon = table.xon.or(if table.xoff.is_none() && pfc.xoff.is_some() { pfc.xon } else { None });
+        let xon = table.xon.or(pfc.xon.filter(|_| table.xoff.is_none() && pfc.xoff.is_some()));
+        // A reserve has no resume level of its own.
+        let at_xoff = xon.is_some() || own.is_some() && pfc.xoff.is_none() && table.xoff.is_none();
         let keys = PfcKeys {
-            xoff: table.xoff.or(own).or(Some(round_trip)),
+            xoff: table.xoff.or(own).or(Some(Threshold::Bdp(2_000))),
             xon,
-            // A reserve has no resume level of its own.
-            xon_offset: if xon.is_some() || own.is_some() && pfc.xoff.is_none() && table.xoff.is_none() {
-                Some(Bytes(0))
-            } else {
-                pfc.xon_offset
-            },
+            xon_offset: if at_xoff { Some(Bytes(0)) } else { pfc.xon_offset },
             headroom: table.headroom.unwrap_or(pfc.headroom),
             alpha: None,
             cap: None,
             reserve: None,
             ..pfc.clone()
         };
-        let path = match self {
-            Self::Shared => "flow_control",
-            Self::Long => "flow_control.long",
-            Self::Gateway => "flow_control.gateway",
-        };
         (Cow::Owned(keys), path)
     }
-}
-
-fn account(
-    cx: &Setting<'_>,
-    topology: &Topology,
-    id: PortId,
-    (pfc, path): &(Cow<'_, PfcKeys>, &str),
-    longest_frame: u32,
-) -> Result<Account, Complaint> {
-    let port = &topology.ports[id as usize];
-    // Where the table that rules here does not have the key, the scheme's does.
-    let at = |key: &str| match format!("{path}.{key}") {
-        own if cx.written(&own) => own,
-        _ => format!("flow_control.{key}"),
-    };
-    let facts =
-        LinkFacts { rate: port.rate, delay: port.delay, largest: cx.packet.largest().max(longest_frame) };
-    let headroom = match pfc.headroom {
-        HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
-        HeadroomRule::Fixed(Bytes(total)) => Headroom { terms: Vec::new(), total },
-    };
-    let xon_offset = pfc.xon_offset.map_or(XON_OFFSET, |b| b.0);
-    let Some(threshold) = pfc.xoff else {
-        return Ok(Account {
-            reserve: pfc.reserve.map_or(RESERVE, |b| b.0),
-            limit: Limit::Dynamic {
-                alpha_q16: alpha_q16(&at("alpha"), pfc.alpha.unwrap_or(ALPHA))?,
-                cap: pfc.cap.map_or(u64::MAX, |b| b.0),
-            },
-            resume: 0,
-            resume_offset: xon_offset,
-            headroom: Some(headroom),
-            pool: None,
-        });
-    };
-    let link = link(topology, id);
-    let xoff = threshold.resolve(port.rate, port.delay);
-    if xoff == 0 {
-        let message = format!("{} is not a valid threshold on {link}", shown(threshold, xoff));
-        let help = "write a number of bytes above 0: a link without delay has no BDP";
-        return Err(Complaint::new(&at("xoff"), message, help));
-    }
-    let resume = match pfc.xon {
-        None if pfc.xon_offset.is_some() && xon_offset > xoff => {
-            let message = format!(
-                "xon_offset = {} is above xoff = {} on {link}",
-                Bytes(xon_offset),
-                shown(threshold, xoff)
-            );
-            let help = "choose `xon_offset` no larger than `xoff`";
-            return Err(Complaint::new(&at("xon_offset"), message, help));
-        }
-        None => xoff.saturating_sub(xon_offset),
-        Some(t) => {
-            let xon = t.resolve(port.rate, port.delay);
-            if xon > xoff {
-                let message =
-                    format!("xon = {} is above xoff = {} on {link}", shown(t, xon), shown(threshold, xoff));
-                return Err(Complaint::new(&at("xon"), message, "choose `xon` no larger than `xoff`"));
-            }
-            xon
-        }
-    };
-    Ok(Account {
-        reserve: pfc.reserve.map_or(0, |b| b.0),
-        limit: Limit::Static(xoff),
-        resume,
-        resume_offset: 0,
-        headroom: Some(headroom),
-        pool: None,
-    })
 }

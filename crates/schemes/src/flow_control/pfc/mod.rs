@@ -10,11 +10,9 @@
 //!            account at XON: send PAUSE(0), cancel refresh                arm refresh
 //! ```
 //!
-//! The account's crossing of XOFF and XON is the device's (its buffer
-//! accounting holds the thresholds); the state here is whether the refresh
-//! timer is armed. A pause is refreshed after half of its time: the frame may
-//! then wait for a packet on the wire and still come before the pause runs out
-//! (the plan refuses quanta too small for that).
+//! The account's crossing of XOFF and XON is the device's (its buffer accounting holds the thresholds); the
+//! state here is whether the refresh timer is armed. A pause is refreshed after half of its time, so the
+//! frame may wait for a packet on the wire (the plan refuses quanta too small for that).
 //!
 //! Egress half, per (port, priority):
 //!
@@ -29,29 +27,26 @@
 //! *or* any other port of the host is paused, so a pause goes upstream at once, even if no packet of the host
 //! has to wait for it. The paper (Cao et al., 2026, section II-C, Figure 5) has nodes that only forward the
 //! frames; it does not specify their accounts (`portfc.pfc-at-nodes`). Here such a node also obeys, and keeps
-//! its accounts, so no packet is lost. It passes on the state, not each frame: its refreshes are its own,
-//! because the links may differ in rate.
+//! its accounts, so no packet is lost. It passes on the state, not each frame: links may differ in rate.
 //!
-//! *Relays on long links* ([`Relay::Mirror`]) do the same,
-//! but for one thing: they pass a pause on at once, and its end a little later.
+//! *Relays on long links* ([`Relay::Mirror`]) do the same, but pass the end of a pause on a little later.
 
 pub mod keys;
 pub mod size;
 
 use super::registry::FlowControl;
+use super::size::bytes_in;
 use super::{ControlFrame, Crossing, Device, Headroom, LinkFacts, Machine, Parameters, Scheme, Seen, Traits};
 use xoff_kernel::time::{SECOND, Time, serialisation};
 use xoff_net::units::Span;
 use xoff_wire::pfc::{PfcFrame, QUANTUM_BITS};
 
-/// Parameters of PFC, resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PfcParams {
     /// Pause quanta in a pause frame, of 512 bit times each; 1 to 65535.
     pub quanta: u16,
     /// From the arrival of a pause frame's last bit until it takes effect.
     pub response_time: Time,
-    /// When hosts that relay pause their neighbours.
     pub relay: Relay,
 }
 
@@ -65,10 +60,7 @@ impl Parameters for PfcParams {
     }
 
     fn describe(&self, _: &Seen<'_>) -> String {
-        let relay = match self.relay {
-            Relay::Accounts | Relay::Mirror { .. } => "",
-            Relay::Blind => ", hosts forward pauses",
-        };
+        let relay = if self.relay == Relay::Blind { ", hosts forward pauses" } else { "" };
         format!("({} quanta, response time {}{relay})", self.quanta, Span(self.response_time))
     }
 
@@ -95,41 +87,33 @@ pub enum Relay {
 
 /// The bytes that can still arrive after an account has crossed XOFF.
 ///
-/// The pause frame may find a largest packet just begun on its own wire (never
-/// another pause frame in line: one that waits speaks for all priorities), then
-/// takes its own time and the cable's; after the response time the peer may
-/// just have begun a largest packet, and the cable is full towards us. All of
-/// it at line rate:
+/// The pause frame may find a largest packet just begun on its own wire (never another pause frame in line:
+/// one that waits speaks for all priorities), then takes its own time and the cable's; after the response
+/// time the peer may just have begun a largest packet, and the cable is full towards us. All of it at line
+/// rate:
 ///
 /// `2·delay·rate + response·rate + largest + 64 + largest`
 ///
-/// (the terms of 802.1Q-2018 Annex N, with MAC and PHY delays counted in the
-/// link's delay).
+/// (the terms of 802.1Q-2018 Annex N, with MAC and PHY delays counted in the link's delay).
 pub fn headroom(link: &LinkFacts, response_time: Time) -> Headroom {
-    let bytes =
-        |time: Time| (u128::from(time) * u128::from(link.rate)).div_ceil(8 * u128::from(SECOND)) as u64;
     let terms = vec![
-        ("cable, both ways", bytes(2 * link.delay)),
-        ("peer's response time", bytes(response_time)),
+        ("cable, both ways", bytes_in(link.rate, 2 * link.delay)),
+        ("peer's response time", bytes_in(link.rate, response_time)),
         ("our packet just begun", u64::from(link.largest)),
         ("pause frame", u64::from(PfcFrame::LENGTH)),
         ("peer's packet just begun", u64::from(link.largest)),
     ];
-    let total = terms.iter().map(|t| t.1).sum();
-    Headroom { terms, total }
+    Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
 }
 
-/// The fewest quanta with which a refresh that is sent after half of the pause, and after one packet of
-/// `largest` bytes, still arrives in time.
+/// The fewest quanta with which a refresh after half of the pause and a packet of `largest` bytes is in time.
 pub fn least_quanta(largest: u32) -> u64 {
     (2 * u64::from(largest + PfcFrame::LENGTH)).div_ceil(QUANTUM_BITS / 8)
 }
 
-/// PFC on every port of a run.
 #[derive(Clone, Debug)]
 pub struct Pfc {
     params: PfcParams,
-    /// Priority of each lane.
     priorities: Vec<u8>,
     ports: usize,
     /// By port and lane, where pauses are passed on; else empty.
@@ -154,27 +138,21 @@ enum Role {
 
 impl Pfc {
     pub(super) fn new(params: PfcParams, ports: usize, priorities: &[u8]) -> Self {
-        let marks = match params.relay {
-            Relay::Accounts => Vec::new(),
-            Relay::Blind | Relay::Mirror { .. } => vec![0; ports * priorities.len()],
-        };
-        Self { params, priorities: priorities.to_vec(), ports, marks }
+        let marked = if params.relay == Relay::Accounts { 0 } else { ports * priorities.len() };
+        Self { params, priorities: priorities.to_vec(), ports, marks: vec![0; marked] }
     }
 
     /// Timers of a port and lane.
     fn roles(&self) -> u32 {
-        match self.params.relay {
-            Relay::Accounts | Relay::Blind => 2,
-            Relay::Mirror { .. } => 3,
-        }
+        if let Relay::Mirror { .. } = self.params.relay { 3 } else { 2 }
     }
 
     fn timer_of(&self, port: u32, lane: u8, role: Role) -> u32 {
-        (port * self.priorities.len() as u32 + u32::from(lane)) * self.roles() + role as u32
+        self.at(port, lane) as u32 * self.roles() + role as u32
     }
 
     pub(super) fn pause_upstream(&self, device: &mut (impl Device + ?Sized), port: u32, lane: u8) {
-        let frame = PfcFrame::single(self.priorities[usize::from(lane)], self.params.quanta);
+        let frame = PfcFrame::single(self.priority(lane), self.params.quanta);
         device.send_control(port, ControlFrame::Pfc(frame));
         self.closes(device, port, lane);
     }
@@ -186,12 +164,10 @@ impl Pfc {
     }
 
     fn resume_upstream(&self, device: &mut (impl Device + ?Sized), port: u32, lane: u8) {
-        let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
-        device.send_control(port, ControlFrame::Pfc(frame));
+        device.send_control(port, ControlFrame::Pfc(PfcFrame::single(self.priority(lane), 0)));
         self.opens(device, port, lane);
     }
 
-    /// Pause quanta in a pause frame.
     pub(super) fn quanta(&self) -> u16 {
         self.params.quanta
     }
@@ -206,7 +182,7 @@ impl Pfc {
         device.cancel(self.timer_of(port, lane, Role::Refresh));
     }
 
-    /// The port and lane whose pause is to be repeated when `timer` goes off, if it is for that.
+    /// The port and lane whose pause is repeated when `timer` goes off, if it is for that.
     pub(super) fn refreshes(&self, timer: u32) -> Option<(u32, u8)> {
         let (port, lane, role) = self.place_of(timer);
         (role == Role::Refresh as u32).then_some((port, lane))
@@ -219,18 +195,36 @@ impl Pfc {
     }
 
     fn place_of(&self, timer: u32) -> (u32, u8, u32) {
-        let (place, role) = (timer / self.roles(), timer % self.roles());
-        let lanes = self.priorities.len() as u32;
-        (place / lanes, (place % lanes) as u8, role)
+        let (port, lane) = self.port_and_lane((timer / self.roles()) as usize);
+        (port, lane, timer % self.roles())
+    }
+
+    /// The place of a port and lane in lists by port and lane.
+    pub(super) fn at(&self, port: u32, lane: u8) -> usize {
+        port as usize * self.priorities.len() + usize::from(lane)
+    }
+
+    pub(super) fn port_and_lane(&self, at: usize) -> (u32, u8) {
+        let lanes = self.priorities.len();
+        ((at / lanes) as u32, (at % lanes) as u8)
+    }
+
+    pub(super) fn priority(&self, lane: u8) -> u8 {
+        self.priorities[usize::from(lane)]
+    }
+
+    /// The lane of a priority; a priority that the device does not use has no queue to pause.
+    pub(super) fn lane(&self, priority: u8) -> Option<u8> {
+        self.priorities.iter().position(|&p| p == priority).map(|lane| lane as u8)
     }
 
     fn is(&self, port: u32, lane: u8, mark: u8) -> bool {
-        self.marks[port as usize * self.priorities.len() + usize::from(lane)] & mark != 0
+        self.marks[self.at(port, lane)] & mark != 0
     }
 
     fn mark(&mut self, port: u32, lane: u8, mark: u8, set: bool) {
-        let marks = &mut self.marks[port as usize * self.priorities.len() + usize::from(lane)];
-        *marks = *marks & !mark | if set { mark } else { 0 };
+        let at = self.at(port, lane);
+        self.marks[at] = self.marks[at] & !mark | if set { mark } else { 0 };
     }
 
     /// Sends the neighbour at `port` the present state, if it has changed.
@@ -265,36 +259,31 @@ impl Pfc {
         }
     }
 
-    /// A frame has stopped (or resumed) the queue of `port`: a host that passes pauses on informs its other
-    /// neighbours.
+    /// A frame has stopped (or resumed) the queue of `port`: it is passed on.
     fn pass_on(&mut self, device: &mut (impl Device + ?Sized), port: u32, lane: u8, paused: bool) {
         if self.marks.is_empty() || self.is(port, lane, PAUSED) == paused {
             return;
         }
         self.mark(port, lane, PAUSED, paused);
-        let mut i = 0;
-        while let Some(other) = device.relay_port(port, i) {
+        for i in 0.. {
+            let Some(other) = device.relay_port(port, i) else { break };
             if other != port {
                 self.settle(device, other, lane);
             }
-            i += 1;
         }
     }
 
     /// Egress half: stops and starts the queues that a frame names.
     pub(super) fn obey(&mut self, device: &mut (impl Device + ?Sized), port: u32, frame: &PfcFrame) {
         for (priority, quanta) in frame.entries() {
-            // A priority that this device does not use has no queue to pause.
-            let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
-            let lane = lane as u8;
+            let Some(lane) = self.lane(priority) else { continue };
             let expiry = self.timer_of(port, lane, Role::Expiry);
             if quanta == 0 {
                 device.cancel(expiry);
                 device.resume(port, lane);
                 self.on_pause_change(device, port, lane, false);
             } else {
-                let end = device.now() + pause_time(quanta, device.rate(port));
-                device.arm(expiry, end);
+                device.arm(expiry, device.now() + pause_time(quanta, device.rate(port)));
                 device.pause(port, lane);
                 self.on_pause_change(device, port, lane, true);
             }
@@ -346,8 +335,7 @@ impl<D: Device + ?Sized> Scheme<D> for Pfc {
         }
     }
 
-    /// Begins afresh. An account that is over says so again; and until such a word
-    /// of the peer has come, nothing is sent.
+    /// Begins afresh. An account that is over says so again; nothing is sent until the peer has said so.
     fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, over: bool, settled: Time) {
         if !self.marks.is_empty() {
             // Frames that were sent while the link was down have not arrived.

@@ -1,37 +1,23 @@
 //! PFC: as its thresholds are usually chosen, and such that its egress never waits.
 
-use super::super::fabric::{Account, Limit};
-use super::super::size::links::{Links, Report};
+use super::super::fabric::Limit;
+use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::Question;
 use super::super::size::{Control, Promise, Sizing, Term, bytes_of, grouped};
 use super::super::{Headroom, LinkFacts};
 use super::keys::PfcKeys;
 use super::{headroom, pause_time};
 use xoff_kernel::time::Time;
-use xoff_net::topology::PortId;
 use xoff_wire::pfc::PfcFrame;
 
 /// XOFF on a long link as Huang et al. 2024 have it (section VI-B, "PFC settings"): 1 MiB.
 pub const SHALLOW: u64 = 1 << 20;
 
-/// PFC's input, beside the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// XOFF, in bytes; `None`: enough to keep the egress busy.
-    pub xoff: Option<u64>,
-    /// From the arrival of a pause frame's last bit until it takes effect.
-    pub response_time: Time,
-    /// Pause quanta of a frame.
-    pub quanta: u16,
-    pub priorities: u64,
-}
-
 /// The bytes that an account must hold when it resumes its peer, so its egress has packets to send until the
 /// first one arrives.
 ///
-/// The resume frame may find a largest packet just begun on its own wire; then it crosses
-/// and takes effect; and the first packet is there when its last bit is. All of that time
-/// the egress drains at line rate:
+/// The resume frame may find a largest packet just begun on its own wire; then it crosses and takes effect;
+/// and the first packet is there when its last bit is. All of that time the egress drains at line rate:
 ///
 /// `2·delay·rate + response·rate + largest + 64 + largest`
 ///
@@ -39,18 +25,16 @@ pub struct Ask {
 /// bytes as [`headroom`] counts for a pause, for other reasons in the last term.
 pub fn busy(link: &LinkFacts, response_time: Time) -> Headroom {
     let mut room = headroom(link, response_time);
-    if let Some(last) = room.terms.last_mut() {
-        last.0 = "first packet arrives whole";
-    }
+    room.terms.last_mut().expect("headroom has terms").0 = "first packet arrives whole";
     room
 }
 
-/// Repeats of a standing pause: a frame for each priority after half of its time.
-pub fn refresh(link: &LinkFacts, quanta: u16, priorities: u64) -> Control {
+/// Repeats of a standing pause of the default quanta: a frame for each priority after half of its time.
+pub fn refresh(link: &LinkFacts, priorities: u64) -> Control {
     Control {
         frame: u64::from(PfcFrame::LENGTH),
         frames: priorities,
-        every: (pause_time(quanta, link.rate) / 2).max(1),
+        every: (pause_time(PfcKeys::default().quanta, link.rate) / 2).max(1),
         when: "while paused, to repeat the pause; each pause and resume adds one frame",
     }
 }
@@ -64,84 +48,64 @@ pub fn may_idle(busy: u64) -> String {
     )
 }
 
-/// The needs of PFC: XOFF, the packet that crosses it, and headroom, for each priority.
-pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
-    let (room, busy) = (headroom(link, ask.response_time), busy(link, ask.response_time));
-    let xoff = ask.xoff.unwrap_or(busy.total);
+/// The needs of PFC: XOFF, in bytes, the packet that crosses it, and headroom, for each priority. Without
+/// `given`, XOFF is enough to keep the egress busy.
+pub fn compute_size(question: &Question, link: &LinkFacts, given: Option<u64>) -> Sizing {
+    let (response_time, priorities) = (question.response_time.0, question.priorities.into());
+    let (room, busy) = (headroom(link, response_time), busy(link, response_time));
+    let xoff = given.unwrap_or(busy.total);
     let full = xoff >= busy.total;
     let mut terms: Vec<Term> = vec![("XOFF", xoff), ("packet that crosses XOFF", u64::from(link.largest))];
     terms.extend(&room.terms);
-    let mut notes = Vec::new();
-    if !full {
-        notes.push(may_idle(busy.total));
-    }
+    let (scheme, formula, source) = match given {
+        Some(_) => (
+            "pfc",
+            "XOFF + packet + headroom; headroom = Rs·(2D + response) + packet + 64 B + packet",
+            "802.1Q-2018 Annex N; Huang et al. 2024, section III-B (headroom of one BDP) and VI-B (XOFF of 1 MiB)",
+        ),
+        None => (
+            "pfc-deep",
+            "XON + packet + headroom; XON = XOFF = headroom = Rs·(2D + response) + packet + 64 B + packet",
+            "802.1Q-2018 Annex N; Huang et al. 2024, section III-B: two BDP, for losslessness and for throughput",
+        ),
+    };
     Sizing {
-        scheme: if ask.xoff.is_none() { "pfc-deep" } else { "pfc" },
+        scheme,
         terms,
-        shares: ask.priorities,
+        shares: priorities,
         headroom: room.total,
         thresholds: vec![bytes_of("XOFF", xoff), bytes_of("XON", xoff)],
-        control: refresh(link, ask.quanta, ask.priorities),
+        control: refresh(link, priorities),
         promise: Promise { lossless: true, full_throughput: full },
         expressible: None,
-        formula: match ask.xoff {
-            Some(_) => "XOFF + packet + headroom; headroom = Rs·(2D + response) + packet + 64 B + packet",
-            None => {
-                "XON + packet + headroom; XON = XOFF = headroom = Rs·(2D + response) + packet + 64 B + packet"
-            }
-        },
-        source: match ask.xoff {
-            Some(_) => {
-                "802.1Q-2018 Annex N; Huang et al. 2024, section III-B (headroom of one BDP) and VI-B (XOFF of 1 MiB)"
-            }
-            None => {
-                "802.1Q-2018 Annex N; Huang et al. 2024, section III-B: two BDP, for losslessness and for throughput"
-            }
-        },
-        notes,
+        formula,
+        source,
+        notes: Vec::from_iter((!full).then(|| may_idle(busy.total))),
     }
     .if_frames_fit(link.rate)
-}
-
-/// With the XOFF of the question.
-pub(in super::super) fn shallow(question: &Question, link: &LinkFacts) -> Sizing {
-    compute_size(question, link, Some(question.xoff.0))
-}
-
-/// With the XOFF that keeps the egress busy.
-pub(in super::super) fn deep(question: &Question, link: &LinkFacts) -> Sizing {
-    compute_size(question, link, None)
-}
-
-fn compute_size(question: &Question, link: &LinkFacts, xoff: Option<u64>) -> Sizing {
-    let quanta = PfcKeys::default().quanta;
-    let (response_time, priorities) = (question.response_time.0, question.priorities.into());
-    sizing(link, &Ask { xoff, response_time, quanta, priorities })
 }
 
 /// PFC: headroom, so that nothing is lost; and XON, so that the egress stays busy.
 pub(in super::super) fn compare(
     links: &Links<'_>,
-    id: PortId,
-    priority: u8,
-    account: &Account,
-    response_time: Time,
+    ingress: Ingress<'_>,
+    response: Time,
     report: &mut Report,
 ) {
+    let Ingress { port: id, priority, account } = ingress;
     let link = links.facts(id);
     let room = account.headroom.as_ref().map_or(0, |room| room.total);
-    let needed = headroom(&link, response_time);
+    let needed = headroom(&link, response);
     report.add(links.need(id, Some(priority), "headroom", room, &needed.terms));
     // A threshold that depends on the free bytes has no least value.
     if matches!(account.limit, Limit::Static(_)) {
         let on = account.reserve.saturating_add(account.resume);
-        let busy = busy(&link, response_time);
+        let busy = busy(&link, response);
         report.idle(links, id, links.need(id, Some(priority), "XON", on, &busy.terms));
     }
 }
 
 /// Help texts of the command line's options that set it.
 pub mod help {
-    /// `--xoff`.
     pub const XOFF: &str = "PFC: XOFF of a shallow threshold [default: 1MiB]";
 }

@@ -191,8 +191,8 @@ impl Parameters for PyrrhaParams {
 
     fn compare(&self, links: &Links<'_>, report: &mut links::Report) -> bool {
         size::compare(links, self, report);
-        links.accounts(|port, priority, account| {
-            pfc::size::compare(links, port, priority, account, self.response_time, report);
+        links.accounts(|ingress| {
+            pfc::size::compare(links, ingress, self.response_time, report);
             true
         });
         true

@@ -1,7 +1,6 @@
 //! Which links of a scenario have less memory than its scheme needs on them.
 //!
-//! The needs are computed anew from the facts of each link, independent of the configuration; the configured
-//! values are those of the plan.
+//! The needs follow from the facts of each link, independent of the configuration.
 
 use super::super::LinkFacts;
 use super::super::fabric::{Account, Buffer, Lane, PacketFormat};
@@ -23,19 +22,16 @@ pub struct Need {
     pub rate_bps: u64,
     /// One-way delay of the link; of a device 0.
     pub delay_ps: Time,
-    /// The compared memory: `headroom`, `XON`, `margin`, `room beyond H`, `H`, `credit`, `relay memory` or
-    /// `buffer`.
+    /// The memory: `headroom`, `XON`, `margin`, `room beyond H`, `H`, `credit`, `relay memory` or `buffer`.
     pub what: &'static str,
     /// Bytes that the scenario has.
     pub configured: u64,
     /// Bytes that it needs.
     pub needed: u64,
-    /// Terms of its need.
     pub terms: Vec<(String, u64)>,
 }
 
 impl Need {
-    /// Whether there is enough.
     pub fn is_met(&self) -> bool {
         self.configured >= self.needed
     }
@@ -48,8 +44,7 @@ pub struct Report {
     pub compared: u64,
     /// Those that are too small: packets can be lost.
     pub too_small: Vec<Need>,
-    /// Where nothing is lost for it, but an egress can run dry while its sender, which was
-    /// stopped, has more.
+    /// Where nothing is lost for it, but an egress can run dry while its sender, which was stopped, has more.
     pub may_idle: Vec<Need>,
 }
 
@@ -58,9 +53,7 @@ pub use super::super::registry::SIZED as SCHEMES;
 
 /// A scenario's links, and the memory that it has for them.
 pub struct Links<'p> {
-    /// Nodes, ports and links.
     pub topology: &'p Topology,
-    /// The priorities in use.
     pub lanes: &'p [Lane],
     /// By lane: flows have data in it.
     pub data: Vec<bool>,
@@ -71,10 +64,18 @@ pub struct Links<'p> {
     pub packet: PacketFormat,
 }
 
+/// An ingress account with its own room.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Ingress<'a> {
+    pub port: PortId,
+    pub priority: u8,
+    pub account: &'a Account,
+}
+
 impl Links<'_> {
     /// Every ingress account with its own room: its port, its priority and the account. The rest of a port
     /// is skipped where `each` returns `false`.
-    pub(in super::super) fn accounts(&self, mut each: impl FnMut(PortId, u8, &Account) -> bool) {
+    pub(in super::super) fn accounts(&self, mut each: impl FnMut(Ingress<'_>) -> bool) {
         for (id, port) in (0..).zip(&self.topology.ports) {
             // Inner ports of slow hosts are no links.
             if self.topology.neighbour(id) == port.node {
@@ -82,7 +83,8 @@ impl Links<'_> {
             }
             let accounts = &self.accounts[id as usize * self.lanes.len()..][..self.lanes.len()];
             for (lane, account) in self.lanes.iter().zip(accounts) {
-                if account.headroom.is_some() && !each(id, lane.priority, account) {
+                let ingress = Ingress { port: id, priority: lane.priority, account };
+                if account.headroom.is_some() && !each(ingress) {
                     break;
                 }
             }
@@ -90,8 +92,7 @@ impl Links<'_> {
     }
 
     pub(in super::super) fn facts(&self, port: PortId) -> LinkFacts {
-        let p = &self.topology.ports[port as usize];
-        LinkFacts { rate: p.rate, delay: p.delay, largest: self.packet.largest() }
+        self.packet.facts(&self.topology.ports[port as usize])
     }
 
     /// The setting of a port, beside the need of its link.
@@ -134,7 +135,6 @@ impl Report {
     }
 }
 
-/// The total memory of a device.
 pub(in super::super) fn device(name: &str, configured: u64, terms: &[Term]) -> Need {
     Need {
         place: name.to_string(),
@@ -145,10 +145,6 @@ pub(in super::super) fn device(name: &str, configured: u64, terms: &[Term]) -> N
         what: "buffer",
         configured,
         needed: terms.iter().fold(0, |sum, t| sum.saturating_add(t.1)),
-        terms: named(terms),
+        terms: terms.iter().map(|t| (t.0.to_string(), t.1)).collect(),
     }
-}
-
-fn named(terms: &[Term]) -> Vec<(String, u64)> {
-    terms.iter().map(|t| (t.0.to_string(), t.1)).collect()
 }

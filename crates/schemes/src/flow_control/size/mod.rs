@@ -1,6 +1,5 @@
 //! The needs of a link under each scheme: memory by terms, thresholds, and the bandwidth of its control
-//! frames. Each scheme has one function, in closed form, in its folder. The resolver of a scheme and `xoff
-//! size` call it with the facts of the link.
+//! frames. Each scheme has a function, in closed form, in its folder; plans and `xoff size` call it.
 //!
 //! All of it is the worst case of one direction of one link: its peer always has packets to send, and the
 //! egress of the receiving port stops and resumes at the worst times.
@@ -36,9 +35,7 @@ pub struct Sizing {
     pub expressible: Option<u64>,
     /// The terms as a formula, in the notation of the source.
     pub formula: &'static str,
-    /// Where it is from.
     pub source: &'static str,
-    /// Further notes for its designer.
     pub notes: Vec<String>,
 }
 
@@ -57,8 +54,7 @@ impl Sizing {
     /// then grows without limit, and pauses may come too late.
     pub(super) fn if_frames_fit(mut self, rate: u64) -> Self {
         if self.control.share(rate) >= 1.0 {
-            self.promise.full_throughput = false;
-            self.promise.lossless = false;
+            self.promise = Promise { lossless: false, full_throughput: false };
             self.notes.push(format!(
                 "its control frames do not fit: they would need {:.0}% of the link's other direction",
                 100.0 * self.control.share(rate)
@@ -73,7 +69,6 @@ impl Sizing {
     }
 }
 
-/// A quantity with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
     pub name: &'static str,
@@ -81,10 +76,8 @@ pub struct Figure {
     pub unit: Unit,
 }
 
-/// The unit of a [`Figure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Bytes.
     Bytes,
     /// Pause quanta, of 512 bit times.
     Quanta,
@@ -94,7 +87,6 @@ pub enum Unit {
     Time,
 }
 
-/// Bytes as a [`Figure`].
 pub const fn bytes_of(name: &'static str, value: u64) -> Figure {
     Figure { name, value, unit: Unit::Bytes }
 }
@@ -108,7 +100,6 @@ pub struct Control {
     pub frames: u64,
     /// Picoseconds, above zero.
     pub every: Time,
-    /// When they are sent, in words.
     pub when: &'static str,
 }
 
@@ -129,10 +120,20 @@ impl Control {
 /// The properties that hold in every case, if the memory has all terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// No packet is lost.
     pub lossless: bool,
     /// Whether an egress that could send never waits for bytes on the other side.
     pub full_throughput: bool,
+}
+
+/// The bytes of each of the `spans`: parts of one product, `bytes_in` all of them, which is rounded whole.
+pub(super) fn terms_of(spans: &[(&'static str, Time)], bytes_in: impl Fn(Time) -> u64) -> Vec<Term> {
+    let (mut time, mut so_far) = (0, 0);
+    let term = |&(name, span): &(&'static str, Time)| {
+        time += span;
+        let before = std::mem::replace(&mut so_far, bytes_in(time));
+        (name, so_far - before)
+    };
+    spans.iter().map(term).collect()
 }
 
 /// Bytes that pass at `rate` bits per second in `time` picoseconds, rounded up.

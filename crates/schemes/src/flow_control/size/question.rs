@@ -1,7 +1,6 @@
 //! The needs of a link under every scheme, before there is a scenario: `xoff size`.
 //!
-//! The sums are the schemes' own functions, which plans use as well; other values have the defaults of
-//! scenarios.
+//! The sums are the schemes' own functions; other values have the defaults of scenarios.
 
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::{self, SIZE_FUNCTIONS};
@@ -17,15 +16,12 @@ const LARGEST_PACKET: u64 = 65_535;
 const SMALLEST_PACKET: u64 = 64;
 /// No link is faster, in bits per second.
 const FASTEST: u64 = 100_000_000_000_000;
-/// The maximum number of ports of a switch in a question.
 const WIDEST: u16 = 256;
-/// The maximum of a time in a question.
 pub(in super::super) const LONGEST_TIME: Time = xoff_kernel::time::SECOND;
 
 /// A link, and how schemes are set on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Rate of the link.
     pub rate: Bandwidth,
     /// Largest packet with its headers, in bytes, 64 to 65,535.
     pub mtu: Bytes,
@@ -45,12 +41,10 @@ pub struct Question {
     pub xoff: Bytes,
     /// Between updates of credit; `None`: InfiniBand's 65,536 symbol times.
     pub update: Option<Span>,
-    /// Neighbours that send to a congested port, or other ports of a switch;
-    /// 1 to 256.
+    /// Neighbours that send to a congested port, or other ports of a switch; 1 to 256.
     pub fan_in: u16,
 }
 
-/// A value that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The question's part, as its option on the command line is called.
@@ -59,18 +53,15 @@ pub struct Refusal {
     pub help: String,
 }
 
-/// How far a buffer reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Not even a link without length.
     Nowhere,
     /// A link of so many metres, and none that is a metre longer.
     UpTo(u64),
-    /// Any cable, up to [`LONGEST`].
     Anywhere,
 }
 
-/// A scheme's needs for a link.
 pub type SizeFunction = fn(&Question, &LinkFacts) -> Sizing;
 
 /// The names of the schemes, in the order of the output.
@@ -90,8 +81,7 @@ pub fn line(scheme: &str) -> Option<&'static str> {
 }
 
 impl Question {
-    /// A question about a link of `rate`, with packets of 1500 B and one priority, and the defaults of papers
-    /// and scenarios.
+    /// A link of `rate`, with packets of 1500 B, one priority, and the defaults of papers and scenarios.
     pub fn new(rate: Bandwidth) -> Self {
         let keys = registry::SlotKeys::default();
         Self {
@@ -109,44 +99,31 @@ impl Question {
         }
     }
 
-    /// The link when it is so long.
     pub fn link(&self, distance: Length) -> LinkFacts {
         LinkFacts { rate: self.rate.0, delay: distance.delay().0, largest: self.mtu.0 as u32 }
     }
 
-    /// Returns an error for values that no link can have.
-    ///
-    /// # Errors
-    /// The first value that cannot be used.
+    /// Refuses values that no link can have.
     pub fn check(&self) -> Result<(), Refusal> {
         let refuse = |key, message: String, help: String| Err(Refusal { key, message, help });
-        if self.rate.0 > FASTEST {
-            let help = format!("the maximum is {}", Bandwidth(FASTEST));
-            return refuse("rate", format!("a rate of {} is out of range", self.rate), help);
-        }
-        if !(SMALLEST_PACKET..=LARGEST_PACKET).contains(&self.mtu.0) {
-            let help = format!("write {SMALLEST_PACKET}B to {LARGEST_PACKET}B, headers included");
-            return refuse("mtu", format!("a packet of {} is out of range", self.mtu), help);
-        }
-        if !(1..=8).contains(&self.priorities) {
-            let message = format!("{} lossless priorities is out of range", self.priorities);
-            return refuse("priorities", message, "write a whole number from 1 to 8".into());
-        }
-        if !(1..=1_000).contains(&self.repair_every) {
-            let message = format!("repair-every = {} is out of range", self.repair_every);
-            return refuse("repair-every", message, "write a whole number from 1 to 1000".into());
-        }
-        if !(1..=WIDEST).contains(&self.fan_in) {
-            let message = format!("fan-in = {} is out of range", self.fan_in);
-            return refuse("fan-in", message, format!("write a whole number from 1 to {WIDEST}"));
-        }
-        let zero = Some(Span(0)).filter(|zero| self.update == Some(*zero));
-        if zero.is_some() {
-            return refuse(
-                "update",
-                "the update period must be positive".into(),
-                "write a time above 0, such as 5us".into(),
-            );
+        let within = |fits: bool, key, what: String, help: String| {
+            if fits { Ok(()) } else { refuse(key, format!("{what} is out of range"), help) }
+        };
+        let whole = |most: u16| format!("write a whole number from 1 to {most}");
+        let Self { rate, mtu, priorities, repair_every, fan_in, .. } = *self;
+        let fastest = format!("the maximum is {}", Bandwidth(FASTEST));
+        within(rate.0 <= FASTEST, "rate", format!("a rate of {rate}"), fastest)?;
+        let fits = (SMALLEST_PACKET..=LARGEST_PACKET).contains(&mtu.0);
+        let help = format!("write {SMALLEST_PACKET}B to {LARGEST_PACKET}B, headers included");
+        within(fits, "mtu", format!("a packet of {mtu}"), help)?;
+        let fits = (1..=8).contains(&priorities);
+        within(fits, "priorities", format!("{priorities} lossless priorities"), whole(8))?;
+        let fits = (1..=1_000).contains(&repair_every);
+        within(fits, "repair-every", format!("repair-every = {repair_every}"), whole(1_000))?;
+        within((1..=WIDEST).contains(&fan_in), "fan-in", format!("fan-in = {fan_in}"), whole(WIDEST))?;
+        if self.update == Some(Span(0)) {
+            let help = "write a time above 0, such as 5us".into();
+            return refuse("update", "the update period must be positive".into(), help);
         }
         let times = [
             ("response-time", Some(self.response_time)),
@@ -155,29 +132,19 @@ impl Question {
             ("jitter", Some(self.jitter)),
             ("update", self.update),
         ];
-        for (key, time) in times {
-            if let Some(time) = time.filter(|t| t.0 > LONGEST_TIME) {
-                let help = format!("the maximum is {}", Span(LONGEST_TIME));
-                return refuse(key, format!("{key} = {time} is out of range"), help);
-            }
+        for (key, time) in times.into_iter().filter_map(|(key, time)| Some((key, time?))) {
+            let longest = format!("the maximum is {}", Span(LONGEST_TIME));
+            within(time.0 <= LONGEST_TIME, key, format!("{key} = {time}"), longest)?;
         }
         const LARGEST: u64 = 1 << 50;
         if self.xoff.0 == 0 || self.xoff.0 > LARGEST {
-            let help = format!("write 1B to {}B", LARGEST);
+            let help = format!("write 1B to {LARGEST}B");
             return refuse("xoff", format!("{} is not a valid threshold", self.xoff), help);
         }
         (registry::CHECK)(self)
     }
 
-    /// Computes the needs of a link of length `distance`, scheme by scheme as in [`SCHEMES`].
-    pub fn compute_sizes(&self, distance: Length) -> Vec<Sizing> {
-        SCHEMES.iter().map(|scheme| self.compute_size(scheme, distance)).collect()
-    }
-
-    /// Computes its needs under one of [`SCHEMES`].
-    ///
-    /// # Panics
-    /// If `scheme` is none of them.
+    /// Computes the needs of a link of length `distance` under one of [`SCHEMES`]; panics if `scheme` is none of them.
     pub fn compute_size(&self, scheme: &str, distance: Length) -> Sizing {
         let entry = SIZE_FUNCTIONS.iter().find(|entry| entry.0 == scheme);
         entry.unwrap_or_else(|| panic!("{scheme} is none of the schemes")).1(self, &self.link(distance))
@@ -198,10 +165,7 @@ impl Question {
     }
 }
 
-/// Refuses distances that no cable has.
-///
-/// # Errors
-/// It is zero, or more than [`LONGEST`].
+/// Refuses distances that no cable has: zero, and more than [`LONGEST`].
 pub fn check_distance(distance: Length) -> Result<(), Refusal> {
     if distance.0 > 0 && distance.0 <= LONGEST * 1_000 {
         return Ok(());

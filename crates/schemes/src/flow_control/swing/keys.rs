@@ -4,12 +4,11 @@ use super::super::fabric::{Account, Buffer, Fabric, Lane, Limit};
 use super::super::keys::{Complaint, Keys, OnPfc, Setting, at_most, bytes, default_keys, defaults, time};
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::pfc::{self, PfcParams, headroom};
-use super::super::registry::FlowControlParams;
-use super::super::{Headroom, LinkFacts};
+use super::super::{FlowControlParams, Headroom};
 use super::{SwingParams, THRESHOLD, hold, memory, xon};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use xoff_net::topology::{NodeId, Port, PortId, Topology};
+use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_net::units::{Bytes, Span};
 
 /// SWING: keys of its relays, and those of PFC on all other links.
@@ -74,14 +73,10 @@ impl Keys for OnPfc<SwingKeys> {
 
     fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
         let keys = &self.keys;
-        for (key, value) in [
-            ("relay_buffer", keys.relay_buffer),
-            ("relay_limit", keys.relay_limit),
-            ("relay_xoff", keys.relay_xoff),
-            ("relay_xon", keys.relay_xon),
-        ] {
-            at_most(key, value)?;
-        }
+        at_most("relay_buffer", keys.relay_buffer)?;
+        at_most("relay_limit", keys.relay_limit)?;
+        at_most("relay_xoff", keys.relay_xoff)?;
+        at_most("relay_xon", keys.relay_xon)?;
         time("relay_delay", keys.relay_delay)?;
         let (xoff, xon) = self.thresholds(cx.packet.largest());
         if xoff == 0 {
@@ -126,21 +121,18 @@ impl Keys for OnPfc<SwingKeys> {
         lanes: &[Lane],
     ) -> Result<Option<Account>, Complaint> {
         let p = &topology.ports[port as usize];
-        let far = topology.neighbour(port);
-        if !topology.is_relay(p.node) && !topology.is_relay(far) {
+        let beside_relay = topology.is_relay(topology.neighbour(port));
+        if !topology.is_relay(p.node) && (!beside_relay || self.keys.switch_side == SwitchSide::Pfc) {
             return Ok(None);
         }
-        if !topology.is_relay(p.node) && self.keys.switch_side == SwitchSide::Pfc {
-            return Ok(None);
-        }
-        let link = LinkFacts { rate: p.rate, delay: p.delay, largest: cx.packet.largest() };
         if !p.long {
             let (xoff, xon) = self.thresholds(cx.packet.largest());
-            return Ok(Some(dedicated(xoff, xon, headroom(&link, self.pfc.response_time.0))));
+            let room = headroom(&cx.packet.facts(p), self.pfc.response_time.0);
+            return Ok(Some(Account::fixed(xoff, xon, room)));
         }
         let Depth { buffer, limit, .. } = self.depth(cx, topology, port, lanes)?;
         let room = Headroom { terms: Vec::new(), total: buffer - limit };
-        Ok(Some(dedicated(limit, limit, room)))
+        Ok(Some(Account::fixed(limit, limit, room)))
     }
 
     /// The memory of a relay: the grants of its accounts, and a packet for each; for a lossy priority the
@@ -172,8 +164,7 @@ impl Keys for OnPfc<SwingKeys> {
         Some(Buffer { total, shared })
     }
 
-    /// Warns where a relay may drop packets: it is less deep than a round trip, or has too little headroom if
-    /// pauses do not limit its queue.
+    /// Warns where a relay may drop packets: less deep than a round trip, or with too little headroom.
     fn check_links(
         &self,
         cx: &mut Setting<'_>,
@@ -187,29 +178,22 @@ impl Keys for OnPfc<SwingKeys> {
                 continue;
             }
             let name = topology.port_name(port);
-            let (key, why) = if several {
-                let why = format!(
-                    "with several data priorities {name} needs {} of headroom above `relay_limit`, but has {}",
-                    bytes(room),
-                    bytes(buffer - limit)
-                );
-                ("relay_buffer", why)
+            let key = if several || buffer < least { "relay_buffer" } else { "relay_limit" };
+            let rest = bytes(buffer - limit);
+            let [buffer_shown, limit, room, least_shown] = [buffer, limit, room, least].map(bytes);
+            let why = if several {
+                format!(
+                    "with several data priorities {name} needs {room} of headroom above `relay_limit`, but has {rest}"
+                )
             } else if buffer < least {
-                let why = format!(
-                    "its relays have {1}, less than {0} for a round trip of {name} and its packets",
-                    bytes(least),
-                    bytes(buffer)
-                );
-                ("relay_buffer", why)
+                format!(
+                    "its relays have {buffer_shown}, less than {least_shown} for a round trip of {name} and its packets"
+                )
             } else {
-                let why = format!(
-                    "{name} pauses by itself at {}, less than a round trip and its packets ({}), \
-                     with less than the headroom ({}) above",
-                    bytes(limit),
-                    bytes(least),
-                    bytes(room)
-                );
-                ("relay_limit", why)
+                format!(
+                    "{name} pauses by itself at {limit}, less than a round trip and its packets ({least_shown}), with \
+                     less than the headroom ({room}) above"
+                )
             };
             cx.warn(format!("flow_control.{key}"), format!("relays may drop packets: {why}"));
             break;
@@ -220,8 +204,7 @@ impl Keys for OnPfc<SwingKeys> {
     /// Relays hold back the end of a pause by the longest time of all long links.
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
         let long = fabric.topology.ports.iter().filter(|p| p.long);
-        let facts = |p: &Port| LinkFacts { rate: p.rate, delay: p.delay, largest: cx.packet.largest() };
-        let hold = long.map(|p| hold(&facts(p))).max().unwrap_or(0);
+        let hold = long.map(|p| hold(&cx.packet.facts(p))).max().unwrap_or(0);
         let pfc = PfcParams { relay: pfc::Relay::Mirror { hold }, ..self.pfc.params() };
         Ok(FlowControlParams::Swing(SwingParams { pfc }))
     }
@@ -242,8 +225,7 @@ impl OnPfc<SwingKeys> {
         port: PortId,
         lanes: &[Lane],
     ) -> Result<Depth, Complaint> {
-        let p = &topology.ports[port as usize];
-        let link = LinkFacts { rate: p.rate, delay: p.delay, largest: cx.packet.largest() };
+        let link = cx.packet.facts(&topology.ports[port as usize]);
         let response = self.pfc.response_time.0;
         let room = headroom(&link, response);
         let least = memory(&link, response);
@@ -257,37 +239,27 @@ impl OnPfc<SwingKeys> {
             None => buffer,
         };
         if limit < largest {
-            let (key, what) = match self.keys.relay_limit {
-                Some(_) => {
-                    ("relay_limit", format!("relay_limit = {} is smaller than one packet", bytes(limit)))
-                }
-                None if several => (
-                    "relay_buffer",
-                    format!(
-                        "relay_buffer = {} is too small: the headroom takes {} on the link of {}",
-                        bytes(buffer),
-                        bytes(room.total),
-                        topology.port_name(port)
-                    ),
-                ),
-                None => {
-                    ("relay_buffer", format!("relay_buffer = {} is smaller than one packet", bytes(buffer)))
-                }
+            let (key, value) = match self.keys.relay_limit {
+                Some(_) => ("relay_limit", bytes(limit)),
+                None => ("relay_buffer", bytes(buffer)),
+            };
+            let message = if self.keys.relay_limit.is_none() && several {
+                let (taken, name) = (bytes(room.total), topology.port_name(port));
+                format!("{key} = {value} is too small: the headroom takes {taken} on the link of {name}")
+            } else {
+                format!("{key} = {value} is smaller than one packet")
             };
             // Of a buffer less than the default, which is lossless, a relay warns.
             let help = match self.keys.relay_limit {
                 Some(_) => format!("write {} to {}", bytes(largest), bytes(buffer)),
                 None => format!("write more, or remove the key: the default is {}", bytes(default)),
             };
-            return Err(Complaint::of_key(key, what, help));
+            return Err(Complaint::of_key(key, message, help));
         }
         if limit > buffer {
             let message = format!("relay_limit = {} is above relay_buffer = {}", bytes(limit), bytes(buffer));
-            return Err(Complaint::of_key(
-                "relay_limit",
-                message,
-                "write `relay_limit` no larger than `relay_buffer`",
-            ));
+            let help = "write `relay_limit` no larger than `relay_buffer`";
+            return Err(Complaint::of_key("relay_limit", message, help));
         }
         Ok(Depth { buffer, limit, several, room: room.total, least: least.total })
     }
@@ -295,7 +267,6 @@ impl OnPfc<SwingKeys> {
 
 /// How deep a relay is for one lossless priority, in bytes.
 struct Depth {
-    /// All of it.
     buffer: u64,
     /// Where it pauses its peer of its own accord.
     limit: u64,
@@ -305,17 +276,4 @@ struct Depth {
     room: u64,
     /// The bytes that one priority's mirrored stops can leave here.
     least: u64,
-}
-
-/// An account that is over at `xoff` bytes and under again at `xon`. (A relay has
-/// memory for the thresholds of all its accounts.)
-fn dedicated(xoff: u64, xon: u64, headroom: Headroom) -> Account {
-    Account {
-        reserve: 0,
-        limit: Limit::Static(xoff),
-        resume: xon,
-        resume_offset: 0,
-        headroom: Some(headroom),
-        pool: None,
-    }
 }

@@ -1,7 +1,6 @@
-//! SWING: PFC over long links, with a relay of deep memory in each end of the
-//! link, after Chen et al., *Swing: Providing Long-Range Lossless RDMA via
-//! PFC-Relay*, TPDS 2023, as Huang et al., *Minimizing Buffer Utilization
-//! for Lossless Inter-DC Links*, 2024, use it (sections II-B and VI-B).
+//! SWING: PFC over long links, with a relay of deep memory in each end of the link, after Chen et al.,
+//! *Swing: Providing Long-Range Lossless RDMA via PFC-Relay*, TPDS 2023, as Huang et al., *Minimizing Buffer
+//! Utilization for Lossless Inter-DC Links*, 2024, use it (sections II-B and VI-B).
 //!
 //! ```text
 //!   DCI.0 ──short── R.0 ═══════════ long ═══════════ R.1 ──short── DCI.1
@@ -11,9 +10,8 @@
 //! ```
 //!
 //! A relay has two ports; packets that arrive by one leave by the other. The switch pauses at shallow
-//! thresholds; the relay stores the packets in flight meanwhile. That description leaves points open
-//! (`bifrost.swing-model`); here they are: every port runs [`super::pfc`], switches as in a datacenter, and a
-//! relay's two ports are joined.
+//! thresholds; the relay stores the packets in flight meanwhile. Points that this leaves open
+//! (`bifrost.swing-model`): every port runs [`super::pfc`], and a relay's two ports are joined.
 //!
 //! One direction of a relay, for each priority: it gets data by port `i` and
 //! sends them by port `o`; a pause comes in by `o` and goes out by `i`.
@@ -42,18 +40,16 @@
 //! take 64 B of wire time each. The far relay sends as many over the long link, ahead of the data, except
 //! repetitions at another time, which are not compensated.)
 //!
-//! *Several priorities.* A relay that serves one priority before another holds
-//! the other back without a pause that could be mirrored. Then one round trip is
-//! not enough, and a bound needs the account's own threshold, with headroom for a
-//! round trip above it: plain PFC between the relays, as the last resort.
+//! *Several priorities.* A relay that serves one priority before another holds the other back without a pause
+//! that could be mirrored. Then one round trip is not enough, and a bound needs the account's own threshold,
+//! with headroom for a round trip above it: plain PFC between the relays, as the last resort.
 
 pub mod keys;
 pub mod size;
 
 use super::pfc::{self, Pfc, PfcParams, Relay, headroom};
-use super::registry::FlowControl;
 use super::size::links::{Links, Report};
-use super::{Headroom, LinkFacts, Parameters, Seen, Traits};
+use super::{FlowControl, Headroom, LinkFacts, Parameters, Seen, Traits};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::units::Span;
 
@@ -73,10 +69,7 @@ impl Parameters for SwingParams {
     }
 
     fn describe(&self, _: &Seen<'_>) -> String {
-        let hold = match self.pfc.relay {
-            Relay::Mirror { hold } => hold,
-            Relay::Accounts | Relay::Blind => 0,
-        };
+        let hold = if let Relay::Mirror { hold } = self.pfc.relay { hold } else { 0 };
         format!(
             "(relays forward pauses immediately, and resumes {} later; {} quanta, response time {})",
             Span(hold),
@@ -87,11 +80,11 @@ impl Parameters for SwingParams {
 
     fn compare(&self, links: &Links<'_>, report: &mut Report) -> bool {
         let (topology, response_time) = (links.topology, self.pfc.response_time);
-        links.accounts(|port, priority, account| {
-            let p = &topology.ports[port as usize];
+        links.accounts(|ingress| {
+            let p = &topology.ports[ingress.port as usize];
             let relay = p.long && topology.is_relay(p.node);
             let compare = if relay { size::compare } else { pfc::size::compare };
-            compare(links, port, priority, account, response_time, report);
+            compare(links, ingress, response_time, report);
             true
         });
         true
@@ -102,14 +95,12 @@ impl Parameters for SwingParams {
     }
 }
 
-/// XOFF between a relay and its switch, in bytes: 198 KiB (Huang
-/// et al., section VI-B, where MB are MiB).
+/// XOFF between a relay and its switch, in bytes: 198 KiB (Huang et al., section VI-B, where MB are MiB).
 pub const THRESHOLD: u64 = 198 * 1024;
 
-/// XON where it is not given: so many largest packets below XOFF, if there is room for them.
-/// Were XON as high as XOFF, a queue that neither grows nor shrinks would pause and resume
-/// for every packet, and each time hold the far relay back for longer than it stops the near
-/// one.
+/// XON where it is not given: so many largest packets below XOFF, if there is room for them. Were XON as high
+/// as XOFF, a queue that neither grows nor shrinks would pause and resume for every packet, and each time
+/// hold the far relay back for longer than it stops the near one.
 pub fn xon(xoff: u64, largest: u32) -> u64 {
     xoff - (16 * u64::from(largest)).min(xoff / 2)
 }
@@ -120,13 +111,12 @@ pub fn hold(link: &LinkFacts) -> Time {
     2 * serialisation(u64::from(link.largest), link.rate)
 }
 
-/// The bytes of one priority that can wait in a relay for its switch, where the
-/// far relay mirrors every stop: PFC's headroom of the long link, a packet that
-/// has come in whole and one that is going out.
+/// The bytes of one priority that can wait in a relay for its switch, where the far relay mirrors every stop:
+/// PFC's headroom of the long link, a packet that has come in whole and one that is going out.
 pub fn memory(link: &LinkFacts, response_time: Time) -> Headroom {
-    let mut room = headroom(link, response_time);
-    room.terms.push(("packets that pass through", 2 * u64::from(link.largest)));
-    room.total += 2 * u64::from(link.largest);
+    let (mut room, packets) = (headroom(link, response_time), 2 * u64::from(link.largest));
+    room.terms.push(("packets that pass through", packets));
+    room.total += packets;
     room
 }
 

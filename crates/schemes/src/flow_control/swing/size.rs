@@ -1,32 +1,14 @@
-//! SWING: a relay with deep memory at the end of the long link, and after it a switch that runs PFC with
-//! shallow thresholds.
+//! SWING: a relay with deep memory at the long link, and a switch that runs PFC with shallow thresholds.
 
 use super::super::LinkFacts;
-use super::super::fabric::{Account, Limit};
+use super::super::fabric::Limit;
 use super::super::pfc::headroom;
-use super::super::pfc::keys::PfcKeys;
 use super::super::pfc::size as pfc;
-use super::super::size::links::{Links, Report};
+use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::Question;
 use super::super::size::{Promise, Sizing, Term, bytes_of};
-use super::THRESHOLD;
-use super::{memory, xon};
+use super::{THRESHOLD, memory, xon};
 use xoff_kernel::time::Time;
-use xoff_net::topology::PortId;
-
-/// SWING's input, beside the long link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// XOFF of the switch, in bytes.
-    pub xoff: u64,
-    /// One-way delay of the cable between relay and switch.
-    pub relay_delay: Time,
-    /// From the arrival of a pause frame's last bit until it takes effect.
-    pub response_time: Time,
-    /// Pause quanta of a frame.
-    pub quanta: u16,
-    pub priorities: u64,
-}
 
 /// The bytes that the relay must hold for one priority, by [`memory`]. Where it serves `several` priorities,
 /// one can delay another without a pause that could be passed on: then the relay pauses the far one by its
@@ -48,13 +30,14 @@ fn relay_memory(link: &LinkFacts, response_time: Time, several: bool) -> Vec<Ter
     terms
 }
 
-/// The needs of SWING, relay and switch together, for each priority.
-pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
-    let mut terms = relay_memory(link, ask.response_time, ask.priorities > 1);
+/// The needs of SWING, relay and switch together, for each priority. The cable between them has no delay.
+pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
+    let (response_time, priorities) = (question.response_time.0, question.priorities.into());
+    let mut terms = relay_memory(link, response_time, priorities > 1);
     let relay: u64 = terms.iter().map(|t| t.1).sum();
-    let near = headroom(&LinkFacts { delay: ask.relay_delay, ..*link }, ask.response_time).total;
-    terms.push(("switch: XOFF", ask.xoff));
-    terms.push(("switch: packet that crosses XOFF", u64::from(link.largest)));
+    let near = headroom(&LinkFacts { delay: 0, ..*link }, response_time).total;
+    terms
+        .extend([("switch: XOFF", THRESHOLD), ("switch: packet that crosses XOFF", u64::from(link.largest))]);
     terms.push(("switch: headroom towards its relay", near));
     let notes = vec![
         "the relay is a separate device: its memory is not on the switch chip".into(),
@@ -65,14 +48,14 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     Sizing {
         scheme: "swing",
         terms,
-        shares: ask.priorities,
+        shares: priorities,
         headroom: relay + near,
         thresholds: vec![
             bytes_of("relay memory", relay),
-            bytes_of("switch XOFF", ask.xoff),
-            bytes_of("switch XON", xon(ask.xoff, link.largest)),
+            bytes_of("switch XOFF", THRESHOLD),
+            bytes_of("switch XON", xon(THRESHOLD, link.largest)),
         ],
-        control: pfc::refresh(link, ask.quanta, ask.priorities),
+        control: pfc::refresh(link, priorities),
         promise: Promise { lossless: true, full_throughput: false },
         expressible: None,
         formula: "relay: Rs·(2D + response) + packet + 64 B + packet + 2 packets, and all but these two again if there are several \
@@ -84,26 +67,13 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     .if_frames_fit(link.rate)
 }
 
-/// The needs of a link with the question's settings.
-pub(in super::super) fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
-    let (response_time, priorities) = (question.response_time.0, question.priorities.into());
-    let quanta = PfcKeys::default().quanta;
-    sizing(link, &Ask { xoff: THRESHOLD, relay_delay: 0, response_time, quanta, priorities })
-}
-
 /// Relays, towards the long link: the bytes of a round trip, or headroom above a threshold of their own,
 /// which is enough if several priorities have data.
-pub(super) fn compare(
-    links: &Links<'_>,
-    id: PortId,
-    priority: u8,
-    account: &Account,
-    response_time: Time,
-    report: &mut Report,
-) {
+pub(super) fn compare(links: &Links<'_>, ingress: Ingress<'_>, response: Time, report: &mut Report) {
+    let Ingress { port: id, priority, account } = ingress;
     let link = links.facts(id);
     let room = account.headroom.as_ref().map_or(0, |room| room.total);
-    let needed = headroom(&link, response_time);
+    let needed = headroom(&link, response);
     let data = links.lanes.iter().zip(&links.data);
     let several = data.filter(|(lane, has_data)| lane.lossless && **has_data).count() > 1;
     if several || room >= needed.total {
@@ -113,7 +83,7 @@ pub(super) fn compare(
             Limit::Static(more) => account.reserve.saturating_add(more),
             _ => account.reserve,
         };
-        let memory = memory(&link, response_time);
+        let memory = memory(&link, response);
         report.add(links.need(id, Some(priority), "relay memory", threshold, &memory.terms));
     }
 }

@@ -1,20 +1,17 @@
 //! `[flow_control]` of Tagger.
 
-use super::super::LaneRules;
-use super::super::fabric::{ENDS, Fabric, Lane, Layout, Routes};
+use super::super::fabric::{ENDS, Fabric, Layout, Routes};
 use super::super::keys::{Complaint, Keys, OnPfc, Setting, check_priority};
 use super::super::pfc::keys::{PfcKeys, Relay};
-use super::super::registry::FlowControlParams;
+use super::super::{FlowControlParams, LaneRules};
 use super::TaggerParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
-use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
 
-/// Priorities that there are.
 const PRIORITIES: u8 = 8;
-/// Maximum number of examined ports, for all destinations together, when it computes the tags that all routes
-/// need: about a second's work.
+/// Most ports to look at, for all destinations, in search of the tags that all routes need: about a second.
 const VISITS: u64 = 20_000_000;
 
 /// Tagger: keys of its own, and those of PFC.
@@ -100,38 +97,29 @@ impl Keys for OnPfc<TaggerKeys> {
                 TagRule::Bounce => "no route goes down and then up again",
                 TagRule::Hop => "no route crosses two switches",
             };
-            cx.warn(
-                "flow_control.rule".into(),
-                format!("had no effect: no tag ever increases, because {why}"),
-            );
+            let message = format!("had no effect: no tag ever increases, because {why}");
+            cx.warn("flow_control.rule".into(), message);
         }
         let count = keys.lossless.unwrap_or(needed);
-        let at =
-            if cx.written("flow_control.lossless") { "flow_control.lossless" } else { "flow_control.scheme" };
+        let key = "flow_control.lossless";
+        let at = if cx.written(key) { key } else { "flow_control.scheme" };
         if !(1..PRIORITIES).contains(&count) {
             let (message, help) = match keys.lossless {
-                Some(n) => (
-                    format!("lossless = {n} is out of range"),
-                    "write a whole number from 1 to 7".to_string(),
-                ),
+                Some(n) => (format!("lossless = {n} is out of range"), "write a whole number from 1 to 7"),
                 None => (
-                    format!(
-                        "the routes need {PRIORITIES} or more lossless priorities and one lossy priority, but there are 8 in all"
-                    ),
-                    "write flow_control.lossless = 7 or less: packets with higher tags are then lossy"
-                        .to_string(),
+                    "the routes need 8 or more lossless priorities and one lossy priority, but there are 8 in all".into(),
+                    "write flow_control.lossless = 7 or less: packets with higher tags are then lossy",
                 ),
             };
             return Err(Complaint::new(at, message, help).about("flow_control.lossless"));
         }
         if let Some(&start) = starts.iter().find(|&&start| start + count > PRIORITIES) {
+            let (last, highest) = (start + count - 1, PRIORITIES - count);
             let message = format!(
-                "packets of priority {start} would need the priorities {start} to {}, but the last is 7",
-                start + count - 1
+                "packets of priority {start} would need the priorities {start} to {last}, but the last is 7"
             );
             let help = format!(
-                "give the traffic (or its ACKs) a priority of {} or less, or lower flow_control.lossless",
-                PRIORITIES - count
+                "give the traffic (or its ACKs) a priority of {highest} or less, or lower flow_control.lossless"
             );
             return Err(Complaint::new(at, message, help).about("flow_control.lossless"));
         }
@@ -140,8 +128,7 @@ impl Keys for OnPfc<TaggerKeys> {
             let message = format!(
                 "priority {p} is used twice: by lossy traffic, and as a lossless tag of other traffic"
             );
-            let help = "change the priority of one of the two";
-            return Err(Complaint::of_key("priorities", message, help));
+            return Err(Complaint::of_key("priorities", message, "change the priority of one of the two"));
         }
         let lossy = match keys.lossy {
             Some(p) => {
@@ -181,36 +168,29 @@ impl Keys for OnPfc<TaggerKeys> {
     }
 
     fn params(&self, _: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
-        let layout = fabric.tags.expect("laid out for this scheme");
-        Ok(FlowControlParams::Tagger(layout.params(&self.pfc, fabric.lanes)))
+        let lanes = fabric.lanes;
+        let Layout { turns, lossless, count, needed, all_routes, lossy } =
+            fabric.tags.expect("laid out for this scheme");
+        let lane = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
+        let next = |priority: u8| match priority {
+            p if !lossless.contains(&p) => p,
+            p if lossless.contains(&(p + 1)) => p + 1,
+            _ => lossy,
+        };
+        let next = lanes.iter().map(|l| lane(next(l.priority))).collect();
+        Ok(FlowControlParams::Tagger(TaggerParams {
+            pfc: self.pfc.params(),
+            tags: LaneRules { next, turns },
+            lossless: count,
+            needed,
+            all_routes,
+            lossy: lane(lossy),
+        }))
     }
 }
 
 fn list(priorities: &BTreeSet<u8>) -> String {
     priorities.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
-}
-
-impl Layout {
-    /// The parameters of the scheme on these lanes.
-    fn params(self, pfc: &PfcKeys, lanes: &[Lane]) -> TaggerParams {
-        let lane = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
-        let next = |priority: u8| match priority {
-            p if !self.lossless.contains(&p) => p,
-            p if self.lossless.contains(&(p + 1)) => p + 1,
-            _ => self.lossy,
-        };
-        TaggerParams {
-            pfc: pfc.params(),
-            tags: LaneRules {
-                next: lanes.iter().map(|l| lane(next(l.priority))).collect(),
-                turns: self.turns,
-            },
-            lossless: self.count,
-            needed: self.needed,
-            all_routes: self.all_routes,
-            lossy: lane(self.lossy),
-        }
-    }
 }
 
 /// Distance of every node from its nearest host.
@@ -230,13 +210,12 @@ fn levels(topology: &Topology) -> Vec<u32> {
     levels
 }
 
-/// Where tags grow, by port.
 fn turns(topology: &Topology, rule: TagRule) -> Vec<u8> {
     let levels = levels(topology);
     let rank = |node: NodeId| (levels[node as usize], node);
     let is = |node: NodeId, kind: NodeKind| topology.nodes[node as usize].kind == kind;
-    let of = |(id, port): (usize, &xoff_net::topology::Port)| {
-        let to = topology.neighbour(id as PortId);
+    let of = |(id, port): (PortId, &Port)| {
+        let to = topology.neighbour(id);
         match rule {
             TagRule::Bounce if rank(to) > rank(port.node) => LaneRules::IN | LaneRules::OUT,
             TagRule::Bounce => 0,
@@ -244,7 +223,7 @@ fn turns(topology: &Topology, rule: TagRule) -> Vec<u8> {
             TagRule::Hop => LaneRules::IN | LaneRules::OUT,
         }
     };
-    topology.ports.iter().enumerate().map(of).collect()
+    (0..).zip(&topology.ports).map(of).collect()
 }
 
 /// How often a tag grows at most; no more than the number of priorities less one.
@@ -271,14 +250,13 @@ fn most(tags: &LaneRules, topology: &Topology, routes: &Routes<'_>) -> u8 {
     }
     // Growths only rise, and have an end: so this has one.
     loop {
-        let before: u64 = known.iter().map(|&k| u64::from(k)).sum();
+        let before = known.clone();
         for &(old, new) in &routes.moved {
-            let growths = known[old as usize];
-            if growths > 0 {
-                walk(&mut known, new, growths - 1);
+            if let Some(growths) = known[old as usize].checked_sub(1) {
+                walk(&mut known, new, growths);
             }
         }
-        if known.iter().map(|&k| u64::from(k)).sum::<u64>() == before {
+        if known == before {
             break;
         }
     }
@@ -300,8 +278,8 @@ fn of_all_routes(tags: &LaneRules, topology: &Topology) -> Option<u8> {
     if (ends.len() as u64).saturating_mul(topology.ports.len() as u64) > VISITS {
         return None;
     }
-    let relays =
-        |node: NodeId| topology.relay_hosts || topology.nodes[node as usize].kind == NodeKind::Switch;
+    let is_host = |node: NodeId| topology.nodes[node as usize].kind == NodeKind::Host;
+    let relays = |node: NodeId| topology.relay_hosts || !is_host(node);
     let mut most = 0;
     for end in ends {
         let mut distance = vec![u32::MAX; topology.nodes.len()];
@@ -323,7 +301,7 @@ fn of_all_routes(tags: &LaneRules, topology: &Topology) -> Option<u8> {
         for &node in order.iter().rev() {
             let ports = &topology.nodes[node as usize].ports;
             let nearer = |p: PortId| distance[topology.neighbour(p) as usize] < distance[node as usize];
-            let begins = u8::from(topology.nodes[node as usize].kind == NodeKind::Host);
+            let begins = u8::from(is_host(node));
             for &egress in ports.iter().filter(|&&p| nearer(p)) {
                 let come = ports.iter().filter(|_| relays(node)).filter_map(|&ingress| {
                     let before = known[topology.ports[ingress as usize].peer as usize];

@@ -1,9 +1,7 @@
-//! Tagger (Hu et al., *Tagger: Practical PFC Deadlock Prevention in Data Center
-//! Networks*, CoNEXT 2017): PFC whose packets carry a tag, which is their
-//! priority.
+//! Tagger (Hu et al., *Tagger: Practical PFC Deadlock Prevention in Data Center Networks*, CoNEXT 2017): PFC
+//! whose packets carry a tag, which is their priority.
 //!
-//! A device rewrites a packet's tag by the tag it came with, the port it came
-//! through and the port it leaves by:
+//! A device rewrites a packet's tag by its tag of arrival, its ingress and its egress:
 //!
 //! ```text
 //!   tag of arrival ──► ingress account, which the PAUSE to the previous hop names
@@ -15,21 +13,17 @@
 //!
 //! So a packet waits only for queues of its own tag or of higher ones. If the rule makes the tag grow before
 //! a route can close a cycle, no cycle of pauses can form. A packet whose tag would grow beyond the last
-//! lossless one continues permanently in a lossy priority: it is dropped rather than paused, and no queue
-//! waits for it.
+//! lossless one continues permanently in a lossy priority: it is dropped, not paused.
 //!
 //! The rules:
 //!
-//! - *bounce*: the tag grows where a packet that came down goes up again. Up is
-//!   away from the hosts: towards the node whose shortest path to a host is
-//!   longer, or among equals towards the one with the higher number. In a Clos
-//!   network that is Tagger's rule: one bounce needs two lossless priorities.
-//!   The order of all nodes makes it hold everywhere, as in up*/down* routing:
-//!   between two growths a route goes up and then down.
-//! - *hop*: the tag grows at every device but where a switch sends to a host. So
-//!   it counts the switches that a packet comes to, whether directly or over a
-//!   host that relays. Cao et al. (2026) compare with this as PFC*, and leave the number
-//!   of priorities open (`portfc.pfc-star`); in an NDC(n, k) it is k + 1: the tag
+//! - *bounce*: the tag grows where a packet that came down goes up again. Up is away from the hosts: towards
+//!   the node whose shortest path to a host is longer, or among equals towards the one with the higher
+//!   number. In a Clos network that is Tagger's rule: one bounce needs two lossless priorities. The order of
+//!   nodes makes it hold everywhere, as in up*/down* routing: between growths a route goes up, then down.
+//! - *hop*: the tag grows at every device but where a switch sends to a host. So it counts the switches that
+//!   a packet comes to, whether directly or over a host that relays. Cao et al. (2026) compare with this as
+//!   PFC*, and leave the number of priorities open (`portfc.pfc-star`); in an NDC(n, k) it is k + 1: the tag
 //!   is 0 before the first relay and 1 behind it.
 //!
 //! Everything else is [`super::pfc`]: thresholds, headroom and pauses of each tag.
@@ -37,16 +31,13 @@
 pub mod keys;
 
 use super::pfc::{Pfc, PfcParams};
-use super::registry::FlowControl;
-use super::{LaneRules, Parameters, Seen, Traits};
+use super::{FlowControl, LaneRules, Parameters, Seen, Traits};
 use xoff_net::human;
 use xoff_net::units::Span;
 use xoff_outcome::report::{Level, Note, Ran};
 
-/// Parameters of Tagger, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaggerParams {
-    /// The pause parameters of each tag.
     pub pfc: PfcParams,
     /// How tags grow: to the next one, of the last lossless one and of lossy lanes to a lossy one.
     pub tags: LaneRules,
@@ -88,7 +79,6 @@ impl Parameters for TaggerParams {
         )
     }
 
-    /// Tags that are fewer than the routes need.
     fn notes(&self, ran: &Ran<'_>) -> Vec<Note> {
         if self.needed <= self.lossless {
             return Vec::new();

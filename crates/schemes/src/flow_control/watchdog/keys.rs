@@ -53,7 +53,6 @@ pub enum Action {
 default_keys!(WatchdogKeys);
 
 impl WatchdogKeys {
-    /// Between two polls.
     fn poll(&self) -> Span {
         let least = self.detection_time.0.min(self.restoration_time.0);
         self.poll.unwrap_or(Span(least.min(watchdog_time().0)))
@@ -81,14 +80,11 @@ impl Keys for OnPfc<WatchdogKeys> {
                 return Err(Complaint::of_key(key, message, help));
             }
         }
-        match times.into_iter().find(|(_, value)| keys.poll().0 > value.0) {
-            None => Ok(()),
-            Some((key, value)) => {
-                let message = format!("poll = {} is longer than {key} = {value}", keys.poll());
-                let help = format!("write poll = \"{value}\" or less, or remove it");
-                Err(Complaint::of_key("poll", message, help))
-            }
-        }
+        let shorter = times.into_iter().find(|(_, value)| keys.poll().0 > value.0);
+        let Some((key, value)) = shorter else { return Ok(()) };
+        let message = format!("poll = {} is longer than {key} = {value}", keys.poll());
+        let help = format!("write poll = \"{value}\" or less, or remove it");
+        Err(Complaint::of_key("poll", message, help))
     }
 
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {

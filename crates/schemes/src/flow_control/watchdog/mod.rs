@@ -22,15 +22,13 @@
 //!
 //! - *drop*: packets in the queue are dropped, and so are packets that arrive for it. The queue still obeys:
 //!   the own packets of a host that relays wait;
-//! - *forward*: the queue resumes, and PAUSE frames for it are not obeyed. The peer drops packets for which
-//!   it has no room;
+//! - *forward*: the queue resumes, and PAUSE frames for it are not obeyed. The peer may have no room;
 //! - *alert*: nothing; the storm is only reported.
 //!
-//! "The polls of at least `detection`" are the first one that finds the queue so and the
-//! first one that comes `detection` later and still does: a single poll is never enough, for
-//! SONiC compares two. So a storm is found between `detection` and `detection + poll` after
-//! its pause began, rounded up to whole polls, and is over between
-//! `restoration` and `restoration + poll` after the last PAUSE.
+//! "The polls of at least `detection`" are the first one that finds the queue so and the first one that comes
+//! `detection` later and still does: a single poll is never enough, for SONiC compares two. So a storm is
+//! found between `detection` and `detection + poll` after its pause began, rounded up to whole polls, and is
+//! over between `restoration` and `restoration + poll` after the last PAUSE.
 //!
 //! *Readings.* An active pause at a poll counts as if it had just arrived: otherwise, with times as short as
 //! the intervals of its frames, a storm would end during it. Packets that arrive by the port in a storm are
@@ -42,9 +40,9 @@ pub mod keys;
 pub mod report;
 
 use super::device::Repair;
+use super::fabric::next_poll;
 use super::pfc::{Pfc, PfcParams, pause_time};
-use super::registry::FlowControl;
-use super::{ControlFrame, Machine, Mode, Parameters, Scheme, Seen, Traits};
+use super::{ControlFrame, FlowControl, Machine, Mode, Parameters, Scheme, Seen, Traits};
 pub use keys::Action;
 pub use report::Report;
 use xoff_kernel::time::Time;
@@ -52,7 +50,6 @@ use xoff_net::units::Span;
 use xoff_outcome::report::{Facts, Records};
 use xoff_wire::pfc::PfcFrame;
 
-/// Parameters of PFC under a watchdog, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchdogParams {
     pub pfc: PfcParams,
@@ -67,18 +64,11 @@ pub struct WatchdogParams {
     pub first: Vec<Option<Time>>,
 }
 
-impl WatchdogParams {
-    /// The longest time, without other events, before the watchdog has acted: it finds a storm, and then its
-    /// end.
-    pub fn patience(&self) -> Time {
-        self.detection + self.restoration + 3 * self.poll
-    }
-}
-
 impl Parameters for WatchdogParams {
     fn traits(&self) -> Traits {
         Traits {
-            patience: self.patience(),
+            // Without other events, it finds a storm, and then its end.
+            patience: self.detection + self.restoration + 3 * self.poll,
             ends_deadlocks: true,
             overrun: Some(&report::OVERRUN),
             ..Traits::of_pfc(&self.pfc)
@@ -112,7 +102,6 @@ impl Parameters for WatchdogParams {
     }
 }
 
-/// A storm of one port and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storm {
     pub port: u32,
@@ -123,7 +112,6 @@ pub struct Storm {
     pub until: Option<Time>,
 }
 
-/// The state of one port and lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Watch {
     /// A poll is to come.
@@ -132,22 +120,18 @@ struct Watch {
     until: Time,
     /// A PAUSE has come since the last poll.
     pause_received: bool,
-    /// The first of the polls that have found it paused without a break, with something to
-    /// send.
+    /// The first of the polls that have found it paused without a break, with something to send.
     since: Option<Time>,
     /// It is in a storm: the number of that, and the poll since which no PAUSE has come.
     storm: Option<(usize, Time)>,
 }
 
-/// PFC on every port of a run, and who watches it.
 #[derive(Clone, Debug)]
 pub struct Watchdog {
     params: WatchdogParams,
     pfc: Pfc,
-    priorities: Vec<u8>,
     /// By port and lane.
     watches: Vec<Watch>,
-    /// In the order in which they were found.
     storms: Vec<Storm>,
 }
 
@@ -156,43 +140,27 @@ impl Watchdog {
         Self {
             pfc: Pfc::new(params.pfc, ports, priorities),
             params: params.clone(),
-            priorities: priorities.to_vec(),
             watches: vec![Watch::default(); ports * priorities.len()],
             storms: Vec::new(),
         }
     }
 
-    /// The storms so far.
-    pub fn storms(&self) -> &[Storm] {
-        &self.storms
-    }
-
-    fn at(&self, port: u32, lane: u8) -> usize {
-        port as usize * self.priorities.len() + usize::from(lane)
-    }
-
-    /// The timer of the polls of a port and lane.
     fn poll_of(&self, port: u32, lane: u8) -> u32 {
-        (self.pfc.timers() + self.at(port, lane)) as u32
+        (self.pfc.timers() + self.pfc.at(port, lane)) as u32
     }
 
     /// Arms the device's next poll, if somebody watches and none is to come.
     fn await_poll(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
         let Some(first) = self.params.first[port as usize] else { return };
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         if std::mem::replace(&mut self.watches[at].armed, true) {
             return;
         }
-        let next = match device.now().checked_sub(first) {
-            Some(past) => first + (past / self.params.poll + 1) * self.params.poll,
-            None => first,
-        };
-        device.arm(self.poll_of(port, lane), next);
+        device.arm(self.poll_of(port, lane), next_poll(first, self.params.poll, device.now()));
     }
 
-    /// The device looks at the queue of a port and lane.
     fn poll(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
-        let (now, at) = (device.now(), self.at(port, lane));
+        let (now, at) = (device.now(), self.pfc.at(port, lane));
         let waits = device.backlog(port, lane) > 0;
         let watch = &mut self.watches[at];
         watch.armed = false;
@@ -224,7 +192,7 @@ impl Watchdog {
     }
 
     fn storm_begins(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
-        let (now, at) = (device.now(), self.at(port, lane));
+        let (now, at) = (device.now(), self.pfc.at(port, lane));
         self.watches[at].storm = Some((self.storms.len(), now));
         self.storms.push(Storm { port, lane, from: now, until: None });
         match self.params.action {
@@ -233,14 +201,14 @@ impl Watchdog {
             Action::Forward => {
                 device.set_mode(port, lane, Mode::Forward);
                 // As if the neighbour had let it go.
-                let frame = PfcFrame::single(self.priorities[usize::from(lane)], 0);
+                let frame = PfcFrame::single(self.pfc.priority(lane), 0);
                 self.pfc.obey(device, port, &frame);
             }
         }
     }
 
     fn storm_ends(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         if let Some((storm, _)) = self.watches[at].storm.take() {
             self.storms[storm].until = Some(device.now());
             self.watches[at].since = None;
@@ -272,8 +240,8 @@ impl<D: Repair> Scheme<D> for Watchdog {
         let ControlFrame::Pfc(frame) = frame else { return };
         let mut obeyed = *frame;
         for (priority, quanta) in frame.entries() {
-            let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
-            let at = self.at(port, lane as u8);
+            let Some(lane) = self.pfc.lane(priority) else { continue };
+            let at = self.pfc.at(port, lane);
             let watch = &mut self.watches[at];
             // A break, unless the last one runs out just now.
             if quanta == 0 || watch.until < device.now() {
@@ -285,7 +253,7 @@ impl<D: Repair> Scheme<D> for Watchdog {
                 if watch.storm.is_some() && self.params.action == Action::Forward {
                     obeyed.enabled &= !(1 << priority);
                 }
-                self.await_poll(device, port, lane as u8);
+                self.await_poll(device, port, lane);
             }
         }
         self.pfc.obey(device, port, &obeyed);
@@ -294,8 +262,8 @@ impl<D: Repair> Scheme<D> for Watchdog {
     fn timer(&mut self, device: &mut D, timer: u32) {
         match (timer as usize).checked_sub(self.pfc.timers()) {
             Some(at) => {
-                let lanes = self.priorities.len();
-                self.poll(device, (at / lanes) as u32, (at % lanes) as u8);
+                let (port, lane) = self.pfc.port_and_lane(at);
+                self.poll(device, port, lane);
             }
             None => self.pfc.timer(device, timer),
         }
@@ -304,7 +272,7 @@ impl<D: Repair> Scheme<D> for Watchdog {
     /// The watching half resets its state too: no neighbour pauses this port any more.
     fn link_failed(&mut self, device: &mut D, port: u32, lane: u8) {
         self.storm_ends(device, port, lane);
-        let at = self.at(port, lane);
+        let at = self.pfc.at(port, lane);
         self.watches[at] = Watch::default();
         device.cancel(self.poll_of(port, lane));
         self.pfc.link_failed(device, port, lane);
@@ -371,9 +339,9 @@ mod tests {
         assert_eq!(at(&mut w, &mut d, 20, pause), ["pause 1/0"]);
         at(&mut w, &mut d, 21, |w, d| w.received(d, 1, &PfcFrame::single(5, 0).into()));
         assert_eq!(at(&mut w, &mut d, 23, poll), [next(33)]);
-        assert_eq!(w.storms(), []);
+        assert_eq!(w.storms, []);
         let done = at(&mut w, &mut d, 33, poll);
-        assert_eq!(w.storms(), [Storm { port: 1, lane: 0, from: 33 * US, until: None }]);
+        assert_eq!(w.storms, [Storm { port: 1, lane: 0, from: 33 * US, until: None }]);
         (w, d, done)
     }
 
@@ -392,7 +360,7 @@ mod tests {
             assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
         }
         assert_eq!(at(&mut w, &mut d, 83, poll), ["1/0 Obey"]);
-        assert_eq!(w.storms()[0].until, Some(83 * US));
+        assert_eq!(w.storms[0].until, Some(83 * US));
         // The next one takes as long as the first.
         d.backlog = 1;
         assert_eq!(at(&mut w, &mut d, 84, pause), [next(93), "pause 1/0".into()]);
@@ -400,7 +368,7 @@ mod tests {
             assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
         }
         assert_eq!(at(&mut w, &mut d, 113, poll).len(), 2);
-        assert_eq!(w.storms().len(), 2);
+        assert_eq!(w.storms.len(), 2);
     }
 
     #[test]
@@ -435,12 +403,12 @@ mod tests {
         for us in [43, 53, 63, 73] {
             assert_eq!(at(&mut w, &mut d, us, poll), [next(us + 10)]);
         }
-        assert_eq!(w.storms()[0].until, None);
+        assert_eq!(w.storms[0].until, None);
         // A pause that ends between two polls has ended, although another one is active.
         at(&mut w, &mut d, 75, resume);
         at(&mut w, &mut d, 76, pause);
         assert_eq!(at(&mut w, &mut d, 83, poll), [next(93)]);
-        assert_eq!((w.storms().len(), w.storms()[0].until), (1, Some(83 * US)));
+        assert_eq!((w.storms.len(), w.storms[0].until), (1, Some(83 * US)));
     }
 
     #[test]
@@ -466,9 +434,9 @@ mod tests {
         d.backlog = 1;
         at(&mut w, &mut d, 83, poll);
         at(&mut w, &mut d, 93, poll);
-        assert_eq!(w.storms(), []);
+        assert_eq!(w.storms, []);
         at(&mut w, &mut d, 103, poll);
-        assert_eq!(w.storms().len(), 1);
+        assert_eq!(w.storms.len(), 1);
     }
 
     #[test]
@@ -483,7 +451,7 @@ mod tests {
         let (mut w, mut d, _) = stormy(Action::Drop);
         let fails = |w: &mut Watchdog, d: &mut Notes| w.link_failed(d, 1, 0);
         assert_eq!(at(&mut w, &mut d, 40, fails), ["1/0 Obey", "cancel 10", "resume 1/0"]);
-        assert_eq!(w.storms()[0].until, Some(40 * US));
+        assert_eq!(w.storms[0].until, Some(40 * US));
         assert_eq!(w.watches, [Watch::default(); 4]);
     }
 }

@@ -16,7 +16,6 @@ pub static OVERRUN: Cause = Cause {
     by: "by the watchdog",
 };
 
-/// The facts of a run.
 pub static FACTS: Facts = facts! { "watchdog":
     action: Text, "The action of a queue in a storm: `drop`, `forward` or `alert`.";
     storms: Count, "Storms found.";
@@ -29,12 +28,10 @@ pub static FACTS: Facts = facts! { "watchdog":
     queues: List, "Each storm, in order of its beginning: `port`, `priority`, `from_ps`, and `until_ps` (null if it lasted to the end).";
 };
 
-/// The records of the watchdog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The storms, in the order of their beginning (then of port and lane).
     pub storms: Vec<Storm>,
-    /// Its parameters.
     pub params: WatchdogParams,
 }
 
@@ -124,18 +121,13 @@ impl Report {
             ),
             Action::Alert => "it only reported them".into(),
         };
-        Some(Note::new(
-            Level::Finding,
-            format!(
-                "The watchdog found {}, the first at {} at {}; {} over at the end; {what}.",
-                human::counted(self.storms.len() as u64, "storm"),
-                human::time(first.from),
-                ran.port(first.port),
-                match restored {
-                    1 => "1 was".into(),
-                    n => format!("{} were", human::count(n)),
-                },
-            ),
-        ))
+        let over = if restored == 1 { "1 was".into() } else { format!("{} were", human::count(restored)) };
+        let text = format!(
+            "The watchdog found {}, the first at {} at {}; {over} over at the end; {what}.",
+            human::counted(self.storms.len() as u64, "storm"),
+            human::time(first.from),
+            ran.port(first.port),
+        );
+        Some(Note::new(Level::Finding, text))
     }
 }
