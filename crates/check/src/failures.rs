@@ -15,10 +15,8 @@ use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_plan::plan::Plan;
 
-/// A port and its lane.
 pub type At = (PortId, u8);
 
-/// The effect of single failures.
 #[derive(Clone, Debug)]
 pub struct Failures {
     /// Links whose failure was examined.
@@ -29,8 +27,7 @@ pub struct Failures {
     pub cyclic: Vec<PortId>,
     /// A failure with a cycle, and its graph; of several, one whose cycle lasts.
     pub worst: Option<Worst>,
-    /// If there is none: orders of all waits, first in the intact network, then
-    /// under each failure under which that one does not hold.
+    /// If there is none: orders of all waits, in the intact network, then under failures that need another.
     pub orders: Vec<(Option<PortId>, Vec<Wait>)>,
 }
 
@@ -51,15 +48,13 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// That of every link.
     pub fn new(plan: &Plan, router: &mut Router, cx: &Context<'_>, spread: &mut Spread) -> Self {
         let fixed = |place: &Place| place.hosts.iter().any(|host| cx.apart.contains(host));
         let apart = (0..cx.places.len()).filter(|&i| fixed(&cx.places[i])).collect();
         Self { touched: touched(plan, router, cx.places, spread), apart }
     }
 
-    /// Whether `link` is some device's last next hop to a place, and the places to look at
-    /// when it fails; `None` if there is none.
+    /// Whether `link` is a device's last next hop to a place, and the places that its failure concerns.
     pub fn of(&self, link: PortId) -> Option<(bool, BTreeSet<usize>)> {
         let around = self.touched.get(&link);
         let places = around.into_iter().flatten().chain(&self.apart).copied();
@@ -72,10 +67,8 @@ impl Reach {
 pub struct Worst {
     /// A port of the link.
     pub link: PortId,
-    /// The waits under it.
     pub graph: Graph,
-    /// Whether the routes around the failure make the cycle, not only packets that are in flight when it
-    /// happens.
+    /// Whether the routes around the failure make the cycle, not only packets in flight.
     pub lasting: bool,
 }
 
@@ -85,15 +78,13 @@ pub struct Context<'a> {
     pub places: &'a [Place],
     /// Hosts to which static routes lead.
     pub apart: &'a BTreeSet<NodeId>,
-    /// Flows with explicit paths.
     pub explicit: &'a [u32],
 }
 
 /// Most failures with a cycle that are searched for one that lasts.
 const SEARCHED: usize = 16;
 
-/// The links that are up, by the lower of their ports, that a failure can take
-/// without cutting a host off.
+/// The links that are up, by the lower of their ports, that a failure can take without cutting a host off.
 pub fn links(plan: &Plan, router: &Router) -> Vec<PortId> {
     let topology = &plan.topology;
     let lone = |port: PortId| {
@@ -108,9 +99,7 @@ pub fn links(plan: &Plan, router: &Router) -> Vec<PortId> {
         .collect()
 }
 
-/// A link that fails.
 pub struct Failing<'a, 'p> {
-    /// Its ports.
     pub gone: [PortId; 2],
     /// Places that packets may go to by other routes.
     pub places: Vec<&'a Place>,
@@ -122,8 +111,7 @@ pub struct Failing<'a, 'p> {
 }
 
 impl Failing<'_, '_> {
-    /// Calls `visit` with the steps of the old routes to a place: there packets are in flight when the link
-    /// fails.
+    /// Calls `visit` with the steps of the old routes to a place, where packets are in flight.
     pub fn under_way(&mut self, place: &Place, visit: &mut impl FnMut(At, At)) -> Vec<At> {
         self.spread.spread(self.before, place, &[], visit);
         self.spread.found.iter().copied().filter(|(port, _)| !self.gone.contains(port)).collect()
@@ -153,15 +141,11 @@ pub struct Intact<'a> {
     pub order: &'a [Wait],
 }
 
-/// Whether a failure changes the steps of packets, and the waits under it if the order of the intact network
-/// does not hold for them.
+/// Whether a failure changes steps of packets, and the waits under it if the intact order does not hold.
 type Change = (bool, Option<Graph>);
 
-/// Examines every single failure, with packets of `lanes`. `under` returns the changes; `steady` returns the
-/// waits of the routes around the failure. `None` if `watch` stops the check.
-///
-/// # Errors
-/// The network is too large.
+/// Examines every single failure, with packets of `lanes`. `under` returns the changes, `steady` the waits of
+/// the routes around the failure. `None` if `watch` stops the check.
 pub fn examine_each(
     intact: Intact<'_>,
     lanes: &[u8],
@@ -212,9 +196,6 @@ pub fn examine_each(
 }
 
 /// The same of pauses that stop lanes.
-///
-/// # Errors
-/// The network is too large.
 pub fn examine(
     intact: Intact<'_>,
     known: &Matrix,

@@ -36,25 +36,18 @@ use routes::Kind;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use witness::Candidate;
-use xoff_net::routing::Router;
-use xoff_net::topology::PortId;
-use xoff_plan::Loaded;
-use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::PauseScope;
-use xoff_schemes::flow_control::seen::OnwardQueues;
-use xoff_schemes::scheduling::PodsKeys;
+use xoff_net::{routing::Router, topology::PortId};
+use xoff_plan::{Loaded, plan::Plan};
+use xoff_schemes::{flow_control::PauseScope, flow_control::seen::OnwardQueues, scheduling::PodsKeys};
 
 /// Most flows that are named for each edge of a cycle.
 const NAMED: usize = 8;
 
-/// Most work to check the certificate of all single failures, in ports times ports
-/// times hosts.
+/// Most work to check the certificate of all single failures, in ports times ports times hosts.
 const WORK: u64 = 1_000_000_000;
 
-/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Name of the scenario.
     pub scenario: String,
     /// The flow control, as scenarios call it; that of their scheduling for pods without buffers.
     pub flow_control: String,
@@ -62,14 +55,11 @@ pub struct Report {
     /// that leave the next switch, or the second next one, by one port) or `root` (the packets through one
     /// congested port).
     pub pause_stops: &'static str,
-    /// Which routes were followed.
     pub routes: Routes,
-    /// Flows of the scenario.
     pub flows: usize,
     /// Waits that depend on others, or others on them.
     pub waits: usize,
     pub dependencies: usize,
-    /// Whether it can deadlock.
     pub verdict: Verdict,
     /// The effect of single failures, if the user requested them and the intact network is safe.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,36 +70,26 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-/// Whether a plan can deadlock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Verdict {
     Safe {
-        /// At how many steps of routes the checker of certificates has compared two
-        /// waits; nothing if that would have taken too long.
+        /// At how many steps of routes the checker compared two waits; `None` if that would take too long.
         compared: Option<u64>,
     },
     /// It can: a run has shown it.
-    CanDeadlock {
-        /// A cycle of waits.
-        cycle: CycleReport,
-        /// The scenario that showed it.
-        witness: Witness,
-    },
+    CanDeadlock { cycle: CycleReport, witness: Witness },
     /// Waits may form a cycle, and no run has shown a deadlock.
     CycleWithoutWitness {
         cycle: CycleReport,
         /// The attempts, in words.
         tried: Vec<String>,
-        /// How many of these runs ended before their time, as [`witness::EVENTS`] are the
-        /// most of a search: they might have deadlocked later.
+        /// How many of these runs reached [`witness::EVENTS`]; they might have deadlocked later.
         cut: usize,
-        /// Events of all these runs.
         events: u64,
     },
 }
 
-/// The effect of single failures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FailuresReport {
     /// Links whose failure was examined: all that do not cut a host off.
@@ -125,10 +105,8 @@ pub struct FailuresReport {
     pub lasting: bool,
 }
 
-/// A run that deadlocked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Witness {
-    /// A description of its scenario.
     pub about: String,
     /// When the cycle closed, in picoseconds.
     pub closed_ps: u64,
@@ -136,7 +114,6 @@ pub struct Witness {
     pub ports: Vec<String>,
 }
 
-/// A cycle by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CycleReport {
     /// Whether no cycle is shorter; if not, the search for one was given up.
@@ -145,7 +122,6 @@ pub struct CycleReport {
     pub edges: Vec<EdgeReport>,
 }
 
-/// An edge of a cycle by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EdgeReport {
     /// The waiting queue …
@@ -160,7 +136,6 @@ pub struct EdgeReport {
     pub passed_on: bool,
 }
 
-/// A route by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RouteReport {
     /// The flow, if it is one of the scenario's: its `id` in `flows.parquet`.
@@ -174,7 +149,6 @@ pub struct RouteReport {
     pub path: Vec<String>,
 }
 
-/// A report, and its files.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     /// The report. A cycle has no witness yet.
@@ -187,10 +161,8 @@ pub struct Analysis {
     pub pictures: Vec<(&'static str, String)>,
 }
 
-/// The progress of a check: its present step, and how much of it is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// In a few words.
     pub what: &'static str,
     pub done: usize,
     pub of: usize,
@@ -209,10 +181,7 @@ pub fn router(loaded: &Loaded) -> Router {
 }
 
 /// Checks a scenario with the name `name`. `None` if `watch` returns `false`.
-///
-/// # Errors
-/// If the scenario cannot be checked, with the reason; or if the certificate does not hold, which is a fault
-/// of this program.
+/// The error is the reason why the scenario cannot be checked, or that the certificate does not hold, which is a fault of this program.
 pub fn check(
     loaded: &Loaded,
     name: &str,
@@ -406,7 +375,6 @@ fn failures_report(plan: &Plan, found: &failures::Failures) -> FailuresReport {
     }
 }
 
-/// The flow control's name, as scenarios write it.
 fn scheme(loaded: &Loaded) -> Result<String, String> {
     if loaded.plan.pods.is_some() {
         return Ok(PodsKeys::NAME.to_string());
@@ -416,7 +384,6 @@ fn scheme(loaded: &Loaded) -> Result<String, String> {
     name.map(str::to_string).ok_or_else(|| "the flow control has no name".to_string())
 }
 
-/// The limits of a verdict.
 fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
     let plan = &loaded.plan;
     let mut notes = Vec::new();

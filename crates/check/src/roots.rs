@@ -18,13 +18,12 @@
 //! paths; shortest routes cannot, because each step leads nearer to the root. Nothing is assumed here: the
 //! graph is made from the routes, and the certificate lists its order.
 //!
-//! That holds while each root has a queue of its own. With isolation queues for so many
-//! roots as may be ahead of a port it has; a port with more is *short of queues*, where
-//! any two roots may share one, and a wait is a port as where queues are shared. Where queues are for
-//! sets of roots (single tier), (p, r) depends on (q, s) for each s that is ahead of q
-//! together with r on the route of any flow: the queue of both is paused while s is. A
-//! port is short of queues if more sets can occur than it has queues; and along all
-//! routes, where sets are not counted, every port is taken to be.
+//! That holds while each root has a queue of its own. With isolation queues for so many roots as may be ahead
+//! of a port it has; a port with more is *short of queues*, where any two roots may share one, and a wait is
+//! a port as where queues are shared. Where queues are for sets of roots (single tier), (p, r) depends on (q,
+//! s) for each s that is ahead of q together with r on the route of any flow: the queue of both is paused
+//! while s is. A port is short of queues if more sets can occur than it has queues; and along all routes,
+//! where sets are not counted, every port is taken to be.
 
 use crate::Progress;
 use crate::all::{MEMORY, Place, Spread, check_memory, spreading};
@@ -32,8 +31,7 @@ use crate::failures::{At, Failing, Failures, Intact, Ranks, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, each_flow};
 use std::collections::{BTreeMap, BTreeSet};
-use xoff_net::routing::Router;
-use xoff_net::topology::PortId;
+use xoff_net::{routing::Router, topology::PortId};
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::seen::RootQueues;
 
@@ -45,8 +43,7 @@ const SETS: usize = 12;
 pub struct Ahead {
     /// Each port with each root that is ahead of it on some route; ordered, no repeats.
     roots: Vec<(At, PortId)>,
-    /// A step from a port to the next one, and a root that is ahead of that one;
-    /// ordered, no repeats.
+    /// A step from a port to the next one, and a root that is ahead of that one; ordered, no repeats.
     steps: Vec<(At, PortId, PortId)>,
     /// Single tier: the roots ahead of a port on each route.
     sets: BTreeSet<(At, Vec<PortId>)>,
@@ -65,7 +62,6 @@ impl Ahead {
             self.roots.push((at, root));
             self.steps.push((at, next, root));
         }
-        // Repeats are dropped now and then.
         if self.roots.len() + self.steps.len() > 2 * (self.distinct[0] + self.distinct[1]) + (1 << 20) {
             self.tidy();
         }
@@ -79,8 +75,7 @@ impl Ahead {
         self.distinct = [self.roots.len(), self.steps.len()];
     }
 
-    /// Removes duplicates, and finds the ports that may have too few queues; `all` means that sets were not
-    /// counted.
+    /// Removes duplicates, and finds ports that may have too few queues; `all`: sets were not counted.
     fn count(&mut self, queues: RootQueues, all: bool) {
         self.tidy();
         let single = queues.by_set;
@@ -122,16 +117,12 @@ impl Ahead {
         (most.unwrap_or(0), self.roots.len())
     }
 
-    /// The wait of a port for a root.
     fn wait(&self, at: At, root: PortId) -> Wait {
         let part = if self.short.contains(&at) { Part::Whole } else { Part::Root(root) };
         Wait { port: at.0, lane: at.1, part }
     }
 
-    /// The dependencies of these waits.
-    ///
-    /// # Errors
-    /// They are too many.
+    /// The dependencies of these waits. Fails if they are too many.
     pub fn graph(&self) -> Result<Graph, String> {
         check_memory("the waits", self.steps.len() as u64 * 32)?;
         let mut together: BTreeSet<(At, PortId, PortId)> = BTreeSet::new();
@@ -228,11 +219,7 @@ pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(Progress)
     Some(ahead)
 }
 
-/// The ports and roots of packets on all routes, and of the flows in `explicit`; `None` if `watch` stops the
-/// check.
-///
-/// # Errors
-/// The network is too large.
+/// Those of packets on all routes, and of the flows in `explicit`; `None` if `watch` stops the check.
 pub fn of_all(
     plan: &Plan,
     queues: RootQueues,
@@ -270,12 +257,8 @@ fn steps_to(spread: &mut Spread<'_>, router: &mut Router, place: &Place, under_w
     steps
 }
 
-/// Examines every single failure on top of an intact network, whose packets cross `known`, like
-/// [`crate::failures::examine`]. Packets in flight at the failure of a link came on the old routes, and
-/// continue on the new ones; the waits of both are taken together.
-///
-/// # Errors
-/// The network is too large.
+/// Examines every single failure on top of an intact network, like [`crate::failures::examine`]. Packets in
+/// flight came on the old routes and continue on the new ones; the waits of both are taken together.
 pub fn examine(
     intact: Intact<'_>,
     queues: RootQueues,
@@ -310,8 +293,7 @@ pub fn examine(
     examine_each(intact, &crate::all::lanes(plan), watch, &mut under, &mut steady)
 }
 
-/// Whether `route`, the ports of a route in order, leads from the wait `from` to the
-/// port of the wait `to`, and on through the root that they wait for.
+/// Whether `route` leads from the wait `from` to the port of `to`, and on through the root of `from`.
 pub fn closes(route: &[PortId], from: Wait, to: Wait) -> bool {
     let ahead = |rest: &[PortId]| match from.part {
         Part::Root(root) => rest.contains(&root),
@@ -326,7 +308,6 @@ pub fn apart(queues: RootQueues, ahead: &Ahead) -> bool {
     ahead.short.is_empty() && queues.merges
 }
 
-/// The limits of a verdict, in sentences.
 pub fn notes(plan: &Plan, queues: RootQueues, ahead: &Ahead, all: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let single = queues.by_set;
@@ -383,9 +364,6 @@ pub fn notes(plan: &Plan, queues: RootQueues, ahead: &Ahead, all: bool) -> Vec<S
 
 /// Why a cycle of a single tier's queues proves nothing, and the effect of queues for each root on the same
 /// routes of the flows; nothing about other schemes. `None` if `watch` stops the check.
-///
-/// # Errors
-/// The network is too large.
 pub fn unproved(
     plan: &Plan,
     queues: RootQueues,

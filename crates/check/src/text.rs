@@ -1,10 +1,7 @@
 //! A report in words: the first sentence is the verdict.
 
-use crate::blocking;
 use crate::certificate::{Entry, Routes};
-use crate::routes::Kind;
-use crate::witness::EVENTS;
-use crate::{CycleReport, EdgeReport, Report, Verdict};
+use crate::{CycleReport, EdgeReport, Report, Verdict, blocking, routes::Kind, witness::EVENTS};
 use std::fmt::Write;
 use xoff_net::human::grouped;
 use xoff_schemes::scheduling::PodsKeys;
@@ -12,7 +9,6 @@ use xoff_schemes::scheduling::PodsKeys;
 /// Flows that are listed for each edge.
 const LISTED: usize = 3;
 
-/// The report as text.
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a String does not fail.

@@ -1,14 +1,13 @@
-//! The small checker of certificates. It shares nothing with the search that
-//! makes them: it walks along routes and asks at each device whether the wait of
-//! the link in is listed before the wait of the link out.
+//! The small checker of certificates. It shares nothing with the search that makes them: it walks along
+//! routes and asks at each device whether the wait of the link in is listed before the wait of the link out.
 
 use crate::certificate::{Certificate, Entry, Routes, port};
+use crate::verify_all::{self, Queue};
 use crate::{verify_onward, verify_roots};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
-use xoff_plan::Loaded;
-use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Plan};
+use xoff_plan::{Loaded, balancing::LoadBalancing};
 use xoff_schemes::flow_control::seen::{OnwardQueues, RootQueues};
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
@@ -27,16 +26,13 @@ pub struct Places {
 
 impl Places {
     /// The position of the wait of a whole lane; 0 if it is not listed.
-    pub fn shared(&self, (port, lane): (u32, u8)) -> u32 {
+    pub fn shared(&self, (port, lane): Queue) -> u32 {
         self.shared[port as usize * 8 + usize::from(lane)]
     }
 }
 
 /// Checks a certificate against the routes of a scenario; `router` is that of the links that are up. Returns
-/// the number of compared pairs of waits.
-///
-/// # Errors
-/// The first thing that does not hold.
+/// the number of compared pairs of waits. The error is the first thing that does not hold.
 pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -> Result<u64, String> {
     let plan = &loaded.plan;
     let overrides = &loaded.scenario.routing.overrides;
@@ -49,27 +45,25 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
         return by_root(loaded, queues, router, certificate, &places);
     }
     passed_on(plan, &places)?;
-    match certificate.routes {
-        Routes::Scenario => flows(plan, &places, &|_| true),
-        Routes::All => Ok(flows(plan, &places, &explicit(loaded))?
-            + crate::verify_all::all(plan, router, None, &apart, &places)?),
-        Routes::AllUnderSingleFailures => {
-            let explicit = explicit(loaded);
-            let mut compared = flows(plan, &places, &explicit)?;
-            let mut orders = BTreeMap::new();
-            for order in under(plan, certificate) {
-                let (link, order) = order?;
-                passed_on(plan, &order)?;
-                compared += flows(plan, &order, &explicit)?;
-                orders.insert(link, order);
-            }
-            compared += crate::verify_all::all(plan, router, None, &apart, &places)?;
-            Ok(compared
-                + under_each_failure(plan, router, &places, &orders, |failed, after, places| {
-                    crate::verify_all::all(plan, failed, Some(after), &apart, places)
-                })?)
-        }
+    if certificate.routes == Routes::Scenario {
+        return flows(plan, &places, &|_| true);
     }
+    let (explicit, failing) = (explicit(loaded), certificate.routes == Routes::AllUnderSingleFailures);
+    let mut compared = flows(plan, &places, &explicit)?;
+    let mut orders = BTreeMap::new();
+    for order in under(plan, certificate).filter(|_| failing) {
+        let (link, order) = order?;
+        passed_on(plan, &order)?;
+        compared += flows(plan, &order, &explicit)?;
+        orders.insert(link, order);
+    }
+    compared += verify_all::all(plan, router, None, &apart, &places)?;
+    if failing {
+        compared += under_each_failure(plan, router, &places, &orders, |failed, after, places| {
+            verify_all::all(plan, failed, Some(after), &apart, places)
+        })?;
+    }
+    Ok(compared)
 }
 
 /// Whether routing does not choose the paths of a class's flows.
@@ -200,13 +194,7 @@ fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
 }
 
 /// Compares two waits; true if they are paused at all.
-pub fn compare(
-    plan: &Plan,
-    places: &Places,
-    from: (u32, u8),
-    to: (u32, u8),
-    flow: u32,
-) -> Result<bool, String> {
+pub fn compare(plan: &Plan, places: &Places, from: Queue, to: Queue, flow: u32) -> Result<bool, String> {
     let scope = plan.flow_control.traits().pause_scope;
     let stops = |lane: u8| match scope {
         // Single queues and roots are compared elsewhere.
@@ -217,20 +205,24 @@ pub fn compare(
     if !stops(from.1) || !stops(to.1) {
         return Ok(false);
     }
-    let place = |(port, lane): (u32, u8)| match scope {
+    let place = |(port, lane): Queue| match scope {
         PauseScope::Flow => places.by_flow.get(&(port, lane, flow)).copied().unwrap_or(0),
         // The lossless lanes of a link wait as one, and its first one is listed.
         PauseScope::Link => {
-            let first = plan.lanes.iter().position(|l| l.lossless).unwrap_or(0);
-            places.shared[port as usize * 8 + first]
+            places.shared((port, plan.lanes.iter().position(|l| l.lossless).unwrap_or(0) as u8))
         }
-        _ => places.shared[port as usize * 8 + usize::from(lane)],
+        _ => places.shared((port, lane)),
     };
-    let (a, b) = (place(from), place(to));
+    in_order([place(from), place(to)], || [from, to].map(|(port, _)| plan.topology.port_name(port)))?;
+    Ok(true)
+}
+
+/// Whether the first of two places is listed before the second one, which its wait may depend on.
+pub fn in_order([a, b]: [u32; 2], names: impl FnOnce() -> [String; 2]) -> Result<(), String> {
     if 0 < a && a < b {
-        return Ok(true);
+        return Ok(());
     }
-    let [x, y] = [from, to].map(|(port, _)| plan.topology.port_name(port));
+    let [x, y] = names();
     Err(match (a, b) {
         (0, _) => format!("{x} may wait for {y}, but {x} is not listed"),
         (_, 0) => format!("{x} may wait for {y}, but {y} is not listed"),
@@ -253,8 +245,7 @@ fn passed_on(plan: &Plan, places: &Places) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether acknowledgements and congestion notifications can be paused, and the
-/// lane of the latter if they have one of their own.
+/// Whether ACKs and congestion notifications can be paused, and the own lane of the latter.
 pub fn control_lanes(plan: &Plan) -> (bool, Option<u8>) {
     let paused = !matches!(
         plan.flow_control.traits().queueing,
@@ -267,12 +258,9 @@ pub fn control_lanes(plan: &Plan) -> (bool, Option<u8>) {
 /// may choose: the flow, and the beginnings of its data and control packets.
 pub fn routes(plan: &Plan, of: &dyn Fn(u16) -> bool) -> impl Iterator<Item = (u32, u32, u32)> {
     let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
-    let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
-    let chosen = plan
-        .flows
-        .iter()
-        .zip(0..)
-        .flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
+    let flows = || plan.flows.iter().zip(0..);
+    let first = flows().map(|(f, id)| (id, f.path, f.ack_path));
+    let chosen = flows().flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
     first.chain(rerouted).chain(chosen).filter(|&(id, ..)| of(plan.flows[id as usize].class))
 }
 
@@ -308,17 +296,14 @@ fn flows(plan: &Plan, places: &Places, of: &dyn Fn(u16) -> bool) -> Result<u64, 
         }
         starts.extend(moves.get(&at).into_iter().flatten().map(|&new| (id, new, lane)));
         let (link, next) = (&plan.topology.ports[out as usize], plan.hops[at as usize + 1]);
-        for &option in plan.choices_at(next).map_or(&[] as &[u32], |choices| choices.options(next)) {
-            let by = plan.hops[option as usize];
+        let inside = |port: u32| plan.topology.neighbour(port) == plan.topology.ports[port as usize].node;
+        let options = plan.choices_at(next).map_or(&[] as &[u32], |choices| choices.options(next));
+        let on = (next < ENDS && !inside(next)).then_some(at + 1);
+        for position in options.iter().copied().chain(on) {
+            let by = plan.hops[position as usize];
             let onward = plan.onward_lane(lane, link.peer, by);
             compared += u64::from(compare(plan, places, (out, lane), (by, onward), id)?);
-            starts.insert((id, option, onward));
-        }
-        let inside = |port: u32| plan.topology.neighbour(port) == plan.topology.ports[port as usize].node;
-        if next < ENDS && !inside(next) {
-            let onward = plan.onward_lane(lane, link.peer, next);
-            compared += u64::from(compare(plan, places, (out, lane), (next, onward), id)?);
-            starts.insert((id, at + 1, onward));
+            starts.insert((id, position, onward));
         }
     }
     Ok(compared)

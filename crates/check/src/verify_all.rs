@@ -1,5 +1,4 @@
-//! The small checker's walk over all routes: for each host, from every other host
-//! along every next hop.
+//! The small checker's walk over all routes: for each host, from every other host along every next hop.
 
 use crate::verify::{Places, compare, control_lanes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,8 +79,7 @@ fn first_queues(plan: &Plan, ports: &[u32]) -> Vec<Queue> {
     ports.iter().flat_map(|&port| lanes.iter().map(move |&lane| (port, lane))).collect()
 }
 
-/// All queues in which packets to a host lie, from all other hosts and from where
-/// they are already.
+/// All queues in which packets to a host lie, from all other hosts and from where they are already.
 pub fn reached(
     plan: &Plan,
     router: &mut Router,

@@ -1,11 +1,7 @@
 //! `xoff check`: can it deadlock? The proof, or a scenario in which it does.
 
-use std::fs;
-use std::io;
-use std::path::Path;
-use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use std::{fs, io, path::Path, process::ExitCode, sync::atomic::Ordering};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_check::certificate::{Certificate, Routes};
@@ -23,7 +19,6 @@ const FILES: [&str; 4] = ["certificate.json", "witness.toml", "cycle.svg", "bloc
 /// Each of these files contains one of these marks.
 const MARKS: [&str; 2] = ["xoff check", xoff_check::certificate::FORMAT];
 
-/// Checks a scenario.
 pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
     let name = load::name(&args.scenario.path);
@@ -95,25 +90,13 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The result of running candidates.
 enum Search {
-    /// This one deadlocked.
     Found(Witness, Candidate),
-    /// None did.
-    Nothing {
-        /// The candidates that were run, in words.
-        tried: Vec<String>,
-        /// How many of these runs were cut.
-        cut: usize,
-        /// Events of all of them.
-        events: u64,
-    },
-    /// Someone has pressed Ctrl-C.
+    Nothing { tried: Vec<String>, cut: usize, events: u64 },
     Interrupted,
 }
 
-/// Runs candidates, the gentlest first, until one deadlocks. All of them together have
-/// `events`.
+/// Runs candidates, the gentlest first, until one deadlocks. All of them together have `events`.
 fn search(
     candidates: Vec<Candidate>,
     events: u64,
@@ -137,7 +120,6 @@ fn search(
     Ok(Search::Nothing { tried, cut, events: all })
 }
 
-/// The result of running one candidate.
 struct Attempt {
     found: Option<Witness>,
     events: u64,
@@ -171,7 +153,6 @@ fn attempt(
     Ok(Attempt { found, events: outcome.counters.events, cut, interrupted })
 }
 
-/// Checks a certificate, and nothing else.
 fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
     let text =
         file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", path.display()))?;
@@ -186,8 +167,7 @@ fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses a directory in which a file that this check would remove or replace is
-/// not one that a check has left, or is the scenario itself.
+/// Refuses a directory with a file that the check would replace and did not write, or with the scenario.
 fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
     let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     for name in FILES {
@@ -213,7 +193,6 @@ fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
     Ok(())
 }
 
-/// Writes files into a directory, which is made if need be.
 fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
     make_directories(dir).map_err(crate::run::report)?;
     output::sweep(dir);

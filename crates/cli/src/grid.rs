@@ -1,42 +1,31 @@
 //! `xoff run` with `--vary` or `--seeds`: a grid of runs. Every plan is checked,
 //! then the runs are made side by side, then their points are compared.
 
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::thread;
+use std::{num::NonZeroUsize, path::Path, process::ExitCode, thread};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
-use xoff_plan::Loaded;
-use xoff_plan::plan::AckQueue;
-use xoff_results::directory;
+use xoff_plan::{Loaded, plan::AckQueue};
 use xoff_results::grid::compare::{self, Entry, Status};
 use xoff_results::grid::directory::{self as place, About, Directory, Found, RunAbout};
-use xoff_results::grid::metrics::Row;
 use xoff_results::grid::{Grid, fingerprint, table};
-use xoff_results::human;
-use xoff_results::integrity::reason;
+use xoff_results::{directory, grid::metrics::Row, human, integrity::reason};
 use xoff_sim::outcome::Stop;
 
-use crate::grid_progress::GridMeter;
 use crate::load::{self, Source};
 use crate::memory::{self, Phase, Watch};
-use crate::progress::Goal;
 use crate::run::{self, LOST, VERSION};
-use crate::{FAILED, RunArgs, interrupt, output, pool, vary};
+use crate::{FAILED, RunArgs, grid_progress::GridMeter, interrupt, output, pool, progress::Goal, vary};
 
 /// The scenario of a run, and its overrides before those of the grid.
 pub type Base<'a> = (&'a Source, Vec<(String, String)>);
 
 /// The runs of a grid, to be checked and made.
 pub struct Work<'a> {
-    /// Which runs there are.
     pub grid: &'a Grid,
     /// The scenario with which each run begins.
     pub base: &'a (dyn Fn(usize) -> Base<'a> + Sync),
-    /// The scenario's name.
     pub name: String,
     /// Overrides of every run, as the grid's files have them.
     pub overrides: Vec<(String, String)>,
@@ -46,15 +35,12 @@ pub struct Work<'a> {
     pub jobs: usize,
     /// Threads of each run; without a number one, and for the last run also the cores that become free.
     pub threads: Option<usize>,
-    /// No progress and no timing.
     pub quiet: bool,
-    /// Ctrl-C was pressed.
     pub interrupted: &'a AtomicBool,
     /// Results cannot be stored: to go on would be in vain.
     pub broken: AtomicBool,
 }
 
-/// Runs a grid.
 pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
     let grid = vary::grid(&overrides, &args.vary, args.seeds.as_ref())?;
@@ -142,8 +128,7 @@ impl Work<'_> {
         command
     }
 
-    /// Makes the grid's directory, or resumes it: then `entries` are those of
-    /// the runs that are there.
+    /// Makes the grid's directory, or resumes it: then `entries` are those of the runs that are there.
     pub fn open(
         &self,
         out: &Path,
@@ -182,7 +167,6 @@ impl Work<'_> {
         Ok(directory)
     }
 
-    /// A run in words, with its number.
     fn label(&self, run: usize) -> String {
         format!("run {} of {} ({})", run + 1, self.grid.runs().unwrap_or(0), self.grid.label(run))
     }

@@ -23,13 +23,10 @@ mod topo;
 mod traffic;
 mod vary;
 
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode};
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use xoff_results::grid::Axis;
-use xoff_results::grid::interval::Interval;
+use xoff_results::{grid::Axis, grid::interval::Interval};
 
 use vary::Seeds;
 use xoff_net::units::Bytes;
@@ -292,12 +289,10 @@ fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, S
     }
 }
 
-/// Reads a number of runs in parallel.
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     text.trim().parse().map_err(|_| "expected a whole number of at least 1".into())
 }
 
-/// Splits `key=value` at the first `=`.
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().into(), value.into())),

@@ -1,26 +1,21 @@
 //! From a path on the command line to a plan.
 
-use std::cell::RefCell;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{cell::RefCell, fs, io};
 
 use miette::{Report, miette};
 use xoff_plan::Loaded;
-use xoff_repro::experiment::SCENARIO;
-use xoff_repro::read::is_experiment;
+use xoff_repro::{experiment::SCENARIO, read::is_experiment};
 
 use crate::file::{self, LARGEST};
 use crate::memory::{self, Phase};
 use crate::vary;
 
-/// The text of a scenario, read once.
 pub struct Source {
     path: PathBuf,
     text: Vec<u8>,
     /// The table of the text that is the scenario; empty if all of it is.
     table: &'static str,
-    /// Warnings are errors.
     strict: bool,
 }
 
@@ -41,8 +36,7 @@ impl Source {
         Self { path: path.into(), text: text.into(), table, strict: false }
     }
 
-    /// Works the scenario out under some overrides. `seen` is shown every file
-    /// that it names: its path as written, and its contents.
+    /// `seen` is shown every file that the scenario names: its path as written, and its contents.
     pub fn load(
         &self,
         overrides: &[(String, String)],
@@ -73,12 +67,7 @@ impl Source {
     }
 }
 
-/// Reads the scenario at `path` and works it out under overrides, as given by
-/// `--set` and `--seed`.
-///
-/// # Errors
-/// An override replaces an earlier one, or the scenario is wrong; or it has
-/// warnings, where `strict`.
+/// Refuses overrides that replace earlier ones, and warnings if `strict`.
 pub fn load(path: &Path, overrides: &[(String, String)], strict: bool) -> miette::Result<Loaded> {
     let given: Vec<(&str, &str)> = overrides.iter().map(|(key, _)| ("--set", key.as_str())).collect();
     vary::complete(&given)?;

@@ -2,10 +2,8 @@
 //! with an error instead of an abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::fmt;
-use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::{cell::Cell, fmt, io::Write as _};
 
 use sysinfo::{MemoryRefreshKind, RefreshKind};
 use xoff_net::units::Bytes;
@@ -24,9 +22,7 @@ pub enum Phase {
     Other,
     /// It has no results yet.
     Command,
-    /// A plan is being made.
     Plan,
-    /// A run is being set up.
     SetUp,
 }
 
@@ -42,7 +38,6 @@ thread_local! {
     static OWN: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counted.
 pub struct Counted;
 
 // SAFETY: memory comes from `System` and goes back there with the same layout; counting neither
@@ -202,8 +197,7 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// For the run that worker `me` makes, with a place for each worker in `all`; empty for a run by
-    /// itself. The run is being set up.
+    /// For the run of worker `me`, with a place for each worker in `all`; empty for a run by itself.
     pub fn begin(all: &'a [AtomicI64], me: usize) -> Self {
         enter(Phase::SetUp);
         Self { all, me, spent: false }
@@ -225,7 +219,6 @@ impl<'a> Watch<'a> {
         !self.spent
     }
 
-    /// The budget has ended the run.
     pub fn spent(&self) -> bool {
         self.spent
     }

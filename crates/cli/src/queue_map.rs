@@ -1,9 +1,7 @@
 //! `xoff schemes SCHEME --topology …`: the queues of a scheme at a port, if they depend on the network, their
 //! packets, and the ports that pause them.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::path::Path;
+use std::{collections::BTreeMap, fmt::Write, path::Path};
 
 use miette::{Report, miette};
 use xoff_net::topology::{NodeKind, PortId, Topology};
@@ -21,8 +19,10 @@ const NAMED: usize = 6;
 /// A network, as written on the command line.
 enum Network {
     /// NDC(n, k).
-    Ndc { n: u32, k: u32 },
-    /// That of a scenario file.
+    Ndc {
+        n: u32,
+        k: u32,
+    },
     Scenario,
 }
 
@@ -42,10 +42,6 @@ fn network(text: &str) -> Network {
 }
 
 /// The queues of the ports of a network: their number, or for one port each queue with its purpose.
-///
-/// # Errors
-/// The scheme has no such queues, there is no such scenario or port, or the scheme does
-/// not fit the network.
 pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> miette::Result<String> {
     let Some(map) = QUEUE_MAPS.iter().find(|map| Some(map.name) == scheme) else {
         let [QueueMap { name, .. }] = QUEUE_MAPS;
@@ -92,7 +88,6 @@ pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> mie
     Ok(of_port(&plan, port, words, &flows))
 }
 
-/// The plan of a network.
 fn plan(scheme: &str, topology: &str, kind: &Network) -> miette::Result<Plan> {
     Ok(match *kind {
         Network::Ndc { n, k } => {

@@ -1,35 +1,26 @@
 //! `xoff repro`: runs a paper's experiments, measures, and compares with the paper's claims.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{num::NonZeroUsize, process::ExitCode, thread};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_plan::plan::AckQueue;
-use xoff_repro::evaluate;
 use xoff_repro::experiment::{Experiment, SCENARIO};
 use xoff_repro::library::{self, Item};
 use xoff_repro::metrics::{Run, Value};
-use xoff_repro::plot::Drawn;
-use xoff_repro::read::Base;
 use xoff_repro::report::{self, ChangeResult, ExperimentResult, Results};
-use xoff_repro::runs::Change;
-use xoff_repro::{acks, answer, page, sensitivity};
+use xoff_repro::{acks, answer, evaluate, page, plot::Drawn, read::Base, runs::Change, sensitivity};
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
 use xoff_results::temporary::{make_directories, put};
 
-use crate::grid::Work;
-use crate::load::Source;
 use crate::run::{LOST, VERSION};
-use crate::{FAILED, file, interrupt, output, pool};
+use crate::{FAILED, file, grid::Work, interrupt, load::Source, output, pool};
 
 /// The file of an experiment's result, in its directory.
 const RESULT: &str = "result.json";
-/// The file of all results.
 const RESULTS: &str = "results.json";
 /// The directory of the runs of `--sensitivity`, in that of an experiment.
 const SENSITIVITY: &str = "sensitivity";
@@ -72,7 +63,6 @@ pub struct ReproArgs {
     quiet: bool,
 }
 
-/// Runs the experiments that the arguments name.
 pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     let papers = library::choose(library::load(&args.experiments)?, args.what.as_deref())?;
     if args.list {
@@ -185,7 +175,6 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// Results that were stored before.
 fn stored(path: &Path) -> miette::Result<Results> {
     let said = || path.display().to_string();
     let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", said()))?;
@@ -216,7 +205,6 @@ struct Task<'a> {
     path: &'a Path,
     /// The experiments that use them, with their positions among all chosen ones.
     shown: Vec<(usize, &'a Experiment)>,
-    /// The scenario of each of the runs.
     sources: Vec<Source>,
     about: About,
     /// Where the ACKs of each run wait.
@@ -291,7 +279,6 @@ impl Context<'_> {
         })
     }
 
-    /// The command of each run.
     fn commands(&self, task: &Task<'_>) -> Vec<String> {
         let grid = task.owner.grid(self.args.quick, &[]);
         self.with_work(task.owner, &task.sources, &[], &grid, |work| {
@@ -416,7 +403,6 @@ impl Context<'_> {
     }
 }
 
-/// The runs of a grid.
 struct Made {
     grid: Grid,
     entries: Vec<Entry>,

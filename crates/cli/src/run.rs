@@ -1,37 +1,27 @@
 //! `xoff run`: simulates, writes the run directory, prints the results.
 
-use std::cell::Cell;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::{cell::Cell, num::NonZeroUsize, process::ExitCode, sync::atomic::Ordering, thread};
 
 use miette::{IntoDiagnostic, Report, miette};
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Level, Note};
-use xoff_plan::plan::Plan;
-use xoff_plan::{Loaded, names};
+use xoff_plan::{Loaded, names, plan::Plan};
 use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About};
-use xoff_results::human;
-use xoff_results::storage;
 use xoff_results::summary::{self, Summary};
-use xoff_results::table;
+use xoff_results::{human, storage, table};
 use xoff_sim::outcome::tap::{Crossing, Tap};
 use xoff_sim::outcome::{Outcome, Progress, Stop};
 
-use crate::load;
 use crate::memory::{self, Phase, Watch};
-use crate::progress::Meter;
-use crate::{RunArgs, interrupt, output};
+use crate::{RunArgs, interrupt, load, output, progress::Meter};
 
 /// Exit status: packets were lost in a lossless priority.
 pub const LOST: u8 = 3;
 /// Version of the program, as results name it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Runs a scenario.
 pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
     let loaded = load::load(&args.scenario.path, &overrides, args.scenario.strict)?;
@@ -133,7 +123,6 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// The ports that are to be captured.
 fn captured(plan: &Plan, names: &[String]) -> miette::Result<Vec<PortId>> {
     if !names.is_empty() && plan.packet.mtu > capture::LARGEST_PAYLOAD {
         return Err(miette!(
@@ -179,7 +168,6 @@ pub fn written(overrides: &[(String, String)]) -> Vec<String> {
     overrides.iter().map(|(k, v)| format!("{k}={v}")).collect()
 }
 
-/// An error about a directory, for people.
 pub fn report(error: storage::Error) -> Report {
     miette!(help = error.help.clone(), "{error}")
 }

@@ -11,7 +11,6 @@ use xoff_results::table::{Align, WIDTH, aligned, wrapped, wrapped_to};
 
 use crate::{SchemesArgs, output, queue_map};
 
-/// A parameter of a scheme.
 struct Parameter<'a> {
     key: String,
     default: String,
@@ -19,7 +18,6 @@ struct Parameter<'a> {
     meaning: &'a str,
 }
 
-/// Prints all schemes, or one, or the queues of one in a network.
 pub fn schemes(args: &SchemesArgs) -> miette::Result<ExitCode> {
     if let Some(topology) = &args.topology {
         let text = queue_map::describe(args.scheme.as_deref(), topology, args.port.as_deref())?;

@@ -1,15 +1,12 @@
 //! `xoff size`: the memory that a link needs under each scheme, and the links of a scenario that have too
 //! little.
 
-use std::io;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::{io, path::PathBuf, process::ExitCode};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_plan::size::{self, Question, Refusal};
-use xoff_results::size as answer;
-use xoff_results::temporary::put;
+use xoff_results::{size as answer, temporary::put};
 use xoff_schemes::flow_control::registry::size_help;
 
 use crate::{file, key_value, load, output};
@@ -86,7 +83,6 @@ pub struct SizeArgs {
     strict: bool,
 }
 
-/// Runs `xoff size` for one link, or for a scenario's links.
 pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     if args.scenario.is_some() {
         return links(args);
@@ -159,7 +155,6 @@ fn refused(refusal: Refusal) -> miette::Report {
     miette!(help = refusal.help, "--{}: {}", refusal.key, refusal.message)
 }
 
-/// The links of a scenario.
 fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
     let Some(path) = &args.scenario else { return Err(miette!("--scenario is missing")) };
     let loaded = load::load(path, &args.set, args.strict)?;

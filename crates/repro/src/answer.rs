@@ -1,15 +1,12 @@
 //! The output of `xoff repro` about an experiment: its claims as a table.
 
-use crate::library::Paper;
 use crate::report::{self, ClaimResult, ExperimentResult, Results, counts};
-use crate::verdict::Verdict;
-use xoff_results::human;
-use xoff_results::table::wrapped;
+use crate::{library::Paper, verdict::Verdict};
+use xoff_results::{human, table::wrapped};
 
 /// Said of everything that the shorter version gives.
 pub const QUICK: &str = "quick version: shorter than the experiment, not a reproduction";
 
-/// An experiment in text.
 pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
     let mut out = format!("{}/{}: {} (§ {})\n", e.paper, e.id, e.title, e.section);
     out.push_str(&state(e, quick));
@@ -58,7 +55,6 @@ fn notes(claims: &[ClaimResult]) -> String {
     notes.concat()
 }
 
-/// The effects of other choices.
 fn changes(e: &ExperimentResult) -> String {
     let mut out = String::new();
     for change in e.sensitivity.iter().flatten() {
@@ -100,7 +96,6 @@ pub fn claim(e: &ExperimentResult, quick: bool, commands: &[String]) -> String {
     out
 }
 
-/// A claim that no run measures, in text.
 pub fn unmeasured(claim: &ClaimResult) -> String {
     let reason = claim.reason.as_deref().unwrap_or_default();
     sentence(claim, "") + &wrapped("  ", "  ", &format!("No run measures it: {reason}."))

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use xoff_outcome::report::Unit;
-use xoff_plan::Error;
-use xoff_plan::document::Document;
-use xoff_plan::error::suggest;
+use xoff_plan::{Error, document::Document, error::suggest};
 
 use crate::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, SCENARIO, Vary};
 use crate::metrics::{
@@ -14,15 +12,11 @@ use crate::metrics::{
 use crate::runs::{number, written};
 use xoff_results::data::DataFile;
 
-/// Most runs of an experiment.
 const LARGEST: usize = 100_000;
 
 pub(super) type Checked = Result<(), Error>;
 
-/// Checks an experiment but for its claims.
-///
-/// # Errors
-/// The first thing that is wrong.
+/// Checks an experiment but for its claims. The error is the first thing that is wrong.
 pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     name(doc, "paper", &e.paper)?;
     name(doc, "id", &e.id)?;
@@ -259,7 +253,6 @@ fn known_unit(doc: &Document<'_>, at: &str, given: Option<&str>, of: Dimension) 
     Err(doc.error(&format!("{at}.unit"), format!("`{unit}` is not a unit of this metric"), help))
 }
 
-/// The values of a varied key.
 fn varied<'e>(doc: &Document<'_>, at: &str, e: &'e Experiment, key: &str) -> Result<&'e Vary, Error> {
     e.vary.iter().find(|v| v.key == key).ok_or_else(|| {
         let keys: Vec<&str> = e.vary.iter().map(|v| v.key.as_str()).collect();

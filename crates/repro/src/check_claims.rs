@@ -1,13 +1,11 @@
 //! Consistency of claims and their measures.
 
-use xoff_plan::document::Document;
-use xoff_plan::error::suggest;
+use xoff_plan::{document::Document, error::suggest};
 
 use crate::check::{Checked, known_metric, known_run, name, points};
 use crate::experiment::{Claim, Claims, Combine, Experiment, Measure, Relation};
 use crate::report::own;
 
-/// Checks the claims of an experiment.
 pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     for (i, claim) in e.claim.iter().enumerate() {
         let at = format!("claim[{i}]");
@@ -28,18 +26,13 @@ pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     Ok(())
 }
 
-/// Whether a claim is one of the experiment, or of a panel of it: `fig2a.low` is
-/// one of `fig2`.
+/// Whether a claim is one of the experiment, or of a panel of it: `fig2a.low` is one of `fig2`.
 fn of(claim: &str, experiment: &str) -> bool {
     let Some(rest) = claim.strip_prefix(experiment) else { return false };
     let rest = rest.strip_prefix(|c: char| c.is_ascii_lowercase()).unwrap_or(rest);
     rest.strip_prefix('.').is_some_and(|name| !name.is_empty())
 }
 
-/// Checks a paper's `claims.toml`.
-///
-/// # Errors
-/// The first thing that is wrong.
 pub(super) fn claims(doc: &Document<'_>, c: &Claims) -> Checked {
     name(doc, "paper", &c.paper)?;
     for (i, claim) in c.claim.iter().enumerate() {
@@ -139,7 +132,6 @@ pub(super) fn combine(claim: &Claim, m: &Measure) -> Combine {
     })
 }
 
-/// Whether a measure compares two values.
 pub(super) fn compares(m: &Measure) -> bool {
     m.against.is_some() || m.against_metric.is_some() || !m.against_at.is_empty()
 }

@@ -4,22 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::check_claims::{combine, compares};
 use crate::experiment::{Claim, Combine, Experiment, Measure, Relation};
-use crate::metrics::Value;
 use crate::report::{ClaimResult, MeasureResult};
-use crate::runs::written;
 use crate::verdict::{self, Test, Verdict, Widening, judge};
+use crate::{metrics::Value, runs::written};
 use xoff_results::grid::Grid;
 use xoff_results::grid::interval::{Interval, spread};
 
-/// The measurements: for each run of a grid, in order, the value of each metric; `None` for a run that was
-/// not made.
+/// For each run of a grid the value of each metric; `None` for a run that was not made.
 pub type Measured = [Option<Vec<Value>>];
 
 /// Judges every claim of an experiment. `first` is the number of the grid's first point that counts: the grid
-/// of `--sensitivity` has the points of each change one after the other.
-///
-/// # Panics
-/// If the experiment was not checked, or the runs are not those of the grid.
+/// of `--sensitivity` has the points of each change one after the other. The experiment must be checked.
 pub fn claims(
     e: &Experiment,
     quick: bool,
@@ -79,8 +74,7 @@ impl Context<'_> {
         }
     }
 
-    /// The point of a run and of the values of the axes; `None` if the shorter
-    /// version does not have it.
+    /// The point of a run and of the values of the axes; `None` if the shorter version does not have it.
     fn point(&self, run: &str, at: &BTreeMap<String, String>) -> Option<usize> {
         let mut point = self.e.run_index(run).expect("a measure was checked");
         for axis in self.e.vary(self.quick) {

@@ -1,8 +1,7 @@
 //! The metrics of a run, read from its directory. A new run and an existing one give the same values.
 
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::{cell::OnceCell, collections::BTreeSet};
 
 use serde_json::Value as Json;
 
@@ -10,14 +9,11 @@ use crate::experiment::Metric;
 use crate::names::{Names, named};
 use xoff_outcome::report::{Fact, Facts, Unit};
 use xoff_results::columns::read::{Columns, Table};
-use xoff_results::data::DataFile;
-use xoff_results::layout::SUMMARY;
-use xoff_results::statistics::nearest_rank;
+use xoff_results::{data::DataFile, layout::SUMMARY, statistics::nearest_rank};
 
 /// The dimension of a value, which determines its units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
-    /// A number of things.
     Count,
     /// A quotient, such as a slowdown.
     Ratio,
@@ -48,8 +44,7 @@ impl Dimension {
 pub enum Place {
     /// In `summary.json`: one number, at this pointer.
     Summary(&'static str),
-    /// A fact in `summary.json`: of a section, or of the first section that has it. Of a list, how many
-    /// entries it has.
+    /// A fact in `summary.json` of a section, or of the first that has it; of a list, its length.
     Fact(Option<&'static str>, &'static Fact),
     /// In `summary.json`: 1 if there is anything at this pointer, else 0.
     Present(&'static str),
@@ -69,7 +64,6 @@ pub enum Place {
     Nodes(&'static str),
 }
 
-/// Something that can be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurable {
     /// Its name, as `of` has it.
@@ -140,7 +134,6 @@ pub const MEASURABLE: [Measurable; 50] = {
     ]
 };
 
-/// Quantities of `series.parquet` and their dimensions.
 pub const QUANTITIES: [(&str, Dimension); 12] = [
     ("goodput", Dimension::Rate),
     ("throughput", Dimension::Rate),
@@ -156,7 +149,6 @@ pub const QUANTITIES: [(&str, Dimension); 12] = [
     ("paused_queues", Dimension::Count),
 ];
 
-/// Statistics of many values.
 pub const STATISTICS: [&str; 11] =
     ["mean", "min", "max", "sum", "stddev", "p30", "p50", "p90", "p95", "p99", "p999"];
 /// Statistics only of a series: how long it is below or above `threshold`, in total and without interruption.
@@ -197,16 +189,12 @@ pub fn facts() -> impl Iterator<Item = String> {
     xoff_schemes::facts().into_iter().flat_map(of).filter(|name| fact(name).is_some())
 }
 
-/// The dimension of a quantity of a series.
 pub fn quantity(name: &str) -> Option<Dimension> {
     QUANTITIES.iter().find(|(n, _)| *n == name).map(|(_, d)| *d)
 }
 
 impl Metric {
-    /// The dimension of its values.
-    ///
-    /// # Panics
-    /// If it was not checked.
+    /// The dimension of its values. The metric must be checked.
     pub fn dimension(&self) -> Dimension {
         let measurable = measurable(&self.of).expect("a metric was checked");
         match (measurable.place, self.statistic.as_deref(), self.quantity.as_deref()) {
@@ -224,7 +212,6 @@ impl Metric {
     }
 }
 
-/// The value of a metric in a run.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Value {
     /// The value in the metric's unit; `None` if the run has none.
@@ -274,7 +261,6 @@ fn once<T>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, String>) -> Resu
 }
 
 impl Run {
-    /// The run at `path`.
     pub fn at(path: &Path) -> Self {
         let columns = |file: DataFile| Columns::of(path.join(file.name()));
         Self {
@@ -294,13 +280,7 @@ impl Run {
         })
     }
 
-    /// Measures.
-    ///
-    /// # Errors
-    /// A file of the run cannot be read.
-    ///
-    /// # Panics
-    /// If the metric was not checked.
+    /// Measures. Fails if a file of the run cannot be read. The metric must be checked.
     pub fn measure(&self, metric: &Metric) -> Result<Value, String> {
         let what = measurable(&metric.of).expect("a metric was checked");
         let mut found = match what.place {
@@ -356,8 +336,7 @@ impl Run {
         })
     }
 
-    /// The flows that a metric is about, among those that started; with their
-    /// `columns`.
+    /// The flows that a metric is about, among those that started; with their `columns`.
     fn chosen(&self, metric: &Metric, columns: &[&str]) -> Result<(Table, Vec<usize>), String> {
         let sized = metric.min_size.is_some() || metric.max_size.is_some();
         let by_ideal = metric.min_ideal.is_some() || metric.max_ideal.is_some();
@@ -394,8 +373,7 @@ impl Run {
         Ok((t, chosen))
     }
 
-    /// One number of each flow that a metric is about and that has one; and how
-    /// many have none.
+    /// One number of each flow that a metric is about and that has one; and how many have none.
     fn sample(&self, metric: &Metric) -> Result<(Vec<f64>, usize), String> {
         let columns: &[&str] = match metric.of.as_str() {
             "fct" => &["fct_ps"],
@@ -519,11 +497,7 @@ impl Run {
         }))
     }
 
-    /// The samples of a quantity over time, those of several elements summed:
-    /// times in picoseconds after `from` and up to `to`, in order.
-    ///
-    /// # Errors
-    /// The file cannot be read.
+    /// Samples after `span.0` and up to `span.1` (ps), in order; several elements are summed.
     pub fn samples(
         &self,
         quantity: &str,
@@ -591,9 +565,6 @@ impl Run {
     }
 
     /// One number of each flow that a metric is about, in its unit, in order of size.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub fn distribution(&self, metric: &Metric) -> Result<Vec<f64>, String> {
         let scale = metric.scale().1;
         let mut all: Vec<f64> = self.sample(metric)?.0.into_iter().map(|v| v / scale).collect();
@@ -619,11 +590,9 @@ fn time_beyond(samples: &[(u64, f64)], from: u64, statistic: &str, threshold: f6
     if statistic.starts_with("longest") { longest } else { all }
 }
 
-/// A statistic of flows, of which `sample` finished and `missing` did not. Those
-/// take the ranks of the worst, where their values are not known: else a scheme
-/// that holds flows up until the end would be the better for each. `None` if the
-/// statistic is one of theirs. A run of a fixed duration hardly ever finishes all
-/// flows: mean and sum are of those that did.
+/// A statistic of flows. The `missing` unfinished ones take the ranks of the worst, else a scheme that holds
+/// flows up until the end would be the better for each. `None` if the statistic is one of theirs. Mean and
+/// sum are of the finished ones: a run of a fixed duration hardly ever finishes all.
 fn of_flow_sample(mut sample: Vec<f64>, missing: usize, statistic: &str, worst_first: bool) -> Option<f64> {
     if !matches!(statistic, "mean" | "sum" | "stddev") {
         let worst = if worst_first { f64::NEG_INFINITY } else { f64::INFINITY };

@@ -3,19 +3,16 @@
 
 use std::fmt::Write as _;
 
-use crate::answer::QUICK;
 use crate::report::{self, ClaimResult, Count, ExperimentResult, Results, counts};
-use crate::verdict::Verdict;
+use crate::{answer::QUICK, verdict::Verdict};
 use xoff_results::human;
 
-/// The scoreboard's file.
 pub const SCOREBOARD: &str = "REPRODUCTION.md";
 /// The directory of the papers' pages, beside the scoreboard.
 pub const DETAILS: &str = "reproduction";
 /// The heading of the claims that no experiment measures.
 const OTHERS: &str = "Claims without an experiment";
 
-/// A page in Markdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Its file, counted from the directory of the scoreboard.
@@ -127,7 +124,6 @@ fn table(o: &mut String, r: &Results, own: bool, whose: &str) {
     row("all", &counts);
 }
 
-/// Lists the experiments that took longest.
 fn slowest(o: &mut String, r: &Results) {
     let slowest = report::slowest(r);
     if slowest.is_empty() {
@@ -155,7 +151,6 @@ fn state(o: &mut String, r: &Results) {
     }
 }
 
-/// Claims of a paper without an experiment.
 fn others<'r>(r: &'r Results, paper: &str) -> Vec<&'r ClaimResult> {
     r.others.iter().filter(|c| c.paper == paper).collect()
 }

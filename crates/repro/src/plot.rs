@@ -13,26 +13,17 @@ use xoff_results::svg::{Figure, Line, Panel, Point};
 /// Most points of a line: more cannot be seen.
 const POINTS: usize = 1000;
 
-/// The data of figures.
 pub struct Drawn<'a> {
     pub e: &'a Experiment,
-    /// Whether its shorter version was run.
     pub quick: bool,
     pub grid: &'a Grid,
-    /// The measurements of each run; `None` for one that was not made.
     pub measured: &'a [Option<Vec<Value>>],
     /// Where the directory of each run is.
     pub place: &'a dyn Fn(usize) -> PathBuf,
 }
 
 impl Drawn<'_> {
-    /// A figure.
-    ///
-    /// # Errors
-    /// A file of a run cannot be read.
-    ///
-    /// # Panics
-    /// If the experiment was not checked.
+    /// A figure. Fails if a file of a run cannot be read. The experiment must be checked.
     pub fn figure(&self, plot: &Plot) -> Result<Figure, String> {
         let mut figure = Figure {
             title: plot.title.clone(),

@@ -19,14 +19,11 @@ const SHOWN: [usize; 2] = [6, 2];
 /// The possible blocking, by names. Counts are of all flows; lists are shortened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BlockingReport {
-    /// Flows of the scenario.
     pub flows: u64,
-    /// Of pauses by root: whether the result is by the roots that frames name, each of which has queues of
-    /// its own; otherwise it is the worst case.
+    /// Of pauses by root: whether it is by the roots that frames name; otherwise it is the worst case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_named_root: Option<bool>,
-    /// Queues that flows come through and a pause can stop. Shared queues
-    /// of a port and priority count as one.
+    /// Queues of flows that a pause can stop; shared queues of a port and priority count as one.
     pub pausable_queues: u64,
     /// Ports that can stay congested, and can pause a queue then.
     pub congested_ports: u64,
@@ -40,51 +37,40 @@ pub struct BlockingReport {
     pub tight_ports: u64,
     /// Further ports, at which packets wait only when held packets arrive at once.
     pub bursty_ports: u64,
-    /// The worst of the ports that can stay congested.
     pub worst: Vec<PortReport>,
     /// How many of the blocking ports are not listed.
     pub ports_left_out: u64,
 }
 
-/// A congested port by names.
+/// A [`Congested`] port by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PortReport {
     pub port: String,
-    /// Bits per second that its flows offer it when all send at once.
     pub offered_bps: u64,
-    /// Its rate, in bits per second.
     pub rate_bps: u64,
-    /// Whether a receiver reads here, and there are times when it does not.
     pub stalls: bool,
-    /// Flows whose data crosses it.
     pub culprits: u64,
-    /// Queues that it can pause.
     pub queues: u64,
     /// How many pauses lead to the farthest of them.
     pub levels: u32,
-    /// Flows whose data never crosses it and can wait in one of these queues.
     pub victims: u64,
     /// Victims that share a queue with a culprit, as Definition 7 of Liu et al. (NSDI 2025) counts.
     pub beside_culprits: u64,
     /// How many these are on average if flows are spread over the queues by chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_beside_culprits: Option<f64>,
-    /// Flows whose control packets never cross it and can wait in one of these queues.
     pub victim_answers: u64,
     /// The first of the victims: those beside culprits first, the nearest first.
     pub listed: Vec<VictimReport>,
-    /// How many are not listed.
     pub left_out: u64,
 }
 
-/// A victim by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VictimReport {
     /// Its `id` in `flows.parquet`.
     pub flow: u32,
     /// In words: `flow 17: H3 -> H9 (websearch)`.
     pub name: String,
-    /// The queue in which it can wait.
     pub queue: String,
     /// The queues that pause each other between this one and the congested port, this one first.
     pub chain: Vec<String>,
@@ -92,9 +78,7 @@ pub struct VictimReport {
     pub culprit: u32,
     /// Whether the culprit's control packets cross it, not its data.
     pub culprit_answers: bool,
-    /// In words.
     pub culprit_name: String,
-    /// Whether it shares the queue with the culprit.
     pub beside: bool,
 }
 
