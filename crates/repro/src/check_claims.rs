@@ -6,6 +6,8 @@ use crate::check::{Checked, known_metric, known_run, name, points};
 use crate::experiment::{Claim, Claims, Combine, Experiment, Measure, Relation};
 use crate::report::own;
 
+const SECOND: &str = "the second value of the comparison is missing";
+
 pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     for (i, claim) in e.claim.iter().enumerate() {
         let at = format!("claim[{i}]");
@@ -112,11 +114,8 @@ fn cases(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
     for case in c.per_case.keys() {
         if !c.measure.iter().any(|m| m.case.as_ref() == Some(case)) {
             let help = format!("add a [[claim.measure]] with case = \"{case}\"");
-            return Err(doc.error(
-                &format!("{at}.per_case"),
-                format!("the case `{case}` is not measured"),
-                help,
-            ));
+            let message = format!("the case `{case}` is not measured");
+            return Err(doc.error(&format!("{at}.per_case"), message, help));
         }
     }
     Ok(())
@@ -163,11 +162,7 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
     if two != compares(m) {
         let help = "`ratio`, `reduction`, `gain` and `difference` compare two values, so they require `against`, \
                     `against_metric` or `against_at`; `value` uses one value";
-        let message = if two {
-            "the second value of the comparison is missing"
-        } else {
-            "`value` cannot compare two values"
-        };
+        let message = if two { SECOND } else { "`value` cannot compare two values" };
         return err("combine", message.into(), help);
     }
     points(doc, &format!("{at}.than_at"), e, &m.than_at)?;
@@ -203,11 +198,10 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
             let help = "write the range in the claim; only a measure of a shape has bounds";
             return err(if m.low.is_some() { "low" } else { "high" }, "it has no effect".into(), help);
         }
-        Relation::Ordering => {
-            if m.expect.is_none() {
-                return err("expect", "`expect` is missing".into(), "write \"less\" or \"greater\"");
-            }
+        Relation::Ordering if m.expect.is_none() => {
+            return err("expect", "`expect` is missing".into(), "write \"less\" or \"greater\"");
         }
+        Relation::Ordering => {}
         _ => {
             if m.expect.is_some() {
                 return err("expect", "it has no effect".into(), "use it only for an ordering or a shape");
@@ -222,7 +216,7 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
         }
     }
     if m.expect.is_some() && !two {
-        return err("expect", "the second value of the comparison is missing".into(), "add `against`");
+        return err("expect", SECOND.into(), "add `against`");
     }
     Ok(())
 }

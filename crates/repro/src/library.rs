@@ -45,8 +45,8 @@ impl Item {
             owner.narrow(claim);
         }
         let e = &mut self.read.experiment;
-        let runs = claim.measure.iter().flat_map(|m| m.against.iter().chain([&m.run]));
-        let runs: Vec<&String> = runs.collect();
+        let runs: Vec<&String> =
+            claim.measure.iter().flat_map(|m| m.against.iter().chain([&m.run])).collect();
         let keep: Vec<bool> = e.run.iter().map(|run| runs.contains(&&run.name)).collect();
         let mut kept = keep.iter();
         e.run.retain(|_| kept.next() == Some(&true));
@@ -68,8 +68,8 @@ impl Item {
         let names = claim
             .measure
             .iter()
-            .flat_map(|m| m.against_metric.iter().chain(&m.seeds_with).chain([&m.metric]));
-        let names: Vec<&String> = names.collect();
+            .flat_map(|m| [Some(&m.metric), m.against_metric.as_ref(), m.seeds_with.as_ref()]);
+        let names: Vec<&String> = names.flatten().collect();
         e.metric.retain(|metric| names.contains(&&metric.name));
         e.plot.clear();
         e.chosen.retain(|c| c.runs.is_empty() || c.runs.iter().any(|name| runs.contains(&name)));
@@ -130,10 +130,11 @@ fn paper(dir: &Path, name: &str) -> Result<Paper, Error> {
             known.push((id, path.clone()));
         }
     }
-    for i in 0..found.experiments.len() {
-        let Some(owner) = found.experiments[i].read.experiment.runs_of.clone() else { continue };
-        let owner = found.experiments.iter().find(|o| o.read.experiment.id == owner);
-        found.experiments[i].owner = Some(Box::new(owner.expect("it was read beside").clone()));
+    let all = found.experiments.clone();
+    for item in &mut found.experiments {
+        let Some(owner) = &item.read.experiment.runs_of else { continue };
+        let owner = all.iter().find(|o| o.read.experiment.id == *owner);
+        item.owner = Some(Box::new(owner.expect("it was read beside").clone()));
     }
     Ok(found)
 }

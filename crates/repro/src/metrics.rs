@@ -284,7 +284,7 @@ impl Run {
     pub fn measure(&self, metric: &Metric) -> Result<Value, String> {
         let what = measurable(&metric.of).expect("a metric was checked");
         let mut found = match what.place {
-            Place::Summary(pointer) => self.in_summary(pointer)?,
+            Place::Summary(pointer) => number(self.summary()?.pointer(pointer)),
             Place::Fact(section, fact) => match (self.fact(section, fact)?, &metric.port) {
                 (Some(Json::Array(list)), Some(names)) => {
                     let named = |v: &&Json| v.as_str().is_some_and(|port| names.has(port));
@@ -322,10 +322,6 @@ impl Run {
         Ok(found)
     }
 
-    fn in_summary(&self, pointer: &str) -> Result<Value, String> {
-        Ok(number(self.summary()?.pointer(pointer)))
-    }
-
     /// The value of a fact of `section`, or of the first section that has it.
     fn fact(&self, section: Option<&str>, fact: &Fact) -> Result<Option<&Json>, String> {
         let summary = self.summary()?;
@@ -351,11 +347,9 @@ impl Run {
             let start = t.ints("start_ps");
             let size = sized.then(|| t.ints("size"));
             let ideal = by_ideal.then(|| t.ints("ideal_ps"));
-            let named: Vec<_> = by_name
-                .iter()
-                .filter(|(_, names)| names.is_some())
-                .map(|(column, names)| named(t.texts(column), names.as_ref()))
-                .collect();
+            let by_name = by_name.iter().filter(|(_, names)| names.is_some());
+            let named: Vec<_> =
+                by_name.map(|(column, names)| named(t.texts(column), names.as_ref())).collect();
             let keep = |&i: &usize| {
                 let Some(start) = start[i].map(|s| s as u64) else { return false };
                 let bytes = size.map_or(0, |size| size[i].unwrap_or(0) as u64);
@@ -417,33 +411,32 @@ impl Run {
     }
 
     fn sum(&self, metric: &Metric) -> Result<Value, String> {
-        let columns: &[&str] = match metric.of.as_str() {
+        let of = metric.of.as_str();
+        let columns: &[&str] = match of {
             "flows" | "share" => &[],
             "finished" | "unfinished" => &["fct_ps"],
             "delivered" => &["delivered_bytes"],
-            "retransmitted" => &["retransmitted"],
             "out-of-order" | "out-of-order-flows" => &["out_of_order"],
-            "dropped" => &["dropped"],
-            "timeouts" => &["timeouts"],
-            "marked" => &["marked"],
             "own-time" => &["own_ps", "source_own_ps"],
-            _ => &["victim_ps", "source_victim_ps"],
+            "victim-time" | "victim-flows" => &["victim_ps", "source_victim_ps"],
+            // The column has its name.
+            _ => std::slice::from_ref(&of),
         };
         let (t, chosen) = self.chosen(metric, columns)?;
         // The sum of a flow's values in these columns.
-        let of = |i: usize| columns.iter().try_fold(0, |sum, column| Some(sum + t.ints(column)[i]?));
-        let value = match metric.of.as_str() {
-            "flows" => Some(chosen.len() as f64),
-            "finished" => Some(chosen.iter().filter(|&&i| of(i).is_some()).count() as f64),
-            "unfinished" => Some(chosen.iter().filter(|&&i| of(i).is_none()).count() as f64),
+        let sum = |i: usize| columns.iter().try_fold(0, |sum, column| Some(sum + t.ints(column)[i]?));
+        let sums = || chosen.iter().map(|&i| sum(i));
+        let value: Option<i64> = match of {
+            "flows" => Some(chosen.len() as i64),
+            "finished" => Some(sums().flatten().count() as i64),
+            "unfinished" => Some(sums().filter(Option::is_none).count() as i64),
             "share" => return self.share(metric, chosen.len()),
-            "victim-flows" | "out-of-order-flows" => {
-                let count = |n: u64, &i: &usize| Some(n + u64::from(of(i)? > 0));
-                chosen.iter().try_fold(0, count).map(|n| n as f64)
-            }
-            _ => chosen.iter().try_fold(0i64, |sum, &i| Some(sum + of(i)?)).map(|v| v as f64),
+            "victim-flows" | "out-of-order-flows" => sums().map(|v| Some(i64::from(v? > 0))).sum(),
+            _ => sums().sum(),
         };
-        Ok(value.map_or_else(|| Value::none("not measured: measure.blocking is off"), Value::of))
+        Ok(value
+            .map(|v| v as f64)
+            .map_or_else(|| Value::none("not measured: measure.blocking is off"), Value::of))
     }
 
     /// The part of the flows of any size that are of the metric's sizes.
@@ -459,10 +452,8 @@ impl Run {
         let t = self.pauses.table(&PAUSES)?;
         let end = self.summary()?.pointer("/simulated_ps").and_then(Json::as_u64).unwrap_or(0);
         let (from, to) = (metric.from.map_or(0, |f| f.0), metric.to.map_or(u64::MAX, |t| t.0));
-        let (port, cause, root) = (t.texts("port"), t.texts("cause"), t.texts("root"));
-        let at_port = named(port, metric.port.as_ref());
-        let for_cause = named(cause, metric.cause.as_ref());
-        let for_root = named(root, metric.root.as_ref());
+        let by_name = [("port", &metric.port), ("cause", &metric.cause), ("root", &metric.root)];
+        let named = by_name.map(|(column, names)| named(t.texts(column), names.as_ref()));
         let mut lengths: Vec<u64> = Vec::new();
         let (mut ports, mut queues) = (BTreeSet::new(), BTreeSet::new());
         let mut links = 0;
@@ -470,9 +461,7 @@ impl Run {
             let begin = t.ints("from_ps")[i].unwrap_or(0) as u64;
             let until = t.ints("until_ps")[i].map_or(end, |u| u as u64);
             let (begin, until) = (begin.max(from), until.min(to));
-            let fits = at_port(i)
-                && for_cause(i)
-                && for_root(i)
+            let fits = named.iter().all(|named| named(i))
                 && metric.queue.as_ref().is_none_or(|q| t.ints("queue")[i].is_some_and(|i| q.contains(&i)));
             // One that is over at once counts as well, within the span.
             if !fits || until < begin || (until == begin && begin == from && from > 0) {
@@ -480,7 +469,7 @@ impl Run {
             }
             lengths.push(until - begin);
             links = links.max(t.ints("links")[i].unwrap_or(0));
-            let port = port.get(i);
+            let port = t.texts("port").get(i);
             ports.insert(port);
             queues.insert((port, t.ints("priority")[i], t.ints("queue")[i]));
         }
@@ -511,8 +500,7 @@ impl Run {
         let mut sums: Vec<(u64, f64)> = Vec::new();
         for i in 0..t.rows() {
             let time = t.ints("time_ps")[i].unwrap_or(0) as u64;
-            let fits = is_meant(i) && is_element(i) && time > span.0 && time <= span.1;
-            if !fits {
+            if !(is_meant(i) && is_element(i) && time > span.0 && time <= span.1) {
                 continue;
             }
             let value = t.ints("value")[i].unwrap_or(0) as f64;

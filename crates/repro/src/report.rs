@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Claim, Combine, Experiment, Kind, Relation, Side};
+use crate::experiment::{Claim, Claims, Combine, Experiment, Kind, Relation, Side};
 use crate::{library::Paper, verdict::Verdict};
 use xoff_results::human;
 
@@ -89,11 +89,8 @@ impl Results {
         self.complete &= before.complete;
         let mut take = |paper: &str, id: &str| {
             let same = |e: &ExperimentResult| (e.paper.as_str(), e.id.as_str()) == (paper, id);
-            let from = if self.experiments.iter().any(same) {
-                &mut self.experiments
-            } else {
-                &mut before.experiments
-            };
+            let made = self.experiments.iter().any(same);
+            let from = if made { &mut self.experiments } else { &mut before.experiments };
             from.iter().position(same).map(|at| from.remove(at))
         };
         let of = |paper: &Paper| -> Vec<_> {
@@ -118,29 +115,20 @@ impl Results {
 
 /// The experiments whose runs took longest, with their seconds.
 pub fn slowest(results: &Results) -> Vec<(&ExperimentResult, f64)> {
-    let timed = results.experiments.iter().filter_map(|e| Some((e, e.seconds?)));
-    let mut slowest: Vec<_> = timed.collect();
+    let mut slowest: Vec<_> = results.experiments.iter().filter_map(|e| Some((e, e.seconds?))).collect();
     slowest.sort_by(|a, b| b.1.total_cmp(&a.1));
     slowest.truncate(SLOWEST);
     slowest
 }
 
 pub fn in_words(papers: &[Paper]) -> Vec<PaperResult> {
-    let claims = papers.iter().filter_map(|paper| paper.claims.as_ref());
-    let words = claims.map(|c| PaperResult {
-        name: c.paper.clone(),
-        title: c.title.clone(),
-        summary: c.summary.clone(),
-    });
-    words.collect()
+    let words = |Claims { paper, title, summary, .. }: Claims| PaperResult { name: paper, title, summary };
+    papers.iter().filter_map(|paper| paper.claims.clone().map(words)).collect()
 }
 
 pub fn others(papers: &[Paper]) -> Vec<ClaimResult> {
-    let of = |paper: &Paper| -> Vec<_> {
-        let claims = paper.claims.iter().flat_map(|c| &c.claim);
-        claims.map(|claim| ClaimResult::without_runs(&paper.name, claim)).collect()
-    };
-    papers.iter().flat_map(of).collect()
+    let claims = papers.iter().filter_map(|paper| paper.claims.as_ref());
+    claims.flat_map(|c| c.claim.iter().map(|claim| ClaimResult::without_runs(&c.paper, claim))).collect()
 }
 
 /// The result of an experiment; [`Experiment`] explains the keys that it has too.
@@ -377,18 +365,14 @@ impl MeasureResult {
 
     /// The claimed range, in words.
     pub fn claimed(&self) -> String {
-        if let Some(side) = self.expect {
-            return match side {
-                Side::Less => "less".into(),
-                Side::Greater => "greater".into(),
-            };
-        }
-        let range = match (self.low, self.high) {
-            (Some(a), Some(b)) if a == b => short(a),
-            (Some(a), Some(b)) => format!("{} to {}", short(a), short(b)),
-            (Some(a), None) => format!("at least {}", short(a)),
-            (None, Some(b)) => format!("at most {}", short(b)),
-            (None, None) => return "–".into(),
+        let range = match (self.expect, self.low, self.high) {
+            (Some(Side::Less), ..) => return "less".into(),
+            (Some(Side::Greater), ..) => return "greater".into(),
+            (_, Some(a), Some(b)) if a == b => short(a),
+            (_, Some(a), Some(b)) => format!("{} to {}", short(a), short(b)),
+            (_, Some(a), None) => format!("at least {}", short(a)),
+            (_, None, Some(b)) => format!("at most {}", short(b)),
+            (_, None, None) => return "–".into(),
         };
         with_unit(range, self.own_unit())
     }
@@ -403,24 +387,14 @@ impl MeasureResult {
     fn number(&self) -> String {
         let Some(mean) = self.mean else { return "–".into() };
         let half = self.from.zip(self.to).map(|(a, b)| (b - a) / 2.0).filter(|h| *h > 0.0);
-        let interval = |text: String| match half {
-            Some(half) => format!("{text} ± {}", short(half)),
-            None => text,
-        };
-        let sides = match (self.subject_mean, self.against_mean) {
-            (Some(a), Some(b)) => {
-                let (a, b) = (with_unit(short(a), &self.unit), with_unit(short(b), &self.unit));
-                Some(format!("{a} : {b}"))
-            }
-            _ => None,
-        };
-        let sides = sides.filter(|_| self.than_at.is_empty());
+        let interval = half.map_or(String::new(), |half| format!(" ± {}", short(half)));
+        let ours = with_unit(short(mean) + &interval, self.own_unit());
+        let sides = self.subject_mean.zip(self.against_mean).filter(|_| self.than_at.is_empty());
+        let sides = sides.map(|(a, b)| [a, b].map(|mean| with_unit(short(mean), &self.unit)).join(" : "));
         match (self.expect, sides) {
             (Some(_), Some(sides)) => sides,
-            (_, Some(sides)) => {
-                format!("{} ({sides})", with_unit(interval(short(mean)), self.own_unit()))
-            }
-            (_, None) => with_unit(interval(short(mean)), self.own_unit()),
+            (None, Some(sides)) => format!("{ours} ({sides})"),
+            (_, None) => ours,
         }
     }
 
@@ -428,11 +402,9 @@ impl MeasureResult {
     pub fn which(&self) -> String {
         let mut text = self.says.clone().or_else(|| self.case.clone()).unwrap_or_else(|| {
             let other = self.against.as_ref().filter(|a| **a != self.run);
-            let what = format!("{}{}", if self.deviation { "deviation of " } else { "" }, self.metric);
-            match other {
-                Some(other) => format!("{what}, {} : {other}", self.run),
-                None => format!("{what}, {}", self.run),
-            }
+            let other = other.map_or(String::new(), |other| format!(" : {other}"));
+            let what = if self.deviation { "deviation of " } else { "" };
+            format!("{what}{}, {}{other}", self.metric, self.run)
         });
         for (key, value) in self.at.iter().filter(|(key, _)| self.largest_over.as_ref() != Some(key)) {
             let _ = write!(text, ", {}={value}", key.rsplit('.').next().unwrap_or(key));
