@@ -45,6 +45,8 @@ const NAMED: usize = 8;
 
 /// Most work to check the certificate of all single failures, in ports times ports times hosts.
 const WORK: u64 = 1_000_000_000;
+const UNVERIFIED: &str =
+    "The certificate was not verified, because the network is large. To verify it, use --verify.";
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
@@ -242,11 +244,8 @@ pub fn check(
         _ if scope == PauseScope::Nothing => Graph::default(),
         _ if scope == PauseScope::Root => {
             let queues = plan.flow_control.root_queues().expect("the scope is that of roots");
-            match routes {
-                Routes::Scenario => {}
-                Routes::All | Routes::AllUnderSingleFailures => {
-                    ahead = roots::of_all(plan, queues, &mut router, &places, &explicit, watch)?;
-                }
+            if routes != Routes::Scenario {
+                ahead = roots::of_all(plan, queues, &mut router, &places, &explicit, watch)?;
             }
             let Some(ahead) = &ahead else { return Ok(None) };
             report.notes.extend(roots::notes(plan, queues, ahead, routes != Routes::Scenario));
@@ -323,22 +322,15 @@ pub fn check(
         let long =
             routes == Routes::AllUnderSingleFailures || routes == Routes::All && scope == PauseScope::Root;
         let compared = if long && work > WORK {
-            report.notes.push(
-                "The certificate was not verified, because the network is large. To verify it, use --verify."
-                    .to_string(),
-            );
+            report.notes.push(UNVERIFIED.to_string());
             None
         } else {
             let compared = verify::verify(loaded, &mut router, &certificate);
             Some(compared.map_err(|e| format!("the certificate is not valid, which is a bug in xoff: {e}"))?)
         };
         report.verdict = Verdict::Safe { compared };
-        return Ok(Some(Analysis {
-            report,
-            certificate: Some(certificate),
-            candidates: Vec::new(),
-            pictures,
-        }));
+        let (certificate, candidates) = (Some(certificate), Vec::new());
+        return Ok(Some(Analysis { report, certificate, candidates, pictures }));
     }
     if let Some(queues) = plan.flow_control.onward_queues() {
         return Err(onward::fault(queues));
@@ -408,25 +400,19 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             let lossy: Vec<String> =
                 plan.lanes.iter().filter(|l| !l.lossless).map(|l| l.priority.to_string()).collect();
             if !lossy.is_empty() {
-                let list = lossy.join(", ");
-                notes.push(format!("Lossy priorities are never paused: {list}."));
+                notes.push(format!("Lossy priorities are never paused: {}.", lossy.join(", ")));
             }
         }
         PauseScope::Queue { queues } => notes.push(format!(
             "Flows are assigned to the {queues} queues of a port during a run. This check assumes the worst \
              case: any two flows may share a queue."
         )),
-        PauseScope::Root => {}
-        PauseScope::Onward => {
-            if plan.flow_control.onward_queues().is_some_and(|queues| queues.loses_resumes()) {
-                notes.push(
-                    "With one flag for both sets of queues of a port, a resume may never be sent, and then a queue \
-                     stays paused permanently without a cycle. This check does not cover that case."
-                        .to_string(),
-                );
-            }
-        }
-        PauseScope::Flow => {}
+        PauseScope::Onward if plan.flow_control.onward_queues().is_some_and(|q| q.loses_resumes()) => notes.push(
+            "With one flag for both sets of queues of a port, a resume may never be sent, and then a queue \
+             stays paused permanently without a cycle. This check does not cover that case."
+                .to_string(),
+        ),
+        PauseScope::Root | PauseScope::Onward | PauseScope::Flow => {}
     }
     if routes == Routes::Scenario && plan.ate.is_some() {
         notes.push(
@@ -451,15 +437,13 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
                 .to_string(),
         );
     }
-    if routes != Routes::Scenario {
-        let later = plan.faults.down.iter().any(|d| d.spans.iter().any(|s| s.0 > 0 || s.1 < u64::MAX));
-        if later {
-            notes.push(
-                "Failures of the scenario at time 0 apply permanently. This check does not cover later failures \
-                 and recoveries."
-                    .to_string(),
-            );
-        }
+    let later = plan.faults.down.iter().any(|d| d.spans.iter().any(|s| s.0 > 0 || s.1 < u64::MAX));
+    if routes != Routes::Scenario && later {
+        notes.push(
+            "Failures of the scenario at time 0 apply permanently. This check does not cover later failures \
+             and recoveries."
+                .to_string(),
+        );
     }
     notes
 }
@@ -491,16 +475,10 @@ fn route_report(plan: &Plan, route: &Through) -> RouteReport {
     if let (Some(&last), true) = (route.ports.last(), route.delivers) {
         path.push(name(plan.topology.neighbour(last)));
     }
-    let called = match route.flow {
-        Some(id) => {
-            let f = &plan.flows[id as usize];
-            let class = &plan.classes[usize::from(f.class)];
-            format!("flow {id}: {} -> {} ({class})", name(f.src), name(f.dst))
-        }
-        None => match &path[..] {
-            [first, .., last] => format!("{first} -> {last}"),
-            _ => "in flight".to_string(),
-        },
+    let called = match (route.flow, &path[..]) {
+        (Some(id), _) => blocking::flow_name(plan, id),
+        (None, [first, .., last]) => format!("{first} -> {last}"),
+        (None, _) => "in flight".to_string(),
     };
     RouteReport { flow: route.flow, name: called, packets: route.kind, path }
 }

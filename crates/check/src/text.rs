@@ -58,18 +58,14 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         }
         Verdict::CycleWithoutWitness { cycle, tried, cut, .. } => {
             let queues = counted(cycle.edges.len() as u64, "queue");
-            if report.pause_stops == "root" {
-                writeln!(
-                    out,
-                    "{name} is not proved deadlock-free: {queues} might block each other in a cycle, but no \
-                     simulation deadlocked."
-                )?;
-            } else {
-                writeln!(
-                    out,
-                    "{name} may deadlock: {queues} can block each other in a cycle, but no simulation deadlocked."
-                )?;
-            }
+            let (may, can) = match report.pause_stops {
+                "root" => ("is not proved deadlock-free", "might"),
+                _ => ("may deadlock", "can"),
+            };
+            writeln!(
+                out,
+                "{name} {may}: {queues} {can} block each other in a cycle, but no simulation deadlocked."
+            )?;
             write_cycle(out, cycle)?;
             let unsteady =
                 cycle.edges.iter().any(|e| !e.passed_on && e.closed_by.iter().all(|c| c.path.is_empty()));
@@ -87,9 +83,7 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
                         n => format!("{n} scenarios were"),
                     }
                 )?;
-                for what in tried {
-                    writeln!(out, "  - {what}")?;
-                }
+                tried.iter().try_for_each(|what| writeln!(out, "  - {what}"))?;
                 if *cut > 0 {
                     writeln!(
                         out,
@@ -160,14 +154,11 @@ fn along(routes: Routes) -> &'static str {
 }
 
 fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {
-    let mut ports: Vec<String> = cycle.edges.iter().map(|e| wait(&e.from)).collect();
-    ports.extend(cycle.edges.first().map(|e| wait(&e.from)));
+    let edges = cycle.edges.iter().chain(cycle.edges.first());
+    let ports: Vec<String> = edges.map(|e| wait(&e.from)).collect();
     let kind = if cycle.shortest { "This is a shortest cycle" } else { "A shorter cycle may exist" };
     writeln!(out, "\n{}\n{kind}. Each queue waits for the next because of these flows:", ports.join(" -> "))?;
-    for edge in &cycle.edges {
-        write_edge(out, edge)?;
-    }
-    Ok(())
+    cycle.edges.iter().try_for_each(|edge| write_edge(out, edge))
 }
 
 fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {

@@ -16,6 +16,7 @@ const LINES: Duration = Duration::from_secs(3);
 
 /// The files that a check may write to a directory.
 const FILES: [&str; 4] = ["certificate.json", "witness.toml", "cycle.svg", "blocking.svg"];
+const UNFINISHED: &str = "interrupted: a cycle was found, but the search for a deadlock was not finished";
 /// Each of these files contains one of these marks.
 const MARKS: [&str; 2] = ["xoff check", xoff_check::certificate::FORMAT];
 
@@ -52,9 +53,7 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     if let Verdict::CycleWithoutWitness { cycle, .. } = &report.verdict {
         match search(candidates, EVENTS, &mut report_progress)? {
             Search::Interrupted => {
-                output::complain(
-                    "interrupted: a cycle was found, but the search for a deadlock was not finished",
-                );
+                output::complain(UNFINISHED);
                 return Ok(ExitCode::from(interrupt::INTERRUPTED));
             }
             Search::Found(found, candidate) => {
@@ -66,12 +65,10 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
             }
         }
     }
-    let files = [
-        certificate.map(|c| serde_json::to_string(&c).map(|t| ("certificate.json", t))).transpose(),
-        Ok(witness.map(|c| ("witness.toml", c.text))),
-    ];
-    let files: Result<Vec<_>, _> = files.into_iter().collect();
-    let mut files: Vec<(&str, String)> = files.into_diagnostic()?.into_iter().flatten().collect();
+    let certificate = certificate.map(|c| serde_json::to_string(&c)).transpose().into_diagnostic()?;
+    let mut files: Vec<(&str, String)> = Vec::new();
+    files.extend(certificate.map(|text| ("certificate.json", text)));
+    files.extend(witness.map(|c| ("witness.toml", c.text)));
     files.extend(pictures);
     if let Some(dir) = &args.out {
         write(dir, &files)?;
@@ -154,9 +151,9 @@ fn attempt(
 }
 
 fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
-    let text =
-        file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", path.display()))?;
-    let refused = |e: String| miette!("{} is not a proof for this scenario: {e}", path.display());
+    let shown = path.display();
+    let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))?;
+    let refused = |e: String| miette!("{shown} is not a proof for this scenario: {e}");
     let certificate = Certificate::parse(&text).map_err(refused)?;
     let mut router = xoff_check::router(loaded);
     let compared = xoff_check::verify::verify(loaded, &mut router, &certificate).map_err(refused)?;
@@ -182,12 +179,8 @@ fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
             return Err(miette!(help = help, "--out would replace the scenario {}", path.display()));
         }
         if !MARKS.iter().any(|mark| text.windows(mark.len()).any(|w| w == mark.as_bytes())) {
-            let help = "move the file, or choose another directory with --out DIR";
-            return Err(miette!(
-                help = help,
-                "--out would replace {}, which xoff check did not write",
-                path.display()
-            ));
+            let (help, path) = ("move the file, or choose another directory with --out DIR", path.display());
+            return Err(miette!(help = help, "--out would replace {path}, which xoff check did not write"));
         }
     }
     Ok(())

@@ -16,7 +16,9 @@ use xoff_sim::outcome::Stop;
 use crate::load::{self, Source};
 use crate::memory::{self, Phase, Watch};
 use crate::run::{self, LOST, VERSION};
-use crate::{FAILED, RunArgs, grid_progress::GridMeter, interrupt, output, pool, progress::Goal, vary};
+use crate::{
+    FAILED, IntervalArg, RunArgs, grid_progress::GridMeter, interrupt, output, pool, progress::Goal, vary,
+};
 
 /// The scenario of a run, and its overrides before those of the grid.
 pub type Base<'a> = (&'a Source, Vec<(String, String)>);
@@ -78,8 +80,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
 
     // The comparison is printed even if it cannot be stored.
     let stored = directory.as_ref().map_or(Ok(()), |d| d.write(&grid, &about, &entries).map_err(run::report));
-    let interval = args.interval.map_or_else(Default::default, Into::into);
-    let comparison = compare::compare(&work.name, &grid, &entries, interval);
+    let comparison = compare::compare(&work.name, &grid, &entries, args.interval());
     let answer = if args.json { output::json(&comparison)? } else { table::render(&grid, &comparison) };
     output::print(&answer)?;
     stored?;
@@ -193,10 +194,10 @@ impl Work<'_> {
         let wrong = AtomicUsize::new(usize::MAX);
         let stop = || self.interrupted.load(Ordering::Relaxed) || wrong.load(Ordering::Relaxed) < usize::MAX;
         let checked = pool::each(self.jobs, runs, stop, |_, run| {
-            let result = self.load(run);
-            let result = result.map(|(loaded, scenario, about)| {
+            let kept = |(loaded, scenario, about): (Loaded, _, _)| {
                 ((run == 0).then_some(scenario), about, loaded.plan.ack_queue())
-            });
+            };
+            let result = self.load(run).map(kept);
             if result.is_err() {
                 wrong.fetch_min(run, Ordering::Relaxed);
             }
@@ -291,9 +292,8 @@ impl Work<'_> {
         let loaded = match self.load(run) {
             Ok((loaded, _, about)) if about == *expected => loaded,
             Ok(_) => {
-                return Entry::failed(
-                    "a file that the scenario names has changed since the grid began".into(),
-                );
+                let why = "a file that the scenario names has changed since the grid began";
+                return Entry::failed(why.into());
             }
             Err(e) => return Entry::failed(format!("a file that the scenario names has changed: {e}")),
         };

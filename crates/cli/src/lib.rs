@@ -26,7 +26,7 @@ mod vary;
 use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode};
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use xoff_results::{grid::Axis, grid::interval::Interval};
+use xoff_results::grid::{Axis, interval::Interval};
 
 use vary::Seeds;
 use xoff_net::units::Bytes;
@@ -165,6 +165,13 @@ impl RunArgs {
         let seed = self.seed.iter().map(|s| ("run.seed".to_string(), s.to_string()));
         self.scenario.set.iter().cloned().chain(seed).collect()
     }
+
+    fn interval(&self) -> Interval {
+        match self.interval {
+            None | Some(IntervalArg::Range) => Interval::Range,
+            Some(IntervalArg::Ci95) => Interval::Ci95,
+        }
+    }
 }
 
 /// A choice of [`Interval`].
@@ -174,15 +181,6 @@ enum IntervalArg {
     Range,
     /// The 95% confidence interval of the mean (Student's t)
     Ci95,
-}
-
-impl From<IntervalArg> for Interval {
-    fn from(arg: IntervalArg) -> Self {
-        match arg {
-            IntervalArg::Range => Interval::Range,
-            IntervalArg::Ci95 => Interval::Ci95,
-        }
-    }
 }
 
 #[derive(clap::Args)]

@@ -84,29 +84,22 @@ fn unreadable(path: &Path, error: &io::Error) -> Report {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::IsADirectory => {
-            let mut found: Vec<String> = fs::read_dir(path)
-                .into_iter()
-                .flatten()
-                .flatten()
-                .map(|entry| entry.path())
-                .filter(|p| p.extension().is_some_and(|e| e == "toml"))
-                .map(|p| p.display().to_string())
-                .collect();
+            let paths = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+            let tables = paths.filter(|p| p.extension().is_some_and(|e| e == "toml"));
+            let mut found: Vec<String> = tables.map(|p| p.display().to_string()).collect();
             found.sort_unstable();
             found.truncate(8);
-            let help = if found.is_empty() {
-                "type a scenario file, such as examples/hello.toml".to_string()
-            } else {
-                format!("type one of its files: {}", found.join(", "))
+            let help = match &found[..] {
+                [] => "type a scenario file, such as examples/hello.toml".to_string(),
+                found => format!("type one of its files: {}", found.join(", ")),
             };
             miette!(help = help, "{shown} is a directory, not a scenario file")
         }
         io::ErrorKind::NotFound => {
             let with_ending = path.with_extension("toml");
-            let help = if with_ending != path && with_ending.is_file() {
-                format!("did you mean {}?", with_ending.display())
-            } else {
-                "type the path of a scenario file (TOML), relative to the current directory".to_string()
+            let help = match with_ending != path && with_ending.is_file() {
+                true => format!("did you mean {}?", with_ending.display()),
+                false => "type the path of a scenario file (TOML), relative to the current directory".into(),
             };
             miette!(help = help, "there is no file {shown}")
         }

@@ -108,12 +108,8 @@ fn refuse(size: u64) -> ! {
     let used = USED.load(Ordering::Relaxed).saturating_sub(size);
     let mut text = [0; 512];
     let mut rest = &mut text[..];
-    let _ = write!(
-        rest,
-        "\n  × out of memory: {doing} needs {} in addition to the {} in use",
-        Amount(size),
-        Amount(used)
-    );
+    let (needed, held) = (Amount(size), Amount(used));
+    let _ = write!(rest, "\n  × out of memory: {doing} needs {needed} in addition to the {held} in use");
     let _ = match used.saturating_add(size) > budget {
         true => write!(rest, "; the memory budget is {}", Amount(budget)),
         false => write!(rest, ", and the system has no memory left"),

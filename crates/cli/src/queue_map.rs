@@ -29,13 +29,8 @@ enum Network {
 /// `ndc(4,1)`, or a path.
 fn network(text: &str) -> Network {
     let numbers = || {
-        let (n, k) = text
-            .to_lowercase()
-            .strip_prefix("ndc(")?
-            .to_string()
-            .strip_suffix(')')?
-            .split_once(',')
-            .map(|(n, k)| (n.to_string(), k.to_string()))?;
+        let text = text.to_lowercase();
+        let (n, k) = text.strip_prefix("ndc(")?.strip_suffix(')')?.split_once(',')?;
         Some(Network::Ndc { n: n.trim().parse().ok()?, k: k.trim().parse().ok()? })
     };
     numbers().unwrap_or(Network::Scenario)
@@ -54,8 +49,7 @@ pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> mie
     if let Network::Ndc { n, k } = kind
         && k != 1
     {
-        let counted = (map.counted)(n, k, port.is_some());
-        return counted.map_err(|(wrong, help)| miette!(help = help, "{wrong}"));
+        return (map.counted)(n, k, port.is_some()).map_err(|(wrong, help)| miette!(help = help, "{wrong}"));
     }
     let plan = plan(map.name, topology, &kind)?;
     let queues = plan.flow_control.onward_queues().filter(|_| plan.flow_control.name() == map.name);

@@ -71,22 +71,16 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     }
     let claim = args.what.as_deref().and_then(library::claim);
     if claim.is_some() && args.beside.is_some() {
-        return Err(miette!(
-            help = "name the experiment instead of the claim",
-            "--beside cannot add one claim"
-        ));
+        let help = "name the experiment instead of the claim";
+        return Err(miette!(help = help, "--beside cannot add one claim"));
     }
     let default = if args.quick { "xoff-repro-quick" } else { "xoff-repro" };
     let out = args.out.clone().unwrap_or_else(|| default.into());
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let before = args.beside.as_deref().map(stored).transpose()?;
     let interrupted = interrupt::flag()?;
-    let cx = Context {
-        args,
-        out: &out,
-        jobs: args.jobs.map_or(cores, NonZeroUsize::get),
-        interrupted: &interrupted,
-    };
+    let jobs = args.jobs.map_or(cores, NonZeroUsize::get);
+    let cx = Context { args, out: &out, jobs, interrupted: &interrupted };
     // Every plan of every experiment is worked out before the first one runs.
     // Experiments that look at the same runs share a task.
     let items: Vec<&Item> = papers.iter().flat_map(|p| &p.experiments).collect();
@@ -237,16 +231,8 @@ impl Context<'_> {
         if !changes.is_empty() && changed.is_none() {
             return Ok(None);
         }
-        Ok(Some(Task {
-            owner: e,
-            path: &item.path,
-            shown: Vec::new(),
-            sources,
-            about,
-            acks,
-            changes,
-            changed,
-        }))
+        let (owner, path, shown) = (e, item.path.as_path(), Vec::new());
+        Ok(Some(Task { owner, path, shown, sources, about, acks, changes, changed }))
     }
 
     /// Calls `f` with the runs of a grid of an experiment.
@@ -290,10 +276,8 @@ impl Context<'_> {
     fn experiments(&self, task: &Task<'_>) -> miette::Result<Vec<ExperimentResult>> {
         let runs = self.out.join(&task.owner.paper).join(&task.owner.id);
         let made = self.grid(task, &[], &task.about, &runs)?;
-        let changed = match &task.changed {
-            Some(about) => Some(self.grid(task, &task.changes, about, &runs.join(SENSITIVITY))?),
-            None => None,
-        };
+        let grid = |about| self.grid(task, &task.changes, about, &runs.join(SENSITIVITY));
+        let changed = task.changed.as_ref().map(grid).transpose()?;
         task.shown.iter().map(|(_, e)| self.experiment(task, e, &runs, &made, changed.as_ref())).collect()
     }
 
@@ -313,10 +297,7 @@ impl Context<'_> {
         let measured = self.measured(e, made)?;
         let claims = evaluate::claims(e, self.args.quick, grid, &measured, 0);
         let count = |status| entries.iter().filter(|e| e.status == status).count();
-        let failed = entries
-            .iter()
-            .enumerate()
-            .filter_map(|(i, entry)| Some(format!("{}: {}", grid.label(i), entry.error.as_ref()?)));
+        let fault = |(i, e): (usize, &Entry)| Some(format!("{}: {}", grid.label(i), e.error.as_ref()?));
         let mut result = ExperimentResult {
             paper: e.paper.clone(),
             id: e.id.clone(),
@@ -329,7 +310,7 @@ impl Context<'_> {
             runs: entries.len(),
             done: entries.iter().filter(|e| e.row.is_some()).count(),
             lost: count(Status::Lost),
-            failed: failed.collect(),
+            failed: entries.iter().enumerate().filter_map(fault).collect(),
             seconds: e.runs_of.is_none().then(|| seconds(made)),
             seeds: grid.seeds.clone(),
             chosen: report::chosen(e),
@@ -338,13 +319,8 @@ impl Context<'_> {
             // Empty if no choice has a key; `None` if the user did not request it.
             sensitivity: self.args.sensitivity.then(Vec::new),
         };
-        let drawn = Drawn {
-            e,
-            quick: self.args.quick,
-            grid,
-            measured: &measured,
-            place: &|run| runs.join(RUNS).join(grid.name(run)),
-        };
+        let place_of = |run| runs.join(RUNS).join(grid.name(run));
+        let drawn = Drawn { e, quick: self.args.quick, grid, measured: &measured, place: &place_of };
         for plot in &e.plot {
             let figure = drawn.figure(plot).map_err(|e| miette!("{e}"))?;
             write(&place.join(format!("{}.svg", plot.name)), &figure.svg())?;
@@ -386,16 +362,12 @@ impl Context<'_> {
 
     /// Measures the experiment's metrics in every completed run.
     fn measured(&self, e: &Experiment, made: &Made) -> miette::Result<Vec<Option<Vec<Value>>>> {
-        let measured = pool::each(
-            self.jobs,
-            made.entries.len(),
-            || false,
-            |_, i| {
-                made.entries[i].row.as_ref()?;
-                let run = Run::at(&made.directory.run(&made.grid.name(i)));
-                Some(e.metric.iter().map(|m| run.measure(m)).collect::<Result<Vec<Value>, String>>())
-            },
-        );
+        let measure = |_, i: usize| {
+            made.entries[i].row.as_ref()?;
+            let run = Run::at(&made.directory.run(&made.grid.name(i)));
+            Some(e.metric.iter().map(|m| run.measure(m)).collect::<Result<Vec<Value>, String>>())
+        };
+        let measured = pool::each(self.jobs, made.entries.len(), || false, measure);
         let measured = measured.into_iter().map(|m| m.flatten().transpose());
         measured
             .collect::<Result<_, String>>()

@@ -101,11 +101,8 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
             output::complain(&format!("written to {0}; for an HTML page: xoff report {0}", path.display()));
             let captured = path.join(capture::CAPTURE);
             if let (false, Ok(file)) = (ports.is_empty(), captured.metadata()) {
-                let size = human::bytes(file.len());
-                output::complain(&format!(
-                    "captured {size} at {}",
-                    human::counted(ports.len() as u64, "port")
-                ));
+                let (size, ports) = (human::bytes(file.len()), human::counted(ports.len() as u64, "port"));
+                output::complain(&format!("captured {size} at {ports}"));
             }
             if let Some(hint) = hint(plan, &summary, &path) {
                 output::complain(&hint);

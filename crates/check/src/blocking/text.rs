@@ -118,11 +118,8 @@ pub fn report(
     let blocking_ports = lasting.iter().filter(blocks).count();
     let views: Vec<_> = lasting.iter().take(PORTS).map(|c| view(walks, blocking, c.port)).collect();
     let trees: Vec<Tree> = lasting.iter().zip(&views).map(|(c, walks)| tree(plan, walks, c.port)).collect();
-    let worst: Vec<_> = lasting
-        .iter()
-        .zip(trees.iter().zip(&views))
-        .map(|(c, (tree, walks))| port_report(plan, walks, c, tree))
-        .collect();
+    let shown = lasting.iter().zip(trees.iter().zip(&views));
+    let worst = shown.map(|(c, (tree, walks))| port_report(plan, walks, c, tree)).collect();
     let of = |cause| blocking.congested.iter().filter(|c| c.cause == cause).count() as u64;
     let listed = lasting.iter().take(PORTS).filter(blocks).count();
     let report = BlockingReport {
@@ -174,22 +171,14 @@ fn port_report(plan: &Plan, walks: &Walks, c: &Congested, tree: &Tree) -> PortRe
 
 /// Bits per second, three digits: `6.4 Tbps`.
 pub fn rate(bits_per_second: u64) -> String {
-    let mut x = bits_per_second as f64;
-    let mut units = ["bps", "kbps", "Mbps", "Gbps", "Tbps", "Pbps"].into_iter();
-    let mut unit = units.next().unwrap_or_default();
-    for next in units {
+    let (mut x, mut unit) = (bits_per_second as f64, "bps");
+    for next in ["kbps", "Mbps", "Gbps", "Tbps", "Pbps"] {
         if x < 999.5 {
             break;
         }
         (x, unit) = (x / 1000.0, next);
     }
-    let digits = if x < 9.995 {
-        2
-    } else if x < 99.95 {
-        1
-    } else {
-        0
-    };
+    let digits = [9.995, 99.95].iter().filter(|&&limit| x < limit).count();
     let text = format!("{x:.digits$}");
     let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{text} {unit}")
@@ -240,29 +229,19 @@ pub fn render(report: &BlockingReport, pauses: bool) -> String {
             counted(r.pausable_queues, "queue"),
         );
     }
-    let mut more = Vec::new();
-    if r.tight_ports > 0 {
-        more.push(format!("{} only together with ACKs", r.tight_ports));
-    }
-    if r.bursty_ports > 0 {
-        more.push(format!("{} only briefly, after a pause ends", r.bursty_ports));
-    }
-    let more = if more.is_empty() {
-        String::new()
-    } else {
-        format!(" (More ports can be congested: {}.)", more.join("; "))
+    let more = [(r.tight_ports, "together with ACKs"), (r.bursty_ports, "briefly, after a pause ends")];
+    let more = more.iter().filter(|m| m.0 > 0).map(|(ports, when)| format!("{ports} only {when}"));
+    let _ = match &more.collect::<Vec<_>>()[..] {
+        [] => writeln!(text, "."),
+        more => writeln!(text, ". (More ports can be congested: {}.)", more.join("; ")),
     };
-    let _ = writeln!(text, ".{more}");
     let shown = r.worst.iter().filter(|p| p.victims + p.victim_answers > 0 || r.victim_flows == 0);
     for (i, p) in shown.enumerate() {
         port_text(&mut text, p, SHOWN[i.min(1)]);
     }
     if r.ports_left_out > 0 {
-        let _ = writeln!(
-            text,
-            "\n… and {} with at most as many victims.",
-            counted(r.ports_left_out, "more port")
-        );
+        let more = counted(r.ports_left_out, "more port");
+        let _ = writeln!(text, "\n… and {more} with at most as many victims.");
     }
     text
 }
@@ -303,16 +282,12 @@ fn port_text(text: &mut String, p: &PortReport, shown: usize) {
     };
     for i in p.listed.iter().take(shown) {
         let controls = if i.culprit_answers { "the control packets of " } else { "" };
-        let (waits, culprit) = (if i.culprit_answers { "wait" } else { "waits" }, &i.culprit_name);
-        let _ = match (i.beside, &i.chain[1..]) {
-            (true, _) => writeln!(text, "  {} in {}, shared with {controls}{culprit}", i.name, i.queue),
-            (false, between) => {
-                let chain = between.join(", ");
-                writeln!(
-                    text,
-                    "  {} in {}, blocked by {chain}, where {controls}{culprit} {waits}",
-                    i.name, i.queue
-                )
+        let waits = if i.culprit_answers { "wait" } else { "waits" };
+        let (VictimReport { name, queue, culprit_name: culprit, .. }, chain) = (i, i.chain[1..].join(", "));
+        let _ = match i.beside {
+            true => writeln!(text, "  {name} in {queue}, shared with {controls}{culprit}"),
+            false => {
+                writeln!(text, "  {name} in {queue}, blocked by {chain}, where {controls}{culprit} {waits}")
             }
         };
     }
