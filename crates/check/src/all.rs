@@ -4,9 +4,10 @@
 //! alike), packets spread from all hosts over every next hop that the router may choose. The check does not
 //! examine each pair of hosts, and a queue that no packet reaches depends on nothing.
 
-use crate::Progress;
+use crate::failures::Context;
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, control_can_wait, passed_on, pausable, wait_lane};
+use crate::{Halt, Watch, go_on};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
@@ -23,9 +24,8 @@ pub(crate) fn check_memory(what: &str, bytes: u64) -> Result<(), String> {
     Err(format!("{what} of this network need {needed} GiB of memory; the maximum is {most} GiB"))
 }
 
-pub(crate) fn spreading(done: usize, places: &[Place]) -> Progress {
-    Progress { what: "following all routes", done, of: places.len() }
-}
+/// The progress of packets that [`Spread`] follows.
+pub(crate) const FOLLOWING: &str = "following all routes";
 
 /// Hosts that packets reach by the same ports everywhere but at their switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -287,20 +287,14 @@ pub fn explicit(scenario: &Scenario, plan: &Plan) -> Vec<u32> {
     plan.flows.iter().zip(0..).filter(|(f, _)| own(f.class)).map(|(_, id)| id).collect()
 }
 
-/// The dependencies of all routes, and of the flows in `explicit`; `None` if `watch` stops it.
-pub fn matrix(
-    plan: &Plan,
-    router: &mut Router,
-    places: &[Place],
-    explicit: &[u32],
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<Matrix>, String> {
+/// The dependencies of all routes, and of the flows with explicit paths.
+pub fn matrix(plan: &Plan, router: &mut Router, cx: &Context<'_>, watch: Watch<'_>) -> Result<Matrix, Halt> {
     let mut matrix = Matrix::new(plan)?;
     for (from, to) in passed_on(plan) {
         matrix.set(&plan.topology, (from.port, from.lane), (to.port, to.lane));
     }
     let paths = FlowPaths::new(plan);
-    for &flow in explicit {
+    for &flow in cx.explicit {
         paths.steps(flow, &mut |_, (from, to)| {
             if pausable(plan, from.1) && pausable(plan, to.1) {
                 matrix.set(&plan.topology, from, to);
@@ -309,15 +303,13 @@ pub fn matrix(
     }
     let mut spread = Spread::new(plan, &lanes(plan));
     let stops: Vec<bool> = (0..plan.lanes.len() as u8).map(|lane| pausable(plan, lane)).collect();
-    for (done, place) in places.iter().enumerate() {
-        if !watch(spreading(done, places)) {
-            return Ok(None);
-        }
+    for (done, place) in cx.places.iter().enumerate() {
+        go_on(watch, FOLLOWING, done, cx.places.len())?;
         spread.spread(router, place, &[], &mut |from, to| {
             if stops[usize::from(from.1)] && stops[usize::from(to.1)] {
                 matrix.set(&plan.topology, from, to);
             }
         });
     }
-    Ok(Some(matrix))
+    Ok(matrix)
 }

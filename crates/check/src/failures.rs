@@ -6,10 +6,10 @@
 //! hosts. Packets that were in flight at the failure continue on the new routes from the device that they
 //! reached on the old ones. The waits before, during and after the failure are taken together.
 
-use crate::Progress;
 use crate::all::{Matrix, Place, Spread, lanes, matrix};
 use crate::graph::{Graph, Part, Wait};
 use crate::routes::{inner, pausable};
+use crate::{Halt, Watch, go_on};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, PortId};
@@ -145,23 +145,21 @@ pub struct Intact<'a> {
 type Change = (bool, Option<Graph>);
 
 /// Examines every single failure, with packets of `lanes`. `under` returns the changes, `steady` the waits of
-/// the routes around the failure. `None` if `watch` stops the check.
+/// the routes around the failure.
 pub fn examine_each(
     intact: Intact<'_>,
     lanes: &[u8],
-    watch: &mut dyn FnMut(Progress) -> bool,
-    under: &mut dyn FnMut(&mut Failing<'_, '_>) -> Result<Change, String>,
-    steady: &mut dyn FnMut(&mut Router) -> Result<Graph, String>,
-) -> Result<Option<Failures>, String> {
+    watch: Watch<'_>,
+    under: &mut dyn FnMut(&mut Failing<'_, '_>) -> Result<Change, Halt>,
+    steady: &mut dyn FnMut(&mut Router) -> Result<Graph, Halt>,
+) -> Result<Failures, Halt> {
     let Intact { plan, router, dead, context: cx, order } = intact;
     let mut spread = Spread::new(plan, lanes);
     let reach = Reach::new(plan, router, cx, &mut spread);
     let links = links(plan, router);
     let mut found = Failures::none_yet(links.len(), order);
     for (done, &link) in links.iter().enumerate() {
-        if !watch(Progress { what: "examining failed links", done, of: links.len() }) {
-            return Ok(None);
-        }
+        go_on(watch, "examining failed links", done, links.len())?;
         let Some((touches, others)) = reach.of(link) else { continue };
         let mut failed = router.without(&with(plan, dead, link));
         let (changes, graph) = under(&mut Failing {
@@ -192,15 +190,11 @@ pub fn examine_each(
     if !found.cyclic.is_empty() {
         found.orders.clear();
     }
-    Ok(Some(found))
+    Ok(found)
 }
 
 /// The same of pauses that stop lanes.
-pub fn examine(
-    intact: Intact<'_>,
-    known: &Matrix,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<Failures>, String> {
+pub fn examine(intact: Intact<'_>, known: &Matrix, watch: Watch<'_>) -> Result<Failures, Halt> {
     let (plan, cx, ranks) = (intact.plan, *intact.context, Ranks::new(intact.order));
     let mut under = |failing: &mut Failing<'_, '_>| {
         let mut new: BTreeSet<(At, At)> = BTreeSet::new();
@@ -220,10 +214,8 @@ pub fn examine(
         new.iter().for_each(|&(from, to)| whole.set(&plan.topology, from, to));
         Ok((true, Some(whole.graph(&plan.topology))))
     };
-    let mut steady = |failed: &mut Router| {
-        let steady = matrix(plan, failed, cx.places, cx.explicit, &mut |_| true)?;
-        Ok(steady.expect("nobody ended it").graph(&plan.topology))
-    };
+    let mut steady =
+        |failed: &mut Router| Ok(matrix(plan, failed, &cx, &mut |_| true)?.graph(&plan.topology));
     examine_each(intact, &lanes(plan), watch, &mut under, &mut steady)
 }
 

@@ -45,6 +45,8 @@ const NAMED: usize = 8;
 
 /// Most work to check the certificate of all single failures, in ports times ports times hosts.
 const WORK: u64 = 1_000_000_000;
+const NO_FAILURES: &str = "--failures does not apply: this flow control pauses single flows, so no flow waits for another. \
+                           Remove --failures to check the routes of the flows";
 const UNVERIFIED: &str =
     "The certificate was not verified, because the network is large. To verify it, use --verify.";
 
@@ -170,6 +172,28 @@ pub struct Progress {
     pub of: usize,
 }
 
+/// Gets the progress, and stops the check by `false`.
+pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> bool;
+
+/// Why a check has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// By [`Watch`].
+    Stopped,
+    /// The network is too large, or the scenario cannot be checked.
+    Failed(String),
+}
+
+impl From<String> for Halt {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+fn go_on(watch: Watch<'_>, what: &'static str, done: usize, of: usize) -> Result<(), Halt> {
+    if watch(Progress { what, done, of }) { Ok(()) } else { Err(Halt::Stopped) }
+}
+
 /// The ports whose links are down from the beginning.
 fn down(plan: &Plan) -> BTreeSet<PortId> {
     let down = plan.faults.down.iter().filter(|d| d.spans.first().is_some_and(|s| s.0 == 0));
@@ -188,8 +212,16 @@ pub fn check(
     loaded: &Loaded,
     name: &str,
     routes: Routes,
-    watch: &mut dyn FnMut(Progress) -> bool,
+    watch: Watch<'_>,
 ) -> Result<Option<Analysis>, String> {
+    match analyse(loaded, name, routes, watch) {
+        Ok(analysis) => Ok(Some(analysis)),
+        Err(Halt::Stopped) => Ok(None),
+        Err(Halt::Failed(why)) => Err(why),
+    }
+}
+
+fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Result<Analysis, Halt> {
     let plan = &loaded.plan;
     let scope = plan.flow_control.traits().pause_scope;
     walks::check_path_count(plan)?;
@@ -197,18 +229,12 @@ pub fn check(
     let apart = all::apart(&loaded.scenario, &plan.topology);
     let places = all::places(&plan.topology, &router, &apart);
     let explicit = all::explicit(&loaded.scenario, plan);
-    if !watch(Progress { what: "searching for victims", done: 0, of: plan.flows.len() }) {
-        return Ok(None);
-    }
-    let mut ahead = None;
-    if let Some(queues) = plan.flow_control.root_queues() {
-        ahead = roots::of_flows(plan, queues, watch);
-        if ahead.is_none() {
-            return Ok(None);
-        }
-    }
+    let cx = Context { places: &places, apart: &apart, explicit: &explicit };
+    go_on(watch, "searching for victims", 0, plan.flows.len())?;
+    let root_queues = plan.flow_control.root_queues();
+    let mut ahead = root_queues.map(|queues| roots::of_flows(plan, queues, watch)).transpose()?;
     let walks = walks::Walks::new(plan);
-    let by_root = plan.flow_control.root_queues().zip(ahead.as_ref());
+    let by_root = root_queues.zip(ahead.as_ref());
     let own_queues = by_root.filter(|(queues, ahead)| roots::apart(*queues, ahead)).map(|both| both.1);
     let found = blocking::blocking(plan, &walks, own_queues);
     let (blocking, worst) = blocking::report(plan, &walks, &found);
@@ -243,64 +269,43 @@ pub fn check(
     let mut graph = match (routes, plan.flow_control.onward_queues()) {
         _ if scope == PauseScope::Nothing => Graph::default(),
         _ if scope == PauseScope::Root => {
-            let queues = plan.flow_control.root_queues().expect("the scope is that of roots");
+            let queues = root_queues.expect("the scope is that of roots");
             if routes != Routes::Scenario {
-                ahead = roots::of_all(plan, queues, &mut router, &places, &explicit, watch)?;
+                ahead = Some(roots::of_all(plan, queues, &mut router, &cx, watch)?);
             }
-            let Some(ahead) = &ahead else { return Ok(None) };
+            let ahead = ahead.as_ref().expect("the scope is that of roots");
             report.notes.extend(roots::notes(plan, queues, ahead, routes != Routes::Scenario));
             ahead.graph()?
         }
-        (Routes::Scenario, Some(queues)) => {
-            let Some(filled) = onward::of_flows(plan, queues, watch) else { return Ok(None) };
-            filled.graph(queues)?
-        }
+        (Routes::Scenario, Some(queues)) => onward::of_flows(plan, queues, watch)?.graph(queues)?,
         (_, Some(queues)) => {
-            let made = onward::of_all(plan, queues, &mut router, &places, &explicit, watch);
-            let Some(made) = made else { return Ok(None) };
+            let made = onward::of_all(plan, queues, &mut router, &cx, watch)?;
             report.notes.extend(made.second_relay.then(|| second_relay(queues)));
             filled.insert(made).graph(queues)?
         }
-        (Routes::Scenario, None) => {
-            let Some(graph) = routes::graph(plan, watch) else { return Ok(None) };
-            graph
-        }
-        _ if scope == PauseScope::Flow => {
-            return Err("--failures does not apply: this flow control pauses single flows, so no flow waits for another. Remove \
-                        --failures to check the routes of the flows"
-                .to_string());
-        }
-        _ => {
-            let Some(made) = all::matrix(plan, &mut router, &places, &explicit, watch)? else {
-                return Ok(None);
-            };
-            let graph = made.graph(&plan.topology);
-            matrix = Some(made);
-            graph
-        }
+        (Routes::Scenario, None) => routes::graph(plan, watch)?,
+        _ if scope == PauseScope::Flow => return Err(NO_FAILURES.to_string().into()),
+        _ => matrix.insert(all::matrix(plan, &mut router, &cx, watch)?).graph(&plan.topology),
     };
     (report.waits, report.dependencies) = (graph.waits.len(), graph.edges());
     let order = graph.order();
     let mut failed = None;
     let mut orders = Vec::new();
     let down = down(plan);
-    let context = Context { places: &places, apart: &apart, explicit: &explicit };
     let mut examined = None;
     if let (Routes::AllUnderSingleFailures, Some(order)) = (routes, &order) {
-        let intact = Intact { plan, router: &mut router, dead: &down, context: &context, order };
+        let intact = Intact { plan, router: &mut router, dead: &down, context: &cx, order };
         if let (Some(filled), Some(queues)) = (&filled, plan.flow_control.onward_queues()) {
-            let found = onward::examine(intact, queues, filled, watch)?;
-            let Some((found, relays)) = found else { return Ok(None) };
+            let (found, relays) = onward::examine(intact, queues, filled, watch)?;
             report.notes.extend((relays && !filled.second_relay).then(|| second_relay(queues)));
-            examined = Some(Some(found));
+            examined = Some(found);
         } else if let Some(matrix) = &matrix {
             examined = Some(failures::examine(intact, matrix, watch)?);
-        } else if let Some((queues, ahead)) = plan.flow_control.root_queues().zip(ahead.as_ref()) {
+        } else if let Some((queues, ahead)) = root_queues.zip(ahead.as_ref()) {
             examined = Some(roots::examine(intact, queues, ahead, watch)?);
         }
     }
     if let Some(found) = examined {
-        let Some(found) = found else { return Ok(None) };
         report.failures = Some(failures_report(plan, &found));
         if let Some(worst) = found.worst {
             router = router.without(&failures::with(plan, &down, worst.link));
@@ -330,10 +335,10 @@ pub fn check(
         };
         report.verdict = Verdict::Safe { compared };
         let (certificate, candidates) = (Some(certificate), Vec::new());
-        return Ok(Some(Analysis { report, certificate, candidates, pictures }));
+        return Ok(Analysis { report, certificate, candidates, pictures });
     }
     if let Some(queues) = plan.flow_control.onward_queues() {
-        return Err(onward::fault(queues));
+        return Err(onward::fault(queues).into());
     }
     let cycle = graph.shortest_cycle().expect("what has no order has a cycle");
     let edges = match routes {
@@ -341,16 +346,13 @@ pub fn check(
         _ => closing::by_all(plan, &mut router, &places, &all::lanes(plan), &cycle),
     };
     pictures.push(("cycle.svg", picture::cycle(plan, &edges)));
-    if let Some(queues) = plan.flow_control.root_queues().filter(|queues| queues.by_set) {
-        let Some(why) = roots::unproved(plan, queues, routes != Routes::Scenario, watch)? else {
-            return Ok(None);
-        };
-        report.notes.push(why);
+    if let Some(queues) = root_queues.filter(|queues| queues.by_set) {
+        report.notes.push(roots::unproved(plan, queues, routes != Routes::Scenario, watch)?);
     }
     let candidates = witness::candidates(loaded, &edges, failed)?;
     let cycle = cycle_report(plan, &cycle, &edges);
     report.verdict = Verdict::CycleWithoutWitness { cycle, tried: Vec::new(), cut: 0, events: 0 };
-    Ok(Some(Analysis { report, certificate: None, candidates, pictures }))
+    Ok(Analysis { report, certificate: None, candidates, pictures })
 }
 
 fn failures_report(plan: &Plan, found: &failures::Failures) -> FailuresReport {

@@ -6,11 +6,11 @@
 //! all queues that some packet may fill. Then each of them that can be paused waits for the queues of the set
 //! that pauses it ([`OnwardQueues::pausers`]). A queue that nothing pauses does not wait.
 
-use crate::Progress;
-use crate::all::{Place, Spread, check_memory, spreading};
-use crate::failures::{Failing, Failures, Intact, examine_each};
+use crate::all::{FOLLOWING, Place, Spread, check_memory};
+use crate::failures::{Context, Failing, Failures, Intact, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, each_flow};
+use crate::{Halt, Watch, go_on};
 use std::ops::Range;
 use xoff_net::{routing::Router, topology::PortId};
 use xoff_plan::plan::Plan;
@@ -107,37 +107,30 @@ impl Filled {
     }
 }
 
-/// The queues that the plan's flows fill, on all their routes; `None` if `watch` does not want to wait.
-pub fn of_flows(
-    plan: &Plan,
-    of: &dyn OnwardQueues,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Option<Filled> {
+/// The queues that the plan's flows fill, on all their routes.
+pub fn of_flows(plan: &Plan, of: &dyn OnwardQueues, watch: Watch<'_>) -> Result<Filled, Halt> {
     let (mut filled, paths) = (Filled::new(plan, of), FlowPaths::new(plan));
     each_flow(plan, watch, |flow| filled.flow(of, plan, &paths, flow))?;
-    Some(filled)
+    Ok(filled)
 }
 
-/// The queues that packets on all routes and the flows in `explicit` fill; `None` if `watch` stops it.
+/// The queues that packets on all routes and the flows with explicit paths fill.
 pub fn of_all(
     plan: &Plan,
     of: &dyn OnwardQueues,
     router: &mut Router,
-    places: &[Place],
-    explicit: &[u32],
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Option<Filled> {
+    cx: &Context<'_>,
+    watch: Watch<'_>,
+) -> Result<Filled, Halt> {
     let (mut filled, paths) = (Filled::new(plan, of), FlowPaths::new(plan));
-    explicit.iter().for_each(|&flow| filled.flow(of, plan, &paths, flow));
+    cx.explicit.iter().for_each(|&flow| filled.flow(of, plan, &paths, flow));
     let mut spread = Spread::new(plan, &[of.lane()]);
-    for (done, place) in places.iter().enumerate() {
-        if !watch(spreading(done, places)) {
-            return None;
-        }
+    for (done, place) in cx.places.iter().enumerate() {
+        go_on(watch, FOLLOWING, done, cx.places.len())?;
         spread.spread(router, place, &[], &mut |_, _| {});
         filled.spread(of, plan, &mut spread, router, place);
     }
-    Some(filled)
+    Ok(filled)
 }
 
 pub fn fault(of: &dyn OnwardQueues) -> String {
@@ -150,8 +143,8 @@ pub fn examine(
     intact: Intact<'_>,
     of: &dyn OnwardQueues,
     known: &Filled,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<(Failures, bool)>, String> {
+    watch: Watch<'_>,
+) -> Result<(Failures, bool), Halt> {
     let plan = intact.plan;
     let mut second_relay = false;
     let mut under = |failing: &mut Failing<'_, '_>| {
@@ -165,6 +158,6 @@ pub fn examine(
         let changes = whole.bits != known.bits;
         Ok((changes, if changes { Some(whole.graph(of)?) } else { None }))
     };
-    let found = examine_each(intact, &[of.lane()], watch, &mut under, &mut |_| Err(fault(of)))?;
-    Ok(found.map(|found| (found, second_relay)))
+    let found = examine_each(intact, &[of.lane()], watch, &mut under, &mut |_| Err(fault(of).into()))?;
+    Ok((found, second_relay))
 }

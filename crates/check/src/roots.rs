@@ -25,11 +25,11 @@
 //! while s is. A port is short of queues if more sets can occur than it has queues; and along all routes,
 //! where sets are not counted, every port is taken to be.
 
-use crate::Progress;
-use crate::all::{MEMORY, Place, Spread, check_memory, spreading};
-use crate::failures::{At, Failing, Failures, Intact, Ranks, examine_each};
+use crate::all::{FOLLOWING, MEMORY, Place, Spread, check_memory};
+use crate::failures::{At, Context, Failing, Failures, Intact, Ranks, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, each_flow};
+use crate::{Halt, Watch, go_on};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::{routing::Router, topology::PortId};
 use xoff_plan::plan::{ENDS, Plan};
@@ -210,42 +210,38 @@ impl Ahead {
 /// Steps of packets to one place: from a port to the next one.
 type Steps = BTreeSet<(At, At)>;
 
-/// The ports and roots of the plan's flows on all their routes; `None` if `watch` stops the check.
-pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Ahead> {
+/// The ports and roots of the plan's flows on all their routes.
+pub fn of_flows(plan: &Plan, queues: RootQueues, watch: Watch<'_>) -> Result<Ahead, Halt> {
     let (mut ahead, paths) = (Ahead::default(), FlowPaths::new(plan));
-    let sets = queues.by_set;
-    each_flow(plan, watch, |flow| ahead.flow(plan, &paths, flow, sets))?;
+    each_flow(plan, watch, |flow| ahead.flow(plan, &paths, flow, queues.by_set))?;
     ahead.count(queues, false);
-    Some(ahead)
+    Ok(ahead)
 }
 
-/// Those of packets on all routes, and of the flows in `explicit`; `None` if `watch` stops the check.
+/// Those of packets on all routes, and of the flows with explicit paths.
 pub fn of_all(
     plan: &Plan,
     queues: RootQueues,
     router: &mut Router,
-    places: &[Place],
-    explicit: &[u32],
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<Ahead>, String> {
+    cx: &Context<'_>,
+    watch: Watch<'_>,
+) -> Result<Ahead, Halt> {
     let (mut ahead, paths) = (Ahead::default(), FlowPaths::new(plan));
-    explicit.iter().for_each(|&flow| ahead.flow(plan, &paths, flow, false));
+    cx.explicit.iter().for_each(|&flow| ahead.flow(plan, &paths, flow, false));
     let mut spread = Spread::new(plan, &crate::all::lanes(plan));
-    for (done, place) in places.iter().enumerate() {
-        if !watch(spreading(done, places)) {
-            return Ok(None);
-        }
+    for (done, place) in cx.places.iter().enumerate() {
+        go_on(watch, FOLLOWING, done, cx.places.len())?;
         ahead.spread(&steps_to(&mut spread, router, place, &[]), &Steps::new());
         let bytes = (ahead.roots.len() * 16 + ahead.steps.len() * 16) as u64;
         if bytes > MEMORY {
             let most = MEMORY >> 30;
-            return Err(format!(
-                "all routes of this network need more than the maximum of {most} GiB of memory"
-            ));
+            let why =
+                format!("all routes of this network need more than the maximum of {most} GiB of memory");
+            return Err(why.into());
         }
     }
     ahead.count(queues, true);
-    Ok(Some(ahead))
+    Ok(ahead)
 }
 
 /// The steps of packets to a place, from all hosts and from the far ends of the ports in `under_way`.
@@ -263,8 +259,8 @@ pub fn examine(
     intact: Intact<'_>,
     queues: RootQueues,
     known: &Ahead,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<Failures>, String> {
+    watch: Watch<'_>,
+) -> Result<Failures, Halt> {
     let (plan, cx, ranks) = (intact.plan, *intact.context, Ranks::new(intact.order));
     let mut under = |failing: &mut Failing<'_, '_>| {
         let mut whole = known.clone();
@@ -286,10 +282,7 @@ pub fn examine(
         let holds = (0..).zip(&graph.waits).all(forwards);
         Ok((true, (!holds).then_some(graph)))
     };
-    let mut steady = |failed: &mut Router| {
-        let steady = of_all(plan, queues, failed, cx.places, cx.explicit, &mut |_| true)?;
-        steady.expect("nobody ended it").graph()
-    };
+    let mut steady = |failed: &mut Router| Ok(of_all(plan, queues, failed, &cx, &mut |_| true)?.graph()?);
     examine_each(intact, &crate::all::lanes(plan), watch, &mut under, &mut steady)
 }
 
@@ -363,13 +356,8 @@ pub fn notes(plan: &Plan, queues: RootQueues, ahead: &Ahead, all: bool) -> Vec<S
 }
 
 /// Why a cycle of a single tier's queues proves nothing, and the effect of queues for each root on the same
-/// routes of the flows; nothing about other schemes. `None` if `watch` stops the check.
-pub fn unproved(
-    plan: &Plan,
-    queues: RootQueues,
-    all: bool,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<String>, String> {
+/// routes of the flows; nothing about other schemes.
+pub fn unproved(plan: &Plan, queues: RootQueues, all: bool, watch: Watch<'_>) -> Result<String, Halt> {
     let mut text =
         "Neither proved nor refuted: a queue holds a set of roots, and it waits for each root of its set. \
                     The cycle needs certain sets at the same time, and only a run determines whether they \
@@ -377,13 +365,12 @@ pub fn unproved(
             .to_string();
     if !all {
         let hiq = RootQueues { by_set: false, ..queues };
-        let Some(ahead) = of_flows(plan, hiq, watch) else { return Ok(None) };
-        text += match ahead.graph()?.order() {
+        text += match of_flows(plan, hiq, watch)?.graph()?.order() {
             Some(_) => {
                 " With organisation = \"hiq\" (one queue for each root), the same routes are proved deadlock-free."
             }
             None => " With organisation = \"hiq\" (one queue for each root), a cycle remains.",
         };
     }
-    Ok(Some(text))
+    Ok(text)
 }

@@ -1,8 +1,8 @@
 //! Dependencies of the routes that a plan's flows take, in every epoch between changes of routes, and of
 //! packets that are in flight when routes change.
 
-use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
+use crate::{Halt, Watch, go_on};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::balancing::LoadBalancing;
@@ -242,13 +242,10 @@ pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
     waits
 }
 
-/// The graph of a plan's routes, but for pauses by onward port; `None` if `watch` does not want to wait.
-pub fn graph(plan: &Plan, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Graph> {
+/// The graph of a plan's routes, but for pauses by onward port.
+pub fn graph(plan: &Plan, watch: Watch<'_>) -> Result<Graph, Halt> {
     let paths = FlowPaths::new(plan);
     let mut edges = Edges::default();
-    if plan.flow_control.traits().pause_scope == PauseScope::Nothing {
-        return Some(edges.graph());
-    }
     passed_on(plan).into_iter().for_each(|(from, to)| edges.add(from, to));
     each_flow(plan, watch, |flow| {
         paths.steps(flow, &mut |_, step| {
@@ -257,22 +254,16 @@ pub fn graph(plan: &Plan, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Gra
             }
         });
     })?;
-    Some(edges.graph())
+    Ok(edges.graph())
 }
 
-/// Follows every flow; `None` if `watch`, which gets the progress now and then, stops it.
-pub fn each_flow(
-    plan: &Plan,
-    watch: &mut dyn FnMut(Progress) -> bool,
-    mut follow: impl FnMut(u32),
-) -> Option<()> {
-    let of = plan.flows.len();
-    for flow in 0..of as u32 {
-        let progress = Progress { what: "following flows", done: flow as usize, of };
-        if flow.is_multiple_of(1 << 14) && !watch(progress) {
-            return None;
+/// Follows every flow; `watch` gets the progress now and then.
+pub fn each_flow(plan: &Plan, watch: Watch<'_>, mut follow: impl FnMut(u32)) -> Result<(), Halt> {
+    for flow in 0..plan.flows.len() {
+        if flow.is_multiple_of(1 << 14) {
+            go_on(watch, "following flows", flow, plan.flows.len())?;
         }
-        follow(flow);
+        follow(flow as u32);
     }
-    Some(())
+    Ok(())
 }

@@ -16,9 +16,7 @@ use xoff_sim::outcome::Stop;
 use crate::load::{self, Source};
 use crate::memory::{self, Phase, Watch};
 use crate::run::{self, LOST, VERSION};
-use crate::{
-    FAILED, IntervalArg, RunArgs, grid_progress::GridMeter, interrupt, output, pool, progress::Goal, vary,
-};
+use crate::{FAILED, RunArgs, grid_progress::GridMeter, interrupt, output, pool, progress::Goal, vary};
 
 /// The scenario of a run, and its overrides before those of the grid.
 pub type Base<'a> = (&'a Source, Vec<(String, String)>);
