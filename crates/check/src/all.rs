@@ -4,10 +4,9 @@
 //! alike), packets spread from all hosts over every next hop that the router may choose. The check does not
 //! examine each pair of hosts, and a queue that no packet reaches depends on nothing.
 
-use crate::failures::Context;
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, control_can_wait, passed_on, pausable, wait_lane};
-use crate::{Halt, Watch, go_on};
+use crate::{Halt, Watch, failures::Context, go_on};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};

@@ -30,16 +30,11 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         }
         Verdict::Safe { compared } => {
             writeln!(out, "{name} cannot deadlock: no cycle of waits is possible.")?;
-            writeln!(
-                out,
-                "\nProof: in an order of {}, each waits only for later ones{}.",
-                counted(report.waits as u64, "wait"),
-                match compared {
-                    Some(n) =>
-                        format!("; verified along {}, at {}", along(report.routes), counted(*n, "step")),
-                    None => String::new(),
-                }
-            )?;
+            let steps =
+                |n: u64| format!("; verified along {}, at {}", along(report.routes), counted(n, "step"));
+            let (waits, verified) =
+                (counted(report.waits as u64, "wait"), compared.map_or(String::new(), steps));
+            writeln!(out, "\nProof: in an order of {waits}, each waits only for later ones{verified}.")?;
         }
         Verdict::CanDeadlock { cycle, witness } => {
             writeln!(
@@ -48,13 +43,8 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
                 counted(cycle.edges.len() as u64, "queue")
             )?;
             write_cycle(out, cycle)?;
-            writeln!(
-                out,
-                "\nThe simulation ({}) deadlocked at {}: {}.",
-                witness.about,
-                microseconds(witness.closed_ps),
-                witness.ports.join(" -> ")
-            )?;
+            let (at, ports) = (microseconds(witness.closed_ps), witness.ports.join(" -> "));
+            writeln!(out, "\nThe simulation ({}) deadlocked at {at}: {ports}.", witness.about)?;
         }
         Verdict::CycleWithoutWitness { cycle, tried, cut, .. } => {
             let queues = counted(cycle.edges.len() as u64, "queue");
@@ -75,14 +65,11 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
                     "\nThis cycle is possible only while routes change, and generated scenarios cannot test that."
                 )?;
             } else {
-                writeln!(
-                    out,
-                    "\n{} generated and simulated without a deadlock, which is not a proof:",
-                    match tried.len() {
-                        1 => "One scenario was".to_string(),
-                        n => format!("{n} scenarios were"),
-                    }
-                )?;
+                let were = match tried.len() {
+                    1 => "One scenario was".to_string(),
+                    n => format!("{n} scenarios were"),
+                };
+                writeln!(out, "\n{were} generated and simulated without a deadlock, which is not a proof:")?;
                 tried.iter().try_for_each(|what| writeln!(out, "  - {what}"))?;
                 if *cut > 0 {
                     writeln!(
@@ -131,18 +118,13 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             let when = if failures.lasting { "" } else { ", while routes change" };
             writeln!(out, "the cycle above is possible if {shown} fails{when}")?;
         }
-        for link in failures.cyclic.iter().take(16) {
-            writeln!(out, "  {link}")?;
-        }
+        failures.cyclic.iter().take(16).try_for_each(|link| writeln!(out, "  {link}"))?;
         if failures.cyclic.len() > 16 {
             writeln!(out, "  and {} more", failures.cyclic.len() - 16)?;
         }
     }
     write!(out, "\n{}", blocking::render(&report.blocking, report.pause_stops != "nothing"))?;
-    for note in &report.notes {
-        writeln!(out, "note: {note}")?;
-    }
-    Ok(())
+    report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 
 fn along(routes: Routes) -> &'static str {

@@ -2,13 +2,12 @@
 //! routes and asks at each device whether the wait of the link in is listed before the wait of the link out.
 
 use crate::certificate::{Certificate, Entry, Routes, port};
-use crate::verify_all::{self, Queue};
+use crate::verify_all::{self, After, Queue};
 use crate::{verify_onward, verify_roots};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_plan::{Loaded, balancing::LoadBalancing};
-use xoff_schemes::flow_control::seen::{OnwardQueues, RootQueues};
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
 /// The position of each wait in the order.
@@ -39,10 +38,20 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     let apart: BTreeSet<u32> = overrides.iter().filter_map(|o| plan.topology.find(&o.to)).collect();
     let places = listed(plan, &certificate.order)?;
     if let Some(queues) = plan.flow_control.onward_queues() {
-        return onward(loaded, queues, router, certificate, &places);
+        return collected(
+            (loaded, router, certificate, &places),
+            |of| verify_onward::flows(plan, queues, of),
+            |router, after, filled| verify_onward::all(plan, queues, router, after, filled),
+            |places, filled| verify_onward::compare(plan, queues, places, filled),
+        );
     }
     if let Some(queues) = plan.flow_control.root_queues() {
-        return by_root(loaded, queues, router, certificate, &places);
+        return collected(
+            (loaded, router, certificate, &places),
+            |of| verify_roots::flows(plan, queues, of),
+            |router, after, seen| verify_roots::all(plan, router, after, seen),
+            |places, seen| verify_roots::compare(plan, queues, places, seen),
+        );
     }
     passed_on(plan, &places)?;
     if certificate.routes == Routes::Scenario {
@@ -95,54 +104,26 @@ fn under_each_failure(
     Ok(compared)
 }
 
-/// The same for pauses by onward port, where no single route determines the waits: see [`verify_onward`].
-fn onward(
-    loaded: &Loaded,
-    queues: &dyn OnwardQueues,
-    router: &mut Router,
-    certificate: &Certificate,
-    places: &Places,
+/// The same where no single step determines the waits: `flows` and `all` collect the steps of packets, and
+/// `compare` compares the waits that follow from them.
+fn collected<S: Clone>(
+    (loaded, router, certificate, places): (&Loaded, &mut Router, &Certificate, &Places),
+    flows: impl Fn(&dyn Fn(u16) -> bool) -> S,
+    all: impl Fn(&mut Router, After<'_>, &mut S) -> Result<(), String>,
+    compare: impl Fn(&Places, &S) -> Result<u64, String>,
 ) -> Result<u64, String> {
-    let plan = &loaded.plan;
     if certificate.routes == Routes::Scenario {
-        let filled = verify_onward::flows(plan, queues, &|_| true);
-        return verify_onward::compare(plan, queues, places, &filled);
+        return compare(places, &flows(&|_| true));
     }
-    let mut filled = verify_onward::flows(plan, queues, &explicit(loaded));
-    filled.extend(verify_onward::all(plan, queues, router, None)?);
-    let mut compared = verify_onward::compare(plan, queues, places, &filled)?;
+    let mut seen = flows(&explicit(loaded));
+    all(router, None, &mut seen)?;
+    let mut compared = compare(places, &seen)?;
     if certificate.routes == Routes::AllUnderSingleFailures {
-        let under = under(plan, certificate).collect::<Result<_, _>>()?;
-        compared += under_each_failure(plan, router, places, &under, |failed, after, places| {
-            let mut under_it = verify_onward::all(plan, queues, failed, Some(after))?;
-            under_it.extend(&filled);
-            verify_onward::compare(plan, queues, places, &under_it)
-        })?;
-    }
-    Ok(compared)
-}
-
-/// The same of pauses by root, whose waits are those for roots.
-fn by_root(
-    loaded: &Loaded,
-    queues: RootQueues,
-    router: &mut Router,
-    certificate: &Certificate,
-    places: &Places,
-) -> Result<u64, String> {
-    let plan = &loaded.plan;
-    if certificate.routes == Routes::Scenario {
-        return verify_roots::compare(plan, queues, places, &verify_roots::flows(plan, queues, &|_| true));
-    }
-    let mut seen = verify_roots::flows(plan, queues, &explicit(loaded));
-    verify_roots::all(plan, router, None, &mut seen)?;
-    let mut compared = verify_roots::compare(plan, queues, places, &seen)?;
-    if certificate.routes == Routes::AllUnderSingleFailures {
-        let under = under(plan, certificate).collect::<Result<_, _>>()?;
-        compared += under_each_failure(plan, router, places, &under, |failed, after, places| {
+        let under = under(&loaded.plan, certificate).collect::<Result<_, _>>()?;
+        compared += under_each_failure(&loaded.plan, router, places, &under, |failed, after, places| {
             let mut seen = seen.clone();
-            verify_roots::all(plan, failed, Some(after), &mut seen)?;
-            verify_roots::compare(plan, queues, places, &seen)
+            all(failed, Some(after), &mut seen)?;
+            compare(places, &seen)
         })?;
     }
     Ok(compared)

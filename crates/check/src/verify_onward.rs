@@ -4,7 +4,7 @@
 //! see which queues they pause. A paused queue must be listed before the queue that pauses it.
 
 use crate::verify::{Places, in_order, moves, routes};
-use crate::verify_all::reached;
+use crate::verify_all::{After, reached};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeKind, PortId};
@@ -109,8 +109,9 @@ pub fn all(
     plan: &Plan,
     of: &dyn OnwardQueues,
     router: &mut Router,
-    mut after: Option<(PortId, &mut Router)>,
-) -> Result<Filled, String> {
+    mut after: After<'_>,
+    all: &mut Filled,
+) -> Result<(), String> {
     let ndc = Ndc { plan, n: of.of_switch() };
     let topology = &plan.topology;
     let mut filled = vec![false; topology.ports.len() * 2 * usize::from(ndc.n)];
@@ -152,7 +153,8 @@ pub fn all(
         }
     }
     let place = |i: usize| ((i / (2 * usize::from(ndc.n))) as PortId, (i % (2 * usize::from(ndc.n))) as u16);
-    Ok(filled.iter().enumerate().filter(|f| *f.1).map(|(i, _)| place(i)).collect())
+    all.extend(filled.iter().enumerate().filter(|f| *f.1).map(|(i, _)| place(i)));
+    Ok(())
 }
 
 /// Lets every port of a switch whose queues may be filled send its pause frames, and compares the places of

@@ -4,7 +4,7 @@
 //! and counts the roots ahead of each port to see whether it may run short of queues.
 
 use crate::verify::{Places, control_lanes, moves, routes};
-use crate::verify_all::{Queue, reached};
+use crate::verify_all::{After, Queue, reached};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_plan::plan::{ENDS, Plan};
@@ -87,12 +87,7 @@ pub fn flows(plan: &Plan, isolation: RootQueues, of: &dyn Fn(u16) -> bool) -> Se
 
 /// Follows packets from every host to every other one, along every next hop. `after`: as of
 /// [`crate::verify_all::all`].
-pub fn all(
-    plan: &Plan,
-    router: &mut Router,
-    mut after: Option<(u32, &mut Router)>,
-    seen: &mut Seen,
-) -> Result<(), String> {
+pub fn all(plan: &Plan, router: &mut Router, mut after: After<'_>, seen: &mut Seen) -> Result<(), String> {
     seen.no_sets = true;
     for to in plan.topology.hosts() {
         if !plan.topology.nodes[to as usize].ports.iter().any(|&port| router.alive(port)) {

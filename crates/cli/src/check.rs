@@ -87,6 +87,9 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Gets lines about the progress, and stops the work by `false`.
+type Lines<'a> = &'a mut dyn FnMut(&dyn Fn() -> String) -> bool;
+
 enum Search {
     Found(Witness, Candidate),
     Nothing { tried: Vec<String>, cut: usize, events: u64 },
@@ -94,11 +97,7 @@ enum Search {
 }
 
 /// Runs candidates, the gentlest first, until one deadlocks. All of them together have `events`.
-fn search(
-    candidates: Vec<Candidate>,
-    events: u64,
-    report_progress: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
-) -> miette::Result<Search> {
+fn search(candidates: Vec<Candidate>, events: u64, report_progress: Lines<'_>) -> miette::Result<Search> {
     let mut budget = Budget::new(events, candidates.len());
     let (mut tried, mut cut, mut all) = (Vec::new(), 0, 0);
     for candidate in candidates {
@@ -126,11 +125,7 @@ struct Attempt {
 }
 
 /// Runs a candidate for `most` events, or some more until the run looks up.
-fn attempt(
-    candidate: &Candidate,
-    most: u64,
-    report_progress: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
-) -> miette::Result<Attempt> {
+fn attempt(candidate: &Candidate, most: u64, report_progress: Lines<'_>) -> miette::Result<Attempt> {
     let files = |path: &Path| Err(std::io::Error::other(format!("{} is not there", path.display())));
     let loaded = xoff_plan::load("witness.toml", candidate.text.as_bytes(), &[], &files)
         .wrap_err("xoff generated an invalid scenario (bug in xoff)")?;
@@ -157,9 +152,9 @@ fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
     let certificate = Certificate::parse(&text).map_err(refused)?;
     let mut router = xoff_check::router(loaded);
     let compared = xoff_check::verify::verify(loaded, &mut router, &certificate).map_err(refused)?;
+    let waits = certificate.order.len();
     output::print(&format!(
-        "The certificate is valid: {} waits in order, verified at {compared} steps of routes.\n",
-        certificate.order.len()
+        "The certificate is valid: {waits} waits in order, verified at {compared} steps of routes.\n"
     ))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -190,18 +185,11 @@ fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
     make_directories(dir).map_err(crate::run::report)?;
     output::sweep(dir);
     // Files of an earlier check would contradict this one.
-    for old in FILES {
-        let path = dir.join(old);
-        if path.is_file() {
-            fs::remove_file(&path)
-                .into_diagnostic()
-                .wrap_err_with(|| format!("{} cannot be removed", path.display()))?;
-        }
+    for path in FILES.map(|old| dir.join(old)).iter().filter(|path| path.is_file()) {
+        let wrong = || format!("{} cannot be removed", path.display());
+        fs::remove_file(path).into_diagnostic().wrap_err_with(wrong)?;
     }
-    for (name, text) in files {
-        put(&dir.join(name), text).map_err(crate::run::report)?;
-    }
-    Ok(())
+    files.iter().try_for_each(|(name, text)| put(&dir.join(name), text)).map_err(crate::run::report)
 }
 
 #[cfg(test)]

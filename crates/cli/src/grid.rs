@@ -66,13 +66,9 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     };
 
     let mut entries = vec![Entry::default(); about.runs.len()];
-    let directory = if args.no_out {
-        None
-    } else {
-        let default = || Path::new("xoff-runs").join(format!("{}-grid", work.name));
-        let out = args.out.clone().unwrap_or_else(default);
-        Some(work.open(&out, &about, args.resume, &mut entries)?)
-    };
+    let default = || Path::new("xoff-runs").join(format!("{}-grid", work.name));
+    let out = (!args.no_out).then(|| args.out.clone().unwrap_or_else(default));
+    let directory = out.map(|out| work.open(&out, &about, args.resume, &mut entries)).transpose()?;
 
     work.make(&about, directory.as_ref(), &mut entries);
 
@@ -87,15 +83,11 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
         output::complain(&format!("written to {at}; for an HTML page: xoff report {at}"));
     }
     let any = |status| entries.iter().any(|e| e.status == status);
-    Ok(if interrupted.load(Ordering::Relaxed) && any(Status::Pending) {
-        ExitCode::from(interrupt::INTERRUPTED)
-    } else if any(Status::Failed) {
-        ExitCode::from(FAILED)
-    } else if any(Status::Lost) {
-        ExitCode::from(LOST)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(output::status(&[
+        (interrupted.load(Ordering::Relaxed) && any(Status::Pending), interrupt::INTERRUPTED),
+        (any(Status::Failed), FAILED),
+        (any(Status::Lost), LOST),
+    ]))
 }
 
 /// A word as shells read it.

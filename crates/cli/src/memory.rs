@@ -150,7 +150,7 @@ impl fmt::Display for Amount {
     }
 }
 
-/// Sets the budget: the given one, or three quarters of the available memory of the system.
+/// Sets the budget: the given one, or a share of the available memory of the system.
 pub fn limit(given: Option<Bytes>) {
     let budget = given.map_or_else(|| available() / SHARE.1 * SHARE.0, |bytes| bytes.0);
     BUDGET.store(budget, Ordering::Relaxed);

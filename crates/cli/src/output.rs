@@ -2,7 +2,7 @@
 //! and contents of files come from outside: nothing hidden in them reaches the terminal.
 
 use std::io::{self, Write};
-use std::{error::Error, fmt, path::Path};
+use std::{error::Error, fmt, path::Path, process::ExitCode};
 
 use miette::{Diagnostic, IntoDiagnostic, LabeledSpan, Report, Severity, SourceCode, WrapErr, miette};
 use serde::Serialize;
@@ -23,6 +23,11 @@ pub fn print(text: &str) -> miette::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The exit status of the first case that applies; 0 without one.
+pub fn status(cases: &[(bool, u8)]) -> ExitCode {
+    cases.iter().find(|case| case.0).map_or(ExitCode::SUCCESS, |case| ExitCode::from(case.1))
 }
 
 /// Prints a line to standard error; if that is closed there is nowhere to say so.

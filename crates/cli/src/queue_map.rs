@@ -19,10 +19,8 @@ const NAMED: usize = 6;
 /// A network, as written on the command line.
 enum Network {
     /// NDC(n, k).
-    Ndc {
-        n: u32,
-        k: u32,
-    },
+    Ndc { n: u32, k: u32 },
+    /// That of a scenario file.
     Scenario,
 }
 

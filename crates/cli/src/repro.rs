@@ -158,28 +158,20 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         }
         output::complain(&format!("written to {}", out.display()));
     }
-    Ok(if cx.interrupted.load(Ordering::Relaxed) && !results.complete {
-        ExitCode::from(interrupt::INTERRUPTED)
-    } else if failed {
-        ExitCode::from(FAILED)
-    } else if lost {
-        ExitCode::from(LOST)
-    } else {
-        ExitCode::SUCCESS
-    })
+    let stopped = cx.interrupted.load(Ordering::Relaxed) && !results.complete;
+    Ok(output::status(&[(stopped, interrupt::INTERRUPTED), (failed, FAILED), (lost, LOST)]))
 }
 
 fn stored(path: &Path) -> miette::Result<Results> {
-    let said = || path.display().to_string();
-    let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", said()))?;
+    let shown = path.display();
+    let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))?;
     let results: Results = serde_json::from_slice(&text)
         .into_diagnostic()
-        .wrap_err_with(|| format!("{} is not a results.json of `xoff repro`", said()))?;
+        .wrap_err_with(|| format!("{shown} is not a results.json of `xoff repro`"))?;
     if results.quick {
         return Err(miette!(
             help = "give the results of a command without --quick",
-            "--beside: {} has results of --quick, which cannot be combined with full results",
-            said()
+            "--beside: {shown} has results of --quick, which cannot be combined with full results"
         ));
     }
     Ok(results)

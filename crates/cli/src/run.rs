@@ -109,15 +109,11 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
             }
         }
     }
-    Ok(if outcome.stop == Stop::Interrupted {
-        ExitCode::from(interrupt::INTERRUPTED)
-    } else if outcome.stop == Stop::Memory {
-        ExitCode::from(memory::SPENT)
-    } else if summary.lost_lossless() {
-        ExitCode::from(LOST)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(output::status(&[
+        (outcome.stop == Stop::Interrupted, interrupt::INTERRUPTED),
+        (outcome.stop == Stop::Memory, memory::SPENT),
+        (summary.lost_lossless(), LOST),
+    ]))
 }
 
 fn captured(plan: &Plan, names: &[String]) -> miette::Result<Vec<PortId>> {

@@ -153,8 +153,5 @@ fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
         false => answer::links::render(&load::name(path), &report),
     })?;
     output::warnings(&loaded);
-    Ok(match report.too_small.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(TOO_SMALL),
-    })
+    Ok(output::status(&[(!report.too_small.is_empty(), TOO_SMALL)]))
 }

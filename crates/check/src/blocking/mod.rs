@@ -1,12 +1,9 @@
 //! Which flows can block which others, from the plan only.
 //!
-//! *Congested port*: one at which packets can pile up. *Culprits*: the flows that
-//! cross it. *Queues that it can pause*: those that send packets to it, in lanes
-//! that are paused, those that send packets to these, and so on upstream: the
-//! scheme's pauses, relayed as far as they can be. Where pauses are by onward port these are the
-//! queues that the port's own frames pause, then the queues that the ports of these paused
-//! queues pause, and so on ([`crate::onward`]). *Victims*: flows that do not
-//! cross the port and have packets in one of these queues.
+//! *Congested port*: one at which packets can pile up. *Culprits*: the flows that cross it. *Queues that it
+//! can pause*: those that send packets to it in lanes that are paused, and so on upstream. Where pauses are by
+//! onward port: those that the port's own frames pause, then those that the ports of these queues pause, and
+//! so on ([`crate::onward`]). *Victims*: flows that do not cross the port and have packets in these queues.
 //!
 //! Definition 7 of Liu et al. (NSDI 2025) counts the queues in which culprits wait on their path to the port.
 //! These are a part of the affected queues: packets in them can fill the memory of their device, whatever
