@@ -4,33 +4,27 @@
 //! alike), packets spread from all hosts over every next hop that the router may choose. The check does not
 //! examine each pair of hosts, and a queue that no packet reaches depends on nothing.
 
-use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
-use crate::routes::{FlowPaths, cnp_lane, control_can_wait, passed_on, pausable, wait_lane};
+use crate::routes::{FlowPaths, control_can_wait, passed_on, pausable, wait_lane};
+use crate::{Halt, Watch, failures::Context, go_on};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
-use xoff_plan::plan::Plan;
+use xoff_plan::{plan::Plan, scenario::Scenario};
 
 /// Most memory for the dependencies of all routes, in bytes.
 pub(crate) const MEMORY: u64 = 4 << 30;
 
-/// Returns an error if the check needs more than [`MEMORY`].
 pub(crate) fn check_memory(what: &str, bytes: u64) -> Result<(), String> {
     if bytes <= MEMORY {
         return Ok(());
     }
-    Err(format!(
-        "{what} of this network need {} GiB of memory; the maximum is {} GiB",
-        bytes >> 30,
-        MEMORY >> 30
-    ))
+    let [needed, most] = [bytes, MEMORY].map(|bytes| bytes >> 30);
+    Err(format!("{what} of this network need {needed} GiB of memory; the maximum is {most} GiB"))
 }
 
-/// How far packets have been spread.
-pub(crate) fn spreading(done: usize, places: &[Place]) -> Progress {
-    Progress { what: "following all routes", done, of: places.len() }
-}
+/// The progress of packets that [`Spread`] follows.
+pub(crate) const FOLLOWING: &str = "following all routes";
 
 /// Hosts that packets reach by the same ports everywhere but at their switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +34,7 @@ pub struct Place {
     pub hosts: Vec<NodeId>,
 }
 
-/// All places, in the order of their first hosts. Hosts in `apart` have routes of
-/// their own; those without a link that is up are nowhere.
+/// All places, by their first hosts. Hosts in `apart` have their own routes; hosts without links are nowhere.
 pub fn places(topology: &Topology, router: &Router, apart: &BTreeSet<NodeId>) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     let mut at: BTreeMap<NodeId, usize> = BTreeMap::new();
@@ -52,15 +45,10 @@ pub fn places(topology: &Topology, router: &Router, apart: &BTreeSet<NodeId>) ->
         }
         let mut near: Vec<NodeId> = ports.map(|&p| topology.neighbour(p)).collect();
         near.dedup();
+        let shared = !apart.contains(&host) && !topology.relay_hosts;
         let root = match near[..] {
             [] => continue,
-            [only]
-                if !apart.contains(&host)
-                    && !topology.relay_hosts
-                    && topology.nodes[only as usize].kind == NodeKind::Switch =>
-            {
-                only
-            }
+            [only] if shared && topology.nodes[only as usize].kind == NodeKind::Switch => only,
             _ => host,
         };
         let place = *at.entry(root).or_insert(places.len());
@@ -72,8 +60,7 @@ pub fn places(topology: &Topology, router: &Router, apart: &BTreeSet<NodeId>) ->
     places
 }
 
-/// Which lane of an egress port waits for which of the ports that come next, as
-/// bits.
+/// Which lane of an egress port waits for which of the ports that come next, as bits.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     lanes: usize,
@@ -83,10 +70,6 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// An empty one.
-    ///
-    /// # Errors
-    /// The network is too large.
     pub fn new(plan: &Plan) -> Result<Self, String> {
         let (topology, lanes) = (&plan.topology, plan.lanes.len());
         let mut rows = Vec::with_capacity(topology.ports.len() * lanes + 1);
@@ -116,13 +99,11 @@ impl Matrix {
         self.bits[word] |= 1 << bit;
     }
 
-    /// Whether `from` may wait for `to`.
     pub fn has(&self, topology: &Topology, from: (PortId, u8), to: (PortId, u8)) -> bool {
         let (word, bit) = self.at(topology, from, to);
         self.bits[word] >> bit & 1 == 1
     }
 
-    /// The graph of all dependencies that are set.
     pub fn graph(&self, topology: &Topology) -> Graph {
         let mut edges = Edges::default();
         for row in 0..self.rows.len() - 1 {
@@ -180,9 +161,7 @@ impl<'p> Spread<'p> {
             self.begins[at as usize] = self.outs.len() as u32;
             self.asked.push(at);
             if at == place.root {
-                for &host in &place.hosts {
-                    self.outs.extend(router.next_hops(at, host));
-                }
+                self.outs.extend(place.hosts.iter().flat_map(|&host| router.next_hops(at, host)));
             } else {
                 // A host of the place sends to the others of it.
                 let to = place.hosts.iter().find(|&&host| host != at);
@@ -209,14 +188,9 @@ impl<'p> Spread<'p> {
         }
     }
 
-    /// Clears the last place.
     fn clear(&mut self) {
-        for (port, _) in self.found.drain(..) {
-            self.active[port as usize] = 0;
-        }
-        for node in self.asked.drain(..) {
-            self.begins[node as usize] = 0;
-        }
+        self.found.drain(..).for_each(|(port, _)| self.active[port as usize] = 0);
+        self.asked.drain(..).for_each(|node| self.begins[node as usize] = 0);
         self.outs.truncate(1);
     }
 
@@ -239,9 +213,7 @@ impl<'p> Spread<'p> {
                 }
             }
         }
-        for &(port, lane) in under_way {
-            self.reach(port, lane, None);
-        }
+        under_way.iter().for_each(|&(port, lane)| self.reach(port, lane, None));
         let mut next = 0;
         while let Some(&(port, lane)) = self.found.get(next) {
             next += 1;
@@ -262,8 +234,7 @@ impl<'p> Spread<'p> {
         }
     }
 
-    /// Ports that are the only next hop of their devices to the place, of all devices that packets to it
-    /// cross.
+    /// Ports that are the only next hop of a device that packets to the place cross.
     pub fn last_hops(&self) -> impl Iterator<Item = PortId> + '_ {
         self.asked.iter().filter_map(|&node| {
             let begin = self.begins[node as usize] as usize;
@@ -274,8 +245,7 @@ impl<'p> Spread<'p> {
         })
     }
 
-    /// The ports of a path on which packets reach `port` in `lane`, from their sender on, and the lane in
-    /// which they begin.
+    /// The ports of a path on which packets reach `port` in `lane`, and the lane in which they begin.
     pub fn path_to(&self, port: PortId, lane: u8) -> (Vec<PortId>, u8) {
         let mut ports = vec![port];
         let mut at = (port, lane);
@@ -292,49 +262,38 @@ impl<'p> Spread<'p> {
     }
 }
 
-/// The lanes in which packets begin: those of the scenario's flows, ACKs and CNPs; if it has no flows, all
-/// lanes that can be paused.
+/// The lanes in which packets of the scenario begin; if it has no flows, all lanes that can be paused.
 pub fn lanes(plan: &Plan) -> Vec<u8> {
     let mut lanes: BTreeSet<u8> = plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane]).collect();
     if lanes.is_empty() {
         lanes.extend(0..plan.lanes.len() as u8);
     }
-    lanes.extend(cnp_lane(plan).filter(|_| control_can_wait(plan)));
-    let mut lanes: Vec<u8> =
-        lanes.into_iter().filter(|&lane| pausable(plan, lane)).map(|lane| wait_lane(plan, lane)).collect();
+    lanes.extend(plan.congestion_control.cnp_lane().filter(|_| control_can_wait(plan)));
+    let pausable = lanes.into_iter().filter(|&lane| pausable(plan, lane));
+    let mut lanes: Vec<u8> = pausable.map(|lane| wait_lane(plan, lane)).collect();
     lanes.dedup();
     lanes
 }
 
 /// Hosts to which static routes lead.
-pub fn apart(scenario: &xoff_plan::scenario::Scenario, topology: &Topology) -> BTreeSet<NodeId> {
+pub fn apart(scenario: &Scenario, topology: &Topology) -> BTreeSet<NodeId> {
     scenario.routing.overrides.iter().filter_map(|o| topology.find(&o.to)).collect()
 }
 
 /// The flows with explicit paths, which are no choice of the routing.
-pub fn explicit(scenario: &xoff_plan::scenario::Scenario, plan: &Plan) -> Vec<u32> {
+pub fn explicit(scenario: &Scenario, plan: &Plan) -> Vec<u32> {
     let own = |class: u16| scenario.traffic[usize::from(class)].has_paths();
     plan.flows.iter().zip(0..).filter(|(f, _)| own(f.class)).map(|(_, id)| id).collect()
 }
 
-/// The dependencies of all routes, and of those of the flows in `explicit`; `None` if `watch`
-/// does not want to wait.
-///
-/// # Errors
-/// The network is too large.
-pub fn matrix(
-    plan: &Plan,
-    router: &mut Router,
-    places: &[Place],
-    explicit: &[u32],
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<Matrix>, String> {
+/// The dependencies of all routes, and of the flows with explicit paths.
+pub fn matrix(plan: &Plan, router: &mut Router, cx: &Context<'_>, watch: Watch<'_>) -> Result<Matrix, Halt> {
     let mut matrix = Matrix::new(plan)?;
     for (from, to) in passed_on(plan) {
         matrix.set(&plan.topology, (from.port, from.lane), (to.port, to.lane));
     }
     let paths = FlowPaths::new(plan);
-    for &flow in explicit {
+    for &flow in cx.explicit {
         paths.steps(flow, &mut |_, (from, to)| {
             if pausable(plan, from.1) && pausable(plan, to.1) {
                 matrix.set(&plan.topology, from, to);
@@ -343,15 +302,13 @@ pub fn matrix(
     }
     let mut spread = Spread::new(plan, &lanes(plan));
     let stops: Vec<bool> = (0..plan.lanes.len() as u8).map(|lane| pausable(plan, lane)).collect();
-    for (done, place) in places.iter().enumerate() {
-        if !watch(spreading(done, places)) {
-            return Ok(None);
-        }
+    for (done, place) in cx.places.iter().enumerate() {
+        go_on(watch, FOLLOWING, done, cx.places.len())?;
         spread.spread(router, place, &[], &mut |from, to| {
             if stops[usize::from(from.1)] && stops[usize::from(to.1)] {
                 matrix.set(&plan.topology, from, to);
             }
         });
     }
-    Ok(Some(matrix))
+    Ok(matrix)
 }

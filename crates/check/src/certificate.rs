@@ -5,18 +5,14 @@ use serde::{Deserialize, Serialize};
 use xoff_net::topology::{PortId, Topology};
 use xoff_plan::plan::Plan;
 
-/// The value of the field `format` in a certificate.
 pub const FORMAT: &str = "xoff deadlock certificate 1";
 
 /// An order of all waits in which each waits only for later ones: a cycle of waits is therefore impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
-    /// [`FORMAT`].
     pub format: String,
-    /// Name of the scenario.
     pub scenario: String,
-    /// Which routes it covers.
     pub routes: Routes,
     pub order: Vec<Entry>,
     /// Links whose failure requires another order.
@@ -24,7 +20,6 @@ pub struct Certificate {
     pub under: Vec<Under>,
 }
 
-/// The order under the failure of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Under {
@@ -33,7 +28,6 @@ pub struct Under {
     pub order: Vec<Entry>,
 }
 
-/// Which routes are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Routes {
@@ -65,16 +59,11 @@ pub struct Entry {
 }
 
 impl Certificate {
-    /// The certificate of an order of waits.
     pub fn new(plan: &Plan, scenario: &str, routes: Routes, order: &[Wait]) -> Self {
         let order = order.iter().map(|&wait| entry(plan, wait)).collect();
         Self { format: FORMAT.into(), scenario: scenario.into(), routes, order, under: Vec::new() }
     }
 
-    /// Reads a certificate.
-    ///
-    /// # Errors
-    /// The error of the text.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let read: Self = serde_json::from_slice(text).map_err(|e| format!("it is not a certificate: {e}"))?;
         if read.format != FORMAT {
@@ -84,7 +73,6 @@ impl Certificate {
     }
 }
 
-/// A wait by names.
 pub fn entry(plan: &Plan, wait: Wait) -> Entry {
     let priority = plan.lanes[usize::from(wait.lane)].priority;
     let (mut flow, mut queue, mut root) = (None, None, None);

@@ -6,7 +6,7 @@ use crate::roots;
 use crate::routes::{FlowPaths, Kind, edge, inner, passed_on, wait_lane};
 use std::collections::BTreeMap;
 use xoff_net::routing::Router;
-use xoff_net::topology::{NodeId, PortId};
+use xoff_net::topology::{NodeId, NodeKind, PortId};
 use xoff_plan::plan::{DELIVER, Plan};
 
 /// Most routes that are kept for each edge of a cycle, and for each of its ports.
@@ -17,7 +17,6 @@ const KEPT: usize = 24;
 pub struct Through {
     /// The flow, if it is one of the scenario's.
     pub flow: Option<u32>,
-    /// The kind of packets on it.
     pub kind: Kind,
     /// Its egress ports, from the sender's on; empty if packets take this path only while routes change.
     pub ports: Vec<PortId>,
@@ -44,18 +43,13 @@ pub struct Edge {
 
 /// The edges of a cycle, without routes.
 fn edges(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
-    let n = cycle.waits.len();
     let passed = passed_on(plan);
-    (0..n)
-        .map(|i| Edge {
-            from: cycle.waits[i],
-            to: cycle.waits[(i + 1) % n],
-            closers: Vec::new(),
-            count: 0,
-            feeders: Vec::new(),
-            passed_on: passed.contains(&(cycle.waits[i], cycle.waits[(i + 1) % n])),
-        })
-        .collect()
+    let pairs = cycle.waits.iter().zip(cycle.waits.iter().cycle().skip(1));
+    let edge = |(&from, &to): (&Wait, &Wait)| {
+        let (closers, feeders, passed_on) = (Vec::new(), Vec::new(), passed.contains(&(from, to)));
+        Edge { from, to, closers, count: 0, feeders, passed_on }
+    };
+    pairs.map(edge).collect()
 }
 
 /// Whether a packet that may be in `other` may be in `wait`: waits for roots differ in the roots ahead.
@@ -64,7 +58,6 @@ fn same(wait: Wait, other: Wait) -> bool {
     Wait { part, ..wait } == other
 }
 
-/// Keeps a route if there is room.
 fn keep(list: &mut Vec<Through>, route: Through) {
     if list.len() < KEPT {
         list.push(route);
@@ -76,14 +69,12 @@ fn keep(list: &mut Vec<Through>, route: Through) {
 fn spread_out(list: &mut Vec<Through>) {
     list.sort_by_key(|t| std::cmp::Reverse(t.ports.len()));
     let mut turns: BTreeMap<(Kind, Option<PortId>), usize> = BTreeMap::new();
-    let mut keyed: Vec<_> = list
-        .drain(..)
-        .map(|t| {
-            let turn = turns.entry((t.kind, t.ports.first().copied())).or_default();
-            *turn += 1;
-            ((t.ports.is_empty(), t.kind, *turn), t)
-        })
-        .collect();
+    let mut key = |t: &Through| {
+        let turn = turns.entry((t.kind, t.ports.first().copied())).or_default();
+        *turn += 1;
+        (t.ports.is_empty(), t.kind, *turn)
+    };
+    let mut keyed: Vec<_> = list.drain(..).map(|t| (key(&t), t)).collect();
     keyed.sort_by_key(|(key, _)| *key);
     list.extend(keyed.into_iter().map(|(_, t)| t));
 }
@@ -153,8 +144,7 @@ pub fn by_flows(plan: &Plan, cycle: &Cycle) -> Vec<Edge> {
     edges
 }
 
-/// Calls `visit` with each route that begins at `start` in the pool (several where devices choose), until it
-/// returns `false`.
+/// Calls `visit` with each route from `start` (several where devices choose), until it returns `false`.
 fn each_route(
     plan: &Plan,
     flow: u32,
@@ -172,12 +162,9 @@ fn each_route(
 
 /// The waits of a route's packets, port by port; `part` is that of any other wait.
 fn waits(plan: &Plan, route: &Through, part: Part) -> Vec<Wait> {
-    let part = match (part, route.flow) {
-        (Part::Flow(_), Some(flow)) => Part::Flow(flow),
-        _ => Part::Whole,
-    };
-    let mut lane = route.lane;
-    let mut waits = Vec::with_capacity(route.ports.len());
+    let own = route.flow.filter(|_| matches!(part, Part::Flow(_)));
+    let part = own.map_or(Part::Whole, Part::Flow);
+    let (mut lane, mut waits) = (route.lane, Vec::with_capacity(route.ports.len()));
     for (i, &port) in route.ports.iter().enumerate() {
         if i > 0 {
             let ingress = plan.topology.ports[route.ports[i - 1] as usize].peer;
@@ -188,8 +175,7 @@ fn waits(plan: &Plan, route: &Through, part: Part) -> Vec<Wait> {
     waits
 }
 
-/// Routes between any two hosts that close each edge of a cycle: a few of them
-/// for each edge.
+/// Routes between any two hosts that close each edge of a cycle: a few of them for each edge.
 pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], cycle: &Cycle) -> Vec<Edge> {
     let mut edges = edges(plan, cycle);
     let mut spread = Spread::new(plan, lanes);
@@ -220,12 +206,9 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
                 ports.push(out);
                 at = plan.topology.neighbour(out);
             }
-            let through = roots::closes(&ports, from, to);
-            if place.hosts.contains(&at) && at != sender && through {
-                keep(
-                    &mut edges[i].closers,
-                    Through { flow: None, kind: Kind::Data, ports, delivers: true, lane },
-                );
+            if place.hosts.contains(&at) && at != sender && roots::closes(&ports, from, to) {
+                let route = Through { flow: None, kind: Kind::Data, ports, delivers: true, lane };
+                keep(&mut edges[i].closers, route);
             }
         }
     }
@@ -252,9 +235,7 @@ pub fn cross(
     dead: &dyn Fn(PortId) -> bool,
 ) -> Option<Vec<PortId>> {
     let topology = &plan.topology;
-    let relays = |node: NodeId| {
-        topology.nodes[node as usize].kind == xoff_net::topology::NodeKind::Switch || topology.relay_hosts
-    };
+    let is = |node: NodeId, kind: NodeKind| topology.nodes[node as usize].kind == kind;
     // From `start` outwards to the nearest host but those in `not`, over links that are up.
     let nearest = |start: NodeId, avoid: &[PortId], not: &[NodeId]| -> Option<Vec<PortId>> {
         let mut from: BTreeMap<NodeId, PortId> = BTreeMap::new();
@@ -262,19 +243,13 @@ pub fn cross(
         let mut next = 0;
         while let Some(&node) = queue.get(next) {
             next += 1;
-            let host = topology.nodes[node as usize].kind == xoff_net::topology::NodeKind::Host;
-            if host && !not.contains(&node) {
-                let mut ports = Vec::new();
-                let mut at = node;
-                while at != start {
-                    let port = from[&at];
-                    ports.push(port);
-                    at = topology.ports[port as usize].node;
-                }
+            if is(node, NodeKind::Host) && !not.contains(&node) {
+                let before = |port: &PortId| from.get(&topology.ports[*port as usize].node).copied();
+                let mut ports: Vec<_> = std::iter::successors(from.get(&node).copied(), before).collect();
                 ports.reverse();
                 return Some(ports);
             }
-            if node != start && !relays(node) {
+            if node != start && !is(node, NodeKind::Switch) && !topology.relay_hosts {
                 continue;
             }
             for &out in &topology.nodes[node as usize].ports {
@@ -294,7 +269,6 @@ pub fn cross(
     let mut ports: Vec<PortId> = there.iter().rev().map(|&p| topology.ports[p as usize].peer).collect();
     let sender = ports.first().map_or(near, |&p| topology.ports[p as usize].node);
     ports.push(port);
-    let on = nearest(far, &[topology.ports[port as usize].peer], &[sender])?;
-    ports.extend(on);
+    ports.extend(nearest(far, &[topology.ports[port as usize].peer], &[sender])?);
     Some(ports)
 }

@@ -6,19 +6,17 @@
 //! hosts. Packets that were in flight at the failure continue on the new routes from the device that they
 //! reached on the old ones. The waits before, during and after the failure are taken together.
 
-use crate::Progress;
 use crate::all::{Matrix, Place, Spread, lanes, matrix};
 use crate::graph::{Graph, Part, Wait};
 use crate::routes::{inner, pausable};
+use crate::{Halt, Watch, go_on};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_plan::plan::Plan;
 
-/// A port and its lane.
 pub type At = (PortId, u8);
 
-/// The effect of single failures.
 #[derive(Clone, Debug)]
 pub struct Failures {
     /// Links whose failure was examined.
@@ -29,8 +27,7 @@ pub struct Failures {
     pub cyclic: Vec<PortId>,
     /// A failure with a cycle, and its graph; of several, one whose cycle lasts.
     pub worst: Option<Worst>,
-    /// If there is none: orders of all waits, first in the intact network, then
-    /// under each failure under which that one does not hold.
+    /// If there is none: orders of all waits, in the intact network, then under failures that need another.
     pub orders: Vec<(Option<PortId>, Vec<Wait>)>,
 }
 
@@ -51,15 +48,13 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// That of every link.
     pub fn new(plan: &Plan, router: &mut Router, cx: &Context<'_>, spread: &mut Spread) -> Self {
         let fixed = |place: &Place| place.hosts.iter().any(|host| cx.apart.contains(host));
         let apart = (0..cx.places.len()).filter(|&i| fixed(&cx.places[i])).collect();
         Self { touched: touched(plan, router, cx.places, spread), apart }
     }
 
-    /// Whether `link` is some device's last next hop to a place, and the places to look at
-    /// when it fails; `None` if there is none.
+    /// Whether `link` is a device's last next hop to a place, and the places that its failure concerns.
     pub fn of(&self, link: PortId) -> Option<(bool, BTreeSet<usize>)> {
         let around = self.touched.get(&link);
         let places = around.into_iter().flatten().chain(&self.apart).copied();
@@ -72,10 +67,8 @@ impl Reach {
 pub struct Worst {
     /// A port of the link.
     pub link: PortId,
-    /// The waits under it.
     pub graph: Graph,
-    /// Whether the routes around the failure make the cycle, not only packets that are in flight when it
-    /// happens.
+    /// Whether the routes around the failure make the cycle, not only packets in flight.
     pub lasting: bool,
 }
 
@@ -85,15 +78,13 @@ pub struct Context<'a> {
     pub places: &'a [Place],
     /// Hosts to which static routes lead.
     pub apart: &'a BTreeSet<NodeId>,
-    /// Flows with explicit paths.
     pub explicit: &'a [u32],
 }
 
 /// Most failures with a cycle that are searched for one that lasts.
 const SEARCHED: usize = 16;
 
-/// The links that are up, by the lower of their ports, that a failure can take
-/// without cutting a host off.
+/// The links that are up, by the lower of their ports, that a failure can take without cutting a host off.
 pub fn links(plan: &Plan, router: &Router) -> Vec<PortId> {
     let topology = &plan.topology;
     let lone = |port: PortId| {
@@ -108,9 +99,7 @@ pub fn links(plan: &Plan, router: &Router) -> Vec<PortId> {
         .collect()
 }
 
-/// A link that fails.
 pub struct Failing<'a, 'p> {
-    /// Its ports.
     pub gone: [PortId; 2],
     /// Places that packets may go to by other routes.
     pub places: Vec<&'a Place>,
@@ -122,8 +111,7 @@ pub struct Failing<'a, 'p> {
 }
 
 impl Failing<'_, '_> {
-    /// Calls `visit` with the steps of the old routes to a place: there packets are in flight when the link
-    /// fails.
+    /// Calls `visit` with the steps of the old routes to a place, where packets are in flight.
     pub fn under_way(&mut self, place: &Place, visit: &mut impl FnMut(At, At)) -> Vec<At> {
         self.spread.spread(self.before, place, &[], visit);
         self.spread.found.iter().copied().filter(|(port, _)| !self.gone.contains(port)).collect()
@@ -153,31 +141,25 @@ pub struct Intact<'a> {
     pub order: &'a [Wait],
 }
 
-/// Whether a failure changes the steps of packets, and the waits under it if the order of the intact network
-/// does not hold for them.
+/// Whether a failure changes steps of packets, and the waits under it if the intact order does not hold.
 type Change = (bool, Option<Graph>);
 
-/// Examines every single failure, with packets of `lanes`. `under` returns the changes; `steady` returns the
-/// waits of the routes around the failure. `None` if `watch` stops the check.
-///
-/// # Errors
-/// The network is too large.
+/// Examines every single failure, with packets of `lanes`. `under` returns the changes, `steady` the waits of
+/// the routes around the failure.
 pub fn examine_each(
     intact: Intact<'_>,
     lanes: &[u8],
-    watch: &mut dyn FnMut(Progress) -> bool,
-    under: &mut dyn FnMut(&mut Failing<'_, '_>) -> Result<Change, String>,
-    steady: &mut dyn FnMut(&mut Router) -> Result<Graph, String>,
-) -> Result<Option<Failures>, String> {
+    watch: Watch<'_>,
+    under: &mut dyn FnMut(&mut Failing<'_, '_>) -> Result<Change, Halt>,
+    steady: &mut dyn FnMut(&mut Router) -> Result<Graph, Halt>,
+) -> Result<Failures, Halt> {
     let Intact { plan, router, dead, context: cx, order } = intact;
     let mut spread = Spread::new(plan, lanes);
     let reach = Reach::new(plan, router, cx, &mut spread);
     let links = links(plan, router);
     let mut found = Failures::none_yet(links.len(), order);
     for (done, &link) in links.iter().enumerate() {
-        if !watch(Progress { what: "examining failed links", done, of: links.len() }) {
-            return Ok(None);
-        }
+        go_on(watch, "examining failed links", done, links.len())?;
         let Some((touches, others)) = reach.of(link) else { continue };
         let mut failed = router.without(&with(plan, dead, link));
         let (changes, graph) = under(&mut Failing {
@@ -208,18 +190,11 @@ pub fn examine_each(
     if !found.cyclic.is_empty() {
         found.orders.clear();
     }
-    Ok(Some(found))
+    Ok(found)
 }
 
 /// The same of pauses that stop lanes.
-///
-/// # Errors
-/// The network is too large.
-pub fn examine(
-    intact: Intact<'_>,
-    known: &Matrix,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<Failures>, String> {
+pub fn examine(intact: Intact<'_>, known: &Matrix, watch: Watch<'_>) -> Result<Failures, Halt> {
     let (plan, cx, ranks) = (intact.plan, *intact.context, Ranks::new(intact.order));
     let mut under = |failing: &mut Failing<'_, '_>| {
         let mut new: BTreeSet<(At, At)> = BTreeSet::new();
@@ -239,10 +214,8 @@ pub fn examine(
         new.iter().for_each(|&(from, to)| whole.set(&plan.topology, from, to));
         Ok((true, Some(whole.graph(&plan.topology))))
     };
-    let mut steady = |failed: &mut Router| {
-        let steady = matrix(plan, failed, cx.places, cx.explicit, &mut |_| true)?;
-        Ok(steady.expect("nobody ended it").graph(&plan.topology))
-    };
+    let mut steady =
+        |failed: &mut Router| Ok(matrix(plan, failed, &cx, &mut |_| true)?.graph(&plan.topology));
     examine_each(intact, &lanes(plan), watch, &mut under, &mut steady)
 }
 

@@ -2,16 +2,13 @@
 
 use xoff_net::topology::PortId;
 
-/// Most edges looked at in search of a shorter cycle before the search settles
-/// for the one it has.
+/// Most edges looked at in search of a shorter cycle before the search settles for the one it has.
 const PATIENCE: u64 = 2_000_000_000;
 
 /// How much of a lane of an egress port one pause stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// The queue of this flow.
     Flow(u32),
-    /// The queue of this number.
     Queue(u16),
     /// Packets through this congestion root.
     Root(PortId),
@@ -21,10 +18,8 @@ pub enum Part {
 /// The unit that one pause stops: a lane of an egress port, or a part of it. It is the unit that can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wait {
-    /// The egress port that is stopped.
     pub port: PortId,
     pub lane: u8,
-    /// How much of the lane.
     pub part: Part,
 }
 
@@ -34,8 +29,7 @@ const WHOLE: u32 = u32::MAX;
 const ROOT: u32 = 1 << 31;
 
 impl Wait {
-    /// In one number, in the order of port, lane and part. Ports are below 2^28,
-    /// lanes below 8.
+    /// In one number, in the order of port, lane and part. Ports are below 2^28, lanes below 8.
     fn key(self) -> u64 {
         let (queue, number) = match self.part {
             Part::Flow(flow) => (0, flow),
@@ -62,9 +56,37 @@ impl Wait {
 pub struct Graph {
     /// The nodes, ordered: all that have an edge.
     pub waits: Vec<Wait>,
-    /// `next[first[n]..first[n + 1]]` are the nodes that node `n` waits for, ordered.
+    /// By node: those that it waits for.
+    next: Lists,
+}
+
+/// Lists of numbers, stored one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lists {
     first: Vec<u32>,
-    next: Vec<u32>,
+    items: Vec<u32>,
+}
+
+impl Lists {
+    /// `count` lists of the `(list, item)` pairs, each in order and without repeats.
+    pub fn of(count: usize, mut pairs: Vec<(u32, u32)>) -> Self {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut first = vec![0; count + 1];
+        pairs.iter().for_each(|p| first[p.0 as usize + 1] += 1);
+        for i in 0..count {
+            first[i + 1] += first[i];
+        }
+        Self { first, items: pairs.into_iter().map(|p| p.1).collect() }
+    }
+
+    pub fn get(&self, list: u32) -> &[u32] {
+        &self.items[self.first[list as usize] as usize..self.first[list as usize + 1] as usize]
+    }
+
+    pub fn count(&self) -> usize {
+        self.first.len() - 1
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -90,23 +112,14 @@ impl Edges {
         self.distinct = self.edges.len();
     }
 
-    /// The graph of all edges.
     pub fn graph(mut self) -> Graph {
         self.tidy();
         let mut keys: Vec<u64> = self.edges.iter().flat_map(|&(a, b)| [a, b]).collect();
         keys.sort_unstable();
         keys.dedup();
         let node = |key: u64| keys.binary_search(&key).expect("every end is a node") as u32;
-        let mut first = vec![0; keys.len() + 1];
-        let mut next = Vec::with_capacity(self.edges.len());
-        for &(from, to) in &self.edges {
-            first[node(from) as usize + 1] += 1;
-            next.push(node(to));
-        }
-        for n in 0..keys.len() {
-            first[n + 1] += first[n];
-        }
-        Graph { waits: keys.into_iter().map(Wait::of).collect(), first, next }
+        let pairs = self.edges.iter().map(|&(from, to)| (node(from), node(to))).collect();
+        Graph { next: Lists::of(keys.len(), pairs), waits: keys.into_iter().map(Wait::of).collect() }
     }
 }
 
@@ -120,40 +133,25 @@ pub struct Cycle {
 
 impl Graph {
     pub fn edges(&self) -> usize {
-        self.next.len()
+        self.next.items.len()
     }
 
     /// The waits for which node `n` waits.
     pub fn next(&self, n: u32) -> &[u32] {
-        &self.next[self.first[n as usize] as usize..self.first[n as usize + 1] as usize]
+        self.next.get(n)
     }
 
     /// The same nodes with every edge turned round.
     fn turned(&self) -> Self {
-        let mut first = vec![0; self.first.len()];
-        for &to in &self.next {
-            first[to as usize + 1] += 1;
-        }
-        for n in 1..first.len() {
-            first[n] += first[n - 1];
-        }
-        let (mut place, mut next) = (first.clone(), vec![0; self.next.len()]);
-        for from in 0..self.waits.len() as u32 {
-            for &to in self.next(from) {
-                next[place[to as usize] as usize] = from;
-                place[to as usize] += 1;
-            }
-        }
-        Self { waits: self.waits.clone(), first, next }
+        let nodes = 0..self.waits.len() as u32;
+        let pairs = nodes.flat_map(|from| self.next(from).iter().map(move |&to| (to, from))).collect();
+        Self { waits: self.waits.clone(), next: Lists::of(self.waits.len(), pairs) }
     }
 
-    /// The nodes in an order in which every edge leads forwards, as far as possible: nodes on a cycle, or
-    /// reachable from one, are left out.
+    /// The nodes in an order in which edges lead forwards, without those on a cycle or reachable from one.
     fn sorted(&self) -> Vec<u32> {
         let mut waiting = vec![0u32; self.waits.len()];
-        for &to in &self.next {
-            waiting[to as usize] += 1;
-        }
+        self.next.items.iter().for_each(|&to| waiting[to as usize] += 1);
         let mut order: Vec<u32> =
             (0..self.waits.len() as u32).filter(|&n| waiting[n as usize] == 0).collect();
         let mut done = 0;
@@ -169,8 +167,7 @@ impl Graph {
         order
     }
 
-    /// All waits in an order in which every edge leads forwards; `None` if there
-    /// is a cycle.
+    /// All waits in an order in which every edge leads forwards; `None` if there is a cycle.
     pub fn order(&self) -> Option<Vec<Wait>> {
         let order = self.sorted();
         (order.len() == self.waits.len()).then(|| order.iter().map(|&n| self.waits[n as usize]).collect())
@@ -213,7 +210,6 @@ struct Search<'g> {
     seen: [Vec<(u32, u32)>; 2],
     /// Number of the search.
     round: u32,
-    /// Edges looked at in all searches.
     looked: u64,
 }
 

@@ -36,25 +36,22 @@ use routes::Kind;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use witness::Candidate;
-use xoff_net::routing::Router;
-use xoff_net::topology::PortId;
-use xoff_plan::Loaded;
-use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::PauseScope;
-use xoff_schemes::flow_control::seen::OnwardQueues;
-use xoff_schemes::scheduling::PodsKeys;
+use xoff_net::{routing::Router, topology::PortId};
+use xoff_plan::{Loaded, plan::Plan};
+use xoff_schemes::{flow_control::PauseScope, flow_control::seen::OnwardQueues, scheduling::PodsKeys};
 
 /// Most flows that are named for each edge of a cycle.
 const NAMED: usize = 8;
 
-/// Most work to check the certificate of all single failures, in ports times ports
-/// times hosts.
+/// Most work to check the certificate of all single failures, in ports times ports times hosts.
 const WORK: u64 = 1_000_000_000;
+const NO_FAILURES: &str = "--failures does not apply: this flow control pauses single flows, so no flow waits for another. \
+                           Remove --failures to check the routes of the flows";
+const UNVERIFIED: &str =
+    "The certificate was not verified, because the network is large. To verify it, use --verify.";
 
-/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Name of the scenario.
     pub scenario: String,
     /// The flow control, as scenarios call it; that of their scheduling for pods without buffers.
     pub flow_control: String,
@@ -62,14 +59,11 @@ pub struct Report {
     /// that leave the next switch, or the second next one, by one port) or `root` (the packets through one
     /// congested port).
     pub pause_stops: &'static str,
-    /// Which routes were followed.
     pub routes: Routes,
-    /// Flows of the scenario.
     pub flows: usize,
     /// Waits that depend on others, or others on them.
     pub waits: usize,
     pub dependencies: usize,
-    /// Whether it can deadlock.
     pub verdict: Verdict,
     /// The effect of single failures, if the user requested them and the intact network is safe.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,36 +74,26 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-/// Whether a plan can deadlock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Verdict {
     Safe {
-        /// At how many steps of routes the checker of certificates has compared two
-        /// waits; nothing if that would have taken too long.
+        /// At how many steps of routes the checker compared two waits; `None` if that would take too long.
         compared: Option<u64>,
     },
     /// It can: a run has shown it.
-    CanDeadlock {
-        /// A cycle of waits.
-        cycle: CycleReport,
-        /// The scenario that showed it.
-        witness: Witness,
-    },
+    CanDeadlock { cycle: CycleReport, witness: Witness },
     /// Waits may form a cycle, and no run has shown a deadlock.
     CycleWithoutWitness {
         cycle: CycleReport,
         /// The attempts, in words.
         tried: Vec<String>,
-        /// How many of these runs ended before their time, as [`witness::EVENTS`] are the
-        /// most of a search: they might have deadlocked later.
+        /// How many of these runs reached [`witness::EVENTS`]; they might have deadlocked later.
         cut: usize,
-        /// Events of all these runs.
         events: u64,
     },
 }
 
-/// The effect of single failures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FailuresReport {
     /// Links whose failure was examined: all that do not cut a host off.
@@ -125,10 +109,8 @@ pub struct FailuresReport {
     pub lasting: bool,
 }
 
-/// A run that deadlocked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Witness {
-    /// A description of its scenario.
     pub about: String,
     /// When the cycle closed, in picoseconds.
     pub closed_ps: u64,
@@ -136,7 +118,6 @@ pub struct Witness {
     pub ports: Vec<String>,
 }
 
-/// A cycle by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CycleReport {
     /// Whether no cycle is shorter; if not, the search for one was given up.
@@ -145,7 +126,6 @@ pub struct CycleReport {
     pub edges: Vec<EdgeReport>,
 }
 
-/// An edge of a cycle by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EdgeReport {
     /// The waiting queue …
@@ -160,7 +140,6 @@ pub struct EdgeReport {
     pub passed_on: bool,
 }
 
-/// A route by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RouteReport {
     /// The flow, if it is one of the scenario's: its `id` in `flows.parquet`.
@@ -174,7 +153,6 @@ pub struct RouteReport {
     pub path: Vec<String>,
 }
 
-/// A report, and its files.
 #[derive(Clone, Debug)]
 pub struct Analysis {
     /// The report. A cycle has no witness yet.
@@ -187,13 +165,33 @@ pub struct Analysis {
     pub pictures: Vec<(&'static str, String)>,
 }
 
-/// The progress of a check: its present step, and how much of it is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// In a few words.
     pub what: &'static str,
     pub done: usize,
     pub of: usize,
+}
+
+/// Gets the progress, and stops the check by `false`.
+pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> bool;
+
+/// Why a check has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Halt {
+    /// By [`Watch`].
+    Stopped,
+    /// The network is too large, or the scenario cannot be checked.
+    Failed(String),
+}
+
+impl From<String> for Halt {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+fn go_on(watch: Watch<'_>, what: &'static str, done: usize, of: usize) -> Result<(), Halt> {
+    if watch(Progress { what, done, of }) { Ok(()) } else { Err(Halt::Stopped) }
 }
 
 /// The ports whose links are down from the beginning.
@@ -209,16 +207,21 @@ pub fn router(loaded: &Loaded) -> Router {
 }
 
 /// Checks a scenario with the name `name`. `None` if `watch` returns `false`.
-///
-/// # Errors
-/// If the scenario cannot be checked, with the reason; or if the certificate does not hold, which is a fault
-/// of this program.
+/// The error is the reason why the scenario cannot be checked, or that the certificate does not hold, which is a fault of this program.
 pub fn check(
     loaded: &Loaded,
     name: &str,
     routes: Routes,
-    watch: &mut dyn FnMut(Progress) -> bool,
+    watch: Watch<'_>,
 ) -> Result<Option<Analysis>, String> {
+    match analyse(loaded, name, routes, watch) {
+        Ok(analysis) => Ok(Some(analysis)),
+        Err(Halt::Stopped) => Ok(None),
+        Err(Halt::Failed(why)) => Err(why),
+    }
+}
+
+fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Result<Analysis, Halt> {
     let plan = &loaded.plan;
     let scope = plan.flow_control.traits().pause_scope;
     walks::check_path_count(plan)?;
@@ -226,18 +229,12 @@ pub fn check(
     let apart = all::apart(&loaded.scenario, &plan.topology);
     let places = all::places(&plan.topology, &router, &apart);
     let explicit = all::explicit(&loaded.scenario, plan);
-    if !watch(Progress { what: "searching for victims", done: 0, of: plan.flows.len() }) {
-        return Ok(None);
-    }
-    let mut ahead = None;
-    if let Some(queues) = plan.flow_control.root_queues() {
-        ahead = roots::of_flows(plan, queues, watch);
-        if ahead.is_none() {
-            return Ok(None);
-        }
-    }
+    let cx = Context { places: &places, apart: &apart, explicit: &explicit };
+    go_on(watch, "searching for victims", 0, plan.flows.len())?;
+    let root_queues = plan.flow_control.root_queues();
+    let mut ahead = root_queues.map(|queues| roots::of_flows(plan, queues, watch)).transpose()?;
     let walks = walks::Walks::new(plan);
-    let by_root = plan.flow_control.root_queues().zip(ahead.as_ref());
+    let by_root = root_queues.zip(ahead.as_ref());
     let own_queues = by_root.filter(|(queues, ahead)| roots::apart(*queues, ahead)).map(|both| both.1);
     let found = blocking::blocking(plan, &walks, own_queues);
     let (blocking, worst) = blocking::report(plan, &walks, &found);
@@ -272,67 +269,43 @@ pub fn check(
     let mut graph = match (routes, plan.flow_control.onward_queues()) {
         _ if scope == PauseScope::Nothing => Graph::default(),
         _ if scope == PauseScope::Root => {
-            let queues = plan.flow_control.root_queues().expect("the scope is that of roots");
-            match routes {
-                Routes::Scenario => {}
-                Routes::All | Routes::AllUnderSingleFailures => {
-                    ahead = roots::of_all(plan, queues, &mut router, &places, &explicit, watch)?;
-                }
+            let queues = root_queues.expect("the scope is that of roots");
+            if routes != Routes::Scenario {
+                ahead = Some(roots::of_all(plan, queues, &mut router, &cx, watch)?);
             }
-            let Some(ahead) = &ahead else { return Ok(None) };
+            let ahead = ahead.as_ref().expect("the scope is that of roots");
             report.notes.extend(roots::notes(plan, queues, ahead, routes != Routes::Scenario));
             ahead.graph()?
         }
-        (Routes::Scenario, Some(queues)) => {
-            let Some(filled) = onward::of_flows(plan, queues, watch) else { return Ok(None) };
-            filled.graph(queues)?
-        }
+        (Routes::Scenario, Some(queues)) => onward::of_flows(plan, queues, watch)?.graph(queues)?,
         (_, Some(queues)) => {
-            let made = onward::of_all(plan, queues, &mut router, &places, &explicit, watch);
-            let Some(made) = made else { return Ok(None) };
+            let made = onward::of_all(plan, queues, &mut router, &cx, watch)?;
             report.notes.extend(made.second_relay.then(|| second_relay(queues)));
             filled.insert(made).graph(queues)?
         }
-        (Routes::Scenario, None) => {
-            let Some(graph) = routes::graph(plan, watch) else { return Ok(None) };
-            graph
-        }
-        _ if scope == PauseScope::Flow => {
-            return Err("--failures does not apply: this flow control pauses single flows, so no flow waits for another. Remove \
-                        --failures to check the routes of the flows"
-                .to_string());
-        }
-        _ => {
-            let Some(made) = all::matrix(plan, &mut router, &places, &explicit, watch)? else {
-                return Ok(None);
-            };
-            let graph = made.graph(&plan.topology);
-            matrix = Some(made);
-            graph
-        }
+        (Routes::Scenario, None) => routes::graph(plan, watch)?,
+        _ if scope == PauseScope::Flow => return Err(NO_FAILURES.to_string().into()),
+        _ => matrix.insert(all::matrix(plan, &mut router, &cx, watch)?).graph(&plan.topology),
     };
     (report.waits, report.dependencies) = (graph.waits.len(), graph.edges());
     let order = graph.order();
     let mut failed = None;
     let mut orders = Vec::new();
     let down = down(plan);
-    let context = Context { places: &places, apart: &apart, explicit: &explicit };
     let mut examined = None;
     if let (Routes::AllUnderSingleFailures, Some(order)) = (routes, &order) {
-        let intact = Intact { plan, router: &mut router, dead: &down, context: &context, order };
+        let intact = Intact { plan, router: &mut router, dead: &down, context: &cx, order };
         if let (Some(filled), Some(queues)) = (&filled, plan.flow_control.onward_queues()) {
-            let found = onward::examine(intact, queues, filled, watch)?;
-            let Some((found, relays)) = found else { return Ok(None) };
+            let (found, relays) = onward::examine(intact, queues, filled, watch)?;
             report.notes.extend((relays && !filled.second_relay).then(|| second_relay(queues)));
-            examined = Some(Some(found));
+            examined = Some(found);
         } else if let Some(matrix) = &matrix {
             examined = Some(failures::examine(intact, matrix, watch)?);
-        } else if let Some((queues, ahead)) = plan.flow_control.root_queues().zip(ahead.as_ref()) {
+        } else if let Some((queues, ahead)) = root_queues.zip(ahead.as_ref()) {
             examined = Some(roots::examine(intact, queues, ahead, watch)?);
         }
     }
     if let Some(found) = examined {
-        let Some(found) = found else { return Ok(None) };
         report.failures = Some(failures_report(plan, &found));
         if let Some(worst) = found.worst {
             router = router.without(&failures::with(plan, &down, worst.link));
@@ -354,25 +327,18 @@ pub fn check(
         let long =
             routes == Routes::AllUnderSingleFailures || routes == Routes::All && scope == PauseScope::Root;
         let compared = if long && work > WORK {
-            report.notes.push(
-                "The certificate was not verified, because the network is large. To verify it, use --verify."
-                    .to_string(),
-            );
+            report.notes.push(UNVERIFIED.to_string());
             None
         } else {
             let compared = verify::verify(loaded, &mut router, &certificate);
             Some(compared.map_err(|e| format!("the certificate is not valid, which is a bug in xoff: {e}"))?)
         };
         report.verdict = Verdict::Safe { compared };
-        return Ok(Some(Analysis {
-            report,
-            certificate: Some(certificate),
-            candidates: Vec::new(),
-            pictures,
-        }));
+        let (certificate, candidates) = (Some(certificate), Vec::new());
+        return Ok(Analysis { report, certificate, candidates, pictures });
     }
     if let Some(queues) = plan.flow_control.onward_queues() {
-        return Err(onward::fault(queues));
+        return Err(onward::fault(queues).into());
     }
     let cycle = graph.shortest_cycle().expect("what has no order has a cycle");
     let edges = match routes {
@@ -380,16 +346,13 @@ pub fn check(
         _ => closing::by_all(plan, &mut router, &places, &all::lanes(plan), &cycle),
     };
     pictures.push(("cycle.svg", picture::cycle(plan, &edges)));
-    if let Some(queues) = plan.flow_control.root_queues().filter(|queues| queues.by_set) {
-        let Some(why) = roots::unproved(plan, queues, routes != Routes::Scenario, watch)? else {
-            return Ok(None);
-        };
-        report.notes.push(why);
+    if let Some(queues) = root_queues.filter(|queues| queues.by_set) {
+        report.notes.push(roots::unproved(plan, queues, routes != Routes::Scenario, watch)?);
     }
     let candidates = witness::candidates(loaded, &edges, failed)?;
     let cycle = cycle_report(plan, &cycle, &edges);
     report.verdict = Verdict::CycleWithoutWitness { cycle, tried: Vec::new(), cut: 0, events: 0 };
-    Ok(Some(Analysis { report, certificate: None, candidates, pictures }))
+    Ok(Analysis { report, certificate: None, candidates, pictures })
 }
 
 fn failures_report(plan: &Plan, found: &failures::Failures) -> FailuresReport {
@@ -406,7 +369,6 @@ fn failures_report(plan: &Plan, found: &failures::Failures) -> FailuresReport {
     }
 }
 
-/// The flow control's name, as scenarios write it.
 fn scheme(loaded: &Loaded) -> Result<String, String> {
     if loaded.plan.pods.is_some() {
         return Ok(PodsKeys::NAME.to_string());
@@ -416,7 +378,6 @@ fn scheme(loaded: &Loaded) -> Result<String, String> {
     name.map(str::to_string).ok_or_else(|| "the flow control has no name".to_string())
 }
 
-/// The limits of a verdict.
 fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
     let plan = &loaded.plan;
     let mut notes = Vec::new();
@@ -441,25 +402,19 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             let lossy: Vec<String> =
                 plan.lanes.iter().filter(|l| !l.lossless).map(|l| l.priority.to_string()).collect();
             if !lossy.is_empty() {
-                let list = lossy.join(", ");
-                notes.push(format!("Lossy priorities are never paused: {list}."));
+                notes.push(format!("Lossy priorities are never paused: {}.", lossy.join(", ")));
             }
         }
         PauseScope::Queue { queues } => notes.push(format!(
             "Flows are assigned to the {queues} queues of a port during a run. This check assumes the worst \
              case: any two flows may share a queue."
         )),
-        PauseScope::Root => {}
-        PauseScope::Onward => {
-            if plan.flow_control.onward_queues().is_some_and(|queues| queues.loses_resumes()) {
-                notes.push(
-                    "With one flag for both sets of queues of a port, a resume may never be sent, and then a queue \
-                     stays paused permanently without a cycle. This check does not cover that case."
-                        .to_string(),
-                );
-            }
-        }
-        PauseScope::Flow => {}
+        PauseScope::Onward if plan.flow_control.onward_queues().is_some_and(|q| q.loses_resumes()) => notes.push(
+            "With one flag for both sets of queues of a port, a resume may never be sent, and then a queue \
+             stays paused permanently without a cycle. This check does not cover that case."
+                .to_string(),
+        ),
+        PauseScope::Root | PauseScope::Onward | PauseScope::Flow => {}
     }
     if routes == Routes::Scenario && plan.ate.is_some() {
         notes.push(
@@ -484,15 +439,13 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
                 .to_string(),
         );
     }
-    if routes != Routes::Scenario {
-        let later = plan.faults.down.iter().any(|d| d.spans.iter().any(|s| s.0 > 0 || s.1 < u64::MAX));
-        if later {
-            notes.push(
-                "Failures of the scenario at time 0 apply permanently. This check does not cover later failures \
-                 and recoveries."
-                    .to_string(),
-            );
-        }
+    let later = plan.faults.down.iter().any(|d| d.spans.iter().any(|s| s.0 > 0 || s.1 < u64::MAX));
+    if routes != Routes::Scenario && later {
+        notes.push(
+            "Failures of the scenario at time 0 apply permanently. This check does not cover later failures \
+             and recoveries."
+                .to_string(),
+        );
     }
     notes
 }
@@ -524,16 +477,10 @@ fn route_report(plan: &Plan, route: &Through) -> RouteReport {
     if let (Some(&last), true) = (route.ports.last(), route.delivers) {
         path.push(name(plan.topology.neighbour(last)));
     }
-    let called = match route.flow {
-        Some(id) => {
-            let f = &plan.flows[id as usize];
-            let class = &plan.classes[usize::from(f.class)];
-            format!("flow {id}: {} -> {} ({class})", name(f.src), name(f.dst))
-        }
-        None => match &path[..] {
-            [first, .., last] => format!("{first} -> {last}"),
-            _ => "in flight".to_string(),
-        },
+    let called = match (route.flow, &path[..]) {
+        (Some(id), _) => blocking::flow_name(plan, id),
+        (None, [first, .., last]) => format!("{first} -> {last}"),
+        (None, _) => "in flight".to_string(),
     };
     RouteReport { flow: route.flow, name: called, packets: route.kind, path }
 }

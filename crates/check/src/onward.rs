@@ -1,5 +1,4 @@
-//! Pauses by onward port: which queues packets may fill, and which of them wait for
-//! which.
+//! Pauses by onward port: which queues packets may fill, and which of them wait for which.
 //!
 //! With other flow control a wait follows from one packet: if it leaves by one port and then by the next one,
 //! the first port waits for the second. Here a port of a switch pauses queues up to two hops away: the queues
@@ -7,14 +6,13 @@
 //! all queues that some packet may fill. Then each of them that can be paused waits for the queues of the set
 //! that pauses it ([`OnwardQueues::pausers`]). A queue that nothing pauses does not wait.
 
-use crate::Progress;
-use crate::all::{Place, Spread, check_memory, spreading};
-use crate::failures::{Failing, Failures, Intact, examine_each};
+use crate::all::{FOLLOWING, Place, Spread, check_memory};
+use crate::failures::{Context, Failing, Failures, Intact, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, each_flow};
+use crate::{Halt, Watch, go_on};
 use std::ops::Range;
-use xoff_net::routing::Router;
-use xoff_net::topology::PortId;
+use xoff_net::{routing::Router, topology::PortId};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::seen::OnwardQueues;
 
@@ -25,8 +23,7 @@ pub struct Filled {
     words: usize,
     /// A bit for each queue of a port.
     bits: Vec<u64>,
-    /// Packets may come over a second relay, to queues that nothing can pause for
-    /// them: nothing waits for ever for that, but packets may be dropped.
+    /// Packets may cross a second relay, where nothing can pause them: they may be dropped.
     pub second_relay: bool,
 }
 
@@ -40,7 +37,6 @@ impl Filled {
         self.bits[port as usize * self.words + usize::from(queue / 64)] |= 1 << (queue % 64);
     }
 
-    /// Whether packets may fill this queue.
     pub fn has(&self, port: PortId, queue: u16) -> bool {
         self.bits[port as usize * self.words + usize::from(queue / 64)] >> (queue % 64) & 1 == 1
     }
@@ -93,10 +89,7 @@ impl Filled {
         }
     }
 
-    /// The waits among these queues.
-    ///
-    /// # Errors
-    /// They are too many.
+    /// The waits among these queues. Fails if they are too many.
     pub fn graph(&self, of: &dyn OnwardQueues) -> Result<Graph, String> {
         let wait = |(port, queue)| Wait { port, lane: of.lane(), part: Part::Queue(queue) };
         let on = |(port, queue)| of.pausers(port, queue).map(|on| (on.port, on.queues));
@@ -114,56 +107,44 @@ impl Filled {
     }
 }
 
-/// The queues that the plan's flows fill, on all their routes; `None` if `watch` does not want to wait.
-pub fn of_flows(
-    plan: &Plan,
-    of: &dyn OnwardQueues,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Option<Filled> {
+/// The queues that the plan's flows fill, on all their routes.
+pub fn of_flows(plan: &Plan, of: &dyn OnwardQueues, watch: Watch<'_>) -> Result<Filled, Halt> {
     let (mut filled, paths) = (Filled::new(plan, of), FlowPaths::new(plan));
     each_flow(plan, watch, |flow| filled.flow(of, plan, &paths, flow))?;
-    Some(filled)
+    Ok(filled)
 }
 
-/// The queues that packets on all routes fill, and those of the flows in `explicit`; `None` if `watch`
-/// does not want to wait.
+/// The queues that packets on all routes and the flows with explicit paths fill.
 pub fn of_all(
     plan: &Plan,
     of: &dyn OnwardQueues,
     router: &mut Router,
-    places: &[Place],
-    explicit: &[u32],
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Option<Filled> {
+    cx: &Context<'_>,
+    watch: Watch<'_>,
+) -> Result<Filled, Halt> {
     let (mut filled, paths) = (Filled::new(plan, of), FlowPaths::new(plan));
-    explicit.iter().for_each(|&flow| filled.flow(of, plan, &paths, flow));
+    cx.explicit.iter().for_each(|&flow| filled.flow(of, plan, &paths, flow));
     let mut spread = Spread::new(plan, &[of.lane()]);
-    for (done, place) in places.iter().enumerate() {
-        if !watch(spreading(done, places)) {
-            return None;
-        }
+    for (done, place) in cx.places.iter().enumerate() {
+        go_on(watch, FOLLOWING, done, cx.places.len())?;
         spread.spread(router, place, &[], &mut |_, _| {});
         filled.spread(of, plan, &mut spread, router, place);
     }
-    Some(filled)
+    Ok(filled)
 }
 
-/// The error for a cycle of waits that these queues do not allow.
 pub fn fault(of: &dyn OnwardQueues) -> String {
     format!("the waits of {} form a cycle, which is a bug in xoff", of.scheme())
 }
 
 /// Examines every single failure on top of an intact network whose packets fill `known`, like
 /// [`crate::failures::examine`]. The second part is whether a failure leads packets over a second relay.
-///
-/// # Errors
-/// The network is too large.
 pub fn examine(
     intact: Intact<'_>,
     of: &dyn OnwardQueues,
     known: &Filled,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<(Failures, bool)>, String> {
+    watch: Watch<'_>,
+) -> Result<(Failures, bool), Halt> {
     let plan = intact.plan;
     let mut second_relay = false;
     let mut under = |failing: &mut Failing<'_, '_>| {
@@ -177,6 +158,6 @@ pub fn examine(
         let changes = whole.bits != known.bits;
         Ok((changes, if changes { Some(whole.graph(of)?) } else { None }))
     };
-    let found = examine_each(intact, &[of.lane()], watch, &mut under, &mut |_| Err(fault(of)))?;
-    Ok(found.map(|found| (found, second_relay)))
+    let found = examine_each(intact, &[of.lane()], watch, &mut under, &mut |_| Err(fault(of).into()))?;
+    Ok((found, second_relay))
 }

@@ -3,14 +3,12 @@
 //! A wait is a port p and a congestion root r: p is paused for packets through r. The rules of
 //! [`PauseScope::Root`](xoff_schemes::flow_control::PauseScope::Root) give the dependencies:
 //!
-//! - p waits for r because a packet that p has sent to the next device lies there in a
-//!   queue for r that is too long, at the port q by which it goes on. So (p, r) depends
-//!   on (q, r), where packets go from p to q and r is ahead of q on their route;
-//! - if q is r itself, that queue is the output queue. It is never paused and depends on
-//!   nothing, and so (p, r) depends on nothing there;
+//! - p waits for r because a packet that p has sent to the next device lies there in a queue for r that is too
+//!   long, at its next port q. So (p, r) depends on (q, r), where r is ahead of q on the route;
+//! - if q is r itself, that queue is the output queue, which is never paused: (p, r) depends on nothing there;
 //! - a PAUSE that names the port which receives it is ignored: no (r, r);
-//! - a packet with roots r and s ahead whose turn has come in the queue of r moves to
-//!   that of s even where s is paused: (p, r) does not depend on (p, s);
+//! - a packet with roots r and s ahead whose turn has come in the queue of r moves to that of s even where s is
+//!   paused: (p, r) does not depend on (p, s);
 //! - a MERGE stops nobody.
 //!
 //! So dependencies keep their root, and follow routes up to the first visit of it. Of one route that gives a
@@ -18,22 +16,20 @@
 //! paths; shortest routes cannot, because each step leads nearer to the root. Nothing is assumed here: the
 //! graph is made from the routes, and the certificate lists its order.
 //!
-//! That holds while each root has a queue of its own. With isolation queues for so many
-//! roots as may be ahead of a port it has; a port with more is *short of queues*, where
-//! any two roots may share one, and a wait is a port as where queues are shared. Where queues are for
-//! sets of roots (single tier), (p, r) depends on (q, s) for each s that is ahead of q
-//! together with r on the route of any flow: the queue of both is paused while s is. A
-//! port is short of queues if more sets can occur than it has queues; and along all
-//! routes, where sets are not counted, every port is taken to be.
+//! That holds while each root has a queue of its own. With isolation queues for so many roots as may be ahead
+//! of a port it has; a port with more is *short of queues*, where any two roots may share one, and a wait is
+//! a port as where queues are shared. Where queues are for sets of roots (single tier), (p, r) depends on (q,
+//! s) for each s that is ahead of q together with r on the route of any flow: the queue of both is paused
+//! while s is. A port is short of queues if more sets can occur than it has queues; and along all routes,
+//! where sets are not counted, every port is taken to be.
 
-use crate::Progress;
-use crate::all::{MEMORY, Place, Spread, check_memory, spreading};
-use crate::failures::{At, Failing, Failures, Intact, Ranks, examine_each};
+use crate::all::{FOLLOWING, MEMORY, Place, Spread, check_memory};
+use crate::failures::{At, Context, Failing, Failures, Intact, Ranks, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, each_flow};
+use crate::{Halt, Watch, go_on};
 use std::collections::{BTreeMap, BTreeSet};
-use xoff_net::routing::Router;
-use xoff_net::topology::PortId;
+use xoff_net::{routing::Router, topology::PortId};
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::seen::RootQueues;
 
@@ -45,8 +41,7 @@ const SETS: usize = 12;
 pub struct Ahead {
     /// Each port with each root that is ahead of it on some route; ordered, no repeats.
     roots: Vec<(At, PortId)>,
-    /// A step from a port to the next one, and a root that is ahead of that one;
-    /// ordered, no repeats.
+    /// A step from a port to the next one, and a root that is ahead of that one; ordered, no repeats.
     steps: Vec<(At, PortId, PortId)>,
     /// Single tier: the roots ahead of a port on each route.
     sets: BTreeSet<(At, Vec<PortId>)>,
@@ -65,7 +60,6 @@ impl Ahead {
             self.roots.push((at, root));
             self.steps.push((at, next, root));
         }
-        // Repeats are dropped now and then.
         if self.roots.len() + self.steps.len() > 2 * (self.distinct[0] + self.distinct[1]) + (1 << 20) {
             self.tidy();
         }
@@ -79,8 +73,7 @@ impl Ahead {
         self.distinct = [self.roots.len(), self.steps.len()];
     }
 
-    /// Removes duplicates, and finds the ports that may have too few queues; `all` means that sets were not
-    /// counted.
+    /// Removes duplicates, and finds ports that may have too few queues; `all`: sets were not counted.
     fn count(&mut self, queues: RootQueues, all: bool) {
         self.tidy();
         let single = queues.by_set;
@@ -122,16 +115,12 @@ impl Ahead {
         (most.unwrap_or(0), self.roots.len())
     }
 
-    /// The wait of a port for a root.
     fn wait(&self, at: At, root: PortId) -> Wait {
         let part = if self.short.contains(&at) { Part::Whole } else { Part::Root(root) };
         Wait { port: at.0, lane: at.1, part }
     }
 
-    /// The dependencies of these waits.
-    ///
-    /// # Errors
-    /// They are too many.
+    /// The dependencies of these waits. Fails if they are too many.
     pub fn graph(&self) -> Result<Graph, String> {
         check_memory("the waits", self.steps.len() as u64 * 32)?;
         let mut together: BTreeSet<(At, PortId, PortId)> = BTreeSet::new();
@@ -219,46 +208,38 @@ impl Ahead {
 /// Steps of packets to one place: from a port to the next one.
 type Steps = BTreeSet<(At, At)>;
 
-/// The ports and roots of the plan's flows on all their routes; `None` if `watch` stops the check.
-pub fn of_flows(plan: &Plan, queues: RootQueues, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Ahead> {
+/// The ports and roots of the plan's flows on all their routes.
+pub fn of_flows(plan: &Plan, queues: RootQueues, watch: Watch<'_>) -> Result<Ahead, Halt> {
     let (mut ahead, paths) = (Ahead::default(), FlowPaths::new(plan));
-    let sets = queues.by_set;
-    each_flow(plan, watch, |flow| ahead.flow(plan, &paths, flow, sets))?;
+    each_flow(plan, watch, |flow| ahead.flow(plan, &paths, flow, queues.by_set))?;
     ahead.count(queues, false);
-    Some(ahead)
+    Ok(ahead)
 }
 
-/// The ports and roots of packets on all routes, and of the flows in `explicit`; `None` if `watch` stops the
-/// check.
-///
-/// # Errors
-/// The network is too large.
+/// Those of packets on all routes, and of the flows with explicit paths.
 pub fn of_all(
     plan: &Plan,
     queues: RootQueues,
     router: &mut Router,
-    places: &[Place],
-    explicit: &[u32],
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<Ahead>, String> {
+    cx: &Context<'_>,
+    watch: Watch<'_>,
+) -> Result<Ahead, Halt> {
     let (mut ahead, paths) = (Ahead::default(), FlowPaths::new(plan));
-    explicit.iter().for_each(|&flow| ahead.flow(plan, &paths, flow, false));
+    cx.explicit.iter().for_each(|&flow| ahead.flow(plan, &paths, flow, false));
     let mut spread = Spread::new(plan, &crate::all::lanes(plan));
-    for (done, place) in places.iter().enumerate() {
-        if !watch(spreading(done, places)) {
-            return Ok(None);
-        }
+    for (done, place) in cx.places.iter().enumerate() {
+        go_on(watch, FOLLOWING, done, cx.places.len())?;
         ahead.spread(&steps_to(&mut spread, router, place, &[]), &Steps::new());
         let bytes = (ahead.roots.len() * 16 + ahead.steps.len() * 16) as u64;
         if bytes > MEMORY {
             let most = MEMORY >> 30;
-            return Err(format!(
-                "all routes of this network need more than the maximum of {most} GiB of memory"
-            ));
+            let why =
+                format!("all routes of this network need more than the maximum of {most} GiB of memory");
+            return Err(why.into());
         }
     }
     ahead.count(queues, true);
-    Ok(Some(ahead))
+    Ok(ahead)
 }
 
 /// The steps of packets to a place, from all hosts and from the far ends of the ports in `under_way`.
@@ -270,18 +251,14 @@ fn steps_to(spread: &mut Spread<'_>, router: &mut Router, place: &Place, under_w
     steps
 }
 
-/// Examines every single failure on top of an intact network, whose packets cross `known`, like
-/// [`crate::failures::examine`]. Packets in flight at the failure of a link came on the old routes, and
-/// continue on the new ones; the waits of both are taken together.
-///
-/// # Errors
-/// The network is too large.
+/// Examines every single failure on top of an intact network, like [`crate::failures::examine`]. Packets in
+/// flight came on the old routes and continue on the new ones; the waits of both are taken together.
 pub fn examine(
     intact: Intact<'_>,
     queues: RootQueues,
     known: &Ahead,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<Failures>, String> {
+    watch: Watch<'_>,
+) -> Result<Failures, Halt> {
     let (plan, cx, ranks) = (intact.plan, *intact.context, Ranks::new(intact.order));
     let mut under = |failing: &mut Failing<'_, '_>| {
         let mut whole = known.clone();
@@ -303,15 +280,11 @@ pub fn examine(
         let holds = (0..).zip(&graph.waits).all(forwards);
         Ok((true, (!holds).then_some(graph)))
     };
-    let mut steady = |failed: &mut Router| {
-        let steady = of_all(plan, queues, failed, cx.places, cx.explicit, &mut |_| true)?;
-        steady.expect("nobody ended it").graph()
-    };
+    let mut steady = |failed: &mut Router| Ok(of_all(plan, queues, failed, &cx, &mut |_| true)?.graph()?);
     examine_each(intact, &crate::all::lanes(plan), watch, &mut under, &mut steady)
 }
 
-/// Whether `route`, the ports of a route in order, leads from the wait `from` to the
-/// port of the wait `to`, and on through the root that they wait for.
+/// Whether `route` leads from the wait `from` to the port of `to`, and on through the root of `from`.
 pub fn closes(route: &[PortId], from: Wait, to: Wait) -> bool {
     let ahead = |rest: &[PortId]| match from.part {
         Part::Root(root) => rest.contains(&root),
@@ -326,7 +299,6 @@ pub fn apart(queues: RootQueues, ahead: &Ahead) -> bool {
     ahead.short.is_empty() && queues.merges
 }
 
-/// The limits of a verdict, in sentences.
 pub fn notes(plan: &Plan, queues: RootQueues, ahead: &Ahead, all: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let single = queues.by_set;
@@ -382,16 +354,8 @@ pub fn notes(plan: &Plan, queues: RootQueues, ahead: &Ahead, all: bool) -> Vec<S
 }
 
 /// Why a cycle of a single tier's queues proves nothing, and the effect of queues for each root on the same
-/// routes of the flows; nothing about other schemes. `None` if `watch` stops the check.
-///
-/// # Errors
-/// The network is too large.
-pub fn unproved(
-    plan: &Plan,
-    queues: RootQueues,
-    all: bool,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Option<String>, String> {
+/// routes of the flows; nothing about other schemes.
+pub fn unproved(plan: &Plan, queues: RootQueues, all: bool, watch: Watch<'_>) -> Result<String, Halt> {
     let mut text =
         "Neither proved nor refuted: a queue holds a set of roots, and it waits for each root of its set. \
                     The cycle needs certain sets at the same time, and only a run determines whether they \
@@ -399,13 +363,12 @@ pub fn unproved(
             .to_string();
     if !all {
         let hiq = RootQueues { by_set: false, ..queues };
-        let Some(ahead) = of_flows(plan, hiq, watch) else { return Ok(None) };
-        text += match ahead.graph()?.order() {
+        text += match of_flows(plan, hiq, watch)?.graph()?.order() {
             Some(_) => {
                 " With organisation = \"hiq\" (one queue for each root), the same routes are proved deadlock-free."
             }
             None => " With organisation = \"hiq\" (one queue for each root), a cycle remains.",
         };
     }
-    Ok(Some(text))
+    Ok(text)
 }

@@ -1,15 +1,14 @@
 //! Dependencies of the routes that a plan's flows take, in every epoch between changes of routes, and of
 //! packets that are in flight when routes change.
 
-use crate::Progress;
 use crate::graph::{Edges, Graph, Part, Wait};
+use crate::{Halt, Watch, go_on};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
-/// The kind of packets on a route of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -19,7 +18,6 @@ pub enum Kind {
     Control,
 }
 
-/// Whether queues of a lane can be paused.
 pub fn pausable(plan: &Plan, lane: u8) -> bool {
     match plan.flow_control.traits().pause_scope {
         PauseScope::Nothing => false,
@@ -41,16 +39,7 @@ pub fn wait_lane(plan: &Plan, lane: u8) -> u8 {
 
 /// Whether acknowledgements lie in queues that can be paused.
 pub fn control_can_wait(plan: &Plan) -> bool {
-    match plan.flow_control.traits().queueing {
-        Queueing::PerLane => true,
-        Queueing::Numbered { acks, .. } => acks,
-        Queueing::PerFlow => false,
-    }
-}
-
-/// The lane of congestion notifications, if they have one of their own.
-pub fn cnp_lane(plan: &Plan) -> Option<u8> {
-    plan.congestion_control.cnp_lane()
+    matches!(plan.flow_control.traits().queueing, Queueing::PerLane | Queueing::Numbered { acks: true, .. })
 }
 
 /// Whether a port belongs to the inside of a slow receiver. Packets there are read sooner or later (a stall
@@ -65,18 +54,15 @@ pub type Step = ((PortId, u8), (PortId, u8));
 /// Where the flows of a plan go, in all epochs together.
 pub struct FlowPaths<'p> {
     plan: &'p Plan,
-    /// Further routes of flows, for data and control packets: routes after failures, and routes that their
-    /// sources may choose.
+    /// Further routes of flows, data and control: after failures, and those that their sources may choose.
     pub later: BTreeMap<u32, [Vec<u32>; 2]>,
     /// The position to which a packet in flight changes: old and new positions, ordered.
     moves: Vec<(u32, u32)>,
-    /// Whether control packets lie in queues that can be paused.
     control_waits: bool,
     cnp_lane: Option<u8>,
 }
 
 impl<'p> FlowPaths<'p> {
-    /// The paths of a plan.
     pub fn new(plan: &'p Plan) -> Self {
         let mut later: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
         let mut moves = Vec::new();
@@ -95,7 +81,8 @@ impl<'p> FlowPaths<'p> {
         }
         moves.sort_unstable();
         moves.dedup();
-        Self { plan, later, moves, control_waits: control_can_wait(plan), cnp_lane: cnp_lane(plan) }
+        let cnp_lane = plan.congestion_control.cnp_lane();
+        Self { plan, later, moves, control_waits: control_can_wait(plan), cnp_lane }
     }
 
     /// The positions to which a packet in flight at a position changes.
@@ -118,8 +105,7 @@ impl<'p> FlowPaths<'p> {
         }
     }
 
-    /// Shows `visit` every position in the plan's hops at which data of a flow may
-    /// wait, and whether the flow begins there.
+    /// Shows `visit` every position at which data of a flow may wait, and whether the flow begins there.
     pub fn positions(&self, flow: u32, visit: &mut impl FnMut(u32, bool)) {
         let mut starts = vec![self.plan.flows[flow as usize].path];
         starts.extend(self.later.get(&flow).into_iter().flat_map(|[data, _]| data));
@@ -139,8 +125,7 @@ impl<'p> FlowPaths<'p> {
         }
     }
 
-    /// The beginnings of a flow's routes in the plan's hops, for data and control packets that wait in queues
-    /// that can be paused, with their lanes.
+    /// Where the routes of a flow begin, with lanes: of data, and of control packets that can be paused.
     pub fn starts(&self, flow: u32) -> Vec<(u32, u8)> {
         let f = &self.plan.flows[flow as usize];
         let none = [Vec::new(), Vec::new()];
@@ -159,8 +144,7 @@ impl<'p> FlowPaths<'p> {
         !self.moves.is_empty()
     }
 
-    /// All positions that a packet at `start` may come to, by its route and by changes
-    /// of routes; `start` among them if `whole`.
+    /// All positions that a packet at `start` may come to; `start` among them if `whole`.
     pub fn reached(&self, start: u32, whole: bool) -> BTreeSet<u32> {
         let mut seen: BTreeSet<u32> = BTreeSet::new();
         let mut next = vec![start];
@@ -258,13 +242,10 @@ pub fn passed_on(plan: &Plan) -> Vec<(Wait, Wait)> {
     waits
 }
 
-/// The graph of a plan's routes, but for pauses by onward port; `None` if `watch` does not want to wait.
-pub fn graph(plan: &Plan, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Graph> {
+/// The graph of a plan's routes, but for pauses by onward port.
+pub fn graph(plan: &Plan, watch: Watch<'_>) -> Result<Graph, Halt> {
     let paths = FlowPaths::new(plan);
     let mut edges = Edges::default();
-    if plan.flow_control.traits().pause_scope == PauseScope::Nothing {
-        return Some(edges.graph());
-    }
     passed_on(plan).into_iter().for_each(|(from, to)| edges.add(from, to));
     each_flow(plan, watch, |flow| {
         paths.steps(flow, &mut |_, step| {
@@ -273,22 +254,16 @@ pub fn graph(plan: &Plan, watch: &mut dyn FnMut(Progress) -> bool) -> Option<Gra
             }
         });
     })?;
-    Some(edges.graph())
+    Ok(edges.graph())
 }
 
-/// Follows every flow; `None` if `watch`, which gets the progress now and then, stops it.
-pub fn each_flow(
-    plan: &Plan,
-    watch: &mut dyn FnMut(Progress) -> bool,
-    mut follow: impl FnMut(u32),
-) -> Option<()> {
-    let of = plan.flows.len();
-    for flow in 0..of as u32 {
-        let progress = Progress { what: "following flows", done: flow as usize, of };
-        if flow.is_multiple_of(1 << 14) && !watch(progress) {
-            return None;
+/// Follows every flow; `watch` gets the progress now and then.
+pub fn each_flow(plan: &Plan, watch: Watch<'_>, mut follow: impl FnMut(u32)) -> Result<(), Halt> {
+    for flow in 0..plan.flows.len() {
+        if flow.is_multiple_of(1 << 14) {
+            go_on(watch, "following flows", flow, plan.flows.len())?;
         }
-        follow(flow);
+        follow(flow as u32);
     }
-    Some(())
+    Ok(())
 }

@@ -1,10 +1,7 @@
 //! A report in words: the first sentence is the verdict.
 
-use crate::blocking;
 use crate::certificate::{Entry, Routes};
-use crate::routes::Kind;
-use crate::witness::EVENTS;
-use crate::{CycleReport, EdgeReport, Report, Verdict};
+use crate::{CycleReport, EdgeReport, Report, Verdict, blocking, routes::Kind, witness::EVENTS};
 use std::fmt::Write;
 use xoff_net::human::grouped;
 use xoff_schemes::scheduling::PodsKeys;
@@ -12,7 +9,6 @@ use xoff_schemes::scheduling::PodsKeys;
 /// Flows that are listed for each edge.
 const LISTED: usize = 3;
 
-/// The report as text.
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a String does not fail.
@@ -34,16 +30,11 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         }
         Verdict::Safe { compared } => {
             writeln!(out, "{name} cannot deadlock: no cycle of waits is possible.")?;
-            writeln!(
-                out,
-                "\nProof: in an order of {}, each waits only for later ones{}.",
-                counted(report.waits as u64, "wait"),
-                match compared {
-                    Some(n) =>
-                        format!("; verified along {}, at {}", along(report.routes), counted(*n, "step")),
-                    None => String::new(),
-                }
-            )?;
+            let steps =
+                |n: u64| format!("; verified along {}, at {}", along(report.routes), counted(n, "step"));
+            let (waits, verified) =
+                (counted(report.waits as u64, "wait"), compared.map_or(String::new(), steps));
+            writeln!(out, "\nProof: in an order of {waits}, each waits only for later ones{verified}.")?;
         }
         Verdict::CanDeadlock { cycle, witness } => {
             writeln!(
@@ -52,28 +43,19 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
                 counted(cycle.edges.len() as u64, "queue")
             )?;
             write_cycle(out, cycle)?;
-            writeln!(
-                out,
-                "\nThe simulation ({}) deadlocked at {}: {}.",
-                witness.about,
-                microseconds(witness.closed_ps),
-                witness.ports.join(" -> ")
-            )?;
+            let (at, ports) = (microseconds(witness.closed_ps), witness.ports.join(" -> "));
+            writeln!(out, "\nThe simulation ({}) deadlocked at {at}: {ports}.", witness.about)?;
         }
         Verdict::CycleWithoutWitness { cycle, tried, cut, .. } => {
             let queues = counted(cycle.edges.len() as u64, "queue");
-            if report.pause_stops == "root" {
-                writeln!(
-                    out,
-                    "{name} is not proved deadlock-free: {queues} might block each other in a cycle, but no \
-                     simulation deadlocked."
-                )?;
-            } else {
-                writeln!(
-                    out,
-                    "{name} may deadlock: {queues} can block each other in a cycle, but no simulation deadlocked."
-                )?;
-            }
+            let (may, can) = match report.pause_stops {
+                "root" => ("is not proved deadlock-free", "might"),
+                _ => ("may deadlock", "can"),
+            };
+            writeln!(
+                out,
+                "{name} {may}: {queues} {can} block each other in a cycle, but no simulation deadlocked."
+            )?;
             write_cycle(out, cycle)?;
             let unsteady =
                 cycle.edges.iter().any(|e| !e.passed_on && e.closed_by.iter().all(|c| c.path.is_empty()));
@@ -83,17 +65,12 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
                     "\nThis cycle is possible only while routes change, and generated scenarios cannot test that."
                 )?;
             } else {
-                writeln!(
-                    out,
-                    "\n{} generated and simulated without a deadlock, which is not a proof:",
-                    match tried.len() {
-                        1 => "One scenario was".to_string(),
-                        n => format!("{n} scenarios were"),
-                    }
-                )?;
-                for what in tried {
-                    writeln!(out, "  - {what}")?;
-                }
+                let were = match tried.len() {
+                    1 => "One scenario was".to_string(),
+                    n => format!("{n} scenarios were"),
+                };
+                writeln!(out, "\n{were} generated and simulated without a deadlock, which is not a proof:")?;
+                tried.iter().try_for_each(|what| writeln!(out, "  - {what}"))?;
                 if *cut > 0 {
                     writeln!(
                         out,
@@ -141,18 +118,13 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             let when = if failures.lasting { "" } else { ", while routes change" };
             writeln!(out, "the cycle above is possible if {shown} fails{when}")?;
         }
-        for link in failures.cyclic.iter().take(16) {
-            writeln!(out, "  {link}")?;
-        }
+        failures.cyclic.iter().take(16).try_for_each(|link| writeln!(out, "  {link}"))?;
         if failures.cyclic.len() > 16 {
             writeln!(out, "  and {} more", failures.cyclic.len() - 16)?;
         }
     }
     write!(out, "\n{}", blocking::render(&report.blocking, report.pause_stops != "nothing"))?;
-    for note in &report.notes {
-        writeln!(out, "note: {note}")?;
-    }
-    Ok(())
+    report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 
 fn along(routes: Routes) -> &'static str {
@@ -164,14 +136,11 @@ fn along(routes: Routes) -> &'static str {
 }
 
 fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {
-    let mut ports: Vec<String> = cycle.edges.iter().map(|e| wait(&e.from)).collect();
-    ports.extend(cycle.edges.first().map(|e| wait(&e.from)));
+    let edges = cycle.edges.iter().chain(cycle.edges.first());
+    let ports: Vec<String> = edges.map(|e| wait(&e.from)).collect();
     let kind = if cycle.shortest { "This is a shortest cycle" } else { "A shorter cycle may exist" };
     writeln!(out, "\n{}\n{kind}. Each queue waits for the next because of these flows:", ports.join(" -> "))?;
-    for edge in &cycle.edges {
-        write_edge(out, edge)?;
-    }
-    Ok(())
+    cycle.edges.iter().try_for_each(|edge| write_edge(out, edge))
 }
 
 fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {

@@ -1,15 +1,13 @@
-//! The small checker of certificates. It shares nothing with the search that
-//! makes them: it walks along routes and asks at each device whether the wait of
-//! the link in is listed before the wait of the link out.
+//! The small checker of certificates. It shares nothing with the search that makes them: it walks along
+//! routes and asks at each device whether the wait of the link in is listed before the wait of the link out.
 
 use crate::certificate::{Certificate, Entry, Routes, port};
+use crate::verify_all::{self, After, Queue};
 use crate::{verify_onward, verify_roots};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
-use xoff_plan::Loaded;
-use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::flow_control::seen::{OnwardQueues, RootQueues};
+use xoff_plan::{Loaded, balancing::LoadBalancing};
 use xoff_schemes::flow_control::{PauseScope, Queueing};
 
 /// The position of each wait in the order.
@@ -27,49 +25,54 @@ pub struct Places {
 
 impl Places {
     /// The position of the wait of a whole lane; 0 if it is not listed.
-    pub fn shared(&self, (port, lane): (u32, u8)) -> u32 {
+    pub fn shared(&self, (port, lane): Queue) -> u32 {
         self.shared[port as usize * 8 + usize::from(lane)]
     }
 }
 
 /// Checks a certificate against the routes of a scenario; `router` is that of the links that are up. Returns
-/// the number of compared pairs of waits.
-///
-/// # Errors
-/// The first thing that does not hold.
+/// the number of compared pairs of waits. The error is the first thing that does not hold.
 pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -> Result<u64, String> {
     let plan = &loaded.plan;
     let overrides = &loaded.scenario.routing.overrides;
     let apart: BTreeSet<u32> = overrides.iter().filter_map(|o| plan.topology.find(&o.to)).collect();
     let places = listed(plan, &certificate.order)?;
     if let Some(queues) = plan.flow_control.onward_queues() {
-        return onward(loaded, queues, router, certificate, &places);
+        return collected(
+            (loaded, router, certificate, &places),
+            |of| verify_onward::flows(plan, queues, of),
+            |router, after, filled| verify_onward::all(plan, queues, router, after, filled),
+            |places, filled| verify_onward::compare(plan, queues, places, filled),
+        );
     }
     if let Some(queues) = plan.flow_control.root_queues() {
-        return by_root(loaded, queues, router, certificate, &places);
+        return collected(
+            (loaded, router, certificate, &places),
+            |of| verify_roots::flows(plan, queues, of),
+            |router, after, seen| verify_roots::all(plan, router, after, seen),
+            |places, seen| verify_roots::compare(plan, queues, places, seen),
+        );
     }
     passed_on(plan, &places)?;
-    match certificate.routes {
-        Routes::Scenario => flows(plan, &places, &|_| true),
-        Routes::All => Ok(flows(plan, &places, &explicit(loaded))?
-            + crate::verify_all::all(plan, router, None, &apart, &places)?),
-        Routes::AllUnderSingleFailures => {
-            let explicit = explicit(loaded);
-            let mut compared = flows(plan, &places, &explicit)?;
-            let mut orders = BTreeMap::new();
-            for order in under(plan, certificate) {
-                let (link, order) = order?;
-                passed_on(plan, &order)?;
-                compared += flows(plan, &order, &explicit)?;
-                orders.insert(link, order);
-            }
-            compared += crate::verify_all::all(plan, router, None, &apart, &places)?;
-            Ok(compared
-                + under_each_failure(plan, router, &places, &orders, |failed, after, places| {
-                    crate::verify_all::all(plan, failed, Some(after), &apart, places)
-                })?)
-        }
+    if certificate.routes == Routes::Scenario {
+        return flows(plan, &places, &|_| true);
     }
+    let (explicit, failing) = (explicit(loaded), certificate.routes == Routes::AllUnderSingleFailures);
+    let mut compared = flows(plan, &places, &explicit)?;
+    let mut orders = BTreeMap::new();
+    for order in under(plan, certificate).filter(|_| failing) {
+        let (link, order) = order?;
+        passed_on(plan, &order)?;
+        compared += flows(plan, &order, &explicit)?;
+        orders.insert(link, order);
+    }
+    compared += verify_all::all(plan, router, None, &apart, &places)?;
+    if failing {
+        compared += under_each_failure(plan, router, &places, &orders, |failed, after, places| {
+            verify_all::all(plan, failed, Some(after), &apart, places)
+        })?;
+    }
+    Ok(compared)
 }
 
 /// Whether routing does not choose the paths of a class's flows.
@@ -101,54 +104,26 @@ fn under_each_failure(
     Ok(compared)
 }
 
-/// The same for pauses by onward port, where no single route determines the waits: see [`verify_onward`].
-fn onward(
-    loaded: &Loaded,
-    queues: &dyn OnwardQueues,
-    router: &mut Router,
-    certificate: &Certificate,
-    places: &Places,
+/// The same where no single step determines the waits: `flows` and `all` collect the steps of packets, and
+/// `compare` compares the waits that follow from them.
+fn collected<S: Clone>(
+    (loaded, router, certificate, places): (&Loaded, &mut Router, &Certificate, &Places),
+    flows: impl Fn(&dyn Fn(u16) -> bool) -> S,
+    all: impl Fn(&mut Router, After<'_>, &mut S) -> Result<(), String>,
+    compare: impl Fn(&Places, &S) -> Result<u64, String>,
 ) -> Result<u64, String> {
-    let plan = &loaded.plan;
     if certificate.routes == Routes::Scenario {
-        let filled = verify_onward::flows(plan, queues, &|_| true);
-        return verify_onward::compare(plan, queues, places, &filled);
+        return compare(places, &flows(&|_| true));
     }
-    let mut filled = verify_onward::flows(plan, queues, &explicit(loaded));
-    filled.extend(verify_onward::all(plan, queues, router, None)?);
-    let mut compared = verify_onward::compare(plan, queues, places, &filled)?;
+    let mut seen = flows(&explicit(loaded));
+    all(router, None, &mut seen)?;
+    let mut compared = compare(places, &seen)?;
     if certificate.routes == Routes::AllUnderSingleFailures {
-        let under = under(plan, certificate).collect::<Result<_, _>>()?;
-        compared += under_each_failure(plan, router, places, &under, |failed, after, places| {
-            let mut under_it = verify_onward::all(plan, queues, failed, Some(after))?;
-            under_it.extend(&filled);
-            verify_onward::compare(plan, queues, places, &under_it)
-        })?;
-    }
-    Ok(compared)
-}
-
-/// The same of pauses by root, whose waits are those for roots.
-fn by_root(
-    loaded: &Loaded,
-    queues: RootQueues,
-    router: &mut Router,
-    certificate: &Certificate,
-    places: &Places,
-) -> Result<u64, String> {
-    let plan = &loaded.plan;
-    if certificate.routes == Routes::Scenario {
-        return verify_roots::compare(plan, queues, places, &verify_roots::flows(plan, queues, &|_| true));
-    }
-    let mut seen = verify_roots::flows(plan, queues, &explicit(loaded));
-    verify_roots::all(plan, router, None, &mut seen)?;
-    let mut compared = verify_roots::compare(plan, queues, places, &seen)?;
-    if certificate.routes == Routes::AllUnderSingleFailures {
-        let under = under(plan, certificate).collect::<Result<_, _>>()?;
-        compared += under_each_failure(plan, router, places, &under, |failed, after, places| {
+        let under = under(&loaded.plan, certificate).collect::<Result<_, _>>()?;
+        compared += under_each_failure(&loaded.plan, router, places, &under, |failed, after, places| {
             let mut seen = seen.clone();
-            verify_roots::all(plan, failed, Some(after), &mut seen)?;
-            verify_roots::compare(plan, queues, places, &seen)
+            all(failed, Some(after), &mut seen)?;
+            compare(places, &seen)
         })?;
     }
     Ok(compared)
@@ -200,13 +175,7 @@ fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
 }
 
 /// Compares two waits; true if they are paused at all.
-pub fn compare(
-    plan: &Plan,
-    places: &Places,
-    from: (u32, u8),
-    to: (u32, u8),
-    flow: u32,
-) -> Result<bool, String> {
+pub fn compare(plan: &Plan, places: &Places, from: Queue, to: Queue, flow: u32) -> Result<bool, String> {
     let scope = plan.flow_control.traits().pause_scope;
     let stops = |lane: u8| match scope {
         // Single queues and roots are compared elsewhere.
@@ -217,20 +186,24 @@ pub fn compare(
     if !stops(from.1) || !stops(to.1) {
         return Ok(false);
     }
-    let place = |(port, lane): (u32, u8)| match scope {
+    let place = |(port, lane): Queue| match scope {
         PauseScope::Flow => places.by_flow.get(&(port, lane, flow)).copied().unwrap_or(0),
         // The lossless lanes of a link wait as one, and its first one is listed.
         PauseScope::Link => {
-            let first = plan.lanes.iter().position(|l| l.lossless).unwrap_or(0);
-            places.shared[port as usize * 8 + first]
+            places.shared((port, plan.lanes.iter().position(|l| l.lossless).unwrap_or(0) as u8))
         }
-        _ => places.shared[port as usize * 8 + usize::from(lane)],
+        _ => places.shared((port, lane)),
     };
-    let (a, b) = (place(from), place(to));
+    in_order([place(from), place(to)], || [from, to].map(|(port, _)| plan.topology.port_name(port)))?;
+    Ok(true)
+}
+
+/// Whether the first of two places is listed before the second one, which its wait may depend on.
+pub fn in_order([a, b]: [u32; 2], names: impl FnOnce() -> [String; 2]) -> Result<(), String> {
     if 0 < a && a < b {
-        return Ok(true);
+        return Ok(());
     }
-    let [x, y] = [from, to].map(|(port, _)| plan.topology.port_name(port));
+    let [x, y] = names();
     Err(match (a, b) {
         (0, _) => format!("{x} may wait for {y}, but {x} is not listed"),
         (_, 0) => format!("{x} may wait for {y}, but {y} is not listed"),
@@ -253,8 +226,7 @@ fn passed_on(plan: &Plan, places: &Places) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether acknowledgements and congestion notifications can be paused, and the
-/// lane of the latter if they have one of their own.
+/// Whether ACKs and congestion notifications can be paused, and the own lane of the latter.
 pub fn control_lanes(plan: &Plan) -> (bool, Option<u8>) {
     let paused = !matches!(
         plan.flow_control.traits().queueing,
@@ -267,12 +239,9 @@ pub fn control_lanes(plan: &Plan) -> (bool, Option<u8>) {
 /// may choose: the flow, and the beginnings of its data and control packets.
 pub fn routes(plan: &Plan, of: &dyn Fn(u16) -> bool) -> impl Iterator<Item = (u32, u32, u32)> {
     let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
-    let first = plan.flows.iter().zip(0..).map(|(f, id)| (id, f.path, f.ack_path));
-    let chosen = plan
-        .flows
-        .iter()
-        .zip(0..)
-        .flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
+    let flows = || plan.flows.iter().zip(0..);
+    let first = flows().map(|(f, id)| (id, f.path, f.ack_path));
+    let chosen = flows().flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
     first.chain(rerouted).chain(chosen).filter(|&(id, ..)| of(plan.flows[id as usize].class))
 }
 
@@ -308,17 +277,14 @@ fn flows(plan: &Plan, places: &Places, of: &dyn Fn(u16) -> bool) -> Result<u64, 
         }
         starts.extend(moves.get(&at).into_iter().flatten().map(|&new| (id, new, lane)));
         let (link, next) = (&plan.topology.ports[out as usize], plan.hops[at as usize + 1]);
-        for &option in plan.choices_at(next).map_or(&[] as &[u32], |choices| choices.options(next)) {
-            let by = plan.hops[option as usize];
+        let inside = |port: u32| plan.topology.neighbour(port) == plan.topology.ports[port as usize].node;
+        let options = plan.choices_at(next).map_or(&[] as &[u32], |choices| choices.options(next));
+        let on = (next < ENDS && !inside(next)).then_some(at + 1);
+        for position in options.iter().copied().chain(on) {
+            let by = plan.hops[position as usize];
             let onward = plan.onward_lane(lane, link.peer, by);
             compared += u64::from(compare(plan, places, (out, lane), (by, onward), id)?);
-            starts.insert((id, option, onward));
-        }
-        let inside = |port: u32| plan.topology.neighbour(port) == plan.topology.ports[port as usize].node;
-        if next < ENDS && !inside(next) {
-            let onward = plan.onward_lane(lane, link.peer, next);
-            compared += u64::from(compare(plan, places, (out, lane), (next, onward), id)?);
-            starts.insert((id, at + 1, onward));
+            starts.insert((id, position, onward));
         }
     }
     Ok(compared)

@@ -1,5 +1,4 @@
-//! The small checker's walk over all routes: for each host, from every other host
-//! along every next hop.
+//! The small checker's walk over all routes: for each host, from every other host along every next hop.
 
 use crate::verify::{Places, compare, control_lanes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +12,9 @@ pub type Queue = (u32, u8);
 /// The action of a walk at each pair of queues that packets take one after the other.
 pub type Step<'s> = &'s mut dyn FnMut(Queue, Queue) -> Result<(), String>;
 
+/// A link that has just failed, by a port of it, and the router from before.
+pub type After<'a> = Option<(u32, &'a mut Router)>;
+
 /// Compares the waits of every two queues that packets to some host may take one after the other. Where a
 /// link has just failed (`after`: its port, and the router from before), the waits of the old routes may
 /// remain, and packets continue from the devices that they reached on these. Hosts in `apart` have routes of
@@ -20,7 +22,7 @@ pub type Step<'s> = &'s mut dyn FnMut(Queue, Queue) -> Result<(), String>;
 pub fn all(
     plan: &Plan,
     router: &mut Router,
-    mut after: Option<(u32, &mut Router)>,
+    mut after: After<'_>,
     apart: &BTreeSet<NodeId>,
     places: &Places,
 ) -> Result<u64, String> {
@@ -80,8 +82,7 @@ fn first_queues(plan: &Plan, ports: &[u32]) -> Vec<Queue> {
     ports.iter().flat_map(|&port| lanes.iter().map(move |&lane| (port, lane))).collect()
 }
 
-/// All queues in which packets to a host lie, from all other hosts and from where
-/// they are already.
+/// All queues in which packets to a host lie, from all other hosts and from where they are already.
 pub fn reached(
     plan: &Plan,
     router: &mut Router,

@@ -4,15 +4,11 @@
 //! and counts the roots ahead of each port to see whether it may run short of queues.
 
 use crate::verify::{Places, control_lanes, moves, routes};
-use crate::verify_all::reached;
+use crate::verify_all::{After, Queue, reached};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
-use xoff_net::topology::NodeId;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::seen::RootQueues;
-
-/// A port and a lane of it.
-type Queue = (u32, u8);
 
 /// The steps of packets: the next port after each port, the ports that they cross after that, and for each
 /// route of a packet the remaining ports.
@@ -89,18 +85,11 @@ pub fn flows(plan: &Plan, isolation: RootQueues, of: &dyn Fn(u16) -> bool) -> Se
     seen
 }
 
-/// Follows packets from every host to every other one, along every next hop. Where a link
-/// has just failed (`after`: its port, and the router from before), packets go on from
-/// wherever the old routes have brought them.
-pub fn all(
-    plan: &Plan,
-    router: &mut Router,
-    mut after: Option<(u32, &mut Router)>,
-    seen: &mut Seen,
-) -> Result<(), String> {
+/// Follows packets from every host to every other one, along every next hop. `after`: as of
+/// [`crate::verify_all::all`].
+pub fn all(plan: &Plan, router: &mut Router, mut after: After<'_>, seen: &mut Seen) -> Result<(), String> {
     seen.no_sets = true;
-    let hosts: Vec<NodeId> = plan.topology.hosts().collect();
-    for to in hosts {
+    for to in plan.topology.hosts() {
         if !plan.topology.nodes[to as usize].ports.iter().any(|&port| router.alive(port)) {
             continue;
         }

@@ -1,12 +1,11 @@
 //! Every path of a plan's packets, queue by queue. Counts need whole paths; the graph of waits needs single
 //! steps.
 
-use crate::graph::Part;
+use crate::graph::{Lists, Part};
 use crate::routes::{FlowPaths, control_can_wait, passed_on, pausable, wait_lane};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::topology::PortId;
-use xoff_plan::balancing::LoadBalancing;
-use xoff_plan::plan::Plan;
+use xoff_plan::{balancing::LoadBalancing, plan::Plan};
 use xoff_schemes::flow_control::PauseScope;
 use xoff_schemes::flow_control::seen::{OnwardQueues, Pausers};
 
@@ -18,41 +17,10 @@ pub const UNPAUSED: u32 = u32::MAX;
 /// paused themselves.
 pub use crate::graph::Wait as Queue;
 
-/// Lists of numbers, stored one after the other.
-#[derive(Clone, Debug, Default)]
-pub struct Lists {
-    first: Vec<u32>,
-    items: Vec<u32>,
-}
-
-impl Lists {
-    /// `count` lists of the `(list, item)` pairs, each in order and without repeats.
-    pub fn of(count: usize, mut pairs: Vec<(u32, u32)>) -> Self {
-        pairs.sort_unstable();
-        pairs.dedup();
-        let mut first = vec![0; count + 1];
-        pairs.iter().for_each(|p| first[p.0 as usize + 1] += 1);
-        for i in 0..count {
-            first[i + 1] += first[i];
-        }
-        Self { first, items: pairs.into_iter().map(|p| p.1).collect() }
-    }
-
-    pub fn get(&self, list: u32) -> &[u32] {
-        &self.items[self.first[list as usize] as usize..self.first[list as usize + 1] as usize]
-    }
-
-    pub fn count(&self) -> usize {
-        self.first.len() - 1
-    }
-}
-
-/// One path of a flow's data or control packets, from its sender on, or from the position of a packet when
-/// routes changed.
+/// One path of a flow's data or control packets, from its sender or from a position in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
     pub flow: u32,
-    /// Whether its packets are control packets.
     pub is_control: bool,
     /// It begins at the sender.
     pub whole: bool,
@@ -127,10 +95,6 @@ impl Numbers {
 /// The maximum number of paths of all flows together, where devices choose for each packet.
 const MAX_PATHS: usize = 4_000_000;
 
-/// Returns an error if there are more paths than fit.
-///
-/// # Errors
-/// There are too many.
 pub fn check_path_count(plan: &Plan) -> Result<(), String> {
     let LoadBalancing::Packets(_) = plan.load_balancing else { return Ok(()) };
     let mut path_count = 0;
@@ -296,8 +260,7 @@ impl Walks {
         pairs
     }
 
-    /// The place on a walk with these queues before place `i` whose queue that of
-    /// place `i` can pause; `None` if there is none.
+    /// The place before place `i` on a walk whose queue that of `i` can pause.
     pub fn before(&self, at: &[u32], i: usize) -> Option<usize> {
         let place = |back: usize| i.checked_sub(back).filter(|&j| at[i] != UNPAUSED && at[j] != UNPAUSED);
         place(1).or_else(|| place(2).filter(|_| self.past_relays))
@@ -309,8 +272,7 @@ impl Walks {
         &self.ports[w.first as usize..w.last as usize]
     }
 
-    /// Its queues, port by port; [`UNPAUSED`] where it neither can be paused nor
-    /// makes others wait.
+    /// Its queues, port by port; [`UNPAUSED`] where it neither can be paused nor makes others wait.
     pub fn at(&self, walk: u32) -> &[u32] {
         let w = &self.walks[walk as usize];
         &self.at[w.first as usize..w.last as usize]
@@ -335,8 +297,7 @@ impl Follow<'_> {
         }
     }
 
-    /// The walk over these positions, whose packets begin in `lane`; `visit` is shown
-    /// each position and the lane there.
+    /// The walk over these positions, which begins in `lane`; `visit` gets each position and its lane.
     fn walk(
         &mut self,
         all: &mut Walks,

@@ -7,11 +7,9 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 use xoff_net::builders::TopologySpec;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
-use xoff_plan::Loaded;
 use xoff_plan::plan::{Limit, Plan};
-use xoff_plan::scenario::Scenario;
-use xoff_schemes::congestion_control::CongestionControl;
-use xoff_schemes::transport::Transport;
+use xoff_plan::{Loaded, scenario::Scenario};
+use xoff_schemes::{congestion_control::CongestionControl, transport::Transport};
 
 /// Most flows of a candidate.
 const FLOWS: usize = 400;
@@ -29,12 +27,10 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// So many events for so many candidates.
     pub fn new(events: u64, candidates: usize) -> Self {
         Self { left: events, runs: candidates as u64 }
     }
 
-    /// Events of the next run.
     pub fn share(&self) -> u64 {
         self.left / self.runs.clamp(1, 4)
     }
@@ -45,15 +41,12 @@ impl Budget {
     }
 }
 
-/// A scenario to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// A description of its attempt, in words.
     pub about: String,
     pub text: String,
 }
 
-/// How hard a candidate tries.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
     /// Routes of each edge.
@@ -99,7 +92,6 @@ const EFFORTS: [Effort; 14] = {
     ]
 };
 
-/// A flow of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Sent {
     src: NodeId,
@@ -109,11 +101,7 @@ struct Sent {
     ports: Vec<PortId>,
 }
 
-/// Candidates for a cycle with these edges, the gentlest first. None if packets
-/// close an edge only while routes change. The link of `failed` is down in addition.
-///
-/// # Errors
-/// The scenario cannot be written down.
+/// Candidates, the gentlest first; `failed` is down too. None if an edge closes only while routes change.
 pub fn candidates(loaded: &Loaded, edges: &[Edge], failed: Option<PortId>) -> Result<Vec<Candidate>, String> {
     if edges.iter().any(|e| !e.passed_on && e.closers.iter().all(|c| c.ports.is_empty())) {
         return Ok(Vec::new());
@@ -179,7 +167,6 @@ fn flows(plan: &Plan, edges: &[Edge], effort: Effort, failed: Option<PortId>) ->
     flows
 }
 
-/// A flow along a route.
 fn sent(plan: &Plan, route: &Through) -> Option<Sent> {
     let (first, last) = (*route.ports.first()?, *route.ports.last()?);
     let flow = route.flow.map(|f| &plan.flows[f as usize]);
@@ -197,9 +184,8 @@ fn sent(plan: &Plan, route: &Through) -> Option<Sent> {
     })
 }
 
-/// How long the buffers on a cycle may take to fill, in picoseconds, with all
-/// senders at work: every account up to its threshold, one after another, at an
-/// eighth of its link's rate.
+/// How long the buffers on a cycle may take to fill, in picoseconds, with all senders at work: every account
+/// up to its threshold, one after another, at an eighth of its link's rate.
 fn time_to_fill(plan: &Plan, edges: &[Edge]) -> u64 {
     let lanes = plan.lanes.len();
     let mut time: u128 = 1_000_000_000;
@@ -339,8 +325,7 @@ fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
     Ok(table)
 }
 
-/// A topology written out, for one that comes from a file. Relays are left out, which
-/// the flow control will put into long links again.
+/// A topology from a file, written out, without relays: the flow control adds these again.
 fn custom(topology: &Topology) -> Table {
     let others = &topology.nodes[..topology.nodes.len() - topology.relays as usize];
     let names = |kind: NodeKind| -> Value {

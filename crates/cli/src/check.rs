@@ -1,11 +1,7 @@
 //! `xoff check`: can it deadlock? The proof, or a scenario in which it does.
 
-use std::fs;
-use std::io;
-use std::path::Path;
-use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use std::{fs, io, path::Path, process::ExitCode, sync::atomic::Ordering};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_check::certificate::{Certificate, Routes};
@@ -20,10 +16,10 @@ const LINES: Duration = Duration::from_secs(3);
 
 /// The files that a check may write to a directory.
 const FILES: [&str; 4] = ["certificate.json", "witness.toml", "cycle.svg", "blocking.svg"];
+const UNFINISHED: &str = "interrupted: a cycle was found, but the search for a deadlock was not finished";
 /// Each of these files contains one of these marks.
 const MARKS: [&str; 2] = ["xoff check", xoff_check::certificate::FORMAT];
 
-/// Checks a scenario.
 pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
     let name = load::name(&args.scenario.path);
@@ -57,9 +53,7 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     if let Verdict::CycleWithoutWitness { cycle, .. } = &report.verdict {
         match search(candidates, EVENTS, &mut report_progress)? {
             Search::Interrupted => {
-                output::complain(
-                    "interrupted: a cycle was found, but the search for a deadlock was not finished",
-                );
+                output::complain(UNFINISHED);
                 return Ok(ExitCode::from(interrupt::INTERRUPTED));
             }
             Search::Found(found, candidate) => {
@@ -71,12 +65,10 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
             }
         }
     }
-    let files = [
-        certificate.map(|c| serde_json::to_string(&c).map(|t| ("certificate.json", t))).transpose(),
-        Ok(witness.map(|c| ("witness.toml", c.text))),
-    ];
-    let files: Result<Vec<_>, _> = files.into_iter().collect();
-    let mut files: Vec<(&str, String)> = files.into_diagnostic()?.into_iter().flatten().collect();
+    let certificate = certificate.map(|c| serde_json::to_string(&c)).transpose().into_diagnostic()?;
+    let mut files: Vec<(&str, String)> = Vec::new();
+    files.extend(certificate.map(|text| ("certificate.json", text)));
+    files.extend(witness.map(|c| ("witness.toml", c.text)));
     files.extend(pictures);
     if let Some(dir) = &args.out {
         write(dir, &files)?;
@@ -95,30 +87,17 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The result of running candidates.
+/// Gets lines about the progress, and stops the work by `false`.
+type Lines<'a> = &'a mut dyn FnMut(&dyn Fn() -> String) -> bool;
+
 enum Search {
-    /// This one deadlocked.
     Found(Witness, Candidate),
-    /// None did.
-    Nothing {
-        /// The candidates that were run, in words.
-        tried: Vec<String>,
-        /// How many of these runs were cut.
-        cut: usize,
-        /// Events of all of them.
-        events: u64,
-    },
-    /// Someone has pressed Ctrl-C.
+    Nothing { tried: Vec<String>, cut: usize, events: u64 },
     Interrupted,
 }
 
-/// Runs candidates, the gentlest first, until one deadlocks. All of them together have
-/// `events`.
-fn search(
-    candidates: Vec<Candidate>,
-    events: u64,
-    report_progress: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
-) -> miette::Result<Search> {
+/// Runs candidates, the gentlest first, until one deadlocks. All of them together have `events`.
+fn search(candidates: Vec<Candidate>, events: u64, report_progress: Lines<'_>) -> miette::Result<Search> {
     let mut budget = Budget::new(events, candidates.len());
     let (mut tried, mut cut, mut all) = (Vec::new(), 0, 0);
     for candidate in candidates {
@@ -137,7 +116,6 @@ fn search(
     Ok(Search::Nothing { tried, cut, events: all })
 }
 
-/// The result of running one candidate.
 struct Attempt {
     found: Option<Witness>,
     events: u64,
@@ -147,11 +125,7 @@ struct Attempt {
 }
 
 /// Runs a candidate for `most` events, or some more until the run looks up.
-fn attempt(
-    candidate: &Candidate,
-    most: u64,
-    report_progress: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
-) -> miette::Result<Attempt> {
+fn attempt(candidate: &Candidate, most: u64, report_progress: Lines<'_>) -> miette::Result<Attempt> {
     let files = |path: &Path| Err(std::io::Error::other(format!("{} is not there", path.display())));
     let loaded = xoff_plan::load("witness.toml", candidate.text.as_bytes(), &[], &files)
         .wrap_err("xoff generated an invalid scenario (bug in xoff)")?;
@@ -171,23 +145,21 @@ fn attempt(
     Ok(Attempt { found, events: outcome.counters.events, cut, interrupted })
 }
 
-/// Checks a certificate, and nothing else.
 fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
-    let text =
-        file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", path.display()))?;
-    let refused = |e: String| miette!("{} is not a proof for this scenario: {e}", path.display());
+    let shown = path.display();
+    let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))?;
+    let refused = |e: String| miette!("{shown} is not a proof for this scenario: {e}");
     let certificate = Certificate::parse(&text).map_err(refused)?;
     let mut router = xoff_check::router(loaded);
     let compared = xoff_check::verify::verify(loaded, &mut router, &certificate).map_err(refused)?;
+    let waits = certificate.order.len();
     output::print(&format!(
-        "The certificate is valid: {} waits in order, verified at {compared} steps of routes.\n",
-        certificate.order.len()
+        "The certificate is valid: {waits} waits in order, verified at {compared} steps of routes.\n"
     ))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Refuses a directory in which a file that this check would remove or replace is
-/// not one that a check has left, or is the scenario itself.
+/// Refuses a directory with a file that the check would replace and did not write, or with the scenario.
 fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
     let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     for name in FILES {
@@ -202,34 +174,22 @@ fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
             return Err(miette!(help = help, "--out would replace the scenario {}", path.display()));
         }
         if !MARKS.iter().any(|mark| text.windows(mark.len()).any(|w| w == mark.as_bytes())) {
-            let help = "move the file, or choose another directory with --out DIR";
-            return Err(miette!(
-                help = help,
-                "--out would replace {}, which xoff check did not write",
-                path.display()
-            ));
+            let (help, path) = ("move the file, or choose another directory with --out DIR", path.display());
+            return Err(miette!(help = help, "--out would replace {path}, which xoff check did not write"));
         }
     }
     Ok(())
 }
 
-/// Writes files into a directory, which is made if need be.
 fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
     make_directories(dir).map_err(crate::run::report)?;
     output::sweep(dir);
     // Files of an earlier check would contradict this one.
-    for old in FILES {
-        let path = dir.join(old);
-        if path.is_file() {
-            fs::remove_file(&path)
-                .into_diagnostic()
-                .wrap_err_with(|| format!("{} cannot be removed", path.display()))?;
-        }
+    for path in FILES.map(|old| dir.join(old)).iter().filter(|path| path.is_file()) {
+        let wrong = || format!("{} cannot be removed", path.display());
+        fs::remove_file(path).into_diagnostic().wrap_err_with(wrong)?;
     }
-    for (name, text) in files {
-        put(&dir.join(name), text).map_err(crate::run::report)?;
-    }
-    Ok(())
+    files.iter().try_for_each(|(name, text)| put(&dir.join(name), text)).map_err(crate::run::report)
 }
 
 #[cfg(test)]

@@ -6,10 +6,8 @@ use serde::Serialize;
 use xoff_results::explain::{self, read, text};
 use xoff_results::integrity::guarded;
 
-use crate::run::report;
-use crate::{ExplainArgs, output};
+use crate::{ExplainArgs, output, run::report};
 
-/// Explains a run, one of its flows, or one of its ports.
 pub fn explain(args: &ExplainArgs) -> miette::Result<ExitCode> {
     let path = &args.run;
     let run = read::read(path).map_err(report)?;
@@ -17,7 +15,6 @@ pub fn explain(args: &ExplainArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The text or JSON to print.
 fn answer(args: &ExplainArgs, run: &read::Run) -> miette::Result<String> {
     let path = &args.run;
     if let Some(id) = args.flow {

@@ -1,17 +1,13 @@
 //! Reading files that arguments and scenarios name, none of which can block for ever.
 
-use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::{fs, path::Path};
 
 /// No such file has more bytes: more is a file of another kind, named by mistake.
 pub const LARGEST: u64 = 64 << 20;
 
 /// Reads a regular file, or a pipe that a program writes, such as that of `<(…)` or `/dev/stdin`.
-///
-/// # Errors
-/// It cannot be read; it is a directory, a device or a socket; it is larger than
-/// [`LARGEST`]; or it is a pipe into which nothing writes.
+/// Refused are directories, devices, sockets, more than [`LARGEST`] bytes, and a pipe into which nothing writes.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let kind = fs::metadata(path)?.file_type();
     if kind.is_dir() {
@@ -39,9 +35,8 @@ mod special {
     use std::fs::{FileType, OpenOptions};
     use std::io::{self, Read};
     use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-    use std::path::Path;
-    use std::thread::sleep;
     use std::time::{Duration, Instant};
+    use std::{path::Path, thread::sleep};
 
     /// How long a pipe waits for its writer, which may begin a little later.
     const PATIENCE: Duration = Duration::from_secs(1);
@@ -84,9 +79,7 @@ mod special {
 #[cfg(not(unix))]
 mod special {
     use super::refused;
-    use std::fs::FileType;
-    use std::io;
-    use std::path::Path;
+    use std::{fs::FileType, io, path::Path};
 
     pub fn read(_: &Path, _: FileType, _: &mut Vec<u8>) -> io::Result<()> {
         Err(refused("it is not a regular file"))

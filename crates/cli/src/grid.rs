@@ -1,42 +1,31 @@
 //! `xoff run` with `--vary` or `--seeds`: a grid of runs. Every plan is checked,
 //! then the runs are made side by side, then their points are compared.
 
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::thread;
+use std::{num::NonZeroUsize, path::Path, process::ExitCode, thread};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
-use xoff_plan::Loaded;
-use xoff_plan::plan::AckQueue;
-use xoff_results::directory;
+use xoff_plan::{Loaded, plan::AckQueue};
 use xoff_results::grid::compare::{self, Entry, Status};
 use xoff_results::grid::directory::{self as place, About, Directory, Found, RunAbout};
-use xoff_results::grid::metrics::Row;
 use xoff_results::grid::{Grid, fingerprint, table};
-use xoff_results::human;
-use xoff_results::integrity::reason;
+use xoff_results::{directory, grid::metrics::Row, human, integrity::reason};
 use xoff_sim::outcome::Stop;
 
-use crate::grid_progress::GridMeter;
 use crate::load::{self, Source};
 use crate::memory::{self, Phase, Watch};
-use crate::progress::Goal;
 use crate::run::{self, LOST, VERSION};
-use crate::{FAILED, RunArgs, interrupt, output, pool, vary};
+use crate::{FAILED, RunArgs, grid_progress::GridMeter, interrupt, output, pool, progress::Goal, vary};
 
 /// The scenario of a run, and its overrides before those of the grid.
 pub type Base<'a> = (&'a Source, Vec<(String, String)>);
 
 /// The runs of a grid, to be checked and made.
 pub struct Work<'a> {
-    /// Which runs there are.
     pub grid: &'a Grid,
     /// The scenario with which each run begins.
     pub base: &'a (dyn Fn(usize) -> Base<'a> + Sync),
-    /// The scenario's name.
     pub name: String,
     /// Overrides of every run, as the grid's files have them.
     pub overrides: Vec<(String, String)>,
@@ -46,15 +35,12 @@ pub struct Work<'a> {
     pub jobs: usize,
     /// Threads of each run; without a number one, and for the last run also the cores that become free.
     pub threads: Option<usize>,
-    /// No progress and no timing.
     pub quiet: bool,
-    /// Ctrl-C was pressed.
     pub interrupted: &'a AtomicBool,
     /// Results cannot be stored: to go on would be in vain.
     pub broken: AtomicBool,
 }
 
-/// Runs a grid.
 pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
     let grid = vary::grid(&overrides, &args.vary, args.seeds.as_ref())?;
@@ -80,20 +66,15 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     };
 
     let mut entries = vec![Entry::default(); about.runs.len()];
-    let directory = if args.no_out {
-        None
-    } else {
-        let default = || Path::new("xoff-runs").join(format!("{}-grid", work.name));
-        let out = args.out.clone().unwrap_or_else(default);
-        Some(work.open(&out, &about, args.resume, &mut entries)?)
-    };
+    let default = || Path::new("xoff-runs").join(format!("{}-grid", work.name));
+    let out = (!args.no_out).then(|| args.out.clone().unwrap_or_else(default));
+    let directory = out.map(|out| work.open(&out, &about, args.resume, &mut entries)).transpose()?;
 
     work.make(&about, directory.as_ref(), &mut entries);
 
     // The comparison is printed even if it cannot be stored.
     let stored = directory.as_ref().map_or(Ok(()), |d| d.write(&grid, &about, &entries).map_err(run::report));
-    let interval = args.interval.map_or_else(Default::default, Into::into);
-    let comparison = compare::compare(&work.name, &grid, &entries, interval);
+    let comparison = compare::compare(&work.name, &grid, &entries, args.interval());
     let answer = if args.json { output::json(&comparison)? } else { table::render(&grid, &comparison) };
     output::print(&answer)?;
     stored?;
@@ -102,15 +83,11 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
         output::complain(&format!("written to {at}; for an HTML page: xoff report {at}"));
     }
     let any = |status| entries.iter().any(|e| e.status == status);
-    Ok(if interrupted.load(Ordering::Relaxed) && any(Status::Pending) {
-        ExitCode::from(interrupt::INTERRUPTED)
-    } else if any(Status::Failed) {
-        ExitCode::from(FAILED)
-    } else if any(Status::Lost) {
-        ExitCode::from(LOST)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(output::status(&[
+        (interrupted.load(Ordering::Relaxed) && any(Status::Pending), interrupt::INTERRUPTED),
+        (any(Status::Failed), FAILED),
+        (any(Status::Lost), LOST),
+    ]))
 }
 
 /// A word as shells read it.
@@ -142,8 +119,7 @@ impl Work<'_> {
         command
     }
 
-    /// Makes the grid's directory, or resumes it: then `entries` are those of
-    /// the runs that are there.
+    /// Makes the grid's directory, or resumes it: then `entries` are those of the runs that are there.
     pub fn open(
         &self,
         out: &Path,
@@ -182,7 +158,6 @@ impl Work<'_> {
         Ok(directory)
     }
 
-    /// A run in words, with its number.
     fn label(&self, run: usize) -> String {
         format!("run {} of {} ({})", run + 1, self.grid.runs().unwrap_or(0), self.grid.label(run))
     }
@@ -209,10 +184,10 @@ impl Work<'_> {
         let wrong = AtomicUsize::new(usize::MAX);
         let stop = || self.interrupted.load(Ordering::Relaxed) || wrong.load(Ordering::Relaxed) < usize::MAX;
         let checked = pool::each(self.jobs, runs, stop, |_, run| {
-            let result = self.load(run);
-            let result = result.map(|(loaded, scenario, about)| {
+            let kept = |(loaded, scenario, about): (Loaded, _, _)| {
                 ((run == 0).then_some(scenario), about, loaded.plan.ack_queue())
-            });
+            };
+            let result = self.load(run).map(kept);
             if result.is_err() {
                 wrong.fetch_min(run, Ordering::Relaxed);
             }
@@ -307,9 +282,8 @@ impl Work<'_> {
         let loaded = match self.load(run) {
             Ok((loaded, _, about)) if about == *expected => loaded,
             Ok(_) => {
-                return Entry::failed(
-                    "a file that the scenario names has changed since the grid began".into(),
-                );
+                let why = "a file that the scenario names has changed since the grid began";
+                return Entry::failed(why.into());
             }
             Err(e) => return Entry::failed(format!("a file that the scenario names has changed: {e}")),
         };

@@ -1,9 +1,8 @@
 //! Progress of a grid on standard error: on a terminal a bar for each present run and one for the whole,
 //! otherwise a line for each completed run.
 
-use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::{io::IsTerminal, time::Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use xoff_outcome::Progress;
@@ -47,8 +46,7 @@ pub struct RunMeter<'a> {
 }
 
 impl GridMeter {
-    /// A meter for `total` steps of work, which begins now with up to `jobs`
-    /// workers; a `quiet` one shows nothing.
+    /// A meter for `total` steps, which begins now with up to `jobs` workers; a `quiet` one shows nothing.
     pub fn new(total: usize, jobs: usize, quiet: bool) -> Self {
         let bars = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let all = MultiProgress::new();
@@ -73,7 +71,6 @@ impl GridMeter {
         }
     }
 
-    /// A run begins at a worker.
     pub fn begin(&self, worker: usize, label: String, goal: Goal) -> RunMeter<'_> {
         let bar = self.bars.as_ref().map(|bars| {
             let bar =
@@ -84,7 +81,6 @@ impl GridMeter {
         RunMeter { grid: self, worker, goal, label, began: now, shown: now, bar }
     }
 
-    /// Redraws the bar of the whole.
     fn overall(&self, state: &State) {
         let Some(bars) = &self.bars else { return };
         let elapsed = self.began.elapsed().as_secs_f64();
@@ -101,8 +97,7 @@ impl GridMeter {
         ));
     }
 
-    /// Removes the bars; returns wall time since the beginning in seconds, and
-    /// the packet-hops of the runs that are done.
+    /// Removes the bars; returns wall time in seconds, and the packet-hops of the runs that are done.
     pub fn finish(self) -> (f64, u64) {
         if let Some(bars) = &self.bars {
             bars.overall.finish_and_clear();
@@ -113,7 +108,6 @@ impl GridMeter {
 }
 
 impl RunMeter<'_> {
-    /// Shows the state if the last one was visible long enough.
     pub fn update(&mut self, progress: &Progress) {
         let Some(bar) = self.bar.as_ref().filter(|_| self.shown.elapsed() >= REDRAWS) else { return };
         self.shown = Instant::now();
@@ -125,13 +119,11 @@ impl RunMeter<'_> {
         self.grid.overall(&state);
     }
 
-    /// Seconds of wall time since the run began.
     pub fn elapsed(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
 
-    /// Ends a run, after so many packet-hops in so many seconds. `what` is the remark about it (empty if it
-    /// succeeded). `None` if it was stopped.
+    /// Ends a run with so many packet-hops, or `None` if it was stopped. `what` is a remark about it.
     pub fn finish(self, hops: Option<u64>, wall_seconds: f64, what: &str) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -1,7 +1,6 @@
 //! Ctrl-C and similar signals: a run stops, and its results are written.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::{sync::Arc, sync::atomic::AtomicBool};
 
 use miette::{IntoDiagnostic, WrapErr};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -12,9 +11,6 @@ pub const INTERRUPTED: u8 = 130;
 
 /// A flag that the first Ctrl-C, SIGTERM or SIGHUP sets; the second one ends
 /// the process. Under `nohup` SIGHUP has no effect.
-///
-/// # Errors
-/// The system refuses.
 pub fn flag() -> miette::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [Some(SIGINT), Some(SIGTERM), hangup()?].into_iter().flatten() {
@@ -44,9 +40,6 @@ fn hangup() -> miette::Result<Option<i32>> {
 
 /// Lets a write beyond `ulimit -f` fail with an error: the signal that comes first
 /// would end the program without a word.
-///
-/// # Errors
-/// The system refuses.
 #[cfg(unix)]
 pub fn ignore_file_limit() -> miette::Result<()> {
     use nix::sys::signal::{SigHandler, Signal, signal};

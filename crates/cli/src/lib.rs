@@ -25,13 +25,10 @@ mod topo;
 mod traffic;
 mod vary;
 
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode};
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use xoff_results::grid::Axis;
-use xoff_results::grid::interval::Interval;
+use xoff_results::grid::{Axis, interval::Interval};
 
 use vary::Seeds;
 use xoff_net::units::Bytes;
@@ -174,6 +171,13 @@ impl RunArgs {
         let seed = self.seed.iter().map(|s| ("run.seed".to_string(), s.to_string()));
         self.scenario.set.iter().cloned().chain(seed).collect()
     }
+
+    fn interval(&self) -> Interval {
+        match self.interval {
+            None | Some(IntervalArg::Range) => Interval::Range,
+            Some(IntervalArg::Ci95) => Interval::Ci95,
+        }
+    }
 }
 
 /// A choice of [`Interval`].
@@ -183,15 +187,6 @@ enum IntervalArg {
     Range,
     /// The 95% confidence interval of the mean (Student's t)
     Ci95,
-}
-
-impl From<IntervalArg> for Interval {
-    fn from(arg: IntervalArg) -> Self {
-        match arg {
-            IntervalArg::Range => Interval::Range,
-            IntervalArg::Ci95 => Interval::Ci95,
-        }
-    }
 }
 
 #[derive(clap::Args)]
@@ -298,12 +293,10 @@ fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, S
     }
 }
 
-/// Reads a number of runs in parallel.
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     text.trim().parse().map_err(|_| "expected a whole number of at least 1".into())
 }
 
-/// Splits `key=value` at the first `=`.
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().into(), value.into())),

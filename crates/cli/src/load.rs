@@ -1,26 +1,21 @@
 //! From a path on the command line to a plan.
 
-use std::cell::RefCell;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{cell::RefCell, fs, io};
 
 use miette::{Report, miette};
 use xoff_plan::Loaded;
-use xoff_repro::experiment::SCENARIO;
-use xoff_repro::read::is_experiment;
+use xoff_repro::{experiment::SCENARIO, read::is_experiment};
 
 use crate::file::{self, LARGEST};
 use crate::memory::{self, Phase};
 use crate::vary;
 
-/// The text of a scenario, read once.
 pub struct Source {
     path: PathBuf,
     text: Vec<u8>,
     /// The table of the text that is the scenario; empty if all of it is.
     table: &'static str,
-    /// Warnings are errors.
     strict: bool,
 }
 
@@ -41,8 +36,7 @@ impl Source {
         Self { path: path.into(), text: text.into(), table, strict: false }
     }
 
-    /// Works the scenario out under some overrides. `seen` is shown every file
-    /// that it names: its path as written, and its contents.
+    /// `seen` is shown every file that the scenario names: its path as written, and its contents.
     pub fn load(
         &self,
         overrides: &[(String, String)],
@@ -73,12 +67,7 @@ impl Source {
     }
 }
 
-/// Reads the scenario at `path` and works it out under overrides, as given by
-/// `--set` and `--seed`.
-///
-/// # Errors
-/// An override replaces an earlier one, or the scenario is wrong; or it has
-/// warnings, where `strict`.
+/// Refuses overrides that replace earlier ones, and warnings if `strict`.
 pub fn load(path: &Path, overrides: &[(String, String)], strict: bool) -> miette::Result<Loaded> {
     let given: Vec<(&str, &str)> = overrides.iter().map(|(key, _)| ("--set", key.as_str())).collect();
     vary::complete(&given)?;
@@ -95,29 +84,22 @@ fn unreadable(path: &Path, error: &io::Error) -> Report {
     let shown = path.display();
     match error.kind() {
         io::ErrorKind::IsADirectory => {
-            let mut found: Vec<String> = fs::read_dir(path)
-                .into_iter()
-                .flatten()
-                .flatten()
-                .map(|entry| entry.path())
-                .filter(|p| p.extension().is_some_and(|e| e == "toml"))
-                .map(|p| p.display().to_string())
-                .collect();
+            let paths = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+            let tables = paths.filter(|p| p.extension().is_some_and(|e| e == "toml"));
+            let mut found: Vec<String> = tables.map(|p| p.display().to_string()).collect();
             found.sort_unstable();
             found.truncate(8);
-            let help = if found.is_empty() {
-                "type a scenario file, such as examples/hello.toml".to_string()
-            } else {
-                format!("type one of its files: {}", found.join(", "))
+            let help = match &found[..] {
+                [] => "type a scenario file, such as examples/hello.toml".to_string(),
+                found => format!("type one of its files: {}", found.join(", ")),
             };
             miette!(help = help, "{shown} is a directory, not a scenario file")
         }
         io::ErrorKind::NotFound => {
             let with_ending = path.with_extension("toml");
-            let help = if with_ending != path && with_ending.is_file() {
-                format!("did you mean {}?", with_ending.display())
-            } else {
-                "type the path of a scenario file (TOML), relative to the current directory".to_string()
+            let help = match with_ending != path && with_ending.is_file() {
+                true => format!("did you mean {}?", with_ending.display()),
+                false => "type the path of a scenario file (TOML), relative to the current directory".into(),
             };
             miette!(help = help, "there is no file {shown}")
         }

@@ -2,12 +2,8 @@
 //! with an error instead of an abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::fmt;
-use std::io::Write as _;
-use std::path::Path;
-use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::{cell::Cell, fmt, io::Write as _, path::Path, ptr};
 
 use miette::miette;
 use sysinfo::{MemoryRefreshKind, RefreshKind};
@@ -29,9 +25,7 @@ pub enum Phase {
     Other,
     /// It has no results yet.
     Command,
-    /// A plan is being made.
     Plan,
-    /// A run is being set up.
     SetUp,
 }
 
@@ -47,7 +41,6 @@ thread_local! {
     static OWN: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counted.
 pub struct Counted;
 
 // SAFETY: memory comes from `System` and goes back there with the same layout; counting neither
@@ -142,12 +135,8 @@ fn refuse(size: u64) -> ! {
     let used = USED.load(Ordering::Relaxed).saturating_sub(size);
     let mut text = [0; 512];
     let mut rest = &mut text[..];
-    let _ = write!(
-        rest,
-        "\n  × out of memory: {doing} needs {} in addition to the {} in use",
-        Amount(size),
-        Amount(used)
-    );
+    let (needed, held) = (Amount(size), Amount(used));
+    let _ = write!(rest, "\n  × out of memory: {doing} needs {needed} in addition to the {held} in use");
     let _ = match used.saturating_add(size) > budget {
         true => write!(rest, "; the memory budget is {}", Amount(budget)),
         false => write!(rest, ", and the system has no memory left"),
@@ -260,8 +249,7 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// For the run that worker `me` makes, with a place for each worker in `all`; empty for a run by
-    /// itself. The run is being set up.
+    /// For the run of worker `me`, with a place for each worker in `all`; empty for a run by itself.
     pub fn begin(all: &'a [AtomicI64], me: usize) -> Self {
         enter(Phase::SetUp);
         Self { all, me, spent: false }
@@ -283,7 +271,6 @@ impl<'a> Watch<'a> {
         !self.spent
     }
 
-    /// The budget has ended the run.
     pub fn spent(&self) -> bool {
         self.spent
     }

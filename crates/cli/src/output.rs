@@ -1,10 +1,8 @@
 //! Printing that survives a closed pipe: `xoff run … | head` is no failure. Names, paths
 //! and contents of files come from outside: nothing hidden in them reaches the terminal.
 
-use std::error::Error;
-use std::fmt;
 use std::io::{self, Write};
-use std::path::Path;
+use std::{error::Error, fmt, path::Path, process::ExitCode};
 
 use miette::{Diagnostic, IntoDiagnostic, LabeledSpan, Report, Severity, SourceCode, WrapErr, miette};
 use serde::Serialize;
@@ -13,9 +11,6 @@ use xoff_plan::Loaded;
 use xoff_results::temporary;
 
 /// Prints a result to standard output. A closed pipe is no error.
-///
-/// # Errors
-/// Standard output cannot be written for another reason, such as a full disk.
 pub fn print(text: &str) -> miette::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(visible(text).as_bytes()).and_then(|()| out.flush()) {
@@ -30,15 +25,17 @@ pub fn print(text: &str) -> miette::Result<()> {
     }
 }
 
+/// The exit status of the first case that applies; 0 without one.
+pub fn status(cases: &[(bool, u8)]) -> ExitCode {
+    cases.iter().find(|case| case.0).map_or(ExitCode::SUCCESS, |case| ExitCode::from(case.1))
+}
+
 /// Prints a line to standard error; if that is closed there is nowhere to say so.
 pub fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", visible(text.trim_end()));
 }
 
 /// A value as JSON with a line end, for [`print()`].
-///
-/// # Errors
-/// A part of the value has no form in JSON.
 pub fn json(value: &impl Serialize) -> miette::Result<String> {
     let text = serde_json::to_string_pretty(value).into_diagnostic()? + "\n";
     Ok(visible_json(&text).into_owned())
@@ -51,7 +48,6 @@ pub fn fail(report: Report) {
     let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
 }
 
-/// Prints the scenario's warnings.
 pub fn warnings(loaded: &Loaded) {
     for warning in &loaded.warnings {
         complain(&format!("warning: {warning}"));

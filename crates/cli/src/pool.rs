@@ -1,5 +1,4 @@
-//! Work on several cores. The results lie in the order of the items, however
-//! the items were spread.
+//! Work on several cores. The results lie in the order of the items, however the items were spread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,10 +7,7 @@ use std::thread;
 /// Does `work(worker, item)` for the items 0 to `items`, at most `jobs` in parallel; `worker` is below
 /// `jobs`, and the calling thread is one of them. Items begin in order, and none begins after `stop` is set.
 /// Returns the result of each item, `None` for items that did not begin. If the system refuses a thread,
-/// there are fewer workers.
-///
-/// # Panics
-/// If `work` does.
+/// there are fewer workers. Panics if `work` does.
 pub fn each<T: Send>(
     jobs: usize,
     items: usize,

@@ -1,5 +1,4 @@
-//! Progress of a run on standard error: a bar on a terminal, else a line every
-//! few seconds.
+//! Progress of a run on standard error: a bar on a terminal, else a line every few seconds.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -11,7 +10,6 @@ use xoff_results::human;
 
 use crate::output;
 
-/// Steps of a bar.
 pub const STEPS: u64 = 1000;
 /// Distance of lines where there is no terminal.
 const LINES: Duration = Duration::from_secs(5);
@@ -27,7 +25,6 @@ pub struct Meter {
     goal: Goal,
 }
 
-/// When a run is over.
 #[derive(Clone, Copy)]
 pub struct Goal {
     /// The end in simulated time, if the plan has one.
@@ -75,13 +72,11 @@ impl Meter {
 }
 
 impl Goal {
-    /// The goal of running `plan`.
     pub fn new(plan: &Plan) -> Self {
         Self { end: plan.end, flows: plan.flows.len() }
     }
 
-    /// How much of the run is done, 0 to 1: in simulated time, or in flows if
-    /// the run lasts until they have finished.
+    /// How much is done, 0 to 1: in simulated time, or in flows if the run lasts until they finish.
     pub fn fraction(&self, progress: &Progress) -> f64 {
         match self.end {
             Some(end) => (progress.now as f64 / end.max(1) as f64).min(1.0),

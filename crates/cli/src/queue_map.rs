@@ -1,9 +1,7 @@
 //! `xoff schemes SCHEME --topology …`: the queues of a scheme at a port, if they depend on the network, their
 //! packets, and the ports that pause them.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::path::Path;
+use std::{collections::BTreeMap, fmt::Write, path::Path};
 
 use miette::{Report, miette};
 use xoff_net::topology::{NodeKind, PortId, Topology};
@@ -29,23 +27,14 @@ enum Network {
 /// `ndc(4,1)`, or a path.
 fn network(text: &str) -> Network {
     let numbers = || {
-        let (n, k) = text
-            .to_lowercase()
-            .strip_prefix("ndc(")?
-            .to_string()
-            .strip_suffix(')')?
-            .split_once(',')
-            .map(|(n, k)| (n.to_string(), k.to_string()))?;
+        let text = text.to_lowercase();
+        let (n, k) = text.strip_prefix("ndc(")?.strip_suffix(')')?.split_once(',')?;
         Some(Network::Ndc { n: n.trim().parse().ok()?, k: k.trim().parse().ok()? })
     };
     numbers().unwrap_or(Network::Scenario)
 }
 
 /// The queues of the ports of a network: their number, or for one port each queue with its purpose.
-///
-/// # Errors
-/// The scheme has no such queues, there is no such scenario or port, or the scheme does
-/// not fit the network.
 pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> miette::Result<String> {
     let Some(map) = QUEUE_MAPS.iter().find(|map| Some(map.name) == scheme) else {
         let [QueueMap { name, .. }] = QUEUE_MAPS;
@@ -58,8 +47,7 @@ pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> mie
     if let Network::Ndc { n, k } = kind
         && k != 1
     {
-        let counted = (map.counted)(n, k, port.is_some());
-        return counted.map_err(|(wrong, help)| miette!(help = help, "{wrong}"));
+        return (map.counted)(n, k, port.is_some()).map_err(|(wrong, help)| miette!(help = help, "{wrong}"));
     }
     let plan = plan(map.name, topology, &kind)?;
     let queues = plan.flow_control.onward_queues().filter(|_| plan.flow_control.name() == map.name);
@@ -92,7 +80,6 @@ pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> mie
     Ok(of_port(&plan, port, words, &flows))
 }
 
-/// The plan of a network.
 fn plan(scheme: &str, topology: &str, kind: &Network) -> miette::Result<Plan> {
     Ok(match *kind {
         Network::Ndc { n, k } => {

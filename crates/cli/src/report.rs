@@ -6,7 +6,6 @@ use xoff_results::{layout, report};
 
 use crate::{ReportArgs, output, run};
 
-/// Writes the page, and says where it is.
 pub fn report(args: &ReportArgs) -> miette::Result<ExitCode> {
     output::sweep_beside(args.out.as_deref().unwrap_or(&args.run.join(layout::PAGE)));
     let page = report::write(&args.run, args.out.as_deref()).map_err(run::report)?;

@@ -1,35 +1,26 @@
 //! `xoff repro`: runs a paper's experiments, measures, and compares with the paper's claims.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{num::NonZeroUsize, process::ExitCode, thread};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_plan::plan::AckQueue;
-use xoff_repro::evaluate;
 use xoff_repro::experiment::{Experiment, SCENARIO};
 use xoff_repro::library::{self, Item};
 use xoff_repro::metrics::{Run, Value};
-use xoff_repro::plot::Drawn;
-use xoff_repro::read::Base;
 use xoff_repro::report::{self, ChangeResult, ExperimentResult, Results};
-use xoff_repro::runs::Change;
-use xoff_repro::{acks, answer, page, sensitivity};
+use xoff_repro::{acks, answer, evaluate, page, plot::Drawn, read::Base, runs::Change, sensitivity};
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
 use xoff_results::temporary::{make_directories, put};
 
-use crate::grid::Work;
-use crate::load::Source;
 use crate::run::{LOST, VERSION};
-use crate::{FAILED, file, interrupt, output, pool};
+use crate::{FAILED, file, grid::Work, interrupt, load::Source, output, pool};
 
 /// The file of an experiment's result, in its directory.
 const RESULT: &str = "result.json";
-/// The file of all results.
 const RESULTS: &str = "results.json";
 /// The directory of the runs of `--sensitivity`, in that of an experiment.
 const SENSITIVITY: &str = "sensitivity";
@@ -72,7 +63,6 @@ pub struct ReproArgs {
     quiet: bool,
 }
 
-/// Runs the experiments that the arguments name.
 pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     let papers = library::choose(library::load(&args.experiments)?, args.what.as_deref())?;
     if args.list {
@@ -81,22 +71,16 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     }
     let claim = args.what.as_deref().and_then(library::claim);
     if claim.is_some() && args.beside.is_some() {
-        return Err(miette!(
-            help = "name the experiment instead of the claim",
-            "--beside cannot add one claim"
-        ));
+        let help = "name the experiment instead of the claim";
+        return Err(miette!(help = help, "--beside cannot add one claim"));
     }
     let default = if args.quick { "xoff-repro-quick" } else { "xoff-repro" };
     let out = args.out.clone().unwrap_or_else(|| default.into());
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let before = args.beside.as_deref().map(stored).transpose()?;
     let interrupted = interrupt::flag()?;
-    let cx = Context {
-        args,
-        out: &out,
-        jobs: args.jobs.map_or(cores, NonZeroUsize::get),
-        interrupted: &interrupted,
-    };
+    let jobs = args.jobs.map_or(cores, NonZeroUsize::get);
+    let cx = Context { args, out: &out, jobs, interrupted: &interrupted };
     // Every plan of every experiment is worked out before the first one runs.
     // Experiments that look at the same runs share a task.
     let items: Vec<&Item> = papers.iter().flat_map(|p| &p.experiments).collect();
@@ -174,29 +158,20 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         }
         output::complain(&format!("written to {}", out.display()));
     }
-    Ok(if cx.interrupted.load(Ordering::Relaxed) && !results.complete {
-        ExitCode::from(interrupt::INTERRUPTED)
-    } else if failed {
-        ExitCode::from(FAILED)
-    } else if lost {
-        ExitCode::from(LOST)
-    } else {
-        ExitCode::SUCCESS
-    })
+    let stopped = cx.interrupted.load(Ordering::Relaxed) && !results.complete;
+    Ok(output::status(&[(stopped, interrupt::INTERRUPTED), (failed, FAILED), (lost, LOST)]))
 }
 
-/// Results that were stored before.
 fn stored(path: &Path) -> miette::Result<Results> {
-    let said = || path.display().to_string();
-    let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{} cannot be read", said()))?;
+    let shown = path.display();
+    let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))?;
     let results: Results = serde_json::from_slice(&text)
         .into_diagnostic()
-        .wrap_err_with(|| format!("{} is not a results.json of `xoff repro`", said()))?;
+        .wrap_err_with(|| format!("{shown} is not a results.json of `xoff repro`"))?;
     if results.quick {
         return Err(miette!(
             help = "give the results of a command without --quick",
-            "--beside: {} has results of --quick, which cannot be combined with full results",
-            said()
+            "--beside: {shown} has results of --quick, which cannot be combined with full results"
         ));
     }
     Ok(results)
@@ -216,7 +191,6 @@ struct Task<'a> {
     path: &'a Path,
     /// The experiments that use them, with their positions among all chosen ones.
     shown: Vec<(usize, &'a Experiment)>,
-    /// The scenario of each of the runs.
     sources: Vec<Source>,
     about: About,
     /// Where the ACKs of each run wait.
@@ -249,16 +223,8 @@ impl Context<'_> {
         if !changes.is_empty() && changed.is_none() {
             return Ok(None);
         }
-        Ok(Some(Task {
-            owner: e,
-            path: &item.path,
-            shown: Vec::new(),
-            sources,
-            about,
-            acks,
-            changes,
-            changed,
-        }))
+        let (owner, path, shown) = (e, item.path.as_path(), Vec::new());
+        Ok(Some(Task { owner, path, shown, sources, about, acks, changes, changed }))
     }
 
     /// Calls `f` with the runs of a grid of an experiment.
@@ -291,7 +257,6 @@ impl Context<'_> {
         })
     }
 
-    /// The command of each run.
     fn commands(&self, task: &Task<'_>) -> Vec<String> {
         let grid = task.owner.grid(self.args.quick, &[]);
         self.with_work(task.owner, &task.sources, &[], &grid, |work| {
@@ -303,10 +268,8 @@ impl Context<'_> {
     fn experiments(&self, task: &Task<'_>) -> miette::Result<Vec<ExperimentResult>> {
         let runs = self.out.join(&task.owner.paper).join(&task.owner.id);
         let made = self.grid(task, &[], &task.about, &runs)?;
-        let changed = match &task.changed {
-            Some(about) => Some(self.grid(task, &task.changes, about, &runs.join(SENSITIVITY))?),
-            None => None,
-        };
+        let grid = |about| self.grid(task, &task.changes, about, &runs.join(SENSITIVITY));
+        let changed = task.changed.as_ref().map(grid).transpose()?;
         task.shown.iter().map(|(_, e)| self.experiment(task, e, &runs, &made, changed.as_ref())).collect()
     }
 
@@ -326,10 +289,7 @@ impl Context<'_> {
         let measured = self.measured(e, made)?;
         let claims = evaluate::claims(e, self.args.quick, grid, &measured, 0);
         let count = |status| entries.iter().filter(|e| e.status == status).count();
-        let failed = entries
-            .iter()
-            .enumerate()
-            .filter_map(|(i, entry)| Some(format!("{}: {}", grid.label(i), entry.error.as_ref()?)));
+        let fault = |(i, e): (usize, &Entry)| Some(format!("{}: {}", grid.label(i), e.error.as_ref()?));
         let mut result = ExperimentResult {
             paper: e.paper.clone(),
             id: e.id.clone(),
@@ -342,7 +302,7 @@ impl Context<'_> {
             runs: entries.len(),
             done: entries.iter().filter(|e| e.row.is_some()).count(),
             lost: count(Status::Lost),
-            failed: failed.collect(),
+            failed: entries.iter().enumerate().filter_map(fault).collect(),
             seconds: e.runs_of.is_none().then(|| seconds(made)),
             seeds: grid.seeds.clone(),
             chosen: report::chosen(e),
@@ -351,13 +311,8 @@ impl Context<'_> {
             // Empty if no choice has a key; `None` if the user did not request it.
             sensitivity: self.args.sensitivity.then(Vec::new),
         };
-        let drawn = Drawn {
-            e,
-            quick: self.args.quick,
-            grid,
-            measured: &measured,
-            place: &|run| runs.join(RUNS).join(grid.name(run)),
-        };
+        let place_of = |run| runs.join(RUNS).join(grid.name(run));
+        let drawn = Drawn { e, quick: self.args.quick, grid, measured: &measured, place: &place_of };
         for plot in &e.plot {
             let figure = drawn.figure(plot).map_err(|e| miette!("{e}"))?;
             write(&place.join(format!("{}.svg", plot.name)), &figure.svg())?;
@@ -399,16 +354,12 @@ impl Context<'_> {
 
     /// Measures the experiment's metrics in every completed run.
     fn measured(&self, e: &Experiment, made: &Made) -> miette::Result<Vec<Option<Vec<Value>>>> {
-        let measured = pool::each(
-            self.jobs,
-            made.entries.len(),
-            || false,
-            |_, i| {
-                made.entries[i].row.as_ref()?;
-                let run = Run::at(&made.directory.run(&made.grid.name(i)));
-                Some(e.metric.iter().map(|m| run.measure(m)).collect::<Result<Vec<Value>, String>>())
-            },
-        );
+        let measure = |_, i: usize| {
+            made.entries[i].row.as_ref()?;
+            let run = Run::at(&made.directory.run(&made.grid.name(i)));
+            Some(e.metric.iter().map(|m| run.measure(m)).collect::<Result<Vec<Value>, String>>())
+        };
+        let measured = pool::each(self.jobs, made.entries.len(), || false, measure);
         let measured = measured.into_iter().map(|m| m.flatten().transpose());
         measured
             .collect::<Result<_, String>>()
@@ -416,7 +367,6 @@ impl Context<'_> {
     }
 }
 
-/// The runs of a grid.
 struct Made {
     grid: Grid,
     entries: Vec<Entry>,

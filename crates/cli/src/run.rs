@@ -1,37 +1,27 @@
 //! `xoff run`: simulates, writes the run directory, prints the results.
 
-use std::cell::Cell;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::{cell::Cell, num::NonZeroUsize, process::ExitCode, sync::atomic::Ordering, thread};
 
 use miette::{IntoDiagnostic, Report, miette};
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Level, Note};
-use xoff_plan::plan::Plan;
-use xoff_plan::{Loaded, names};
+use xoff_plan::{Loaded, names, plan::Plan};
 use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About};
-use xoff_results::human;
-use xoff_results::storage;
 use xoff_results::summary::{self, Summary};
-use xoff_results::table;
+use xoff_results::{human, storage, table};
 use xoff_sim::outcome::tap::{Crossing, Tap};
 use xoff_sim::outcome::{Outcome, Progress, Stop};
 
-use crate::load;
 use crate::memory::{self, Phase, Watch};
-use crate::progress::Meter;
-use crate::{RunArgs, interrupt, output};
+use crate::{RunArgs, interrupt, load, output, progress::Meter};
 
 /// Exit status: packets were lost in a lossless priority.
 pub const LOST: u8 = 3;
 /// Version of the program, as results name it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Runs a scenario.
 pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
     let loaded = load::load(&args.scenario.path, &overrides, args.scenario.strict)?;
@@ -111,29 +101,21 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
             output::complain(&format!("written to {0}; for an HTML page: xoff report {0}", path.display()));
             let captured = path.join(capture::CAPTURE);
             if let (false, Ok(file)) = (ports.is_empty(), captured.metadata()) {
-                let size = human::bytes(file.len());
-                output::complain(&format!(
-                    "captured {size} at {}",
-                    human::counted(ports.len() as u64, "port")
-                ));
+                let (size, ports) = (human::bytes(file.len()), human::counted(ports.len() as u64, "port"));
+                output::complain(&format!("captured {size} at {ports}"));
             }
             if let Some(hint) = hint(plan, &summary, &path) {
                 output::complain(&hint);
             }
         }
     }
-    Ok(if outcome.stop == Stop::Interrupted {
-        ExitCode::from(interrupt::INTERRUPTED)
-    } else if outcome.stop == Stop::Memory {
-        ExitCode::from(memory::SPENT)
-    } else if summary.lost_lossless() {
-        ExitCode::from(LOST)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(output::status(&[
+        (outcome.stop == Stop::Interrupted, interrupt::INTERRUPTED),
+        (outcome.stop == Stop::Memory, memory::SPENT),
+        (summary.lost_lossless(), LOST),
+    ]))
 }
 
-/// The ports that are to be captured.
 fn captured(plan: &Plan, names: &[String]) -> miette::Result<Vec<PortId>> {
     if !names.is_empty() && plan.packet.mtu > capture::LARGEST_PAYLOAD {
         return Err(miette!(
@@ -179,7 +161,6 @@ pub fn written(overrides: &[(String, String)]) -> Vec<String> {
     overrides.iter().map(|(k, v)| format!("{k}={v}")).collect()
 }
 
-/// An error about a directory, for people.
 pub fn report(error: storage::Error) -> Report {
     miette!(help = error.help.clone(), "{error}")
 }

@@ -6,7 +6,6 @@ use miette::IntoDiagnostic;
 
 use crate::output;
 
-/// Prints the schema, or the page of its keys in Markdown.
 pub fn schema(markdown: bool) -> miette::Result<ExitCode> {
     if markdown {
         output::print(&xoff_plan::reference::reference())?;

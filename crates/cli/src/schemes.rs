@@ -11,15 +11,6 @@ use xoff_results::table::{Align, WIDTH, aligned, wrapped, wrapped_to};
 
 use crate::{SchemesArgs, output, queue_map};
 
-/// A parameter of a scheme.
-struct Parameter<'a> {
-    key: String,
-    default: String,
-    unit: String,
-    meaning: &'a str,
-}
-
-/// Prints all schemes, or one, or the queues of one in a network.
 pub fn schemes(args: &SchemesArgs) -> miette::Result<ExitCode> {
     if let Some(topology) = &args.topology {
         let text = queue_map::describe(args.scheme.as_deref(), topology, args.port.as_deref())?;
@@ -137,36 +128,27 @@ fn choices<'a>(schema: &'a Value, value: &'a Value) -> Option<Vec<(&'a str, &'a 
 
 /// A table of the parameters `keys`, which have the prefix `prefix` in the scenario.
 fn parameters(schema: &Value, prefix: &str, keys: &Map<String, Value>, without: &[&str]) -> String {
-    let rows: Vec<Parameter<'_>> = keys
-        .iter()
-        .filter(|(key, _)| !without.contains(&key.as_str()))
-        .map(|(key, value)| Parameter {
-            key: format!("{prefix}{key}"),
-            default: match &value["default"] {
-                Value::Null => "-".into(),
-                Value::String(s) => s.clone(),
-                other => other.to_string(),
-            },
-            unit: unit(schema, value),
-            meaning: describe(value),
-        })
-        .collect();
-    if rows.is_empty() {
+    let row = |(key, value): (&String, &Value)| {
+        let default = match &value["default"] {
+            Value::Null => "-".into(),
+            Value::String(s) => s.clone(),
+            other => other.to_string(),
+        };
+        [format!("    {prefix}{key}"), default, unit(schema, value), describe(value).to_string()]
+    };
+    let mut rows: Vec<[String; 4]> = vec![["    parameter", "default", "unit", "meaning"].map(String::from)];
+    rows.extend(keys.iter().filter(|(key, _)| !without.contains(&key.as_str())).map(row));
+    if rows.len() == 1 {
         return String::new();
     }
-    let head = ["parameter", "default", "unit"];
-    let width = |column: usize, get: for<'a> fn(&'a Parameter<'_>) -> &'a str| {
-        rows.iter().map(|r| get(r).chars().count()).max().unwrap_or(0).max(head[column].len())
-    };
-    // Four columns, two blanks apart, after an indent of four; the last one gets the remaining width.
-    let taken = 4 + width(0, |r| &r.key) + width(1, |r| &r.default) + width(2, |r| &r.unit) + 3 * 2;
-    let room = WIDTH.saturating_sub(taken);
-    let mut cells = vec![["    parameter", "default", "unit", "meaning"].map(String::from).to_vec()];
-    for row in rows {
-        let meaning = wrapped_to(room, "", "", row.meaning);
+    // Columns are two blanks apart; the last one gets the remaining width.
+    let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max().unwrap_or(0) + 2;
+    let room = WIDTH.saturating_sub((0..3).map(width).sum());
+    let mut cells = Vec::new();
+    for [key, default, unit, meaning] in rows {
+        let meaning = wrapped_to(room, "", "", &meaning);
         let mut lines = meaning.lines().map(String::from);
-        let first = lines.next().unwrap_or_default();
-        cells.push(vec![format!("    {}", row.key), row.default, row.unit, first]);
+        cells.push(vec![key, default, unit, lines.next().unwrap_or_default()]);
         cells.extend(lines.map(|l| vec![String::new(), String::new(), String::new(), l]));
     }
     aligned(&cells, &[Align::Left; 4])

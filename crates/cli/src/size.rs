@@ -1,21 +1,21 @@
 //! `xoff size`: the memory that a link needs under each scheme, and the links of a scenario that have too
 //! little.
 
-use std::io;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::{io, path::PathBuf, process::ExitCode};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_plan::size::{self, Question, Refusal};
-use xoff_results::size as answer;
-use xoff_results::temporary::put;
+use xoff_results::{size as answer, temporary::put};
 use xoff_schemes::flow_control::registry::size_help;
 
 use crate::{file, key_value, load, output};
 
 /// Exit status: a link of the scenario is too small.
 const TOO_SMALL: u8 = 3;
+
+const PARAMETERS: &str = "Parameters of the schemes";
+const LINKS: &str = "Links of a scenario";
 
 /// Arguments of `size`. Defaults are those of [`Question::new`].
 #[derive(clap::Args)]
@@ -40,76 +40,65 @@ pub struct SizeArgs {
     #[arg(long)]
     json: bool,
     /// Largest packet, headers included [default: 1500B]
-    #[arg(
-        long,
-        value_name = "SIZE",
-        conflicts_with = "scenario",
-        help_heading = "Parameters of the schemes"
-    )]
+    #[arg(long, value_name = "SIZE", conflicts_with = "scenario", help_heading = PARAMETERS)]
     mtu: Option<Bytes>,
     /// Lossless priorities, 1 to 8 [default: 1]
-    #[arg(long, value_name = "N", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, value_name = "N", conflicts_with = "scenario", help_heading = PARAMETERS)]
     priorities: Option<u8>,
     /// Time from the arrival of a control frame until it takes effect [default: 0ps]
-    #[arg(
-        long,
-        value_name = "TIME",
-        conflicts_with = "scenario",
-        help_heading = "Parameters of the schemes"
-    )]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = PARAMETERS)]
     response_time: Option<Span>,
-    #[arg(long, help = size_help::SLOT, value_name = "TIME", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, help = size_help::SLOT, value_name = "TIME", conflicts_with = "scenario", help_heading = PARAMETERS)]
     slot: Option<Span>,
-    #[arg(long, help = size_help::PROCESSING, value_name = "TIME", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, help = size_help::PROCESSING, value_name = "TIME", conflicts_with = "scenario", help_heading = PARAMETERS)]
     processing: Option<Span>,
-    #[arg(long, help = size_help::JITTER, value_name = "TIME", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, help = size_help::JITTER, value_name = "TIME", conflicts_with = "scenario", help_heading = PARAMETERS)]
     jitter: Option<Span>,
-    #[arg(long, help = size_help::REPAIR_EVERY, value_name = "K", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, help = size_help::REPAIR_EVERY, value_name = "K", conflicts_with = "scenario", help_heading = PARAMETERS)]
     repair_every: Option<u16>,
-    #[arg(long, help = size_help::XOFF, value_name = "SIZE", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, help = size_help::XOFF, value_name = "SIZE", conflicts_with = "scenario", help_heading = PARAMETERS)]
     xoff: Option<Bytes>,
-    #[arg(long, help = size_help::UPDATE, value_name = "TIME", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, help = size_help::UPDATE, value_name = "TIME", conflicts_with = "scenario", help_heading = PARAMETERS)]
     update: Option<Span>,
-    #[arg(long, help = size_help::FAN_IN, value_name = "M", conflicts_with = "scenario", help_heading = "Parameters of the schemes")]
+    #[arg(long, help = size_help::FAN_IN, value_name = "M", conflicts_with = "scenario", help_heading = PARAMETERS)]
     fan_in: Option<u16>,
     /// Check the links of this scenario, with its own scheme
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "distance"],
-        help_heading = "Links of a scenario")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "distance"], help_heading = LINKS)]
     scenario: Option<PathBuf>,
     /// Override a key of the scenario, such as flow_control.headroom=1MB; repeat the option for more keys
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, requires = "scenario",
-        conflicts_with_all = ["rate", "distance"], help_heading = "Links of a scenario")]
+        conflicts_with_all = ["rate", "distance"], help_heading = LINKS)]
     set: Vec<(String, String)>,
     /// Treat warnings about the scenario as errors
-    #[arg(long, requires = "scenario", conflicts_with_all = ["rate", "distance"],
-        help_heading = "Links of a scenario")]
+    #[arg(long, requires = "scenario", conflicts_with_all = ["rate", "distance"], help_heading = LINKS)]
     strict: bool,
 }
 
-/// Runs `xoff size` for one link, or for a scenario's links.
 pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     if args.scenario.is_some() {
         return links(args);
     }
     let Some(rate) = args.rate else { return Err(miette!("--rate is missing")) };
-    let mut question = Question::new(rate);
-    set(&mut question.mtu, args.mtu);
-    set(&mut question.priorities, args.priorities);
-    set(&mut question.response_time, args.response_time);
-    set(&mut question.slot, args.slot);
-    set(&mut question.processing, args.processing);
-    set(&mut question.jitter, args.jitter);
-    set(&mut question.repair_every, args.repair_every);
-    set(&mut question.xoff, args.xoff);
-    set(&mut question.fan_in, args.fan_in);
-    question.update = args.update;
+    let standard = Question::new(rate);
+    let question = Question {
+        mtu: args.mtu.unwrap_or(standard.mtu),
+        priorities: args.priorities.unwrap_or(standard.priorities),
+        response_time: args.response_time.unwrap_or(standard.response_time),
+        slot: args.slot.unwrap_or(standard.slot),
+        processing: args.processing.unwrap_or(standard.processing),
+        jitter: args.jitter.unwrap_or(standard.jitter),
+        repair_every: args.repair_every.unwrap_or(standard.repair_every),
+        xoff: args.xoff.unwrap_or(standard.xoff),
+        fan_in: args.fan_in.unwrap_or(standard.fan_in),
+        update: args.update,
+        ..standard
+    };
     question.check().map_err(refused)?;
     if let Some(distance) = args.distance {
         size::check_distance(distance).map_err(refused)?;
     }
     if args.json && args.distance.is_none() {
-        let help = "add --distance, or remove --json";
-        return Err(miette!(help = help, "--json requires --distance"));
+        return Err(miette!(help = "add --distance, or remove --json", "--json requires --distance"));
     }
     if args.distance.is_some() && args.curve.as_ref().is_some_and(|path| path.as_os_str() == "-") {
         let help = "write the chart to a file, or remove --distance";
@@ -139,27 +128,17 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     }
     if let Some(distance) = args.distance {
         output::print(&match args.json {
-            true => {
-                let value = answer::json(&question, distance, args.buffer);
-                output::json(&value)?
-            }
+            true => output::json(&answer::json(&question, distance, args.buffer))?,
             false => answer::render(&question, distance, args.buffer),
         })?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn set<T>(value: &mut T, given: Option<T>) {
-    if let Some(given) = given {
-        *value = given;
-    }
-}
-
 fn refused(refusal: Refusal) -> miette::Report {
     miette!(help = refusal.help, "--{}: {}", refusal.key, refusal.message)
 }
 
-/// The links of a scenario.
 fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
     let Some(path) = &args.scenario else { return Err(miette!("--scenario is missing")) };
     let loaded = load::load(path, &args.set, args.strict)?;
@@ -174,8 +153,5 @@ fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
         false => answer::links::render(&load::name(path), &report),
     })?;
     output::warnings(&loaded);
-    Ok(match report.too_small.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(TOO_SMALL),
-    })
+    Ok(output::status(&[(!report.too_small.is_empty(), TOO_SMALL)]))
 }

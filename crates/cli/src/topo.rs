@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use crate::{TopoArgs, load, output};
 
-/// Describes a scenario's network, as text or as JSON.
 pub fn topo(args: &TopoArgs) -> miette::Result<ExitCode> {
     let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
     let text = if args.json {

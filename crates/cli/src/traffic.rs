@@ -6,7 +6,6 @@ use xoff_results::offered;
 
 use crate::{TrafficArgs, load, output};
 
-/// Describes a scenario's traffic, as text or as JSON.
 pub fn traffic(args: &TrafficArgs) -> miette::Result<ExitCode> {
     let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
     let offered = offered::offered(&load::name(&args.scenario.path), &loaded);

@@ -12,7 +12,6 @@ pub const LARGEST: usize = 100_000;
 /// Largest seed: files of results have whole numbers of 64 bits with a sign.
 pub const LARGEST_SEED: u64 = i64::MAX as u64;
 
-/// Seeds, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds(pub Vec<u64>);
 
@@ -112,11 +111,7 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
     Ok(Seeds(all))
 }
 
-/// The grid of `axes` and `seeds`, given beside the overrides `set`.
-///
-/// # Errors
-/// A key is given twice, so that one of its values would be without effect, or
-/// there are too many runs.
+/// Refuses a key that is given twice, so that one of its values has no effect, and too many runs.
 pub fn grid(set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>) -> miette::Result<Grid> {
     let grid = Grid { axes: axes.to_vec(), seeds: seeds.map_or_else(Vec::new, |s| s.0.clone()) };
     let mut given: Vec<(&str, &str)> = set.iter().map(|(key, _)| ("--set", key.as_str())).collect();
@@ -134,9 +129,6 @@ pub fn grid(set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>) -> m
 }
 
 /// Checks that each key has its table: a bare `load` means `traffic.0.load`.
-///
-/// # Errors
-/// A key has no table, and tables of a scenario have a key of this name.
 pub fn complete(given: &[(&str, &str)]) -> miette::Result<()> {
     for &(by, key) in given.iter().filter(|(_, key)| !key.contains(['.', '['])) {
         let schema = serde_json::to_value(xoff_plan::schema::schema()).into_diagnostic()?;
@@ -180,11 +172,7 @@ pub fn replaces(key: &str, other: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Checks that each key is given once, of keys each with the option that gives
-/// it, in the order in which they take effect.
-///
-/// # Errors
-/// A later one replaces an earlier one, as the same key or a table around it.
+/// Refuses a key (with its option) that a later one replaces, as the same key or a table around it.
 pub fn given_once(given: &[(&str, &str)]) -> miette::Result<()> {
     for (i, &(by, key)) in given.iter().enumerate() {
         let mut before = given[..i].iter().copied();

@@ -3,11 +3,7 @@
 use crate::experiment::Experiment;
 use xoff_plan::plan::AckQueue;
 
-/// Refuses a claim that compares two runs with different treatment of ACKs, unless the experiment says why.
-/// `of` has the treatment of a run, by its number.
-///
-/// # Errors
-/// What is wrong, and the remedy.
+/// Refuses a claim that compares runs with different treatment of ACKs, unless the experiment says why.
 pub fn check(e: &Experiment, of: &dyn Fn(usize) -> AckQueue) -> Result<(), (String, &'static str)> {
     let queue = |run: &str| of(e.run_index(run).expect("a measure was checked"));
     let measures = e.claim.iter().flat_map(|c| c.measure.iter().map(move |m| (c, m)));

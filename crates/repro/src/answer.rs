@@ -1,15 +1,12 @@
 //! The output of `xoff repro` about an experiment: its claims as a table.
 
-use crate::library::Paper;
-use crate::report::{self, ClaimResult, ExperimentResult, Results, counts};
-use crate::verdict::Verdict;
-use xoff_results::human;
-use xoff_results::table::wrapped;
+use crate::report::{self, ClaimResult, ExperimentResult, Flip, MeasureResult, Results, counts};
+use crate::{library::Paper, verdict::Verdict};
+use xoff_results::{human, table::wrapped};
 
 /// Said of everything that the shorter version gives.
 pub const QUICK: &str = "quick version: shorter than the experiment, not a reproduction";
 
-/// An experiment in text.
 pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
     let mut out = format!("{}/{}: {} (§ {})\n", e.paper, e.id, e.title, e.section);
     out.push_str(&state(e, quick));
@@ -21,26 +18,21 @@ pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
 
 /// How many runs there are, and what went wrong in them.
 fn state(e: &ExperimentResult, quick: bool) -> String {
-    let mut out = String::new();
     let seeds = match e.seeds.len() {
         0 | 1 => "one seed".to_string(),
         n => format!("{n} seeds"),
     };
     let mut runs = human::counted(e.runs as u64, "run");
     if let Some(owner) = &e.runs_of {
-        runs.push_str(&format!(" of {owner}"));
+        runs += &format!(" of {owner}");
     }
     let done = if e.done == e.runs { runs } else { format!("PARTIAL: {} of {runs} finished", e.done) };
-    out.push_str(&format!("  {done}, {seeds}{}\n", if quick { format!("; {QUICK}") } else { String::new() }));
+    let mut out = format!("  {done}, {seeds}{}\n", if quick { format!("; {QUICK}") } else { String::new() });
     if e.lost > 0 {
-        out.push_str(&format!(
-            "  packets of a lossless priority were DROPPED in {}\n",
-            human::counted(e.lost as u64, "run")
-        ));
+        let runs = human::counted(e.lost as u64, "run");
+        out += &format!("  packets of a lossless priority were DROPPED in {runs}\n");
     }
-    for failed in &e.failed {
-        out.push_str(&format!("  FAILED: {failed}\n"));
-    }
+    out.extend(e.failed.iter().map(|failed| format!("  FAILED: {failed}\n")));
     out
 }
 
@@ -58,21 +50,16 @@ fn notes(claims: &[ClaimResult]) -> String {
     notes.concat()
 }
 
-/// The effects of other choices.
 fn changes(e: &ExperimentResult) -> String {
     let mut out = String::new();
     for change in e.sensitivity.iter().flatten() {
-        match &change.flips[..] {
-            [] => out.push_str(&format!("  {}: no verdict changes\n", change.change)),
-            flips => {
-                for f in flips {
-                    let (from, to) = (f.from.name(), f.to.name());
-                    out.push_str(&format!(
-                        "  {}: the verdict of {} changes from {from} to {to}\n",
-                        change.change, f.claim
-                    ));
-                }
-            }
+        let what = &change.change;
+        if change.flips.is_empty() {
+            out += &format!("  {what}: no verdict changes\n");
+        }
+        for Flip { claim, from, to } in &change.flips {
+            let (from, to) = (from.name(), to.name());
+            out += &format!("  {what}: the verdict of {claim} changes from {from} to {to}\n");
         }
     }
     if e.sensitivity.is_some() {
@@ -100,7 +87,6 @@ pub fn claim(e: &ExperimentResult, quick: bool, commands: &[String]) -> String {
     out
 }
 
-/// A claim that no run measures, in text.
 pub fn unmeasured(claim: &ClaimResult) -> String {
     let reason = claim.reason.as_deref().unwrap_or_default();
     sentence(claim, "") + &wrapped("  ", "  ", &format!("No run measures it: {reason}."))
@@ -122,12 +108,11 @@ fn rows(claim: &ClaimResult) -> Vec<[String; 4]> {
         [] => vec![[claim.id.clone(), "–".into(), claim.reason.clone().unwrap_or_default(), verdict]],
         [one] => vec![[claim.id.clone(), one.claimed(), one.ours(), verdict]],
         several => {
-            let mut rows = vec![[claim.id.clone(), String::new(), String::new(), verdict]];
-            let each = |m: &crate::report::MeasureResult| {
+            let each = |m: &MeasureResult| {
                 [format!("  {}", m.which()), m.claimed(), m.ours(), said(m.verdict, m.as_printed)]
             };
-            rows.extend(several.iter().map(each));
-            rows
+            let head = [claim.id.clone(), String::new(), String::new(), verdict];
+            [head].into_iter().chain(several.iter().map(each)).collect()
         }
     }
 }
@@ -143,11 +128,8 @@ fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
         let padded: Vec<String> = cells.iter().zip(&widths).map(|(c, &w)| format!("{c:w$}")).collect();
         format!("  {}\n", padded.join("  ").trim_end())
     };
-    let mut out = line(head.to_vec());
-    for row in rows {
-        out.push_str(&line(row.iter().map(String::as_str).collect()));
-    }
-    out
+    let rows = rows.iter().map(|row| line(row.iter().map(String::as_str).collect()));
+    line(head.to_vec()) + &rows.collect::<String>()
 }
 
 /// The sum of all experiments in a line.

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use xoff_outcome::report::Unit;
-use xoff_plan::Error;
-use xoff_plan::document::Document;
-use xoff_plan::error::suggest;
+use xoff_plan::{Error, document::Document, error::suggest};
 
 use crate::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, SCENARIO, Vary};
 use crate::metrics::{
@@ -14,15 +12,11 @@ use crate::metrics::{
 use crate::runs::{number, written};
 use xoff_results::data::DataFile;
 
-/// Most runs of an experiment.
 const LARGEST: usize = 100_000;
 
 pub(super) type Checked = Result<(), Error>;
 
-/// Checks an experiment but for its claims.
-///
-/// # Errors
-/// The first thing that is wrong.
+/// Checks an experiment but for its claims. The error is the first thing that is wrong.
 pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     name(doc, "paper", &e.paper)?;
     name(doc, "id", &e.id)?;
@@ -55,11 +49,8 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
         }
     }
     if e.grid(false, &[]).runs().is_none_or(|n| n > LARGEST) {
-        return Err(doc.error(
-            "vary",
-            format!("more than the maximum of {LARGEST} runs"),
-            "vary fewer keys or values",
-        ));
+        let message = format!("more than the maximum of {LARGEST} runs");
+        return Err(doc.error("vary", message, "vary fewer keys or values"));
     }
     for i in 0..e.chosen.len() {
         chosen(doc, e, i)?;
@@ -109,11 +100,8 @@ fn unique<'a>(doc: &Document<'_>, list: &str, names: impl Iterator<Item = &'a st
         let at = format!("{list}[{i}].name");
         name(doc, &at, n)?;
         if names[..i].contains(n) {
-            return Err(doc.error(
-                &at,
-                format!("the name `{n}` is given twice"),
-                "give each a different name",
-            ));
+            let message = format!("the name `{n}` is given twice");
+            return Err(doc.error(&at, message, "give each a different name"));
         }
     }
     Ok(())
@@ -122,11 +110,8 @@ fn unique<'a>(doc: &Document<'_>, list: &str, names: impl Iterator<Item = &'a st
 fn seeds(doc: &Document<'_>, at: &str, seeds: &[u64]) -> Checked {
     for (i, seed) in seeds.iter().enumerate() {
         if seeds[..i].contains(seed) {
-            return Err(doc.error(
-                &format!("{at}[{i}]"),
-                format!("seed {seed} is given twice"),
-                "remove one",
-            ));
+            let message = format!("seed {seed} is given twice");
+            return Err(doc.error(&format!("{at}[{i}]"), message, "remove one"));
         }
     }
     Ok(())
@@ -176,18 +161,14 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
             let help = "write `key` and `value`, or describe the choice in `what`";
             return Err(doc.error(&at, "the choice is missing", help));
         }
-        (None, Some(_), value) => {
-            if value.is_some() || sensitive {
-                let help = "write the `key` of these values";
-                return Err(doc.error(&at, "values have no effect without `key`", help));
-            }
+        (None, Some(_), value) if value.is_some() || sensitive => {
+            let help = "write the `key` of these values";
+            return Err(doc.error(&at, "values have no effect without `key`", help));
         }
+        (None, Some(_), _) => {}
         (Some(_), _, None) => {
-            return Err(doc.error(
-                &format!("{at}.value"),
-                "`value` is missing",
-                "write the value of the key",
-            ));
+            let help = "write the value of the key";
+            return Err(doc.error(&format!("{at}.value"), "`value` is missing", help));
         }
         (Some(key), ..) => {
             free(doc, &format!("{at}.key"), key, e, "remove one of the two")?;
@@ -198,10 +179,8 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
                     let help = "remove one of the two, or restrict this one with `runs`";
                     return Err(doc.error(&format!("{at}.key"), message, help));
                 }
-                let twice = e.chosen[..index]
-                    .iter()
-                    .any(|other| other.key.as_ref() == Some(key) && runs(other, &run.name));
-                if twice {
+                let twice = |other: &Chosen| other.key.as_ref() == Some(key) && runs(other, &run.name);
+                if e.chosen[..index].iter().any(twice) {
                     let message = format!("it is given twice for the run `{}`", run.name);
                     return Err(doc.error(&format!("{at}.key"), message, "restrict each with `runs`"));
                 }
@@ -226,15 +205,10 @@ pub(super) fn known_run(doc: &Document<'_>, at: &str, e: &Experiment, run: &str)
     Ok(())
 }
 
-pub(super) fn known_metric(
-    doc: &Document<'_>,
-    at: &str,
-    e: &Experiment,
-    metric: &str,
-) -> Result<usize, Error> {
-    e.metric_index(metric).ok_or_else(|| {
+pub(super) fn known_metric(doc: &Document<'_>, at: &str, e: &Experiment, name: &str) -> Result<usize, Error> {
+    e.metric_index(name).ok_or_else(|| {
         let names: Vec<&str> = e.metric.iter().map(|m| m.name.as_str()).collect();
-        doc.error(at, format!("unknown metric `{metric}`"), suggest(metric, "the metrics", &names))
+        doc.error(at, format!("unknown metric `{name}`"), suggest(name, "the metrics", &names))
     })
 }
 
@@ -259,7 +233,6 @@ fn known_unit(doc: &Document<'_>, at: &str, given: Option<&str>, of: Dimension) 
     Err(doc.error(&format!("{at}.unit"), format!("`{unit}` is not a unit of this metric"), help))
 }
 
-/// The values of a varied key.
 fn varied<'e>(doc: &Document<'_>, at: &str, e: &'e Experiment, key: &str) -> Result<&'e Vary, Error> {
     e.vary.iter().find(|v| v.key == key).ok_or_else(|| {
         let keys: Vec<&str> = e.vary.iter().map(|v| v.key.as_str()).collect();
@@ -269,49 +242,24 @@ fn varied<'e>(doc: &Document<'_>, at: &str, e: &'e Experiment, key: &str) -> Res
 
 /// The keys of a metric that only some measurable things have.
 fn given(m: &Metric) -> [(&'static str, bool); 19] {
-    [
-        ("statistic", m.statistic.is_some()),
-        ("threshold", m.threshold.is_some()),
-        ("quantity", m.quantity.is_some()),
-        ("element", m.element.is_some()),
-        ("class", m.class.is_some()),
-        ("src", m.src.is_some()),
-        ("dst", m.dst.is_some()),
-        ("min_size", m.min_size.is_some()),
-        ("max_size", m.max_size.is_some()),
-        ("min_ideal", m.min_ideal.is_some()),
-        ("max_ideal", m.max_ideal.is_some()),
-        ("port", m.port.is_some()),
-        ("queue", m.queue.is_some()),
-        ("cause", m.cause.is_some()),
-        ("root", m.root.is_some()),
-        ("node", m.node.is_some()),
-        ("from", m.from.is_some()),
-        ("to", m.to.is_some()),
-        ("arrivals", m.arrivals.is_some()),
-    ]
+    macro_rules! keys {
+        ($($key:ident)*) => { [$((stringify!($key), m.$key.is_some())),*] };
+    }
+    keys!(statistic threshold quantity element class src dst min_size max_size min_ideal max_ideal port queue
+        cause root node from to arrivals)
 }
+
+/// The keys of a metric of flows, of which sums have all but the first.
+const FLOW_KEYS: [&str; 10] =
+    ["statistic", "class", "src", "dst", "min_size", "max_size", "min_ideal", "max_ideal", "from", "to"];
 
 /// The keys that a measurable thing has beside `name`, `of` and `unit`.
 pub fn keys(what: &Measurable) -> &'static [&'static str] {
     match what.place {
         Place::Fact(_, fact) if fact.unit == Unit::List => &["port"],
         Place::Summary(_) | Place::Fact(..) | Place::Present(_) | Place::Nodes(_) => &[],
-        Place::Flows => &[
-            "statistic",
-            "class",
-            "src",
-            "dst",
-            "min_size",
-            "max_size",
-            "min_ideal",
-            "max_ideal",
-            "from",
-            "to",
-        ],
-        Place::Sum => {
-            &["class", "src", "dst", "min_size", "max_size", "min_ideal", "max_ideal", "from", "to"]
-        }
+        Place::Flows => &FLOW_KEYS,
+        Place::Sum => &FLOW_KEYS[1..],
         Place::Pauses => &["port", "queue", "cause", "root", "from", "to"],
         Place::Series => &["statistic", "threshold", "quantity", "element", "from", "to", "arrivals"],
         Place::Peak(DataFile::Nodes, ..) => &["node"],
@@ -343,10 +291,8 @@ fn metric(doc: &Document<'_>, at: &str, m: &Metric) -> Checked {
         }
     }
     if allowed.contains(&"statistic") {
-        let mut known: Vec<&str> = STATISTICS.to_vec();
-        if what.place == Place::Series {
-            known.extend(TIMES);
-        }
+        let times = TIMES.into_iter().filter(|_| what.place == Place::Series);
+        let known: Vec<&str> = STATISTICS.into_iter().chain(times).collect();
         let at = format!("{at}.statistic");
         match m.statistic.as_deref() {
             None => return Err(doc.error(&at, "`statistic` is missing", suggest("", "one of", &known))),
@@ -405,9 +351,7 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
         known_run(doc, &format!("{at}.runs[{i}]"), e, run)?;
     }
     points(doc, &format!("{at}.at"), e, &p.at)?;
-    let lines = p.kind == PlotKind::Lines;
-    let cdf = p.kind == PlotKind::Cdf;
-    let curves = p.kind == PlotKind::Curves;
+    let [lines, cdf, curves] = [PlotKind::Lines, PlotKind::Cdf, PlotKind::Curves].map(|kind| p.kind == kind);
     for (key, there, belongs) in [
         ("metrics", !p.metrics.is_empty(), !lines),
         ("quantity", p.quantity.is_some(), lines),
@@ -419,11 +363,8 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
             return Err(doc.error(&at, format!("`{key}` has no effect on this kind of plot"), "remove it"));
         }
         if !there && belongs {
-            return Err(doc.error(
-                &at,
-                format!("`{key}` is missing"),
-                "docs/EXPERIMENTS.md lists the keys of each kind",
-            ));
+            let help = "docs/EXPERIMENTS.md lists the keys of each kind";
+            return Err(doc.error(&at, format!("`{key}` is missing"), help));
         }
     }
     for (key, there) in [("unit", p.unit.is_some() && !lines), ("log_x", p.log_x && !cdf)] {
@@ -442,11 +383,8 @@ fn plot(doc: &Document<'_>, at: &str, e: &Experiment, p: &Plot) -> Checked {
         }
     }
     if (cdf || curves) && p.metrics.len() != 1 {
-        return Err(doc.error(
-            &format!("{at}.metrics"),
-            "this plot draws only one metric",
-            "add another [[plot]] for the other metric",
-        ));
+        let help = "add another [[plot]] for the other metric";
+        return Err(doc.error(&format!("{at}.metrics"), "this plot draws only one metric", help));
     }
     if let Some(q) = &p.quantity {
         let dimension = known_quantity(doc, at, Some(q))?;

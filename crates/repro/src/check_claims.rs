@@ -1,13 +1,13 @@
 //! Consistency of claims and their measures.
 
-use xoff_plan::document::Document;
-use xoff_plan::error::suggest;
+use xoff_plan::{document::Document, error::suggest};
 
 use crate::check::{Checked, known_metric, known_run, name, points};
 use crate::experiment::{Claim, Claims, Combine, Experiment, Measure, Relation};
 use crate::report::own;
 
-/// Checks the claims of an experiment.
+const SECOND: &str = "the second value of the comparison is missing";
+
 pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     for (i, claim) in e.claim.iter().enumerate() {
         let at = format!("claim[{i}]");
@@ -28,18 +28,13 @@ pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     Ok(())
 }
 
-/// Whether a claim is one of the experiment, or of a panel of it: `fig2a.low` is
-/// one of `fig2`.
+/// Whether a claim is one of the experiment, or of a panel of it: `fig2a.low` is one of `fig2`.
 fn of(claim: &str, experiment: &str) -> bool {
     let Some(rest) = claim.strip_prefix(experiment) else { return false };
     let rest = rest.strip_prefix(|c: char| c.is_ascii_lowercase()).unwrap_or(rest);
     rest.strip_prefix('.').is_some_and(|name| !name.is_empty())
 }
 
-/// Checks a paper's `claims.toml`.
-///
-/// # Errors
-/// The first thing that is wrong.
 pub(super) fn claims(doc: &Document<'_>, c: &Claims) -> Checked {
     name(doc, "paper", &c.paper)?;
     for (i, claim) in c.claim.iter().enumerate() {
@@ -119,11 +114,8 @@ fn cases(doc: &Document<'_>, at: &str, c: &Claim) -> Checked {
     for case in c.per_case.keys() {
         if !c.measure.iter().any(|m| m.case.as_ref() == Some(case)) {
             let help = format!("add a [[claim.measure]] with case = \"{case}\"");
-            return Err(doc.error(
-                &format!("{at}.per_case"),
-                format!("the case `{case}` is not measured"),
-                help,
-            ));
+            let message = format!("the case `{case}` is not measured");
+            return Err(doc.error(&format!("{at}.per_case"), message, help));
         }
     }
     Ok(())
@@ -139,7 +131,6 @@ pub(super) fn combine(claim: &Claim, m: &Measure) -> Combine {
     })
 }
 
-/// Whether a measure compares two values.
 pub(super) fn compares(m: &Measure) -> bool {
     m.against.is_some() || m.against_metric.is_some() || !m.against_at.is_empty()
 }
@@ -171,11 +162,7 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
     if two != compares(m) {
         let help = "`ratio`, `reduction`, `gain` and `difference` compare two values, so they require `against`, \
                     `against_metric` or `against_at`; `value` uses one value";
-        let message = if two {
-            "the second value of the comparison is missing"
-        } else {
-            "`value` cannot compare two values"
-        };
+        let message = if two { SECOND } else { "`value` cannot compare two values" };
         return err("combine", message.into(), help);
     }
     points(doc, &format!("{at}.than_at"), e, &m.than_at)?;
@@ -211,11 +198,10 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
             let help = "write the range in the claim; only a measure of a shape has bounds";
             return err(if m.low.is_some() { "low" } else { "high" }, "it has no effect".into(), help);
         }
-        Relation::Ordering => {
-            if m.expect.is_none() {
-                return err("expect", "`expect` is missing".into(), "write \"less\" or \"greater\"");
-            }
+        Relation::Ordering if m.expect.is_none() => {
+            return err("expect", "`expect` is missing".into(), "write \"less\" or \"greater\"");
         }
+        Relation::Ordering => {}
         _ => {
             if m.expect.is_some() {
                 return err("expect", "it has no effect".into(), "use it only for an ordering or a shape");
@@ -230,7 +216,7 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
         }
     }
     if m.expect.is_some() && !two {
-        return err("expect", "the second value of the comparison is missing".into(), "add `against`");
+        return err("expect", SECOND.into(), "add `against`");
     }
     Ok(())
 }

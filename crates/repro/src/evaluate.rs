@@ -4,22 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::check_claims::{combine, compares};
 use crate::experiment::{Claim, Combine, Experiment, Measure, Relation};
-use crate::metrics::Value;
 use crate::report::{ClaimResult, MeasureResult};
-use crate::runs::written;
 use crate::verdict::{self, Test, Verdict, Widening, judge};
+use crate::{metrics::Value, runs::written};
 use xoff_results::grid::Grid;
 use xoff_results::grid::interval::{Interval, spread};
 
-/// The measurements: for each run of a grid, in order, the value of each metric; `None` for a run that was
-/// not made.
+/// For each run of a grid the value of each metric; `None` for a run that was not made.
 pub type Measured = [Option<Vec<Value>>];
 
 /// Judges every claim of an experiment. `first` is the number of the grid's first point that counts: the grid
-/// of `--sensitivity` has the points of each change one after the other.
-///
-/// # Panics
-/// If the experiment was not checked, or the runs are not those of the grid.
+/// of `--sensitivity` has the points of each change one after the other. The experiment must be checked.
 pub fn claims(
     e: &Experiment,
     quick: bool,
@@ -53,34 +48,24 @@ impl Context<'_> {
 
     /// A measure at each point that it leaves open.
     fn measures(&self, claim: &Claim, m: &Measure) -> Vec<MeasureResult> {
-        let axes = self.e.vary(self.quick);
         // Every combination of the values of the axes that `at` does not name.
         let mut points: Vec<BTreeMap<String, String>> = vec![BTreeMap::new()];
-        for axis in &axes {
+        for axis in self.e.vary(self.quick) {
             let values = match m.at.get(&axis.key) {
                 Some(value) => vec![written(value)],
                 None => axis.values.iter().map(written).collect(),
             };
-            points = points
-                .iter()
-                .flat_map(|p| {
-                    values.iter().map(|v| {
-                        let mut p = p.clone();
-                        p.insert(axis.key.clone(), v.clone());
-                        p
-                    })
-                })
-                .collect();
+            let with = |mut point: BTreeMap<String, String>, value: &String| {
+                point.insert(axis.key.clone(), value.clone());
+                point
+            };
+            points = points.iter().flat_map(|p| values.iter().map(|v| with(p.clone(), v))).collect();
         }
         let all = points.into_iter().map(|at| self.measure(claim, m, at));
-        match &m.largest_over {
-            Some(key) => largest(all, key),
-            None => all.collect(),
-        }
+        if let Some(key) = &m.largest_over { largest(all, key) } else { all.collect() }
     }
 
-    /// The point of a run and of the values of the axes; `None` if the shorter
-    /// version does not have it.
+    /// The point of a run and of the values of the axes; `None` if the shorter version does not have it.
     fn point(&self, run: &str, at: &BTreeMap<String, String>) -> Option<usize> {
         let mut point = self.e.run_index(run).expect("a measure was checked");
         for axis in self.e.vary(self.quick) {
@@ -156,11 +141,10 @@ impl Context<'_> {
         }
         let (low, high) = range(claim, m);
         let neutral = if than.is_some() { Some(0.0) } else { combine.neutral() };
+        let widening = widening(claim, combine, low, high, neutral);
         let test = match m.expect {
             Some(side) => Test::Ordering { side, neutral: neutral.expect("a measure was checked") },
-            None => {
-                Test::Range { low, high, neutral, widening: widening(claim, combine, low, high, neutral) }
-            }
+            None => Test::Range { low, high, neutral, widening },
         };
         let of_seeds = |seed: usize| counts.as_ref().is_none_or(|counts| counts[seed]);
         let counted: Vec<Option<f64>> = (0..a.len()).filter(|&s| of_seeds(s)).map(|s| combined[s]).collect();
@@ -170,8 +154,7 @@ impl Context<'_> {
         let present: Vec<f64> = counted.iter().flatten().copied().collect();
         let mut verdict = judge(&present, test).unwrap_or(Verdict::Undecided);
         if present.len() < counted.len() {
-            let text = format!("{} of {} seeds have a value", present.len(), counted.len());
-            note(&mut notes, &text);
+            note(&mut notes, &format!("{} of {} seeds have a value", present.len(), counted.len()));
             // Missing values could change the verdict, unless a single run contradicts the claim.
             if !(test.of_every_run() && verdict == Verdict::Contradicted) {
                 verdict = Verdict::Undecided;
@@ -179,9 +162,8 @@ impl Context<'_> {
         }
         let over = spread(&present, Interval::Ci95);
         let mean = |values: &[Option<f64>]| {
-            let present: Vec<f64> =
-                (0..values.len()).filter(|&s| of_seeds(s)).filter_map(|s| values[s]).collect();
-            spread(&present, Interval::Range).map(|s| s.mean)
+            let present = (0..values.len()).filter(|&s| of_seeds(s)).filter_map(|s| values[s]);
+            spread(&present.collect::<Vec<_>>(), Interval::Range).map(|s| s.mean)
         };
         MeasureResult {
             case: m.case.clone(),
@@ -267,14 +249,11 @@ fn widening(
     }
     let (Some(low), Some(high)) = (low, high) else { return Widening::None };
     let tolerance = neutral.is_some_and(|n| low <= n && n <= high);
-    if claim.relation == Relation::Shape {
-        Widening::None
-    } else if tolerance && low == high && combine != Combine::Difference {
-        Widening::Similar
-    } else if tolerance {
-        Widening::None
-    } else {
-        Widening::Effect
+    match claim.relation {
+        Relation::Shape => Widening::None,
+        _ if tolerance && low == high && combine != Combine::Difference => Widening::Similar,
+        _ if tolerance => Widening::None,
+        _ => Widening::Effect,
     }
 }
 

@@ -30,11 +30,9 @@ pub struct Experiment {
     #[serde(default)]
     pub note: String,
     /// Why runs that a claim compares treat ACKs differently.
-    #[serde(default)]
     pub acks: Option<String>,
     /// The experiment of the same paper whose runs it looks at, in the place of
     /// runs of its own.
-    #[serde(default)]
     pub runs_of: Option<String>,
     /// Seeds of each point of the grid; without them the scenario's own.
     #[serde(default)]
@@ -46,7 +44,6 @@ pub struct Experiment {
     #[serde(default)]
     pub vary: Vec<Vary>,
     /// The changes of `--quick`.
-    #[serde(default)]
     pub quick: Option<Quick>,
     /// Points that the paper leaves open, and the choices.
     #[serde(default)]
@@ -98,7 +95,6 @@ pub struct Run {
     /// Its name: letters, digits, `.`, `_` and `-`.
     pub name: String,
     /// A scenario file beside the experiment, in the place of its `[scenario]`.
-    #[serde(default)]
     pub scenario: Option<String>,
     /// Keys of the scenario and their values, in alphabetical order of the keys.
     #[serde(default)]
@@ -119,16 +115,13 @@ pub struct Vary {
 
 /// A shorter version of the experiment.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Quick {
     /// Seeds in the place of the experiment's; without them its first one.
-    #[serde(default)]
     pub seeds: Vec<u64>,
     /// Values of varied keys in the place of the experiment's.
-    #[serde(default)]
     pub vary: Vec<Vary>,
     /// Keys of the scenario and their values, after those of the runs.
-    #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub set: BTreeMap<String, toml::Value>,
 }
@@ -138,23 +131,18 @@ pub struct Quick {
 #[serde(deny_unknown_fields)]
 pub struct Chosen {
     /// The key of the scenario that it sets; without a key, `what` has the choice in words.
-    #[serde(default)]
     pub key: Option<String>,
     /// The choice in words, if no key of the scenario has it.
-    #[serde(default)]
     pub what: Option<String>,
     /// The key's value.
-    #[serde(default)]
     #[schemars(with = "Option<serde_json::Value>")]
     pub value: Option<toml::Value>,
     /// Why this.
     pub reason: String,
     /// The lower value for `--sensitivity`; 30% less without one.
-    #[serde(default)]
     #[schemars(with = "Option<serde_json::Value>")]
     pub low: Option<toml::Value>,
     /// The higher value for `--sensitivity`; 30% more without one.
-    #[serde(default)]
     #[schemars(with = "Option<serde_json::Value>")]
     pub high: Option<toml::Value>,
     /// Other values for `--sensitivity`, in the place of `low` and `high`.
@@ -175,67 +163,47 @@ pub struct Metric {
     /// The measured quantity, one of the list in `docs/EXPERIMENTS.md`.
     pub of: String,
     /// Unit of the value; each measured thing has its own.
-    #[serde(default)]
     pub unit: Option<String>,
     /// The statistic of many values: `mean`, `min`, `max`, `sum`, `stddev`, `p30`, `p50`, `p90`, `p95`,
     /// `p99`, `p999`, of a series also `time-below` and `time-above`, `longest-below` and `longest-above`.
-    #[serde(default)]
     pub statistic: Option<String>,
     /// For `time-below` and the like: the threshold, in the series' own unit.
-    #[serde(default)]
     pub threshold: Option<f64>,
     /// Of a series: its `quantity` in `series.parquet`, such as `goodput`.
-    #[serde(default)]
     pub quantity: Option<String>,
     /// Of a series: its elements; several are summed at each time.
-    #[serde(default)]
     pub element: Option<Names>,
     /// Only flows of these traffic classes.
-    #[serde(default)]
     pub class: Option<Names>,
     /// Only flows from these hosts.
-    #[serde(default)]
     pub src: Option<Names>,
     /// Only flows to these hosts.
-    #[serde(default)]
     pub dst: Option<Names>,
     /// Only flows of at least this size.
-    #[serde(default)]
     pub min_size: Option<Bytes>,
     /// Only flows of at most this size.
-    #[serde(default)]
     pub max_size: Option<Bytes>,
     /// Only flows whose ideal completion time is at least this, so those that go far.
-    #[serde(default)]
     pub min_ideal: Option<Span>,
     /// Only flows whose ideal completion time is at most this.
-    #[serde(default)]
     pub max_ideal: Option<Span>,
     /// Only pauses of these egress ports, peaks of these ports.
-    #[serde(default)]
     pub port: Option<Names>,
     /// Only pauses of queues of these numbers; none where whole priorities are
     /// paused.
-    #[serde(default)]
     pub queue: Option<Vec<i64>>,
     /// Only pauses that these ingress ports caused.
-    #[serde(default)]
     pub cause: Option<Names>,
     /// Only pauses for congestion at these ports (`measure.blocking`).
-    #[serde(default)]
     pub root: Option<Names>,
     /// Only the memory and peaks of these nodes.
-    #[serde(default)]
     pub node: Option<Names>,
     /// Only later times: samples after this time, flows that start and pauses that last after it.
-    #[serde(default)]
     pub from: Option<Span>,
     /// Only times up to this one.
-    #[serde(default)]
     pub to: Option<Span>,
     /// Of a series, instead: only samples between these two parts of the time in which flows
     /// start, such as `[0.2, 1.0]`.
-    #[serde(default)]
     pub arrivals: Option<[f64; 2]>,
 }
 
@@ -250,10 +218,8 @@ pub struct Plot {
     /// Its heading.
     pub title: String,
     /// Label of the horizontal axis, with its unit; of `lines` the time.
-    #[serde(default)]
     pub x: Option<String>,
     /// Label of the vertical axis, with its unit.
-    #[serde(default)]
     pub y: Option<String>,
     /// The runs that are drawn; without them all.
     #[serde(default)]
@@ -267,16 +233,13 @@ pub struct Plot {
     #[serde(default)]
     pub metrics: Vec<String>,
     /// Of `lines`: the `quantity` in `series.parquet`.
-    #[serde(default)]
     pub quantity: Option<String>,
     /// Of `lines`: the elements, a line each.
     #[serde(default)]
     pub elements: Vec<String>,
     /// Of `lines`: unit of the values.
-    #[serde(default)]
     pub unit: Option<String>,
     /// Of `curves`: the varied key along the horizontal axis.
-    #[serde(default)]
     pub along: Option<String>,
     /// Whether the horizontal axis is logarithmic (`cdf`).
     #[serde(default)]
@@ -315,33 +278,26 @@ pub struct Claim {
     /// How.
     pub relation: Relation,
     /// Least value that the paper gives.
-    #[serde(default)]
     pub low: Option<f64>,
     /// Greatest value that it gives.
-    #[serde(default)]
     pub high: Option<f64>,
     /// Its values by case.
     #[serde(default)]
     pub per_case: BTreeMap<String, f64>,
     /// Of a claim of our own: by how much of itself each end of its range is
     /// moved outwards, 0 to 1; a fifth without it.
-    #[serde(default)]
     pub within: Option<f64>,
     /// How we measure it; where there are several, all must hold.
     #[serde(default)]
     pub measure: Vec<Measure>,
     /// Why it is not simulated: it is about hardware.
-    #[serde(default)]
     pub not_simulated: Option<String>,
     /// Where it is shown without simulation.
-    #[serde(default)]
     pub analysis: Option<String>,
     /// The missing part that would be needed to measure it.
-    #[serde(default)]
     pub later: Option<String>,
     /// For a claim that is not reproduced: where we looked for a fault of ours, the effect of other choices,
     /// and the most likely cause.
-    #[serde(default)]
     pub discussion: Option<String>,
 }
 
@@ -370,20 +326,16 @@ pub enum Relation {
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     /// The case of `per_case` that it measures.
-    #[serde(default)]
     pub case: Option<String>,
     /// The tested property, in words; a claim of a shape must have it.
-    #[serde(default)]
     pub says: Option<String>,
     /// The run whose value it takes.
     pub run: String,
     /// The run that it is compared with.
-    #[serde(default)]
     pub against: Option<String>,
     /// Name of the metric.
     pub metric: String,
     /// Name of the other's metric; the same without it.
-    #[serde(default)]
     pub against_metric: Option<String>,
     /// Values of varied keys; of a key that is left out, every value must hold.
     #[serde(default)]
@@ -398,25 +350,19 @@ pub struct Measure {
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub than_at: BTreeMap<String, toml::Value>,
     /// A metric: only seeds under which it is above 0 in `run` count.
-    #[serde(default)]
     pub seeds_with: Option<String>,
     /// A varied key over whose values the largest number is taken.
-    #[serde(default)]
     pub largest_over: Option<String>,
     /// In the place of a value: by how much it differs from the mean over seeds.
     #[serde(default)]
     pub deviation: bool,
     /// How the two become one number; by the claim's relation without it.
-    #[serde(default)]
     pub combine: Option<Combine>,
     /// Of an ordering: how the run's value lies to the other's.
-    #[serde(default)]
     pub expect: Option<Side>,
     /// Of a shape: the least value.
-    #[serde(default)]
     pub low: Option<f64>,
     /// Of a shape: the greatest value.
-    #[serde(default)]
     pub high: Option<f64>,
 }
 

@@ -2,12 +2,10 @@
 //! has no file. Directories within that of a paper are ignored: they contain scenarios, flow sizes and the
 //! like.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use xoff_plan::Error;
-use xoff_plan::error::suggest;
+use xoff_plan::{Error, error::suggest};
 
 use crate::experiment::{Claim, Claims, Measure};
 use crate::read::{self, Read};
@@ -16,18 +14,15 @@ use crate::runs::written;
 /// The file of claims whose experiment has no file.
 pub const CLAIMS: &str = "claims.toml";
 
-/// A paper's experiments and claims.
 #[derive(Clone, Debug)]
 pub struct Paper {
     /// Its short name, that of the directory.
     pub name: String,
     /// Its experiments, in the order of their names, numbers by size.
     pub experiments: Vec<Item>,
-    /// The claims without an experiment.
     pub claims: Option<Claims>,
 }
 
-/// The file of an experiment.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub path: PathBuf,
@@ -43,15 +38,15 @@ impl Item {
         self.owner.as_deref().unwrap_or(self)
     }
 
-    /// Leaves the runs, the values of varied keys and the metrics that a claim needs, and no plot. Its runs
-    /// get a directory of the claim's name.
+    /// Leaves only what a claim needs: runs, values of varied keys, metrics. Its directory has the claim's
+    /// name.
     fn narrow(&mut self, claim: &Claim) {
         if let Some(owner) = &mut self.owner {
             owner.narrow(claim);
         }
         let e = &mut self.read.experiment;
-        let runs = claim.measure.iter().flat_map(|m| m.against.iter().chain([&m.run]));
-        let runs: Vec<&String> = runs.collect();
+        let runs: Vec<&String> =
+            claim.measure.iter().flat_map(|m| m.against.iter().chain([&m.run])).collect();
         let keep: Vec<bool> = e.run.iter().map(|run| runs.contains(&&run.name)).collect();
         let mut kept = keep.iter();
         e.run.retain(|_| kept.next() == Some(&true));
@@ -73,8 +68,8 @@ impl Item {
         let names = claim
             .measure
             .iter()
-            .flat_map(|m| m.against_metric.iter().chain(&m.seeds_with).chain([&m.metric]));
-        let names: Vec<&String> = names.collect();
+            .flat_map(|m| [Some(&m.metric), m.against_metric.as_ref(), m.seeds_with.as_ref()]);
+        let names: Vec<&String> = names.flatten().collect();
         e.metric.retain(|metric| names.contains(&&metric.name));
         e.plot.clear();
         e.chosen.retain(|c| c.runs.is_empty() || c.runs.iter().any(|name| runs.contains(&name)));
@@ -83,10 +78,6 @@ impl Item {
 }
 
 /// Reads all experiments below `dir`, papers in alphabetical order.
-///
-/// # Errors
-/// A file cannot be read, or is wrong; a name is not that of its file or
-/// directory; a claim is there twice.
 pub fn load(dir: &Path) -> Result<Vec<Paper>, Error> {
     let names = entries(dir, |path| path.is_dir())?;
     let mut papers = Vec::new();
@@ -139,16 +130,16 @@ fn paper(dir: &Path, name: &str) -> Result<Paper, Error> {
             known.push((id, path.clone()));
         }
     }
-    for i in 0..found.experiments.len() {
-        let Some(owner) = found.experiments[i].read.experiment.runs_of.clone() else { continue };
-        let owner = found.experiments.iter().find(|o| o.read.experiment.id == owner);
-        found.experiments[i].owner = Some(Box::new(owner.expect("it was read beside").clone()));
+    let all = found.experiments.clone();
+    for item in &mut found.experiments {
+        let Some(owner) = &item.read.experiment.runs_of else { continue };
+        let owner = all.iter().find(|o| o.read.experiment.id == *owner);
+        item.owner = Some(Box::new(owner.expect("it was read beside").clone()));
     }
     Ok(found)
 }
 
-/// The experiment `id` of the paper in `dir`, if it has a file; whose runs it
-/// looks at is not followed.
+/// The experiment `id` of the paper in `dir`, if it has a file; whose runs it looks at is not followed.
 fn beside(dir: &Path, id: &str) -> Result<Option<Read>, Error> {
     let path = dir.join(format!("{id}.toml"));
     if id == CLAIMS.trim_end_matches(".toml") || !path.is_file() {
@@ -171,9 +162,6 @@ pub fn claim(what: &str) -> Option<&str> {
 
 /// The experiments of the name `what`: `PAPER`, `PAPER/FIGURE`, `PAPER/CLAIM`, or all without it. Papers keep
 /// their claims only if all of their experiments are meant; of a claim its experiment keeps what it needs.
-///
-/// # Errors
-/// There is no such paper or experiment.
 pub fn choose(papers: Vec<Paper>, what: Option<&str>) -> Result<Vec<Paper>, Error> {
     let Some(what) = what else { return Ok(papers) };
     let (name, figure) = match what.trim_end_matches('/').split_once('/') {

@@ -1,8 +1,7 @@
 //! The metrics of a run, read from its directory. A new run and an existing one give the same values.
 
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::{cell::OnceCell, collections::BTreeSet};
 
 use serde_json::Value as Json;
 
@@ -10,14 +9,11 @@ use crate::experiment::Metric;
 use crate::names::{Names, named};
 use xoff_outcome::report::{Fact, Facts, Unit};
 use xoff_results::columns::read::{Columns, Table};
-use xoff_results::data::DataFile;
-use xoff_results::layout::SUMMARY;
-use xoff_results::statistics::nearest_rank;
+use xoff_results::{data::DataFile, layout::SUMMARY, statistics::nearest_rank};
 
 /// The dimension of a value, which determines its units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dimension {
-    /// A number of things.
     Count,
     /// A quotient, such as a slowdown.
     Ratio,
@@ -48,8 +44,7 @@ impl Dimension {
 pub enum Place {
     /// In `summary.json`: one number, at this pointer.
     Summary(&'static str),
-    /// A fact in `summary.json`: of a section, or of the first section that has it. Of a list, how many
-    /// entries it has.
+    /// A fact in `summary.json` of a section, or of the first that has it; of a list, its length.
     Fact(Option<&'static str>, &'static Fact),
     /// In `summary.json`: 1 if there is anything at this pointer, else 0.
     Present(&'static str),
@@ -69,7 +64,6 @@ pub enum Place {
     Nodes(&'static str),
 }
 
-/// Something that can be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurable {
     /// Its name, as `of` has it.
@@ -140,7 +134,6 @@ pub const MEASURABLE: [Measurable; 50] = {
     ]
 };
 
-/// Quantities of `series.parquet` and their dimensions.
 pub const QUANTITIES: [(&str, Dimension); 12] = [
     ("goodput", Dimension::Rate),
     ("throughput", Dimension::Rate),
@@ -156,7 +149,6 @@ pub const QUANTITIES: [(&str, Dimension); 12] = [
     ("paused_queues", Dimension::Count),
 ];
 
-/// Statistics of many values.
 pub const STATISTICS: [&str; 11] =
     ["mean", "min", "max", "sum", "stddev", "p30", "p50", "p90", "p95", "p99", "p999"];
 /// Statistics only of a series: how long it is below or above `threshold`, in total and without interruption.
@@ -197,16 +189,12 @@ pub fn facts() -> impl Iterator<Item = String> {
     xoff_schemes::facts().into_iter().flat_map(of).filter(|name| fact(name).is_some())
 }
 
-/// The dimension of a quantity of a series.
 pub fn quantity(name: &str) -> Option<Dimension> {
     QUANTITIES.iter().find(|(n, _)| *n == name).map(|(_, d)| *d)
 }
 
 impl Metric {
-    /// The dimension of its values.
-    ///
-    /// # Panics
-    /// If it was not checked.
+    /// The dimension of its values. The metric must be checked.
     pub fn dimension(&self) -> Dimension {
         let measurable = measurable(&self.of).expect("a metric was checked");
         match (measurable.place, self.statistic.as_deref(), self.quantity.as_deref()) {
@@ -224,7 +212,6 @@ impl Metric {
     }
 }
 
-/// The value of a metric in a run.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Value {
     /// The value in the metric's unit; `None` if the run has none.
@@ -274,7 +261,6 @@ fn once<T>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, String>) -> Resu
 }
 
 impl Run {
-    /// The run at `path`.
     pub fn at(path: &Path) -> Self {
         let columns = |file: DataFile| Columns::of(path.join(file.name()));
         Self {
@@ -294,17 +280,11 @@ impl Run {
         })
     }
 
-    /// Measures.
-    ///
-    /// # Errors
-    /// A file of the run cannot be read.
-    ///
-    /// # Panics
-    /// If the metric was not checked.
+    /// Measures. Fails if a file of the run cannot be read. The metric must be checked.
     pub fn measure(&self, metric: &Metric) -> Result<Value, String> {
         let what = measurable(&metric.of).expect("a metric was checked");
         let mut found = match what.place {
-            Place::Summary(pointer) => self.in_summary(pointer)?,
+            Place::Summary(pointer) => number(self.summary()?.pointer(pointer)),
             Place::Fact(section, fact) => match (self.fact(section, fact)?, &metric.port) {
                 (Some(Json::Array(list)), Some(names)) => {
                     let named = |v: &&Json| v.as_str().is_some_and(|port| names.has(port));
@@ -342,10 +322,6 @@ impl Run {
         Ok(found)
     }
 
-    fn in_summary(&self, pointer: &str) -> Result<Value, String> {
-        Ok(number(self.summary()?.pointer(pointer)))
-    }
-
     /// The value of a fact of `section`, or of the first section that has it.
     fn fact(&self, section: Option<&str>, fact: &Fact) -> Result<Option<&Json>, String> {
         let summary = self.summary()?;
@@ -356,8 +332,7 @@ impl Run {
         })
     }
 
-    /// The flows that a metric is about, among those that started; with their
-    /// `columns`.
+    /// The flows that a metric is about, among those that started; with their `columns`.
     fn chosen(&self, metric: &Metric, columns: &[&str]) -> Result<(Table, Vec<usize>), String> {
         let sized = metric.min_size.is_some() || metric.max_size.is_some();
         let by_ideal = metric.min_ideal.is_some() || metric.max_ideal.is_some();
@@ -372,11 +347,9 @@ impl Run {
             let start = t.ints("start_ps");
             let size = sized.then(|| t.ints("size"));
             let ideal = by_ideal.then(|| t.ints("ideal_ps"));
-            let named: Vec<_> = by_name
-                .iter()
-                .filter(|(_, names)| names.is_some())
-                .map(|(column, names)| named(t.texts(column), names.as_ref()))
-                .collect();
+            let by_name = by_name.iter().filter(|(_, names)| names.is_some());
+            let named: Vec<_> =
+                by_name.map(|(column, names)| named(t.texts(column), names.as_ref())).collect();
             let keep = |&i: &usize| {
                 let Some(start) = start[i].map(|s| s as u64) else { return false };
                 let bytes = size.map_or(0, |size| size[i].unwrap_or(0) as u64);
@@ -394,8 +367,7 @@ impl Run {
         Ok((t, chosen))
     }
 
-    /// One number of each flow that a metric is about and that has one; and how
-    /// many have none.
+    /// One number of each flow that a metric is about and that has one; and how many have none.
     fn sample(&self, metric: &Metric) -> Result<(Vec<f64>, usize), String> {
         let columns: &[&str] = match metric.of.as_str() {
             "fct" => &["fct_ps"],
@@ -439,33 +411,32 @@ impl Run {
     }
 
     fn sum(&self, metric: &Metric) -> Result<Value, String> {
-        let columns: &[&str] = match metric.of.as_str() {
+        let of = metric.of.as_str();
+        let columns: &[&str] = match of {
             "flows" | "share" => &[],
             "finished" | "unfinished" => &["fct_ps"],
             "delivered" => &["delivered_bytes"],
-            "retransmitted" => &["retransmitted"],
             "out-of-order" | "out-of-order-flows" => &["out_of_order"],
-            "dropped" => &["dropped"],
-            "timeouts" => &["timeouts"],
-            "marked" => &["marked"],
             "own-time" => &["own_ps", "source_own_ps"],
-            _ => &["victim_ps", "source_victim_ps"],
+            "victim-time" | "victim-flows" => &["victim_ps", "source_victim_ps"],
+            // The column has its name.
+            _ => std::slice::from_ref(&of),
         };
         let (t, chosen) = self.chosen(metric, columns)?;
         // The sum of a flow's values in these columns.
-        let of = |i: usize| columns.iter().try_fold(0, |sum, column| Some(sum + t.ints(column)[i]?));
-        let value = match metric.of.as_str() {
-            "flows" => Some(chosen.len() as f64),
-            "finished" => Some(chosen.iter().filter(|&&i| of(i).is_some()).count() as f64),
-            "unfinished" => Some(chosen.iter().filter(|&&i| of(i).is_none()).count() as f64),
+        let sum = |i: usize| columns.iter().try_fold(0, |sum, column| Some(sum + t.ints(column)[i]?));
+        let sums = || chosen.iter().map(|&i| sum(i));
+        let value: Option<i64> = match of {
+            "flows" => Some(chosen.len() as i64),
+            "finished" => Some(sums().flatten().count() as i64),
+            "unfinished" => Some(sums().filter(Option::is_none).count() as i64),
             "share" => return self.share(metric, chosen.len()),
-            "victim-flows" | "out-of-order-flows" => {
-                let count = |n: u64, &i: &usize| Some(n + u64::from(of(i)? > 0));
-                chosen.iter().try_fold(0, count).map(|n| n as f64)
-            }
-            _ => chosen.iter().try_fold(0i64, |sum, &i| Some(sum + of(i)?)).map(|v| v as f64),
+            "victim-flows" | "out-of-order-flows" => sums().map(|v| Some(i64::from(v? > 0))).sum(),
+            _ => sums().sum(),
         };
-        Ok(value.map_or_else(|| Value::none("not measured: measure.blocking is off"), Value::of))
+        Ok(value
+            .map(|v| v as f64)
+            .map_or_else(|| Value::none("not measured: measure.blocking is off"), Value::of))
     }
 
     /// The part of the flows of any size that are of the metric's sizes.
@@ -481,10 +452,8 @@ impl Run {
         let t = self.pauses.table(&PAUSES)?;
         let end = self.summary()?.pointer("/simulated_ps").and_then(Json::as_u64).unwrap_or(0);
         let (from, to) = (metric.from.map_or(0, |f| f.0), metric.to.map_or(u64::MAX, |t| t.0));
-        let (port, cause, root) = (t.texts("port"), t.texts("cause"), t.texts("root"));
-        let at_port = named(port, metric.port.as_ref());
-        let for_cause = named(cause, metric.cause.as_ref());
-        let for_root = named(root, metric.root.as_ref());
+        let by_name = [("port", &metric.port), ("cause", &metric.cause), ("root", &metric.root)];
+        let named = by_name.map(|(column, names)| named(t.texts(column), names.as_ref()));
         let mut lengths: Vec<u64> = Vec::new();
         let (mut ports, mut queues) = (BTreeSet::new(), BTreeSet::new());
         let mut links = 0;
@@ -492,9 +461,7 @@ impl Run {
             let begin = t.ints("from_ps")[i].unwrap_or(0) as u64;
             let until = t.ints("until_ps")[i].map_or(end, |u| u as u64);
             let (begin, until) = (begin.max(from), until.min(to));
-            let fits = at_port(i)
-                && for_cause(i)
-                && for_root(i)
+            let fits = named.iter().all(|named| named(i))
                 && metric.queue.as_ref().is_none_or(|q| t.ints("queue")[i].is_some_and(|i| q.contains(&i)));
             // One that is over at once counts as well, within the span.
             if !fits || until < begin || (until == begin && begin == from && from > 0) {
@@ -502,7 +469,7 @@ impl Run {
             }
             lengths.push(until - begin);
             links = links.max(t.ints("links")[i].unwrap_or(0));
-            let port = port.get(i);
+            let port = t.texts("port").get(i);
             ports.insert(port);
             queues.insert((port, t.ints("priority")[i], t.ints("queue")[i]));
         }
@@ -519,11 +486,7 @@ impl Run {
         }))
     }
 
-    /// The samples of a quantity over time, those of several elements summed:
-    /// times in picoseconds after `from` and up to `to`, in order.
-    ///
-    /// # Errors
-    /// The file cannot be read.
+    /// Samples after `span.0` and up to `span.1` (ps), in order; several elements are summed.
     pub fn samples(
         &self,
         quantity: &str,
@@ -537,8 +500,7 @@ impl Run {
         let mut sums: Vec<(u64, f64)> = Vec::new();
         for i in 0..t.rows() {
             let time = t.ints("time_ps")[i].unwrap_or(0) as u64;
-            let fits = is_meant(i) && is_element(i) && time > span.0 && time <= span.1;
-            if !fits {
+            if !(is_meant(i) && is_element(i) && time > span.0 && time <= span.1) {
                 continue;
             }
             let value = t.ints("value")[i].unwrap_or(0) as f64;
@@ -591,9 +553,6 @@ impl Run {
     }
 
     /// One number of each flow that a metric is about, in its unit, in order of size.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub fn distribution(&self, metric: &Metric) -> Result<Vec<f64>, String> {
         let scale = metric.scale().1;
         let mut all: Vec<f64> = self.sample(metric)?.0.into_iter().map(|v| v / scale).collect();
@@ -619,11 +578,9 @@ fn time_beyond(samples: &[(u64, f64)], from: u64, statistic: &str, threshold: f6
     if statistic.starts_with("longest") { longest } else { all }
 }
 
-/// A statistic of flows, of which `sample` finished and `missing` did not. Those
-/// take the ranks of the worst, where their values are not known: else a scheme
-/// that holds flows up until the end would be the better for each. `None` if the
-/// statistic is one of theirs. A run of a fixed duration hardly ever finishes all
-/// flows: mean and sum are of those that did.
+/// A statistic of flows. The `missing` unfinished ones take the ranks of the worst, else a scheme that holds
+/// flows up until the end would be the better for each. `None` if the statistic is one of theirs. Mean and
+/// sum are of the finished ones: a run of a fixed duration hardly ever finishes all.
 fn of_flow_sample(mut sample: Vec<f64>, missing: usize, statistic: &str, worst_first: bool) -> Option<f64> {
     if !matches!(statistic, "mean" | "sum" | "stddev") {
         let worst = if worst_first { f64::NEG_INFINITY } else { f64::INFINITY };

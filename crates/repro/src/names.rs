@@ -1,12 +1,10 @@
 //! Names by pattern: the restriction of a metric.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::value::SeqAccessDeserializer};
 use xoff_results::columns::read::Texts;
 
 /// One name or several; `*` in a name matches any characters.
@@ -14,14 +12,12 @@ use xoff_results::columns::read::Texts;
 pub struct Names(pub Vec<String>);
 
 impl Names {
-    /// Whether one of them is `name`.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, name))
     }
 }
 
-/// Which rows of a column have one of these names: a test of a row's number.
-/// Without names every row.
+/// Which rows of a column have one of these names: a test of a row's number. Without names every row.
 pub fn named<'a>(texts: &'a Texts, names: Option<&Names>) -> impl Fn(usize) -> bool + use<'a> {
     let one_of = names.map(|names| texts.select(&|text| names.has(text)));
     move |row| one_of.as_ref().is_none_or(|one_of| one_of(row))

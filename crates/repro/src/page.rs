@@ -3,19 +3,16 @@
 
 use std::fmt::Write as _;
 
-use crate::answer::QUICK;
-use crate::report::{self, ClaimResult, Count, ExperimentResult, Results, counts};
-use crate::verdict::Verdict;
+use crate::report::{self, ClaimResult, Count, ExperimentResult, Flip, Results, counts};
+use crate::{answer::QUICK, verdict::Verdict};
 use xoff_results::human;
 
-/// The scoreboard's file.
 pub const SCOREBOARD: &str = "REPRODUCTION.md";
 /// The directory of the papers' pages, beside the scoreboard.
 pub const DETAILS: &str = "reproduction";
 /// The heading of the claims that no experiment measures.
 const OTHERS: &str = "Claims without an experiment";
 
-/// A page in Markdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Its file, counted from the directory of the scoreboard.
@@ -29,10 +26,8 @@ pub fn render(r: &Results) -> Vec<Page> {
     let mut papers: Vec<&str> = named.map(String::as_str).collect();
     papers.sort_unstable();
     papers.dedup();
-    let mut pages: Vec<Page> = papers
-        .iter()
-        .map(|paper| Page { path: format!("{DETAILS}/{paper}.md"), text: details(r, paper) })
-        .collect();
+    let page = |paper: &&str| Page { path: format!("{DETAILS}/{paper}.md"), text: details(r, paper) };
+    let mut pages: Vec<Page> = papers.iter().map(page).collect();
     pages.push(Page { path: SCOREBOARD.into(), text: scoreboard(r, &papers) });
     pages
 }
@@ -48,25 +43,20 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
         r.xoff_version
     );
     state(o, r);
+    let names = Verdict::ALL.map(Verdict::name);
+    let [reproduced, same, undecided, contradicted, analysis, not_simulated, not_yet] = names;
     let _ = writeln!(
         o,
         "How to read a verdict:\n\n\
-         - *{}*: the mean over seeds is in the claimed range, widened by 20% of the effect. *At least* and *at most* \
+         - *{reproduced}*: the mean over seeds is in the claimed range, widened by 20% of the effect. *At least* and *at most* \
          are not widened. If the claim only orders two schemes, every mean that the 95% confidence interval allows \
          has this order.\n\
-         - *{}*: the scheme that wins in the paper wins in xoff too, by another margin.\n\
-         - *{}*: the seeds do not agree on the winner, the interval is wider than the range, or a run is missing.\n\
-         - *{}*: the measurement disagrees with the claim. The paper's page discusses the likely cause.\n\
-         - *{}*, *{}*, *{}*: no run measures the claim. The paper's page gives the reason.\n\n\
+         - *{same}*: the scheme that wins in the paper wins in xoff too, by another margin.\n\
+         - *{undecided}*: the seeds do not agree on the winner, the interval is wider than the range, or a run is missing.\n\
+         - *{contradicted}*: the measurement disagrees with the claim. The paper's page discusses the likely cause.\n\
+         - *{analysis}*, *{not_simulated}*, *{not_yet}*: no run measures the claim. The paper's page gives the reason.\n\n\
          *As printed* counts reproduced claims whose means are in the ranges without widening. A claim whose name \
-         contains `own-` is ours, not the paper's, and is counted apart.",
-        Verdict::Reproduced.name(),
-        Verdict::SameDirection.name(),
-        Verdict::Undecided.name(),
-        Verdict::Contradicted.name(),
-        Verdict::Analysis.name(),
-        Verdict::NotSimulated.name(),
-        Verdict::NotYet.name(),
+         contains `own-` is ours, not the paper's, and is counted apart."
     );
     table(o, r, false, "claims of the paper");
     table(o, r, true, "our own claims");
@@ -127,7 +117,6 @@ fn table(o: &mut String, r: &Results, own: bool, whose: &str) {
     row("all", &counts);
 }
 
-/// Lists the experiments that took longest.
 fn slowest(o: &mut String, r: &Results) {
     let slowest = report::slowest(r);
     if slowest.is_empty() {
@@ -155,7 +144,6 @@ fn state(o: &mut String, r: &Results) {
     }
 }
 
-/// Claims of a paper without an experiment.
 fn others<'r>(r: &'r Results, paper: &str) -> Vec<&'r ClaimResult> {
     r.others.iter().filter(|c| c.paper == paper).collect()
 }
@@ -170,17 +158,16 @@ fn remarks(e: &ExperimentResult) -> String {
     if e.done < e.runs {
         let _ = write!(text, " **Partial: {} of {} done.**", e.done, human::counted(e.runs as u64, "run"));
     }
-    if e.lost > 0 {
-        let _ = write!(
-            text,
-            " **{} lost packets of a lossless priority.**",
-            human::counted(e.lost as u64, "run")
-        );
-    }
+    text += &lost(e);
     if !e.failed.is_empty() {
         let _ = write!(text, " **{} failed.**", human::counted(e.failed.len() as u64, "run"));
     }
     if text.is_empty() { text } else { format!(".{text}") }
+}
+
+fn lost(e: &ExperimentResult) -> String {
+    let runs = human::counted(e.lost as u64, "run");
+    if e.lost == 0 { String::new() } else { format!(" **{runs} lost packets of a lossless priority.**") }
 }
 
 fn details(r: &Results, paper: &str) -> String {
@@ -232,10 +219,7 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
     if quick {
         let _ = write!(o, " **{QUICK}.**");
     }
-    if e.lost > 0 {
-        let _ =
-            write!(o, " **{} lost packets of a lossless priority.**", human::counted(e.lost as u64, "run"));
-    }
+    *o += &lost(e);
     for failed in &e.failed {
         let _ = write!(o, " **Failed: {}.**", cell(failed));
     }
@@ -285,21 +269,16 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
         }
     }
     if let Some(changes) = &e.sensitivity {
-        let flips: Vec<String> = changes
-            .iter()
-            .flat_map(|c| {
-                c.flips
-                    .iter()
-                    .map(move |f| format!("with `{}`, {} becomes {}", c.change, f.claim, f.to.name()))
-            })
-            .collect();
+        let flips = changes.iter().flat_map(|c| c.flips.iter().map(move |f| (&c.change, f)));
+        let text =
+            |(change, f): (&String, &Flip)| format!("with `{change}`, {} becomes {}", f.claim, f.to.name());
+        let flips: Vec<String> = flips.map(text).collect();
         let tried = human::counted(changes.len() as u64, "other choice");
         let text = if flips.is_empty() { "no verdict changes".into() } else { flips.join("; ") };
-        if changes.is_empty() {
-            let _ = write!(o, "\nNo other choice was tried.");
-        } else {
-            let _ = write!(o, "\n{tried} tried: {text}.");
-        }
+        let _ = match changes.len() {
+            0 => write!(o, "\nNo other choice was tried."),
+            _ => write!(o, "\n{tried} tried: {text}."),
+        };
         let words: Vec<String> =
             e.chosen.iter().filter(|c| c.in_words).map(|c| format!("`{}`", c.what)).collect();
         if !words.is_empty() {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crate::experiment::{Experiment, Plot, PlotKind};
-use crate::metrics::{Run, Value, quantity};
-use crate::names::Names;
+use crate::metrics::{Run, quantity};
 use crate::runs::{number, written};
+use crate::{evaluate::Measured, names::Names};
 use xoff_results::grid::Grid;
 use xoff_results::grid::interval::{Interval, spread};
 use xoff_results::svg::{Figure, Line, Panel, Point};
@@ -13,26 +13,17 @@ use xoff_results::svg::{Figure, Line, Panel, Point};
 /// Most points of a line: more cannot be seen.
 const POINTS: usize = 1000;
 
-/// The data of figures.
 pub struct Drawn<'a> {
     pub e: &'a Experiment,
-    /// Whether its shorter version was run.
     pub quick: bool,
     pub grid: &'a Grid,
-    /// The measurements of each run; `None` for one that was not made.
-    pub measured: &'a [Option<Vec<Value>>],
+    pub measured: &'a Measured,
     /// Where the directory of each run is.
     pub place: &'a dyn Fn(usize) -> PathBuf,
 }
 
 impl Drawn<'_> {
-    /// A figure.
-    ///
-    /// # Errors
-    /// A file of a run cannot be read.
-    ///
-    /// # Panics
-    /// If the experiment was not checked.
+    /// A figure. Fails if a file of a run cannot be read. The experiment must be checked.
     pub fn figure(&self, plot: &Plot) -> Result<Figure, String> {
         let mut figure = Figure {
             title: plot.title.clone(),
@@ -117,12 +108,8 @@ impl Drawn<'_> {
             }
             figure.panels.push(panel);
         }
-        if figure.x.is_empty() {
-            figure.x = "time (ms)".into();
-        }
-        if figure.y.is_empty() {
-            figure.y = if unit.is_empty() { what.into() } else { format!("{what} ({unit})") };
-        }
+        label(&mut figure.x, "time", "ms");
+        label(&mut figure.y, what, unit);
         Ok(())
     }
 
@@ -137,18 +124,12 @@ impl Drawn<'_> {
             }
             all.sort_unstable_by(f64::total_cmp);
             let n = all.len() as f64;
-            let points =
-                all.iter().enumerate().map(|(i, &x)| Point { x, y: (i + 1) as f64 / n, range: None });
+            let points = all.iter().zip(1..).map(|(&x, i)| Point { x, y: f64::from(i) / n, range: None });
             panel.lines.push(Line { name, points: thinned(points.collect()) });
         }
         figure.panels.push(panel);
-        let unit = metric.scale().0;
-        if figure.x.is_empty() {
-            figure.x = if unit.is_empty() { metric.of.clone() } else { format!("{} ({unit})", metric.of) };
-        }
-        if figure.y.is_empty() {
-            figure.y = "share of flows".into();
-        }
+        label(&mut figure.x, &metric.of, metric.scale().0);
+        label(&mut figure.y, "share of flows", "");
         Ok(())
     }
 
@@ -162,7 +143,8 @@ impl Drawn<'_> {
         let lines = plot.metrics.iter().map(line).collect();
         figure.panels.push(Panel { title: String::new(), lines });
         figure.categories = points.iter().map(|(_, name)| name.clone()).collect();
-        self.label_metric(plot, figure);
+        let metric = &self.e.metric[self.e.metric_index(&plot.metrics[0]).expect("a plot was checked")];
+        label(&mut figure.y, &metric.name, metric.scale().0);
     }
 
     fn curves(&self, plot: &Plot, figure: &mut Figure) {
@@ -181,23 +163,18 @@ impl Drawn<'_> {
             });
             lines[index].points.extend(self.mean(point, metric, at));
         }
-        for line in &mut lines {
-            line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        }
+        lines.iter_mut().for_each(|line| line.points.sort_by(|a, b| a.x.total_cmp(&b.x)));
         figure.panels.push(Panel { title: String::new(), lines });
-        if figure.x.is_empty() {
-            figure.x = key.into();
-        }
-        self.label_metric(plot, figure);
+        let metric = &self.e.metric[metric];
+        label(&mut figure.x, key, "");
+        label(&mut figure.y, &metric.name, metric.scale().0);
     }
+}
 
-    fn label_metric(&self, plot: &Plot, figure: &mut Figure) {
-        if figure.y.is_empty() {
-            let metric = &self.e.metric[self.e.metric_index(&plot.metrics[0]).expect("a plot was checked")];
-            let unit = metric.scale().0;
-            figure.y =
-                if unit.is_empty() { metric.name.clone() } else { format!("{} ({unit})", metric.name) };
-        }
+/// Labels an axis that has no label yet: `fct (us)`.
+fn label(text: &mut String, what: &str, unit: &str) {
+    if text.is_empty() {
+        *text = if unit.is_empty() { what.into() } else { format!("{what} ({unit})") };
     }
 }
 

@@ -6,8 +6,7 @@ use xoff_plan::Error;
 use xoff_plan::document::{Document, Source};
 
 use crate::experiment::{Claims, Experiment, Run, SCENARIO};
-use crate::runs::RUN;
-use crate::{check, check_claims};
+use crate::{check, check_claims, runs::RUN};
 
 /// The scenario of an experiment or of one of its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,19 +28,12 @@ pub struct Read {
 }
 
 /// Reads the file of an experiment. `file` is its name in errors.
-///
-/// # Errors
-/// The first thing that is wrong, with its place and a remedy. Its scenario is
-/// not looked at but for being there.
+/// The error is the first thing that is wrong, with its place and a remedy. Of the scenario it only checks that it is there.
 pub fn read(file: &str, text: &[u8]) -> Result<Read, Error> {
     read_beside(file, text, &|_| Ok(None))
 }
 
-/// Like [`read`], for a file among others: `other` reads the file of an experiment that `runs_of` names, if
-/// there is one.
-///
-/// # Errors
-/// As of [`read`], and those of `other`.
+/// Like [`read`], for a file among others: `other` reads the experiment that `runs_of` names.
 pub fn read_beside(
     file: &str,
     text: &[u8],
@@ -95,10 +87,6 @@ fn checked(doc: &Document<'_>, experiment: &Experiment) -> Result<(), Error> {
     check_claims::of_experiment(doc, experiment)
 }
 
-/// Reads a paper's `claims.toml`.
-///
-/// # Errors
-/// As of [`read`].
 pub fn read_claims(file: &str, text: &[u8]) -> Result<Claims, Error> {
     let source = source(file, text)?;
     let doc = Document::parse(&source)?;

@@ -1,17 +1,14 @@
 //! The results of a reproduction: `results.json`, the table of claims, and the page that is generated from
 //! the file.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Claim, Combine, Experiment, Kind, Relation, Side};
-use crate::library::Paper;
-use crate::verdict::Verdict;
+use crate::experiment::{Claim, Claims, Combine, Experiment, Kind, Relation, Side};
+use crate::{library::Paper, verdict::Verdict};
 use xoff_results::human;
 
-/// Value of `format` in `results.json`.
 pub const FORMAT: &str = "xoff repro";
 /// Grows when a key of it changes its meaning.
 pub const FORMAT_VERSION: u32 = 3;
@@ -22,17 +19,13 @@ const SLOWEST: usize = 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Results {
-    /// [`FORMAT`].
     pub format: String,
-    /// [`FORMAT_VERSION`].
     pub format_version: u32,
-    /// Version of the program.
     pub xoff_version: String,
     /// The shorter version of each experiment was run.
     pub quick: bool,
     /// Every run of every experiment is done.
     pub complete: bool,
-    /// Each experiment that was run.
     pub experiments: Vec<ExperimentResult>,
     /// Claims whose experiment has no file.
     pub others: Vec<ClaimResult>,
@@ -43,7 +36,6 @@ pub struct Results {
     pub counts: Vec<Count>,
 }
 
-/// How many claims there are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
@@ -53,7 +45,6 @@ pub struct Count {
     pub claims: usize,
     /// Claims that are reproduced without widening.
     pub as_printed: usize,
-    /// Claims of each verdict.
     pub verdicts: BTreeMap<Verdict, usize>,
 }
 
@@ -82,13 +73,11 @@ impl Count {
     }
 }
 
-/// A paper, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperResult {
     pub name: String,
     pub title: String,
-    /// The overall result.
     pub summary: String,
 }
 
@@ -100,11 +89,8 @@ impl Results {
         self.complete &= before.complete;
         let mut take = |paper: &str, id: &str| {
             let same = |e: &ExperimentResult| (e.paper.as_str(), e.id.as_str()) == (paper, id);
-            let from = if self.experiments.iter().any(same) {
-                &mut self.experiments
-            } else {
-                &mut before.experiments
-            };
+            let made = self.experiments.iter().any(same);
+            let from = if made { &mut self.experiments } else { &mut before.experiments };
             from.iter().position(same).map(|at| from.remove(at))
         };
         let of = |paper: &Paper| -> Vec<_> {
@@ -116,7 +102,6 @@ impl Results {
         Results { experiments, others: others(papers), papers: in_words(papers), ..self }.counted()
     }
 
-    /// These, with the numbers of their claims.
     #[must_use]
     pub fn counted(mut self) -> Results {
         let mut papers: Vec<String> = self.claims().map(|c| c.paper.clone()).collect();
@@ -130,54 +115,36 @@ impl Results {
 
 /// The experiments whose runs took longest, with their seconds.
 pub fn slowest(results: &Results) -> Vec<(&ExperimentResult, f64)> {
-    let timed = results.experiments.iter().filter_map(|e| Some((e, e.seconds?)));
-    let mut slowest: Vec<_> = timed.collect();
+    let mut slowest: Vec<_> = results.experiments.iter().filter_map(|e| Some((e, e.seconds?))).collect();
     slowest.sort_by(|a, b| b.1.total_cmp(&a.1));
     slowest.truncate(SLOWEST);
     slowest
 }
 
-/// The texts about papers.
 pub fn in_words(papers: &[Paper]) -> Vec<PaperResult> {
-    let claims = papers.iter().filter_map(|paper| paper.claims.as_ref());
-    let words = claims.map(|c| PaperResult {
-        name: c.paper.clone(),
-        title: c.title.clone(),
-        summary: c.summary.clone(),
-    });
-    words.collect()
+    let words = |Claims { paper, title, summary, .. }: Claims| PaperResult { name: paper, title, summary };
+    papers.iter().filter_map(|paper| paper.claims.clone().map(words)).collect()
 }
 
-/// Claims whose experiment has no file.
 pub fn others(papers: &[Paper]) -> Vec<ClaimResult> {
-    let of = |paper: &Paper| -> Vec<_> {
-        let claims = paper.claims.iter().flat_map(|c| &c.claim);
-        claims.map(|claim| ClaimResult::without_runs(&paper.name, claim)).collect()
-    };
-    papers.iter().flat_map(of).collect()
+    let claims = papers.iter().filter_map(|paper| paper.claims.as_ref());
+    claims.flat_map(|c| c.claim.iter().map(|claim| ClaimResult::without_runs(&c.paper, claim))).collect()
 }
 
-/// The result of an experiment.
+/// The result of an experiment; [`Experiment`] explains the keys that it has too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentResult {
-    /// The paper's short name.
     pub paper: String,
     pub id: String,
     pub title: String,
-    /// Where in the paper it is.
     pub section: String,
-    /// How the paper came to it.
     pub kind: Kind,
-    /// Notes for readers.
     pub note: String,
     /// The experiment whose runs they are, if not its own.
-    #[serde(default)]
     pub runs_of: Option<String>,
-    /// Why runs that a claim compares treat ACKs differently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acks: Option<String>,
-    /// Runs that it has.
     pub runs: usize,
     /// Runs that are done.
     pub done: usize,
@@ -188,9 +155,7 @@ pub struct ExperimentResult {
     /// Seconds that its runs took, each on one core; `None` if they are those of another experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// Seeds of each point; empty where the scenario says it.
     pub seeds: Vec<u64>,
-    /// Choices where the paper leaves something open.
     pub chosen: Vec<ChosenResult>,
     pub claims: Vec<ClaimResult>,
     /// Names of the pictures.
@@ -212,7 +177,6 @@ impl ExperimentResult {
     }
 }
 
-/// A choice, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChosenResult {
@@ -224,17 +188,14 @@ pub struct ChosenResult {
     pub in_words: bool,
 }
 
-/// The effect of another choice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeResult {
     /// The key and its other value.
     pub change: String,
-    /// Claims whose verdict becomes another.
     pub flips: Vec<Flip>,
 }
 
-/// A verdict that becomes another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flip {
@@ -245,77 +206,53 @@ pub struct Flip {
     pub to: Verdict,
 }
 
-/// A claim and its verdict.
+/// A [`Claim`] and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimResult {
-    /// The paper's short name.
     pub paper: String,
     pub id: String,
-    /// The paper's statement.
     pub statement: String,
-    /// The scheme that it is about.
     pub subject: String,
-    /// The object of comparison.
     pub against: String,
     pub metric: String,
     pub relation: Relation,
-    /// Least value that the paper gives.
     pub low: Option<f64>,
-    /// Greatest value that it gives.
     pub high: Option<f64>,
-    /// Its values by case.
     pub per_case: BTreeMap<String, f64>,
-    /// By how much of itself each end of its range is moved outwards; a fifth
-    /// without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
-    /// The verdict on it.
     pub verdict: Verdict,
     /// Why it was not measured.
     pub reason: Option<String>,
     pub measures: Vec<MeasureResult>,
-    /// For a claim that is not reproduced: where we looked for a fault of ours, the effect of other choices,
-    /// and the most likely cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discussion: Option<String>,
 }
 
-/// A measurement of a claim.
+/// A [`Measure`](crate::experiment::Measure) of a claim, and its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasureResult {
-    /// The case that it is of.
     pub case: Option<String>,
     pub says: Option<String>,
     pub run: String,
-    /// The run that it is compared with.
     pub against: Option<String>,
     pub metric: String,
-    /// The other's metric, if it is another.
     pub against_metric: Option<String>,
-    /// Values of the varied keys.
     pub at: BTreeMap<String, String>,
-    /// The other's, where they are not the same.
     pub against_at: BTreeMap<String, String>,
-    /// Values of varied keys where the number is the one that it is compared with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub than_at: BTreeMap<String, String>,
-    /// The metric that is above 0 under the seeds that count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeds_with: Option<String>,
     /// The varied key over whose values it is the largest: at the one in `at`.
-    #[serde(default)]
     pub largest_over: Option<String>,
-    /// It is of how much values differ from their mean over seeds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deviation: bool,
-    /// How the two become one number.
     pub combine: Combine,
-    /// Unit of `subject_mean` and `against_mean`, and of the values if they are
-    /// not quotients.
+    /// Unit of `subject_mean` and `against_mean`, and of the values if they are not quotients.
     pub unit: String,
-    /// How the run's value should lie to the other's.
     pub expect: Option<Side>,
     /// The least that is claimed.
     pub low: Option<f64>,
@@ -339,7 +276,6 @@ pub struct MeasureResult {
 }
 
 impl ClaimResult {
-    /// A claim with its verdict.
     pub fn new(
         paper: &str,
         claim: &Claim,
@@ -366,7 +302,6 @@ impl ClaimResult {
         }
     }
 
-    /// Whether it is a claim of ours, not the paper's.
     pub fn own(&self) -> bool {
         own(&self.id)
     }
@@ -393,7 +328,6 @@ pub fn own(id: &str) -> bool {
     id.split('.').nth(1).is_some_and(|name| name.starts_with("own-"))
 }
 
-/// The choices of an experiment, in words.
 pub fn chosen(e: &Experiment) -> Vec<ChosenResult> {
     let words = e.chosen.iter().map(|c| {
         let what = match (&c.key, &c.value) {
@@ -431,18 +365,14 @@ impl MeasureResult {
 
     /// The claimed range, in words.
     pub fn claimed(&self) -> String {
-        if let Some(side) = self.expect {
-            return match side {
-                Side::Less => "less".into(),
-                Side::Greater => "greater".into(),
-            };
-        }
-        let range = match (self.low, self.high) {
-            (Some(a), Some(b)) if a == b => short(a),
-            (Some(a), Some(b)) => format!("{} to {}", short(a), short(b)),
-            (Some(a), None) => format!("at least {}", short(a)),
-            (None, Some(b)) => format!("at most {}", short(b)),
-            (None, None) => return "–".into(),
+        let range = match (self.expect, self.low, self.high) {
+            (Some(Side::Less), ..) => return "less".into(),
+            (Some(Side::Greater), ..) => return "greater".into(),
+            (_, Some(a), Some(b)) if a == b => short(a),
+            (_, Some(a), Some(b)) => format!("{} to {}", short(a), short(b)),
+            (_, Some(a), None) => format!("at least {}", short(a)),
+            (_, None, Some(b)) => format!("at most {}", short(b)),
+            (_, None, None) => return "–".into(),
         };
         with_unit(range, self.own_unit())
     }
@@ -457,24 +387,14 @@ impl MeasureResult {
     fn number(&self) -> String {
         let Some(mean) = self.mean else { return "–".into() };
         let half = self.from.zip(self.to).map(|(a, b)| (b - a) / 2.0).filter(|h| *h > 0.0);
-        let interval = |text: String| match half {
-            Some(half) => format!("{text} ± {}", short(half)),
-            None => text,
-        };
-        let sides = match (self.subject_mean, self.against_mean) {
-            (Some(a), Some(b)) => {
-                let (a, b) = (with_unit(short(a), &self.unit), with_unit(short(b), &self.unit));
-                Some(format!("{a} : {b}"))
-            }
-            _ => None,
-        };
-        let sides = sides.filter(|_| self.than_at.is_empty());
+        let interval = half.map_or(String::new(), |half| format!(" ± {}", short(half)));
+        let ours = with_unit(short(mean) + &interval, self.own_unit());
+        let sides = self.subject_mean.zip(self.against_mean).filter(|_| self.than_at.is_empty());
+        let sides = sides.map(|(a, b)| [a, b].map(|mean| with_unit(short(mean), &self.unit)).join(" : "));
         match (self.expect, sides) {
             (Some(_), Some(sides)) => sides,
-            (_, Some(sides)) => {
-                format!("{} ({sides})", with_unit(interval(short(mean)), self.own_unit()))
-            }
-            (_, None) => with_unit(interval(short(mean)), self.own_unit()),
+            (None, Some(sides)) => format!("{ours} ({sides})"),
+            (_, None) => ours,
         }
     }
 
@@ -482,11 +402,9 @@ impl MeasureResult {
     pub fn which(&self) -> String {
         let mut text = self.says.clone().or_else(|| self.case.clone()).unwrap_or_else(|| {
             let other = self.against.as_ref().filter(|a| **a != self.run);
-            let what = format!("{}{}", if self.deviation { "deviation of " } else { "" }, self.metric);
-            match other {
-                Some(other) => format!("{what}, {} : {other}", self.run),
-                None => format!("{what}, {}", self.run),
-            }
+            let other = other.map_or(String::new(), |other| format!(" : {other}"));
+            let what = if self.deviation { "deviation of " } else { "" };
+            format!("{what}{}, {}{other}", self.metric, self.run)
         });
         for (key, value) in self.at.iter().filter(|(key, _)| self.largest_over.as_ref() != Some(key)) {
             let _ = write!(text, ", {}={value}", key.rsplit('.').next().unwrap_or(key));

@@ -40,7 +40,6 @@ pub struct Change {
 }
 
 impl Experiment {
-    /// The seeds that are used.
     pub fn seeds(&self, quick: bool) -> Vec<u64> {
         match &self.quick {
             Some(q) if quick && !q.seeds.is_empty() => q.seeds.clone(),
@@ -49,7 +48,6 @@ impl Experiment {
         }
     }
 
-    /// The keys that are varied.
     pub fn vary(&self, quick: bool) -> Vec<&Vary> {
         let shorter = self.quick.iter().filter(|_| quick).flat_map(|q| &q.vary);
         self.vary.iter().map(|v| shorter.clone().find(|s| s.key == v.key).unwrap_or(v)).collect()
@@ -95,12 +93,10 @@ impl Experiment {
         all
     }
 
-    /// The position of a run, by its name.
     pub fn run_index(&self, name: &str) -> Option<usize> {
         self.run.iter().position(|r| r.name == name)
     }
 
-    /// The position of a metric, by its name.
     pub fn metric_index(&self, name: &str) -> Option<usize> {
         self.metric.iter().position(|m| m.name == name)
     }

@@ -4,11 +4,7 @@ use crate::experiment::{Chosen, Experiment};
 use crate::report::{ClaimResult, Flip};
 use crate::runs::{Change, written};
 
-/// The changes of an experiment: of each choice that sets a key its
-/// alternatives, or its lower and its higher value.
-///
-/// # Errors
-/// A value has no 30% less or more, in words.
+/// The changes of an experiment: of each choice of a key its alternatives, or its lower and higher value.
 pub fn changes(e: &Experiment) -> Result<Vec<Change>, String> {
     let mut all = Vec::new();
     for (chosen, c) in e.chosen.iter().enumerate() {
@@ -31,9 +27,8 @@ fn others(c: &Chosen, value: &toml::Value) -> Option<Vec<String>> {
     Some(vec![end(&c.low, 7)?, end(&c.high, 13)?])
 }
 
-/// A number, or a quantity such as `"120kB"`, times `tenths` / 10, by exact
-/// decimal arithmetic. A whole number without a unit stays one, rounded to the
-/// nearest; `None` if that is the same again.
+/// A number, or a quantity such as `"120kB"`, times `tenths` / 10, by exact decimal arithmetic. A whole
+/// number without a unit stays one, rounded to the nearest; `None` if that is the same again.
 fn scaled(value: &toml::Value, tenths: i128) -> Option<String> {
     match value {
         toml::Value::Integer(n) => {
@@ -50,7 +45,6 @@ fn scaled(value: &toml::Value, tenths: i128) -> Option<String> {
     }
 }
 
-/// A decimal number times `tenths` / 10.
 fn decimal(text: &str, tenths: i128) -> Option<String> {
     let text = text.replace('_', "");
     let (whole, part) = text.split_once('.').unwrap_or((&text, ""));

@@ -14,7 +14,6 @@ pub const WIDENED: f64 = 0.2;
 /// Two values are similar if one is at most this part of the other above or below it.
 pub const SIMILAR: f64 = 0.1;
 
-/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -45,7 +44,6 @@ impl Verdict {
         Verdict::NotYet,
     ];
 
-    /// As people read it.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
@@ -64,9 +62,7 @@ impl Verdict {
 pub enum Test {
     /// It lies in a range; an end that is `None` is open.
     Range {
-        /// The least that is claimed.
         low: Option<f64>,
-        /// The most that is claimed.
         high: Option<f64>,
         /// Where neither of two wins; `None` if nothing is compared.
         neutral: Option<f64>,
@@ -76,7 +72,6 @@ pub enum Test {
     Ordering { side: Side, neutral: f64 },
 }
 
-/// How a claimed range is widened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Widening {
     /// Not: it is a bound (*at least*, *at most*), or a tolerance already.
@@ -90,7 +85,6 @@ pub enum Widening {
 }
 
 impl Widening {
-    /// By how much `end` is moved outwards.
     fn of(self, end: f64, neutral: Option<f64>) -> f64 {
         match self {
             Widening::None => 0.0,
@@ -114,12 +108,7 @@ impl Test {
     /// Whether it is that something never happens (0 and no more). That is said
     /// of every run: no mean softens it, and one run contradicts it.
     pub fn of_every_run(self) -> bool {
-        match self {
-            Test::Range { low, high, neutral, .. } => {
-                high == Some(0.0) && neutral.is_none() && low.is_none_or(|l| l == 0.0)
-            }
-            Test::Ordering { .. } => false,
-        }
+        matches!(self, Test::Range { low: None | Some(0.0), high: Some(0.0), neutral: None, .. })
     }
 }
 

@@ -1,12 +1,9 @@
 //! Which flows can block which others, from the plan only.
 //!
-//! *Congested port*: one at which packets can pile up. *Culprits*: the flows that
-//! cross it. *Queues that it can pause*: those that send packets to it, in lanes
-//! that are paused, those that send packets to these, and so on upstream: the
-//! scheme's pauses, relayed as far as they can be. Where pauses are by onward port these are the
-//! queues that the port's own frames pause, then the queues that the ports of these paused
-//! queues pause, and so on ([`crate::onward`]). *Victims*: flows that do not
-//! cross the port and have packets in one of these queues.
+//! *Congested port*: one at which packets can pile up. *Culprits*: the flows that cross it. *Queues that it
+//! can pause*: those that send packets to it in lanes that are paused, and so on upstream. Where pauses are by
+//! onward port: those that the port's own frames pause, then those that the ports of these queues pause, and
+//! so on ([`crate::onward`]). *Victims*: flows that do not cross the port and have packets in these queues.
 //!
 //! Definition 7 of Liu et al. (NSDI 2025) counts the queues in which culprits wait on their path to the port.
 //! These are a part of the affected queues: packets in them can fill the memory of their device, whatever
@@ -29,13 +26,10 @@ mod worst;
 pub use text::{BlockingReport, flow_name, queue_name, render, report};
 pub use worst::{Culprit, Link, Tree, TreeQueue, Victim, tree};
 
-use crate::roots::Ahead;
-use crate::walks::{Lists, Walks};
+use crate::{graph::Lists, roots::Ahead, walks::Walks};
 use offered::{arriving, rates};
 use spread::Groups;
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::ops::Range;
+use std::{borrow::Cow, collections::BTreeSet, ops::Range};
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::PauseScope;
@@ -52,11 +46,9 @@ pub enum Cause {
     Bursts,
 }
 
-/// A port that can be congested, and the effect of its congestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Congested {
     pub port: PortId,
-    /// Why packets can pile up there.
     pub cause: Cause,
     /// Bits per second that its flows offer it when all send at once.
     pub offered: u64,
@@ -76,30 +68,23 @@ pub struct Congested {
     pub control_victims: u64,
 }
 
-/// The possible blocking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocking {
-    /// The unit that one pause stops.
     pub scope: PauseScope,
-    /// Ports that can be congested and can pause a queue, the worst first: those
-    /// with a lasting cause first, and of these those with the most victims.
+    /// Ports that can be congested and can pause a queue: lasting causes first, then by victims.
     pub congested: Vec<Congested>,
-    /// How many flows are victims of at least one of the ports whose congestion
-    /// can last.
+    /// How many flows are victims of at least one of the ports whose congestion can last.
     pub victims: u64,
     /// How many queues at least one of these ports can pause.
     pub queues: u64,
-    /// How many flows there are.
     pub flows: u64,
     /// How many queues can be paused at all, as far as flows come through them.
     pub all_queues: u64,
-    /// Each congested port pauses queues of its own, which others cannot (pauses by
-    /// root, with enough queues).
+    /// Each congested port has queues of its own (pauses by root, with enough queues).
     pub by_root: bool,
 }
 
 impl Blocking {
-    /// Ports whose congestion can last.
     pub fn lasting(&self) -> &[Congested] {
         &self.congested[..self.congested.partition_point(|c| c.cause == Cause::Lasting)]
     }
@@ -110,8 +95,7 @@ pub fn view<'w>(walks: &'w Walks, blocking: &Blocking, port: PortId) -> Cow<'w, 
     if blocking.by_root { Cow::Owned(walks.toward(port)) } else { Cow::Borrowed(walks) }
 }
 
-/// The same where each congested port has queues of its own, of which there are
-/// `all_queues`.
+/// The same where each congested port has queues of its own, of which there are `all_queues`.
 fn by_root(plan: &Plan, walks: &Walks, all_queues: u64) -> Blocking {
     let mut congested = candidates(plan, walks);
     let (mut victims, mut queues) = (BTreeSet::new(), 0);
@@ -138,8 +122,8 @@ fn by_root(plan: &Plan, walks: &Walks, all_queues: u64) -> Blocking {
     }
 }
 
-/// The possible blocking under a plan. `ahead` is for pauses by root, if each root has separate queues
-/// ([`crate::roots::apart`]): the roots that are ahead of each port on the walks.
+/// `ahead` has the roots ahead of each port, for pauses by root with separate queues
+/// ([`crate::roots::apart`]).
 pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     let scope = plan.flow_control.traits().pause_scope;
     if let Some(ahead) = ahead {
@@ -147,11 +131,8 @@ pub fn blocking(plan: &Plan, walks: &Walks, ahead: Option<&Ahead>) -> Blocking {
     }
     let mut congested = candidates(plan, walks);
     let groups = Groups::new(&walks.upstream);
-    let asked = congested
-        .iter()
-        .zip(0..)
-        .flat_map(|(c, set)| walks.of_port.get(c.port).iter().map(move |&queue| (set, queue)));
-    let asked = Lists::of(congested.len(), asked.collect());
+    let of = |(c, set): (&Congested, u32)| walks.of_port.get(c.port).iter().map(move |&queue| (set, queue));
+    let asked = Lists::of(congested.len(), congested.iter().zip(0..).flat_map(of).collect());
     let (mut victims, mut queues) = (0, 0);
 
     let count = walks.queues.len() as u32;
@@ -212,14 +193,13 @@ fn candidates(plan: &Plan, walks: &Walks) -> Vec<Congested> {
             () if all.burst > rate => Cause::Bursts,
             () => continue,
         };
-        let flows = walks.data_over(port);
         found.push(Congested {
             port,
             cause,
             offered: all.offered,
             rate,
             stalls,
-            culprits: flows.len() as u64,
+            culprits: walks.data_over(port).len() as u64,
             queues: 0,
             victims: 0,
             beside: 0,
@@ -248,9 +228,8 @@ struct Kind {
 impl Kind {
     fn new(walks: &Walks, is_control: bool) -> Self {
         let mut number = vec![u32::MAX; walks.walks.len()];
-        let its: Vec<u32> = (0..walks.walks.len() as u32)
-            .filter(|&w| walks.walks[w as usize].is_control == is_control)
-            .collect();
+        let all = (0u32..).zip(&walks.walks);
+        let its: Vec<u32> = all.filter(|(_, w)| w.is_control == is_control).map(|(i, _)| i).collect();
         its.iter().zip(0..).for_each(|(&walk, new)| number[walk as usize] = new);
         let queues = 0..walks.queues.len() as u32;
         let through = queues.flat_map(|q| walks.through.get(q).iter().map(move |&w| (q, w)));
@@ -269,8 +248,8 @@ impl Kind {
         i == 0 || self.flow(walks, i) != self.flow(walks, i - 1)
     }
 
-    /// Clears the bits of walks that cross `port`: those are no victims. Where each flow
-    /// waits only for itself, one walk that crosses `port` clears all walks of its flow.
+    /// Clears the bits of walks that cross `port`, which are no victims; with `own_flow`, of all walks of
+    /// their flows.
     fn clear(&self, walks: &Walks, port: PortId, own_flow: bool, range: &Range<u32>, bits: &mut [u64]) {
         let mut clear = |i: u32| {
             if range.contains(&i) {
@@ -280,19 +259,15 @@ impl Kind {
         let over = walks.over.get(port);
         if !own_flow {
             let from = self.walks.get(range.start as usize).copied().unwrap_or(u32::MAX);
-            let over = &over[over.partition_point(|&w| w < from)..];
-            over.iter()
-                .map(|&w| self.number[w as usize])
-                .take_while(|&i| i == u32::MAX || i < range.end)
-                .for_each(&mut clear);
+            let over = over[over.partition_point(|&w| w < from)..].iter().map(|&w| self.number[w as usize]);
+            over.take_while(|&i| i == u32::MAX || i < range.end).for_each(&mut clear);
             return;
         }
         for &walk in over {
             let flow = walks.walks[walk as usize].flow;
             let first = self.walks.partition_point(|&w| walks.walks[w as usize].flow < flow) as u32;
-            (first..self.walks.len() as u32)
-                .take_while(|&i| self.flow(walks, i) == flow)
-                .for_each(&mut clear);
+            let its = (first..self.walks.len() as u32).take_while(|&i| self.flow(walks, i) == flow);
+            its.for_each(&mut clear);
         }
     }
 

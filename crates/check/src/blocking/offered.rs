@@ -4,9 +4,8 @@ use crate::walks::Walks;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 
-/// By walk: the maximum rate of its packets at its beginning, in bits per second. Data comes at the line rate
-/// of the sender's port, or at the flow's pacing rate; control packets in proportion to the bytes of the data
-/// that they acknowledge.
+/// By walk: the maximum rate of its packets at its beginning, in bits per second. Control packets come in
+/// proportion to the bytes of the data that they acknowledge.
 pub fn rates(plan: &Plan, walks: &Walks) -> Vec<u64> {
     let every = u64::from(plan.transport.ack_every.max(1));
     let rate = |w| {
@@ -37,8 +36,7 @@ pub struct Arriving {
     /// When all its flows send at once: the sum over the links they come through,
     /// each at most at its rate, and so on back to the senders.
     pub offered: u64,
-    /// For a short time, when held packets arrive at once: the sum of the rates of these links and of this
-    /// device's own packets.
+    /// For a short time, when held packets arrive at once: the rates of these links and of its own packets.
     pub burst: u64,
 }
 

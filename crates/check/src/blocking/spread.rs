@@ -4,7 +4,7 @@
 //! Queues that can pause each other in a cycle have the same set, and the sets of cycles follow from the sets
 //! upstream. A set is a row of bits. Bits are processed in batches to limit the memory.
 
-use crate::walks::Lists;
+use crate::graph::Lists;
 use std::ops::Range;
 
 /// About so many words (8 B each) are held at a time.

@@ -19,14 +19,11 @@ const SHOWN: [usize; 2] = [6, 2];
 /// The possible blocking, by names. Counts are of all flows; lists are shortened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BlockingReport {
-    /// Flows of the scenario.
     pub flows: u64,
-    /// Of pauses by root: whether the result is by the roots that frames name, each of which has queues of
-    /// its own; otherwise it is the worst case.
+    /// Of pauses by root: whether it is by the roots that frames name; otherwise it is the worst case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_named_root: Option<bool>,
-    /// Queues that flows come through and a pause can stop. Shared queues
-    /// of a port and priority count as one.
+    /// Queues of flows that a pause can stop; shared queues of a port and priority count as one.
     pub pausable_queues: u64,
     /// Ports that can stay congested, and can pause a queue then.
     pub congested_ports: u64,
@@ -40,51 +37,40 @@ pub struct BlockingReport {
     pub tight_ports: u64,
     /// Further ports, at which packets wait only when held packets arrive at once.
     pub bursty_ports: u64,
-    /// The worst of the ports that can stay congested.
     pub worst: Vec<PortReport>,
     /// How many of the blocking ports are not listed.
     pub ports_left_out: u64,
 }
 
-/// A congested port by names.
+/// A [`Congested`] port by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PortReport {
     pub port: String,
-    /// Bits per second that its flows offer it when all send at once.
     pub offered_bps: u64,
-    /// Its rate, in bits per second.
     pub rate_bps: u64,
-    /// Whether a receiver reads here, and there are times when it does not.
     pub stalls: bool,
-    /// Flows whose data crosses it.
     pub culprits: u64,
-    /// Queues that it can pause.
     pub queues: u64,
     /// How many pauses lead to the farthest of them.
     pub levels: u32,
-    /// Flows whose data never crosses it and can wait in one of these queues.
     pub victims: u64,
     /// Victims that share a queue with a culprit, as Definition 7 of Liu et al. (NSDI 2025) counts.
     pub beside_culprits: u64,
     /// How many these are on average if flows are spread over the queues by chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_beside_culprits: Option<f64>,
-    /// Flows whose control packets never cross it and can wait in one of these queues.
     pub victim_answers: u64,
     /// The first of the victims: those beside culprits first, the nearest first.
     pub listed: Vec<VictimReport>,
-    /// How many are not listed.
     pub left_out: u64,
 }
 
-/// A victim by names.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VictimReport {
     /// Its `id` in `flows.parquet`.
     pub flow: u32,
     /// In words: `flow 17: H3 -> H9 (websearch)`.
     pub name: String,
-    /// The queue in which it can wait.
     pub queue: String,
     /// The queues that pause each other between this one and the congested port, this one first.
     pub chain: Vec<String>,
@@ -92,9 +78,7 @@ pub struct VictimReport {
     pub culprit: u32,
     /// Whether the culprit's control packets cross it, not its data.
     pub culprit_answers: bool,
-    /// In words.
     pub culprit_name: String,
-    /// Whether it shares the queue with the culprit.
     pub beside: bool,
 }
 
@@ -134,11 +118,8 @@ pub fn report(
     let blocking_ports = lasting.iter().filter(blocks).count();
     let views: Vec<_> = lasting.iter().take(PORTS).map(|c| view(walks, blocking, c.port)).collect();
     let trees: Vec<Tree> = lasting.iter().zip(&views).map(|(c, walks)| tree(plan, walks, c.port)).collect();
-    let worst: Vec<_> = lasting
-        .iter()
-        .zip(trees.iter().zip(&views))
-        .map(|(c, (tree, walks))| port_report(plan, walks, c, tree))
-        .collect();
+    let shown = lasting.iter().zip(trees.iter().zip(&views));
+    let worst = shown.map(|(c, (tree, walks))| port_report(plan, walks, c, tree)).collect();
     let of = |cause| blocking.congested.iter().filter(|c| c.cause == cause).count() as u64;
     let listed = lasting.iter().take(PORTS).filter(blocks).count();
     let report = BlockingReport {
@@ -190,22 +171,14 @@ fn port_report(plan: &Plan, walks: &Walks, c: &Congested, tree: &Tree) -> PortRe
 
 /// Bits per second, three digits: `6.4 Tbps`.
 pub fn rate(bits_per_second: u64) -> String {
-    let mut x = bits_per_second as f64;
-    let mut units = ["bps", "kbps", "Mbps", "Gbps", "Tbps", "Pbps"].into_iter();
-    let mut unit = units.next().unwrap_or_default();
-    for next in units {
+    let (mut x, mut unit) = (bits_per_second as f64, "bps");
+    for next in ["kbps", "Mbps", "Gbps", "Tbps", "Pbps"] {
         if x < 999.5 {
             break;
         }
         (x, unit) = (x / 1000.0, next);
     }
-    let digits = if x < 9.995 {
-        2
-    } else if x < 99.95 {
-        1
-    } else {
-        0
-    };
+    let digits = [9.995, 99.95].iter().filter(|&&limit| x < limit).count();
     let text = format!("{x:.digits$}");
     let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{text} {unit}")
@@ -256,29 +229,19 @@ pub fn render(report: &BlockingReport, pauses: bool) -> String {
             counted(r.pausable_queues, "queue"),
         );
     }
-    let mut more = Vec::new();
-    if r.tight_ports > 0 {
-        more.push(format!("{} only together with ACKs", r.tight_ports));
-    }
-    if r.bursty_ports > 0 {
-        more.push(format!("{} only briefly, after a pause ends", r.bursty_ports));
-    }
-    let more = if more.is_empty() {
-        String::new()
-    } else {
-        format!(" (More ports can be congested: {}.)", more.join("; "))
+    let more = [(r.tight_ports, "together with ACKs"), (r.bursty_ports, "briefly, after a pause ends")];
+    let more = more.iter().filter(|m| m.0 > 0).map(|(ports, when)| format!("{ports} only {when}"));
+    let _ = match &more.collect::<Vec<_>>()[..] {
+        [] => writeln!(text, "."),
+        more => writeln!(text, ". (More ports can be congested: {}.)", more.join("; ")),
     };
-    let _ = writeln!(text, ".{more}");
     let shown = r.worst.iter().filter(|p| p.victims + p.victim_answers > 0 || r.victim_flows == 0);
     for (i, p) in shown.enumerate() {
         port_text(&mut text, p, SHOWN[i.min(1)]);
     }
     if r.ports_left_out > 0 {
-        let _ = writeln!(
-            text,
-            "\n… and {} with at most as many victims.",
-            counted(r.ports_left_out, "more port")
-        );
+        let more = counted(r.ports_left_out, "more port");
+        let _ = writeln!(text, "\n… and {more} with at most as many victims.");
     }
     text
 }
@@ -319,16 +282,12 @@ fn port_text(text: &mut String, p: &PortReport, shown: usize) {
     };
     for i in p.listed.iter().take(shown) {
         let controls = if i.culprit_answers { "the control packets of " } else { "" };
-        let (waits, culprit) = (if i.culprit_answers { "wait" } else { "waits" }, &i.culprit_name);
-        let _ = match (i.beside, &i.chain[1..]) {
-            (true, _) => writeln!(text, "  {} in {}, shared with {controls}{culprit}", i.name, i.queue),
-            (false, between) => {
-                let chain = between.join(", ");
-                writeln!(
-                    text,
-                    "  {} in {}, blocked by {chain}, where {controls}{culprit} {waits}",
-                    i.name, i.queue
-                )
+        let waits = if i.culprit_answers { "wait" } else { "waits" };
+        let (VictimReport { name, queue, culprit_name: culprit, .. }, chain) = (i, i.chain[1..].join(", "));
+        let _ = match i.beside {
+            true => writeln!(text, "  {name} in {queue}, shared with {controls}{culprit}"),
+            false => {
+                writeln!(text, "  {name} in {queue}, blocked by {chain}, where {controls}{culprit} {waits}")
             }
         };
     }

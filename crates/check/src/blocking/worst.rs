@@ -1,6 +1,6 @@
 //! One congested port in detail: the queues that it can pause, the packets in them, and the culprits.
 
-use crate::walks::{UNPAUSED, Walks};
+use crate::walks::{UNPAUSED, Walk, Walks};
 use std::collections::BTreeMap;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
@@ -14,22 +14,25 @@ pub struct Culprit {
     pub flow: u32,
 }
 
-/// A queue that a congested port can pause.
+impl Culprit {
+    fn of(walk: &Walk) -> Self {
+        Self { is_control: walk.is_control, flow: walk.flow }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeQueue {
     /// The queue, an index into [`Walks::queues`].
     pub queue: u32,
     /// How many pauses it takes: 1 if its packets go to the congested port next.
     pub level: u32,
-    /// The queue that pauses it, one level nearer (the first of several), an index
-    /// into [`Tree::queues`]; `None` on level 1: the congested port itself.
+    /// The queue that pauses it, one level nearer, in [`Tree::queues`]; `None`: the congested port itself.
     pub towards: Option<u32>,
     /// Flows whose data crosses it on its path to the congested port.
     pub culprits: u64,
     /// Flows whose data crosses it and never crosses the congested port.
     pub victims: u64,
-    /// The first flow whose data crosses it on its path to the congested port, or else whose control packets
-    /// do; `None` if only other packets do.
+    /// The first culprit through it, data before control packets; `None` if only other packets cross it.
     pub culprit: Option<Culprit>,
 }
 
@@ -46,13 +49,10 @@ pub struct Link {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
     pub flow: u32,
-    /// The queue in which it waits, an index into [`Tree::queues`]: one that it
-    /// shares with a culprit, if there is one, and of these the nearest.
+    /// Its queue in [`Tree::queues`]: if possible, one that it shares with a culprit, the nearest.
     pub queue: u32,
-    /// The culprit that it shares it with; or that is at the end of the chain of
-    /// pauses which leads from this queue to the congested port.
+    /// The culprit in that queue, or at the end of the chain of pauses from there to the port.
     pub culprit: Culprit,
-    /// It shares the queue with the culprit.
     pub beside: bool,
 }
 
@@ -60,7 +60,6 @@ pub struct Victim {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
     pub port: PortId,
-    /// Flows whose data crosses it.
     pub culprits: u64,
     /// The queues, by level and then in the order of ports and lanes.
     pub queues: Vec<TreeQueue>,
@@ -68,10 +67,8 @@ pub struct Tree {
     pub links: BTreeMap<(u32, Option<u32>), Link>,
     /// All victims: those that share a queue with a culprit first.
     pub victims: Vec<Victim>,
-    /// How many of those that lie in a port's queues beside culprits share one with
-    /// a culprit on average, if every flow is put into one of the queues of each
-    /// port by chance, each as likely as the others and independent of all else.
-    /// `None` where flows are not spread over queues, or routes change.
+    /// How many of those beside culprits at a port share a queue with one on average, if flows are put into
+    /// queues by chance, independently. `None` where flows are not spread over queues, or routes change.
     pub expected: Option<f64>,
 }
 
@@ -161,7 +158,6 @@ impl Beside {
     }
 }
 
-/// The queues and flows that the congestion of `port` can pause.
 pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
     let own_flow = plan.flow_control.traits().pause_scope == PauseScope::Flow;
     let culprits = Culprits::new(plan, walks, port);
@@ -172,8 +168,7 @@ pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
     for &(walk, at) in &culprits.before {
         let queue = index[walks.at(walk)[at as usize] as usize];
         let w = walks.walks[walk as usize];
-        let known = &mut first[queue as usize];
-        let its = Culprit { is_control: w.is_control, flow: w.flow };
+        let (known, its) = (&mut first[queue as usize], Culprit::of(&w));
         *known = Some(known.map_or(its, |other| other.min(its)));
         if !w.is_control {
             guilty.push((queue, w.flow));
@@ -189,52 +184,38 @@ pub fn tree(plan: &Plan, walks: &Walks, port: PortId) -> Tree {
         flows.dedup();
         q.victims = flows.len() as u64;
     }
-    let victims = victims(walks, &culprits, own_flow, port, &queues, &index);
-    let flows = walks.data_over(port);
     Tree {
         port,
-        culprits: flows.len() as u64,
+        culprits: walks.data_over(port).len() as u64,
         links: links(walks, &culprits, own_flow, port, &index),
         expected: expected(plan, walks, &culprits),
+        victims: victims(walks, &culprits, own_flow, port, &queues, &index),
         queues,
-        victims,
     }
 }
 
-/// The queues that `port` can pause, by level, and by queue their index among
-/// them; [`UNPAUSED`] for others.
+/// The queues that `port` can pause, by level, and by queue their index among them; [`UNPAUSED`] for others.
 fn levels(walks: &Walks, port: PortId) -> (Vec<TreeQueue>, Vec<u32>) {
     let mut index = vec![UNPAUSED; walks.queues.len()];
     let mut queues: Vec<TreeQueue> = Vec::new();
-    let mut level: Vec<(u32, Option<u32>)> = Vec::new();
-    for &own in walks.of_port.get(port) {
-        level.extend(walks.upstream.get(own).iter().map(|&q| (q, None)));
-    }
-    for number in 1.. {
+    let paused = |queue, by: Option<u32>| walks.upstream.get(queue).iter().map(move |&q| (q, by));
+    let mut next: Vec<_> = walks.of_port.get(port).iter().flat_map(|&own| paused(own, None)).collect();
+    for level in 1.. {
         // The first of those that pause it, in the order of ports and lanes.
-        level.sort_by_key(|&(q, towards)| (walks.queues[q as usize], towards));
-        level.dedup_by_key(|l| l.0);
+        next.sort_by_key(|&(q, towards)| (walks.queues[q as usize], towards));
+        next.dedup_by_key(|l| l.0);
         let from = queues.len();
-        for &(queue, towards) in &level {
+        for &(queue, towards) in &next {
             if index[queue as usize] == UNPAUSED {
                 index[queue as usize] = queues.len() as u32;
-                queues.push(TreeQueue {
-                    queue,
-                    level: number,
-                    towards,
-                    culprits: 0,
-                    victims: 0,
-                    culprit: None,
-                });
+                queues.push(TreeQueue { queue, level, towards, culprits: 0, victims: 0, culprit: None });
             }
         }
         if queues.len() == from {
             break;
         }
-        level.clear();
-        for (q, i) in queues[from..].iter().zip(from as u32..) {
-            level.extend(walks.upstream.get(q.queue).iter().map(|&up| (up, Some(i))));
-        }
+        let found = queues[from..].iter().zip(from as u32..);
+        next = found.flat_map(|(q, i)| paused(q.queue, Some(i))).collect();
     }
     (queues, index)
 }
@@ -249,10 +230,7 @@ fn victims(
 ) -> Vec<Victim> {
     // The best place of each flow: with a culprit, near, early on its path.
     let mut best: BTreeMap<u32, (bool, u32)> = BTreeMap::new();
-    for walk in 0..walks.walks.len() as u32 {
-        if !culprits.victim(walks, walk, own_flow) {
-            continue;
-        }
+    for walk in (0..walks.walks.len() as u32).filter(|&walk| culprits.victim(walks, walk, own_flow)) {
         let at = walks.at(walk).iter().filter(|&&q| q != UNPAUSED).map(|&q| index[q as usize]);
         // Lower levels have lower indices.
         let place = at.filter(|&i| i != UNPAUSED).map(|i| (queues[i as usize].culprit.is_none(), i)).min();
@@ -270,11 +248,7 @@ fn victims(
                     (Some(culprit), _) => break culprit,
                     (None, Some(towards)) => at = towards,
                     // A host passes the port's pauses on here: any flow that fills it is to blame.
-                    (None, None) => {
-                        let first = walks.over.get(port)[0];
-                        let walk = &walks.walks[first as usize];
-                        break Culprit { flow: walk.flow, is_control: walk.is_control };
-                    }
+                    (None, None) => break Culprit::of(&walks.walks[walks.over.get(port)[0] as usize]),
                 }
             };
             Victim { flow, queue, culprit, beside: !apart }
@@ -328,8 +302,7 @@ fn expected(plan: &Plan, walks: &Walks, culprits: &Culprits) -> Option<f64> {
     if !plan.faults.tables.is_empty() {
         return None;
     }
-    // A sender's own packets are in other queues than the packets that it forwards, including its control
-    // packets.
+    // A sender's own packets are in other queues than those it forwards, including its control packets.
     let places =
         |walk: u32, at: u32| (walks.at(walk)[at as usize], at == 0 && !walks.walks[walk as usize].is_control);
     // Culprits by queue, each once.

@@ -2,17 +2,17 @@
 //! close it.
 
 use super::{Svg, cut, ink, width};
-use crate::blocking::flow_name;
 use crate::closing::{Edge, Through};
-use crate::routes::Kind;
+use crate::{blocking::flow_name, routes::Kind};
 use xoff_net::topology::{NodeId, PortId};
 use xoff_plan::plan::Plan;
 
 /// Most flows that are drawn.
 const FLOWS: usize = 12;
 const TURN: f64 = 2.0 * std::f64::consts::PI;
+const DEVICE: &str = "fill=\"#EEEEEE\" stroke=\"#222222\" stroke-width=\"1.6\" rx=\"4\"";
+const HOST: &str = "fill=\"white\" stroke=\"#555555\" rx=\"10\"";
 
-/// A flow on the cycle.
 struct Arc<'a> {
     route: &'a Through,
     /// Index of the device where it enters the cycle.
@@ -28,8 +28,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// A point by its place on the cycle (0 is the first device, 1 the next) and its distance from the
-    /// centre.
+    /// A point by its place on the cycle (0 is the first device, 1 the next) and its radius.
     fn at(&self, turn: f64, radius: f64) -> (f64, f64) {
         let angle = TURN * (turn / self.devices as f64 - 0.25);
         (self.centre.0 + radius * libm::cos(angle), self.centre.1 + radius * libm::sin(angle))
@@ -64,22 +63,15 @@ pub fn cycle(plan: &Plan, edges: &[Edge]) -> String {
     svg.text((28.0, 34.0), 20.0, "font-weight=\"bold\"", &title);
     flows(&mut svg, plan, &layout, &arcs, edges);
     for (i, edge) in edges.iter().enumerate() {
-        let several = plan.lanes.len() > 1;
         let mut name = plan.topology.port_name(edge.from.port);
-        if several {
+        if plan.lanes.len() > 1 {
             name.push_str(&format!(" (priority {})", plan.lanes[usize::from(edge.from.lane)].priority));
         }
         link(&mut svg, &layout, i, &name);
     }
     for (i, edge) in edges.iter().enumerate() {
         let name = &plan.topology.nodes[node(plan, edge.from.port) as usize].name;
-        boxed(
-            &mut svg,
-            layout.at(i as f64, radius),
-            name,
-            "fill=\"#EEEEEE\" stroke=\"#222222\" stroke-width=\"1.6\" rx=\"4\"",
-            true,
-        );
+        boxed(&mut svg, layout.at(i as f64, radius), name, DEVICE, true);
     }
     for (i, text) in listed.iter().enumerate() {
         let y = below + 22.0 * i as f64;
@@ -104,23 +96,17 @@ fn flow(plan: &Plan, route: &Through) -> String {
         route.ports.last().map(|&p| plan.topology.neighbour(p)),
     ];
     let [from, to] = ends.map(|end| end.map_or("?", |node| plan.topology.nodes[node as usize].name.as_str()));
-    let what = match route.flow {
-        Some(flow) => flow_name(plan, flow),
-        None => format!("{from} -> {to}"),
-    };
+    let what = route.flow.map_or_else(|| format!("{from} -> {to}"), |flow| flow_name(plan, flow));
     let suffix = if route.kind == Kind::Control { ", its control packets" } else { "" };
     format!("{what}{suffix}, over {}", over(plan, route))
 }
 
-/// The devices on a route.
 fn over(plan: &Plan, route: &Through) -> String {
-    let names =
-        route.ports.iter().skip(1).map(|&p| plan.topology.nodes[node(plan, p) as usize].name.as_str());
-    cut(&names.collect::<Vec<_>>().join(", "), 90)
+    let name = |&port: &PortId| plan.topology.nodes[node(plan, port) as usize].name.as_str();
+    cut(&route.ports.iter().skip(1).map(name).collect::<Vec<_>>().join(", "), 90)
 }
 
-/// For each edge a route that closes it, as few of them as a simple choice gives;
-/// and how many edges none was drawn for.
+/// For each edge a route that closes it, as few as a simple choice gives; and how many edges have none.
 fn arcs(edges: &[Edge]) -> (Vec<Arc<'_>>, usize) {
     let n = edges.len();
     let mut covered = vec![false; n];
@@ -166,7 +152,6 @@ fn stroke(i: usize) -> String {
     )
 }
 
-/// Where a flow begins and ends.
 fn ends(plan: &Plan, arc: &Arc<'_>) -> [NodeId; 2] {
     let (first, last) = (arc.route.ports[0], *arc.route.ports.last().expect("it has ports"));
     [node(plan, first), plan.topology.neighbour(last)]
@@ -223,13 +208,7 @@ fn flows(svg: &mut Svg, plan: &Plan, layout: &Layout, arcs: &[Arc<'_>], edges: &
         svg.path(&format!("M{}", d.join(" L")), &stroke(i));
     }
     for (place, host) in hosts {
-        boxed(
-            svg,
-            place,
-            &plan.topology.nodes[host as usize].name,
-            "fill=\"white\" stroke=\"#555555\" rx=\"10\"",
-            false,
-        );
+        boxed(svg, place, &plan.topology.nodes[host as usize].name, HOST, false);
     }
 }
 
@@ -249,24 +228,19 @@ fn link(svg: &mut Svg, layout: &Layout, i: usize, name: &str) {
         (from.0 + x / l * by, from.1 + y / l * by)
     };
     let (start, end) = (towards(a, 18.0), towards(b, 36.0));
-    let d = format!(
-        "M{:.1} {:.1} Q{:.1} {:.1} {:.1} {:.1}",
-        start.0, start.1, control.0, control.1, end.0, end.1
-    );
+    let [(ax, ay), (bx, by), (cx, cy)] = [start, end, control];
+    let d = format!("M{ax:.1} {ay:.1} Q{cx:.1} {cy:.1} {bx:.1} {by:.1}");
     svg.path(&d, &format!("stroke=\"{}\" stroke-width=\"3\" marker-end=\"url(#a0)\"", ink::LINE));
-    let anchor = if nx > 0.35 {
-        "start"
-    } else if nx < -0.35 {
-        "end"
-    } else {
-        "middle"
+    let anchor = match nx {
+        x if x > 0.35 => "start",
+        x if x < -0.35 => "end",
+        _ => "middle",
     };
     let at =
         ((a.0 + b.0) / 2.0 + nx * (bend * 0.5 + 14.0), (a.1 + b.1) / 2.0 + ny * (bend * 0.5 + 14.0) + 4.5);
     svg.text(at, 13.0, &format!("text-anchor=\"{anchor}\" font-weight=\"bold\""), name);
 }
 
-/// A name in a box.
 fn boxed(svg: &mut Svg, (x, y): (f64, f64), name: &str, style: &str, strong: bool) {
     let name = cut(name, 14);
     let (w, h) = (width(&name, 13.0) + 18.0, 26.0);

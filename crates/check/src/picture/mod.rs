@@ -10,7 +10,6 @@ pub use tree::blocking;
 
 use std::fmt::Write;
 
-/// Colours of lines and marks.
 mod ink {
     pub const TEXT: &str = "#222222";
     pub const FAINT: &str = "#777777";
@@ -20,7 +19,6 @@ mod ink {
     pub const FLOWS: [&str; 6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 }
 
-/// A picture that is being drawn.
 struct Svg {
     width: f64,
     height: f64,
@@ -51,7 +49,7 @@ impl Svg {
     /// Text at a place; `style` are further attributes, such as its anchor.
     fn text(&mut self, (x, y): (f64, f64), size: f64, style: &str, text: &str) {
         let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        // The light outline of the text is a separate element, because not every viewer supports `paint-order`.
+        // The light outline is a separate element, because not every viewer supports `paint-order`.
         for light in [" stroke=\"white\" stroke-width=\"3\" aria-hidden=\"true\"", ""] {
             let _ = writeln!(
                 self.body,
@@ -67,18 +65,14 @@ impl Svg {
 
     /// A diamond: the mark of victims.
     fn diamond(&mut self, (x, y): (f64, f64)) {
-        let d = format!(
-            "M{:.1} {y:.1} L{x:.1} {:.1} L{:.1} {y:.1} L{x:.1} {:.1} Z",
-            x - 6.0,
-            y - 6.0,
-            x + 6.0,
-            y + 6.0
-        );
+        let (left, right, top, bottom) = (x - 6.0, x + 6.0, y - 6.0, y + 6.0);
+        let d = format!("M{left:.1} {y:.1} L{x:.1} {top:.1} L{right:.1} {y:.1} L{x:.1} {bottom:.1} Z");
         self.shape("path", &format!("d=\"{d}\" fill=\"{}\"", ink::VICTIM));
     }
 
     /// The whole file. `title` is for readers who see no picture.
     fn finish(self, title: &str) -> String {
+        let Self { width: w, height: h, body } = self;
         let title = title.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let mut markers = String::new();
         for (i, colour) in [ink::LINE].iter().chain(&ink::FLOWS).enumerate() {
@@ -92,15 +86,11 @@ impl Svg {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w:.0}\" height=\"{h:.0}\" viewBox=\"0 0 {w:.0} {h:.0}\" \
              font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\" fill=\"{ink}\">\n<title>{title}</title>\n<desc>Made by xoff check</desc>\n<defs>{markers}</defs>\n\
              <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{body}</svg>\n",
-            w = self.width,
-            h = self.height,
             ink = ink::TEXT,
-            body = self.body
         )
     }
 }
 
-/// About how wide a text is.
 fn width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.56
 }

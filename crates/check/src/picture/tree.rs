@@ -15,20 +15,19 @@ const LABELS: usize = 16;
 const BOX: (f64, f64) = (168.0, 46.0);
 const GAP: (f64, f64) = (130.0, 18.0);
 const TOP: f64 = 96.0;
+const DIRECTIONS: &str =
+    "Packets move from left to right; pauses spread from right to left. Numbers count flows with data.";
 const LEFT: f64 = 28.0;
 
-/// The objects drawn in one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Spot {
     Root,
-    /// A queue of the tree.
     Queue(u32),
     /// The rest of a level.
     Rest(u32),
 }
 
-/// A picture of a blocking tree: packets go from left to right, pauses spread from
-/// right to left. Large trees are cut, and the picture says by how much.
+/// Packets go from left to right, pauses spread from right to left. Large trees are cut, and say so.
 pub fn blocking(plan: &Plan, walks: &Walks, congested: &Congested, tree: &Tree) -> String {
     let deepest = tree.queues.last().map_or(0, |q| q.level);
     let levels = deepest.min(LEVELS as u32);
@@ -46,18 +45,13 @@ pub fn blocking(plan: &Plan, walks: &Walks, congested: &Congested, tree: &Tree) 
         counted(congested.victims, "flow"),
         congested.beside,
     );
-    let mut feet = vec![
-        "Packets move from left to right; pauses spread from right to left. Numbers count flows with data."
-            .to_string(),
-    ];
+    let mut feet = vec![DIRECTIONS.to_string()];
     if left_out > 0 || deepest > levels {
         let below: usize = tree.queues.iter().filter(|q| q.level > levels).count();
         let mut foot = format!("Not drawn: {}", counted(left_out as u64, "queue"));
         if below > 0 {
-            foot.push_str(&format!(
-                " of these levels, and all {below} of the levels {} to {deepest}",
-                levels + 1
-            ));
+            let next = levels + 1;
+            foot += &format!(" of these levels, and all {below} of the levels {next} to {deepest}");
         }
         feet.push(foot + "; the numbers count all flows.");
     }
@@ -78,13 +72,8 @@ pub fn blocking(plan: &Plan, walks: &Walks, congested: &Congested, tree: &Tree) 
     svg.text((LEFT, 34.0), 20.0, "font-weight=\"bold\"", &title);
     svg.text((LEFT, 58.0), 13.0, "", &about);
     for (&(from, to), &(_, label)) in &drawn {
-        line(
-            &mut svg,
-            places[&from],
-            places[&to],
-            matches!(from, Spot::Rest(_)) || matches!(to, Spot::Rest(_)),
-            label,
-        );
+        let rest = [from, to].iter().any(|spot| matches!(spot, Spot::Rest(_)));
+        line(&mut svg, places[&from], places[&to], rest, label);
     }
     for (spot, &place) in &places {
         spot_box(&mut svg, plan, walks, tree, *spot, place, &columns);
@@ -96,8 +85,7 @@ pub fn blocking(plan: &Plan, walks: &Walks, congested: &Congested, tree: &Tree) 
     svg.finish(&format!("{title}. {about}"))
 }
 
-/// The spots of each level, the congested port's first, and how many queues of
-/// these levels are not drawn.
+/// The spots of each level, the congested port's first, and how many queues of these levels are not drawn.
 fn columns(tree: &Tree, levels: u32) -> (Vec<Vec<Spot>>, usize) {
     let mut columns = vec![vec![Spot::Root]];
     let mut left_out = 0;
@@ -228,10 +216,7 @@ fn spot_box(
             let q = &tree.queues[i as usize];
             let style = match q.culprit {
                 Some(_) => format!("fill=\"white\" stroke=\"{}\" stroke-width=\"1.6\"", ink::GUILTY),
-                None => format!(
-                    "fill=\"white\" stroke=\"{}\" stroke-width=\"1.6\" stroke-dasharray=\"6 3\" rx=\"12\"",
-                    ink::VICTIM
-                ),
+                None => format!("{} rx=\"12\"", dashed()),
             };
             (queue_name(plan, walks.queues[q.queue as usize]), q.culprits, q.victims, style)
         }
@@ -250,23 +235,21 @@ fn spot_box(
     marks(svg, (x + 16.0, y + 33.0), culprits, victims);
 }
 
+/// A box without culprits.
+fn dashed() -> String {
+    format!("fill=\"white\" stroke=\"{}\" stroke-width=\"1.6\" stroke-dasharray=\"6 3\"", ink::VICTIM)
+}
+
 fn legend(svg: &mut Svg, port: &str, y: f64) {
     let mut x = LEFT + 6.0;
     svg.disc((x, y));
-    let texts =
-        [format!("culprits: flows that cross {port}"), format!("victims: flows that never cross {port}")];
+    let texts = ["culprits: flows that cross", "victims: flows that never cross"];
+    let texts = texts.map(|text| format!("{text} {port}"));
     svg.text((x + 10.0, y + 4.5), 12.0, "", &texts[0]);
     x += width(&texts[0], 12.0) + 34.0;
     svg.diamond((x, y));
     svg.text((x + 10.0, y + 4.5), 12.0, "", &texts[1]);
     x += width(&texts[1], 12.0) + 28.0;
-    svg.rect(
-        (x, y - 8.0),
-        (26.0, 16.0),
-        &format!(
-            "fill=\"white\" stroke=\"{}\" stroke-width=\"1.6\" stroke-dasharray=\"6 3\" rx=\"6\"",
-            ink::VICTIM
-        ),
-    );
+    svg.rect((x, y - 8.0), (26.0, 16.0), &format!("{} rx=\"6\"", dashed()));
     svg.text((x + 34.0, y + 4.5), 12.0, "", "queue without culprits");
 }
