@@ -206,8 +206,8 @@ pub fn router(loaded: &Loaded) -> Router {
     if dead.is_empty() { loaded.router.clone() } else { loaded.router.without(&dead) }
 }
 
-/// Checks a scenario with the name `name`. `None` if `watch` returns `false`.
-/// The error is the reason why the scenario cannot be checked, or that the certificate does not hold, which is a fault of this program.
+/// Checks a scenario with the name `name`; `None` if `watch` returns `false`. The error is the reason why it
+/// cannot be checked, or that the certificate does not hold, which is a fault of this program.
 pub fn check(
     loaded: &Loaded,
     name: &str,

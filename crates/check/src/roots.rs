@@ -3,12 +3,12 @@
 //! A wait is a port p and a congestion root r: p is paused for packets through r. The rules of
 //! [`PauseScope::Root`](xoff_schemes::flow_control::PauseScope::Root) give the dependencies:
 //!
-//! - p waits for r because a packet that p has sent to the next device lies there in a queue for r that is too
-//!   long, at its next port q. So (p, r) depends on (q, r), where r is ahead of q on the route;
+//! - p waits for r because a packet that p has sent to the next device lies there in a queue for r that is
+//!   too long, at its next port q. So (p, r) depends on (q, r), where r is ahead of q on the route;
 //! - if q is r itself, that queue is the output queue, which is never paused: (p, r) depends on nothing there;
 //! - a PAUSE that names the port which receives it is ignored: no (r, r);
-//! - a packet with roots r and s ahead whose turn has come in the queue of r moves to that of s even where s is
-//!   paused: (p, r) does not depend on (p, s);
+//! - a packet with roots r and s ahead whose turn has come in the queue of r moves to that of s even where s
+//!   is paused: (p, r) does not depend on (p, s);
 //! - a MERGE stops nobody.
 //!
 //! So dependencies keep their root, and follow routes up to the first visit of it. Of one route that gives a

@@ -259,18 +259,14 @@ fn scenario(
         list.as_array_mut().ok_or("`failure` is a list")?.push(Value::Table(failure));
     }
     if effort.stall != Stall::None {
-        let slow: BTreeSet<NodeId> = plan.receivers.iter().map(|r| r.host).collect();
-        let mut stalled: Vec<NodeId> = Vec::new();
-        for dst in flows.iter().map(|f| f.dst).filter(|d| !slow.contains(d)) {
-            if !stalled.contains(&dst) {
-                stalled.push(dst);
-            }
-        }
-        if let Stall::One(which) = effort.stall {
-            stalled = stalled.into_iter().skip(which).take(1).collect();
-        }
+        let mut slow: BTreeSet<NodeId> = plan.receivers.iter().map(|r| r.host).collect();
+        let others = flows.iter().map(|f| f.dst).filter(|&dst| slow.insert(dst));
+        let (skipped, most) = match effort.stall {
+            Stall::One(which) => (which, 1),
+            Stall::None | Stall::All => (0, usize::MAX),
+        };
         let list = table.entry("slow_receiver").or_insert(Value::Array(Vec::new()));
-        for host in stalled {
+        for host in others.skip(skipped).take(most) {
             let mut slow = Table::new();
             slow.insert("host".into(), name(host));
             slow.insert("stall_from".into(), "0us".into());
@@ -303,15 +299,12 @@ fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
     for key in ["traffic", "run", "measure", "ecn"].into_iter().chain(senders).chain(controls) {
         table.remove(key);
     }
-    if let Some(Value::Table(transport)) = table.get_mut("transport") {
-        for key in ["kind", "congestion_control", "window", "variable_window", "base_rtt"] {
-            transport.remove(key);
-        }
-    }
+    let transport = &["kind", "congestion_control", "window", "variable_window", "base_rtt"][..];
     // Flows whose path matters have an explicit path; the others use the hash.
-    if let Some(Value::Table(routing)) = table.get_mut("routing") {
-        for key in ["ate", "load_balancing", "drill", "plb"] {
-            routing.remove(key);
+    let routing = &["ate", "load_balancing", "drill", "plb"][..];
+    for (name, keys) in [("transport", transport), ("routing", routing)] {
+        if let Some(Value::Table(part)) = table.get_mut(name) {
+            part.retain(|key, _| !keys.contains(&key));
         }
     }
     if let Some(Value::Array(list)) = table.get_mut("priority") {

@@ -6,8 +6,8 @@ use std::{fs, path::Path};
 /// No such file has more bytes: more is a file of another kind, named by mistake.
 pub const LARGEST: u64 = 64 << 20;
 
-/// Reads a regular file, or a pipe that a program writes, such as that of `<(…)` or `/dev/stdin`.
-/// Refused are directories, devices, sockets, more than [`LARGEST`] bytes, and a pipe into which nothing writes.
+/// Reads a regular file, or a pipe that a program writes, such as that of `<(…)` or `/dev/stdin`. Refuses
+/// directories, devices, sockets, more than [`LARGEST`] bytes, and a pipe into which nothing writes.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let kind = fs::metadata(path)?.file_type();
     if kind.is_dir() {

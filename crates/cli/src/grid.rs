@@ -239,20 +239,15 @@ impl Work<'_> {
         let todo: Vec<usize> = (0..entries.len()).filter(|&i| entries[i].row.is_none()).collect();
         let meter = GridMeter::new(todo.len(), self.jobs, self.quiet);
         let held: Vec<AtomicI64> = (0..self.jobs).map(|_| AtomicI64::new(0)).collect();
-        let made = pool::each(
-            self.jobs,
-            todo.len(),
-            || self.stopped(),
-            |worker, i| {
-                let run = todo[i];
-                // A fault of the simulator in one run does not affect the others.
-                let made = catch_unwind(AssertUnwindSafe(|| {
-                    let last = i + 1 == todo.len();
-                    self.make_one((worker, run, last), &about.runs[run], directory, &meter, &held)
-                }));
-                made.unwrap_or_else(|panic| Entry::failed(format!("bug in xoff: {}", reason(&*panic))))
-            },
-        );
+        let make = |worker, i: usize| {
+            let (run, last) = (todo[i], i + 1 == todo.len());
+            // A fault of the simulator in one run does not affect the others.
+            let made = catch_unwind(AssertUnwindSafe(|| {
+                self.make_one((worker, run, last), &about.runs[run], directory, &meter, &held)
+            }));
+            made.unwrap_or_else(|panic| Entry::failed(format!("bug in xoff: {}", reason(&*panic))))
+        };
+        let made = pool::each(self.jobs, todo.len(), || self.stopped(), make);
         let (wall, hops) = meter.finish();
         let mut done = 0u64;
         for (&run, entry) in todo.iter().zip(made) {

@@ -79,10 +79,9 @@ fn split(text: &str) -> Result<Vec<String>, String> {
 /// Reads `1..5` (both included), `1,3,9` or a mixture.
 pub fn seeds(text: &str) -> Result<Seeds, String> {
     let number = |text: &str| {
-        let seed = text.trim().parse::<u64>();
-        let seed = seed.map_err(|_| {
-            format!("`{}` is not a seed; expected whole numbers such as 1..5 or 1,3,9", text.trim())
-        })?;
+        let text = text.trim();
+        let wrong = |_| format!("`{text}` is not a seed; expected whole numbers such as 1..5 or 1,3,9");
+        let seed = text.parse::<u64>().map_err(wrong)?;
         if seed > LARGEST_SEED {
             return Err(format!("seed {seed} is too large: the maximum is {LARGEST_SEED}"));
         }

@@ -21,9 +21,6 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
     name(doc, "paper", &e.paper)?;
     name(doc, "id", &e.id)?;
     unique(doc, "run", e.run.iter().map(|r| r.name.as_str()))?;
-    for (i, run) in e.run.iter().enumerate() {
-        name(doc, &format!("run[{i}].name"), &run.name)?;
-    }
     seeds(doc, "seeds", &e.seeds)?;
     vary(doc, "vary", &e.vary)?;
     if let Some(quick) = &e.quick {

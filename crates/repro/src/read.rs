@@ -27,8 +27,8 @@ pub struct Read {
     pub bases: Vec<Base>,
 }
 
-/// Reads the file of an experiment. `file` is its name in errors.
-/// The error is the first thing that is wrong, with its place and a remedy. Of the scenario it only checks that it is there.
+/// Reads the file of an experiment; `file` is its name in errors. Of the scenario it only checks that it is
+/// there.
 pub fn read(file: &str, text: &[u8]) -> Result<Read, Error> {
     read_beside(file, text, &|_| Ok(None))
 }
