@@ -43,7 +43,7 @@ pub trait Keys {
         Ok(())
     }
 
-    /// Adds the devices that the scheme brings, if there is a place for them.
+    /// Adds the devices that the scheme brings; an error if there is no place for them.
     fn extend(&self, topology: &mut Topology) -> Result<(), Complaint> {
         Ok(())
     }
@@ -73,8 +73,8 @@ pub trait Keys {
         false
     }
 
-    /// The priorities that packets change to on `routes`, if there are enough; `starts` are those that are
-    /// lossless before. `inner` ports of slow hosts come after those of `topology`.
+    /// The priorities that packets change to on `routes`; an error if there are too few. `starts` are those that
+    /// are lossless before. `inner` ports of slow hosts come after those of `topology`.
     fn tags(
         &self,
         cx: &mut Setting<'_>,
@@ -87,7 +87,7 @@ pub trait Keys {
         Ok(None)
     }
 
-    /// Which priorities of `used` the scheme makes lossless, unless the scenario names them wrongly.
+    /// Which priorities of `used` the scheme makes lossless; an error if the scenario names them wrongly.
     fn covered(&self, cx: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
         self.pfc().map_or(Ok(Vec::new()), |pfc| pfc.covered(cx, used))
     }
@@ -147,7 +147,7 @@ pub trait Keys {
         Ok(None)
     }
 
-    /// The account of a lossless lane at `port`, where it is not PFC's, unless link and keys do not match.
+    /// The account of a lossless lane at `port`, where it is not PFC's; an error if link and keys do not match.
     fn account(
         &self,
         cx: &Setting<'_>,
