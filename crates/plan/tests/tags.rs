@@ -31,6 +31,26 @@ fn all_to_all(topology: &str, control: &str) -> Loaded {
     loaded(&format!("[topology]\n{topology}\n{LINK}[flow_control]\nscheme = \"tagger\"\n{control}{ALL}"))
 }
 
+/// HPCC's telemetry adds bytes to packets, and changes neither the flows nor the tags that their routes need.
+#[test]
+fn tags_are_those_of_the_flows_that_run() {
+    for seed in 0..20 {
+        let plan = |more: &str| {
+            let scenario = format!(
+                "[topology]\nkind = \"ring\"\nswitches = 6\nhosts_per_switch = 2\n{LINK}\
+                 [flow_control]\nscheme = \"tagger\"\nrule = \"hop\"\n[switch]\nbuffer = \"100MB\"\n\
+                 [[traffic]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.02\n\
+                 [transport]\n{more}[run]\nduration = \"100us\"\nseed = {seed}\n"
+            );
+            loaded(&scenario).plan
+        };
+        let (bare, told) = (plan(""), plan("congestion_control = \"hpcc\"\n[hpcc]\ntelemetry = \"9kB\"\n"));
+        let ends = |plan: &Plan| plan.flows.iter().map(|f| (f.src, f.dst, f.start)).collect::<Vec<_>>();
+        assert_eq!(ends(&bare), ends(&told));
+        assert_eq!(tagger(&bare), tagger(&told), "seed {seed}");
+    }
+}
+
 /// Lossless tags that the routes need, and all shortest paths, by topology and rule. By hop: as many as
 /// switches on the longest shortest path. By bounce: in a Clos none grows; in an NDC one at each relay, of
 /// which there are k; around a ring one where the path turns up again, at its lowest switch.

@@ -94,10 +94,9 @@ pub(super) fn tags(
     }
     let starts = cx.ask(|keys, cx| keys.covered(cx, used))?;
     let warned = cx.warnings.len();
-    let packet = cx.packet;
     let slow = slow_receivers(cx, topology)?;
     let mut routes = Routes::new(cx, topology, &slow)?;
-    let offers = offered::generate(cx, topology, &mut routes, &packet, listed.clone())?;
+    let offers = offered::generate(cx, topology, &mut routes, listed.clone())?;
     let mut flows = routes.flows(cx, topology, &offers, &|_| 0)?;
     let faults = faults::read(cx, topology, end)?;
     let timeline = reroute::timeline(&faults, end);

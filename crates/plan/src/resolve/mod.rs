@@ -163,10 +163,7 @@ pub(crate) fn plan(
     let mut measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
-    // The same flows for every congestion control: telemetry is no load.
-    let telemetry = rates::telemetry(&cx)?;
-    let bare = PacketFormat { header: packet.header - telemetry, ack: packet.ack - telemetry, ..packet };
-    let offers = offered::generate(&mut cx, &topology, &mut routes, &bare, listed)?;
+    let offers = offered::generate(&mut cx, &topology, &mut routes, listed)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
     let mut flows = routes.flows(&mut cx, &topology, &offers, &lane_of)?;
     let routed = Routed { topology: &topology, routes: &routes, flows: &flows };

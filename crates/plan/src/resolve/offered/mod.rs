@@ -4,7 +4,7 @@ mod collective;
 mod hosts;
 mod random;
 
-use super::{Context, MEMORY, files::Listed, host, routes::Routes, sizes};
+use super::{Context, MEMORY, files::Listed, host, rates, routes::Routes, sizes};
 use crate::Expected;
 use crate::error::Error;
 use crate::plan::{Flow, Gate, PacketFormat};
@@ -96,7 +96,6 @@ pub(super) fn generate(
     cx: &mut Context<'_>,
     topology: &Topology,
     routes: &mut Routes,
-    packet: &PacketFormat,
     mut listed: Listed,
 ) -> Result<Offers, Error> {
     let tables = &cx.scenario.traffic;
@@ -111,6 +110,9 @@ pub(super) fn generate(
         return cx.refuse("topology", message, "choose a topology with at least two hosts");
     }
     let mut all = Offers { classes, ..Offers::default() };
+    // The same flows for every congestion control: telemetry is no load.
+    let (packet, telemetry) = (cx.packet, rates::telemetry(cx)?);
+    let packet = &PacketFormat { header: packet.header - telemetry, ack: packet.ack - telemetry, ..packet };
     let mut table = Table { cx, topology, packet, hosts, i: 0 };
     for (i, traffic) in tables.iter().enumerate() {
         table.i = i;
