@@ -461,9 +461,8 @@ mod tests {
         history: History::Grants,
     };
 
-    /// Tokens last a slot and the time of the margin, so that a frame that is a little late costs nothing.
-    #[test]
-    fn tokens_last_until_the_margin_has_passed() {
+    /// Port 0 has received a grant of 9,000 B at 500 ps.
+    fn granted() -> (Bifrost, Notes) {
         let params = BifrostParams {
             pfc: PfcParams { quanta: 1_000, response_time: 0, relay: Relay::Accounts },
             ports: vec![None; 2],
@@ -474,11 +473,29 @@ mod tests {
             seed: 1,
             tokens: Some(Leftover::Pooled),
         };
+        let mut bifrost = Bifrost::new(&params, 2, &[3]);
+        let mut device = Notes { now: 500, ..Notes::default() };
+        let frame = FeedbackFrame { enabled: 8, whole: false, total: 9_000, each: [9_000; 8] };
+        bifrost.on_feedback(&mut device, 0, &frame);
+        (bifrost, device)
+    }
+
+    /// The peer has forgotten its grants. Without tokens nothing leaves, so no hold is needed.
+    #[test]
+    fn tokens_of_before_a_failure_are_gone_when_the_link_recovers() {
+        let (mut bifrost, mut device) = granted();
+        bifrost.link_failed(&mut device, 0, 0);
+        device.log.clear();
+        bifrost.link_recovered(&mut device, 0, 0, false, 700);
+        assert_eq!(device.log, Vec::<String>::new());
+        assert!(!bifrost.may_leave(&mut device, 0, 0, 1_000));
+    }
+
+    /// Tokens last a slot and the time of the margin, so that a frame that is a little late costs nothing.
+    #[test]
+    fn tokens_last_until_the_margin_has_passed() {
         for (at, may) in [(0, true), (1_199_999, true), (1_200_000, false)] {
-            let mut bifrost = Bifrost::new(&params, 2, &[3]);
-            let mut device = Notes { now: 500, ..Notes::default() };
-            let frame = FeedbackFrame { enabled: 8, whole: false, total: 9_000, each: [9_000; 8] };
-            bifrost.on_feedback(&mut device, 0, &frame);
+            let (mut bifrost, mut device) = granted();
             device.now += at;
             assert_eq!(bifrost.may_leave(&mut device, 0, 0, 1_000), may, "after {at} ps");
         }
