@@ -309,6 +309,20 @@ mod tests {
         assert_eq!(memory.used, 0);
     }
 
+    /// 5,000 B with a resume level of 2,000 B: without 2,999 B the account is still over, without 3,000 B it is not.
+    #[test]
+    fn an_account_is_over_without_bytes_until_it_would_resume() {
+        let mut memory = Memory::new(&plan::Buffer { total: 100_000, shared: 50_000 });
+        let profile = profile(Limit::Static(5_000), 0, 3_000);
+        let mut account = Account::default();
+        account.admit(4_999, &mut memory, &profile).unwrap();
+        assert!(!account.over_without(0, &memory, &profile));
+        account.admit(1, &mut memory, &profile).unwrap();
+        for (bytes, over) in [(0, true), (2_999, true), (3_000, false), (9_000, false)] {
+            assert_eq!(account.over_without(bytes, &memory, &profile), over, "without {bytes} B");
+        }
+    }
+
     /// The last byte of the memory is used, and none beyond it, even if the headroom has more room.
     #[test]
     fn a_memory_holds_its_last_byte() {
