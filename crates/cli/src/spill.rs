@@ -72,7 +72,7 @@ pub fn take(size: usize, align: usize) -> Option<*mut u8> {
 #[cold]
 pub fn give_back(at: *mut u8) -> bool {
     let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(place) = mapped.iter_mut().find(|block| **block != (0, 0) && block.0 == at as usize) else {
+    let Some(place) = mapped.iter_mut().find(|block| block.0 == at as usize) else {
         return false;
     };
     // SAFETY: `take` made this mapping, and the owner gives it up.
@@ -84,12 +84,20 @@ pub fn give_back(at: *mut u8) -> bool {
 /// A file of `length` bytes without a name. Its space on disk is reserved, and free again when the file is neither
 /// open nor mapped.
 fn file(directory: &CString, length: usize) -> io::Result<OwnedFd> {
-    let flags = libc::O_TMPFILE | libc::O_RDWR | libc::O_EXCL | libc::O_CLOEXEC;
-    // SAFETY: the path ends with a zero; the call keeps no pointer.
-    let fd = unsafe { libc::open(directory.as_ptr(), flags, 0o600) };
+    // Without O_TMPFILE, which some network and overlay file systems do not have.
+    let mut path = [0u8; libc::PATH_MAX as usize];
+    let parts = [directory.as_bytes(), b"/xoff-spill-XXXXXX"].into_iter().flatten();
+    if directory.as_bytes().len() + 19 > path.len() {
+        return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+    }
+    path.iter_mut().zip(parts).for_each(|(to, from)| *to = *from);
+    // SAFETY: the path ends with a zero, and the call may write into it.
+    let fd = unsafe { libc::mkostemp(path.as_mut_ptr().cast(), libc::O_CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
+    // SAFETY: the path ends with a zero.
+    unsafe { libc::unlink(path.as_ptr().cast()) };
     // SAFETY: the descriptor was just opened, and nothing else owns it.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
     // SAFETY: the descriptor is open.
@@ -127,5 +135,7 @@ fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm")
         .ok()
         .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
-    pages.unwrap_or(0) * PAGE as u64
+    // SAFETY: it only reads a constant of the system.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages.unwrap_or(0) * page as u64
 }
