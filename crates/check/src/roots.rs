@@ -16,9 +16,9 @@
 //! paths; shortest routes cannot, because each step leads nearer to the root. Nothing is assumed here: the
 //! graph is made from the routes, and the certificate lists its order.
 //!
-//! That holds while each root has a queue of its own. With isolation queues for so many roots as may be ahead
-//! of a port it has; a port with more is *short of queues*, where any two roots may share one, and a wait is
-//! a port as where queues are shared. Where queues are for sets of roots (single tier), (p, r) depends on (q,
+//! This holds if a port has an isolation queue for each root that can be ahead of it. A port with more roots
+//! than queues is *short of queues*: any two roots can share a queue there, so a wait is a port, as with
+//! shared queues. Where queues are for sets of roots (single tier), (p, r) depends on (q,
 //! s) for each s that is ahead of q together with r on the route of any flow: the queue of both is paused
 //! while s is. A port is short of queues if more sets can occur than it has queues; and along all routes,
 //! where sets are not counted, every port is taken to be.

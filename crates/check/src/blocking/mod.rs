@@ -80,7 +80,7 @@ pub struct Blocking {
     pub flows: u64,
     /// How many queues can be paused at all, as far as flows come through them.
     pub all_queues: u64,
-    /// Each congested port has queues of its own (pauses by root, with enough queues).
+    /// Pauses name a root, and queues suffice for every root: no two congested ports share a queue.
     pub by_root: bool,
 }
 
@@ -95,7 +95,8 @@ pub fn view<'w>(walks: &'w Walks, blocking: &Blocking, port: PortId) -> Cow<'w, 
     if blocking.by_root { Cow::Owned(walks.toward(port)) } else { Cow::Borrowed(walks) }
 }
 
-/// The same where each congested port has queues of its own, of which there are `all_queues`.
+/// The same where no two congested ports share a queue. `all_queues` is the number of queues
+/// that can be paused.
 fn by_root(plan: &Plan, walks: &Walks, all_queues: u64) -> Blocking {
     let mut congested = candidates(plan, walks);
     let (mut victims, mut queues) = (BTreeSet::new(), 0);

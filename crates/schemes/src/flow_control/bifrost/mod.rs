@@ -16,7 +16,7 @@
 //! One frame names all lossless lanes of the port that must stop. Egress half: that of PFC, each frame
 //! replacing the present pause (section V). All other ports run ordinary PFC.
 //!
-//! BifrostX ([`tokens`]) sends tokens instead of pauses, in every slot, for all lossless lanes and for each.
+//! BifrostX ([`tokens`]) sends tokens instead of pauses: in every slot a total, and a number for each lossless lane.
 //!
 //! The processing time lasts from the end of a slot until the frame is at its MAC (about 1 us, section V);
 //! the jitter of cable and switch, uniform up to a bound, is drawn for each frame (section IV-D).
@@ -45,9 +45,9 @@ use xoff_wire::pfc::PfcFrame;
 pub struct BifrostParams {
     /// PFC: of all ports that do not grant, and the obeying half of those that do.
     pub pfc: PfcParams,
-    /// The parameters by which each port grants its peer, for each lossless lane; `None` where it runs PFC.
+    /// By port: the parameters with which it grants its peer, for each lossless lane; `None` where it runs PFC.
     pub ports: Vec<Option<SlotParams>>,
-    /// The parameters of the peer, by which each port is granted.
+    /// By port: the parameters with which its peer grants it.
     pub granted: Vec<Option<SlotParams>>,
     /// By lane: it is lossless.
     pub lossless: Vec<bool>,

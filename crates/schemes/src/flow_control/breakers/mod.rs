@@ -44,9 +44,10 @@
 //! - **What passes probes on** need not be suspected itself: it is paused at that moment, with
 //!   such packets. So a deadlock is found within two polls of its smallest identifier and a turn.
 //! - **Identifiers.** The smaller ones go on, so that one probe goes round however many queues suspect. With
-//!   fixed ones a suspected queue outside of the loop, whose packets wait for it, would hide it for ever if
-//!   its own is smaller: it never comes back. So the first probe of a queue has its number alone, and each
-//!   later one draws a number that counts before it; sooner or later one of the loop's own is the smallest.
+//!   fixed ones, a suspected queue outside of the loop whose packets wait for the loop could hide the loop
+//!   forever: if its identifier is smaller, its probe suppresses the loop's probes and never returns. So the
+//!   first probe of a queue has only the queue's number. Each later probe draws a number that counts before
+//!   it, until a queue of the loop has the smallest identifier.
 //! - **The master**, which leads, is the queue whose own identifier returned. The patent also
 //!   checks that all buffers of the loop are full; that is what it is to be paused.
 //! - **Which packets are rerouted.** The packets of the loop: those that arrived by *i*. If all that wait
