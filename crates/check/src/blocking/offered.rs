@@ -36,7 +36,8 @@ pub struct Arriving {
     /// When all its flows send at once: the sum over the links they come through,
     /// each at most at its rate, and so on back to the senders.
     pub offered: u64,
-    /// In a burst, when held packets arrive at once: the sum of the rates of these links and of its own packets.
+    /// In a burst, when held packets arrive at once: the sum of the rates of these links and of its own
+    /// packets.
     pub burst: u64,
 }
 

@@ -16,7 +16,8 @@
 //! One frame names all lossless lanes of the port that must stop. Egress half: that of PFC, each frame
 //! replacing the present pause (section V). All other ports run ordinary PFC.
 //!
-//! BifrostX ([`tokens`]) sends tokens instead of pauses: in every slot a total, and a number for each lossless lane.
+//! BifrostX ([`tokens`]) sends tokens instead of pauses: in every slot a total, and a number for each
+//! lossless lane.
 //!
 //! The processing time lasts from the end of a slot until the frame is at its MAC (about 1 us, section V);
 //! the jitter of cable and switch, uniform up to a bound, is drawn for each frame (section IV-D).
