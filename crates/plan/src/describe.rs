@@ -17,7 +17,7 @@ use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::ate::{AteParams, Update};
 use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::scheduling::describe_pods;
-use xoff_schemes::transport::{TransportKind, dctcp::ONE};
+use xoff_schemes::transport::{TransportKind, dctcp::ONE, irn::Timer};
 
 /// Nodes, links, lanes, memory with headroom and its terms, and traffic.
 pub fn describe(loaded: &Loaded) -> String {
@@ -189,8 +189,9 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
 
 /// Values that are not the default: windows and timeouts of IRN and TCP, and the congestion control.
 fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
-    if let TransportKind::Irn { intra, inter } = &plan.transport.kind {
-        writeln!(out, "transport: irn (selective retransmission)")?;
+    if let TransportKind::Irn { intra, inter, timer } = &plan.transport.kind {
+        let timers = if *timer == Timer::Packet { ", a timer for each packet" } else { "" };
+        writeln!(out, "transport: irn (selective retransmission{timers})")?;
         for (what, timeouts, group) in
             [("within datacenters", intra, false), ("between datacenters", inter, true)]
         {

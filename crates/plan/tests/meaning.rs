@@ -13,7 +13,7 @@ use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::none::NoParams;
 use xoff_schemes::transport::TransportKind;
 use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
-use xoff_schemes::transport::irn::Timeouts;
+use xoff_schemes::transport::irn::{Timeouts, Timer};
 use xoff_schemes::transport::newreno::NewRenoParams;
 
 const LINE: &str = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 4\n\
@@ -529,6 +529,7 @@ fn irn_recognises_flows_between_datacenters() {
     let expected = TransportKind::Irn {
         intra: Timeouts { low: 100 * us, high: 320 * us, few: 3 },
         inter: Timeouts { low: 100 * us + far, high: 320 * us + far, few: 3 },
+        timer: Timer::Flow,
     };
     assert_eq!((plan.transport.kind, plan.transport.rto), (expected, 320 * us + far));
     // One's own values, and links that count as long from elsewhere on.
@@ -538,10 +539,12 @@ fn irn_recognises_flows_between_datacenters() {
         ("irn.inter.rto_low", "1ms"),
         ("irn.inter.rto_high", "2ms"),
         ("irn.few", "5"),
+        ("irn.timer", "packet"),
     ];
     let plan = set(&[TWO_CENTERS], &own).plan;
     assert_eq!(plan.irn, [irn(20, false), irn((2 * 100 * far).div_ceil(8_000_000) as u32, true)]);
-    let TransportKind::Irn { inter, .. } = plan.transport.kind else { panic!("irn") };
+    let TransportKind::Irn { inter, timer, .. } = plan.transport.kind else { panic!("irn") };
+    assert_eq!(timer, Timer::Packet);
     assert_eq!(inter, Timeouts { low: 1_000 * us, high: 2_000 * us, few: 5 });
     let all = set(&[TWO_CENTERS], &[("irn.inter.link_delay", "500us"), ("irn.inter.window", "1MB")]);
     assert!(all.plan.irn.iter().all(|f| !f.inter));
@@ -664,6 +667,8 @@ fn rate_controls_are_described() {
 fn an_arbiter_is_described() {
     let irn = [("transport.kind", "irn")];
     assert!(!describe(&set(&[LINE, FLOW], &irn)).contains("arbiter"));
+    let timers = describe(&set(&[LINE, FLOW], &[irn[0], ("irn.timer", "packet")]));
+    assert!(timers.contains("transport: irn (selective retransmission, a timer for each packet)"), "{timers}");
     for (rule, stops) in [("srpt", "of its source"), ("srpt-strict", "of its source or its destination")] {
         let said = describe(&set(&[LINE, FLOW], &[irn[0], ("transport.arbiter", rule)]));
         let expected = format!(

@@ -1,6 +1,6 @@
 //! Senders, receivers and sizes: groups, matrices, nearness, loads, priorities.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use xoff_plan::plan::{Flow, Plan};
@@ -161,6 +161,24 @@ fn an_incast_has_its_load() {
         plan(&[LEAF_SPINE, incast, "period = \"1ms\"\nto = \"rotate\"\nreceivers = [\"H9\", \"rack:0\"]\n"]);
     let receivers: Vec<u32> = few.flows.iter().step_by(5).map(|f| f.dst).collect();
     assert_eq!(receivers, [9, 0, 1, 2, 3, 9, 0, 1, 2, 3]);
+}
+
+/// One receiver for all events, drawn by the seed among those that may receive.
+#[test]
+fn incasts_to_a_receiver_that_is_drawn_once() {
+    let receiver = |seed: u64, among: &str| {
+        let run = format!("[run]\nduration = \"10ms\"\nseed = {seed}\n");
+        let incast = "[[traffic]]\nkind = \"incast\"\nfan_in = 5\nsize = \"10kB\"\nperiod = \"100us\"\nto = \"fixed\"\n";
+        let plan = plan(&[LEAF_SPINE, &run, incast, among]);
+        assert_eq!(plan.flows.len(), 500);
+        let dst = plan.flows[0].dst;
+        assert!(plan.flows.iter().all(|f| f.dst == dst && f.src != dst));
+        dst
+    };
+    let drawn: BTreeSet<u32> = (0..40).map(|seed| receiver(seed, "")).collect();
+    assert!(drawn.len() > 8, "{drawn:?}");
+    let few: BTreeSet<u32> = (0..20).map(|seed| receiver(seed, "receivers = [\"H9\", \"H2\"]\n")).collect();
+    assert_eq!(few, BTreeSet::from([2, 9]));
 }
 
 #[test]

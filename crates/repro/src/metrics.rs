@@ -77,7 +77,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
     Measurable { name, dimension, place }
 }
 
-pub const MEASURABLE: [Measurable; 50] = {
+pub const MEASURABLE: [Measurable; 52] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
@@ -101,6 +101,7 @@ pub const MEASURABLE: [Measurable; 50] = {
         m("fct", Time, Flows),
         m("slowdown", Ratio, Flows),
         m("flow-rate", Rate, Flows),
+        m("total-rate", Rate, Sum),
         m("completion", Time, Flows),
         m("delivery", Time, Flows),
         m("size", Size, Flows),
@@ -110,6 +111,7 @@ pub const MEASURABLE: [Measurable; 50] = {
         m("share", Ratio, Sum),
         m("delivered", Size, Sum),
         m("retransmitted", Count, Sum),
+        m("spurious", Count, Sum),
         m("out-of-order", Count, Sum),
         m("out-of-order-flows", Count, Sum),
         m("dropped", Count, Sum),
@@ -417,6 +419,7 @@ impl Run {
             "finished" | "unfinished" => &["fct_ps"],
             "delivered" => &["delivered_bytes"],
             "out-of-order" | "out-of-order-flows" => &["out_of_order"],
+            "total-rate" => return self.total_rate(metric),
             "own-time" => &["own_ps", "source_own_ps"],
             "victim-time" | "victim-flows" => &["victim_ps", "source_victim_ps"],
             // The column has its name.
@@ -437,6 +440,21 @@ impl Run {
         Ok(value
             .map(|v| v as f64)
             .map_or_else(|| Value::none("not measured: measure.blocking is off"), Value::of))
+    }
+
+    /// The payload of all finished flows over the sum of their FCTs.
+    fn total_rate(&self, metric: &Metric) -> Result<Value, String> {
+        let (t, chosen) = self.chosen(metric, &["size", "fct_ps"])?;
+        let of_flow = |&i: &usize| Some((i128::from(t.ints("size")[i]?), i128::from(t.ints("fct_ps")[i]?)));
+        let finished: Vec<_> = chosen.iter().filter_map(of_flow).collect();
+        let (bytes, time) = finished.iter().fold((0, 0), |(bytes, time), f| (bytes + f.0, time + f.1));
+        if time == 0 {
+            let none = if chosen.is_empty() { "no such flow started" } else { "no such flow finished" };
+            return Ok(Value::none(none));
+        }
+        let missing = chosen.len() - finished.len();
+        let note = format!("{missing} of {} flows unfinished; total-rate covers the finished flows", chosen.len());
+        Ok(Value { value: Some(bytes as f64 * 8e12 / time as f64), note: (missing > 0).then_some(note) })
     }
 
     /// The part of the flows of any size that are of the metric's sizes.

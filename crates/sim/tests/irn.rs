@@ -110,6 +110,32 @@ fn timeouts_in_vain_are_counted() {
     assert!(f.spurious > 0 && f.spurious + outcome.counters.in_flight == f.retransmitted, "{f:?}");
 }
 
+/// Eight flows share a link, so a packet waits for longer than a timeout while its flow progresses. A timer
+/// for each packet expires, a timer for the flow does not.
+#[test]
+fn a_timer_for_each_packet_expires_in_a_long_queue() {
+    let text = |timer: &str| {
+        format!(
+            "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 9\nlink = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+             [switch]\nbuffer = \"10MB\"\n[flow_control]\nscheme = \"none\"\n[transport]\nkind = \"irn\"\nwindow = \"300kB\"\n\
+             [irn]\nrto_high = \"100us\"\n{timer}\
+             [[traffic]]\nkind = \"incast\"\nfan_in = 8\nto = \"H0\"\nsize = \"1MB\"\n"
+        )
+    };
+    let measured = |timer: &str| {
+        let plan = plan(&text(timer));
+        let outcome = run(&plan);
+        everything_arrived_once(&plan, &outcome);
+        assert_eq!(outcome.counters.dropped, 0);
+        let spurious: u64 = outcome.flows.iter().map(|f| f.spurious).sum();
+        (spurious, outcome.flows.iter().map(|f| f.timeouts).sum::<u32>())
+    };
+    assert_eq!(measured("timer = \"flow\"\n"), (0, 0));
+    assert_eq!(measured(""), (0, 0));
+    let (spurious, timeouts) = measured("timer = \"packet\"\n");
+    assert!(spurious > 1_000 && timeouts > 0, "{spurious} {timeouts}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 120 / 256))]
     /// Random buffers, windows, packet sizes and acknowledgement rates in a
@@ -118,7 +144,7 @@ proptest! {
     fn a_lossy_fabric_delivers_everything_once(
         seed in 0u64..10_000, fan_in in 2u32..12, buffer in 20u64..300, mtu in 300u64..4_000, every in 1u32..4,
         window in prop_oneof![Just(None), (16u64..400).prop_map(Some)], low in 10u64..200, high in 0u64..400,
-        few in 0u32..20, dcqcn in any::<bool>(),
+        few in 0u32..20, dcqcn in any::<bool>(), timer in prop_oneof![Just("flow"), Just("packet")],
     ) {
         let window = window.map_or(String::new(), |kb| format!("window = \"{}B\"\n", kb * 1_000));
         let plan = plan(&format!(
@@ -126,7 +152,7 @@ proptest! {
              host_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\nfabric_link = {{ rate = \"100Gbps\", delay = \"2us\" }}\n\
              [switch]\nbuffer = \"{buffer}kB\"\n[flow_control]\nscheme = \"none\"\n\
              [transport]\nkind = \"irn\"\nmtu = \"{mtu}B\"\nack_every = {every}\n{window}{}\
-             [irn]\nrto_low = \"{low}us\"\nrto_high = \"{}us\"\nfew = {few}\n[run]\nseed = {seed}\n\
+             [irn]\nrto_low = \"{low}us\"\nrto_high = \"{}us\"\nfew = {few}\ntimer = \"{timer}\"\n[run]\nseed = {seed}\n\
              [[traffic]]\nkind = \"incast\"\nfan_in = {}\nsize = \"200kB\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"100kB\"\n",
             if dcqcn { "congestion_control = \"dcqcn\"\n" } else { "" }, low + high, fan_in.min(11),
         ));

@@ -109,13 +109,23 @@ pub fn poisson_among(
     }
 }
 
+/// How the events of incasts choose among their receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Each event draws one uniformly.
+    Random,
+    /// One is drawn uniformly for all events.
+    Once,
+    /// They take turns in the order of the list.
+    Rotate,
+}
+
 /// Several senders to one receiver at once, once or periodically.
 #[derive(Clone, Copy, Debug)]
 pub struct Incast<'a> {
-    /// Each event draws its receiver uniformly among these; one node is a fixed receiver.
+    /// One node is a named receiver.
     pub receivers: &'a [NodeId],
-    /// The receivers take turns in the order of the list instead.
-    pub rotate: bool,
+    pub order: Order,
     /// Each event draws `fan_in` different nodes of these, none of them its receiver.
     pub senders: &'a [NodeId],
     pub fan_in: u32,
@@ -165,10 +175,15 @@ pub fn incast(spec: &Incast<'_>, seed: u64, element: u64) -> Result<Vec<Demand>,
     let mut streams = Streams::new(seed, element);
     let mut demands = Vec::with_capacity(flows as usize);
     let mut pool = spec.senders.to_vec();
+    let receivers = spec.receivers.len() as u64;
+    let once = if spec.order == Order::Once { streams.endpoints.below(receivers) } else { 0 };
     for event in 0..events {
         let start = spec.first + event * spec.period.unwrap_or(0);
-        let receivers = spec.receivers.len() as u64;
-        let turn = if spec.rotate { event % receivers } else { streams.endpoints.below(receivers) };
+        let turn = match spec.order {
+            Order::Random => streams.endpoints.below(receivers),
+            Order::Once => once,
+            Order::Rotate => event % receivers,
+        };
         let dst = spec.receivers[turn as usize];
         // The first steps of a Fisher-Yates shuffle of those that may send. It begins from the scenario's
         // order, so that an event does not depend on the events before but through the stream.

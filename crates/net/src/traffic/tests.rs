@@ -109,7 +109,7 @@ fn incast_draws_different_senders_for_each_event() {
     let senders: Vec<NodeId> = (0..16).collect();
     let spec = Incast {
         receivers: &senders,
-        rotate: false,
+        order: Order::Random,
         senders: &senders,
         fan_in: 8,
         flows_per_sender: 1,
@@ -149,7 +149,7 @@ fn senders_of_an_incast_can_send_several_flows_at_once() {
     let range = SizeDistribution::Uniform { min: 1000, max: 2000 };
     let spec = Incast {
         receivers: &[3],
-        rotate: false,
+        order: Order::Random,
         senders: &senders,
         fan_in: 15,
         flows_per_sender: 5,
@@ -203,7 +203,7 @@ fn impossible_traffic_is_refused_at_its_key() {
 
     let spec = Incast {
         receivers: &[0],
-        rotate: false,
+        order: Order::Random,
         senders: &HOSTS,
         fan_in: 4,
         flows_per_sender: 1,

@@ -196,6 +196,7 @@ fn irn(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<(TransportParams, Ve
         kind: TransportKind::Irn {
             intra: Timeouts { low, high, few },
             inter: Timeouts { low: inter_low, high: inter_high, few },
+            timer: given.timer.unwrap_or_default(),
         },
         ack_every: cx.scenario.transport.ack_every,
         rto: high.max(inter_high),

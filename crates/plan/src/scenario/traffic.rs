@@ -196,11 +196,11 @@ pub struct Incast {
     #[schemars(range(min = 1), extend("x-unit" = "flows"))]
     pub flows_per_sender: u32,
     size_or_sizes,
-    /// Name of the receiver, or `"random"` (drawn again for each event), or `"rotate"` (the
-    /// receivers take turns).
+    /// Name of the receiver, or `"random"` (drawn again for each event), `"fixed"` (drawn once for
+    /// all events), or `"rotate"` (the receivers take turns).
     #[serde(default = "defaults::random")]
     pub to: String,
-    /// Hosts or groups of hosts that receive, at random or one after another. Default: all.
+    /// Hosts or groups of hosts that receive, by `"random"`, `"fixed"` or `"rotate"`. Default: all.
     #[schemars(extend("x-default" = "all hosts"))]
     pub receivers: Option<Vec<String>>,
     /// Hosts or groups of hosts from which senders are drawn. Default: all.

@@ -7,6 +7,7 @@ use xoff_kernel::time::{MICROSECOND, SECOND};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 use xoff_schemes::congestion_control::Step;
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
+use xoff_schemes::transport::irn::Timer;
 
 /// Timeouts of the transport `irn`, and what differs between datacenters. The
 /// window is `transport.window`.
@@ -23,6 +24,10 @@ pub struct Irn {
     /// 2018).
     #[schemars(extend("x-unit" = "packets", "default" = Irn::FEW))]
     pub few: Option<u32>,
+    /// What has a retransmission timer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = Timer::default()))]
+    pub timer: Option<Timer>,
     /// Values for flows between datacenters.
     #[serde(skip_serializing_if = "IrnInter::is_default")]
     pub inter: IrnInter,

@@ -38,8 +38,24 @@
 //!
 //! The numbers of a sender are those of go-back-N: `next` is a retransmission or a new packet.
 
+pub mod packet;
+
 use super::go_back_n::{Reply, Sender as Numbers};
+use crate::names::names;
 use xoff_kernel::time::Time;
+
+names! {
+/// Retransmission timers of IRN.
+#[schemars(rename = "IrnTimer")]
+pub enum Timer {
+    /// One for the flow, as in IRN's paper: it restarts when the cumulative acknowledgement advances.
+    #[default]
+    Flow = "flow",
+    /// One for each packet, from its own transmission on. A packet that waits in queues for longer than the
+    /// timeout is retransmitted in vain.
+    Packet = "packet",
+}
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {

@@ -6,7 +6,7 @@ pub mod irn;
 pub mod newreno;
 
 use crate::names::names;
-use irn::Timeouts;
+use irn::{Timeouts, Timer};
 use newreno::NewRenoParams;
 use xoff_kernel::time::Time;
 
@@ -50,6 +50,7 @@ pub enum TransportKind {
     Irn {
         intra: Timeouts,
         inter: Timeouts,
+        timer: Timer,
     },
     Tcp(NewRenoParams),
 }

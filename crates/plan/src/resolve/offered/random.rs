@@ -11,7 +11,7 @@ use xoff_kernel::time::{SECOND, Time};
 use xoff_net::routing::{host_capacity, saturation, uniform};
 use xoff_net::sizes::SizeDistribution;
 use xoff_net::topology::NodeId;
-use xoff_net::traffic::{self, Demand, Level, Pairs};
+use xoff_net::traffic::{self, Demand, Level, Order, Pairs};
 use xoff_net::units::Span;
 
 pub(super) fn poisson(table: &mut Table<'_, '_>, t: &Poisson, routes: &mut Routes) -> Result<Made, Error> {
@@ -191,12 +191,17 @@ pub(super) fn burst(table: &mut Table<'_, '_>, t: &Burst) -> Result<Made, Error>
 pub(super) fn incast(table: &mut Table<'_, '_>, t: &Incast) -> Result<Made, Error> {
     let sizes = table.sizes(t.size, t.sizes.as_ref())?;
     let senders = table.list("from", t.from.as_ref())?;
+    let order = match t.to.as_str() {
+        "rotate" => Order::Rotate,
+        "fixed" => Order::Once,
+        _ => Order::Random,
+    };
     let receivers = match t.to.as_str() {
-        "random" | "rotate" => table.list("receivers", t.receivers.as_ref())?,
+        "random" | "fixed" | "rotate" => table.list("receivers", t.receivers.as_ref())?,
         name if t.receivers.is_some() => {
             let message =
                 format!("`receivers` and to = \"{name}\" cannot be combined: the receiver is fixed");
-            let help = "write to = \"random\" or \"rotate\", or remove `receivers`";
+            let help = "write to = \"random\", \"fixed\" or \"rotate\", or remove `receivers`";
             return table.refuse("receivers", message, help);
         }
         name => vec![table.host("to", name)?],
@@ -244,7 +249,7 @@ pub(super) fn incast(table: &mut Table<'_, '_>, t: &Incast) -> Result<Made, Erro
     };
     let spec = traffic::Incast {
         receivers: &receivers,
-        rotate: t.to == "rotate",
+        order,
         senders: &senders,
         fan_in: t.fan_in,
         flows_per_sender: t.flows_per_sender,
