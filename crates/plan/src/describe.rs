@@ -261,7 +261,12 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
                     0 => String::new(),
                     rate => format!(" per {} of the port", Bandwidth(rate)),
                 };
-                let at = if r.at_dequeue { " at dequeue" } else { "" };
+                let at = match (r.at_dequeue, r.of_port) {
+                    (false, false) => "",
+                    (true, false) => " at dequeue",
+                    (false, true) => " by the bytes of the port",
+                    (true, true) => " at dequeue by the bytes of the port",
+                };
                 let own = loaded.scenario.priority.iter().any(|p| p.id == lane.priority && p.ecn.is_some());
                 let from = match &plan.congestion_control {
                     _ if own || loaded.scenario.ecn.is_some() => "",

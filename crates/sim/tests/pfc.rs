@@ -173,3 +173,28 @@ fn red_marks_by_the_queues_length() {
     let share = marked("k_min = \"0B\"\nk_max = \"42480kB\"\np_max = 0.5");
     assert!((share - 0.125).abs() < 0.006, "{share}");
 }
+
+/// Two priorities share a port, and each has half of its bytes. A threshold between the half and the whole marks
+/// only if the bytes of the port count.
+#[test]
+fn red_marks_by_the_bytes_of_the_port() {
+    let marked = |at: &str, of: &str| {
+        let outcome = run(&plan(&format!(
+            "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 3\nlink = {{rate=\"100Gbps\", delay=\"1us\"}}\n\
+             [host]\nbuffer = \"100MB\"\n[switch]\nbuffer = \"100MB\"\n\
+             [ecn]\nk_min = \"12MB\"\nk_max = \"12MB\"\np_max = 1.0\nat = \"{at}\"\n{of}\
+             [[priority]]\nid = 3\ntier = 4\n[[priority]]\nid = 4\ntier = 4\n\
+             [flow_control]\nscheme = \"pfc\"\nxoff = \"40MB\"\nxon = \"30MB\"\npriorities = [3, 4]\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H2\"\nsize = \"20MB\"\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H2\"\nsize = \"20MB\"\npriority = 4\n"
+        )));
+        let marks: Vec<u64> = outcome.flows.iter().map(|f| f.marked).collect();
+        (marks[0].min(marks[1]), marks[0].max(marks[1]))
+    };
+    for at in ["enqueue", "dequeue"] {
+        assert_eq!(marked(at, ""), (0, 0));
+        assert_eq!(marked(at, "of = \"priority\"\n"), (0, 0));
+        let (least, most) = marked(at, "of = \"port\"\n");
+        assert!(least > 5_000 && most < 20_000, "{at}: {least} {most}");
+    }
+}

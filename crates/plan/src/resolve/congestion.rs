@@ -3,7 +3,7 @@
 use super::{Context, LONGEST, Routed, lanes, rates};
 use crate::error::Error;
 use crate::plan::Flow;
-use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn, MarkAt, Scenario};
+use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn, MarkAt, MarkOf, Scenario};
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
@@ -57,6 +57,7 @@ pub(super) fn default_ecn(scenario: &Scenario) -> Option<Ecn> {
         p_max,
         per: Some(Bandwidth(per)),
         at,
+        of: MarkOf::Priority,
     };
     match scenario.transport.congestion_control {
         CongestionControl::None | CongestionControl::Timely | CongestionControl::Hpcc => None,

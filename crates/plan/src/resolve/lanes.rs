@@ -3,7 +3,7 @@
 use super::{Context, bytes, congestion};
 use crate::error::Error;
 use crate::plan::{Lane, Limit, Red};
-use crate::scenario::{Ecn, MarkAt, Priority};
+use crate::scenario::{Ecn, MarkAt, MarkOf, Priority};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_schemes::flow_control::keys::{self, alpha_q16};
 
@@ -109,6 +109,7 @@ pub(super) fn build(
                 p_max: e.p_max,
                 per: e.per.map_or(0, |r| r.0),
                 at_dequeue: e.at == MarkAt::Dequeue,
+                of_port: e.of == MarkOf::Port,
             }),
         });
     }

@@ -287,6 +287,26 @@ pub struct Ecn {
     /// When the length of the queue is measured.
     #[serde(default)]
     pub at: MarkAt,
+    /// Which bytes count.
+    #[serde(default, skip_serializing_if = "MarkOf::is_priority")]
+    pub of: MarkOf,
+}
+
+/// The bytes whose number decides about a mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkOf {
+    /// Those of the packet's priority at its egress port.
+    #[default]
+    Priority,
+    /// Those of all priorities at its egress port.
+    Port,
+}
+
+impl MarkOf {
+    fn is_priority(&self) -> bool {
+        *self == Self::Priority
+    }
 }
 
 /// When a packet is marked.

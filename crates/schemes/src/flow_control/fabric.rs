@@ -129,6 +129,8 @@ pub struct Red {
     pub per: u64,
     /// A packet is marked when it leaves the queue, by the rest of the queue, not when it joins it.
     pub at_dequeue: bool,
+    /// The bytes of all priorities at the port count, not only those of the packet's.
+    pub of_port: bool,
 }
 
 impl Red {

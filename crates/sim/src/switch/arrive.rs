@@ -156,7 +156,7 @@ fn forward<F: Features>(
         oracle.charged(at as u32, core.plan.topology.ports[egress as usize].index, size);
     }
     if let Some(red) = rule.ecn
-        && queued > red.k_min
+        && (queued > red.k_min || red.of_port)
         && !red.at_dequeue
         && packet.kind == Kind::Data
         && core.egress.marks(core.plan, egress, lane, queued)

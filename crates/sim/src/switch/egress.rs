@@ -164,6 +164,7 @@ impl Egress {
     pub fn marks(&mut self, plan: &Plan, port: u32, lane: usize, queued: u64) -> bool {
         let by_port = self.reds.get(port as usize * self.rules.len() + lane).copied().flatten();
         let Some(red) = by_port.or(self.rules[lane].ecn) else { return false };
+        let queued = if red.of_port { self.backlog(port) } else { queued };
         if queued <= red.k_min || plan.topology.is_relay(self.ports[port as usize].node) {
             false
         } else if queued >= red.k_max {
@@ -172,6 +173,11 @@ impl Egress {
             let share = (queued - red.k_min) as f64 / (red.k_max - red.k_min) as f64;
             self.marking[port as usize].unit() < red.p_max * share
         }
+    }
+
+    /// The bytes in the queues of all priorities of `port`.
+    fn backlog(&self, port: u32) -> u64 {
+        (1..=self.rules.len()).map(|queue| self.queues[self.at(port, queue)].bytes).sum()
     }
 
     /// A queue of this part joins a loop: the flow control decides about each packet.
