@@ -289,6 +289,7 @@ impl Work<'_> {
             None if last => xoff_sim::default_threads(plan, self.jobs),
             None => 1,
         };
+        let threads = xoff_sim::threads_with_cores(plan, threads);
         let mut budget = Watch::begin(held, worker);
         let mut outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
             meter.update(progress);
