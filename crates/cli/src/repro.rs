@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{num::NonZeroUsize, process::ExitCode, thread};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
-use xoff_plan::plan::AckQueue;
+use xoff_plan::plan::Setup;
 use xoff_repro::experiment::{Experiment, SCENARIO};
 use xoff_repro::library::{self, Item};
 use xoff_repro::metrics::{Run, Value};
 use xoff_repro::report::{self, ChangeResult, ExperimentResult, Results};
-use xoff_repro::{acks, answer, evaluate, page, plot::Drawn, read::Base, runs::Change, sensitivity};
+use xoff_repro::{answer, equal, evaluate, page, plot::Drawn, read::Base, runs::Change, sensitivity};
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
@@ -100,8 +100,8 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
             }
         }
         let task = tasks.iter().find(|t| t.path == owner.path).expect("it was found or made");
-        let per_run = task.acks.len() / task.owner.run.len();
-        acks::check(e, &|run| task.acks[run * per_run])
+        let per_run = task.setups.len() / task.owner.run.len();
+        equal::check(e, &|run| task.setups[run * per_run].as_ref())
             .map_err(|(message, help)| miette!(help = help, "{}: {message}", item.path.display()))?;
     }
     let mut results = Results {
@@ -193,8 +193,8 @@ struct Task<'a> {
     shown: Vec<(usize, &'a Experiment)>,
     sources: Vec<Source>,
     about: About,
-    /// Where the ACKs of each run wait.
-    acks: Vec<AckQueue>,
+    /// What the runs that are compared should have in common.
+    setups: Vec<Option<Setup>>,
     /// The changes of `--sensitivity`, and its grid.
     changes: Vec<Change>,
     changed: Option<About>,
@@ -218,13 +218,13 @@ impl Context<'_> {
                 work.check().wrap_err_with(|| item.path.display().to_string())
             })
         };
-        let Some((about, acks)) = of(&[])? else { return Ok(None) };
+        let Some((about, setups)) = of(&[])? else { return Ok(None) };
         let changed = if changes.is_empty() { None } else { of(&changes)?.map(|(about, _)| about) };
         if !changes.is_empty() && changed.is_none() {
             return Ok(None);
         }
         let (owner, path, shown) = (e, item.path.as_path(), Vec::new());
-        Ok(Some(Task { owner, path, shown, sources, about, acks, changes, changed }))
+        Ok(Some(Task { owner, path, shown, sources, about, setups, changes, changed }))
     }
 
     /// Calls `f` with the runs of a grid of an experiment.
@@ -298,7 +298,7 @@ impl Context<'_> {
             kind: e.kind,
             note: e.note.clone(),
             runs_of: e.runs_of.clone(),
-            acks: e.acks.clone(),
+            unequal: e.unequal.clone(),
             runs: entries.len(),
             done: entries.iter().filter(|e| e.row.is_some()).count(),
             lost: count(Status::Lost),

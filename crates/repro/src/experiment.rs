@@ -29,8 +29,9 @@ pub struct Experiment {
     /// Notes for readers, such as differences to the paper.
     #[serde(default)]
     pub note: String,
-    /// Why runs that a claim compares treat ACKs differently.
-    pub acks: Option<String>,
+    /// Why runs that a claim compares have different set-ups.
+    #[serde(default)]
+    pub unequal: Unequal,
     /// The experiment of the same paper whose runs it looks at, in the place of
     /// runs of its own.
     pub runs_of: Option<String>,
@@ -57,6 +58,24 @@ pub struct Experiment {
     /// The paper's claims.
     #[serde(default)]
     pub claim: Vec<Claim>,
+}
+
+/// The reasons why runs that a claim compares differ in something other than their subject.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unequal {
+    /// Whether ACKs wait among the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acks: Option<String>,
+    /// Where packets are marked, if senders react to marks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marking: Option<String>,
+    /// The bytes of the buffers of switches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<String>,
+    /// The congestion control, and its values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_control: Option<String>,
 }
 
 /// Claims of a paper whose experiments have no file: `claims.toml`.

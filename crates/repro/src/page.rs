@@ -225,8 +225,8 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
     }
     let note = e.note.trim();
     let _ = if note.is_empty() { writeln!(o) } else { writeln!(o, " {note}") };
-    if let Some(why) = &e.acks {
-        let _ = writeln!(o, "\n**ACKs are not treated alike in all runs:** {why}");
+    for (what, why) in e.unequal.reasons() {
+        let _ = writeln!(o, "\n**Not equal in all runs: {what}.** {why}");
     }
     let _ = writeln!(o, "\n| claim | paper | measured | verdict | as printed |\n|---|---|---|---|---|");
     for c in &e.claims {

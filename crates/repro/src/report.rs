@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Claim, Claims, Combine, Experiment, Kind, Relation, Side};
+use crate::experiment::{Claim, Claims, Combine, Experiment, Kind, Relation, Side, Unequal};
 use crate::{library::Paper, verdict::Verdict};
 use xoff_results::human;
 
@@ -143,8 +143,9 @@ pub struct ExperimentResult {
     pub note: String,
     /// The experiment whose runs they are, if not its own.
     pub runs_of: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub acks: Option<String>,
+    /// Why compared runs have different set-ups.
+    #[serde(default, skip_serializing_if = "Unequal::is_empty")]
+    pub unequal: Unequal,
     pub runs: usize,
     /// Runs that are done.
     pub done: usize,
@@ -168,7 +169,7 @@ impl ExperimentResult {
     /// This result, with the present texts of its file.
     fn in_words_of(mut self, e: &Experiment) -> Self {
         self.note.clone_from(&e.note);
-        self.acks.clone_from(&e.acks);
+        self.unequal.clone_from(&e.unequal);
         for claim in &mut self.claims {
             let now = e.claim.iter().find(|c| c.id == claim.id);
             claim.discussion = now.and_then(|c| c.discussion.clone());

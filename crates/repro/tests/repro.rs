@@ -6,16 +6,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use xoff_plan::plan::AckQueue;
+use xoff_plan::plan::{AckQueue, Red, Setup};
 use xoff_repro::evaluate;
-use xoff_repro::experiment::{Claim, Experiment, SCENARIO};
+use xoff_repro::experiment::{Claim, Experiment, SCENARIO, Unequal};
 use xoff_repro::library;
 use xoff_repro::metrics::Value;
 use xoff_repro::read::{self, Base};
 use xoff_repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
 use xoff_repro::runs::written;
 use xoff_repro::verdict::Verdict;
-use xoff_repro::{acks, answer, page};
+use xoff_repro::{answer, equal, page};
+use xoff_schemes::congestion_control::dctcp::DctcpParams;
+use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
 #[test]
 fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
@@ -245,31 +247,54 @@ fn only_seeds_with_the_event_count() {
     assert!(error.message().contains("`seeds_with` excludes `deviation`"), "{}", error.one_line());
 }
 
-#[test]
-fn unequal_acks_need_a_reason() {
-    let compared = |reason: &str, ours: AckQueue, theirs: AckQueue| {
-        let text = text(RATIO).replacen("seeds =", &format!("{reason}seeds ="), 1);
-        let e = read::read("e.toml", text.as_bytes()).unwrap().experiment;
-        let of = |run: usize| if e.run[run].name == "ours" { ours } else { theirs };
-        acks::check(&e, &of).err().map(|(message, _)| message)
-    };
-    let why = "acks = \"the paper has it so\"\n";
-    let message = compared("", AckQueue::Data, AckQueue::Own).unwrap();
-    assert!(message.contains("among the data in ours, and in a queue of their own in theirs"), "{message}");
-    assert_eq!(compared(why, AckQueue::Data, AckQueue::Own), None);
-    assert_eq!(compared("", AckQueue::Own, AckQueue::Own), None);
-    assert_eq!(compared("", AckQueue::Data, AckQueue::None), None);
-    assert!(compared(why, AckQueue::Own, AckQueue::Own).unwrap().contains("no effect"));
+/// A set-up with 1 MB in each switch, and no marks.
+fn setup() -> Setup {
+    let congestion_control = CongestionControlParams::None;
+    Setup { acks: AckQueue::Data, marking: Vec::new(), buffers: vec![1_000_000], congestion_control }
 }
 
-/// The first point of each run, in its shorter version, tells where its ACKs wait.
 #[test]
-fn the_stored_experiments_compare_runs_with_equal_acks_or_say_why_not() {
+fn unequal_setups_need_a_reason() {
+    let compared = |reason: &str, ours: &Setup, theirs: &Setup| {
+        let text = text(RATIO).replacen("seeds =", &format!("{reason}seeds ="), 1);
+        let e = read::read("e.toml", text.as_bytes()).unwrap().experiment;
+        let of = |run: usize| Some(if e.run[run].name == "ours" { ours } else { theirs });
+        equal::check(&e, &of).err().map(|(message, _)| message)
+    };
+    let red = |k_max| Red { k_min: 100, k_max, p_max: 0.2, per: 0, at_dequeue: false };
+    let marks = |k_max| Setup { marking: vec![red(k_max)], ..setup() };
+    let step = Step::Rate(1);
+    let dctcp = CongestionControlParams::Dctcp(DctcpParams {
+        gain: 0.5,
+        additive_increase: step,
+        minimum_rate: step,
+    });
+    for (part, a, b) in [
+        ("acks", setup(), Setup { acks: AckQueue::Own, ..setup() }),
+        ("marking", marks(200), marks(300)),
+        ("buffers", setup(), Setup { buffers: vec![2_000_000], ..setup() }),
+        ("congestion_control", setup(), Setup { congestion_control: dctcp, ..setup() }),
+    ] {
+        let message = compared("", &a, &b).unwrap();
+        assert!(message.contains("differs between ours and theirs"), "{message}");
+        assert!(message.contains(part), "{message}");
+        let why = format!("unequal.{part} = \"the paper has it so\"\n");
+        assert_eq!(compared(&why, &a, &b), None);
+        assert_eq!(compared("", &a, &a), None);
+        assert!(compared(&why, &a, &a).unwrap().contains("no effect"));
+    }
+    // Where no sender reacts to marks, they do not differ.
+    assert_eq!(compared("", &setup(), &marks(200)), None);
+}
+
+/// The set-up of a run is that of its first point, in its shorter version.
+#[test]
+fn the_stored_experiments_compare_equal_setups_or_say_why_not() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let mut wrong = Vec::new();
     for item in library::load(&dir).unwrap().iter().flat_map(|paper| &paper.experiments) {
         let (owner, e) = (item.owner(), &item.read.experiment);
-        let queue = |run: usize| {
+        let setup = |run: usize| {
             let runs = &owner.read.experiment;
             let mut overrides = runs.overrides(run, true, None);
             overrides.extend(runs.vary(true).iter().map(|v| (v.key.clone(), written(&v.values[0]))));
@@ -282,10 +307,10 @@ fn the_stored_experiments_compare_runs_with_equal_acks_or_say_why_not() {
                 }
             };
             let files = |path: &Path| fs::read(base.join(path));
-            xoff_plan::load_table(&e.id, &text, table, &overrides, &files).unwrap().plan.ack_queue()
+            xoff_plan::load_table(&e.id, &text, table, &overrides, &files).unwrap().plan.setup()
         };
-        let known: Vec<OnceCell<AckQueue>> = vec![OnceCell::new(); e.run.len()];
-        let found = acks::check(e, &|run| *known[run].get_or_init(|| queue(run)));
+        let known: Vec<OnceCell<Option<Setup>>> = vec![OnceCell::new(); e.run.len()];
+        let found = equal::check(e, &|run| known[run].get_or_init(|| setup(run)).as_ref());
         wrong.extend(found.err().map(|(message, _)| format!("{}/{}: {message}", e.paper, e.id)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -494,7 +519,7 @@ fn unmeasured(e: &Experiment) -> Results {
         kind: e.kind,
         note: String::new(),
         runs_of: None,
-        acks: None,
+        unequal: Unequal::default(),
         runs: 0,
         done: 0,
         lost: 0,
