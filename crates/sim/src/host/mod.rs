@@ -18,7 +18,7 @@ use crate::host::controls::{Departure, on_marked};
 use crate::packet::{Kind, NONE, Packet};
 use crate::{core::Core, features::Features, host::flow::CONTROLLED, kind, switch::leaves::HostEvent};
 use xoff_kernel::time::{Time, serialisation};
-use xoff_kernel::wheel::{Event, Wheel};
+use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{FlowRoute, Plan};
 use xoff_schemes::{flow_control::PauseScope, transport::go_back_n::Reply};
 
@@ -193,6 +193,7 @@ impl Core<'_> {
             sender.ring_next = NONE;
             sender.in_ring = stays;
             ring.head = next;
+            prefetch(&self.hosts.senders, next as usize);
             if stays {
                 let tail = std::mem::replace(&mut ring.tail, flow);
                 self.hosts.senders[tail as usize].ring_next = flow;
@@ -427,8 +428,9 @@ impl Core<'_> {
 
     /// A paced flow may send again. Returns the port to kick.
     pub fn pace(&mut self, flow: u32) -> u32 {
-        let src = self.plan.flows[flow as usize].src;
-        if self.hosts.arbiter.as_ref().is_some_and(|arbiter| !arbiter.lets(src, flow)) {
+        if let Some(arbiter) = &self.hosts.arbiter
+            && !arbiter.lets(self.plan.flows[flow as usize].src, flow)
+        {
             return self.hosts.senders[flow as usize].port;
         }
         self.hosts.senders[flow as usize].held = false;
