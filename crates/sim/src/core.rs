@@ -235,11 +235,17 @@ impl<'a> Core<'a> {
     #[inline]
     pub fn dequeue(&mut self, port: u32, queue: usize) -> u32 {
         let id = self.egress.unlink(&self.packets, port, queue);
+        self.departed(port, queue, id);
+        id
+    }
+
+    /// A packet was taken from a queue of `port`.
+    #[inline]
+    pub fn departed(&mut self, port: u32, queue: usize, id: u32) {
         if let Some(oracle) = &mut self.blocking {
             let list = self.egress.ports[port as usize].first_queue as usize + queue;
             oracle.packet_leaves(list, id, &self.packets[id], self.plan);
         }
-        id
     }
 
     /// Marks a packet that leaves `queue` of `port`, by the rest of the queue.

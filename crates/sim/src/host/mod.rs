@@ -280,7 +280,7 @@ impl Core<'_> {
             self.echo_marks(id);
         }
         let port = self.hops[path as usize];
-        if F::BY_FLOW && self.egress.leaves.used() {
+        if F::BY_FLOW && self.egress.leaves.used() && (F::EXTRAS || !self.egress.leaves.acks_first) {
             self.egress.host_event = HostEvent::Answer(id);
         } else if !F::EXTRAS {
             self.egress.append(&mut self.packets, port, 1 + usize::from(lane), id);
