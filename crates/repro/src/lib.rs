@@ -14,6 +14,7 @@ pub mod acks;
 pub mod answer;
 pub mod check;
 mod check_claims;
+pub mod discussion;
 pub mod evaluate;
 pub mod experiment;
 pub mod library;
