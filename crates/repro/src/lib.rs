@@ -13,6 +13,7 @@
 pub mod answer;
 pub mod check;
 mod check_claims;
+pub mod discussion;
 pub mod equal;
 pub mod evaluate;
 pub mod experiment;

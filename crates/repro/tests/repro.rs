@@ -529,7 +529,9 @@ fn unmeasured(e: &Experiment) -> Results {
         chosen: report::chosen(e),
         claims: evaluate::claims(e, false, &e.grid(false, &[]), &vec![None; 8], 0),
         plots: Vec::new(),
+        values: Default::default(),
         sensitivity: None,
+        as_chosen: None,
     };
     Results {
         format: FORMAT.into(),
@@ -591,7 +593,7 @@ fn words_are_on_the_page() {
     let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
     assert_eq!(paths, ["reproduction/p.md", "REPRODUCTION.md"]);
     let (details, scoreboard) = (&pages[0].text, &pages[1].text);
-    assert!(details.contains("\n**`e.c`, undecided.** as the moon is full\n"), "{details}");
+    assert!(details.contains("\n**`e.c`, undecided.** No reading tried. as the moon is full\n"), "{details}");
     assert!(details.starts_with("# p: claims and measurements\n\n*On tides*\n"), "{details}");
     assert!(details.contains("(../REPRODUCTION.md#p)") && details.contains("\n1 claim: 1 undecided.\n"));
     let summary = "\n## p\n\n*On tides*\n\nHalf of it came.\n\n[All claims, measurements and choices of p](reproduction/p.md).\n";

@@ -59,7 +59,11 @@ pub fn transmit<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u3
             core.packets[queue.head].size
         }
     }) as usize;
-    let id = if F::BY_FLOW && !F::EXTRAS && core.egress.leaves.acks_first && core.egress.waits_apart(port, queue) {
+    let id = if F::BY_FLOW
+        && !F::EXTRAS
+        && core.egress.leaves.acks_first
+        && core.egress.waits_apart(port, queue)
+    {
         core.egress.unlink_apart(&core.packets, port, queue)
     } else if (F::EXTRAS || F::BY_FLOW) && !core.egress.plain {
         serve::<F>(core, scheme, port, queue)
