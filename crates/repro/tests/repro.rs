@@ -15,7 +15,7 @@ use xoff_repro::read::{self, Base};
 use xoff_repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
 use xoff_repro::runs::written;
 use xoff_repro::verdict::Verdict;
-use xoff_repro::{answer, equal, page};
+use xoff_repro::{answer, equal, page, sensitivity};
 use xoff_schemes::congestion_control::dctcp::DctcpParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
@@ -312,6 +312,20 @@ fn the_stored_experiments_compare_equal_setups_or_say_why_not() {
         let known: Vec<OnceCell<Option<Setup>>> = vec![OnceCell::new(); e.run.len()];
         let found = equal::check(e, &|run| known[run].get_or_init(|| setup(run)).as_ref());
         wrong.extend(found.err().map(|(message, _)| format!("{}/{}: {message}", e.paper, e.id)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `--sensitivity` can change each chosen value of the stored experiments.
+#[test]
+fn every_choice_of_the_stored_experiments_has_changes() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut wrong = Vec::new();
+    for item in library::load(&dir).unwrap().iter().flat_map(|paper| &paper.experiments) {
+        let e = &item.read.experiment;
+        if let Err(why) = sensitivity::changes(e) {
+            wrong.push(format!("{}/{}: {why}", e.paper, e.id));
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
