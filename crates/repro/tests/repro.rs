@@ -12,7 +12,7 @@ use xoff_repro::experiment::{Claim, Experiment, SCENARIO, Unequal};
 use xoff_repro::library;
 use xoff_repro::metrics::Value;
 use xoff_repro::read::{self, Base};
-use xoff_repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
+use xoff_repro::report::{self, Decision, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
 use xoff_repro::runs::written;
 use xoff_repro::verdict::Verdict;
 use xoff_repro::{answer, equal, page, sensitivity};
@@ -314,6 +314,61 @@ fn the_stored_experiments_compare_equal_setups_or_say_why_not() {
         wrong.extend(found.err().map(|(message, _)| format!("{}/{}: {message}", e.paper, e.id)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Another reading has the measures of the claim, with other runs, metrics or points.
+#[test]
+fn a_reading_is_judged_as_its_claim_is() {
+    let at = RATIO.replace("metric = \"fct\" }", "metric = \"fct\", at = { \"traffic.0.load\" = 0.4 } }");
+    let with = |reading: &str| {
+        let e = experiment(&format!("{at}\n[[claim.reading]]\nchoice = \"another\"\n{reading}"));
+        // Ours 30 and 20, theirs 10 and 10, at loads of 0.4 and 0.8.
+        let fct = [30.0, 30.0, 20.0, 20.0, 10.0, 10.0, 10.0, 10.0];
+        let value = |value| Value { value: Some(value), note: None };
+        let measured: Vec<_> = fct.iter().map(|&v| Some(vec![value(v), value(0.0)])).collect();
+        let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0);
+        assert_eq!(found[0].verdict, Verdict::SameDirection, "the claim itself is not changed");
+        let reading = found[0].readings[0].clone();
+        let result = ExperimentResult { claims: found, ..unmeasured(&e).experiments.remove(0) };
+        (reading.verdict, reading.measures[0].mean, result.decision(&result.claims[0]))
+    };
+    let found = |mean| (Some(Verdict::Reproduced), Some(mean), Decision::Found);
+    assert_eq!(with("at = { \"traffic.0.load\" = 0.8 }"), found(2.0));
+    let not_found = (Some(Verdict::Contradicted), Some(1.0), Decision::NotFound);
+    assert_eq!(with("runs = { \"ours\" = \"theirs\" }"), not_found);
+}
+
+#[test]
+fn a_reading_names_what_exists_and_what_differs() {
+    let refused = |reading: &str| {
+        let text = text(&format!("{RATIO}\n[[claim.reading]]\nchoice = \"another\"\n{reading}"));
+        read::read("e.toml", text.as_bytes()).unwrap_err().message().to_string()
+    };
+    assert!(refused("").contains("changes nothing"));
+    assert!(refused("runs = { \"ours\" = \"their\" }").contains("`their`"));
+    assert!(refused("runs = { \"others\" = \"ours\" }").contains("does not measure the run `others`"));
+    assert!(refused("metrics = { \"fct\" = \"drops\" }").contains("different units"));
+    assert!(refused("at = { \"traffic.0.load\" = 0.5 }").contains("0.5"));
+}
+
+#[test]
+fn a_reference_names_a_run_a_metric_and_a_point() {
+    let read = |reference: &str| {
+        let text = text(&format!("{RATIO}\ndiscussion = \"It is {{{reference}}}.\""));
+        read::read("e.toml", text.as_bytes()).map(|read| read.experiment)
+    };
+    let refused = |reference: &str| read(reference).unwrap_err().message().to_string();
+    assert!(refused("their/fct at load=0.4").contains("unknown run `their`"));
+    assert!(refused("ours/fcd at load=0.4").contains("unknown metric `fcd`"));
+    assert!(refused("ours/fct").contains("the value of `traffic.0.load` is missing"));
+    assert!(refused("ours/fct at load=0.5").contains("does not have the value 0.5"));
+    let e = read("ours/fct over theirs/fct at load=0.8").unwrap();
+    let value = |value| Value { value: Some(value), note: None };
+    let fct = [1.0, 1.0, 3.0, 5.0, 1.0, 1.0, 2.0, 2.0];
+    let measured: Vec<_> = fct.iter().map(|&v| Some(vec![value(v), value(0.0)])).collect();
+    let values = evaluate::references(&e, false, &e.grid(false, &[]), &measured);
+    let result = ExperimentResult { values, ..unmeasured(&e).experiments.remove(0) };
+    assert_eq!(result.expanded(e.claim[0].discussion.as_ref().unwrap()), "It is 2.");
 }
 
 /// `--sensitivity` can change each chosen value of the stored experiments.
