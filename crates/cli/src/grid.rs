@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::{num::NonZeroUsize, path::Path, process::ExitCode, thread};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
-use xoff_plan::{Loaded, plan::AckQueue};
+use xoff_plan::{Loaded, plan::Setup};
 use xoff_results::grid::compare::{self, Entry, Status};
 use xoff_results::grid::directory::{self as place, About, Directory, Found, RunAbout};
 use xoff_results::grid::{Grid, fingerprint, table};
@@ -175,9 +175,9 @@ impl Work<'_> {
         Ok((loaded, scenario, about))
     }
 
-    /// Builds every plan and drops it again: together they may not fit in memory. Returns also where the ACKs
-    /// of each run wait. `None` if it was interrupted.
-    pub fn check(&self) -> miette::Result<Option<(About, Vec<AckQueue>)>> {
+    /// Builds every plan and drops it again: together they may not fit in memory. Returns also what their
+    /// set-ups are. `None` if it was interrupted.
+    pub fn check(&self) -> miette::Result<Option<(About, Vec<Option<Setup>>)>> {
         let runs = self.grid.runs().expect("a grid that was accepted has a number of runs");
         let meter = GridMeter::new(runs, self.jobs, self.quiet);
         // Runs begin in order, so every run before the first wrong one is checked.
@@ -185,7 +185,7 @@ impl Work<'_> {
         let stop = || self.interrupted.load(Ordering::Relaxed) || wrong.load(Ordering::Relaxed) < usize::MAX;
         let checked = pool::each(self.jobs, runs, stop, |_, run| {
             let kept = |(loaded, scenario, about): (Loaded, _, _)| {
-                ((run == 0).then_some(scenario), about, loaded.plan.ack_queue())
+                ((run == 0).then_some(scenario), about, loaded.plan.setup())
             };
             let result = self.load(run).map(kept);
             if result.is_err() {
@@ -196,14 +196,14 @@ impl Work<'_> {
         });
         meter.finish();
         let mut scenario = None;
-        let (mut abouts, mut acks) = (Vec::<RunAbout>::new(), Vec::new());
+        let (mut abouts, mut setups) = (Vec::<RunAbout>::new(), Vec::new());
         for (run, result) in checked.into_iter().enumerate() {
             let Some(result) = result else { return Ok(None) };
-            let (first, about, queue) =
+            let (first, about, setup) =
                 result.wrap_err_with(|| format!("{} has an invalid scenario", self.label(run)))?;
             scenario = scenario.or(first);
             abouts.push(about);
-            acks.push(queue);
+            setups.push(setup);
         }
         if self.distinct {
             self.refuse_twins(&abouts)?;
@@ -215,7 +215,7 @@ impl Work<'_> {
             scenario: scenario.unwrap_or_default(),
             runs: abouts,
         };
-        Ok(Some((about, acks)))
+        Ok(Some((about, setups)))
     }
 
     /// Refuses two runs of one and the same scenario, such as of 1us and 1000ns.
@@ -289,6 +289,7 @@ impl Work<'_> {
             None if last => xoff_sim::default_threads(plan, self.jobs),
             None => 1,
         };
+        let threads = xoff_sim::threads_with_cores(plan, threads);
         let mut budget = Watch::begin(held, worker);
         let mut outcome = xoff_sim::run_on(plan, threads, &mut |progress| {
             meter.update(progress);

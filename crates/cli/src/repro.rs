@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{num::NonZeroUsize, process::ExitCode, thread};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
-use xoff_plan::plan::AckQueue;
+use xoff_plan::plan::Setup;
 use xoff_repro::experiment::{Experiment, SCENARIO};
 use xoff_repro::library::{self, Item};
 use xoff_repro::metrics::{Run, Value};
-use xoff_repro::report::{self, ChangeResult, ExperimentResult, Results};
-use xoff_repro::{acks, answer, evaluate, page, plot::Drawn, read::Base, runs::Change, sensitivity};
+use xoff_repro::report::{self, AsChosen, ChangeResult, ExperimentResult, Results};
+use xoff_repro::{answer, equal, evaluate, page, plot::Drawn, read::Base, runs::Change, sensitivity};
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
@@ -50,7 +50,7 @@ pub struct ReproArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Earlier results.json; its experiments that are not run now are added to the new results
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "quick"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
     beside: Option<PathBuf>,
     /// Directory of the experiments
     #[arg(long, value_name = "DIR", default_value = "experiments")]
@@ -73,6 +73,10 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     if claim.is_some() && args.beside.is_some() {
         let help = "name the experiment instead of the claim";
         return Err(miette!(help = help, "--beside cannot add one claim"));
+    }
+    if args.quick && args.beside.is_some() && !args.sensitivity {
+        let help = "add --sensitivity, whose table is stored, or remove --quick";
+        return Err(miette!(help = help, "--beside stores nothing of the quick version"));
     }
     let default = if args.quick { "xoff-repro-quick" } else { "xoff-repro" };
     let out = args.out.clone().unwrap_or_else(|| default.into());
@@ -100,8 +104,8 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
             }
         }
         let task = tasks.iter().find(|t| t.path == owner.path).expect("it was found or made");
-        let per_run = task.acks.len() / task.owner.run.len();
-        acks::check(e, &|run| task.acks[run * per_run])
+        let per_run = task.setups.len() / task.owner.run.len();
+        equal::check(e, &|run| task.setups[run * per_run].as_ref())
             .map_err(|(message, help)| miette!(help = help, "{}: {message}", item.path.display()))?;
     }
     let mut results = Results {
@@ -137,6 +141,8 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     let any = |keep: fn(&ExperimentResult) -> bool| results.experiments.iter().any(keep);
     let (failed, lost) = (any(|e| !e.failed.is_empty()), any(|e| e.lost > 0));
     results = match before {
+        // The full results stay, and have the table of the quick version beside them.
+        Some(before) if args.quick => before.with_tables(results, &library::load(&args.experiments)?),
         Some(before) => results.beside(before, &library::load(&args.experiments)?),
         None => results.counted(),
     };
@@ -193,8 +199,8 @@ struct Task<'a> {
     shown: Vec<(usize, &'a Experiment)>,
     sources: Vec<Source>,
     about: About,
-    /// Where the ACKs of each run wait.
-    acks: Vec<AckQueue>,
+    /// What the runs that are compared should have in common.
+    setups: Vec<Option<Setup>>,
     /// The changes of `--sensitivity`, and its grid.
     changes: Vec<Change>,
     changed: Option<About>,
@@ -218,13 +224,13 @@ impl Context<'_> {
                 work.check().wrap_err_with(|| item.path.display().to_string())
             })
         };
-        let Some((about, acks)) = of(&[])? else { return Ok(None) };
+        let Some((about, setups)) = of(&[])? else { return Ok(None) };
         let changed = if changes.is_empty() { None } else { of(&changes)?.map(|(about, _)| about) };
         if !changes.is_empty() && changed.is_none() {
             return Ok(None);
         }
         let (owner, path, shown) = (e, item.path.as_path(), Vec::new());
-        Ok(Some(Task { owner, path, shown, sources, about, acks, changes, changed }))
+        Ok(Some(Task { owner, path, shown, sources, about, setups, changes, changed }))
     }
 
     /// Calls `f` with the runs of a grid of an experiment.
@@ -298,7 +304,7 @@ impl Context<'_> {
             kind: e.kind,
             note: e.note.clone(),
             runs_of: e.runs_of.clone(),
-            acks: e.acks.clone(),
+            unequal: e.unequal.clone(),
             runs: entries.len(),
             done: entries.iter().filter(|e| e.row.is_some()).count(),
             lost: count(Status::Lost),
@@ -310,6 +316,8 @@ impl Context<'_> {
             plots: Vec::new(),
             // Empty if no choice has a key; `None` if the user did not request it.
             sensitivity: self.args.sensitivity.then(Vec::new),
+            as_chosen: None,
+            values: evaluate::references(e, self.args.quick, grid, &measured),
         };
         let place_of = |run| runs.join(RUNS).join(grid.name(run));
         let drawn = Drawn { e, quick: self.args.quick, grid, measured: &measured, place: &place_of };
@@ -329,8 +337,11 @@ impl Context<'_> {
             let changes = (0..task.changes.len()).map(|i| {
                 let after = evaluate::claims(e, self.args.quick, grid, &measured, i * points);
                 let change = grid.axes[0].values[i].clone();
-                ChangeResult { change, flips: sensitivity::flips(&result.claims, &after) }
+                let flips = sensitivity::flips(&result.claims, &after);
+                ChangeResult { change, flips, claims: sensitivity::numbers(&after) }
             });
+            let as_chosen = sensitivity::numbers(&result.claims);
+            result.as_chosen = Some(AsChosen { quick: self.args.quick, claims: as_chosen });
             result.sensitivity = Some(changes.collect());
         }
         store(&place.join(RESULT), &result)?;

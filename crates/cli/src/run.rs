@@ -54,6 +54,11 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
              to help",
         ));
     }
+    let with_cores = xoff_sim::threads_with_cores(plan, threads);
+    if with_cores < threads && wanted.is_some() && !args.quiet {
+        output::complain(&format!("using 1 of {threads} threads: other processes use the cores"));
+    }
+    let threads = with_cores;
     let interrupted = interrupt::flag()?;
     let mut meter = Meter::new(plan, args.quiet);
     // A capture that cannot be written any more ends the run.

@@ -5,7 +5,7 @@
 
 use crate::balancing::LoadBalancing;
 use xoff_kernel::time::Time;
-use xoff_net::topology::{NodeId, PortId, Topology};
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_schemes::congestion_control::CongestionControlParams;
 pub use xoff_schemes::flow_control::fabric::{Account, Buffer, ENDS, Lane, Limit, PacketFormat, Red};
 use xoff_schemes::flow_control::pfc::Relay;
@@ -88,20 +88,35 @@ impl Plan {
         (high != other).then_some(if path == high { other } else { high })
     }
 
-    /// Where its ACKs wait.
-    pub fn ack_queue(&self) -> AckQueue {
+    fn ack_queue(&self) -> AckQueue {
         let own = match self.flow_control.traits().queueing {
             Queueing::PerLane => false,
             Queueing::Numbered { acks, .. } => !acks,
             Queueing::PerFlow => true,
         };
+        if own || self.flows.iter().any(|f| f.ack_lane != f.lane) { AckQueue::Own } else { AckQueue::Data }
+    }
+
+    /// What another run should have in common with this one, if both are compared; `None` for pods without
+    /// buffers.
+    pub fn setup(&self) -> Option<Setup> {
         if self.pods.is_some() {
-            AckQueue::None
-        } else if own || self.flows.iter().any(|f| f.ack_lane != f.lane) {
-            AckQueue::Own
-        } else {
-            AckQueue::Data
+            return None;
         }
+        let reacts = self.reacts_to_marks();
+        let mut marking = Vec::new();
+        for ecn in self.lanes.iter().filter_map(|lane| lane.ecn).filter(|_| reacts) {
+            if !marking.contains(&ecn) {
+                marking.push(ecn);
+            }
+        }
+        let nodes = self.topology.nodes.iter().zip(&self.buffers);
+        let switches = nodes.filter(|(node, _)| node.kind == NodeKind::Switch);
+        let mut buffers: Vec<u64> = switches.map(|(_, buffer)| buffer.total).collect();
+        buffers.sort_unstable();
+        buffers.dedup();
+        let congestion_control = self.congestion_control;
+        Some(Setup { acks: self.ack_queue(), marking, buffers, congestion_control })
     }
 
     /// Whether senders slow down for ECN marks, which ACKs or CNPs report to them.
@@ -138,6 +153,17 @@ impl Plan {
     }
 }
 
+/// What runs that are compared should have in common: what is neither their traffic nor their subject.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    pub acks: AckQueue,
+    /// Where packets are marked; empty if no sender reacts to marks.
+    pub marking: Vec<Red>,
+    /// The sizes of the buffers of switches, in bytes, each once.
+    pub buffers: Vec<u64>,
+    pub congestion_control: CongestionControlParams,
+}
+
 /// Where ACKs wait in switches and hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckQueue {
@@ -145,8 +171,6 @@ pub enum AckQueue {
     Data,
     /// In queues of their own: by their priority, or because the flow control serves them first.
     Own,
-    /// Nowhere: pods have no buffers.
-    None,
 }
 
 /// A flow (a message of one queue pair).

@@ -78,7 +78,11 @@ pub fn claim(e: &ExperimentResult, quick: bool, commands: &[String]) -> String {
     out.push_str(&table(["claim", "paper", "xoff", "verdict"], &rows(claim)));
     out.push_str(&notes(&e.claims));
     out.push_str(&changes(e));
-    if let Some(text) = &claim.discussion {
+    for tried in e.tried(claim).iter().filter(|t| !t.in_table) {
+        let (verdict, values) = (tried.verdict.map_or("not run", Verdict::name), tried.values.join("; "));
+        out += &wrapped("  ", "    ", &format!("Another reading, {}: {verdict}, {values}", tried.choice));
+    }
+    if let Some(text) = claim.discussion.as_ref().map(|text| e.expanded(text)) {
         out.push('\n');
         out.extend(text.trim().lines().map(|line| wrapped("  ", "  ", line)));
     }

@@ -3,8 +3,8 @@
 use xoff_plan::{document::Document, error::suggest};
 
 use crate::check::{Checked, known_metric, known_run, name, points};
-use crate::experiment::{Claim, Claims, Combine, Experiment, Measure, Relation};
-use crate::report::own;
+use crate::experiment::{Claim, Claims, Combine, Experiment, Measure, Reading, Relation, compares};
+use crate::{discussion, report::own};
 
 const SECOND: &str = "the second value of the comparison is missing";
 
@@ -20,7 +20,12 @@ pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
             self::measure(doc, &format!("{at}.measure[{j}]"), e, claim, measure)?;
         }
         cases(doc, &at, claim)?;
+        for (j, reading) in claim.reading.iter().enumerate() {
+            self::reading(doc, &format!("{at}.reading[{j}]"), e, claim, reading)?;
+        }
+        references(doc, &format!("{at}.discussion"), Some(e), claim.discussion.as_deref())?;
     }
+    references(doc, "note", Some(e), Some(&e.note))?;
     duplicate_claims(doc, &e.claim)?;
     if e.claim.is_empty() {
         return Err(doc.error("", "the experiment has no claim", "add a [[claim]] table"));
@@ -44,6 +49,11 @@ pub(super) fn claims(doc: &Document<'_>, c: &Claims) -> Checked {
             let help = "move the claim to the file of an experiment, or remove `measure`";
             return Err(doc.error(&format!("{at}.measure"), "`measure` is not allowed in this file", help));
         }
+        if !claim.reading.is_empty() {
+            let help = "only a claim with measures has other readings; remove `reading`";
+            return Err(doc.error(&format!("{at}.reading"), "`reading` is not allowed in this file", help));
+        }
+        references(doc, &format!("{at}.discussion"), None, claim.discussion.as_deref())?;
     }
     duplicate_claims(doc, &c.claim)
 }
@@ -131,10 +141,6 @@ pub(super) fn combine(claim: &Claim, m: &Measure) -> Combine {
     })
 }
 
-pub(super) fn compares(m: &Measure) -> bool {
-    m.against.is_some() || m.against_metric.is_some() || !m.against_at.is_empty()
-}
-
 fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure) -> Checked {
     let err = |key: &str, message: String, help: &str| Err(doc.error(&format!("{at}.{key}"), message, help));
     known_run(doc, &format!("{at}.run"), e, &m.run)?;
@@ -217,6 +223,63 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
     }
     if m.expect.is_some() && !two {
         return err("expect", SECOND.into(), "add `against`");
+    }
+    Ok(())
+}
+
+/// A reading replaces something in every measure's claim, by something that is known.
+fn reading(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, r: &Reading) -> Checked {
+    if r.choice.trim().is_empty() || r.choice.trim().contains('\n') {
+        return Err(doc.error(&format!("{at}.choice"), "it is not one line", "name the choice in one line"));
+    }
+    let runs = c.measure.iter().flat_map(|m| m.against.iter().chain([&m.run]));
+    let runs: Vec<&str> = runs.map(String::as_str).collect();
+    for (from, to) in &r.runs {
+        let at = format!("{at}.runs.{from}");
+        if !runs.contains(&from.as_str()) {
+            let help = suggest(from, "its runs", &runs);
+            return Err(doc.error(&at, format!("the claim does not measure the run `{from}`"), help));
+        }
+        known_run(doc, &at, e, to)?;
+    }
+    let metrics =
+        c.measure.iter().flat_map(|m| [Some(&m.metric), m.against_metric.as_ref(), m.seeds_with.as_ref()]);
+    let metrics: Vec<&str> = metrics.flatten().map(String::as_str).collect();
+    for (from, to) in &r.metrics {
+        let at = format!("{at}.metrics.{from}");
+        if !metrics.contains(&from.as_str()) {
+            let help = suggest(from, "its metrics", &metrics);
+            return Err(doc.error(&at, format!("the claim does not measure `{from}`"), help));
+        }
+        let unit = |metric: usize| e.metric[metric].scale().0;
+        let to = known_metric(doc, &at, e, to)?;
+        if e.metric_index(from).map(unit) != Some(unit(to)) {
+            let help = "give both metrics the same unit";
+            return Err(doc.error(&at, "the two have different units", help));
+        }
+    }
+    points(doc, &format!("{at}.at"), e, &r.at)?;
+    let read = c.read_as(r);
+    if c.read_as(&Reading { choice: r.choice.clone(), ..Reading::default() }) == read {
+        let help = "write what differs: `runs`, `metrics` or `at`";
+        return Err(doc.error(at, "the reading changes nothing", help));
+    }
+    for m in &read.measure {
+        // Errors name the reading, whose measures are not in the file.
+        measure(doc, at, e, &read, m)?;
+    }
+    Ok(())
+}
+
+/// Refuses a reference to a run or metric that does not exist.
+fn references(doc: &Document<'_>, at: &str, e: Option<&Experiment>, text: Option<&str>) -> Checked {
+    let Some(text) = text else { return Ok(()) };
+    for inner in discussion::references(text) {
+        let found = match e {
+            Some(e) => discussion::resolve(e, inner).map(|_| ()),
+            None => Err(("the claim has no runs".to_string(), "remove the braces".to_string())),
+        };
+        found.map_err(|(message, help)| doc.error(at, format!("{{{inner}}}: {message}"), help))?;
     }
     Ok(())
 }

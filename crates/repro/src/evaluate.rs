@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::check_claims::{combine, compares};
-use crate::experiment::{Claim, Combine, Experiment, Measure, Relation};
-use crate::report::{ClaimResult, MeasureResult};
+use crate::check_claims::combine;
+use crate::discussion::{self, Resolved, Side};
+use crate::experiment::{Claim, Combine, Experiment, Measure, Reading, Relation, compares};
+use crate::report::{ClaimResult, MeasureResult, ReadingResult, Referenced};
 use crate::verdict::{self, Test, Verdict, Widening, judge};
 use crate::{metrics::Value, runs::written};
 use xoff_results::grid::Grid;
@@ -27,6 +28,23 @@ pub fn claims(
     e.claim.iter().map(|c| cx.claim(c)).collect()
 }
 
+/// The value of each reference in the texts of an experiment.
+pub fn references(
+    e: &Experiment,
+    quick: bool,
+    grid: &Grid,
+    measured: &Measured,
+) -> BTreeMap<String, Referenced> {
+    let cx = Context { e, quick, grid, measured, first: 0 };
+    let of = |inner: &str| {
+        // Of a single claim, the experiment may lack a run that its texts refer to.
+        let found = discussion::resolve(e, inner).ok()?;
+        let unit = if found.over.is_some() { "" } else { e.metric[found.value.1].scale().0 };
+        Some((inner.to_string(), Referenced { mean: cx.reference(&found), unit: unit.into() }))
+    };
+    discussion::all(e).into_iter().filter_map(of).collect()
+}
+
 struct Context<'a> {
     e: &'a Experiment,
     quick: bool,
@@ -40,10 +58,36 @@ impl Context<'_> {
         if claim.measure.is_empty() {
             return ClaimResult::without_runs(&self.e.paper, claim);
         }
+        let (verdict, measures) = self.judged(claim);
+        let mut result = ClaimResult::new(&self.e.paper, claim, verdict, None, measures);
+        result.readings = claim.reading.iter().map(|r| self.reading(claim, r)).collect();
+        result
+    }
+
+    fn judged(&self, claim: &Claim) -> (Verdict, Vec<MeasureResult>) {
         let measures: Vec<MeasureResult> =
             claim.measure.iter().flat_map(|m| self.measures(claim, m)).collect();
-        let verdict = verdict::all(measures.iter().map(|m| m.verdict));
-        ClaimResult::new(&self.e.paper, claim, verdict, None, measures)
+        (verdict::all(measures.iter().map(|m| m.verdict)), measures)
+    }
+
+    fn reading(&self, claim: &Claim, reading: &Reading) -> ReadingResult {
+        let (verdict, measures) = self.judged(&claim.read_as(reading));
+        ReadingResult { verdict: Some(verdict), measures, ..ReadingResult::not_run(reading) }
+    }
+
+    /// The mean over seeds that a reference names, or the quotient of two.
+    fn reference(&self, found: &Resolved) -> Option<f64> {
+        let mean = |(run, metric): Side| {
+            let point = self.point(&self.e.run[run].name, &found.at)?;
+            let values: Vec<f64> =
+                self.values(point, metric, &mut Vec::new()).into_iter().flatten().collect();
+            spread(&values, Interval::Range).map(|s| s.mean)
+        };
+        let value = mean(found.value)?;
+        match found.over {
+            Some(over) => Combine::Ratio.of(value, Some(mean(over)?)),
+            None => Some(value),
+        }
     }
 
     /// A measure at each point that it leaves open.

@@ -29,8 +29,9 @@ pub struct Experiment {
     /// Notes for readers, such as differences to the paper.
     #[serde(default)]
     pub note: String,
-    /// Why runs that a claim compares treat ACKs differently.
-    pub acks: Option<String>,
+    /// Why runs that a claim compares have different set-ups.
+    #[serde(default)]
+    pub unequal: Unequal,
     /// The experiment of the same paper whose runs it looks at, in the place of
     /// runs of its own.
     pub runs_of: Option<String>,
@@ -57,6 +58,24 @@ pub struct Experiment {
     /// The paper's claims.
     #[serde(default)]
     pub claim: Vec<Claim>,
+}
+
+/// The reasons why runs that a claim compares differ in something other than their subject.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unequal {
+    /// Whether ACKs wait among the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acks: Option<String>,
+    /// Where packets are marked, if senders react to marks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marking: Option<String>,
+    /// The bytes of the buffers of switches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<String>,
+    /// The congestion control, and its values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion_control: Option<String>,
 }
 
 /// Claims of a paper whose experiments have no file: `claims.toml`.
@@ -296,9 +315,67 @@ pub struct Claim {
     pub analysis: Option<String>,
     /// The missing part that would be needed to measure it.
     pub later: Option<String>,
-    /// For a claim that is not reproduced: where we looked for a fault of ours, the effect of other choices,
-    /// and the most likely cause.
+    /// Other readings of what the paper leaves open, each judged by the same measures.
+    #[serde(default)]
+    pub reading: Vec<Reading>,
+    /// For a claim that is not reproduced: where we looked for a fault of ours, and the effect of other
+    /// choices. `{RUN/METRIC}` stands for a measured value, see `discussion`.
     pub discussion: Option<String>,
+}
+
+/// Another reading of what the paper leaves open: what takes the place of the claim's runs, metrics and values
+/// of varied keys.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// The choice, in one line.
+    pub choice: String,
+    /// For runs of the claim's measures, the runs in their place.
+    #[serde(default)]
+    pub runs: BTreeMap<String, String>,
+    /// For metrics of the claim's measures, the metrics in their place.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, String>,
+    /// Values of varied keys in the place of those in `at`.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub at: BTreeMap<String, toml::Value>,
+}
+
+impl Claim {
+    /// The claim with the measures of a reading.
+    pub fn read_as(&self, reading: &Reading) -> Claim {
+        let replace = |map: &BTreeMap<String, String>, name: &mut String| {
+            if let Some(other) = map.get(name) {
+                name.clone_from(other);
+            }
+        };
+        let mut claim = self.clone();
+        for m in &mut claim.measure {
+            // Without a second name the second value is of the first one.
+            if m.against.is_none() && compares(m) {
+                m.against = Some(m.run.clone());
+            }
+            replace(&reading.runs, &mut m.run);
+            m.against.iter_mut().for_each(|run| replace(&reading.runs, run));
+            replace(&reading.metrics, &mut m.metric);
+            m.against_metric.iter_mut().for_each(|metric| replace(&reading.metrics, metric));
+            m.seeds_with.iter_mut().for_each(|metric| replace(&reading.metrics, metric));
+            m.at.extend(reading.at.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        claim
+    }
+
+    /// The measures of the claim and of all its readings.
+    pub fn all_measures(&self) -> Vec<Measure> {
+        let others = self.reading.iter().flat_map(|reading| self.read_as(reading).measure);
+        self.measure.iter().cloned().chain(others).collect()
+    }
+}
+
+/// Whether a measure has a second value.
+pub(crate) fn compares(m: &Measure) -> bool {
+    m.against.is_some() || m.against_metric.is_some() || !m.against_at.is_empty()
 }
 
 /// The relation that a claim states about its values.

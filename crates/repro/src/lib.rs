@@ -10,10 +10,11 @@
 // Where a name says it all, there is no more to say.
 #![allow(missing_docs)]
 
-pub mod acks;
 pub mod answer;
 pub mod check;
 mod check_claims;
+pub mod discussion;
+pub mod equal;
 pub mod evaluate;
 pub mod experiment;
 pub mod library;

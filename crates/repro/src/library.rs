@@ -45,8 +45,8 @@ impl Item {
             owner.narrow(claim);
         }
         let e = &mut self.read.experiment;
-        let runs: Vec<&String> =
-            claim.measure.iter().flat_map(|m| m.against.iter().chain([&m.run])).collect();
+        let measures = claim.all_measures();
+        let runs: Vec<&String> = measures.iter().flat_map(|m| m.against.iter().chain([&m.run])).collect();
         let keep: Vec<bool> = e.run.iter().map(|run| runs.contains(&&run.name)).collect();
         let mut kept = keep.iter();
         e.run.retain(|_| kept.next() == Some(&true));
@@ -59,16 +59,14 @@ impl Item {
                 at.map(|at| [at].into_iter().chain(others.into_iter().flatten()).collect::<Vec<_>>())
             };
             // A measure that does not name the key needs all of its values.
-            let Some(needed) = claim.measure.iter().map(places).collect::<Option<Vec<_>>>() else { continue };
+            let Some(needed) = measures.iter().map(places).collect::<Option<Vec<_>>>() else { continue };
             let fits = |value: &toml::Value| needed.iter().flatten().any(|n| written(n) == written(value));
             if axis.values.iter().any(fits) {
                 axis.values.retain(fits);
             }
         }
-        let names = claim
-            .measure
-            .iter()
-            .flat_map(|m| [Some(&m.metric), m.against_metric.as_ref(), m.seeds_with.as_ref()]);
+        let names =
+            measures.iter().flat_map(|m| [Some(&m.metric), m.against_metric.as_ref(), m.seeds_with.as_ref()]);
         let names: Vec<&String> = names.flatten().collect();
         e.metric.retain(|metric| names.contains(&&metric.name));
         e.plot.clear();

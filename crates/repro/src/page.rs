@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::{self, ClaimResult, Count, ExperimentResult, Flip, Results, counts};
+use crate::report::{self, ClaimResult, Count, Decision, ExperimentResult, Flip, Results, Tried, counts};
 use crate::{answer::QUICK, verdict::Verdict};
 use xoff_results::human;
 
@@ -53,13 +53,14 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
          has this order.\n\
          - *{same}*: the scheme that wins in the paper wins in xoff too, by another margin.\n\
          - *{undecided}*: the seeds do not agree on the winner, the interval is wider than the range, or a run is missing.\n\
-         - *{contradicted}*: the measurement disagrees with the claim. The paper's page discusses the likely cause.\n\
+         - *{contradicted}*: the measurement disagrees with the claim. The paper's page says which other reading reproduces it, if one does.\n\
          - *{analysis}*, *{not_simulated}*, *{not_yet}*: no run measures the claim. The paper's page gives the reason.\n\n\
          *As printed* counts reproduced claims whose means are in the ranges without widening. A claim whose name \
          contains `own-` is ours, not the paper's, and is counted apart."
     );
     table(o, r, false, "claims of the paper");
     table(o, r, true, "our own claims");
+    decisions(o, r, papers);
     for paper in papers {
         let _ = writeln!(o, "\n## {paper}");
         if let Some(words) = r.papers.iter().find(|p| p.name == *paper) {
@@ -115,6 +116,103 @@ fn table(o: &mut String, r: &Results, own: bool, whose: &str) {
         row(&format!("[{0}](#{1})", count.paper, anchor(&count.paper)), &[count]);
     }
     row("all", &counts);
+}
+
+/// Of the papers' claims that fail, how many another reading reproduces.
+fn decisions(o: &mut String, r: &Results, papers: &[&str]) {
+    let found = |paper: Option<&str>, contradicted: bool, decision: Decision| {
+        let experiments = r.experiments.iter().filter(|e| paper.is_none_or(|p| p == e.paper));
+        let claims = experiments.flat_map(|e| e.claims.iter().map(move |c| (e, c)));
+        let fits =
+            |c: &ClaimResult| !c.own() && c.fails() && (c.verdict == Verdict::Contradicted) == contradicted;
+        claims.filter(|(e, c)| fits(c) && e.decision(c) == decision).count()
+    };
+    let kinds = [true, false].map(|contradicted| Decision::ALL.map(|d| (contradicted, d))).concat();
+    let sum = |paper| kinds.iter().map(|&(contradicted, d)| found(paper, contradicted, d)).sum::<usize>();
+    if sum(None) == 0 {
+        return;
+    }
+    let _ = writeln!(
+        o,
+        "\nA *reading* replaces one choice where the paper leaves something open, and is judged by the same measures. Of \
+         the papers' claims that a run contradicts, and of those with the same direction or undecided:\n"
+    );
+    let _ = write!(o, "| paper |");
+    for (contradicted, d) in &kinds {
+        let which = if *contradicted { "contradicted" } else { "others" };
+        let _ = write!(o, " {which}: {} |", d.name());
+    }
+    let _ = writeln!(o, "\n|---|{}", "---|".repeat(kinds.len()));
+    for paper in papers.iter().map(|p| Some(*p)).chain([None]).filter(|p| sum(*p) > 0) {
+        let name = paper.map_or("all".into(), |p| format!("[{p}]({DETAILS}/{}.md)", escaped(p)));
+        let _ = write!(o, "| {name} |");
+        for &(contradicted, d) in &kinds {
+            let _ = write!(o, " {} |", found(paper, contradicted, d));
+        }
+        o.push('\n');
+    }
+}
+
+/// What decides a claim that fails.
+fn decided(e: &ExperimentResult, c: &ClaimResult) -> String {
+    let tried = e.tried(c);
+    let text = |t: &Tried| match t.verdict {
+        Some(verdict) => format!("{} ({}: {})", t.choice, verdict.name(), t.values.join("; ")),
+        None => format!("{} (not run yet)", t.choice),
+    };
+    let list = |keep: &dyn Fn(&Tried) -> bool| {
+        let texts: Vec<String> = tried.iter().filter(|t| keep(t)).map(text).collect();
+        texts.join("; ")
+    };
+    let reproduced = |t: &Tried| t.verdict == Some(Verdict::Reproduced);
+    let others = list(&|t| !reproduced(t) && !t.in_table);
+    let mut out = match e.decision(c) {
+        Decision::Found => format!("Decided by: {}.", list(&reproduced)),
+        Decision::NotFound => "No reading found.".to_string(),
+        Decision::NotTried => "No reading tried.".to_string(),
+    };
+    if !others.is_empty() {
+        let _ = write!(out, " Tried: {others}.");
+    }
+    let in_table = tried.iter().filter(|t| !reproduced(t) && t.in_table).count();
+    if in_table > 0 {
+        let _ =
+            write!(out, " {} of the table below: not reproduced.", human::counted(in_table as u64, "choice"));
+    }
+    out
+}
+
+/// The numbers of each claim under each change of `--sensitivity`.
+fn sensitivity(o: &mut String, e: &ExperimentResult) {
+    let Some(chosen) = &e.as_chosen else { return };
+    let changes = || e.sensitivity.iter().flatten();
+    if changes().all(|c| c.claims.is_empty()) {
+        return;
+    }
+    let quick = if chosen.quick { ", in the quick version" } else { "" };
+    let _ = writeln!(
+        o,
+        "\nSensitivity: the claims with the chosen values and with each alternative{quick}.\n\n\
+         | alternative | claim | as chosen | verdict | with the alternative | verdict |\n|---|---|---|---|---|---|"
+    );
+    for change in changes() {
+        for found in &change.claims {
+            let of = |c: &&report::ChangedClaim| c.claim == found.claim;
+            let claim = e.claims.iter().find(|c| c.id == found.claim);
+            let (Some(before), Some(claim)) = (chosen.claims.iter().find(of), claim) else { continue };
+            let bold = if before.verdict == found.verdict { "" } else { "**" };
+            let _ = writeln!(
+                o,
+                "| `{}` | `{}` | {} | {} | {} | {bold}{}{bold} |",
+                cell(&change.change),
+                found.claim,
+                claim.numbers(&before.means).join("; "),
+                before.verdict.name(),
+                claim.numbers(&found.means).join("; "),
+                found.verdict.name()
+            );
+        }
+    }
 }
 
 fn slowest(o: &mut String, r: &Results) {
@@ -223,10 +321,10 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
     for failed in &e.failed {
         let _ = write!(o, " **Failed: {}.**", cell(failed));
     }
-    let note = e.note.trim();
+    let note = e.expanded(e.note.trim());
     let _ = if note.is_empty() { writeln!(o) } else { writeln!(o, " {note}") };
-    if let Some(why) = &e.acks {
-        let _ = writeln!(o, "\n**ACKs are not treated alike in all runs:** {why}");
+    for (what, why) in e.unequal.reasons() {
+        let _ = writeln!(o, "\n**Not equal in all runs: {what}.** {why}");
     }
     let _ = writeln!(o, "\n| claim | paper | measured | verdict | as printed |\n|---|---|---|---|---|");
     for c in &e.claims {
@@ -258,14 +356,20 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
         }
     }
     for c in &e.claims {
-        if let Some(text) = &c.discussion {
-            let _ = writeln!(o, "\n**`{}`, {}.** {}", c.id, c.verdict.name(), text.trim());
+        let decided = if c.fails() { decided(e, c) } else { String::new() };
+        let text = c.discussion.as_ref().map_or(String::new(), |text| e.expanded(text.trim()));
+        if !decided.is_empty() || !text.is_empty() {
+            let space = if decided.is_empty() || text.is_empty() { "" } else { " " };
+            let _ = writeln!(o, "\n**`{}`, {}.** {decided}{space}{text}", c.id, c.verdict.name());
         }
     }
     if !e.chosen.is_empty() {
         o.push_str("\nChoices of the experiment where the paper gives no value:\n\n");
         for c in &e.chosen {
-            let _ = writeln!(o, "- `{}`: {}", c.what, c.reason.trim());
+            let others: Vec<String> = c.alternatives.iter().map(|other| format!("`{other}`")).collect();
+            let others =
+                if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", ")) };
+            let _ = writeln!(o, "- `{}`{others}: {}", c.what, c.reason.trim());
         }
     }
     if let Some(changes) = &e.sensitivity {
@@ -286,6 +390,7 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
         }
         o.push('\n');
     }
+    sensitivity(o, e);
 }
 
 /// Text within a cell of a table.

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Claim, Claims, Combine, Experiment, Kind, Relation, Side};
-use crate::{library::Paper, verdict::Verdict};
+use crate::experiment::{Claim, Claims, Combine, Experiment, Kind, Reading, Relation, Side, Unequal};
+use crate::{discussion, library::Paper, runs::written, verdict::Verdict};
 use xoff_results::human;
 
 pub const FORMAT: &str = "xoff repro";
@@ -87,6 +87,12 @@ impl Results {
     #[must_use]
     pub fn beside(mut self, mut before: Results, papers: &[Paper]) -> Results {
         self.complete &= before.complete;
+        for made in &mut self.experiments {
+            let same = |e: &&ExperimentResult| (&e.paper, &e.id) == (&made.paper, &made.id);
+            if let Some(before) = before.experiments.iter().find(same) {
+                made.keep_table(before);
+            }
+        }
         let mut take = |paper: &str, id: &str| {
             let same = |e: &ExperimentResult| (e.paper.as_str(), e.id.as_str()) == (paper, id);
             let made = self.experiments.iter().any(same);
@@ -100,6 +106,21 @@ impl Results {
         };
         let experiments = papers.iter().flat_map(of).collect();
         Results { experiments, others: others(papers), papers: in_words(papers), ..self }.counted()
+    }
+
+    /// These, with the tables of `--sensitivity` of the same experiments in `quick`, results of the shorter
+    /// version.
+    #[must_use]
+    pub fn with_tables(mut self, quick: Results, papers: &[Paper]) -> Results {
+        for e in &mut self.experiments {
+            let same = |made: &&ExperimentResult| (&e.paper, &e.id) == (&made.paper, &made.id);
+            if let Some(made) = quick.experiments.iter().find(same) {
+                e.sensitivity.clone_from(&made.sensitivity);
+                e.as_chosen.clone_from(&made.as_chosen);
+            }
+        }
+        let head = Results { experiments: Vec::new(), ..self.clone() };
+        head.beside(self, papers)
     }
 
     #[must_use]
@@ -143,8 +164,9 @@ pub struct ExperimentResult {
     pub note: String,
     /// The experiment whose runs they are, if not its own.
     pub runs_of: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub acks: Option<String>,
+    /// Why compared runs have different set-ups.
+    #[serde(default, skip_serializing_if = "Unequal::is_empty")]
+    pub unequal: Unequal,
     pub runs: usize,
     /// Runs that are done.
     pub done: usize,
@@ -160,20 +182,138 @@ pub struct ExperimentResult {
     pub claims: Vec<ClaimResult>,
     /// Names of the pictures.
     pub plots: Vec<String>,
+    /// The values that its texts refer to.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Referenced>,
     /// The effects of other choices; null without `--sensitivity`, empty if none of them has a key.
     pub sensitivity: Option<Vec<ChangeResult>>,
+    /// The claims with the chosen values, beside which `sensitivity` stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_chosen: Option<AsChosen>,
+}
+
+/// The value of a reference in a text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Referenced {
+    /// Mean over seeds, or the quotient of two; null if it was not measured.
+    pub mean: Option<f64>,
+    pub unit: String,
+}
+
+/// The claims without any change of `--sensitivity`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AsChosen {
+    /// The table is of the shorter version.
+    pub quick: bool,
+    pub claims: Vec<ChangedClaim>,
 }
 
 impl ExperimentResult {
     /// This result, with the present texts of its file.
     fn in_words_of(mut self, e: &Experiment) -> Self {
         self.note.clone_from(&e.note);
-        self.acks.clone_from(&e.acks);
+        self.unequal.clone_from(&e.unequal);
+        for (old, new) in self.chosen.iter_mut().flat_map(|old| {
+            let new = chosen(e).into_iter().find(|new| new.what == old.what);
+            new.map(|new| (old, new))
+        }) {
+            *old = new;
+        }
         for claim in &mut self.claims {
             let now = e.claim.iter().find(|c| c.id == claim.id);
             claim.discussion = now.and_then(|c| c.discussion.clone());
+            let stored = std::mem::take(&mut claim.readings);
+            let of = |reading: &Reading| {
+                let other = ReadingResult::not_run(reading);
+                let same = |r: &&ReadingResult| {
+                    (&r.runs, &r.metrics, &r.at) == (&other.runs, &other.metrics, &other.at)
+                };
+                match stored.iter().find(same) {
+                    Some(found) => ReadingResult { choice: other.choice, ..found.clone() },
+                    None => other,
+                }
+            };
+            claim.readings = now.iter().flat_map(|c| &c.reading).map(of).collect();
         }
+        self.values =
+            discussion::all(e).into_iter().filter_map(|r| Some((r.to_string(), self.value(e, r)?))).collect();
         self
+    }
+
+    /// The stored value of a reference: one that a text referred to before, or of a measure.
+    fn value(&self, e: &Experiment, reference: &str) -> Option<Referenced> {
+        if let Some(found) = self.values.get(reference) {
+            return Some(found.clone());
+        }
+        let found = discussion::resolve(e, reference).ok()?;
+        let readings = self.claims.iter().flat_map(|c| &c.readings).flat_map(|r| &r.measures);
+        let all: Vec<&MeasureResult> = self.claims.iter().flat_map(|c| &c.measures).chain(readings).collect();
+        let mean = |(run, metric): discussion::Side| {
+            let (run, metric) = (&e.run[run].name, &e.metric[metric].name);
+            all.iter().find_map(|m| m.mean_of(run, metric, &found.at))
+        };
+        let value = mean(found.value);
+        let mean = match found.over {
+            Some(over) => value.and_then(|value| Combine::Ratio.of(value, mean(over))),
+            None => value,
+        };
+        let unit = if found.over.is_some() { "" } else { e.metric[found.value.1].scale().0 };
+        Some(Referenced { mean, unit: unit.into() })
+    }
+
+    /// A text with the values that it refers to.
+    pub fn expanded(&self, text: &str) -> String {
+        discussion::expanded(text, &self.values)
+    }
+
+    /// What other readings of a claim gave: the readings of its file, and the changes of `--sensitivity`.
+    pub fn tried(&self, claim: &ClaimResult) -> Vec<Tried> {
+        let reading = |r: &ReadingResult| {
+            let numbers =
+                r.measures.iter().zip(claim.measures.iter().map(Some).chain(std::iter::repeat(None)));
+            // Measures without a replaced run say nothing about the reading.
+            let numbers =
+                numbers.filter(|(m, old)| r.measures.len() != claim.measures.len() || Some(*m) != *old);
+            Tried {
+                choice: r.choice.clone(),
+                values: numbers.map(|(m, _)| m.ours()).collect(),
+                verdict: r.verdict,
+                in_table: false,
+            }
+        };
+        let quick = if self.as_chosen.as_ref().is_some_and(|a| a.quick) { ", quick version" } else { "" };
+        let change = |change: &ChangeResult| {
+            let found = change.claims.iter().find(|c| c.claim == claim.id)?;
+            let choice = format!("`{}`{quick}", change.change);
+            let values = claim.numbers(&found.means);
+            Some(Tried { choice, values, verdict: Some(found.verdict), in_table: true })
+        };
+        let changes = self.sensitivity.iter().flatten().filter_map(change);
+        claim.readings.iter().map(reading).chain(changes).collect()
+    }
+
+    pub fn decision(&self, claim: &ClaimResult) -> Decision {
+        let tried = self.tried(claim);
+        if tried.iter().any(|t| t.verdict == Some(Verdict::Reproduced)) {
+            Decision::Found
+        } else if tried.iter().any(|t| t.verdict.is_some()) {
+            Decision::NotFound
+        } else {
+            Decision::NotTried
+        }
+    }
+
+    /// Keeps the table of `--sensitivity` of an earlier result, if the claims and choices are the same as there.
+    fn keep_table(&mut self, before: &Self) {
+        let same = |a: &ClaimResult, b: &ClaimResult| a.id == b.id && a.measures == b.measures;
+        let claims = self.claims.len() == before.claims.len()
+            && self.claims.iter().zip(&before.claims).all(|(a, b)| same(a, b));
+        if self.sensitivity.is_none() && claims && self.chosen == before.chosen {
+            self.sensitivity.clone_from(&before.sensitivity);
+            self.as_chosen.clone_from(&before.as_chosen);
+        }
     }
 }
 
@@ -186,6 +326,9 @@ pub struct ChosenResult {
     /// Whether it is one in words, which `--sensitivity` cannot change.
     #[serde(default)]
     pub in_words: bool,
+    /// Other values of the key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -194,6 +337,51 @@ pub struct ChangeResult {
     /// The key and its other value.
     pub change: String,
     pub flips: Vec<Flip>,
+    /// The measured claims with this value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ChangedClaim>,
+}
+
+/// A claim under a change of `--sensitivity`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangedClaim {
+    pub claim: String,
+    /// The mean of each measure.
+    pub means: Vec<Option<f64>>,
+    pub verdict: Verdict,
+}
+
+/// Whether another reading of a claim that fails reproduces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Found,
+    NotFound,
+    NotTried,
+}
+
+impl Decision {
+    pub const ALL: [Decision; 3] = [Decision::Found, Decision::NotFound, Decision::NotTried];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Decision::Found => "a reading reproduces it",
+            Decision::NotFound => "no reading found",
+            Decision::NotTried => "no reading tried",
+        }
+    }
+}
+
+/// Another reading of a claim, and what it gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    pub choice: String,
+    /// The number of each measure that it changes.
+    pub values: Vec<String>,
+    /// `None` if it was not run.
+    pub verdict: Option<Verdict>,
+    /// It is a change of `--sensitivity`.
+    pub in_table: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -226,8 +414,37 @@ pub struct ClaimResult {
     /// Why it was not measured.
     pub reason: Option<String>,
     pub measures: Vec<MeasureResult>,
+    /// Other readings, judged by the same measures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<ReadingResult>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discussion: Option<String>,
+}
+
+/// A [`Reading`] of a claim, and its numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadingResult {
+    pub choice: String,
+    pub runs: BTreeMap<String, String>,
+    pub metrics: BTreeMap<String, String>,
+    pub at: BTreeMap<String, String>,
+    /// Null if it was not run since it is in the file.
+    pub verdict: Option<Verdict>,
+    pub measures: Vec<MeasureResult>,
+}
+
+impl ReadingResult {
+    pub fn not_run(reading: &Reading) -> Self {
+        Self {
+            choice: reading.choice.clone(),
+            runs: reading.runs.clone(),
+            metrics: reading.metrics.clone(),
+            at: reading.at.iter().map(|(key, value)| (key.clone(), written(value))).collect(),
+            verdict: None,
+            measures: Vec::new(),
+        }
+    }
 }
 
 /// A [`Measure`](crate::experiment::Measure) of a claim, and its numbers.
@@ -298,8 +515,22 @@ impl ClaimResult {
             verdict,
             reason,
             measures,
+            readings: Vec::new(),
             discussion: claim.discussion.clone(),
         }
+    }
+
+    /// The means of its measures in words, with their units.
+    pub fn numbers(&self, means: &[Option<f64>]) -> Vec<String> {
+        let unit = |i: usize| self.measures.get(i).map_or("", MeasureResult::own_unit);
+        let text =
+            |(i, mean): (usize, &Option<f64>)| mean.map_or("–".into(), |x| with_unit(short(x), unit(i)));
+        means.iter().enumerate().map(text).collect()
+    }
+
+    /// Whether a run disagrees with it, or decides nothing.
+    pub fn fails(&self) -> bool {
+        matches!(self.verdict, Verdict::SameDirection | Verdict::Undecided | Verdict::Contradicted)
     }
 
     pub fn own(&self) -> bool {
@@ -334,13 +565,14 @@ pub fn chosen(e: &Experiment) -> Vec<ChosenResult> {
             (Some(key), Some(value)) => format!("{key} = {value}"),
             _ => c.what.clone().unwrap_or_default(),
         };
-        ChosenResult { what, reason: c.reason.clone(), in_words: c.key.is_none() }
+        let alternatives = c.alternatives.iter().map(written).collect();
+        ChosenResult { what, reason: c.reason.clone(), in_words: c.key.is_none(), alternatives }
     });
     words.collect()
 }
 
 /// A number for a table: three significant digits or a whole number.
-fn short(x: f64) -> String {
+pub(crate) fn short(x: f64) -> String {
     let size = x.abs();
     if x.fract() == 0.0 && size < 1e6 {
         return format!("{x:.0}");
@@ -354,11 +586,27 @@ fn short(x: f64) -> String {
     }
 }
 
-fn with_unit(number: String, unit: &str) -> String {
+pub(crate) fn with_unit(number: String, unit: &str) -> String {
     if unit.is_empty() { number } else { format!("{number} {unit}") }
 }
 
 impl MeasureResult {
+    /// The mean of a metric of a run at a point, if it is one of the two that are compared.
+    fn mean_of(&self, run: &str, metric: &str, at: &BTreeMap<String, String>) -> Option<f64> {
+        // These are means of other values, or over fewer seeds.
+        if self.deviation || self.seeds_with.is_some() {
+            return None;
+        }
+        if (self.run.as_str(), self.metric.as_str()) == (run, metric) && self.at == *at {
+            return self.subject_mean;
+        }
+        let other_run = self.against.as_ref().unwrap_or(&self.run);
+        let other = (other_run.as_str(), self.against_metric.as_ref().unwrap_or(&self.metric).as_str());
+        let mut other_at = self.at.clone();
+        other_at.extend(self.against_at.clone());
+        self.against_mean.filter(|_| other == (run, metric) && other_at == *at)
+    }
+
     fn own_unit(&self) -> &str {
         if matches!(self.combine, Combine::Value | Combine::Difference) { &self.unit } else { "" }
     }

@@ -1,7 +1,7 @@
 //! Which verdicts hang on a choice: each chosen value is changed by itself.
 
 use crate::experiment::{Chosen, Experiment};
-use crate::report::{ClaimResult, Flip};
+use crate::report::{ChangedClaim, ClaimResult, Flip};
 use crate::runs::{Change, written};
 
 /// The changes of an experiment: of each choice of a key its alternatives, or its lower and higher value.
@@ -58,6 +58,17 @@ fn decimal(text: &str, tenths: i128) -> Option<String> {
     let (whole, part) = padded.split_at(padded.len() - places);
     let part = part.trim_end_matches('0');
     Some(if part.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part}") })
+}
+
+/// The numbers and verdicts of the measured claims.
+pub fn numbers(claims: &[ClaimResult]) -> Vec<ChangedClaim> {
+    let measured = claims.iter().filter(|c| !c.measures.is_empty());
+    let of = |c: &ClaimResult| ChangedClaim {
+        claim: c.id.clone(),
+        means: c.measures.iter().map(|m| m.mean).collect(),
+        verdict: c.verdict,
+    };
+    measured.map(of).collect()
 }
 
 /// Claims whose verdict becomes another.

@@ -6,16 +6,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use xoff_plan::plan::AckQueue;
+use xoff_plan::plan::{AckQueue, Red, Setup};
 use xoff_repro::evaluate;
-use xoff_repro::experiment::{Claim, Experiment, SCENARIO};
+use xoff_repro::experiment::{Claim, Experiment, SCENARIO, Unequal};
 use xoff_repro::library;
 use xoff_repro::metrics::Value;
 use xoff_repro::read::{self, Base};
-use xoff_repro::report::{self, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
+use xoff_repro::report::{self, Decision, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
 use xoff_repro::runs::written;
 use xoff_repro::verdict::Verdict;
-use xoff_repro::{acks, answer, page};
+use xoff_repro::{answer, equal, page, sensitivity};
+use xoff_schemes::congestion_control::dctcp::DctcpParams;
+use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
 #[test]
 fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
@@ -245,31 +247,54 @@ fn only_seeds_with_the_event_count() {
     assert!(error.message().contains("`seeds_with` excludes `deviation`"), "{}", error.one_line());
 }
 
-#[test]
-fn unequal_acks_need_a_reason() {
-    let compared = |reason: &str, ours: AckQueue, theirs: AckQueue| {
-        let text = text(RATIO).replacen("seeds =", &format!("{reason}seeds ="), 1);
-        let e = read::read("e.toml", text.as_bytes()).unwrap().experiment;
-        let of = |run: usize| if e.run[run].name == "ours" { ours } else { theirs };
-        acks::check(&e, &of).err().map(|(message, _)| message)
-    };
-    let why = "acks = \"the paper has it so\"\n";
-    let message = compared("", AckQueue::Data, AckQueue::Own).unwrap();
-    assert!(message.contains("among the data in ours, and in a queue of their own in theirs"), "{message}");
-    assert_eq!(compared(why, AckQueue::Data, AckQueue::Own), None);
-    assert_eq!(compared("", AckQueue::Own, AckQueue::Own), None);
-    assert_eq!(compared("", AckQueue::Data, AckQueue::None), None);
-    assert!(compared(why, AckQueue::Own, AckQueue::Own).unwrap().contains("no effect"));
+/// A set-up with 1 MB in each switch, and no marks.
+fn setup() -> Setup {
+    let congestion_control = CongestionControlParams::None;
+    Setup { acks: AckQueue::Data, marking: Vec::new(), buffers: vec![1_000_000], congestion_control }
 }
 
-/// The first point of each run, in its shorter version, tells where its ACKs wait.
 #[test]
-fn the_stored_experiments_compare_runs_with_equal_acks_or_say_why_not() {
+fn unequal_setups_need_a_reason() {
+    let compared = |reason: &str, ours: &Setup, theirs: &Setup| {
+        let text = text(RATIO).replacen("seeds =", &format!("{reason}seeds ="), 1);
+        let e = read::read("e.toml", text.as_bytes()).unwrap().experiment;
+        let of = |run: usize| Some(if e.run[run].name == "ours" { ours } else { theirs });
+        equal::check(&e, &of).err().map(|(message, _)| message)
+    };
+    let red = |k_max| Red { k_min: 100, k_max, p_max: 0.2, per: 0, at_dequeue: false };
+    let marks = |k_max| Setup { marking: vec![red(k_max)], ..setup() };
+    let step = Step::Rate(1);
+    let dctcp = CongestionControlParams::Dctcp(DctcpParams {
+        gain: 0.5,
+        additive_increase: step,
+        minimum_rate: step,
+    });
+    for (part, a, b) in [
+        ("acks", setup(), Setup { acks: AckQueue::Own, ..setup() }),
+        ("marking", marks(200), marks(300)),
+        ("buffers", setup(), Setup { buffers: vec![2_000_000], ..setup() }),
+        ("congestion_control", setup(), Setup { congestion_control: dctcp, ..setup() }),
+    ] {
+        let message = compared("", &a, &b).unwrap();
+        assert!(message.contains("differs between ours and theirs"), "{message}");
+        assert!(message.contains(part), "{message}");
+        let why = format!("unequal.{part} = \"the paper has it so\"\n");
+        assert_eq!(compared(&why, &a, &b), None);
+        assert_eq!(compared("", &a, &a), None);
+        assert!(compared(&why, &a, &a).unwrap().contains("no effect"));
+    }
+    // Where no sender reacts to marks, they do not differ.
+    assert_eq!(compared("", &setup(), &marks(200)), None);
+}
+
+/// The set-up of a run is that of its first point, in its shorter version.
+#[test]
+fn the_stored_experiments_compare_equal_setups_or_say_why_not() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let mut wrong = Vec::new();
     for item in library::load(&dir).unwrap().iter().flat_map(|paper| &paper.experiments) {
         let (owner, e) = (item.owner(), &item.read.experiment);
-        let queue = |run: usize| {
+        let setup = |run: usize| {
             let runs = &owner.read.experiment;
             let mut overrides = runs.overrides(run, true, None);
             overrides.extend(runs.vary(true).iter().map(|v| (v.key.clone(), written(&v.values[0]))));
@@ -282,11 +307,80 @@ fn the_stored_experiments_compare_runs_with_equal_acks_or_say_why_not() {
                 }
             };
             let files = |path: &Path| fs::read(base.join(path));
-            xoff_plan::load_table(&e.id, &text, table, &overrides, &files).unwrap().plan.ack_queue()
+            xoff_plan::load_table(&e.id, &text, table, &overrides, &files).unwrap().plan.setup()
         };
-        let known: Vec<OnceCell<AckQueue>> = vec![OnceCell::new(); e.run.len()];
-        let found = acks::check(e, &|run| *known[run].get_or_init(|| queue(run)));
+        let known: Vec<OnceCell<Option<Setup>>> = vec![OnceCell::new(); e.run.len()];
+        let found = equal::check(e, &|run| known[run].get_or_init(|| setup(run)).as_ref());
         wrong.extend(found.err().map(|(message, _)| format!("{}/{}: {message}", e.paper, e.id)));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Another reading has the measures of the claim, with other runs, metrics or points.
+#[test]
+fn a_reading_is_judged_as_its_claim_is() {
+    let at = RATIO.replace("metric = \"fct\" }", "metric = \"fct\", at = { \"traffic.0.load\" = 0.4 } }");
+    let with = |reading: &str| {
+        let e = experiment(&format!("{at}\n[[claim.reading]]\nchoice = \"another\"\n{reading}"));
+        // Ours 30 and 20, theirs 10 and 10, at loads of 0.4 and 0.8.
+        let fct = [30.0, 30.0, 20.0, 20.0, 10.0, 10.0, 10.0, 10.0];
+        let value = |value| Value { value: Some(value), note: None };
+        let measured: Vec<_> = fct.iter().map(|&v| Some(vec![value(v), value(0.0)])).collect();
+        let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0);
+        assert_eq!(found[0].verdict, Verdict::SameDirection, "the claim itself is not changed");
+        let reading = found[0].readings[0].clone();
+        let result = ExperimentResult { claims: found, ..unmeasured(&e).experiments.remove(0) };
+        (reading.verdict, reading.measures[0].mean, result.decision(&result.claims[0]))
+    };
+    let found = |mean| (Some(Verdict::Reproduced), Some(mean), Decision::Found);
+    assert_eq!(with("at = { \"traffic.0.load\" = 0.8 }"), found(2.0));
+    let not_found = (Some(Verdict::Contradicted), Some(1.0), Decision::NotFound);
+    assert_eq!(with("runs = { \"ours\" = \"theirs\" }"), not_found);
+}
+
+#[test]
+fn a_reading_names_what_exists_and_what_differs() {
+    let refused = |reading: &str| {
+        let text = text(&format!("{RATIO}\n[[claim.reading]]\nchoice = \"another\"\n{reading}"));
+        read::read("e.toml", text.as_bytes()).unwrap_err().message().to_string()
+    };
+    assert!(refused("").contains("changes nothing"));
+    assert!(refused("runs = { \"ours\" = \"their\" }").contains("`their`"));
+    assert!(refused("runs = { \"others\" = \"ours\" }").contains("does not measure the run `others`"));
+    assert!(refused("metrics = { \"fct\" = \"drops\" }").contains("different units"));
+    assert!(refused("at = { \"traffic.0.load\" = 0.5 }").contains("0.5"));
+}
+
+#[test]
+fn a_reference_names_a_run_a_metric_and_a_point() {
+    let read = |reference: &str| {
+        let text = text(&format!("{RATIO}\ndiscussion = \"It is {{{reference}}}.\""));
+        read::read("e.toml", text.as_bytes()).map(|read| read.experiment)
+    };
+    let refused = |reference: &str| read(reference).unwrap_err().message().to_string();
+    assert!(refused("their/fct at load=0.4").contains("unknown run `their`"));
+    assert!(refused("ours/fcd at load=0.4").contains("unknown metric `fcd`"));
+    assert!(refused("ours/fct").contains("the value of `traffic.0.load` is missing"));
+    assert!(refused("ours/fct at load=0.5").contains("does not have the value 0.5"));
+    let e = read("ours/fct over theirs/fct at load=0.8").unwrap();
+    let value = |value| Value { value: Some(value), note: None };
+    let fct = [1.0, 1.0, 3.0, 5.0, 1.0, 1.0, 2.0, 2.0];
+    let measured: Vec<_> = fct.iter().map(|&v| Some(vec![value(v), value(0.0)])).collect();
+    let values = evaluate::references(&e, false, &e.grid(false, &[]), &measured);
+    let result = ExperimentResult { values, ..unmeasured(&e).experiments.remove(0) };
+    assert_eq!(result.expanded(e.claim[0].discussion.as_ref().unwrap()), "It is 2.");
+}
+
+/// `--sensitivity` can change each chosen value of the stored experiments.
+#[test]
+fn every_choice_of_the_stored_experiments_has_changes() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut wrong = Vec::new();
+    for item in library::load(&dir).unwrap().iter().flat_map(|paper| &paper.experiments) {
+        let e = &item.read.experiment;
+        if let Err(why) = sensitivity::changes(e) {
+            wrong.push(format!("{}/{}: {why}", e.paper, e.id));
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -494,7 +588,7 @@ fn unmeasured(e: &Experiment) -> Results {
         kind: e.kind,
         note: String::new(),
         runs_of: None,
-        acks: None,
+        unequal: Unequal::default(),
         runs: 0,
         done: 0,
         lost: 0,
@@ -504,7 +598,9 @@ fn unmeasured(e: &Experiment) -> Results {
         chosen: report::chosen(e),
         claims: evaluate::claims(e, false, &e.grid(false, &[]), &vec![None; 8], 0),
         plots: Vec::new(),
+        values: Default::default(),
         sensitivity: None,
+        as_chosen: None,
     };
     Results {
         format: FORMAT.into(),
@@ -566,7 +662,7 @@ fn words_are_on_the_page() {
     let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
     assert_eq!(paths, ["reproduction/p.md", "REPRODUCTION.md"]);
     let (details, scoreboard) = (&pages[0].text, &pages[1].text);
-    assert!(details.contains("\n**`e.c`, undecided.** as the moon is full\n"), "{details}");
+    assert!(details.contains("\n**`e.c`, undecided.** No reading tried. as the moon is full\n"), "{details}");
     assert!(details.starts_with("# p: claims and measurements\n\n*On tides*\n"), "{details}");
     assert!(details.contains("(../REPRODUCTION.md#p)") && details.contains("\n1 claim: 1 undecided.\n"));
     let summary = "\n## p\n\n*On tides*\n\nHalf of it came.\n\n[All claims, measurements and choices of p](reproduction/p.md).\n";

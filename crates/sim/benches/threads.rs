@@ -27,10 +27,10 @@ impl Drop for Busy {
     }
 }
 
-/// Wall-clock seconds of a run.
+/// Wall-clock seconds of a run that asks for `threads` threads.
 fn seconds(plan: &Plan, threads: usize) -> f64 {
     let begin = Instant::now();
-    xoff_sim::run_on(plan, threads, &mut |_| true);
+    xoff_sim::run_on(plan, xoff_sim::threads_with_cores(plan, threads), &mut |_| true);
     begin.elapsed().as_secs_f64()
 }
 

@@ -8,7 +8,7 @@ use crate::kind;
 use crate::observe::Observed;
 use crate::oracle::blocking::{NO_ROOT, Oracle};
 use crate::outcome::Pause;
-use crate::packet::{Arena, Kind, NONE};
+use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::parallel::{outbox::Outbox, partition::Partition};
 use crate::switch::balancing::Chooser;
 use crate::switch::egress::Egress;
@@ -20,7 +20,7 @@ use crate::tap::Taps;
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_kernel::{slots::Slots, table::Table, time::Time};
 use xoff_net::topology::NodeKind;
-use xoff_plan::plan::{DELIVER, ENDS, Plan};
+use xoff_plan::plan::{ENDS, Plan};
 use xoff_schemes::flow_control::{ControlFrame, Crossing, Effect, LaneRules};
 
 /// Bytes of ports, lanes' queues and accounts that fit into L2: up to here prefetching does not pay.
@@ -29,6 +29,8 @@ const NEAR: usize = 320 << 10;
 pub const MANY_PACKETS: u64 = 2 << 20;
 /// Prefetch distance of the data that an event names, in events …
 const FETCH_FIRST: usize = 10;
+/// … of the next hop of a packet that arrives …
+const FETCH_HOP: usize = 7;
 /// … and of the data to which that points.
 const FETCH_SECOND: usize = 4;
 
@@ -163,43 +165,43 @@ impl<'a> Core<'a> {
         self.wheel.push(Event::new(time, kind, element, data));
     }
 
-    /// Prefetches what coming events name, then, nearer to them, that to which this points. Decides nothing.
+    /// Prefetches what coming events name, then, nearer to them, that to which this points. Decides nothing. A useless
+    /// prefetch is cheaper than an unpredictable branch on the kind of an event.
     #[inline]
     pub fn fetch_ahead(&self) {
+        let queues = 1 + 2 * self.lanes;
         if let Some(event) = self.wheel.peek(FETCH_FIRST) {
-            // A decision names no packet: a useless prefetch, but cheaper than an unpredictable branch.
+            let port = event.element() as usize;
             prefetch(self.packets.slots(), event.data as usize);
-            if event.kind() == kind::DECISION {
-                prefetch(&self.egress.ports, event.element() as usize);
+            prefetch(&self.ingress.accounts, port * self.lanes);
+            prefetch(&self.egress.ports, port);
+            prefetch(&self.egress.queues, port * queues + 1);
+        }
+        if let Some(event) = self.wheel.peek(FETCH_HOP)
+            && let Some(packet) = self.arriving(event)
+        {
+            prefetch(&self.hops, packet.hop as usize + 1);
+        }
+        if let Some(event) = self.wheel.peek(FETCH_SECOND)
+            && let Some(packet) = self.arriving(event)
+            && let Some(&next) = self.hops.get(packet.hop as usize + 1)
+        {
+            if next < ENDS {
+                prefetch(&self.egress.ports, next as usize);
+                prefetch(&self.egress.queues, next as usize * queues + 1 + usize::from(packet.lane));
+            } else if packet.kind == Kind::Data {
+                prefetch(&self.hosts.receivers, packet.flow as usize);
             } else {
-                prefetch(&self.ingress.accounts, event.element() as usize * self.lanes);
+                prefetch(&self.hosts.senders, packet.flow as usize);
             }
         }
-        if let Some(event) = self.wheel.peek(FETCH_SECOND) {
-            match event.kind() {
-                kind::DECISION => {
-                    let p = &self.egress.ports[event.element() as usize];
-                    let queue = p.first_queue + p.eligible().trailing_zeros();
-                    prefetch(&self.egress.queues, queue as usize);
-                }
-                kind::ARRIVAL => {
-                    let packet = &self.packets[event.data];
-                    let next = self.hops[packet.hop as usize + 1];
-                    if next < ENDS {
-                        prefetch(&self.egress.ports, next as usize);
-                        let queue = next as usize * (1 + 2 * self.lanes) + 1 + usize::from(packet.lane);
-                        prefetch(&self.egress.queues, queue);
-                    } else if next == DELIVER {
-                        if packet.kind == Kind::Data {
-                            prefetch(&self.hosts.receivers, packet.flow as usize);
-                        } else {
-                            prefetch(&self.hosts.senders, packet.flow as usize);
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
+    }
+
+    /// The packet of an arrival; for other events any packet.
+    #[inline]
+    fn arriving(&self, event: &Event) -> Option<&Packet> {
+        let id = std::hint::select_unpredictable(event.kind() == kind::ARRIVAL, event.data, 0);
+        self.packets.slots().get(id as usize)
     }
 
     /// Appends a packet to a queue of `port`. The caller then kicks the port.
@@ -233,11 +235,17 @@ impl<'a> Core<'a> {
     #[inline]
     pub fn dequeue(&mut self, port: u32, queue: usize) -> u32 {
         let id = self.egress.unlink(&self.packets, port, queue);
+        self.departed(port, queue, id);
+        id
+    }
+
+    /// A packet was taken from a queue of `port`.
+    #[inline]
+    pub fn departed(&mut self, port: u32, queue: usize, id: u32) {
         if let Some(oracle) = &mut self.blocking {
             let list = self.egress.ports[port as usize].first_queue as usize + queue;
             oracle.packet_leaves(list, id, &self.packets[id], self.plan);
         }
-        id
     }
 
     /// Marks a packet that leaves `queue` of `port`, by the rest of the queue.

@@ -7,8 +7,8 @@ use xoff_plan::plan::Plan;
 pub trait Features {
     const BY_FLOW: bool;
     /// All others: telemetry, ECN marks at dequeue, the blocking oracle, faults, taps, lanes that change,
-    /// buffers within a buffer, loops, calls of the flow control for every packet, transports that keep early
-    /// packets, and sources that choose routes.
+    /// buffers within a buffer, loops, and calls of the flow control for every packet. Where queues are by flow also
+    /// those of [`Hosts`], such as transports that keep early packets.
     const EXTRAS: bool;
 }
 
@@ -35,7 +35,7 @@ impl Used {
         let traits = plan.flow_control.traits();
         let extras = recorded
             || egress.marks_at_dequeue
-            || hosts.extras()
+            || hosts.extras && egress.leaves.used()
             || traits.asks_to_leave
             || plan.faults != Default::default()
             || plan.flow_control.lane_rules().is_some()

@@ -5,7 +5,7 @@ use crate::host::flow::{ReceiverState, SenderState};
 use crate::host::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::host::sources::{Source, sources};
 use crate::switch::balancing::{self, Labelled};
-use crate::{indices::table, switch::arbiter::Arbiter};
+use crate::{features::Features, indices::table, switch::arbiter::Arbiter};
 use xoff_kernel::table::Table;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
@@ -32,12 +32,14 @@ pub struct Hosts {
     pub echoes: Vec<u32>,
     /// By gate: deliveries that it still waits for. Empty without gates.
     pub gates: Vec<u32>,
+    /// See [`Hosts::finds_extras`].
+    pub extras: bool,
 }
 
 impl Hosts {
     pub fn new(plan: &Plan) -> Self {
         let labelled = balancing::labelled(plan);
-        Self {
+        let mut hosts = Self {
             senders: table((0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect()),
             receivers: table(plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect()),
             arbiter: Arbiter::new(plan),
@@ -51,12 +53,21 @@ impl Hosts {
             echoes: vec![0; labelled.len()],
             labelled,
             gates: plan.gates.iter().map(|g| g.waits).collect(),
-        }
+            extras: false,
+        };
+        hosts.extras = hosts.finds_extras();
+        hosts
     }
 
-    /// Whether packets are more than sent, received in order and acknowledged: see [`crate::features`].
-    pub fn extras(&self) -> bool {
+    /// Whether packets are more than sent, received in order and acknowledged.
+    fn finds_extras(&self) -> bool {
         let none = self.selective_senders.is_empty() && self.sources.is_empty() && self.labelled.is_empty();
         self.arbiter.is_some() || !none
+    }
+
+    /// The same, known at its beginning. Only packet-hops by flow without [`Features::EXTRAS`] have no code for it.
+    #[inline(always)]
+    pub fn has_extras<F: Features>(&self) -> bool {
+        (F::EXTRAS || !F::BY_FLOW) && self.extras
     }
 }

@@ -18,7 +18,7 @@ use crate::host::controls::{Departure, on_marked};
 use crate::packet::{Kind, NONE, Packet};
 use crate::{core::Core, features::Features, host::flow::CONTROLLED, kind, switch::leaves::HostEvent};
 use xoff_kernel::time::{Time, serialisation};
-use xoff_kernel::wheel::{Event, Wheel};
+use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{FlowRoute, Plan};
 use xoff_schemes::{flow_control::PauseScope, transport::go_back_n::Reply};
 
@@ -149,6 +149,7 @@ impl Core<'_> {
     /// Makes the next packet of the flow at the head of a ring.
     #[inline(always)]
     pub fn serve_ring<F: Features>(&mut self, port: u32, queue: usize) -> u32 {
+        let extras = self.hosts.has_extras::<F>();
         let at = match F::BY_FLOW && self.egress.leaves.used() {
             true => self.egress.leaves.serving(port, queue),
             false => self.egress.at(port, queue),
@@ -161,7 +162,7 @@ impl Core<'_> {
         let idle = sender.transport.una == sender.transport.next;
         let (psn, repeat) = sender.transport.send();
         let packet = Departure { flow, psn, again: repeat, size };
-        let selective = if F::EXTRAS { self.hosts.selective_senders.get_mut(flow as usize) } else { None };
+        let selective = if extras { self.hosts.selective_senders.get_mut(flow as usize) } else { None };
         if repeat {
             sender.retransmitted += 1;
         } else if psn == 0 {
@@ -193,6 +194,7 @@ impl Core<'_> {
             sender.ring_next = NONE;
             sender.in_ring = stays;
             ring.head = next;
+            prefetch(&self.hosts.senders, next as usize);
             if stays {
                 let tail = std::mem::replace(&mut ring.tail, flow);
                 self.hosts.senders[tail as usize].ring_next = flow;
@@ -202,10 +204,10 @@ impl Core<'_> {
             }
         }
         self.observed.counters.sent += 1;
-        if F::EXTRAS && !self.hosts.sources.is_empty() {
+        if extras && !self.hosts.sources.is_empty() {
             self.note_sent(port, size);
         }
-        if F::EXTRAS
+        if extras
             && self.hosts.arbiter.is_some()
             && !repeat
             && psn + 1 == self.hosts.receivers[flow as usize].total
@@ -218,6 +220,7 @@ impl Core<'_> {
     /// A data packet reached its receiver, which may send an ACK or NACK. Returns the port to kick.
     #[inline]
     pub fn receive_data<F: Features>(&mut self, id: u32) -> Option<u32> {
+        let extras = self.hosts.has_extras::<F>();
         let packet = &mut self.packets[id];
         let flow = packet.flow;
         let receiver = &mut self.hosts.receivers[flow as usize];
@@ -227,16 +230,14 @@ impl Core<'_> {
         observed.counters.delivered += 1;
         let notifies = packet.marked && {
             observed.flows[flow as usize].marked += 1;
-            if F::EXTRAS
-                && let Some(echo) = self.hosts.echoes.get_mut(flow as usize)
-            {
+            if extras && let Some(echo) = self.hosts.echoes.get_mut(flow as usize) {
                 *echo += 1;
             }
             on_marked(self.plan, &mut self.hosts.notifications, flow, self.now)
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
         let mut duplicate = psn < expected;
-        let selective = if F::EXTRAS { self.hosts.selective_receivers.get_mut(flow as usize) } else { None };
+        let selective = if extras { self.hosts.selective_receivers.get_mut(flow as usize) } else { None };
         let reply = match selective {
             None => receiver.transport.on_data(psn, receiver.total, self.plan.transport.ack_every),
             Some(own) => {
@@ -267,21 +268,19 @@ impl Core<'_> {
             }
             Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
             // No packet is lost, and early packets are kept: there is no reason to retransmit.
-            Reply::Nack(n) if F::EXTRAS && self.hosts.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
-            Reply::Nack(n) if !F::EXTRAS || self.hosts.selective_receivers.is_empty() => {
-                (Kind::Nack, n, [0; 3])
-            }
+            Reply::Nack(n) if extras && self.hosts.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
+            Reply::Nack(n) if !extras || self.hosts.selective_receivers.is_empty() => (Kind::Nack, n, [0; 3]),
             Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
         };
         // The ACK or NACK takes the data packet's place.
         let marked = self.hosts.notifications.get_mut(flow as usize).is_some_and(|n| n.take_mark());
         *packet = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
         (packet.marked, packet.ahead) = (marked, ahead);
-        if F::EXTRAS && !self.hosts.labelled.is_empty() {
+        if extras && !self.hosts.labelled.is_empty() {
             self.echo_marks(id);
         }
         let port = self.hops[path as usize];
-        if F::BY_FLOW && self.egress.leaves.used() {
+        if F::BY_FLOW && self.egress.leaves.used() && (F::EXTRAS || !self.egress.leaves.acks_first) {
             self.egress.host_event = HostEvent::Answer(id);
         } else if !F::EXTRAS {
             self.egress.append(&mut self.packets, port, 1 + usize::from(lane), id);
@@ -297,6 +296,7 @@ impl Core<'_> {
     /// An ACK, NACK or CNP reached its sender. Returns the port to kick.
     #[inline]
     pub fn receive_answer<F: Features>(&mut self, id: u32) -> Option<u32> {
+        let extras = self.hosts.has_extras::<F>();
         let packet = self.packets[id];
         self.packets.remove(id);
         let flow = packet.flow;
@@ -317,9 +317,7 @@ impl Core<'_> {
         if self.hosts.wants_acks {
             self.hosts.windows.widen(flow, sender);
         }
-        let progress = if F::EXTRAS
-            && let Some(own) = self.hosts.selective_senders.get_mut(flow as usize)
-        {
+        let progress = if extras && let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
             own.on_response(&mut sender.transport, &mut self.wheel, self.now, &packet)
         } else if packet.kind == Kind::Nack {
             sender.transport.on_nack(packet.number)
@@ -342,7 +340,7 @@ impl Core<'_> {
                 return if sender.in_ring { self.leave_ring(flow) } else { None };
             }
         }
-        if F::EXTRAS && !self.hosts.labelled.is_empty() {
+        if extras && !self.hosts.labelled.is_empty() {
             self.weigh_answer(&packet);
         }
         let sender = &mut self.hosts.senders[flow as usize];
@@ -427,8 +425,9 @@ impl Core<'_> {
 
     /// A paced flow may send again. Returns the port to kick.
     pub fn pace(&mut self, flow: u32) -> u32 {
-        let src = self.plan.flows[flow as usize].src;
-        if self.hosts.arbiter.as_ref().is_some_and(|arbiter| !arbiter.lets(src, flow)) {
+        if let Some(arbiter) = &self.hosts.arbiter
+            && !arbiter.lets(self.plan.flows[flow as usize].src, flow)
+        {
             return self.hosts.senders[flow as usize].port;
         }
         self.hosts.senders[flow as usize].held = false;

@@ -3,14 +3,47 @@
 //! thread within its share. On systems other than Linux there are no shares.
 
 #[cfg(target_os = "linux")]
-pub use linux::Cpus;
+pub use linux::{Cpus, least_time};
 #[cfg(not(target_os = "linux"))]
-pub use other::Cpus;
+pub use other::{Cpus, least_time};
+
+/// Part of the time of its processors that a thread loses to the other threads of its run.
+const LOST: f64 = 0.25;
+
+/// `threads`, or 1 if other processes leave them so little time that one thread is as fast.
+pub fn free(threads: usize) -> usize {
+    match threads {
+        1 => 1,
+        _ => least_time(threads).map_or(threads, |least| faster(threads, least)),
+    }
+}
+
+/// The same, if each thread gets its processors for `least` of the time. All threads are as slow as the
+/// slowest one; a single thread is put where it gets all of the time.
+fn faster(threads: usize, least: f64) -> usize {
+    if threads as f64 * least * (1.0 - LOST) > 1.0 { threads } else { 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::faster;
+
+    #[test]
+    fn one_thread_is_enough_where_processors_are_busy() {
+        assert_eq!([1.0, 0.8, 0.7, 0.6, 0.1].map(|least| faster(2, least)), [2, 2, 2, 1, 1]);
+        assert_eq!([1.0, 0.5, 0.4, 0.3].map(|least| faster(4, least)), [4, 4, 4, 1]);
+    }
+}
 
 #[cfg(target_os = "linux")]
 mod linux {
     use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::time::{ClockId, clock_gettime};
     use nix::unistd::Pid;
+    use std::time::{Duration, Instant};
+
+    /// How long each thread is busy to measure its share of its processors: some time slices of a busy system.
+    const PROBE: Duration = Duration::from_millis(20);
 
     pub struct Cpus {
         all: CpuSet,
@@ -43,6 +76,27 @@ mod linux {
         }
     }
 
+    /// How much of the time `threads` busy threads get their processors: the least of all threads, from 0
+    /// to 1. `None` if it is unknown.
+    pub fn least_time(threads: usize) -> Option<f64> {
+        let cpus = &Cpus::new(threads)?;
+        std::thread::scope(|scope| {
+            let probe = |thread| {
+                std::thread::Builder::new().spawn_scoped(scope, move || {
+                    let _kept = cpus.keep_to(thread);
+                    let used = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from);
+                    let (began, before) = (Instant::now(), used().ok()?);
+                    while began.elapsed() < PROBE {
+                        std::hint::spin_loop();
+                    }
+                    Some((used().ok()? - before).as_secs_f64() / began.elapsed().as_secs_f64())
+                })
+            };
+            let probes: Vec<_> = (0..threads).map(probe).collect::<Result<_, _>>().ok()?;
+            probes.into_iter().try_fold(1.0, |least: f64, probe| Some(least.min(probe.join().ok()??)))
+        })
+    }
+
     /// A thread that runs on its share.
     pub struct Kept<'c>(&'c Cpus);
 
@@ -64,6 +118,15 @@ mod linux {
     #[cfg(test)]
     mod tests {
         use super::*;
+
+        /// A thread is busy for all of its own probe, and at most so.
+        #[test]
+        fn a_share_of_time_is_a_share() {
+            let all = std::thread::available_parallelism().map_or(1, |n| n.get());
+            assert_eq!(least_time(CpuSet::count() + 1), None);
+            let least = least_time(all).expect("as many threads as processors");
+            assert!(0.0 < least && least <= 1.0, "{least}");
+        }
 
         /// Shares are of equal size, apart, and together all; a thread that keeps to one runs there.
         #[test]
@@ -93,6 +156,10 @@ mod linux {
 mod other {
     /// No shares.
     pub struct Cpus;
+
+    pub fn least_time(_: usize) -> Option<f64> {
+        None
+    }
 
     impl Cpus {
         pub fn new(_: usize) -> Option<Self> {

@@ -32,9 +32,11 @@ use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
 use xoff_schemes::transport::TransportKind;
 
-/// A window ends at the next multiple of this at the latest; a run without an end time at the first one after
-/// its last flow.
+/// A run without an end time ends at the first multiple of this after its last flow: so each of its windows ends at
+/// the next multiple at the latest …
 const TICK: Time = MICROSECOND;
+/// … and each window of other runs, which look for interruptions between windows, at the next multiple of this.
+const LONGEST: Time = 16 * MICROSECOND;
 /// How often the deadlock oracle looks.
 const LOOK: Time = 100 * MICROSECOND;
 /// Without an end time, a run is given up when no data packet has moved for this long and four retransmission
@@ -188,6 +190,7 @@ impl Shared<'_> {
         let mut engines: Vec<_> = mine.clone().map(|part| lock(&self.engines[part])).collect();
         let plan = engines[0].core.plan;
         let lookahead = engines[0].core.partition.lookahead;
+        let tick = if plan.end.is_none() { TICK } else { LONGEST };
         let mut reports = vec![Report::default(); self.engines.len()];
         let mut waited = Duration::ZERO;
         loop {
@@ -221,7 +224,7 @@ impl Shared<'_> {
             // Posted events must not miss a change of routes.
             let changes = &plan.faults.reroutes;
             let change = changes.get(changes.partition_point(|c| c.at <= next)).map_or(Time::MAX, |c| c.at);
-            let until = ((next / TICK + 1) * TICK).min(next.saturating_add(lookahead)).min(change).min(halt);
+            let until = ((next / tick + 1) * tick).min(next.saturating_add(lookahead)).min(change).min(halt);
             *parity += 1;
             let after = *parity % 2;
             for (me, engine) in mine.clone().zip(&mut engines) {

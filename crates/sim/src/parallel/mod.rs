@@ -1,6 +1,6 @@
 //! Runs on several threads.
 
-mod cpus;
+pub mod cpus;
 pub mod executor;
 pub mod outbox;
 pub mod partition;

@@ -83,8 +83,11 @@ const LONG: u64 = 4_000_000;
 
 /// The default number of parts of a run on `cores` cores. More than two were never measured.
 pub fn default_parts(plan: &Plan, cores: usize) -> usize {
-    let long = crossings(plan).iter().sum::<u64>() >= LONG;
-    if long { worthwhile(plan, cores.min(2)) } else { 1 }
+    if is_long(plan) { worthwhile(plan, cores.min(2)) } else { 1 }
+}
+
+pub fn is_long(plan: &Plan) -> bool {
+    crossings(plan).iter().sum::<u64>() >= LONG
 }
 
 /// Clusters that stay together, by union-find over nodes.

@@ -168,6 +168,11 @@ fn forward<F: Features>(
         core.egress.aside.entry((egress, lane as u8)).or_default().push(id);
     } else if !F::BY_FLOW || F::EXTRAS && core.egress.plain {
         core.egress.append(&mut core.packets, egress, 1 + lane, id);
+    } else if !F::EXTRAS && core.egress.leaves.acks_first && core.packets[id].kind != Kind::Data {
+        let packet = &mut core.packets[id];
+        packet.set_upstream(0);
+        packet.set_counted(false);
+        core.egress.append(&mut core.packets, egress, 1 + lane, id);
     } else if core.egress.leaves.pulls {
         pull::enqueue(core, scheme, egress, id);
     } else if !F::EXTRAS || core.egress.leaves.used() {

@@ -1,14 +1,15 @@
 //! Events at leaves, reported to the flow control: packets enter and leave them, and a host's queue pairs get
-//! ready or have nothing to send. Functions are cold, so as not to slow runs without queues by flow.
+//! ready or have nothing to send.
 
 use crate::packet::{Kind, NONE};
 use crate::switch::lists::{make, own_left, waits};
 use crate::switch::{leaves::HostEvent, pull};
-use crate::{core::Core, host::flow::SenderState};
+use crate::{core::Core, features::Features, host::flow::SenderState};
 use xoff_schemes::flow_control::{FlowControl, QueueEntry, Queueing, Scheme};
 
 impl Core<'_> {
     /// The scheme's view of a packet at `port`.
+    #[inline(always)]
     pub fn entry(&self, port: u32, id: u32) -> QueueEntry {
         let packet = &self.packets[id];
         let ingress = (packet.account != NONE).then(|| packet.account / self.lanes as u32);
@@ -35,7 +36,6 @@ impl Core<'_> {
 }
 
 /// Puts a packet, already charged to its ingress, into its leaf of `port`. The caller then kicks the port.
-#[cold]
 #[inline(never)]
 pub fn enqueue(core: &mut Core, scheme: &mut FlowControl, port: u32, id: u32) {
     core.packets[id].set_counted(false);
@@ -64,18 +64,14 @@ pub fn enqueue(core: &mut Core, scheme: &mut FlowControl, port: u32, id: u32) {
 }
 
 /// Takes the packet to send from a group that is ready; [`NONE`] if there is none after all.
-#[cold]
-#[inline(never)]
-pub fn serve(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
+#[inline(always)]
+pub fn serve<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
     if queue > core.lanes {
-        return serve_own(core, scheme, port, queue);
+        return serve_own::<F>(core, scheme, port, queue);
     }
-    let first = core.egress.queues[core.egress.ports[port as usize].first_queue as usize + queue].head;
-    if first != NONE {
-        let id = core.dequeue(port, queue);
-        if core.egress.leaves.active(port, queue) > 0 {
-            core.egress.ports[port as usize].ready |= 1 << queue;
-        }
+    if core.egress.waits_apart(port, queue) {
+        let id = core.egress.unlink_apart(&core.packets, port, queue);
+        core.departed(port, queue, id);
         return id;
     }
     let packets = &core.packets;
@@ -95,11 +91,12 @@ pub fn drain(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize)
 }
 
 /// Takes the first packet of a leaf, and informs the scheme.
+#[inline(always)]
 fn take(core: &mut Core, scheme: &mut FlowControl, leaf: u32) -> u32 {
     let port = core.egress.leaves.get(leaf).port;
     let id = core.leaf_take(leaf);
     let mut entry = core.entry(port, id);
-    entry.queue = core.egress.leaves.number(leaf, entry.lane);
+    entry.queue = core.egress.leaves.number(leaf);
     entry.queued = core.egress.queues[core.egress.leaves.list(leaf)].bytes;
     entry.pausing = core.egress.leaves.get(leaf).pausing;
     scheme.left(core, &mut entry);
@@ -109,12 +106,12 @@ fn take(core: &mut Core, scheme: &mut FlowControl, leaf: u32) -> u32 {
 }
 
 /// Makes the packet of the queue pair whose turn it is.
-fn serve_own(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
+fn serve_own<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
     let senders = &core.hosts.senders;
     let (leaf, size) =
         core.egress.leaves.settle(port, queue, &core.egress.queues, |q| senders[q.head as usize].next_size());
-    let id = make(core, scheme, leaf, size);
-    let number = core.egress.leaves.number(leaf, core.packets[id].lane);
+    let id = make::<F>(core, scheme, leaf, size);
+    let number = core.egress.leaves.number(leaf);
     core.packets[id].set_upstream(number);
     id
 }

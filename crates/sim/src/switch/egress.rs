@@ -160,6 +160,20 @@ impl Egress {
         id
     }
 
+    /// Whether a packet is in the group's own list of a queue for forwarded packets, before all leaves.
+    #[inline(always)]
+    pub fn waits_apart(&self, port: u32, queue: usize) -> bool {
+        (1..=self.rules.len()).contains(&queue) && self.queues[self.at(port, queue)].head != NONE
+    }
+
+    /// Takes its first packet, without calls to others.
+    #[inline(always)]
+    pub fn unlink_apart(&mut self, packets: &Arena, port: u32, queue: usize) -> u32 {
+        let id = self.unlink(packets, port, queue);
+        self.ports[port as usize].ready |= u64::from(self.leaves.active(port, queue) > 0) << queue;
+        id
+    }
+
     /// Whether RED marks a packet of `lane` whose queue at `port` holds `queued` bytes. Relays mark nothing.
     pub fn marks(&mut self, plan: &Plan, port: u32, lane: usize, queued: u64) -> bool {
         let by_port = self.reds.get(port as usize * self.rules.len() + lane).copied().flatten();

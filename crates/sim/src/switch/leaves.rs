@@ -10,14 +10,17 @@
 //!
 //! Leaves belong to the device of their port. Nothing here is touched, or takes room, under other schemes.
 
-use crate::{packet::NONE, switch::port::Queue};
+use crate::{indices::table, packet::NONE, switch::port::Queue};
 use std::collections::{BTreeMap, BTreeSet};
+use xoff_kernel::table::Table;
 use xoff_net::topology::NodeKind;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{ENDS, Flow, Plan};
 use xoff_schemes::flow_control::{Queueing, Target};
 
+/// A leaf: half a cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Leaf {
     next: u32,
     previous: u32,
@@ -26,8 +29,12 @@ pub struct Leaf {
     /// Its standing pause among those observed, or [`NONE`].
     pub standing: u32,
     pub port: u32,
+    /// Where the queue of its group is among the queues.
+    pub group: u32,
     /// The queue of the port that it is a part of.
     pub queue: u16,
+    /// The scheme's number of it; 0 where leaves have none.
+    pub number: u16,
     pub in_ring: bool,
     pub paused: bool,
     /// The scheme's own bit.
@@ -35,6 +42,7 @@ pub struct Leaf {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub struct Ring {
     /// The next leaf to serve.
     head: u32,
@@ -49,6 +57,12 @@ pub struct Ring {
     own_turn: bool,
 }
 
+impl Default for Ring {
+    fn default() -> Self {
+        Self { head: NONE, active: 0, bytes: 0, turns: 0, own: 0, own_turn: false }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The group's own list.
@@ -60,16 +74,18 @@ pub struct Leaves {
     pub queueing: Queueing,
     /// Its queues are pulled: see [`crate::switch::pull`].
     pub pulls: bool,
+    /// ACKs join the group's own list, which goes first.
+    pub acks_first: bool,
     lanes: usize,
     /// Deficit round robin: bytes per turn.
     quantum: u32,
     /// Where the lists of leaves begin among the queues.
     pub first: usize,
-    pub leaves: Vec<Leaf>,
-    /// By port and queue (from 1 on).
-    rings: Vec<Ring>,
+    pub leaves: Table<Vec<Leaf>>,
+    /// By queue of a port, in the order of all queues.
+    rings: Table<Vec<Ring>>,
     /// By port and lane: its first leaf, where queues are numbered.
-    bases: Vec<u32>,
+    bases: Table<Vec<u32>>,
     /// By flow: the leaf of its queue pair.
     of_flow: Vec<u32>,
     /// Which leaf belongs to which flow, under [`Queueing::PerFlow`]; else empty.
@@ -95,13 +111,16 @@ impl Leaves {
         let ports = &plan.topology.ports;
         let mut leaves = Vec::new();
         let mut bases = Vec::new();
-        let leaf = |port: u32, queue: u16| Leaf {
+        let per_port = 1 + 2 * lanes;
+        let leaf = |port: u32, queue: u16, number: u16| Leaf {
             next: NONE,
             previous: NONE,
             deficit: 0,
             standing: NONE,
             port,
+            group: port * per_port as u32 + u32::from(queue),
             queue,
+            number,
             in_ring: false,
             paused: false,
             pausing: false,
@@ -116,13 +135,13 @@ impl Leaves {
                     bases.push(leaves.len() as u32);
                     // Queue pairs are hosts' only.
                     if plan.topology.nodes[ports[port as usize].node as usize].kind != NodeKind::Host {
-                        leaves.extend((0..numbers.switch).map(|_| leaf(port, 1 + lane)));
+                        leaves.extend((0..numbers.switch).map(|number| leaf(port, 1 + lane, number)));
                         continue;
                     }
                     let (own, all) = (numbers.own, numbers.own.1 + numbers.relayed.1);
                     let is_own = |queue: u16| (own.0..own.0 + own.1).contains(&queue);
                     let group = |queue: u16| if is_own(queue) { 1 + lanes as u16 + lane } else { 1 + lane };
-                    leaves.extend((0..all).map(|queue| leaf(port, group(queue))));
+                    leaves.extend((0..all).map(|queue| leaf(port, group(queue), queue)));
                 }
                 of_flow = vec![NONE; plan.flows.len()];
             }
@@ -131,22 +150,26 @@ impl Leaves {
                 for place in &by_flow.places {
                     let lane = u16::from(plan.flows[place.flow as usize].lane);
                     let group = if place.own { 1 + lanes as u16 + lane } else { 1 + lane };
-                    leaves.push(leaf(place.port, group));
+                    leaves.push(leaf(place.port, group, 0));
                 }
                 let own = |(flow, f): (usize, &Flow)| by_flow.own(flow as u32, plan.hops[f.path as usize]);
                 of_flow = plan.flows.iter().enumerate().map(own).collect();
             }
         }
-        let groups = if queueing == Queueing::PerLane { 0 } else { ports.len() * 2 * lanes };
+        let groups = if queueing == Queueing::PerLane { 0 } else { ports.len() * per_port };
         Self {
             queueing,
             pulls: matches!(queueing, Queueing::Numbered { pulls: true, .. }),
+            acks_first: matches!(
+                queueing,
+                Queueing::PerFlow | Queueing::Numbered { acks: false, pulls: false, .. }
+            ),
             lanes,
             quantum: plan.packet.largest(),
             first,
-            leaves,
-            rings: vec![Ring { head: NONE, active: 0, bytes: 0, turns: 0, own: 0, own_turn: false }; groups],
-            bases,
+            leaves: table(leaves),
+            rings: table(vec![Ring::default(); groups]),
+            bases: table(bases),
             of_flow,
             by_flow,
         }
@@ -168,15 +191,18 @@ impl Leaves {
         self.leaves.len()
     }
 
+    #[inline(always)]
     pub fn get(&self, leaf: u32) -> &Leaf {
         &self.leaves[leaf as usize]
     }
 
+    #[inline(always)]
     pub fn get_mut(&mut self, leaf: u32) -> &mut Leaf {
         &mut self.leaves[leaf as usize]
     }
 
     /// The leaf of the scheme's queue `number` of a lane on `port`. Panics if there is none.
+    #[inline(always)]
     pub fn numbered(&self, port: u32, lane: u8, number: u16) -> u32 {
         let leaf = self.bases[port as usize * self.lanes + usize::from(lane)] + u32::from(number);
         assert!((leaf as usize) < self.leaves.len(), "queue {number} of lane {lane} on port {port}");
@@ -184,7 +210,7 @@ impl Leaves {
     }
 
     /// Where the list of a leaf is among the queues.
-    #[inline]
+    #[inline(always)]
     pub fn list(&self, leaf: u32) -> usize {
         self.first + leaf as usize
     }
@@ -211,6 +237,7 @@ impl Leaves {
     }
 
     /// Under [`Queueing::PerFlow`]: the leaf of packets of `flow` at `hop` of the plan's hops, at `port`.
+    #[inline]
     pub fn of_packet(&self, flow: u32, port: u32, hop: u32) -> u32 {
         match self.by_flow.leaf_at.get(hop as usize) {
             Some(&leaf) => leaf,
@@ -224,13 +251,14 @@ impl Leaves {
         (ring.active > 0).then_some(ring.head)
     }
 
-    /// Bytes in the group's own list, which holds `all` with its leaves.
-    pub fn own_bytes(&self, port: u32, queue: usize, all: u64) -> u64 {
-        all - self.ring(port, queue).bytes
+    /// Where queues are pulled: bytes in the own list of the group at `at`, which holds `all` with its leaves.
+    #[inline(always)]
+    pub fn own_bytes(&self, at: usize, all: u64) -> u64 {
+        all - self.rings[at].bytes
     }
 
     /// The list of the leaf whose turn it is.
-    #[cold]
+    #[inline]
     pub fn serving(&self, port: u32, queue: usize) -> usize {
         self.list(self.ring(port, queue).head)
     }
@@ -243,29 +271,39 @@ impl Leaves {
     }
 
     /// How many leaves of a group hold something and may send.
+    #[inline(always)]
     pub fn active(&self, port: u32, queue: usize) -> u32 {
         self.ring(port, queue).active
     }
 
+    #[inline(always)]
+    fn at(&self, port: u32, queue: usize) -> usize {
+        port as usize * (1 + 2 * self.lanes) + queue
+    }
+
+    #[inline(always)]
     fn ring(&self, port: u32, queue: usize) -> &Ring {
-        &self.rings[port as usize * 2 * self.lanes + queue - 1]
+        &self.rings[self.at(port, queue)]
     }
 
-    pub fn ring_mut(&mut self, port: u32, queue: usize) -> &mut Ring {
-        &mut self.rings[port as usize * 2 * self.lanes + queue - 1]
+    /// The ring of the group at `at` among the queues.
+    #[inline(always)]
+    pub fn ring_mut(&mut self, at: u32) -> &mut Ring {
+        &mut self.rings[at as usize]
     }
 
-    /// The scheme's number of a leaf of `lane`; 0 where leaves have none.
-    pub fn number(&self, leaf: u32, lane: u8) -> u16 {
-        let Queueing::Numbered { .. } = self.queueing else { return 0 };
-        (leaf - self.numbered(self.leaves[leaf as usize].port, lane, 0)) as u16
+    /// The scheme's number of a leaf; 0 where leaves have none.
+    #[inline(always)]
+    pub fn number(&self, leaf: u32) -> u16 {
+        self.leaves[leaf as usize].number
     }
 
     /// Puts a leaf that is not empty at the end of its ring. Returns the port, and the ready queue's bit.
+    #[inline(always)]
     pub fn link(&mut self, leaf: u32) -> (u32, u64) {
         let quantum = self.quantum;
-        let (port, queue) = (self.leaves[leaf as usize].port, self.leaves[leaf as usize].queue);
-        let ring = self.ring_mut(port, usize::from(queue));
+        let &Leaf { port, queue, group, .. } = self.get(leaf);
+        let ring = &mut self.rings[group as usize];
         ring.active += 1;
         let (next, previous) = match ring.head {
             NONE => {
@@ -273,32 +311,37 @@ impl Leaves {
                 (ring.head, ring.turns, ring.own, ring.own_turn) = (leaf, 0, 0, false);
                 (leaf, leaf)
             }
-            head => (head, self.leaves[head as usize].previous),
+            head => {
+                let previous = std::mem::replace(&mut self.leaves[head as usize].previous, leaf);
+                self.leaves[previous as usize].next = leaf;
+                (head, previous)
+            }
         };
-        self.leaves[previous as usize].next = leaf;
-        self.leaves[next as usize].previous = leaf;
         let l = &mut self.leaves[leaf as usize];
         (l.next, l.previous, l.deficit, l.in_ring) = (next, previous, quantum, true);
         (port, 1 << queue)
     }
 
     /// Takes a leaf out of its ring. Returns whether that is empty now.
+    #[inline(always)]
     pub fn unlink(&mut self, leaf: u32) -> bool {
         let l = &mut self.leaves[leaf as usize];
         l.in_ring = false;
-        let (next, previous, port, queue) = (l.next, l.previous, l.port, l.queue);
-        self.leaves[previous as usize].next = next;
-        self.leaves[next as usize].previous = previous;
+        let (next, previous, group) = (l.next, l.previous, l.group);
         let quantum = self.quantum;
-        let ring = self.ring_mut(port, usize::from(queue));
+        let ring = &mut self.rings[group as usize];
         ring.active -= 1;
         if ring.active == 0 {
             ring.head = NONE;
-        } else if ring.head == leaf {
+            return true;
+        }
+        if ring.head == leaf {
             ring.head = next;
             ring.turn_ends(quantum);
         }
-        ring.active == 0
+        self.leaves[previous as usize].next = next;
+        self.leaves[next as usize].previous = previous;
+        false
     }
 
     /// The next sender of a group that has a leaf in its ring. First packets have the sizes `own` (of the
@@ -311,9 +354,9 @@ impl Leaves {
         queues: &[Queue],
         size: impl Fn(&Queue) -> u32,
     ) -> Turn {
-        let quantum = self.quantum;
+        let (quantum, at) = (self.quantum, self.at(port, queue));
         loop {
-            let ring = self.ring_mut(port, queue);
+            let ring = &mut self.rings[at];
             if ring.own_turn {
                 match own {
                     Some(size) if ring.own >= size => {
@@ -335,15 +378,14 @@ impl Leaves {
             }
             l.deficit += quantum;
             let next = l.next;
-            let ring = self.ring_mut(port, queue);
+            let ring = &mut self.rings[at];
             ring.head = next;
             ring.turn_ends(quantum);
         }
     }
 
     /// The leaf to serve in a ring that is not empty, and its first packet's `size`. It can be repeated.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub fn settle(
         &mut self,
         port: u32,
@@ -351,7 +393,7 @@ impl Leaves {
         queues: &[Queue],
         size: impl Fn(&Queue) -> u32,
     ) -> (u32, u32) {
-        let at = port as usize * 2 * self.lanes + queue - 1;
+        let at = self.at(port, queue);
         loop {
             let leaf = self.rings[at].head;
             let size = size(&queues[self.first + leaf as usize]);
@@ -368,6 +410,7 @@ impl Leaves {
 
 impl Ring {
     /// A leaf's turn has ended; maybe the next one is that of the group's own list.
+    #[inline(always)]
     fn turn_ends(&mut self, quantum: u32) {
         self.turns += 1;
         if self.turns >= self.active && !self.own_turn {
@@ -535,21 +578,23 @@ mod tests {
             deficit: 0,
             standing: NONE,
             port: 0,
+            group: 1,
             queue: 1,
+            number: 0,
             in_ring: false,
             paused: false,
             pausing: false,
         };
-        let ring = Ring { head: NONE, active: 0, bytes: 0, turns: 0, own: 0, own_turn: false };
         let mut leaves = Leaves {
             queueing: Queueing::PerFlow,
             pulls: false,
+            acks_first: true,
             lanes: 1,
             quantum: 1_000,
             first: 0,
-            leaves: vec![leaf; 3],
-            rings: vec![ring; 2],
-            bases: Vec::new(),
+            leaves: table(vec![leaf; 3]),
+            rings: table(vec![Ring::default(); 3]),
+            bases: table(Vec::new()),
             of_flow: Vec::new(),
             by_flow: ByFlow::default(),
         };

@@ -2,7 +2,7 @@
 
 use crate::packet::{Kind, NONE};
 use crate::switch::leaves::{Leaf, number_of};
-use crate::{core::Core, features::All};
+use crate::{core::Core, features::Features};
 use xoff_plan::{balancing::Ahead, plan::ENDS};
 use xoff_schemes::flow_control::{FlowControl, Onward, Queueing, Scheme, Target, device::Queues};
 
@@ -13,11 +13,12 @@ impl Core<'_> {
             let leaf = self.egress.leaves.numbered(port, lane, number);
             return self.egress.queues[self.egress.leaves.list(leaf)].bytes;
         }
-        let queue = 1 + usize::from(lane);
-        self.egress.leaves.own_bytes(port, queue, self.egress.queues[self.egress.at(port, queue)].bytes)
+        let at = self.egress.at(port, 1 + usize::from(lane));
+        self.egress.leaves.own_bytes(at, self.egress.queues[at].bytes)
     }
 
     /// A leaf got its first packet or queue pair.
+    #[inline(always)]
     fn leaf_filled(&mut self, leaf: u32) {
         if !self.egress.leaves.get(leaf).paused {
             let (port, bit) = self.egress.leaves.link(leaf);
@@ -26,13 +27,11 @@ impl Core<'_> {
     }
 
     /// Removes a leaf from its ring, if it was in it.
+    #[inline(always)]
     fn leaf_stops(&mut self, leaf: u32) {
-        let &Leaf { port, queue, in_ring, .. } = self.egress.leaves.get(leaf);
-        if in_ring && self.egress.leaves.unlink(leaf) {
-            let p = &mut self.egress.ports[port as usize];
-            if self.egress.queues[p.first_queue as usize + usize::from(queue)].head == NONE {
-                p.ready &= !(1 << queue);
-            }
+        let &Leaf { port, queue, group, in_ring, .. } = self.egress.leaves.get(leaf);
+        if in_ring && self.egress.leaves.unlink(leaf) && self.egress.queues[group as usize].head == NONE {
+            self.egress.ports[port as usize].ready &= !(1 << queue);
         }
     }
 
@@ -46,21 +45,21 @@ impl Core<'_> {
         }
     }
 
+    #[inline(always)]
     pub fn leaf_append(&mut self, leaf: u32, id: u32) {
-        let &Leaf { port, queue, .. } = self.egress.leaves.get(leaf);
+        let group = self.egress.leaves.get(leaf).group;
         let size = u64::from(self.packets[id].size);
         self.packets[id].next = NONE;
         if let Some(oracle) = &mut self.blocking {
             let paused = self.egress.leaves.get(leaf).paused;
             oracle.packet_joins(self.egress.leaves.list(leaf), id, paused, self.now);
         }
-        let group = self.egress.at(port, queue.into());
-        let group = &mut self.egress.queues[group];
+        if self.egress.leaves.pulls {
+            self.egress.leaves.ring_mut(group).bytes += size;
+        }
+        let group = &mut self.egress.queues[group as usize];
         group.bytes += size;
         group.peak = group.peak.max(group.bytes);
-        if self.egress.leaves.pulls {
-            self.egress.leaves.ring_mut(port, usize::from(queue)).bytes += size;
-        }
         let list = &mut self.egress.queues[self.egress.leaves.first + leaf as usize];
         list.bytes += size;
         list.peak = list.peak.max(list.bytes);
@@ -74,8 +73,9 @@ impl Core<'_> {
     }
 
     /// Takes the first packet of a leaf that has one.
+    #[inline(always)]
     pub fn leaf_take(&mut self, leaf: u32) -> u32 {
-        let &Leaf { port, queue, .. } = self.egress.leaves.get(leaf);
+        let group = self.egress.leaves.get(leaf).group;
         let list = &mut self.egress.queues[self.egress.leaves.first + leaf as usize];
         let id = list.head;
         let packet = &self.packets[id];
@@ -86,12 +86,11 @@ impl Core<'_> {
         if empty {
             list.tail = NONE;
         }
-        let group = self.egress.at(port, queue.into());
-        let group = &mut self.egress.queues[group];
-        group.bytes -= size;
         if self.egress.leaves.pulls {
-            self.egress.leaves.ring_mut(port, usize::from(queue)).bytes -= size;
+            self.egress.leaves.ring_mut(group).bytes -= size;
         }
+        let group = &mut self.egress.queues[group as usize];
+        group.bytes -= size;
         group.data_packets += u64::from(packet.kind == Kind::Data);
         if let Some(oracle) = &mut self.blocking {
             oracle.packet_leaves(self.egress.leaves.list(leaf), id, packet, self.plan);
@@ -234,10 +233,12 @@ impl Queues for Core<'_> {
     }
 
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
+        self.check_place(port, lane);
         self.egress.leaves.get(self.egress.leaves.numbered(port, lane, queue)).paused
     }
 
     fn active_queues(&self, port: u32, lane: u8) -> u32 {
+        self.check_place(port, lane);
         self.egress.leaves.active(port, 1 + usize::from(lane))
     }
 }
@@ -249,14 +250,14 @@ pub fn waits(core: &Core, id: u32) -> bool {
 }
 
 /// The first queue pair of a leaf makes its packet.
-pub fn make(core: &mut Core, scheme: &mut FlowControl, leaf: u32, size: u32) -> u32 {
+#[inline]
+pub fn make<F: Features>(core: &mut Core, scheme: &mut FlowControl, leaf: u32, size: u32) -> u32 {
     let l = core.egress.leaves.get_mut(leaf);
     l.deficit -= size;
-    let (port, queue) = (l.port, usize::from(l.queue));
+    let (port, queue, group) = (l.port, usize::from(l.queue), l.group);
     let flow = core.egress.queues[core.egress.leaves.list(leaf)].head;
-    let id = core.serve_ring::<All>(port, queue);
-    let at = core.egress.at(port, queue);
-    core.egress.queues[at].data_packets += 1;
+    let id = core.serve_ring::<F>(port, queue);
+    core.egress.queues[group as usize].data_packets += 1;
     if !core.hosts.senders[flow as usize].in_ring {
         own_left(core, scheme, flow);
     }
@@ -266,6 +267,6 @@ pub fn make(core: &mut Core, scheme: &mut FlowControl, leaf: u32, size: u32) -> 
 /// A queue pair has nothing to send for now, and has left its leaf.
 pub fn own_left(core: &mut Core, scheme: &mut FlowControl, flow: u32) {
     let mut entry = core.passing_flow(flow);
-    entry.queue = core.egress.leaves.number(core.egress.leaves.of_flow(flow), entry.lane);
+    entry.queue = core.egress.leaves.number(core.egress.leaves.of_flow(flow));
     scheme.left(core, &mut entry);
 }

@@ -6,7 +6,7 @@
 use crate::packet::{Kind, NONE};
 use crate::switch::leaves::{Leaf, Turn};
 use crate::switch::lists::{make, waits};
-use crate::{core::Core, switch::port::Queue};
+use crate::{core::Core, features::Features, switch::port::Queue};
 use xoff_schemes::flow_control::{FlowControl, Pulled, QueueEntry, Scheme};
 
 /// Puts a packet, already charged to its ingress, into its queue of `port`. The caller then kicks the port.
@@ -74,7 +74,7 @@ fn take_first(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize
 fn take(core: &mut Core, scheme: &mut FlowControl, leaf: u32) -> u32 {
     let port = core.egress.leaves.get(leaf).port;
     let id = core.leaf_take(leaf);
-    match core.egress.leaves.number(leaf, core.packets[id].lane) {
+    match core.egress.leaves.number(leaf) {
         // An ACK that goes apart.
         0 => {}
         number => left(core, scheme, port, id, number),
@@ -102,9 +102,9 @@ pub fn drain(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize)
 
 /// Takes the packet to send from a group that is ready; [`NONE`] if all turns led into paused queues.
 #[inline(never)]
-pub fn serve(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
+pub fn serve<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
     if queue > core.lanes {
-        return serve_own(core, scheme, port, queue);
+        return serve_own::<F>(core, scheme, port, queue);
     }
     let quiet = pulled(scheme).quiet_up_to(port, (queue - 1) as u8) > 0;
     if quiet && !core.egress.leaves.apart() {
@@ -151,14 +151,13 @@ fn serve_in_turn(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: us
 /// Every isolation queue that may send gives its first packet to the next one (see [`Pulled::pushes`]).
 #[cold]
 fn push(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) {
-    let lane = (queue - 1) as u8;
     for leaf in core.egress.leaves.ring_of(port, queue) {
         if core.egress.queues[core.egress.leaves.list(leaf)].head == NONE {
             continue;
         }
         let id = take(core, scheme, leaf);
         let mut entry = core.entry(port, id);
-        entry.queue = core.egress.leaves.number(leaf, lane);
+        entry.queue = core.egress.leaves.number(leaf);
         entry.passed = core.packets[id].upstream();
         entry.queue = scheme.onward(core, &mut entry);
         core.moved(leaf, id);
@@ -175,7 +174,7 @@ fn pull(core: &mut Core, scheme: &mut FlowControl, mut leaf: u32, lane: u8) -> u
     loop {
         let id = take(core, scheme, leaf);
         let mut entry = core.entry(port, id);
-        entry.queue = core.egress.leaves.number(leaf, lane);
+        entry.queue = core.egress.leaves.number(leaf);
         entry.passed = core.packets[id].upstream();
         let next = scheme.onward(core, &mut entry);
         if next == 0 {
@@ -197,7 +196,7 @@ fn pull(core: &mut Core, scheme: &mut FlowControl, mut leaf: u32, lane: u8) -> u
 }
 
 /// Makes the packet of the queue pair whose turn it is; [`NONE`] if all are held back.
-fn serve_own(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
+fn serve_own<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> u32 {
     while core.egress.leaves.active(port, queue) > 0 {
         let (senders, leaves) = (&core.hosts.senders, &mut core.egress.leaves);
         let size = |q: &Queue| senders[q.head as usize].next_size();
@@ -207,10 +206,10 @@ fn serve_own(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize)
         let pulled = pulled(scheme);
         let free = core.egress.leaves.numbered(port, lane, pulled.free_pairs);
         if pulled.quiet_up_to(port, lane) > 0 && leaf == free {
-            return make(core, scheme, leaf, size);
+            return make::<F>(core, scheme, leaf, size);
         }
         let mut entry = core.passing_flow(flow);
-        entry.queue = core.egress.leaves.number(leaf, lane);
+        entry.queue = core.egress.leaves.number(leaf);
         let now = scheme.onward(core, &mut entry);
         let to = core.egress.leaves.numbered(port, entry.lane, now);
         if to != leaf {
@@ -226,7 +225,7 @@ fn serve_own(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize)
             // By a root that has come to share its queue just now.
             continue;
         }
-        return make(core, scheme, leaf, size);
+        return make::<F>(core, scheme, leaf, size);
     }
     NONE
 }
@@ -234,8 +233,7 @@ fn serve_own(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize)
 impl Core<'_> {
     /// A packet that left `leaf` was not sent.
     fn moved(&mut self, leaf: u32, id: u32) {
-        let leaf = self.egress.leaves.get(leaf);
-        let group = self.egress.at(leaf.port, leaf.queue.into());
-        self.egress.queues[group].data_packets -= u64::from(self.packets[id].kind == Kind::Data);
+        let group = self.egress.leaves.get(leaf).group;
+        self.egress.queues[group as usize].data_packets -= u64::from(self.packets[id].kind == Kind::Data);
     }
 }

@@ -59,7 +59,13 @@ pub fn transmit<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u3
             core.packets[queue.head].size
         }
     }) as usize;
-    let id = if (F::EXTRAS || F::BY_FLOW) && !core.egress.plain {
+    let id = if F::BY_FLOW
+        && !F::EXTRAS
+        && core.egress.leaves.acks_first
+        && core.egress.waits_apart(port, queue)
+    {
+        core.egress.unlink_apart(&core.packets, port, queue)
+    } else if (F::EXTRAS || F::BY_FLOW) && !core.egress.plain {
         serve::<F>(core, scheme, port, queue)
     } else if queue > lanes {
         core.serve_ring::<F>(port, queue)
@@ -120,8 +126,8 @@ fn serve<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queu
         // Frames that the scheme sends meanwhile wait for the present choice.
         core.egress.ports[port as usize].pending = true;
         match core.egress.leaves.pulls {
-            true => pull::serve(core, scheme, port, queue),
-            false => by_flow::serve(core, scheme, port, queue),
+            true => pull::serve::<F>(core, scheme, port, queue),
+            false => by_flow::serve::<F>(core, scheme, port, queue),
         }
     } else if queue > core.lanes {
         core.serve_ring::<F>(port, queue)

@@ -139,7 +139,7 @@ impl Core<'_> {
         }
         let Some(queues) = self.plan.flow_control.onward_queues() else { return NO_ROOT };
         let grown = self.egress.leaves.get(oracle.grown);
-        let number = self.egress.leaves.number(oracle.grown, queues.lane());
+        let number = self.egress.leaves.number(oracle.grown);
         let set = queues.together(number);
         let bytes = |leaf: &u32| self.egress.queues[self.egress.leaves.list(*leaf)].bytes;
         let leaves = set.rev().map(|queue| self.egress.leaves.numbered(grown.port, queues.lane(), queue));

@@ -144,7 +144,7 @@ fn lists(world: &World, port: u32, lane: u8) -> Vec<(usize, Vec<Member>)> {
     let core = world.home_of_port(port);
     let own = (core.egress.ports[port as usize].first_queue + 1 + u32::from(lane)) as usize;
     let leaves = core.forwarding_leaves(port, lane).filter(|&leaf| core.egress.leaves.list(leaf) != own);
-    let stopping = |leaf| by_root::stopping(world, port, lane, core.egress.leaves.number(leaf, lane));
+    let stopping = |leaf| by_root::stopping(world, port, lane, core.egress.leaves.number(leaf));
     let leaves = leaves.map(|leaf| (core.egress.leaves.list(leaf), stopping(leaf)));
     std::iter::once((own, Vec::new())).chain(leaves).collect()
 }

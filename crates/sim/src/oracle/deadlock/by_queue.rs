@@ -50,8 +50,8 @@ pub fn counted_against(world: &World, packet: &Packet) -> Option<u32> {
 
 /// The queues that pause a leaf together, if any do.
 fn pausers(world: &World, leaf: u32) -> Option<Pausers> {
-    let (port, lane) = place(world, leaf);
-    world.plan.flow_control.onward_queues()?.pausers(port, world.cores[0].egress.leaves.number(leaf, lane))
+    let (port, _) = place(world, leaf);
+    world.plan.flow_control.onward_queues()?.pausers(port, world.cores[0].egress.leaves.number(leaf))
 }
 
 /// Whether the bytes in these queues keep a leaf from its resume level.
