@@ -28,17 +28,19 @@ fn others(c: &Chosen, value: &toml::Value) -> Option<Vec<String>> {
 }
 
 /// A number, or a quantity such as `"120kB"`, times `tenths` / 10, by exact decimal arithmetic. A whole
-/// number without a unit stays one, rounded to the nearest; `None` if that is the same again.
+/// number without a unit stays one, rounded to the nearest; `None` if that is the same again. So do bytes and
+/// picoseconds, which have no parts.
 fn scaled(value: &toml::Value, tenths: i128) -> Option<String> {
+    let whole = |n: i128| Some((n * tenths + 5).div_euclid(10)).filter(|&scaled| scaled != n);
     match value {
-        toml::Value::Integer(n) => {
-            let scaled = (i128::from(*n) * tenths + 5).div_euclid(10);
-            (scaled != i128::from(*n)).then(|| scaled.to_string())
-        }
+        toml::Value::Integer(n) => whole(i128::from(*n)).map(|n| n.to_string()),
         toml::Value::Float(x) => decimal(&x.to_string(), tenths),
         toml::Value::String(text) => {
             let end = text.find(|c: char| !(c.is_ascii_digit() || "._".contains(c))).unwrap_or(text.len());
             let (number, unit) = text.split_at(end);
+            if let (true, Ok(n)) = (["B", "ps"].contains(&unit.trim()), number.replace('_', "").parse()) {
+                return whole(n).map(|n| format!("\"{n}{unit}\""));
+            }
             Some(format!("\"{}{unit}\"", decimal(number, tenths)?))
         }
         _ => None,
@@ -96,6 +98,9 @@ mod tests {
             (text("1.5us"), Some("\"1.05us\""), Some("\"1.95us\"")),
             (text("0.05us"), Some("\"0.035us\""), Some("\"0.065us\"")),
             (text("5MB"), Some("\"3.5MB\""), Some("\"6.5MB\"")),
+            (text("1144B"), Some("\"801B\""), Some("\"1487B\"")),
+            (text("5ps"), Some("\"4ps\""), Some("\"7ps\"")),
+            (text("1B"), None, None),
             (text("websearch"), None, None),
             (toml::Value::Boolean(true), None, None),
         ] {
