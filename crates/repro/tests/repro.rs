@@ -15,7 +15,7 @@ use xoff_repro::read::{self, Base};
 use xoff_repro::report::{self, Decision, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
 use xoff_repro::runs::written;
 use xoff_repro::verdict::Verdict;
-use xoff_repro::{answer, equal, page, sensitivity};
+use xoff_repro::{answer, discussion, equal, page, sensitivity};
 use xoff_schemes::congestion_control::dctcp::DctcpParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
@@ -369,6 +369,20 @@ fn a_reference_names_a_run_a_metric_and_a_point() {
     let values = evaluate::references(&e, false, &e.grid(false, &[]), &measured);
     let result = ExperimentResult { values, ..unmeasured(&e).experiments.remove(0) };
     assert_eq!(result.expanded(e.claim[0].discussion.as_ref().unwrap()), "It is 2.");
+}
+
+/// A cause that no run shows is named as open, not as likely.
+#[test]
+fn no_discussion_guesses_at_a_cause() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut guesses = Vec::new();
+    for item in library::load(&dir).unwrap().iter().flat_map(|paper| &paper.experiments) {
+        let e = &item.read.experiment;
+        let texts = e.claim.iter().filter_map(|c| c.discussion.as_deref()).chain([e.note.as_str()]);
+        let found = texts.flat_map(discussion::guesses);
+        guesses.extend(found.map(|sentence| format!("{}/{}: {sentence}", e.paper, e.id)));
+    }
+    assert!(guesses.is_empty(), "{}", guesses.join("\n"));
 }
 
 /// `--sensitivity` can change each chosen value of the stored experiments.
