@@ -668,7 +668,10 @@ fn an_arbiter_is_described() {
     let irn = [("transport.kind", "irn")];
     assert!(!describe(&set(&[LINE, FLOW], &irn)).contains("arbiter"));
     let timers = describe(&set(&[LINE, FLOW], &[irn[0], ("irn.timer", "packet")]));
-    assert!(timers.contains("transport: irn (selective retransmission, a timer for each packet)"), "{timers}");
+    assert!(
+        timers.contains("transport: irn (selective retransmission, a timer for each packet)"),
+        "{timers}"
+    );
     for (rule, stops) in [("srpt", "of its source"), ("srpt-strict", "of its source or its destination")] {
         let said = describe(&set(&[LINE, FLOW], &[irn[0], ("transport.arbiter", rule)]));
         let expected = format!(

@@ -453,7 +453,8 @@ impl Run {
             return Ok(Value::none(none));
         }
         let missing = chosen.len() - finished.len();
-        let note = format!("{missing} of {} flows unfinished; total-rate covers the finished flows", chosen.len());
+        let note =
+            format!("{missing} of {} flows unfinished; total-rate covers the finished flows", chosen.len());
         Ok(Value { value: Some(bytes as f64 * 8e12 / time as f64), note: (missing > 0).then_some(note) })
     }
 

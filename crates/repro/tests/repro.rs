@@ -261,7 +261,7 @@ fn unequal_setups_need_a_reason() {
         let of = |run: usize| Some(if e.run[run].name == "ours" { ours } else { theirs });
         equal::check(&e, &of).err().map(|(message, _)| message)
     };
-    let red = |k_max| Red { k_min: 100, k_max, p_max: 0.2, per: 0, at_dequeue: false };
+    let red = |k_max| Red { k_min: 100, k_max, p_max: 0.2, per: 0, at_dequeue: false, of_port: false };
     let marks = |k_max| Setup { marking: vec![red(k_max)], ..setup() };
     let step = Step::Rate(1);
     let dctcp = CongestionControlParams::Dctcp(DctcpParams {

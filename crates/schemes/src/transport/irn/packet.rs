@@ -218,8 +218,11 @@ mod tests {
                     out.push((psn, None));
                 }
                 if !wire.is_empty() && random.below(3) > 0 {
-                    let at =
-                        if random.below(100) < reorder { random.below(wire.len() as u64) as usize } else { 0 };
+                    let at = if random.below(100) < reorder {
+                        random.below(wire.len() as u64) as usize
+                    } else {
+                        0
+                    };
                     match wire.remove(at).unwrap() {
                         (psn, None) => {
                             let got = receiver.on_data(psn, total, window, 1);
