@@ -150,7 +150,7 @@ mod tests {
             guesses("It may be because of rain: May, because of rain."),
             ["It may be because of rain: May, because of rain."]
         );
-        assert!(guesses("PFC is slower by {pfc/fct over irn/fct}.").is_empty());
+        assert!(guesses("A is slower by {a/fct over b/fct}.").is_empty());
     }
 
     #[test]

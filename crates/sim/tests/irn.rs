@@ -117,7 +117,7 @@ fn a_timer_for_each_packet_expires_in_a_long_queue() {
     let text = |timer: &str| {
         format!(
             "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 9\nlink = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
-             [switch]\nbuffer = \"10MB\"\n[flow_control]\nscheme = \"none\"\n[transport]\nkind = \"irn\"\nwindow = \"300kB\"\n\
+             [switch]\nbuffer = \"100MB\"\n[flow_control]\nscheme = \"none\"\n[transport]\nkind = \"irn\"\nwindow = \"300kB\"\n\
              [irn]\nrto_high = \"100us\"\n{timer}\
              [[traffic]]\nkind = \"incast\"\nfan_in = 8\nto = \"H0\"\nsize = \"1MB\"\n"
         )

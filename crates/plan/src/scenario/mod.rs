@@ -289,6 +289,7 @@ pub struct Ecn {
     pub at: MarkAt,
     /// Which bytes count.
     #[serde(default, skip_serializing_if = "MarkOf::is_priority")]
+    #[schemars(extend("default" = MarkOf::default()))]
     pub of: MarkOf,
 }
 

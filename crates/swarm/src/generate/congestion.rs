@@ -53,6 +53,7 @@ pub fn ecn(sketch: &mut Sketch, place: &Place) -> Table {
     t.put("p_max", sketch.draw.real(0.0, 1.0));
     sketch.maybe(&mut t, 3, "at", |s| *s.draw.pick(&["enqueue", "dequeue"]));
     sketch.maybe(&mut t, 4, "per", |_| rate(place.rates.1));
+    sketch.maybe(&mut t, 4, "of", |s| *s.draw.pick(&["priority", "port"]));
     t
 }
 

@@ -46,6 +46,7 @@ fn one(sketch: &mut Sketch, id: u64) -> Table {
         ecn.put("p_max", sketch.draw.real(0.0, 1.0));
         sketch.maybe(&mut ecn, 3, "at", |s| *s.draw.pick(&["enqueue", "dequeue"]));
         sketch.maybe(&mut ecn, 3, "per", |_| "100Gbps");
+        sketch.maybe(&mut ecn, 3, "of", |s| *s.draw.pick(&["priority", "port"]));
         t.put("ecn", ecn);
     }
     t

@@ -76,6 +76,7 @@ fn irn(sketch: &mut Sketch, place: &Place) {
         t.put("rto_high", time(sketch.draw.log(low, 4 * low)));
     }
     sketch.maybe(&mut t, 3, "few", |s| int(s.draw.between(0, 10)));
+    sketch.maybe(&mut t, 3, "timer", |s| *s.draw.pick(&["flow", "packet"]));
     if sketch.draw.one_in(if place.long { 2 } else { 10 }) {
         let mut inter = Table::new();
         sketch.maybe(&mut inter, 2, "link_delay", |s| time(s.draw.log(1_000, 100_000_000)));

@@ -1,4 +1,4 @@
-//! IRN's sender with a timer for each packet, as in the public simulator of Pyrrha's authors.
+//! IRN's sender with a timer for each packet, as in a public simulator (NASA-NJU).
 //!
 //! ```text
 //!   packet sent     its timer starts, again if it is retransmitted: RTO_low if at most
