@@ -216,7 +216,8 @@ impl Context<'_> {
             Base::File(file) => Source::read(&beside.join(file), false),
         };
         let sources = item.read.bases.iter().map(source).collect::<miette::Result<Vec<_>>>()?;
-        let changes = if self.args.sensitivity { sensitivity::changes(e) } else { Ok(Vec::new()) };
+        let changes =
+            if self.args.sensitivity { sensitivity::changes(e, self.args.quick) } else { Ok(Vec::new()) };
         let changes = changes.map_err(|why| miette!("{}: {why}", item.path.display()))?;
         let of = |changes: &[Change]| {
             let grid = e.grid(self.args.quick, changes);

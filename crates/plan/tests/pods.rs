@@ -9,7 +9,7 @@ use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::none::NoParams;
 use xoff_schemes::scheduling::zeropod::params::{Collision, ZeropodParams};
 use xoff_schemes::scheduling::zeropod::slots::Slots;
-use xoff_schemes::scheduling::zeropod::{Order, Params, Pod};
+use xoff_schemes::scheduling::zeropod::{MiceCores, Order, Params, Pod, Subtract};
 
 fn no_files(_: &Path) -> io::Result<Vec<u8>> {
     Err(io::Error::other("no files here"))
@@ -39,7 +39,16 @@ fn the_defaults_are_those_of_the_paper() {
     assert_eq!(z.pod, Pod { racks: 16, hosts_per_rack: 16, aggs: 16, cores: 0, pods: 1 });
     assert_eq!(
         z.scheduler,
-        Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0, order: Order::Smallest }
+        Params {
+            cells: 16,
+            payload: 512,
+            iterations: 6,
+            requests: 1,
+            mice_cores: 0,
+            mice_over: MiceCores::Any,
+            order: Order::Smallest,
+            subtract: Subtract::AtOnce,
+        }
     );
     // 552 B and 40 B at 80 ps each: an epoch of 713 ns.
     assert_eq!(z.slots, Slots { cells: 16, data: 44_160, control: 3_200, guard: 0, hop: 1_000_000 });
@@ -63,6 +72,45 @@ fn the_defaults_are_those_of_the_paper() {
     );
     let plan = load("test.toml", text.as_bytes(), &twice, &no_files).expect("it loads").plan;
     assert_eq!(plan.pods.expect("pods without buffers").slots.epoch(), 709_760);
+}
+
+/// Each of the k destinations lengthens both control cells, and the epoch.
+#[test]
+fn entries_lengthen_requests() {
+    let z = zeropod(ONE, "control = \"8B\"\nentry = \"2B\"");
+    assert_eq!((z.control, z.slots.epoch()), (40, 712_960));
+    let z = zeropod(ONE, "control = \"8B\"\nentry = \"2B\"\ntop_k = 32");
+    assert_eq!((z.control, z.slots.control, z.slots.epoch()), (72, 5_760, 718_080));
+    let z = zeropod(EIGHT, "mice_cores = 1\nmice_over = \"exclusive-only\"\nsubtract = \"with-schd\"");
+    assert_eq!((z.scheduler.mice_over, z.scheduler.subtract), (MiceCores::ExclusiveOnly, Subtract::WithSchd));
+}
+
+#[test]
+fn values_that_cannot_be_are_refused() {
+    let refused = |keys: &str| {
+        let text = format!(
+            "[topology]\nkind = \"zeropod\"\n{EIGHT}\nlink = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+             [zeropod]\n{keys}\n{FLOW}"
+        );
+        load("test.toml", text.as_bytes(), &[], &no_files).expect_err(keys).one_line()
+    };
+    for (keys, why) in [
+        ("entry = \"1kB\"", "a request with 16 entries of 1kB is too long"),
+        ("entry = \"16B\"", "control slots would overlap"),
+        ("mice_over = \"exclusive-only\"", "leaves no core for mice"),
+        ("subtract = \"with-schd\"\nclock_error = \"1ns\"", "incompatible with failures and clock errors"),
+        (
+            "subtract = \"with-schd\"\nscheduler_link = [{ switch = \"S0.0\", from = \"1ms\" }]",
+            "incompatible with failures and clock errors",
+        ),
+        (
+            "subtract = \"with-schd\"\n[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"1ms\"",
+            "incompatible with failures and clock errors",
+        ),
+    ] {
+        let message = refused(keys);
+        assert!(message.contains(why), "{keys}: {message}");
+    }
 }
 
 #[test]
@@ -216,13 +264,16 @@ fn what_has_no_effect_is_named() {
         told("pods", ONE, &format!("[zeropod]\ncells = 16\n{FLOW}")),
         [pair("zeropod", "topology.kind is not `zeropod`")]
     );
-    let keys = "core_buffer = \"1MB\"\nbackpressure = 3\ncollision = \"both\"\noptimistic = 0\n\
+    let keys = "mice_over = \"exclusive-first\"\nentry = \"1B\"\ntop_k = 0\n\
+                core_buffer = \"1MB\"\nbackpressure = 3\ncollision = \"both\"\noptimistic = 0\n\
                 ack_timeout = \"1ms\"\nretry = \"1ms\"";
     assert_eq!(
         told("zeropod", ONE, &format!("[zeropod]\n{keys}\n{FLOW}")),
         [
             pair("zeropod.core_buffer", "one pod has no cores"),
             pair("zeropod.backpressure", "one pod has no cores"),
+            pair("zeropod.mice_over", "no core is only for mice"),
+            pair("zeropod.entry", "an RTS lists no destination"),
             pair("zeropod.collision", "every cell is sent with a grant"),
             pair("zeropod.ack_timeout", "it requires `acks`"),
             pair("zeropod.retry", "no link or scheduler fails"),

@@ -27,7 +27,7 @@ const PARTS: [Part; 4] = [
     },
     Part {
         key: "buffers",
-        words: "the buffers of switches",
+        words: "the size of switch buffers",
         reason: |u| &u.buffers,
         differs: |a, b| a.buffers != b.buffers,
     },

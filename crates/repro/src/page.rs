@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::{self, ClaimResult, Count, Decision, ExperimentResult, Flip, Results, Tried, counts};
+use crate::report::{self, ClaimResult, Count, Decision, ExperimentResult, Results, Tried, counts};
 use crate::{answer::QUICK, verdict::Verdict};
 use xoff_results::human;
 
@@ -176,42 +176,63 @@ fn decided(e: &ExperimentResult, c: &ClaimResult) -> String {
     }
     let in_table = tried.iter().filter(|t| !reproduced(t) && t.in_table).count();
     if in_table > 0 {
-        let _ =
-            write!(out, " {} of the table below: not reproduced.", human::counted(in_table as u64, "choice"));
+        let _ = write!(
+            out,
+            " {} tried by `--sensitivity`: not reproduced.",
+            human::counted(in_table as u64, "alternative")
+        );
     }
     out
 }
 
-/// The numbers of each claim under each change of `--sensitivity`.
+/// The verdicts that change under another choice.
 fn sensitivity(o: &mut String, e: &ExperimentResult) {
-    let Some(chosen) = &e.as_chosen else { return };
-    let changes = || e.sensitivity.iter().flatten();
-    if changes().all(|c| c.claims.is_empty()) {
+    let Some(changes) = &e.sensitivity else { return };
+    let quick = if e.as_chosen.as_ref().is_some_and(|a| a.quick) { ", in the quick version" } else { "" };
+    let flips = || changes.iter().flat_map(|c| c.flips.iter().map(move |f| (c, f)));
+    let tried = human::counted(changes.len() as u64, "alternative");
+    let _ = match (changes.len(), flips().count()) {
+        (0, _) => write!(o, "\nNo alternative was tried."),
+        (_, 0) => write!(o, "\n{tried} tried{quick}: no verdict changes."),
+        _ => write!(o, "\n{tried} tried{quick}: these verdicts change."),
+    };
+    let words: Vec<String> =
+        e.chosen.iter().filter(|c| c.in_words).map(|c| format!("`{}`", c.what)).collect();
+    if !words.is_empty() {
+        let _ = write!(o, " Not varied, because no scenario key sets them: {}.", words.join("; "));
+    }
+    o.push('\n');
+    if flips().next().is_none() {
         return;
     }
-    let quick = if chosen.quick { ", in the quick version" } else { "" };
-    let _ = writeln!(
-        o,
-        "\nSensitivity: the claims with the chosen values and with each alternative{quick}.\n\n\
-         | alternative | claim | as chosen | verdict | with the alternative | verdict |\n|---|---|---|---|---|---|"
+    o.push_str(
+        "\n| alternative | claim | as chosen | verdict | with the alternative | verdict |\n|---|---|---|---|---|---|\n",
     );
-    for change in changes() {
-        for found in &change.claims {
-            let of = |c: &&report::ChangedClaim| c.claim == found.claim;
-            let claim = e.claims.iter().find(|c| c.id == found.claim);
-            let (Some(before), Some(claim)) = (chosen.claims.iter().find(of), claim) else { continue };
-            let bold = if before.verdict == found.verdict { "" } else { "**" };
-            let _ = writeln!(
-                o,
-                "| `{}` | `{}` | {} | {} | {} | {bold}{}{bold} |",
-                cell(&change.change),
-                found.claim,
-                claim.numbers(&before.means).join("; "),
-                before.verdict.name(),
-                claim.numbers(&found.means).join("; "),
-                found.verdict.name()
-            );
-        }
+    let as_chosen = e.as_chosen.iter().flat_map(|a| &a.claims);
+    for (change, flip) in flips() {
+        let of = |c: &&report::ChangedClaim| c.claim == flip.claim;
+        let claim = e.claims.iter().find(|c| c.id == flip.claim);
+        let numbers = |found: Option<&report::ChangedClaim>| {
+            claim.zip(found).map_or_else(String::new, |(c, found)| c.numbers(&found.means).join("; "))
+        };
+        let _ = writeln!(
+            o,
+            "| `{}` | `{}` | {} | {} | {} | {} |",
+            cell(&shortened(&change.change)),
+            flip.claim,
+            numbers(as_chosen.clone().find(of)),
+            flip.from.name(),
+            numbers(change.claims.iter().find(of)),
+            flip.to.name()
+        );
+    }
+}
+
+/// A change such as a list of weights, cut after 80 characters.
+fn shortened(change: &str) -> String {
+    match change.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &change[..end]),
+        None => change.to_string(),
     }
 }
 
@@ -324,7 +345,7 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
     let note = e.expanded(e.note.trim());
     let _ = if note.is_empty() { writeln!(o) } else { writeln!(o, " {note}") };
     for (what, why) in e.unequal.reasons() {
-        let _ = writeln!(o, "\n**Not equal in all runs: {what}.** {why}");
+        let _ = writeln!(o, "\n**Not equal in all runs: {what}:** {why}");
     }
     let _ = writeln!(o, "\n| claim | paper | measured | verdict | as printed |\n|---|---|---|---|---|");
     for c in &e.claims {
@@ -371,24 +392,6 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
                 if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", ")) };
             let _ = writeln!(o, "- `{}`{others}: {}", c.what, c.reason.trim());
         }
-    }
-    if let Some(changes) = &e.sensitivity {
-        let flips = changes.iter().flat_map(|c| c.flips.iter().map(move |f| (&c.change, f)));
-        let text =
-            |(change, f): (&String, &Flip)| format!("with `{change}`, {} becomes {}", f.claim, f.to.name());
-        let flips: Vec<String> = flips.map(text).collect();
-        let tried = human::counted(changes.len() as u64, "other choice");
-        let text = if flips.is_empty() { "no verdict changes".into() } else { flips.join("; ") };
-        let _ = match changes.len() {
-            0 => write!(o, "\nNo other choice was tried."),
-            _ => write!(o, "\n{tried} tried: {text}."),
-        };
-        let words: Vec<String> =
-            e.chosen.iter().filter(|c| c.in_words).map(|c| format!("`{}`", c.what)).collect();
-        if !words.is_empty() {
-            let _ = write!(o, " Not varied, because no scenario key sets them: {}.", words.join("; "));
-        }
-        o.push('\n');
     }
     sensitivity(o, e);
 }

@@ -283,14 +283,19 @@ impl ExperimentResult {
                 in_table: false,
             }
         };
-        let quick = if self.as_chosen.as_ref().is_some_and(|a| a.quick) { ", quick version" } else { "" };
+        let as_chosen = self.as_chosen.as_ref();
+        let quick = if as_chosen.is_some_and(|a| a.quick) { ", quick version" } else { "" };
+        // A table in which the claim already holds says nothing about why it fails.
+        let holds = |c: &ChangedClaim| c.claim == claim.id && c.verdict == Verdict::Reproduced;
+        let table = self.sensitivity.iter().flatten();
+        let table = table.filter(|_| !as_chosen.is_some_and(|a| a.claims.iter().any(holds)));
         let change = |change: &ChangeResult| {
             let found = change.claims.iter().find(|c| c.claim == claim.id)?;
             let choice = format!("`{}`{quick}", change.change);
             let values = claim.numbers(&found.means);
             Some(Tried { choice, values, verdict: Some(found.verdict), in_table: true })
         };
-        let changes = self.sensitivity.iter().flatten().filter_map(change);
+        let changes = table.filter_map(change);
         claim.readings.iter().map(reading).chain(changes).collect()
     }
 

@@ -4,11 +4,16 @@ use crate::experiment::{Chosen, Experiment};
 use crate::report::{ChangedClaim, ClaimResult, Flip};
 use crate::runs::{Change, written};
 
-/// The changes of an experiment: of each choice of a key its alternatives, or its lower and higher value.
-pub fn changes(e: &Experiment) -> Result<Vec<Change>, String> {
+/// The changes of an experiment: of each choice of a key its alternatives, or its lower and higher value. The
+/// shorter version leaves out choices whose key it sets itself.
+pub fn changes(e: &Experiment, quick: bool) -> Result<Vec<Change>, String> {
+    let set_by_quick = |key| quick && e.quick.as_ref().is_some_and(|q| q.set.contains_key(key));
     let mut all = Vec::new();
     for (chosen, c) in e.chosen.iter().enumerate() {
         let (Some(key), Some(value)) = (&c.key, &c.value) else { continue };
+        if set_by_quick(key) {
+            continue;
+        }
         for value in others(c, value).ok_or_else(|| {
             format!("{value} of `{key}` cannot be changed by 30%: write `low` and `high`, or `alternatives`")
         })? {

@@ -12,7 +12,10 @@ use xoff_repro::experiment::{Claim, Experiment, SCENARIO, Unequal};
 use xoff_repro::library;
 use xoff_repro::metrics::Value;
 use xoff_repro::read::{self, Base};
-use xoff_repro::report::{self, Decision, ExperimentResult, FORMAT, FORMAT_VERSION, PaperResult, Results};
+use xoff_repro::report::{
+    self, AsChosen, ChangeResult, ChangedClaim, Decision, ExperimentResult, FORMAT, FORMAT_VERSION,
+    PaperResult, Results,
+};
 use xoff_repro::runs::written;
 use xoff_repro::verdict::Verdict;
 use xoff_repro::{answer, discussion, equal, page, sensitivity};
@@ -392,11 +395,37 @@ fn every_choice_of_the_stored_experiments_has_changes() {
     let mut wrong = Vec::new();
     for item in library::load(&dir).unwrap().iter().flat_map(|paper| &paper.experiments) {
         let e = &item.read.experiment;
-        if let Err(why) = sensitivity::changes(e) {
+        if let Err(why) = sensitivity::changes(e, false) {
             wrong.push(format!("{}/{}: {why}", e.paper, e.id));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The shorter version overwrites some keys: their choices change nothing in it.
+#[test]
+fn a_choice_that_quick_overwrites_is_not_changed_in_it() {
+    let more = "[quick]\nset = { \"transport.mtu\" = \"4kB\" }\n\n[[chosen]]\nkey = \"transport.mtu\"\nvalue = \"1kB\"\nreason = \"r\"\n\n[[claim]]";
+    let e = read::read("e.toml", text(RATIO).replace("[[claim]]", more).as_bytes()).unwrap().experiment;
+    let changes = |quick| sensitivity::changes(&e, quick).unwrap().len();
+    assert_eq!((changes(false), changes(true)), (2, 0));
+}
+
+/// A change of `--sensitivity` that reproduces a claim decides it, unless the claim holds without the change,
+/// as it may in the shorter version.
+#[test]
+fn a_table_decides_a_claim_that_fails_in_it() {
+    let decision = |as_chosen| {
+        let mut result = unmeasured(&experiment(RATIO)).experiments.remove(0);
+        let found = |verdict| vec![ChangedClaim { claim: "e.c".into(), means: vec![Some(2.0)], verdict }];
+        let change =
+            ChangeResult { change: "a=1".into(), flips: Vec::new(), claims: found(Verdict::Reproduced) };
+        result.sensitivity = Some(vec![change]);
+        result.as_chosen = Some(AsChosen { quick: true, claims: found(as_chosen) });
+        result.decision(&result.claims[0])
+    };
+    assert_eq!(decision(Verdict::Contradicted), Decision::Found);
+    assert_eq!(decision(Verdict::Reproduced), Decision::NotTried);
 }
 
 #[test]
@@ -660,7 +689,7 @@ fn choices_in_words_are_named_with_sensitivity() {
         let page = &page::render(&results)[0].text;
         let not_varied = "Not varied, because no scenario key sets them: `the moon`.";
         assert_eq!(page.contains(not_varied), says, "{page}");
-        assert_eq!(page.contains("No other choice was tried."), says);
+        assert_eq!(page.contains("No alternative was tried."), says);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Instructions per packet-hop, of the run alone, and the part of each group of source files: each case runs
-//! under callgrind (of Valgrind, which must be installed). The counts do not vary.
+//! Instructions per packet-hop of the run alone, and the part of each group of source files. Each case runs
+//! under callgrind, a tool of Valgrind, which must be installed. The counts do not vary.
 
 mod cases;
 

@@ -61,6 +61,13 @@ impl Core<'_> {
         let exists = (port as usize) < self.egress.ports.len() && usize::from(lane) < self.lanes;
         assert!(exists, "a scheme names lane {lane} of port {port}, which does not exist");
     }
+
+    /// The same, for a scheme that names its queues there.
+    #[inline(always)]
+    pub fn check_queues(&self, port: u32, lane: u8) {
+        self.check_place(port, lane);
+        assert!(self.egress.leaves.used(), "a scheme without queues names those of port {port}");
+    }
 }
 
 #[cfg(test)]
@@ -68,7 +75,7 @@ mod tests {
     use super::*;
     use crate::parallel::partition::Partition;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use xoff_schemes::flow_control::Device;
+    use xoff_schemes::flow_control::{Device, device::Queues};
 
     fn plan() -> Plan {
         let text = "[topology]\nkind=\"ring\"\nswitches=3\nhosts_per_switch=1\nlink={rate=\"100Gbps\",delay=\"1us\"}\n\
@@ -117,5 +124,9 @@ mod tests {
             assert!(catch_unwind(AssertUnwindSafe(|| core.resume(port, lane))).is_err());
             assert!(catch_unwind(AssertUnwindSafe(|| core.stored(port, lane))).is_err());
         }
+        // PFC has no queues of its own.
+        assert!(catch_unwind(AssertUnwindSafe(|| core.active_queues(0, 0))).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| core.queue_bytes(0, 0, 1))).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| core.is_paused(0, 0, 1))).is_err());
     }
 }

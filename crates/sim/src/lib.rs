@@ -77,5 +77,5 @@ pub fn default_threads(plan: &Plan, cores: usize) -> usize {
 /// `threads`, or 1 if other processes use so much of the cores now that one thread is as fast: they are measured
 /// for 20 ms if the run is long. Linux only; `threads` on other systems.
 pub fn threads_with_cores(plan: &Plan, threads: usize) -> usize {
-    if parallel::partition::is_long(plan) { parallel::cpus::free(threads) } else { threads }
+    if threads > 1 && parallel::partition::is_long(plan) { parallel::cpus::free(threads) } else { threads }
 }

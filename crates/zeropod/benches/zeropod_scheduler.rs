@@ -10,10 +10,20 @@ use std::time::{Duration, Instant};
 use xoff_kernel::random::Stream;
 use xoff_net::sizes::SizeDistribution;
 use xoff_schemes::scheduling::matching::maximum;
-use xoff_schemes::scheduling::zeropod::{Demand, Order, Params, Pod, Scheduler, Sender, Target};
+use xoff_schemes::scheduling::zeropod::{
+    Demand, MiceCores, Order, Params, Pod, Scheduler, Sender, Subtract, Target,
+};
 
-const PAPER: Params =
-    Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0, order: Order::Smallest };
+const PAPER: Params = Params {
+    cells: 16,
+    payload: 512,
+    iterations: 6,
+    requests: 1,
+    mice_cores: 0,
+    mice_over: MiceCores::Any,
+    order: Order::Smallest,
+    subtract: Subtract::AtOnce,
+};
 /// 16 cells of 552 B and two of 40 B at 100 Gbit/s, in picoseconds.
 const EPOCH: f64 = (16 * 552 + 2 * 40) as f64 * 80.0;
 /// Flows of at most so many bytes are mice, and a host names at most so many targets of them.

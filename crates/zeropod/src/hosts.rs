@@ -6,7 +6,7 @@ use crate::voq::{Items, NONE, Piece, Voq};
 use crate::{World, kind};
 use std::collections::VecDeque;
 use xoff_kernel::{time::Time, wheel::Event};
-use xoff_schemes::scheduling::zeropod::{Link, Sender, Target};
+use xoff_schemes::scheduling::zeropod::{Link, Sender, Subtract, Target};
 
 /// A host's data for a target: one of its pod, or another pod.
 #[derive(Clone, Copy, Default)]
@@ -314,7 +314,12 @@ impl World<'_> {
         self.report.unused += u64::from(cells - filled);
         // Requested cells were served, used or not; cells that are still needed are requested again.
         let w = &mut self.wanted[wanted];
-        w.served = w.served.wrapping_add(cells);
+        let served = match self.zeropod.scheduler.subtract {
+            Subtract::AtOnce => cells,
+            // The same cells may have been granted repeatedly.
+            Subtract::WithSchd => cells.min(w.asked.wrapping_sub(w.served)),
+        };
+        w.served = w.served.wrapping_add(served);
         if w.cells > w.asked.wrapping_sub(w.served) && !std::mem::replace(&mut w.is_news, true) {
             self.hosts[src].pending.push(planned.column);
         }

@@ -220,6 +220,7 @@ impl<'a> World<'a> {
             asked: vec![0; rows * targets],
             granted: vec![0; rows * targets],
             waiting: 0,
+            pending: VecDeque::new(),
             plans: vec![(u64::MAX, Vec::new()); ring],
             laid: vec![IDLE; links.count() * ring],
             watch: if watches { Watch::new(rows, links.count(), ring) } else { Watch::new(0, 0, 0) },

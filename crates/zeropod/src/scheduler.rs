@@ -4,7 +4,7 @@ use crate::failures::{Said, Watch};
 use crate::{World, kind};
 use std::collections::VecDeque;
 use xoff_kernel::{random::Stream, time::Time, wheel::Event};
-use xoff_schemes::scheduling::zeropod::{Demand, Grant, Link, Scheduler, Sender, Target};
+use xoff_schemes::scheduling::zeropod::{Demand, Grant, Link, Scheduler, Sender, Subtract, Target};
 
 /// A request to send, in flight.
 #[derive(Default)]
@@ -69,6 +69,8 @@ pub struct PodState {
     pub granted: Vec<u32>,
     /// Cells that were requested and not granted.
     pub waiting: u64,
+    /// Grants that are not subtracted yet, in the order of epochs: the epoch of the SCHD, row, column, cells.
+    pub pending: VecDeque<(u64, u16, u16, u32)>,
     /// Grants, at their epoch modulo their number.
     pub plans: Vec<(u64, Vec<Planned>)>,
     /// By link, and epoch modulo the number of `plans`.
@@ -93,6 +95,17 @@ impl PodState {
         Demand {
             from: if row < hosts { Sender::Host(row) } else { Sender::Core(row - hosts) },
             to: if column < hosts { Target::Host(column) } else { Target::Pod(column - hosts) },
+        }
+    }
+
+    /// Subtracts the grants whose SCHD leave by `epoch`.
+    fn subtract_pending(&mut self, epoch: u64, (hosts, targets): (usize, usize), payload: u64) {
+        while let Some((_, row, column, cells)) = self.pending.pop_front_if(|pending| pending.0 <= epoch) {
+            let demand = self.demand(row, column, hosts);
+            let cells = self.scheduler.subtract(demand, u64::from(cells) * payload) / payload;
+            let granted = &mut self.granted[usize::from(row) * targets + usize::from(column)];
+            *granted = granted.wrapping_add(cells as u32);
+            self.waiting -= cells;
         }
     }
 
@@ -156,6 +169,7 @@ impl World<'_> {
         let payload = u64::from(self.zeropod.scheduler.payload);
         let mut due = std::mem::take(&mut self.due);
         let state = &mut self.pods[usize::from(pod)];
+        state.subtract_pending(epoch, (per_pod, targets), payload);
         for queue in [&mut state.from_hosts, &mut state.from_cores] {
             while let Some(rts) = queue.pop_front_if(|rts| rts.arrives <= self.now) {
                 due.push(rts);
@@ -194,9 +208,17 @@ impl World<'_> {
                         (per_pod as u16 + to, core / self.zeropod.pod.aggs)
                     }
                 };
-                let granted = &mut state.granted[usize::from(row) * targets + usize::from(column)];
-                *granted = granted.wrapping_add(grant.cells);
-                state.waiting -= u64::from(grant.cells);
+                match self.zeropod.scheduler.subtract {
+                    Subtract::AtOnce => {
+                        let granted = &mut state.granted[usize::from(row) * targets + usize::from(column)];
+                        *granted = granted.wrapping_add(grant.cells);
+                        state.waiting -= u64::from(grant.cells);
+                    }
+                    Subtract::WithSchd => {
+                        let schd = epoch + self.pipeline.schd;
+                        state.pending.push_back((schd, row, column, grant.cells));
+                    }
+                }
                 plan.push(Planned { grant, row, column, from: from.into(), to: to.into(), lost: false });
             }
             self.report.grants += plan.len() as u64;

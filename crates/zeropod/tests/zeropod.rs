@@ -101,6 +101,25 @@ fn a_single_flow_takes_the_time_of_its_slots() {
     }
 }
 
+/// A scheduler that subtracts grants when their SCHD leave grants the cells of a small flow in every epoch until
+/// then: a schedule of 15 us has its SCHD 19 epochs later. The flow takes no longer, the 18 repeated grants stay
+/// empty, and a larger flow to the same host waits for them.
+#[test]
+fn grants_of_a_pipeline_are_repeated() {
+    let of = |subtract: &str| {
+        let keys = format!("in_phase = true\ndelay = \"15us\"\nsubtract = \"{subtract}\"");
+        let outcome = run_all(&plan(&scenario(POD, &keys, &(flow(5, 10, "8kB") + &flow(1, 10, "1MB")))));
+        let report = outcome.records.get::<Report>().cloned().expect("Zeropod");
+        (fct(&outcome, 0), fct(&outcome, 1), report)
+    };
+    let (small, large, at_once) = of("at-once");
+    let (small_late, large_late, with_schd) = of("with-schd");
+    assert_eq!(small, small_late);
+    assert_eq!(large_late - large, 18 * at_once.epoch);
+    // The last of the 1,954 cells of the larger flow are two in an epoch that was granted 16.
+    assert_eq!((at_once.unused, with_schd.unused), (0, 18 * 16 + 14));
+}
+
 /// A run that ends within an epoch, or is interrupted, records nothing after its end.
 #[test]
 fn nothing_is_sent_after_the_end() {
@@ -267,11 +286,12 @@ proptest! {
         top_k in 0u16..5,
         backpressure in prop::sample::select(vec![0u32, 5, 40, 320]),
         delay in prop::sample::select(vec![0u32, 3, 15]),
+        subtract in prop::sample::select(vec!["at-once", "with-schd"]),
         seed in 0u64..1000,
     ) {
         let keys = format!(
             "cells = {cells}\niterations = {iterations}\ntop_k = {top_k}\nbackpressure = {backpressure}\n\
-             delay = \"{delay}us\""
+             delay = \"{delay}us\"\nsubtract = \"{subtract}\""
         );
         let load = "[[traffic]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.9\nload_of = \"host-links\"\n\
                     stop = \"300us\"\n[[traffic]]\nkind = \"incast\"\nfan_in = 1\nsize = \"20kB\"\nperiod = \"50us\"\n\

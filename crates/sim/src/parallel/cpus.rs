@@ -119,7 +119,7 @@ mod linux {
     mod tests {
         use super::*;
 
-        /// A thread is busy for all of its own probe, and at most so.
+        /// A thread cannot be busy for longer than its probe takes.
         #[test]
         fn a_share_of_time_is_a_share() {
             let all = std::thread::available_parallelism().map_or(1, |n| n.get());

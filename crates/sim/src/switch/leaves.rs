@@ -85,7 +85,7 @@ pub struct Leaves {
     /// By queue of a port, in the order of all queues.
     rings: Table<Vec<Ring>>,
     /// By port and lane: its first leaf, where queues are numbered.
-    bases: Table<Vec<u32>>,
+    bases: Vec<u32>,
     /// By flow: the leaf of its queue pair.
     of_flow: Vec<u32>,
     /// Which leaf belongs to which flow, under [`Queueing::PerFlow`]; else empty.
@@ -169,7 +169,7 @@ impl Leaves {
             first,
             leaves: table(leaves),
             rings: table(vec![Ring::default(); groups]),
-            bases: table(bases),
+            bases,
             of_flow,
             by_flow,
         }
@@ -594,7 +594,7 @@ mod tests {
             first: 0,
             leaves: table(vec![leaf; 3]),
             rings: table(vec![Ring::default(); 3]),
-            bases: table(Vec::new()),
+            bases: Vec::new(),
             of_flow: Vec::new(),
             by_flow: ByFlow::default(),
         };

@@ -166,7 +166,7 @@ impl Core<'_> {
 
 impl Queues for Core<'_> {
     fn pause_queue(&mut self, port: u32, lane: u8, target: Target) {
-        self.check_place(port, lane);
+        self.check_queues(port, lane);
         // Packets of a flow may come back through its own host: both of its queues there stop at once.
         let mut pause = None;
         for leaf in self.named(port, lane, target) {
@@ -184,7 +184,7 @@ impl Queues for Core<'_> {
     }
 
     fn resume_queue(&mut self, port: u32, lane: u8, target: Target) {
-        self.check_place(port, lane);
+        self.check_queues(port, lane);
         let mut ended = NONE;
         for leaf in self.named(port, lane, target) {
             if !self.egress.leaves.get(leaf).paused {
@@ -213,7 +213,7 @@ impl Queues for Core<'_> {
     }
 
     fn queue_bytes(&self, port: u32, lane: u8, queue: u16) -> u64 {
-        self.check_place(port, lane);
+        self.check_queues(port, lane);
         self.pulled_bytes(port, lane, queue)
     }
 
@@ -233,12 +233,12 @@ impl Queues for Core<'_> {
     }
 
     fn is_paused(&self, port: u32, lane: u8, queue: u16) -> bool {
-        self.check_place(port, lane);
+        self.check_queues(port, lane);
         self.egress.leaves.get(self.egress.leaves.numbered(port, lane, queue)).paused
     }
 
     fn active_queues(&self, port: u32, lane: u8) -> u32 {
-        self.check_place(port, lane);
+        self.check_queues(port, lane);
         self.egress.leaves.active(port, 1 + usize::from(lane))
     }
 }

@@ -43,6 +43,8 @@ fn pulled(scheme: &FlowControl) -> &Pulled {
 /// A packet joins the queue that the scheme has chosen.
 fn join(core: &mut Core, scheme: &mut FlowControl, id: u32, entry: &mut QueueEntry) {
     core.packets[id].set_upstream(entry.passed);
+    // The scheme may have written another place into it.
+    core.check_place(entry.port, entry.lane);
     match entry.queue {
         0 => core.enqueue(entry.port, 1 + usize::from(entry.lane), id),
         number => core.leaf_append(core.egress.leaves.numbered(entry.port, entry.lane, number), id),

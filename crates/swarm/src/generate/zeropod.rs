@@ -40,6 +40,7 @@ fn cores(sketch: &mut Sketch, t: &mut Table) {
     sketch.maybe(t, 4, "backpressure", |s| int(s.draw.log(1, 500)));
     sketch.maybe(t, 4, "core_buffer", |s| bytes(s.draw.log(1_000, 32_000_000)));
     sketch.maybe(t, 6, "mice_cores", |_| int(1));
+    sketch.maybe(t, 10, "mice_over", |s| *s.draw.pick(&["any", "exclusive-first"]));
 }
 
 /// The demands of requests, and the data that is sent without requests.
@@ -47,6 +48,8 @@ fn demands(sketch: &mut Sketch, t: &mut Table) {
     sketch.maybe(t, 3, "iterations", |s| int(s.draw.log(1, 20)));
     sketch.maybe(t, 4, "requests", |s| int(s.draw.log(1, 10)));
     sketch.maybe(t, 4, "top_k", |s| int(s.draw.between(0, 20)));
+    sketch.maybe(t, 10, "entry", |s| bytes(s.draw.between(1, 4)));
+    sketch.maybe(t, 10, "subtract", |s| *s.draw.pick(&["at-once", "with-schd"]));
     sketch.maybe(t, 4, "order", |s| *s.draw.pick(&["smallest", "largest", "random"]));
     if sketch.draw.one_in(3) {
         t.put("optimistic", int(sketch.draw.between(0, 20)));

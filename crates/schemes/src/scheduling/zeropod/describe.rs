@@ -1,7 +1,7 @@
 //! Pods without buffers in words.
 
-use super::Order;
 use super::params::{Collision, ZeropodParams};
+use super::{MiceCores, Order, Subtract};
 use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
 use xoff_net::text::{count, sample};
@@ -41,6 +41,9 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
             out,
             "  a schedule takes {delay}. Its SCHD frames leave {schd} later, its cells {data} later ({later})"
         )?;
+        if params.subtract == Subtract::WithSchd {
+            writeln!(out, "  a grant is subtracted when its SCHD leaves; earlier epochs may repeat it")?;
+        }
         writeln!(
             out,
             "  scheduler: {}, {} for each demand, {} first; an RTS lists mice for at most {}",
@@ -70,7 +73,14 @@ pub fn describe(out: &mut String, topology: &Topology, z: &ZeropodParams) -> fmt
     if pod.cores > 0 {
         let mice = match params.mice_cores {
             0 => String::new(),
-            cores => format!("; the last {cores} only for mice"),
+            cores => {
+                let over = match params.mice_over {
+                    MiceCores::Any => "",
+                    MiceCores::ExclusiveFirst => ", which take them first",
+                    MiceCores::ExclusiveOnly => ", which take no others",
+                };
+                format!("; the last {cores} only for mice{over}")
+            }
         };
         let (buffer, cells) = (Bytes(z.core_buffer), count(z.backpressure.into(), "cell"));
         writeln!(out, "  cores: {buffer} each, backpressure above {cells}{mice}")?;

@@ -1,6 +1,6 @@
 //! `[zeropod]`: the keys of pods without buffers.
 
-use super::{Order, params::Collision};
+use super::{MiceCores, Order, Subtract, params::Collision};
 use crate::flow_control::keys::default_keys;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,10 @@ pub struct ZeropodKeys {
     /// data cell.
     #[serde(default = "defaults::control")]
     pub control: Bytes,
+    /// Bytes by which each of the `top_k` destinations lengthens `control`. The paper has 40 B at
+    /// k = 16, and no size for another k.
+    #[serde(default = "defaults::none")]
+    pub entry: Bytes,
     /// Guard band on both sides of a control slot, and after each epoch.
     #[serde(default = "defaults::zero")]
     pub guard: Span,
@@ -48,6 +52,9 @@ pub struct ZeropodKeys {
     /// Time to calculate a schedule. The paper uses 15 us for 256 hosts in a pod, 5 us for 16.
     #[serde(default = "defaults::delay")]
     pub delay: Span,
+    /// When the scheduler subtracts a grant from its demands.
+    #[serde(default)]
+    pub subtract: Subtract,
     /// k: destinations in an RTS whose waiting mice it lists, those with the fewest bytes first.
     #[serde(default = "defaults::top_k")]
     #[schemars(extend("x-unit" = "destinations"))]
@@ -56,6 +63,9 @@ pub struct ZeropodKeys {
     #[serde(default)]
     #[schemars(extend("x-unit" = "cores"))]
     pub mice_cores: u32,
+    /// Cores that data with mice may take to another pod.
+    #[serde(default)]
+    pub mice_over: MiceCores,
     /// Bytes after which a flow moves to the next level of its queue, in ascending order; 1 to 15
     /// values. Data of the first level are mice. Default: 100 kB, the paper's mice, then the
     /// thresholds of PIAS (NSDI 2015) for web search at a load of 0.8.
@@ -155,6 +165,7 @@ mod defaults {
         cells: u32 = 16;
         payload: Bytes = Bytes(512);
         control: Bytes = Bytes(40);
+        none: Bytes = Bytes(0);
         zero: Span = Span(0);
         iterations: u32 = 6;
         one: u32 = 1;

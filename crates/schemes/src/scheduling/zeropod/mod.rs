@@ -19,7 +19,8 @@
 //!
 //! It has no clock: how long the phases take (§V-A: 15 us for 256 hosts) is a delay of its grants, which the
 //! caller adds; granted bytes are no demand of the next epoch. In a pipeline of processors the next epochs
-//! begin before that is known, and the paper does not say which demands they assume.
+//! begin before that is known. The paper subtracts "when an SCHD is given" (§IV-A.1); with
+//! [`Subtract::WithSchd`] the caller does so when the SCHD leaves, and the same data is granted repeatedly.
 //!
 //! The paper leaves open, and here is taken:
 //! - *Who comes first* (`zeropod.allocate-policy`). In every phase the demand with the smallest advertised
@@ -42,7 +43,7 @@
 //! - *Small demands* (`zeropod.partial-epochs`). A grant is of min(N, what is left) cells; the last may be
 //!   partly full. The path is taken for the epoch.
 //! - *Cores for mice* (`zeropod.exclusive-core`). The last cores of [`Params::mice_cores`] take demands with
-//!   mice only, and of those the cells that hold mice.
+//!   mice only, and of those the cells that hold mice. Mice take any core ([`Params::mice_over`] has others).
 //! - *Wiring* (`zeropod.core-wiring`). Core c is linked to aggregation switch c mod A.
 //! - *E2P* demands (`zeropod.e2p-demand`) are for a pod; which hosts in it the cells are for is their
 //!   sender's matter. A core that cannot reach a pod reports backpressure for it.
@@ -131,7 +132,9 @@ pub struct Params {
     /// Paths that a demand asks for in an iteration, at least 1; if fewer are idle, all of them.
     pub requests: u32,
     pub mice_cores: u16,
+    pub mice_over: MiceCores,
     pub order: Order,
+    pub subtract: Subtract,
 }
 
 /// The order in which the scheduler considers demands without mice.
@@ -145,6 +148,30 @@ pub enum Order {
     Largest,
     /// A random demand, drawn again in each epoch.
     Random,
+}
+
+/// The time at which a grant is subtracted from the demands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subtract {
+    /// When it is granted: the next epoch knows of it.
+    #[default]
+    AtOnce,
+    /// When its SCHD leaves, after `delay`. Epochs until then may grant the same data again.
+    WithSchd,
+}
+
+/// The cores that a demand with mice for another pod may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MiceCores {
+    /// All cores, with equal chances.
+    #[default]
+    Any,
+    /// The cores for mice; others only if none of them is idle.
+    ExclusiveFirst,
+    /// Only the cores for mice.
+    ExclusiveOnly,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -275,6 +302,15 @@ impl Scheduler {
         self.demands.add(row, column, bytes);
     }
 
+    /// Subtracts a grant whose SCHD leaves ([`Subtract::WithSchd`]), or the rest of a demand that is smaller
+    /// by now. Returns the bytes.
+    pub fn subtract(&mut self, demand: Demand, bytes: u64) -> u64 {
+        let (row, column) = self.place(demand);
+        let bytes = bytes.min(self.demands.bytes(row, column));
+        self.demands.subtract(row, column, bytes);
+        bytes
+    }
+
     /// An RTS names the targets for which its sender has mice, and their bytes, in place of the list before.
     pub fn advertise(&mut self, from: Sender, mice: &[(Target, u64)]) {
         let row = self.demands.row(from);
@@ -328,10 +364,17 @@ impl Scheduler {
             // Request.
             paths.clear();
             for demand in left.iter() {
-                choice.find(idle, demand, |agg| {
-                    let open = self.open[(usize::from(demand.target) - hosts) * aggs + agg];
-                    if demand.mice { open } else { open & self.bulk[agg] }
-                });
+                let open = |agg| self.open[(usize::from(demand.target) - hosts) * aggs + agg];
+                match (demand.mice, params.mice_over) {
+                    (false, _) => choice.find(idle, demand, |agg| open(agg) & self.bulk[agg]),
+                    (true, MiceCores::Any) => choice.find(idle, demand, open),
+                    (true, over) => {
+                        choice.find(idle, demand, |agg| open(agg) & !self.bulk[agg]);
+                        if choice.left() == 0 && over == MiceCores::ExclusiveFirst {
+                            choice.find(idle, demand, open);
+                        }
+                    }
+                }
                 for _ in 0..params.requests.min(choice.left()) {
                     paths.push((*demand, choice.draw(demand, stream)));
                 }
@@ -365,7 +408,9 @@ impl Scheduler {
                     bytes = demands.mice(demand.sender, demand.target);
                 }
                 bytes = bytes.min(u64::from(params.cells) * u64::from(params.payload));
-                demands.subtract(demand.sender, demand.target, bytes);
+                if params.subtract == Subtract::AtOnce {
+                    demands.subtract(demand.sender, demand.target, bytes);
+                }
                 self.grants.push(Grant {
                     demand: demands.demand(demand.sender, demand.target),
                     agg: path.agg,

@@ -3,7 +3,7 @@
 use super::keys::ZeropodKeys;
 use super::params::{SchedulerFailure, ZeropodParams};
 use super::slots::Slots;
-use super::{Params, Pod};
+use super::{MiceCores, Params, Pod, Subtract};
 use crate::flow_control::fabric::Buffer;
 use crate::flow_control::keys::{Complaint, LARGEST, LAST, MEMORY, Setting};
 use std::fmt::Display;
@@ -22,10 +22,7 @@ const MOST_EPOCHS: u64 = 4096;
 
 /// Names keys that have no effect beside the others.
 pub fn warn_of_unused(keys: &ZeropodKeys, cx: &mut Setting<'_>, cores: u32, end: Option<Time>) {
-    let fails = cx.failures
-        || !keys.scheduler_failure.is_empty()
-        || !keys.scheduler_link.is_empty()
-        || keys.clock_error.0 > 0;
+    let fails = fails(keys, cx);
     let mut warn = |key: String, why: &str| {
         let key = format!("zeropod.{key}");
         if cx.written(&key) {
@@ -35,6 +32,9 @@ pub fn warn_of_unused(keys: &ZeropodKeys, cx: &mut Setting<'_>, cores: u32, end:
     for (key, unused, why) in [
         ("core_buffer", cores == 0, "one pod has no cores"),
         ("backpressure", cores == 0, "one pod has no cores"),
+        ("mice_over", keys.mice_cores == 0, "no core is only for mice"),
+        ("entry", keys.top_k == 0, "an RTS lists no destination"),
+        ("subtract", !keys.scheduled, "no cell is scheduled"),
         ("collision", keys.optimistic < 2, "every cell is sent with a grant"),
         ("ack_timeout", !keys.acks, "it requires `acks`"),
         ("retry", !fails, "no link or scheduler fails"),
@@ -50,6 +50,14 @@ pub fn warn_of_unused(keys: &ZeropodKeys, cx: &mut Setting<'_>, cores: u32, end:
             warn(format!("scheduler_{what}[{i}]"), "the run ends earlier");
         }
     }
+}
+
+/// Whether something may fail, or a clock may be wrong.
+fn fails(keys: &ZeropodKeys, cx: &Setting<'_>) -> bool {
+    cx.failures
+        || !keys.scheduler_failure.is_empty()
+        || !keys.scheduler_link.is_empty()
+        || keys.clock_error.0 > 0
 }
 
 /// The parameters of the pods of a topology.
@@ -78,7 +86,14 @@ pub fn params(
     };
     let payload = size("payload", keys.payload, 1, 65_535)? as u32;
     let header = size("header", keys.header, 0, 10_000)? as u32;
-    let control = size("control", keys.control, 1, 10_000)? as u32;
+    let entries = u64::from(keys.top_k).saturating_mul(keys.entry.0);
+    let control = size("control", keys.control, 1, 10_000)?.saturating_add(entries);
+    if control > 10_000 {
+        let message = format!("a request with {} entries of {} is too long", keys.top_k, keys.entry);
+        let help = "the maximum is 10000B: choose a smaller `entry` or `top_k`";
+        return Err(Complaint::new("zeropod.entry", message, help));
+    }
+    let control = control as u32;
     let link = &topology.ports[0];
     let slots = Slots {
         cells: count("cells", keys.cells, 1, 4096)?,
@@ -97,8 +112,20 @@ pub fn params(
         iterations: count("iterations", keys.iterations, 1, 1000)?,
         requests: count("requests", keys.requests, 1, 1000)?,
         mice_cores: mice_cores(keys.mice_cores, &pod)?,
+        mice_over: keys.mice_over,
         order: keys.order,
+        subtract: keys.subtract,
     };
+    if keys.mice_over == MiceCores::ExclusiveOnly && keys.mice_cores == 0 {
+        let message = "mice_over = \"exclusive-only\" leaves no core for mice";
+        let help = "write mice_cores = 1 or more";
+        return Err(Complaint::new("zeropod.mice_over", message, help));
+    }
+    if keys.subtract == Subtract::WithSchd && fails(keys, cx) {
+        let message = "subtract = \"with-schd\" is incompatible with failures and clock errors";
+        let help = "write subtract = \"at-once\"";
+        return Err(Complaint::new("zeropod.subtract", message, help));
+    }
     let clock = |pod: u64| Stream::new(cx.seed, "zeropod clocks", pod).below(slots.epoch());
     let off = time("clock_error", keys.clock_error, 0)?;
     let clock_error =

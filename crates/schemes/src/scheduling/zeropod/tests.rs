@@ -7,8 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 const LARGE: Pod = Pod { racks: 16, hosts_per_rack: 16, aggs: 16, cores: 0, pods: 1 };
 /// Its pod of k = 8, with 7 cores.
 const SMALL: Pod = Pod { racks: 4, hosts_per_rack: 4, aggs: 4, cores: 7, pods: 8 };
-const PAPER: Params =
-    Params { cells: 16, payload: 512, iterations: 6, requests: 1, mice_cores: 0, order: Order::Smallest };
+const PAPER: Params = Params {
+    cells: 16,
+    payload: 512,
+    iterations: 6,
+    requests: 1,
+    mice_cores: 0,
+    mice_over: MiceCores::Any,
+    order: Order::Smallest,
+    subtract: Subtract::AtOnce,
+};
 
 fn host_to_host(from: u16, to: u16) -> Demand {
     Demand { from: Sender::Host(from), to: Target::Host(to) }
@@ -87,11 +95,15 @@ fn link(pod: &Pod, kind: u8, a: u16, b: u16) -> Link {
 fn pods() -> impl Strategy<Value = (Pod, Params)> {
     let order = prop::sample::select(vec![Order::Smallest, Order::Largest, Order::Random]);
     let pod = (1u16..=5, 1u16..=5, 1u16..=5, 0u16..=9, 1u16..=4);
-    (pod, 1u32..=20, 1u32..=8, 1u32..=4, 0u16..=3, order).prop_map(
-        |((racks, hosts_per_rack, aggs, cores, pods), cells, iterations, requests, mice_cores, order)| {
-            let mice_cores = mice_cores.min(cores);
+    let over =
+        prop::sample::select(vec![MiceCores::Any, MiceCores::ExclusiveFirst, MiceCores::ExclusiveOnly]);
+    (pod, 1u32..=20, 1u32..=8, 1u32..=4, (0u16..=3, over), order).prop_map(
+        |((racks, hosts_per_rack, aggs, cores, pods), cells, iterations, requests, mice, order)| {
+            let (mice_cores, mice_over) = (mice.0.min(cores), mice.1);
             let pod = Pod { racks, hosts_per_rack, aggs, cores, pods };
-            (pod, Params { cells, payload: 100, iterations, requests, mice_cores, order })
+            let scheduler =
+                Params { cells, payload: 100, iterations, requests, mice_cores, mice_over, order, ..PAPER };
+            (pod, scheduler)
         },
     )
 }
@@ -161,7 +173,10 @@ fn paths(case: &Case, books: &Books, demand: &Demand) -> Vec<Grant> {
         (Sender::Core(core), _) => vec![way(core % pod.aggs, Some(core))],
         (_, Target::Pod(p)) => (0..pod.cores)
             .filter(|&core| !case.pressed.contains(&(core, p)))
-            .filter(|&core| core < pod.cores - case.params.mice_cores || books.mice(demand) > 0)
+            .filter(|&core| match core < pod.cores - case.params.mice_cores {
+                true => books.mice(demand) == 0 || case.params.mice_over != MiceCores::ExclusiveOnly,
+                false => books.mice(demand) > 0,
+            })
             .map(|core| way(core % pod.aggs, Some(core)))
             .collect(),
     };
@@ -391,6 +406,52 @@ fn cores_are_those_that_have_room_and_are_meant_for_it() {
     assert_eq!(cores(&mut scheduler, false), BTreeMap::from([(1, 16)]));
     scheduler.set_backpressure(2, 3, false);
     assert_eq!(cores(&mut scheduler, false), BTreeMap::from([(1, 16), (2, 16)]));
+}
+
+/// Seven cores of which the last is only for mice: mice draw one of all seven, or take that one first, or
+/// wait for it. Other data never takes it.
+#[test]
+fn mice_take_the_cores_that_they_may() {
+    let cores = |mice_over: MiceCores, exclusive_is_full: bool| {
+        let params = Params { mice_cores: 1, mice_over, ..PAPER };
+        let demands = [(host_to_pod(0, 3), 1 << 30), (host_to_pod(4, 3), 1 << 30)];
+        let mut scheduler = scheduler(SMALL, params, &demands);
+        scheduler.set_backpressure(6, 3, exclusive_is_full);
+        let mut stream = stream();
+        let (mut mice, mut bulk) = (BTreeSet::new(), BTreeSet::new());
+        for _ in 0..200 {
+            scheduler.advertise(Sender::Host(0), &[(Target::Pod(3), 1_000)]);
+            for grant in scheduler.schedule(&mut stream) {
+                let set = if grant.demand.from == Sender::Host(0) { &mut mice } else { &mut bulk };
+                set.insert(grant.core.expect("a core"));
+            }
+        }
+        assert_eq!(Vec::from_iter(bulk), [0, 1, 2, 3, 4, 5]);
+        Vec::from_iter(mice)
+    };
+    assert_eq!(cores(MiceCores::Any, false), [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(cores(MiceCores::ExclusiveFirst, false), [6]);
+    assert_eq!(cores(MiceCores::ExclusiveFirst, true), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(cores(MiceCores::ExclusiveOnly, false), [6]);
+    assert!(cores(MiceCores::ExclusiveOnly, true).is_empty());
+}
+
+/// Until its SCHD leaves a grant may be repeated, and no more is subtracted than was requested.
+#[test]
+fn grants_may_count_only_when_their_schd_leaves() {
+    let demand = host_to_host(0, 20);
+    let params = Params { subtract: Subtract::WithSchd, ..PAPER };
+    let mut scheduler = scheduler(LARGE, params, &[(demand, 20 * 512)]);
+    let mut stream = stream();
+    for _ in 0..3 {
+        assert_eq!(scheduler.schedule(&mut stream)[0].cells, 16);
+        assert_eq!(scheduler.waiting(demand), 20 * 512);
+    }
+    assert_eq!(scheduler.subtract(demand, 16 * 512), 16 * 512);
+    assert_eq!(scheduler.schedule(&mut stream)[0].cells, 4);
+    assert_eq!(scheduler.subtract(demand, 16 * 512), 4 * 512);
+    assert_eq!(scheduler.schedule(&mut stream), []);
+    assert_eq!(scheduler.subtract(demand, 16 * 512), 0);
 }
 
 /// Cores 0 and 4 come by aggregation switch 0, and rack 0 has one link from there. One after the other has
