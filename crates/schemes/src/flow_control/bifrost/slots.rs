@@ -313,12 +313,8 @@ mod tests {
     #[test]
     fn the_check_as_printed_grants_the_room_twice() {
         let mut line = Line::new(400, 100, 0, History::Recurrence);
-        line.slots.params = SlotParams {
-            buffer: 1_000,
-            repair: Repair::Printed,
-            repair_every: 2,
-            ..*line.slots.params()
-        };
+        line.slots.params =
+            SlotParams { buffer: 1_000, repair: Repair::Printed, repair_every: 2, ..*line.slots.params() };
         let mut ends = |stored, received| {
             let grant = line.slots.ends(stored, received);
             (grant.granted, grant.let_go, line.slots.params.stopped(grant), line.slots.virtual_incoming())
