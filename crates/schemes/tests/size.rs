@@ -4,7 +4,7 @@ use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::units::{Bandwidth, Span};
 use xoff_schemes::flow_control::LinkFacts;
 use xoff_schemes::flow_control::bifrost::size as bifrost;
-use xoff_schemes::flow_control::bifrost::slots::History;
+use xoff_schemes::flow_control::bifrost::slots::{History, Repair};
 use xoff_schemes::flow_control::cbfc::size as cbfc;
 use xoff_schemes::flow_control::pfc::keys::PfcKeys;
 use xoff_schemes::flow_control::pfc::size as pfc;
@@ -31,6 +31,7 @@ fn slots(slot: Time) -> bifrost::Ask {
         repair_every: 1,
         counted: false,
         history: History::Grants,
+        repair: Repair::Excess,
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use xoff_kernel::time::SECOND;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::bifrost::Report;
-use xoff_schemes::flow_control::bifrost::slots::{History, SlotParams, Slots};
+use xoff_schemes::flow_control::bifrost::slots::{History, Repair, SlotParams, Slots};
 use xoff_sim::outcome::Outcome;
 
 /// Two sites of three hosts each and the long links between their switches.
@@ -262,6 +262,7 @@ fn figure_6() {
         margin: 0,
         counted: false,
         history: History::Grants,
+        repair: Repair::Excess,
     });
     for _ in 0..delay / slot {
         let stored = 4 * delay - port.virtual_incoming() - slot / 2;

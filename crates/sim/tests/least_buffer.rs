@@ -20,7 +20,7 @@ use xoff_net::units::Bandwidth;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::LinkFacts;
 use xoff_schemes::flow_control::bifrost::size as bifrost;
-use xoff_schemes::flow_control::bifrost::slots::History;
+use xoff_schemes::flow_control::bifrost::slots::{History, Repair};
 use xoff_schemes::flow_control::cbfc::size as cbfc;
 use xoff_schemes::flow_control::pfc::size as pfc;
 use xoff_schemes::flow_control::size::question::Question;
@@ -145,6 +145,7 @@ impl Case {
             repair_every: 1,
             counted: false,
             history: History::Grants,
+            repair: Repair::Excess,
         };
         let (sizing, params) = (bifrost::sizing(&self.facts, &ask, 1), bifrost::params(&self.facts, &ask));
         let near = self.near();

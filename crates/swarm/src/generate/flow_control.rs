@@ -299,6 +299,7 @@ fn bifrost(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         t.put("undersized", true);
     }
     sketch.maybe(t, 3, "history", |s| *s.draw.pick(&["grants", "recurrence"]));
+    sketch.maybe(t, 4, "repair", |s| *s.draw.pick(&["excess", "printed"]));
     if sketch.draw.one_in(if sketch.scheme == "bifrostx" { 2 } else { 15 }) {
         t.put("leftover", *sketch.draw.pick(&["pooled", "reserved"]));
     }

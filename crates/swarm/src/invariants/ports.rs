@@ -6,6 +6,7 @@ use xoff_plan::Loaded;
 use xoff_plan::plan::Plan;
 use xoff_plan::size::links;
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::flow_control::bifrost::slots::Repair;
 use xoff_sim::outcome::{Outcome, Quantity};
 
 use super::{Broken, holds};
@@ -32,6 +33,10 @@ fn promised(plan: &Plan, node: NodeId) -> bool {
     match &plan.flow_control {
         FlowControlParams::PortFc(portfc) => {
             portfc.doubts.is_empty() && plan.topology.nodes[node as usize].kind == NodeKind::Switch
+        }
+        // The check as printed grants more than there is room for.
+        FlowControlParams::Bifrost(bifrost) => {
+            bifrost.ports.iter().flatten().all(|slots| slots.repair == Repair::Excess)
         }
         _ => true,
     }

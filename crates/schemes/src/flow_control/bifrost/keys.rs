@@ -59,6 +59,9 @@ pub struct BifrostKeys {
     /// Largest delay of a frame; delays are uniform from 0.
     #[serde(default = "defaults::zero_time")]
     pub jitter: Span,
+    /// How a check for leaks corrects the grant: lines 11 to 13 of the paper's Algorithm 1.
+    #[serde(default)]
+    pub repair: Repair,
     /// How F, the bytes that can still arrive, is calculated.
     #[serde(default)]
     pub history: History,
@@ -84,6 +87,19 @@ pub enum History {
     Grants,
     /// By the recurrence in the paper's Algorithm 1.
     Recurrence,
+}
+
+/// What a check for leaks does with the grant c.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "BifrostRepair")]
+pub enum Repair {
+    /// It subtracts the bytes of L + F beyond H. Where there are any, c is 0 already.
+    #[default]
+    Excess,
+    /// It subtracts L + F − H, also when it is negative, as printed: below H the check raises the
+    /// grant, and packets can be lost.
+    Printed,
 }
 
 /// Which links Bifrost grants.
@@ -282,6 +298,7 @@ fn slots(
         repair_every: keys.repair_every,
         counted: counted(cx),
         history: keys.history,
+        repair: keys.repair,
     };
     let params = size::params(&facts, &ask);
     let longest = size::longest_pause(&params);

@@ -446,7 +446,7 @@ impl<D: Device> Scheme<D> for Bifrost {
 mod tests {
     use super::super::notes::Notes;
     use super::super::pfc::Relay;
-    use super::slots::History;
+    use super::slots::{History, Repair};
     use super::*;
 
     /// Slots of 1 us at 100 Gbit/s, 12,500 B, and a margin of 2,500 B, 200 ns.
@@ -460,6 +460,7 @@ mod tests {
         margin: 2_500,
         counted: true,
         history: History::Grants,
+        repair: Repair::Excess,
     };
 
     /// Port 0 has received a grant of 9,000 B at 500 ps.

@@ -7,7 +7,7 @@ use super::super::size::{Control, Figure, Promise, Sizing, Unit, bytes_of, terms
 use super::super::{Headroom, LinkFacts};
 use super::BifrostParams;
 use super::frame::FeedbackFrame;
-use super::slots::{History, SlotParams, bytes_in, quanta};
+use super::slots::{History, Repair, SlotParams, bytes_in, quanta};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::units::{Length, Span};
 use xoff_wire::pfc::PfcFrame;
@@ -33,6 +33,7 @@ pub struct Ask {
     /// Grants are tokens, counted in bytes, of all priorities together: BifrostX.
     pub counted: bool,
     pub history: History,
+    pub repair: Repair,
 }
 
 /// Quanta of the longest pause that a port asks for: of a slot, with the margin.
@@ -81,6 +82,7 @@ pub fn params(link: &LinkFacts, ask: &Ask) -> SlotParams {
         },
         counted: ask.counted,
         history: ask.history,
+        repair: ask.repair,
     }
 }
 
@@ -165,6 +167,7 @@ impl Ask {
             repair_every: question.repair_every.into(),
             counted,
             history: History::Grants,
+            repair: Repair::Excess,
         }
     }
 }
@@ -240,6 +243,7 @@ pub(super) fn compare(
         repair_every: slots.repair_every,
         counted: slots.counted,
         history: slots.history,
+        repair: slots.repair,
     };
     let needed = params(&link, &ask);
     let spare = spare(&link, p.jitter, slots.repair_every, slots.counted);

@@ -6,7 +6,7 @@
 //! L   bytes stored that came through this port           (line 3)
 //! r   bytes received in the slot                         (line 4)
 //! c = clamp(H − L − F, 0, R_s T)                         (line 10)
-//! ĉ = max(0, c − max(0, L + F − H)) in every k-th slot   (lines 11–13)
+//! ĉ = max(0, c − max(0, L + F − H)) in every k-th slot   (lines 12–13)
 //! p = T − ĉ / R_s, in quanta, rounded up                 (line 14)
 //! F ← bytes granted for the last RTT + T              (line 15, section IV-A)
 //! ```
@@ -15,8 +15,9 @@
 //! (`bifrost.leak-sign`). c is computed with the F of the slot before, as printed: its constants are those of
 //! Theorem 1 (`bifrost.order-of-L-and-F`). Where RTT is no multiple of T, the oldest grant counts as far as
 //! its bytes can still arrive. With these, line 13 never deducts anything: where L + F exceeds H, c is 0
-//! already. Line 10 repairs a leak by itself when the leaked bytes are in L. (The printed line without the
-//! guard would *raise* grants, up to twofold.) So k has one effect, the room of k largest packets beyond H.
+//! already. Line 10 repairs a leak by itself when the leaked bytes are in L. So k has one effect, the room of k
+//! largest packets beyond H. [`Repair::Printed`] is line 13 without the guard: where L + F is below H,
+//! ĉ = min(R_s T, c + H − L − F), up to twice the grant c that F counts.
 //!
 //! *F.* In section IV-A the downstream port keeps the history of its grants; line 15 has F ← F − r + c,
 //! bounded by Δ + R_s T ([`History::Recurrence`]), which subtracts bytes that were sent without a grant, and
@@ -32,7 +33,7 @@
 //! line 13 repairs; but what leaks is not seen before it arrives: without the margin every slot of a round
 //! trip can leak one (`bifrost.full-pause-gap` says this only about pauses of a whole slot).
 
-pub use super::keys::History;
+pub use super::keys::{History, Repair};
 use std::collections::VecDeque;
 use xoff_kernel::time::{SECOND, Time};
 use xoff_wire::pfc::QUANTUM_BITS;
@@ -59,6 +60,7 @@ pub struct SlotParams {
     /// slots that are granted whole.
     pub counted: bool,
     pub history: History,
+    pub repair: Repair,
 }
 
 /// The feedback at the end of a slot.
@@ -86,6 +88,8 @@ pub struct Slots {
     sum: u64,
     /// F by line 15.
     outstanding: u64,
+    /// n: slots that have ended.
+    ended: u64,
     /// The latest slot was granted whole: nothing has been said that ends it.
     open: bool,
 }
@@ -143,6 +147,7 @@ impl Slots {
             grants: std::iter::repeat_n(each, whole + 1).collect(),
             sum: each * whole as u64,
             outstanding: if open { params.bdp() + params.of_slot() } else { 0 },
+            ended: 0,
             open,
         }
     }
@@ -170,6 +175,18 @@ impl Slots {
             let whole = room.saturating_sub(overrun) / params.unit * params.unit;
             let whole = if params.counted || whole > params.margin { whole } else { 0 };
             grant = Grant { granted: whole + overrun, let_go: whole, whole: false };
+        }
+        self.ended += 1;
+        if params.repair == Repair::Printed && self.ended.is_multiple_of(params.repair_every.into()) {
+            // c − (L + F − H): where L + F exceeds H, c is 0.
+            let raised = (grant.let_go + room).min(self.most);
+            grant.whole = raised == self.most;
+            if !grant.whole {
+                let packets = raised / params.unit * params.unit;
+                grant.let_go = if params.counted || packets > params.margin { packets } else { 0 };
+            } else {
+                grant.let_go = raised;
+            }
         }
         self.open = grant.whole;
         self.outstanding =
@@ -221,6 +238,7 @@ mod tests {
                 margin: 0,
                 counted: false,
                 history,
+                repair: Repair::Excess,
             };
             Self { slots: Slots::new(params), d, t }
         }
@@ -287,6 +305,30 @@ mod tests {
             seen.insert(grant.let_go);
         }
         assert!(seen.contains(&0) && seen.contains(&21) && seen.contains(&100), "{seen:?}");
+    }
+
+    /// RTT of 800, T of 100 and H of 1000: F is 900 at first. With L = 60 are H − L − F = 40 = c, and as printed
+    /// ĉ = 40 − (960 − 1000) = 80 in every second slot; F counts c. Then F = 840, 940 with the bytes of the next
+    /// slot, and so on.
+    #[test]
+    fn the_check_as_printed_grants_the_room_twice() {
+        let mut line = Line::new(400, 100, 0, History::Recurrence);
+        line.slots.params =
+            SlotParams { buffer: 1_000, repair: Repair::Printed, repair_every: 2, ..*line.slots.params() };
+        let mut ends = |stored, received| {
+            let grant = line.slots.ends(stored, received);
+            (grant.granted, grant.let_go, line.slots.params.stopped(grant), line.slots.virtual_incoming())
+        };
+        // n = 1: no check.
+        assert_eq!(ends(60, 100), (40, 40, 60, 840));
+        // n = 2: H − L − F = 1000 − 130 − 840 = 30.
+        assert_eq!(ends(130, 100), (30, 60, 40, 770));
+        assert_eq!(ends(200, 100), (30, 30, 70, 700));
+        // n = 4: 1000 − 220 − 700 = 80, and 80 + 80 exceed a slot: no pause, but F counts 80.
+        assert_eq!(ends(220, 100), (80, 100, 0, 680));
+        assert_eq!(ends(400, 100), (0, 0, 100, 580));
+        // n = 6: L + F = 500 + 580 exceeds H: nothing is granted.
+        assert_eq!(ends(500, 100), (0, 0, 100, 480));
     }
 
     fn drain() -> impl Strategy<Value = Drain> {
