@@ -10,12 +10,13 @@
 //! **PFC** agrees within a few percent in every class.
 //!
 //! **BFC-32** agrees in the tail of the incast, in the tail of the victims and
-//! in the mean of the others, and differs elsewhere, for a reason: the round
-//! robin of that simulator keeps, of the queue served last, the distance from
-//! where it began to look instead of its number. With all queues filled it so
-//! serves the one of the lowest number most of the time, hence finishes flows
-//! one after another (a low mean in the incast, long waits behind it). With this
-//! rule put into xoff for a trial, ten seeds gave, mean / 99th percentile in µs
+//! in the mean of the others, and differs elsewhere. The likely cause: the start
+//! of that simulator's round robin never moves, because its loop over priorities
+//! counts on before the start is stored. By its source it always serves the
+//! lowest number that may send, hence finishes flows one after another (a low
+//! mean in the incast, long waits behind it). This strict order has not been run
+//! here. With a rule that serves the lowest number most of the time put into xoff
+//! for a trial, ten seeds gave, mean / 99th percentile in µs
 //! (the peer's figure in brackets): incast 1898–2008 / 3091–3098 (1903 / 3074),
 //! victim 81–339 / 1436–2297 (247 / 2171), other 39–71 / 509–1388 (68.5 / 1678);
 //! the largest buffer 1.38–1.48 MB (1.5). Other differences (queue pairs paused
