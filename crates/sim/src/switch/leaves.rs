@@ -631,6 +631,7 @@ mod tests {
             queueing: Queueing::PerFlow,
             pulls: false,
             acks_first: true,
+            lowest: false,
             lanes: 1,
             quantum: 1_000,
             first: 0,
@@ -652,6 +653,27 @@ mod tests {
 
     /// Leaf 0 sends 300 B and is empty: the 700 B that it had left are gone, so its 1,500 B wait for the
     /// turns of the others.
+    /// Whatever the order in which they join, the lowest that may send is served, for as long as it may.
+    #[test]
+    fn the_lowest_leaf_is_served_where_a_scheme_asks_for_it() {
+        let (mut leaves, mut queues) = three();
+        (0..3).for_each(|leaf| _ = leaves.unlink(leaf));
+        leaves.lowest = true;
+        queues.iter_mut().for_each(|list| list.head = 1_000);
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            order.into_iter().for_each(|leaf| _ = leaves.link(leaf));
+            for lowest in 0..3 {
+                (0..4).for_each(|_| assert_eq!(serve(&mut leaves, &queues), lowest, "{order:?}"));
+                assert_eq!(leaves.unlink(lowest), lowest == 2);
+            }
+        }
+        // One that joins later goes first if its number is lower.
+        (_, _) = (leaves.link(2), leaves.link(1));
+        assert_eq!(serve(&mut leaves, &queues), 1);
+        leaves.link(0);
+        assert_eq!(serve(&mut leaves, &queues), 0);
+    }
+
     #[test]
     fn an_idle_leaf_loses_its_deficit() {
         let (mut leaves, mut queues) = three();
