@@ -82,7 +82,7 @@ pub enum BfcService {
     /// All that may send take turns (deficit round robin), as in BFC's paper.
     #[default]
     RoundRobin,
-    /// The one with the lowest number that may send, as in the simulator of Pyrrha's paper.
+    /// The one with the lowest number that may send, as in a public simulator with BFC.
     LowestFirst,
 }
 
