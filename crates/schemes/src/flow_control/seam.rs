@@ -422,6 +422,9 @@ pub enum Queueing {
         /// Queue 0 is never paused. A packet whose turn comes in another queue goes on to a further one,
         /// which the scheme chooses ([`Scheme::onward`]), and to queue 0 at last.
         pulls: bool,
+        /// Of the queues of forwarded packets that may send, the one with the lowest number is served,
+        /// instead of all in turns. Not with `pulls`.
+        lowest: bool,
     },
     /// One for each flow, besides a queue of ACKs, which is served first and never paused. The device finds
     /// it without a call to the scheme.

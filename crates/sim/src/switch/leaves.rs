@@ -76,6 +76,8 @@ pub struct Leaves {
     pub pulls: bool,
     /// ACKs join the group's own list, which goes first.
     pub acks_first: bool,
+    /// Forwarded packets leave from the leaf with the lowest number, instead of in turns.
+    lowest: bool,
     lanes: usize,
     /// Deficit round robin: bytes per turn.
     quantum: u32,
@@ -164,6 +166,7 @@ impl Leaves {
                 queueing,
                 Queueing::PerFlow | Queueing::Numbered { acks: false, pulls: false, .. }
             ),
+            lowest: matches!(queueing, Queueing::Numbered { lowest: true, .. }),
             lanes,
             quantum: plan.packet.largest(),
             first,
@@ -303,6 +306,10 @@ impl Leaves {
     pub fn link(&mut self, leaf: u32) -> (u32, u64) {
         let quantum = self.quantum;
         let &Leaf { port, queue, group, .. } = self.get(leaf);
+        if self.lowest && usize::from(queue) <= self.lanes {
+            self.link_in_order(leaf);
+            return (port, 1 << queue);
+        }
         let ring = &mut self.rings[group as usize];
         ring.active += 1;
         let (next, previous) = match ring.head {
@@ -320,6 +327,37 @@ impl Leaves {
         let l = &mut self.leaves[leaf as usize];
         (l.next, l.previous, l.deficit, l.in_ring) = (next, previous, quantum, true);
         (port, 1 << queue)
+    }
+
+    /// Puts a leaf of forwarded packets at the place of its number: the ring begins with the lowest.
+    #[cold]
+    fn link_in_order(&mut self, leaf: u32) {
+        let ring = &mut self.rings[self.leaves[leaf as usize].group as usize];
+        ring.active += 1;
+        let (next, previous) = match ring.head {
+            NONE => (leaf, leaf),
+            head => {
+                // Leaves of a group are in the order of their numbers.
+                let mut next = head;
+                while next < leaf {
+                    next = self.leaves[next as usize].next;
+                    if next == head {
+                        break;
+                    }
+                }
+                (next, self.leaves[next as usize].previous)
+            }
+        };
+        if ring.head == NONE || leaf < ring.head {
+            ring.head = leaf;
+        }
+        if next != leaf {
+            self.leaves[previous as usize].next = leaf;
+            self.leaves[next as usize].previous = leaf;
+        }
+        // Its turn lasts until it is empty or paused, or a lower number may send.
+        let l = &mut self.leaves[leaf as usize];
+        (l.next, l.previous, l.deficit, l.in_ring) = (next, previous, u32::MAX, true);
     }
 
     /// Takes a leaf out of its ring. Returns whether that is empty now.
@@ -399,6 +437,10 @@ impl Leaves {
             let size = size(&queues[self.first + leaf as usize]);
             let l = &mut self.leaves[leaf as usize];
             if l.deficit >= size {
+                return (leaf, size);
+            }
+            if self.lowest && queue <= self.lanes {
+                l.deficit = u32::MAX;
                 return (leaf, size);
             }
             // Its turn is over; the next one's bytes are granted at once.
@@ -589,6 +631,7 @@ mod tests {
             queueing: Queueing::PerFlow,
             pulls: false,
             acks_first: true,
+            lowest: false,
             lanes: 1,
             quantum: 1_000,
             first: 0,
@@ -610,6 +653,27 @@ mod tests {
 
     /// Leaf 0 sends 300 B and is empty: the 700 B that it had left are gone, so its 1,500 B wait for the
     /// turns of the others.
+    /// Whatever the order in which they join, the lowest that may send is served, for as long as it may.
+    #[test]
+    fn the_lowest_leaf_is_served_where_a_scheme_asks_for_it() {
+        let (mut leaves, mut queues) = three();
+        (0..3).for_each(|leaf| _ = leaves.unlink(leaf));
+        leaves.lowest = true;
+        queues.iter_mut().for_each(|list| list.head = 1_000);
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            order.into_iter().for_each(|leaf| _ = leaves.link(leaf));
+            for lowest in 0..3 {
+                (0..4).for_each(|_| assert_eq!(serve(&mut leaves, &queues), lowest, "{order:?}"));
+                assert_eq!(leaves.unlink(lowest), lowest == 2);
+            }
+        }
+        // One that joins later goes first if its number is lower.
+        (_, _) = (leaves.link(2), leaves.link(1));
+        assert_eq!(serve(&mut leaves, &queues), 1);
+        leaves.link(0);
+        assert_eq!(serve(&mut leaves, &queues), 0);
+    }
+
     #[test]
     fn an_idle_leaf_loses_its_deficit() {
         let (mut leaves, mut queues) = three();

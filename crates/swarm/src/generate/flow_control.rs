@@ -200,6 +200,7 @@ fn bfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     response(sketch, place, t);
     sketch.maybe(t, SELDOM, "resume_interval", |s| time(s.draw.log(1, place.tick)));
     sketch.maybe(t, 4, "reuse_kept", |s| s.draw.one_in(2));
+    sketch.maybe(t, 4, "service", |s| *s.draw.pick(&["lowest-first", "round-robin"]));
     sketch.maybe(t, 4, "virtual_flows", |s| int(s.draw.log(1, 16_777_216)));
 }
 

@@ -47,6 +47,9 @@ pub struct BfcKeys {
     /// Where ACKs wait.
     #[serde(default)]
     pub acks: BfcAcks,
+    /// Which queue of forwarded packets is served next. A host's own queues always take turns.
+    #[serde(default)]
+    pub service: BfcService,
     /// Time from the arrival of a pause or resume frame until it takes effect. A frame has 64 B and
     /// is sent before all data.
     #[serde(default = "defaults::zero_time")]
@@ -70,6 +73,17 @@ pub enum BfcAcks {
     Control,
     /// In queues 1 and above, as separate flows.
     Queues,
+}
+
+/// Which queue BFC serves next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BfcService {
+    /// All that may send take turns (deficit round robin), as in BFC's paper.
+    #[default]
+    RoundRobin,
+    /// The one with the lowest number that may send, as in a public simulator with BFC.
+    LowestFirst,
 }
 
 default_keys!(BfcKeys);
@@ -129,6 +143,7 @@ impl Keys for BfcKeys {
             reuse_kept: self.reuse_kept,
             resume_interval: self.resume_interval.0,
             acks_in_queues: self.acks == BfcAcks::Queues,
+            lowest_first: self.service == BfcService::LowestFirst,
             response_time: self.response_time.0,
             pause_time: pause_time(self.pause_time, topology, &cx.packet, fabric.fails || fabric.loses),
         }))

@@ -65,6 +65,7 @@ pub struct BfcParams {
     /// Least time between two resumes that one egress queue causes; 0 is no limit.
     pub resume_interval: Time,
     pub acks_in_queues: bool,
+    pub lowest_first: bool,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
     /// 0 where no frame can be lost: a pause holds until its resume.
@@ -79,7 +80,12 @@ impl Parameters for BfcParams {
             response_time: self.response_time,
             // Queue 0 is never paused.
             pause_scope: PauseScope::Queue { queues: self.queues - 1 },
-            queueing: Queueing::Numbered { numbers, acks: self.acks_in_queues, pulls: false },
+            queueing: Queueing::Numbered {
+                numbers,
+                acks: self.acks_in_queues,
+                pulls: false,
+                lowest: self.lowest_first,
+            },
             ..Traits::NONE
         }
     }

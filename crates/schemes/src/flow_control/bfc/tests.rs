@@ -12,6 +12,7 @@ fn bfc(queues: u16, change: impl Fn(&mut BfcParams)) -> (Bfc, Notes) {
         reuse_kept: false,
         resume_interval: 0,
         acks_in_queues: false,
+        lowest_first: false,
         response_time: 0,
         pause_time: 0,
     };

@@ -119,7 +119,7 @@ impl Parameters for PortFcParams {
             response_time: self.response_time,
             relay_order: self.relay_order,
             pause_scope: PauseScope::Onward,
-            queueing: Queueing::Numbered { numbers, acks: false, pulls: false },
+            queueing: Queueing::Numbered { numbers, acks: false, pulls: false, lowest: false },
             ..Traits::NONE
         }
     }

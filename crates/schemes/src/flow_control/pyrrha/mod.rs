@@ -151,7 +151,7 @@ impl Parameters for PyrrhaParams {
             response_time: self.response_time,
             pause_scope: PauseScope::Root,
             also_by_lane: self.pfc.is_some(),
-            queueing: Queueing::Numbered { numbers, acks: self.acks_in_queues, pulls: true },
+            queueing: Queueing::Numbered { numbers, acks: self.acks_in_queues, pulls: true, lowest: false },
             ..Traits::NONE
         }
     }
