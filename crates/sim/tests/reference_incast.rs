@@ -112,7 +112,9 @@ fn bfc_with_the_lowest_queue_first_has_the_incast_of_the_reference() {
                    virtual_flows = 25600\nservice = \"lowest-first\"";
     let (ours, outcome) = measure(control, 4);
     let [incast, victim, _] = ours;
-    println!("BFC-32, lowest first, mean and p99 in us: {ours:.1?}; reference 1903/3074, 247/2171, 68.5/1678");
+    println!(
+        "BFC-32, lowest first, mean and p99 in us: {ours:.1?}; reference 1903/3074, 247/2171, 68.5/1678"
+    );
     assert!((incast.0 / 1903.0 - 1.0).abs() <= 0.05 && near(incast.1, 3074.0), "{incast:?}");
     assert!(near(victim.1, 2171.0), "{victim:?}");
     let buffer = outcome.buffer_peaks.iter().max().expect("switches");
