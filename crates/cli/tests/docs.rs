@@ -212,7 +212,7 @@ fn the_pages_of_reproductions_are_those_of_the_results() {
     let present = fs::read_dir(root().join("docs/reproduction")).unwrap();
     let present: BTreeSet<String> =
         present.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    assert_eq!(names, present, "every paper has its page, and no other is left");
+    assert_eq!(names, present, "every paper has its page, every picture is there, and no other is left");
     // Every key of the file is described.
     let experiments = self::page("docs/EXPERIMENTS.md");
     let (mut all, said) = (BTreeSet::new(), words(&experiments));

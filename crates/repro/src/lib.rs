@@ -11,6 +11,7 @@
 #![allow(missing_docs)]
 
 pub mod answer;
+mod chart;
 pub mod check;
 mod check_claims;
 pub mod discussion;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::report::{self, ClaimResult, Count, Decision, ExperimentResult, Results, Tried, counts};
-use crate::{answer::QUICK, verdict::Verdict};
+use crate::{answer::QUICK, chart, verdict::Verdict};
 use xoff_results::human;
 
 pub const SCOREBOARD: &str = "REPRODUCTION.md";
@@ -17,17 +17,23 @@ const OTHERS: &str = "Claims without an experiment";
 pub struct Page {
     /// Its file, counted from the directory of the scoreboard.
     pub path: String,
+    /// Markdown, or a picture as SVG.
     pub text: String,
 }
 
-/// The page of each paper, and the scoreboard at the end, which links to them.
+/// The pictures of claims and the page of each paper, and the scoreboard at the end, which links to them.
 pub fn render(r: &Results) -> Vec<Page> {
     let named = r.experiments.iter().map(|e| &e.paper).chain(r.claims().map(|c| &c.paper));
     let mut papers: Vec<&str> = named.map(String::as_str).collect();
     papers.sort_unstable();
     papers.dedup();
     let page = |paper: &&str| Page { path: format!("{DETAILS}/{paper}.md"), text: details(r, paper) };
-    let mut pages: Vec<Page> = papers.iter().map(page).collect();
+    let picture = |e: &ExperimentResult| {
+        let path = format!("{DETAILS}/{}", picture(e));
+        chart::chart(e).map(|text| Page { path, text })
+    };
+    let mut pages: Vec<Page> = r.experiments.iter().filter_map(picture).collect();
+    pages.extend(papers.iter().map(page));
     pages.push(Page { path: SCOREBOARD.into(), text: scoreboard(r, &papers) });
     pages
 }
@@ -298,7 +304,8 @@ fn details(r: &Results, paper: &str) -> String {
     let _ = writeln!(
         o,
         "`xoff repro` of xoff {} generated this page from `results.json`. [The scoreboard](../{SCOREBOARD}#{}) has the \
-         summary, and says how to read a verdict.\n",
+         summary, and says how to read a verdict. The pictures have the claims with numbers. In them 0 is no effect, and 1 \
+         is the end of the paper's range that is nearer to it.\n",
         r.xoff_version,
         anchor(paper)
     );
@@ -318,6 +325,11 @@ fn details(r: &Results, paper: &str) -> String {
         }
     }
     out
+}
+
+/// The file with the picture of an experiment, counted from the directory of the pages.
+fn picture(e: &ExperimentResult) -> String {
+    format!("{}-{}.svg", e.paper, e.id)
 }
 
 fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
@@ -346,6 +358,9 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
     let _ = if note.is_empty() { writeln!(o) } else { writeln!(o, " {note}") };
     for (what, why) in e.unequal.reasons() {
         let _ = writeln!(o, "\n**Not equal in all runs: {what}:** {why}");
+    }
+    if chart::chart(e).is_some() {
+        let _ = writeln!(o, "\n![The paper's numbers and the measured ones of {}]({})", e.id, picture(e));
     }
     let _ = writeln!(o, "\n| claim | paper | measured | verdict | as printed |\n|---|---|---|---|---|");
     for c in &e.claims {

@@ -612,7 +612,7 @@ impl MeasureResult {
         self.against_mean.filter(|_| other == (run, metric) && other_at == *at)
     }
 
-    fn own_unit(&self) -> &str {
+    pub(crate) fn own_unit(&self) -> &str {
         if matches!(self.combine, Combine::Value | Combine::Difference) { &self.unit } else { "" }
     }
 

@@ -113,7 +113,7 @@ fn mark(out: &mut String, number: usize, x: f64, y: f64) {
     put!(out, "<path class=\"mark\" d=\"{shape}\" fill=\"none\" stroke=\"{colour}\"/>");
 }
 
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
