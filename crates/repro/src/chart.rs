@@ -61,11 +61,11 @@ fn row(claim: &ClaimResult, m: &MeasureResult) -> Option<Row> {
     })
 }
 
+/// At most [`NAME`] characters, cut between words.
 fn cut(name: &str) -> String {
-    match name.char_indices().nth(NAME) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_string(),
-    }
+    let Some((end, _)) = name.char_indices().nth(NAME) else { return name.to_string() };
+    let words = name[..end].rsplit_once(' ').map_or(&name[..end], |(words, _)| words);
+    format!("{} …", words.trim_end_matches(','))
 }
 
 fn x(share: f64) -> f64 {
