@@ -40,7 +40,7 @@ fn cores(sketch: &mut Sketch, t: &mut Table) {
     sketch.maybe(t, 4, "backpressure", |s| int(s.draw.log(1, 500)));
     sketch.maybe(t, 4, "core_buffer", |s| bytes(s.draw.log(1_000, 32_000_000)));
     sketch.maybe(t, 6, "mice_cores", |_| int(1));
-    sketch.maybe(t, 10, "mice_over", |s| *s.draw.pick(&["any", "exclusive-first"]));
+    sketch.maybe(t, 10, "mice_over", |s| *s.draw.pick(&["any", "exclusive-first", "exclusive-only"]));
 }
 
 /// The demands of requests, and the data that is sent without requests.
