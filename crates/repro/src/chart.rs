@@ -32,15 +32,23 @@ struct Row {
     numbers: String,
 }
 
-/// The picture of the paper's claims with numbers; `None` if there are none. Orderings have no number.
+/// Whether the paper's claims have a number that was measured. Orderings have none.
+pub fn has_numbers(e: &ExperimentResult) -> bool {
+    rows(e).next().is_some()
+}
+
+/// The picture of the paper's claims with numbers; `None` if there are none.
 pub fn chart(e: &ExperimentResult) -> Option<String> {
+    has_numbers(e).then(|| svg(&rows(e).collect::<Vec<_>>()))
+}
+
+fn rows(e: &ExperimentResult) -> impl Iterator<Item = Row> {
     let claims = e.claims.iter().filter(|c| !c.own());
-    let rows: Vec<Row> = claims.flat_map(|c| c.measures.iter().filter_map(|m| row(c, m))).collect();
-    (!rows.is_empty()).then(|| svg(&rows))
+    claims.flat_map(|c| c.measures.iter().filter_map(|m| row(c, m)))
 }
 
 fn row(claim: &ClaimResult, m: &MeasureResult) -> Option<Row> {
-    let neutral = if m.than_at.is_empty() { m.combine.neutral() } else { Some(0.0) }.unwrap_or(0.0);
+    let neutral = m.combine.neutral().filter(|_| m.than_at.is_empty()).unwrap_or(0.0);
     let ends: Vec<f64> = [m.high, m.low].into_iter().flatten().collect();
     let near = ends.into_iter().min_by(|a, b| (a - neutral).abs().total_cmp(&(b - neutral).abs()))?;
     let mean = m.mean.filter(|_| m.expect.is_none() && near != neutral)?;
@@ -130,20 +138,24 @@ fn svg(rows: &[Row]) -> String {
 
 /// A circle, or an arrow to a value beyond the axis.
 fn mark(o: &mut String, share: f64, y: f64, colour: &str, filled: bool) {
-    let (at, fill) = (x(share), if filled { colour } else { "#ffffff" });
-    let _ = if (AXIS[0]..=AXIS[1]).contains(&share) {
-        writeln!(
-            o,
-            "<circle cx=\"{at:.1}\" cy=\"{y}\" r=\"4\" fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"2\"/>"
-        )
-    } else {
-        let tip = at + if share > AXIS[1] { 7.0 } else { -7.0 };
-        let (above, below) = (y - 5.0, y + 5.0);
-        writeln!(
-            o,
-            "<path d=\"M{at:.1} {above}L{tip:.1} {y}L{at:.1} {below}Z\" fill=\"{fill}\" stroke=\"{colour}\"/>"
-        )
-    };
+    let at = x(share);
+    if (AXIS[0]..=AXIS[1]).contains(&share) {
+        return circle(o, at, y, colour, filled);
+    }
+    let tip = at + if share > AXIS[1] { 7.0 } else { -7.0 };
+    let (above, below, fill) = (y - 5.0, y + 5.0, if filled { colour } else { "#ffffff" });
+    let _ = writeln!(
+        o,
+        "<path d=\"M{at:.1} {above}L{tip:.1} {y}L{at:.1} {below}Z\" fill=\"{fill}\" stroke=\"{colour}\"/>"
+    );
+}
+
+fn circle(o: &mut String, at: f64, y: f64, colour: &str, filled: bool) {
+    let fill = if filled { colour } else { "#ffffff" };
+    let _ = writeln!(
+        o,
+        "<circle cx=\"{at:.1}\" cy=\"{y}\" r=\"4\" fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"2\"/>"
+    );
 }
 
 fn legend(o: &mut String) {
@@ -151,11 +163,7 @@ fn legend(o: &mut String) {
     let mut at = 20.0;
     for verdict in verdicts {
         let (colour, filled) = look(verdict);
-        let fill = if filled { colour } else { "#ffffff" };
-        let _ = writeln!(
-            o,
-            "<circle cx=\"{at}\" cy=\"20\" r=\"4\" fill=\"{fill}\" stroke=\"{colour}\" stroke-width=\"2\"/>"
-        );
+        circle(o, at, 20.0, colour, filled);
         text(o, at + 9.0, 24.0, "start", verdict.name());
         at += 30.0 + 7.0 * verdict.name().len() as f64;
     }
@@ -192,14 +200,17 @@ mod tests {
         serde_json::from_value(text).unwrap()
     }
 
-    fn shares(combine: Combine, low: Option<f64>, high: Option<f64>, mean: f64) -> ([f64; 2], f64) {
+    fn claim() -> ClaimResult {
         let claim = json!({
             "paper": "p", "id": "e.c", "statement": "", "subject": "", "against": "", "metric": "",
             "relation": "ratio", "low": null, "high": null, "per_case": {}, "verdict": Verdict::Reproduced,
             "reason": null, "measures": []
         });
-        let claim: ClaimResult = serde_json::from_value(claim).unwrap();
-        let row = row(&claim, &measure(combine, low, high, mean)).unwrap();
+        serde_json::from_value(claim).unwrap()
+    }
+
+    fn shares(combine: Combine, low: Option<f64>, high: Option<f64>, mean: f64) -> ([f64; 2], f64) {
+        let row = row(&claim(), &measure(combine, low, high, mean)).unwrap();
         (row.range, row.mean)
     }
 
@@ -215,14 +226,7 @@ mod tests {
     /// A similar pair has no effect, and an ordering no number.
     #[test]
     fn claims_without_a_number_have_no_row() {
-        let claim = |m: MeasureResult| {
-            let text = json!({
-                "paper": "p", "id": "e.c", "statement": "", "subject": "", "against": "", "metric": "",
-                "relation": "ratio", "low": null, "high": null, "per_case": {}, "verdict": Verdict::Reproduced,
-                "reason": null, "measures": []
-            });
-            row(&serde_json::from_value(text).unwrap(), &m).is_some()
-        };
+        let claim = |m: MeasureResult| row(&claim(), &m).is_some();
         let numbered = measure(Combine::Ratio, Some(2.0), None, 2.0);
         assert!(claim(numbered.clone()));
         assert!(!claim(measure(Combine::Ratio, Some(1.0), Some(1.0), 1.0)));

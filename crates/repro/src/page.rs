@@ -184,7 +184,7 @@ fn decided(e: &ExperimentResult, c: &ClaimResult) -> String {
     if in_table > 0 {
         let _ = write!(
             out,
-            " {} tried by `--sensitivity`: not reproduced.",
+            " `--sensitivity` tried {} that did not reproduce it.",
             human::counted(in_table as u64, "alternative")
         );
     }
@@ -194,13 +194,13 @@ fn decided(e: &ExperimentResult, c: &ClaimResult) -> String {
 /// The verdicts that change under another choice.
 fn sensitivity(o: &mut String, e: &ExperimentResult) {
     let Some(changes) = &e.sensitivity else { return };
-    let quick = if e.as_chosen.as_ref().is_some_and(|a| a.quick) { ", in the quick version" } else { "" };
+    let quick = if e.as_chosen.as_ref().is_some_and(|a| a.quick) { " in the quick version" } else { "" };
     let flips = || changes.iter().flat_map(|c| c.flips.iter().map(move |f| (c, f)));
     let tried = human::counted(changes.len() as u64, "alternative");
     let _ = match (changes.len(), flips().count()) {
         (0, _) => write!(o, "\nNo alternative was tried."),
-        (_, 0) => write!(o, "\n{tried} tried{quick}: no verdict changes."),
-        _ => write!(o, "\n{tried} tried{quick}: these verdicts change."),
+        (_, 0) => write!(o, "\n{tried} tried{quick}. No verdict changes."),
+        _ => write!(o, "\n{tried} tried{quick}. The table has the verdicts that change."),
     };
     let words: Vec<String> =
         e.chosen.iter().filter(|c| c.in_words).map(|c| format!("`{}`", c.what)).collect();
@@ -357,9 +357,9 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
     let note = e.expanded(e.note.trim());
     let _ = if note.is_empty() { writeln!(o) } else { writeln!(o, " {note}") };
     for (what, why) in e.unequal.reasons() {
-        let _ = writeln!(o, "\n**Not equal in all runs: {what}:** {why}");
+        let _ = writeln!(o, "\n**Not equal in all runs ({what}):** {why}");
     }
-    if chart::chart(e).is_some() {
+    if chart::has_numbers(e) {
         let _ = writeln!(o, "\n![The paper's numbers and the measured ones of {}]({})", e.id, picture(e));
     }
     let _ = writeln!(o, "\n| claim | paper | measured | verdict | as printed |\n|---|---|---|---|---|");

@@ -124,7 +124,7 @@ mod tests {
             assert!(catch_unwind(AssertUnwindSafe(|| core.resume(port, lane))).is_err());
             assert!(catch_unwind(AssertUnwindSafe(|| core.stored(port, lane))).is_err());
         }
-        // This flow control has no queues of its own.
+        // The flow control of this plan has no queues of its own.
         assert!(catch_unwind(AssertUnwindSafe(|| core.active_queues(0, 0))).is_err());
         assert!(catch_unwind(AssertUnwindSafe(|| core.queue_bytes(0, 0, 1))).is_err());
         assert!(catch_unwind(AssertUnwindSafe(|| core.is_paused(0, 0, 1))).is_err());
