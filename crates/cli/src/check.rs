@@ -6,7 +6,8 @@ use std::{fs, io, path::Path, process::ExitCode, sync::atomic::Ordering};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_check::certificate::{Certificate, Routes};
 use xoff_check::witness::{Budget, Candidate, EVENTS};
-use xoff_check::{Analysis, Progress, Verdict, Witness, text};
+use xoff_check::{Analysis, Progress, Report, Verdict, Witness, text};
+use xoff_plan::Loaded;
 use xoff_results::temporary::{make_directories, put};
 
 use crate::{CheckArgs, file, interrupt, load, output};
@@ -24,16 +25,13 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
     let name = load::name(&args.scenario.path);
     if let Some(path) = &args.verify {
-        return verify(&loaded, path);
+        output::print(&verify(&loaded, path)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     if let Some(dir) = &args.out {
         clear(dir, &args.scenario.path)?;
     }
-    let routes = match args.failures {
-        None => Routes::Scenario,
-        Some(0) => Routes::All,
-        Some(_) => Routes::AllUnderSingleFailures,
-    };
+    let routes = routes(args.failures);
     let interrupted = interrupt::flag()?;
     let mut shown = Instant::now();
     let mut report_progress = |line: &dyn Fn() -> String| {
@@ -43,33 +41,13 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
         }
         !interrupted.load(Ordering::Relaxed)
     };
-    let mut watch = |p: Progress| report_progress(&|| format!("{}: {} of {}", p.what, p.done, p.of));
-    let analysis = xoff_check::check(&loaded, &name, routes, &mut watch).map_err(|e| miette!("{e}"))?;
-    let Some(Analysis { mut report, certificate, candidates, pictures }) = analysis else {
-        output::complain("interrupted: no result for this scenario");
-        return Ok(ExitCode::from(interrupt::INTERRUPTED));
-    };
-    let mut witness: Option<Candidate> = None;
-    if let Verdict::CycleWithoutWitness { cycle, .. } = &report.verdict {
-        match search(candidates, EVENTS, &mut report_progress)? {
-            Search::Interrupted => {
-                output::complain(UNFINISHED);
-                return Ok(ExitCode::from(interrupt::INTERRUPTED));
-            }
-            Search::Found(found, candidate) => {
-                report.verdict = Verdict::CanDeadlock { cycle: cycle.clone(), witness: found };
-                witness = Some(candidate);
-            }
-            Search::Nothing { tried, cut, events } => {
-                report.verdict = Verdict::CycleWithoutWitness { cycle: cycle.clone(), tried, cut, events };
-            }
+    let (report, files) = match decide(&loaded, &name, routes, &mut report_progress)? {
+        Decision::Made { report, files } => (report, files),
+        Decision::Interrupted(why) => {
+            output::complain(why);
+            return Ok(ExitCode::from(interrupt::INTERRUPTED));
         }
-    }
-    let certificate = certificate.map(|c| serde_json::to_string(&c)).transpose().into_diagnostic()?;
-    let mut files: Vec<(&str, String)> = Vec::new();
-    files.extend(certificate.map(|text| ("certificate.json", text)));
-    files.extend(witness.map(|c| ("witness.toml", c.text)));
-    files.extend(pictures);
+    };
     if let Some(dir) = &args.out {
         write(dir, &files)?;
     }
@@ -87,8 +65,61 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The routes that are examined, by `--failures`.
+pub fn routes(failures: Option<u8>) -> Routes {
+    match failures {
+        None => Routes::Scenario,
+        Some(0) => Routes::All,
+        Some(_) => Routes::AllUnderSingleFailures,
+    }
+}
+
+/// What a check found.
+pub enum Decision {
+    Made {
+        report: Box<Report>,
+        /// Proof or example, and the pictures: name and contents of each file.
+        files: Vec<(&'static str, String)>,
+    },
+    /// What was missing until the result.
+    Interrupted(&'static str),
+}
+
+/// Decides whether a scenario can deadlock: by its routes, then by running candidates.
+pub fn decide(
+    loaded: &Loaded,
+    name: &str,
+    routes: Routes,
+    report_progress: Lines<'_>,
+) -> miette::Result<Decision> {
+    let mut watch = |p: Progress| report_progress(&|| format!("{}: {} of {}", p.what, p.done, p.of));
+    let analysis = xoff_check::check(loaded, name, routes, &mut watch).map_err(|e| miette!("{e}"))?;
+    let Some(Analysis { mut report, certificate, candidates, pictures }) = analysis else {
+        return Ok(Decision::Interrupted("interrupted: no result for this scenario"));
+    };
+    let mut witness: Option<Candidate> = None;
+    if let Verdict::CycleWithoutWitness { cycle, .. } = &report.verdict {
+        match search(candidates, EVENTS, report_progress)? {
+            Search::Interrupted => return Ok(Decision::Interrupted(UNFINISHED)),
+            Search::Found(found, candidate) => {
+                report.verdict = Verdict::CanDeadlock { cycle: cycle.clone(), witness: found };
+                witness = Some(candidate);
+            }
+            Search::Nothing { tried, cut, events } => {
+                report.verdict = Verdict::CycleWithoutWitness { cycle: cycle.clone(), tried, cut, events };
+            }
+        }
+    }
+    let certificate = certificate.map(|c| serde_json::to_string(&c)).transpose().into_diagnostic()?;
+    let mut files: Vec<(&str, String)> = Vec::new();
+    files.extend(certificate.map(|text| ("certificate.json", text)));
+    files.extend(witness.map(|c| ("witness.toml", c.text)));
+    files.extend(pictures);
+    Ok(Decision::Made { report: Box::new(report), files })
+}
+
 /// Gets lines about the progress, and stops the work by `false`.
-type Lines<'a> = &'a mut dyn FnMut(&dyn Fn() -> String) -> bool;
+pub type Lines<'a> = &'a mut dyn FnMut(&dyn Fn() -> String) -> bool;
 
 enum Search {
     Found(Witness, Candidate),
@@ -145,7 +176,8 @@ fn attempt(candidate: &Candidate, most: u64, report_progress: Lines<'_>) -> miet
     Ok(Attempt { found, events: outcome.counters.events, cut, interrupted })
 }
 
-fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
+/// Verifies a certificate for a scenario; returns the result in words.
+pub fn verify(loaded: &Loaded, path: &Path) -> miette::Result<String> {
     let shown = path.display();
     let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))?;
     let refused = |e: String| miette!("{shown} is not a proof for this scenario: {e}");
@@ -153,14 +185,11 @@ fn verify(loaded: &xoff_plan::Loaded, path: &Path) -> miette::Result<ExitCode> {
     let mut router = xoff_check::router(loaded);
     let compared = xoff_check::verify::verify(loaded, &mut router, &certificate).map_err(refused)?;
     let waits = certificate.order.len();
-    output::print(&format!(
-        "The certificate is valid: {waits} waits in order, verified at {compared} steps of routes.\n"
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(format!("The certificate is valid: {waits} waits in order, verified at {compared} steps of routes.\n"))
 }
 
 /// Refuses a directory with a file that the check would replace and did not write, or with the scenario.
-fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
+pub fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
     let same = |a: &Path, b: &Path| matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b);
     for name in FILES {
         let path = dir.join(name);
@@ -181,7 +210,7 @@ fn clear(dir: &Path, scenario: &Path) -> miette::Result<()> {
     Ok(())
 }
 
-fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
+pub fn write(dir: &Path, files: &[(&str, String)]) -> miette::Result<()> {
     make_directories(dir).map_err(crate::run::report)?;
     output::sweep(dir);
     // Files of an earlier check would contradict this one.

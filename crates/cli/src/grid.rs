@@ -16,7 +16,8 @@ use xoff_sim::outcome::Stop;
 use crate::load::{self, Source};
 use crate::memory::{self, Phase, Watch};
 use crate::run::{self, LOST, VERSION};
-use crate::{FAILED, RunArgs, grid_progress::GridMeter, interrupt, output, pool, progress::Goal, vary};
+use crate::grid_progress::{GridMeter, Tally};
+use crate::{FAILED, RunArgs, interrupt, output, pool, progress::Goal, vary};
 
 /// The scenario of a run, and its overrides before those of the grid.
 pub type Base<'a> = (&'a Source, Vec<(String, String)>);
@@ -37,6 +38,7 @@ pub struct Work<'a> {
     pub threads: Option<usize>,
     pub quiet: bool,
     pub interrupted: &'a AtomicBool,
+    pub tally: &'a Tally,
     /// Results cannot be stored: to go on would be in vain.
     pub broken: AtomicBool,
 }
@@ -58,6 +60,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
         threads,
         quiet: args.quiet,
         interrupted: &interrupted,
+        tally: &Tally::default(),
         broken: AtomicBool::new(false),
     };
     let Some((about, _)) = work.check()? else {
@@ -179,7 +182,7 @@ impl Work<'_> {
     /// set-ups are. `None` if it was interrupted.
     pub fn check(&self) -> miette::Result<Option<(About, Vec<Option<Setup>>)>> {
         let runs = self.grid.runs().expect("a grid that was accepted has a number of runs");
-        let meter = GridMeter::new(runs, self.jobs, self.quiet);
+        let meter = GridMeter::new(runs, self.jobs, self.quiet, self.tally);
         // Runs begin in order, so every run before the first wrong one is checked.
         let wrong = AtomicUsize::new(usize::MAX);
         let stop = || self.interrupted.load(Ordering::Relaxed) || wrong.load(Ordering::Relaxed) < usize::MAX;
@@ -237,7 +240,7 @@ impl Work<'_> {
     /// Makes the runs that are not done.
     pub fn make(&self, about: &About, directory: Option<&Directory>, entries: &mut [Entry]) {
         let todo: Vec<usize> = (0..entries.len()).filter(|&i| entries[i].row.is_none()).collect();
-        let meter = GridMeter::new(todo.len(), self.jobs, self.quiet);
+        let meter = GridMeter::new(todo.len(), self.jobs, self.quiet, self.tally);
         let held: Vec<AtomicI64> = (0..self.jobs).map(|_| AtomicI64::new(0)).collect();
         let make = |worker, i: usize| {
             let (run, last) = (todo[i], i + 1 == todo.len());
@@ -271,7 +274,7 @@ impl Work<'_> {
         (worker, run, last): (usize, usize, bool),
         expected: &RunAbout,
         directory: Option<&Directory>,
-        meter: &GridMeter,
+        meter: &GridMeter<'_>,
         held: &[AtomicI64],
     ) -> Entry {
         let loaded = match self.load(run) {

@@ -1,6 +1,7 @@
 //! Progress of a grid on standard error: on a terminal a bar for each present run and one for the whole,
 //! otherwise a line for each completed run.
 
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{io::IsTerminal, time::Instant};
 
@@ -11,8 +12,22 @@ use xoff_results::human;
 use crate::output;
 use crate::progress::{Goal, REDRAWS, STEPS, left, seconds};
 
+const MILLION: u64 = 1_000_000;
+
+/// The progress of a grid in numbers, for another thread to read.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Steps in all: runs, or before them the plans to check.
+    pub total: AtomicUsize,
+    /// Steps that are done, in millionths.
+    pub done: AtomicU64,
+    /// Packets times links that they crossed, in all runs.
+    pub packet_hops: AtomicU64,
+}
+
 /// Shows the progress of a grid, which several workers report.
-pub struct GridMeter {
+pub struct GridMeter<'a> {
+    tally: &'a Tally,
     bars: Option<Bars>,
     quiet: bool,
     began: Instant,
@@ -36,7 +51,7 @@ struct State {
 
 /// Shows how far one run of a grid is.
 pub struct RunMeter<'a> {
-    grid: &'a GridMeter,
+    grid: &'a GridMeter<'a>,
     worker: usize,
     goal: Goal,
     label: String,
@@ -45,9 +60,11 @@ pub struct RunMeter<'a> {
     bar: Option<ProgressBar>,
 }
 
-impl GridMeter {
+impl<'a> GridMeter<'a> {
     /// A meter for `total` steps, which begins now with up to `jobs` workers; a `quiet` one shows nothing.
-    pub fn new(total: usize, jobs: usize, quiet: bool) -> Self {
+    pub fn new(total: usize, jobs: usize, quiet: bool, tally: &'a Tally) -> Self {
+        tally.total.store(total, Ordering::Relaxed);
+        tally.done.store(0, Ordering::Relaxed);
         let bars = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let all = MultiProgress::new();
             let overall =
@@ -55,7 +72,7 @@ impl GridMeter {
             Bars { all, overall }
         });
         let state = Mutex::new(State { under_way: vec![(0.0, 0); jobs], ..State::default() });
-        Self { bars, quiet, began: Instant::now(), total, state }
+        Self { tally, bars, quiet, began: Instant::now(), total, state }
     }
 
     /// A plan was checked; nothing is shown of that but on a terminal.
@@ -65,6 +82,7 @@ impl GridMeter {
             state.done += 1;
             state.done
         };
+        self.tally.done.store(done as u64 * MILLION, Ordering::Relaxed);
         if let Some(bars) = &self.bars {
             bars.overall.set_position(done as u64 * STEPS / self.total.max(1) as u64);
             bars.overall.set_message(format!("{done} of {} plans checked", self.total));
@@ -82,11 +100,14 @@ impl GridMeter {
     }
 
     fn overall(&self, state: &State) {
+        let parts: f64 = state.under_way.iter().map(|(part, _)| part).sum();
+        let steps = state.done as f64 + parts;
+        let hops = state.hops + state.under_way.iter().map(|(_, hops)| hops).sum::<u64>();
+        self.tally.done.store((steps * MILLION as f64) as u64, Ordering::Relaxed);
+        self.tally.packet_hops.store(hops, Ordering::Relaxed);
         let Some(bars) = &self.bars else { return };
         let elapsed = self.began.elapsed().as_secs_f64();
-        let parts: f64 = state.under_way.iter().map(|(part, _)| part).sum();
-        let done = (state.done as f64 + parts) / self.total.max(1) as f64;
-        let hops = state.hops + state.under_way.iter().map(|(_, hops)| hops).sum::<u64>();
+        let done = steps / self.total.max(1) as f64;
         bars.overall.set_position((done * STEPS as f64) as u64);
         bars.overall.set_message(format!(
             "{} of {} runs, {} packet-hops/s{}",
@@ -109,11 +130,15 @@ impl GridMeter {
 
 impl RunMeter<'_> {
     pub fn update(&mut self, progress: &Progress) {
-        let Some(bar) = self.bar.as_ref().filter(|_| self.shown.elapsed() >= REDRAWS) else { return };
+        if self.shown.elapsed() < REDRAWS {
+            return;
+        }
         self.shown = Instant::now();
         let part = self.goal.fraction(progress);
-        bar.set_position((part * STEPS as f64) as u64);
-        bar.set_message(self.goal.text(progress, self.began.elapsed().as_secs_f64()));
+        if let Some(bar) = &self.bar {
+            bar.set_position((part * STEPS as f64) as u64);
+            bar.set_message(self.goal.text(progress, self.began.elapsed().as_secs_f64()));
+        }
         let mut state = self.grid.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.under_way[self.worker] = (part, progress.counters.packet_hops);
         self.grid.overall(&state);

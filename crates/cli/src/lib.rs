@@ -1,5 +1,6 @@
 //! The command line of xoff: arguments, progress, printing. Everything else
-//! happens in the crates beneath; each verb is a file here.
+//! happens in the crates beneath; each verb is a file here. [`library`] has the
+//! verbs as functions, for programs.
 
 mod check;
 mod explain;
@@ -7,6 +8,7 @@ mod file;
 mod grid;
 mod grid_progress;
 mod interrupt;
+pub mod library;
 mod load;
 mod memory;
 mod output;
@@ -25,7 +27,7 @@ mod topo;
 mod traffic;
 mod vary;
 
-use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf, process::ExitCode};
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use xoff_results::grid::{Axis, interval::Interval};
@@ -315,10 +317,17 @@ pub fn main() -> ExitCode {
 /// Two schemes have one name, or the process has called this before.
 pub fn main_with(schemes: &[OwnScheme]) -> ExitCode {
     own::register(schemes);
+    main_from(std::env::args_os())
+}
+
+/// The program with these arguments, the first of which is its name. It takes signals and the memory budget
+/// for itself, and may end the process.
+pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
     // Paths in errors stay whole, so that they can be copied.
     miette::set_hook(Box::new(|_| Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())))
         .expect("the hook is set once");
-    let Cli { verb, memory, spill } = Cli::try_parse().unwrap_or_else(|e| output::usage(e));
+    let Cli { verb, memory, spill } = Cli::try_parse_from(&arguments).unwrap_or_else(|e| output::usage(e, &arguments));
     memory::enter(memory::Phase::Command);
     let ready = interrupt::ignore_file_limit().and_then(|()| memory::limit(memory, spill.as_deref()));
     let done = ready.and_then(|()| match verb {

@@ -11,6 +11,7 @@ use crate::file::{self, LARGEST};
 use crate::memory::{self, Phase};
 use crate::vary;
 
+#[derive(Clone)]
 pub struct Source {
     path: PathBuf,
     text: Vec<u8>,
@@ -29,6 +30,11 @@ impl Source {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The first error in its keys and values, without working the scenario out.
+    pub fn look(&self, overrides: &[(String, String)]) -> Result<(), xoff_plan::Error> {
+        xoff_plan::look(&self.path.display().to_string(), &self.text, self.table, overrides)
     }
 
     /// A scenario that is the table `table` of a file which has been read.

@@ -32,6 +32,8 @@ pub enum Phase {
 /// Bytes allocated by the program.
 static USED: AtomicU64 = AtomicU64::new(0);
 static BUDGET: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Work without results ends the process when the budget is exhausted. A library must not do that.
+static ENDS: AtomicBool = AtomicBool::new(false);
 /// A run of the grid is about to end for the budget, and its memory to be free.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
@@ -98,7 +100,7 @@ fn spilled(layout: Layout) -> Option<*mut u8> {
 fn counted(size: usize, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
     let used = USED.fetch_add(size as u64, Ordering::Relaxed).saturating_add(size as u64);
     own(size as i64);
-    let hard = || PHASE.try_with(|phase| phase.get() != Phase::Other).unwrap_or(false);
+    let hard = || ENDS.load(Ordering::Relaxed) && PHASE.try_with(|phase| phase.get() != Phase::Other).unwrap_or(false);
     if used > BUDGET.load(Ordering::Relaxed) && hard() {
         refuse(size as u64);
     }
@@ -183,13 +185,25 @@ impl fmt::Display for Amount {
 /// # Errors
 /// The directory cannot be used.
 pub fn limit(given: Option<Bytes>, directory: Option<&Path>) -> miette::Result<()> {
-    let budget = given.map_or_else(|| available() / SHARE.1 * SHARE.0, |bytes| bytes.0);
+    let budget = given.map_or_else(standard, |bytes| bytes.0);
     BUDGET.store(budget, Ordering::Relaxed);
+    ENDS.store(true, Ordering::Relaxed);
     let Some(directory) = directory else { return Ok(()) };
     spill::begin(directory, budget).map_err(|e| {
         let help = "choose a directory on a disk with enough space";
         miette!(help = help, "--spill: cannot keep files in {}: {e}", directory.display())
     })
+}
+
+/// Sets the budget of a program that calls xoff: a run beyond it ends with its results, and nothing ends the
+/// process.
+pub fn limit_runs() {
+    BUDGET.store(standard(), Ordering::Relaxed);
+}
+
+/// The budget without a given one.
+fn standard() -> u64 {
+    available() / SHARE.1 * SHARE.0
 }
 
 /// Sets the activity of this thread; returns the previous one.

@@ -2,7 +2,7 @@
 //! and contents of files come from outside: nothing hidden in them reaches the terminal.
 
 use std::io::{self, Write};
-use std::{error::Error, fmt, path::Path, process::ExitCode};
+use std::{error::Error, ffi::OsString, fmt, path::Path, process::ExitCode};
 
 use miette::{Diagnostic, IntoDiagnostic, LabeledSpan, Report, Severity, SourceCode, WrapErr, miette};
 use serde::Serialize;
@@ -55,8 +55,8 @@ pub fn warnings(loaded: &Loaded) {
 }
 
 /// Ends the program as clap does, with its message about the arguments.
-pub fn usage(error: clap::Error) -> ! {
-    if std::env::args().any(|arg| arg.contains(is_hidden)) {
+pub fn usage(error: clap::Error, arguments: &[OsString]) -> ! {
+    if arguments.iter().any(|arg| arg.to_string_lossy().contains(is_hidden)) {
         let text = error.render().to_string();
         match error.use_stderr() {
             true => complain(&text),

@@ -62,12 +62,11 @@ impl Meter {
         }
     }
 
-    /// Removes the bar; returns the wall time since the beginning in seconds.
-    pub fn finish(self) -> f64 {
+    /// Removes the bar.
+    pub fn finish(self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        self.began.elapsed().as_secs_f64()
     }
 }
 

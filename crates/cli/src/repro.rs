@@ -7,7 +7,7 @@ use std::{num::NonZeroUsize, process::ExitCode, thread};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_plan::plan::Setup;
 use xoff_repro::experiment::{Experiment, SCENARIO};
-use xoff_repro::library::{self, Item};
+use xoff_repro::library::{self, Item, Paper};
 use xoff_repro::metrics::{Run, Value};
 use xoff_repro::report::{self, AsChosen, ChangeResult, ExperimentResult, Results};
 use xoff_repro::{answer, equal, evaluate, page, plot::Drawn, read::Base, runs::Change, sensitivity};
@@ -17,6 +17,7 @@ use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
 use xoff_results::temporary::{make_directories, put};
 
 use crate::run::{LOST, VERSION};
+use crate::grid_progress::Tally;
 use crate::{FAILED, file, grid::Work, interrupt, load::Source, output, pool};
 
 /// The file of an experiment's result, in its directory.
@@ -30,10 +31,10 @@ const SENSITIVITY: &str = "sensitivity";
 pub struct ReproArgs {
     /// A paper, one experiment of a paper, or one claim [default: all papers]
     #[arg(value_name = "PAPER[/FIGURE[.CLAIM]]")]
-    what: Option<String>,
+    pub what: Option<String>,
     /// List papers, experiments and missing parts; run nothing
     #[arg(long, conflicts_with_all = ["quick", "sensitivity", "json", "resume", "out", "jobs"])]
-    list: bool,
+    pub list: bool,
     /// Run the shorter version of each experiment
     #[arg(long)]
     quick: bool,
@@ -54,7 +55,7 @@ pub struct ReproArgs {
     beside: Option<PathBuf>,
     /// Directory of the experiments
     #[arg(long, value_name = "DIR", default_value = "experiments")]
-    experiments: PathBuf,
+    pub experiments: PathBuf,
     /// Print results.json instead of tables
     #[arg(long)]
     json: bool,
@@ -69,6 +70,42 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         output::print(&answer::list(&papers))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let interrupted = interrupt::flag()?;
+    let Some(Made { results, failed, lost, out }) = make(args, &papers, &interrupted, &mut output::print)? else {
+        output::complain("interrupted before the first run");
+        return Ok(ExitCode::from(interrupt::INTERRUPTED));
+    };
+    let text = if args.json { output::json(&results)? } else { answer::sum(&results) };
+    output::print(&text)?;
+    if !args.quiet {
+        let slowest = answer::slowest(&results);
+        if !slowest.is_empty() {
+            output::complain(&slowest);
+        }
+        output::complain(&format!("written to {}", out.display()));
+    }
+    let stopped = interrupted.load(Ordering::Relaxed) && !results.complete;
+    Ok(output::status(&[(stopped, interrupt::INTERRUPTED), (failed, FAILED), (lost, LOST)]))
+}
+
+/// What `xoff repro` made.
+pub struct Made {
+    pub results: Results,
+    /// Whether a run failed, or lost packets of a lossless priority.
+    pub failed: bool,
+    pub lost: bool,
+    /// The directory of the results.
+    pub out: PathBuf,
+}
+
+/// Runs the experiments of these papers, and stores the results. The answer about each experiment goes to
+/// `print`. `None` if it was interrupted before the first run.
+pub fn make(
+    args: &ReproArgs,
+    papers: &[Paper],
+    interrupted: &AtomicBool,
+    print: &mut dyn FnMut(&str) -> miette::Result<()>,
+) -> miette::Result<Option<Made>> {
     let claim = args.what.as_deref().and_then(library::claim);
     if claim.is_some() && args.beside.is_some() {
         let help = "name the experiment instead of the claim";
@@ -82,9 +119,8 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     let out = args.out.clone().unwrap_or_else(|| default.into());
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let before = args.beside.as_deref().map(stored).transpose()?;
-    let interrupted = interrupt::flag()?;
     let jobs = args.jobs.map_or(cores, NonZeroUsize::get);
-    let cx = Context { args, out: &out, jobs, interrupted: &interrupted };
+    let cx = Context { args, out: &out, jobs, interrupted };
     // Every plan of every experiment is worked out before the first one runs.
     // Experiments that look at the same runs share a task.
     let items: Vec<&Item> = papers.iter().flat_map(|p| &p.experiments).collect();
@@ -95,10 +131,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         match tasks.iter_mut().find(|t| t.path == owner.path) {
             Some(task) => task.shown.push((i, e)),
             None => {
-                let Some(mut task) = cx.tasks(owner)? else {
-                    output::complain("interrupted before the first run");
-                    return Ok(ExitCode::from(interrupt::INTERRUPTED));
-                };
+                let Some(mut task) = cx.tasks(owner)? else { return Ok(None) };
                 task.shown.push((i, e));
                 tasks.push(task);
             }
@@ -128,7 +161,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
                     Some(_) => answer::claim(&result, args.quick, &cx.commands(task)),
                     None => answer::experiment(&result, args.quick),
                 };
-                output::print(&format!("{text}\n"))?;
+                print(&format!("{text}\n"))?;
             }
             made[*i] = Some(result);
         }
@@ -136,7 +169,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     results.experiments.extend(made.into_iter().flatten());
     results.others = report::others(&papers);
     for other in results.others.iter().filter(|_| claim.is_some() && !args.json) {
-        output::print(&format!("{}\n", answer::unmeasured(other)))?;
+        print(&format!("{}\n", answer::unmeasured(other)))?;
     }
     let any = |keep: fn(&ExperimentResult) -> bool| results.experiments.iter().any(keep);
     let (failed, lost) = (any(|e| !e.failed.is_empty()), any(|e| e.lost > 0));
@@ -155,17 +188,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     for page in page::render(&results) {
         write(&out.join(&page.path), &page.text)?;
     }
-    let text = if args.json { output::json(&results)? } else { answer::sum(&results) };
-    output::print(&text)?;
-    if !args.quiet {
-        let slowest = answer::slowest(&results);
-        if !slowest.is_empty() {
-            output::complain(&slowest);
-        }
-        output::complain(&format!("written to {}", out.display()));
-    }
-    let stopped = cx.interrupted.load(Ordering::Relaxed) && !results.complete;
-    Ok(output::status(&[(stopped, interrupt::INTERRUPTED), (failed, FAILED), (lost, LOST)]))
+    Ok(Some(Made { results, failed, lost, out }))
 }
 
 fn stored(path: &Path) -> miette::Result<Results> {
@@ -260,6 +283,7 @@ impl Context<'_> {
             threads: None,
             quiet: self.args.quiet,
             interrupted: self.interrupted,
+            tally: &Tally::default(),
             broken: AtomicBool::new(false),
         })
     }
@@ -286,13 +310,13 @@ impl Context<'_> {
         task: &Task<'_>,
         e: &Experiment,
         runs: &Path,
-        made: &Made,
-        changed: Option<&Made>,
+        made: &MadeGrid,
+        changed: Option<&MadeGrid>,
     ) -> miette::Result<ExperimentResult> {
         let place = self.out.join(&e.paper).join(&e.id);
         make_directories(&place).map_err(crate::run::report)?;
         output::sweep(&place);
-        let Made { grid, entries, .. } = made;
+        let MadeGrid { grid, entries, .. } = made;
         let measured = self.measured(e, made)?;
         let claims = evaluate::claims(e, self.args.quick, grid, &measured, 0);
         let count = |status| entries.iter().filter(|e| e.status == status).count();
@@ -329,7 +353,7 @@ impl Context<'_> {
             result.plots.push(plot.name.clone());
         }
         if let Some(changed) = changed {
-            let Made { grid, entries, .. } = changed;
+            let MadeGrid { grid, entries, .. } = changed;
             let measured = self.measured(e, changed)?;
             result.runs += entries.len();
             result.done += entries.iter().filter(|e| e.row.is_some()).count();
@@ -350,7 +374,7 @@ impl Context<'_> {
     }
 
     /// Makes the runs of a grid that are not there.
-    fn grid(&self, task: &Task<'_>, changes: &[Change], about: &About, place: &Path) -> miette::Result<Made> {
+    fn grid(&self, task: &Task<'_>, changes: &[Change], about: &About, place: &Path) -> miette::Result<MadeGrid> {
         let grid = task.owner.grid(self.args.quick, changes);
         let mut entries = vec![Entry::default(); about.runs.len()];
         // An interrupted process leaves no files of this experiment if the experiment had not begun.
@@ -361,11 +385,11 @@ impl Context<'_> {
             directory.write(&grid, about, &entries).map_err(crate::run::report)?;
             miette::Result::<Directory>::Ok(directory)
         })?;
-        Ok(Made { grid, entries, directory })
+        Ok(MadeGrid { grid, entries, directory })
     }
 
     /// Measures the experiment's metrics in every completed run.
-    fn measured(&self, e: &Experiment, made: &Made) -> miette::Result<Vec<Option<Vec<Value>>>> {
+    fn measured(&self, e: &Experiment, made: &MadeGrid) -> miette::Result<Vec<Option<Vec<Value>>>> {
         let measure = |_, i: usize| {
             made.entries[i].row.as_ref()?;
             let run = Run::at(&made.directory.run(&made.grid.name(i)));
@@ -379,14 +403,14 @@ impl Context<'_> {
     }
 }
 
-struct Made {
+struct MadeGrid {
     grid: Grid,
     entries: Vec<Entry>,
     directory: Directory,
 }
 
 /// Seconds of the simulation of all runs, to a thousandth.
-fn seconds(made: &Made) -> f64 {
+fn seconds(made: &MadeGrid) -> f64 {
     (made.entries.iter().map(|e| e.seconds).sum::<f64>() * 1e3).round() / 1e3
 }
 

@@ -1,14 +1,15 @@
 //! `xoff run`: simulates, writes the run directory, prints the results.
 
 use std::path::{Path, PathBuf};
-use std::{cell::Cell, num::NonZeroUsize, process::ExitCode, sync::atomic::Ordering, thread};
+use std::time::Instant;
+use std::{cell::Cell, fmt, num::NonZeroUsize, process::ExitCode, sync::atomic::Ordering, thread};
 
-use miette::{IntoDiagnostic, Report, miette};
+use miette::{Diagnostic, IntoDiagnostic, Report, miette};
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Level, Note};
 use xoff_plan::{Loaded, names, plan::Plan};
 use xoff_results::capture::{self, What};
-use xoff_results::directory::{self, About};
+use xoff_results::directory::{self, About, Writer};
 use xoff_results::summary::{self, Summary};
 use xoff_results::{human, storage, table};
 use xoff_sim::outcome::tap::{Crossing, Tap};
@@ -28,69 +29,32 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let plan = &loaded.plan;
     let name = load::name(&args.scenario.path);
 
-    // A place for the results is found before any time is spent on making them.
-    let ports = captured(plan, &args.pcap)?;
-    let mut writer = if args.no_out {
-        None
-    } else {
-        let out = args.out.unwrap_or_else(|| Path::new("xoff-runs").join(&name));
-        output::sweep_beside(&out);
-        Some(directory::prepare(&out).map_err(report)?)
+    let default = || Path::new("xoff-runs").join(&name);
+    let out = (!args.no_out).then(|| args.out.clone().unwrap_or_else(default));
+    let request = Request {
+        loaded: &loaded,
+        name: &name,
+        overrides: &overrides,
+        threads: args.threads.map(usize::from),
+        ports: &args.pcap,
+        snap: args.pcap_snaplen,
+        out: out.as_deref(),
     };
-    if let (Some(writer), false) = (&mut writer, ports.is_empty()) {
-        let what = What { ports: ports.clone(), snap: args.pcap_snaplen, version: VERSION.into() };
-        writer.begin_capture(plan, &what).map_err(report)?;
+    let ready = request.prepare()?;
+    if !args.quiet {
+        ready.remarks.iter().for_each(|remark| output::complain(remark));
     }
-
-    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let wanted = args.threads.map(usize::from);
-    let threads = match wanted {
-        Some(wanted) => xoff_sim::worthwhile_threads(plan, wanted),
-        None => xoff_sim::default_threads(plan, cores),
-    };
-    if let Some(wanted) = wanted.filter(|wanted| threads < *wanted && !args.quiet) {
-        output::complain(&format!(
-            "using {threads} of {wanted} threads: the delay of the shortest link between threads is too short for more \
-             to help",
-        ));
-    }
-    let with_cores = xoff_sim::threads_with_cores(plan, threads);
-    if with_cores < threads && wanted.is_some() && !args.quiet {
-        output::complain(&format!("using 1 of {threads} threads: other processes use the cores"));
-    }
-    let threads = with_cores;
     let interrupted = interrupt::flag()?;
     let mut meter = Meter::new(plan, args.quiet);
-    // A capture that cannot be written any more ends the run.
-    let goes_on = Cell::new(true);
-    let mut budget = Watch::begin(&[], 0);
-    let mut watch = |progress: &Progress| {
+    let ports = ready.ports.len() as u64;
+    let made = request.make(ready, &mut |progress| {
         meter.update(progress);
-        goes_on.get() && !interrupted.load(Ordering::Relaxed) && budget.goes_on()
-    };
-    let mut outcome = match &mut writer {
-        Some(writer) if !ports.is_empty() => {
-            let mut sink = |seen: &[Crossing]| goes_on.set(writer.capture(plan, seen));
-            xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut watch)
-        }
-        _ => xoff_sim::run_on(plan, threads, &mut watch),
-    };
-    memory::enter(Phase::Other);
-    if budget.spent() {
-        outcome.stop = Stop::Memory;
-    }
-    let wall_seconds = meter.finish();
-
-    let summary = summarise(&name, &loaded, &outcome);
+        !interrupted.load(Ordering::Relaxed)
+    });
+    meter.finish();
+    let Made { outcome, summary, wall_seconds, written } = made?;
 
     // The results are printed even if they cannot be stored.
-    let written: miette::Result<Option<PathBuf>> = match writer {
-        None => Ok(None),
-        Some(writer) => {
-            let about = about(&loaded, &overrides, wall_seconds)?;
-            writer.write(&about, plan, &outcome, &summary).map(|w| Some(w.path)).map_err(report)
-        }
-    };
     let answer = if args.json { output::json(&summary)? } else { table::render(&summary) };
     output::print(&answer)?;
     let written = written?;
@@ -105,8 +69,8 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         if let Some(path) = written {
             output::complain(&format!("written to {0}; for an HTML page: xoff report {0}", path.display()));
             let captured = path.join(capture::CAPTURE);
-            if let (false, Ok(file)) = (ports.is_empty(), captured.metadata()) {
-                let (size, ports) = (human::bytes(file.len()), human::counted(ports.len() as u64, "port"));
+            if let (true, Ok(file)) = (ports > 0, captured.metadata()) {
+                let (size, ports) = (human::bytes(file.len()), human::counted(ports, "port"));
                 output::complain(&format!("captured {size} at {ports}"));
             }
             if let Some(hint) = hint(plan, &summary, &path) {
@@ -119,6 +83,100 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         (outcome.stop == Stop::Memory, memory::SPENT),
         (summary.lost_lossless(), LOST),
     ]))
+}
+
+/// A run that is to be made.
+pub struct Request<'a> {
+    pub loaded: &'a Loaded,
+    pub name: &'a str,
+    pub overrides: &'a [(String, String)],
+    /// Without a number, as many as a long run of this plan can use.
+    pub threads: Option<usize>,
+    /// What is captured, as `--pcap` has it.
+    pub ports: &'a [String],
+    /// Most bytes of a captured packet.
+    pub snap: Option<u32>,
+    /// The run directory; without one nothing is stored.
+    pub out: Option<&'a Path>,
+}
+
+/// The place and the threads of a run, found before any time is spent on it.
+pub struct Ready {
+    writer: Option<Writer>,
+    ports: Vec<PortId>,
+    threads: usize,
+    /// Why the run has fewer threads than requested.
+    pub remarks: Vec<String>,
+}
+
+pub struct Made {
+    pub outcome: Outcome,
+    pub summary: Summary,
+    pub wall_seconds: f64,
+    /// The run directory, if one was requested, or why it cannot be written.
+    pub written: miette::Result<Option<PathBuf>>,
+}
+
+impl Request<'_> {
+    /// Finds the place for the results, and the number of threads.
+    pub fn prepare(&self) -> miette::Result<Ready> {
+        let plan = &self.loaded.plan;
+        let ports = captured(plan, self.ports)?;
+        let mut writer = None;
+        if let Some(out) = self.out {
+            output::sweep_beside(out);
+            let writer = writer.insert(directory::prepare(out).map_err(report)?);
+            if !ports.is_empty() {
+                let what = What { ports: ports.clone(), snap: self.snap, version: VERSION.into() };
+                writer.begin_capture(plan, &what).map_err(report)?;
+            }
+        }
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let mut remarks = Vec::new();
+        let threads = match self.threads {
+            Some(wanted) => xoff_sim::worthwhile_threads(plan, wanted),
+            None => xoff_sim::default_threads(plan, cores),
+        };
+        if let Some(wanted) = self.threads.filter(|&wanted| threads < wanted) {
+            remarks.push(format!(
+                "using {threads} of {wanted} threads: the delay of the shortest link between threads is too short for more \
+                 to help",
+            ));
+        }
+        let with_cores = xoff_sim::threads_with_cores(plan, threads);
+        if with_cores < threads && self.threads.is_some() {
+            remarks.push(format!("using 1 of {threads} threads: other processes use the cores"));
+        }
+        Ok(Ready { writer, ports, threads: with_cores, remarks })
+    }
+
+    /// Makes the run and stores it. `watch` sees its progress, and ends it by `false`.
+    pub fn make(&self, ready: Ready, watch: &mut dyn FnMut(&Progress) -> bool) -> miette::Result<Made> {
+        let Ready { mut writer, ports, threads, .. } = ready;
+        let plan = &self.loaded.plan;
+        // A capture that cannot be written any more ends the run.
+        let goes_on = Cell::new(true);
+        let began = Instant::now();
+        let mut budget = Watch::begin(&[], 0);
+        let mut watch = |progress: &Progress| watch(progress) && goes_on.get() && budget.goes_on();
+        let mut outcome = match &mut writer {
+            Some(writer) if !ports.is_empty() => {
+                let mut sink = |seen: &[Crossing]| goes_on.set(writer.capture(plan, seen));
+                xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut watch)
+            }
+            _ => xoff_sim::run_on(plan, threads, &mut watch),
+        };
+        memory::enter(Phase::Other);
+        if budget.spent() {
+            outcome.stop = Stop::Memory;
+        }
+        let wall_seconds = began.elapsed().as_secs_f64();
+        let summary = summarise(self.name, self.loaded, &outcome);
+        let about = about(self.loaded, self.overrides, wall_seconds)?;
+        let write = |writer: Writer| writer.write(&about, plan, &outcome, &summary).map(|w| w.path);
+        let written = writer.map(write).transpose().map_err(report);
+        Ok(Made { outcome, summary, wall_seconds, written })
+    }
 }
 
 fn captured(plan: &Plan, names: &[String]) -> miette::Result<Vec<PortId>> {
@@ -166,6 +224,25 @@ pub fn written(overrides: &[(String, String)]) -> Vec<String> {
     overrides.iter().map(|(k, v)| format!("{k}={v}")).collect()
 }
 
+/// An error of results, as errors are shown.
 pub fn report(error: storage::Error) -> Report {
-    miette!(help = error.help.clone(), "{error}")
+    Unstored(error).into()
+}
+
+/// Results that cannot be read or written.
+#[derive(Debug)]
+pub struct Unstored(pub storage::Error);
+
+impl fmt::Display for Unstored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Unstored {}
+
+impl Diagnostic for Unstored {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(&self.0.help))
+    }
 }

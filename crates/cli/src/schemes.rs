@@ -12,20 +12,23 @@ use xoff_results::table::{Align, WIDTH, aligned, wrapped, wrapped_to};
 use crate::{SchemesArgs, output, queue_map};
 
 pub fn schemes(args: &SchemesArgs) -> miette::Result<ExitCode> {
-    if let Some(topology) = &args.topology {
-        let text = queue_map::describe(args.scheme.as_deref(), topology, args.port.as_deref())?;
-        output::print(&text)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let schema = serde_json::to_value(xoff_plan::schema::schema()).into_diagnostic()?;
-    let text = render(&schema)
-        .ok_or_else(|| miette!("the schema of scenarios has an unexpected structure (bug in xoff)"))?;
-    let text = match &args.scheme {
-        Some(scheme) => one(&text, scheme)?,
-        None => text,
+    let text = match &args.topology {
+        Some(topology) => queue_map::describe(args.scheme.as_deref(), topology, args.port.as_deref())?,
+        None => list(args.scheme.as_deref())?,
     };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// All schemes, or one, as text.
+pub fn list(scheme: Option<&str>) -> miette::Result<String> {
+    let schema = serde_json::to_value(xoff_plan::schema::schema()).into_diagnostic()?;
+    let text = render(&schema)
+        .ok_or_else(|| miette!("the schema of scenarios has an unexpected structure (bug in xoff)"))?;
+    match scheme {
+        Some(scheme) => one(&text, scheme),
+        None => Ok(text),
+    }
 }
 
 /// The part of the list that is about one scheme.

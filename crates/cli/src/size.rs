@@ -5,6 +5,8 @@ use std::{io, path::PathBuf, process::ExitCode};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
+use xoff_plan::Loaded;
+use xoff_plan::size::links::Report;
 use xoff_plan::size::{self, Question, Refusal};
 use xoff_results::{size as answer, temporary::put};
 use xoff_schemes::flow_control::registry::size_help;
@@ -22,13 +24,13 @@ const LINKS: &str = "Links of a scenario";
 pub struct SizeArgs {
     /// Rate of the link, such as 400Gbps
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, required_unless_present = "scenario")]
-    rate: Option<Bandwidth>,
+    pub rate: Option<Bandwidth>,
     /// Length of the link, such as 600km; the delay is 5 us per km
     #[arg(long, value_name = "LENGTH", allow_hyphen_values = true, required_unless_present_any = ["scenario", "curve"])]
-    distance: Option<Length>,
+    pub distance: Option<Length>,
     /// Also compute the distance that this buffer at one end supports, such as 64MiB
     #[arg(long, value_name = "SIZE", requires = "distance", conflicts_with = "scenario")]
-    buffer: Option<Bytes>,
+    pub buffer: Option<Bytes>,
     /// Write an SVG chart of buffer over distance, 10 km to 2,000 km, to this file (- for standard output)
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
     curve: Option<PathBuf>,
@@ -78,25 +80,7 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     if args.scenario.is_some() {
         return links(args);
     }
-    let Some(rate) = args.rate else { return Err(miette!("--rate is missing")) };
-    let standard = Question::new(rate);
-    let question = Question {
-        mtu: args.mtu.unwrap_or(standard.mtu),
-        priorities: args.priorities.unwrap_or(standard.priorities),
-        response_time: args.response_time.unwrap_or(standard.response_time),
-        slot: args.slot.unwrap_or(standard.slot),
-        processing: args.processing.unwrap_or(standard.processing),
-        jitter: args.jitter.unwrap_or(standard.jitter),
-        repair_every: args.repair_every.unwrap_or(standard.repair_every),
-        xoff: args.xoff.unwrap_or(standard.xoff),
-        fan_in: args.fan_in.unwrap_or(standard.fan_in),
-        update: args.update,
-        ..standard
-    };
-    question.check().map_err(refused)?;
-    if let Some(distance) = args.distance {
-        size::check_distance(distance).map_err(refused)?;
-    }
+    let question = question(args)?;
     if args.json && args.distance.is_none() {
         return Err(miette!(help = "add --distance, or remove --json", "--json requires --distance"));
     }
@@ -135,6 +119,30 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The question about a link that the arguments ask; refused values are errors.
+pub fn question(args: &SizeArgs) -> miette::Result<Question> {
+    let Some(rate) = args.rate else { return Err(miette!("--rate is missing")) };
+    let standard = Question::new(rate);
+    let question = Question {
+        mtu: args.mtu.unwrap_or(standard.mtu),
+        priorities: args.priorities.unwrap_or(standard.priorities),
+        response_time: args.response_time.unwrap_or(standard.response_time),
+        slot: args.slot.unwrap_or(standard.slot),
+        processing: args.processing.unwrap_or(standard.processing),
+        jitter: args.jitter.unwrap_or(standard.jitter),
+        repair_every: args.repair_every.unwrap_or(standard.repair_every),
+        xoff: args.xoff.unwrap_or(standard.xoff),
+        fan_in: args.fan_in.unwrap_or(standard.fan_in),
+        update: args.update,
+        ..standard
+    };
+    question.check().map_err(refused)?;
+    if let Some(distance) = args.distance {
+        size::check_distance(distance).map_err(refused)?;
+    }
+    Ok(question)
+}
+
 fn refused(refusal: Refusal) -> miette::Report {
     miette!(help = refusal.help, "--{}: {}", refusal.key, refusal.message)
 }
@@ -142,16 +150,21 @@ fn refused(refusal: Refusal) -> miette::Report {
 fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
     let Some(path) = &args.scenario else { return Err(miette!("--scenario is missing")) };
     let loaded = load::load(path, &args.set, args.strict)?;
-    let report = size::links::links(&loaded.plan).map_err(|scheme| {
-        miette!(
-            help = format!("size --scenario supports {}", size::links::SCHEMES.join(", ")),
-            "there is no formula for the buffers of `{scheme}`"
-        )
-    })?;
+    let report = compared(&loaded)?;
     output::print(&match args.json {
         true => output::json(&report)?,
         false => answer::links::render(&load::name(path), &report),
     })?;
     output::warnings(&loaded);
     Ok(output::status(&[(!report.too_small.is_empty(), TOO_SMALL)]))
+}
+
+/// Compares the links of a scenario with what its scheme needs.
+pub fn compared(loaded: &Loaded) -> miette::Result<Report> {
+    size::links::links(&loaded.plan).map_err(|scheme| {
+        miette!(
+            help = format!("size --scenario supports {}", size::links::SCHEMES.join(", ")),
+            "there is no formula for the buffers of `{scheme}`"
+        )
+    })
 }

@@ -65,7 +65,15 @@ pub fn load(
     load_table(name, text, "", overrides, files)
 }
 
-/// The same of a text that holds the scenario in its table `table`, beside
+/// The first error in the keys and values of a scenario, which is a table of `text` or all of it. Nothing is
+/// worked out, so errors of values that do not fit together are left to [`load_table`].
+pub fn look(name: &str, text: &[u8], table: &str, overrides: &[(String, String)]) -> Result<(), Error> {
+    let source = document::Source::new(name, text, overrides)?;
+    let doc = document::Document::parse_table(&source, table)?;
+    parse::scenario(&doc, &mut Vec::new()).map(drop)
+}
+
+/// The same as [`load()`] of a text that holds the scenario in its table `table`, beside
 /// other things; errors keep their places in that text.
 pub fn load_table(
     name: &str,

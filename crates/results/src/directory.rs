@@ -11,9 +11,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use serde_json::Value as Json;
 
 use crate::capture::{CAPTURE, Capture, What};
 use crate::checksum::{self, Stored};
+use crate::explain::read;
 use crate::data::DataFile;
 use crate::layout::{FORMAT, FORMAT_VERSION, MANIFEST, PAGE, SUMMARY};
 use crate::storage::{Error, failed, resolved, store, store_text, unwrapped};
@@ -183,6 +185,39 @@ impl Writer {
         temporary.put_directory(|found| replaceable(found, older))?;
         Ok(Written { path: target, summary_xxh128 })
     }
+}
+
+/// The manifest and the summary of the run at `path`, all of whose files are as they were written.
+pub fn open(path: &Path) -> Result<(Json, Json), Error> {
+    let manifest = read::manifest(path)?;
+    Ok((manifest, read::summary(path)?))
+}
+
+/// Copies the run at `from`, whose files are as they were written, to `out`, byte by byte; returns the new place.
+/// What is at `out` may be an older run.
+pub fn copy(from: &Path, out: &Path) -> Result<PathBuf, Error> {
+    let writer = prepare(out)?;
+    let temporary = writer.begin()?;
+    copy_files(from, &temporary.place())?;
+    temporary.put_directory(|found| replaceable(found, Older::Run))?;
+    Ok(writer.target)
+}
+
+/// Copies every file of a directory, and of those in it, into another one.
+pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<(), Error> {
+    let unreadable = |e: io::Error| failed(from, "cannot be read", &e);
+    for entry in fs::read_dir(from).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let (old, new) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().map_err(unreadable)?.is_dir() {
+            fs::create_dir(&new).map_err(|e| failed(&new, "cannot be created as a directory", &e))?;
+            copy_files(&old, &new)?;
+        } else {
+            let copied = fs::copy(&old, &new).and_then(|_| fs::File::open(&new)?.sync_all());
+            copied.map_err(|e| failed(&new, "cannot be written", &e))?;
+        }
+    }
+    Ok(())
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -55,6 +55,23 @@ impl Column {
     }
 }
 
+/// Columns of bytes whose names do not end with their unit.
+const BYTES: [&str; 14] = [
+    "size", "buffer", "shared", "buffer_peak", "reserve", "static_limit", "headroom", "main_peak", "headroom_peak",
+    "queue_peak", "bytes", "delivered_bytes", "buffer_peak_max", "queue_peak_max",
+];
+
+/// The unit of a column's values: `ps`, `B` or `bit/s`; empty for counts, ratios, texts, and for the values of
+/// `series.parquet`, which have a column of units.
+pub fn unit(column: &str) -> &'static str {
+    match column {
+        _ if column.ends_with("_ps") => "ps",
+        _ if column.ends_with("_bps") => "bit/s",
+        _ if BYTES.contains(&column) => "B",
+        _ => "",
+    }
+}
+
 /// Writes a table of `rows` rows into `sink`, row group by row group. `columns` makes the columns (name and
 /// values) of a range of rows; it is called with the empty range once, for the schema. Returns the sink,
 /// flushed. Integers above 2^63 - 1 are an error.

@@ -92,9 +92,7 @@ pub struct Table {
 
 impl Table {
     pub fn read(path: &Path, columns: &[&str]) -> std::result::Result<Self, String> {
-        let cannot = |why: &dyn fmt::Display| format!("cannot be read: {why}");
-        // The Parquet library panics on some damaged files.
-        integrity::caught(|| read(path, columns)).map_err(|e| cannot(&e))?.map_err(|e| cannot(&e))
+        guarded(|| read(path, columns))
     }
 
     pub fn rows(&self) -> usize {
@@ -135,6 +133,13 @@ impl Table {
         let Values::Texts(v) = self.column(name) else { panic!("column {name} has text") };
         v
     }
+}
+
+/// The result of reading a file that may be damaged, or why it cannot be read.
+pub fn guarded<T>(read: impl FnOnce() -> Result<T>) -> std::result::Result<T, String> {
+    let cannot = |why: &dyn fmt::Display| format!("cannot be read: {why}");
+    // The Parquet library panics on some damaged files.
+    integrity::caught(read).map_err(|e| cannot(&e))?.map_err(|e| cannot(&e))
 }
 
 fn read(path: &Path, names: &[&str]) -> Result<Table> {

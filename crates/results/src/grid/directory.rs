@@ -15,6 +15,7 @@ use super::metrics::{METRICS, Row, column};
 use super::{Axis, Grid, fingerprint, typed};
 use crate::checksum::{self, Stored};
 use crate::columns::{self, Column};
+use crate::directory::copy_files;
 use crate::integrity;
 use crate::layout::SUMMARY;
 use crate::storage::{Error, failed, resolved, store, store_text, unwrapped};
@@ -104,6 +105,44 @@ pub struct Directory {
 /// Makes the directory of a new grid, with a `grid.json` in which no run is done. An empty directory may be in
 /// its place.
 pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error> {
+    let (target, temporary) = begin(out)?;
+    let new = temporary.place();
+    fs::create_dir(new.join(RUNS)).map_err(|e| failed(&new.join(RUNS), "cannot be created as a directory", &e))?;
+    let nothing = vec![Entry::default(); about.runs.len()];
+    let text = || Ok(checksum::sealed(&manifest(grid, about, &nothing, Vec::new()))?);
+    store_text(&new.join(MANIFEST), text)?;
+    sync(&new.join(RUNS))?;
+    temporary.put_new_directory()?;
+    let lock = lock(&target)?;
+    Ok(Directory { path: target, _lock: lock })
+}
+
+/// The manifest of the grid at `path`, whose table is as it was written.
+pub fn open(path: &Path) -> Result<Value, Error> {
+    let help = "Type the directory of a grid, such as xoff-runs/NAME-grid: `xoff run` with --vary writes it.";
+    if !path.exists() {
+        return Err(Error::new(path, "does not exist", help));
+    }
+    if !path.join(MANIFEST).is_file() {
+        return Err(Error::new(path, format!("is not the directory of a grid: it has no {MANIFEST}"), help));
+    }
+    let help = "Repeat the command of the grid with --resume; it reruns damaged runs.";
+    let manifest = read_manifest(path, help)?;
+    integrity::files(path, &manifest, MANIFEST, help)?;
+    Ok(manifest)
+}
+
+/// Copies the grid at `from` and all of its runs to `out`, where nothing is; returns the new place.
+pub fn copy(from: &Path, out: &Path) -> Result<PathBuf, Error> {
+    let (target, temporary) = begin(out)?;
+    copy_files(from, &temporary.place())?;
+    temporary.put_new_directory()?;
+    Ok(target)
+}
+
+/// The place of a new grid, and an empty directory under a temporary name beside it. An empty directory may be in
+/// its place.
+fn begin(out: &Path) -> Result<(PathBuf, Temporary), Error> {
     let target = resolved(out)?;
     let occupied = |message: &str, help: &str| Err(Error::new(&target, message, help));
     if let Ok(mut entries) = fs::read_dir(&target) {
@@ -121,16 +160,8 @@ pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
     make_directories(target.parent().unwrap_or(Path::new("")))?;
     let temporary = Temporary::beside(&target)?;
     let new = temporary.place();
-    for path in [new.clone(), new.join(RUNS)] {
-        fs::create_dir(&path).map_err(|e| failed(&path, "cannot be created as a directory", &e))?;
-    }
-    let nothing = vec![Entry::default(); about.runs.len()];
-    let text = || Ok(checksum::sealed(&manifest(grid, about, &nothing, Vec::new()))?);
-    store_text(&new.join(MANIFEST), text)?;
-    sync(&new.join(RUNS))?;
-    temporary.put_new_directory()?;
-    let lock = lock(&target)?;
-    Ok(Directory { path: target, _lock: lock })
+    fs::create_dir(&new).map_err(|e| failed(&new, "cannot be created as a directory", &e))?;
+    Ok((target, temporary))
 }
 
 /// Opens the directory of a grid that was begun before: of the same scenario, overrides, axes, seeds and files,

@@ -1,0 +1,392 @@
+//! The verbs as functions, for programs that call xoff. No result is printed, no signal is taken, and no memory
+//! budget ends the process. The Python package is such a program.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::{ffi::OsString, thread};
+
+use clap::Parser;
+use miette::{IntoDiagnostic, Report, miette};
+use serde_json::Value;
+use xoff_outcome::Progress;
+use xoff_plan::Loaded;
+use xoff_repro::{answer, library as papers};
+use xoff_results::grid::compare::{self, Comparison, Entry, Status};
+use xoff_results::grid::{Axis, Grid, interval::Interval};
+use xoff_results::{network, offered, size as sizes, summary::Summary};
+
+pub use crate::grid_progress::Tally;
+use crate::load::Source;
+use crate::progress::Goal;
+use crate::repro::ReproArgs;
+use crate::size::SizeArgs;
+use crate::{check, grid::Work, load, memory, repro, run, schemes, size, vary};
+
+pub use crate::run::{Unstored, VERSION};
+
+/// Sets the memory budget of runs, three quarters of the available memory: a run beyond it ends, and keeps its
+/// results until then. Without this call there is no budget.
+pub fn limit_runs() {
+    memory::limit_runs();
+}
+
+/// A scenario's text, with the keys that were set since.
+#[derive(Clone)]
+pub struct Scenario {
+    source: Source,
+    overrides: Vec<(String, String)>,
+    name: String,
+}
+
+/// An answer for programs and for people.
+pub struct Answer {
+    /// As `--json` prints it.
+    pub data: Value,
+    /// As the command line prints it.
+    pub text: String,
+    /// Names and contents of files that belong to it, such as pictures.
+    pub files: Vec<(String, String)>,
+}
+
+impl Answer {
+    fn new(data: impl serde::Serialize, text: String) -> miette::Result<Self> {
+        Ok(Self { data: serde_json::to_value(data).into_diagnostic()?, text, files: Vec::new() })
+    }
+}
+
+/// How a run is to be made.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Without a number, as many as a long run of this scenario can use.
+    pub threads: Option<usize>,
+    /// Ports to capture, as `xoff run --pcap` takes them.
+    pub capture: Vec<String>,
+    /// Most bytes of a captured packet, 14 to 65,535.
+    pub snap: Option<u32>,
+}
+
+/// A run that was made and stored.
+pub struct Done {
+    /// The run directory.
+    pub path: PathBuf,
+    /// As in its `summary.json`.
+    pub summary: Summary,
+    /// Remarks about its threads.
+    pub remarks: Vec<String>,
+}
+
+/// Where a run is: the part of it that is done, 0 to 1, and the state in words.
+pub type Watch<'a> = &'a mut dyn FnMut(f64, &dyn Fn() -> String) -> bool;
+
+impl Scenario {
+    /// Reads a scenario's file, or the scenario of an experiment's.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a key or value in it is wrong.
+    pub fn read(path: &Path) -> Result<Self, Report> {
+        Self { source: Source::read(path, false)?, overrides: Vec::new(), name: load::name(path) }.looked()
+    }
+
+    /// A scenario without a file. The files that it names are searched in `directory`.
+    ///
+    /// # Errors
+    /// A key or value in it is wrong.
+    pub fn of_text(name: &str, text: &str, directory: &Path) -> Result<Self, Report> {
+        let path = directory.join(format!("{name}.toml"));
+        let source = Source::within(&path, text.as_bytes(), "");
+        Self { source, overrides: Vec::new(), name: name.into() }.looked()
+    }
+
+    /// The same with these keys set, as by `--set`: a value is TOML or else a text.
+    ///
+    /// # Errors
+    /// A key is unknown or a value wrong, or one of these keys replaces another one of them.
+    pub fn set(&self, keys: &[(String, String)]) -> Result<Self, Report> {
+        let given: Vec<(&str, &str)> = keys.iter().map(|(key, _)| ("--set", key.as_str())).collect();
+        vary::complete(&given)?;
+        vary::given_once(&given)?;
+        let mut new = self.clone();
+        for (key, value) in keys {
+            new.overrides.retain(|(other, _)| !vary::replaces(key, other));
+            new.overrides.push((key.clone(), value.clone()));
+        }
+        new.looked()
+    }
+
+    fn looked(self) -> Result<Self, Report> {
+        self.source.look(&self.overrides)?;
+        Ok(self)
+    }
+
+    /// The name that results have.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The keys that were set, with their values as written.
+    pub fn overrides(&self) -> &[(String, String)] {
+        &self.overrides
+    }
+
+    fn load(&self) -> Result<Loaded, Report> {
+        self.source.load(&self.overrides, &mut |_, _| {})
+    }
+
+    /// Every key with its value, and the warnings.
+    ///
+    /// # Errors
+    /// As [`xoff_plan::load`]; so have all functions below.
+    pub fn resolved(&self) -> Result<(Value, Vec<String>), Report> {
+        let loaded = self.load()?;
+        let scenario = serde_json::to_value(&loaded.scenario).into_diagnostic()?;
+        Ok((scenario, loaded.warnings.iter().map(ToString::to_string).collect()))
+    }
+
+    /// `xoff topo`.
+    pub fn topo(&self) -> Result<Answer, Report> {
+        let loaded = self.load()?;
+        Answer::new(network::network(&loaded.plan), xoff_plan::describe::describe(&loaded))
+    }
+
+    /// `xoff traffic`.
+    pub fn traffic(&self) -> Result<Answer, Report> {
+        let offered = offered::offered(&self.name, &self.load()?);
+        let text = offered::render(&offered);
+        Answer::new(offered, text)
+    }
+
+    /// `xoff size --scenario`.
+    pub fn size(&self) -> Result<Answer, Report> {
+        let report = size::compared(&self.load()?)?;
+        let text = sizes::links::render(&self.name, &report);
+        Answer::new(report, text)
+    }
+
+    /// `xoff check`, with `--failures` and `--out`. `None` if `watch` ended it; it sees the state in words.
+    pub fn check(
+        &self,
+        failures: Option<u8>,
+        out: Option<&Path>,
+        watch: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
+    ) -> Result<Option<Answer>, Report> {
+        let loaded = self.load()?;
+        if let Some(dir) = out {
+            check::clear(dir, self.source.path())?;
+        }
+        let (report, files) = match check::decide(&loaded, &self.name, check::routes(failures), watch)? {
+            check::Decision::Made { report, files } => (report, files),
+            check::Decision::Interrupted(_) => return Ok(None),
+        };
+        if let Some(dir) = out {
+            check::write(dir, &files)?;
+        }
+        let mut answer = Answer::new(&report, xoff_check::text::render(&report))?;
+        answer.files = files.into_iter().map(|(name, text)| (name.to_string(), text)).collect();
+        Ok(Some(answer))
+    }
+
+    /// `xoff check --verify`: whether the certificate in this file proves that the scenario cannot deadlock.
+    pub fn verify(&self, certificate: &Path) -> Result<String, Report> {
+        check::verify(&self.load()?, certificate)
+    }
+
+    /// `xoff run` into the run directory `out`. A run that `watch` ends is stored, too, and is not complete.
+    pub fn run(&self, options: &RunOptions, out: &Path, watch: Watch<'_>) -> Result<Done, Report> {
+        let loaded = self.load()?;
+        let request = run::Request {
+            loaded: &loaded,
+            name: &self.name,
+            overrides: &self.overrides,
+            threads: options.threads,
+            ports: &options.capture,
+            snap: options.snap,
+            out: Some(out),
+        };
+        let mut ready = request.prepare()?;
+        let remarks = std::mem::take(&mut ready.remarks);
+        let goal = Goal::new(&loaded.plan);
+        let began = std::time::Instant::now();
+        let mut seen = |progress: &Progress| {
+            watch(goal.fraction(progress), &|| goal.text(progress, began.elapsed().as_secs_f64()))
+        };
+        let made = request.make(ready, &mut seen)?;
+        let path = made.written?.ok_or_else(|| miette!("the run was not stored (bug in xoff)"))?;
+        Ok(Done { path, summary: made.summary, remarks })
+    }
+}
+
+/// The runs of a grid: every combination of values, each under every seed.
+pub struct GridRequest<'a> {
+    /// What all runs begin with.
+    pub scenario: &'a Scenario,
+    /// Keys and their values as written.
+    pub vary: Vec<(String, Vec<String>)>,
+    /// Names of variants and the keys that each sets; they come before the varied keys.
+    pub variants: Vec<(String, Vec<(String, String)>)>,
+    /// Without seeds each point has the scenario's.
+    pub seeds: Vec<u64>,
+    /// Runs at a time; without a number, the number of cores divided by that of threads.
+    pub jobs: Option<usize>,
+    /// Threads of each run; without a number one.
+    pub threads: Option<usize>,
+    /// The directory of the grid.
+    pub out: &'a Path,
+    /// Continues the interrupted grid in that directory.
+    pub resume: bool,
+}
+
+/// A grid that was made and stored.
+pub struct GridDone {
+    /// Its points beside each other.
+    pub comparison: Comparison,
+    /// Whether runs are missing because it was interrupted.
+    pub interrupted: bool,
+}
+
+/// The axis of the variants, as `grid.parquet` calls it.
+pub const VARIANT: &str = "variant";
+
+impl GridRequest<'_> {
+    /// The axes and seeds, if they are valid together with the scenario's own overrides.
+    fn grid(&self) -> Result<Grid, Report> {
+        let axis = |(key, values): &(String, Vec<String>)| {
+            let help = "give a list of at least one value, such as [0.4, 0.8]";
+            if values.is_empty() {
+                return Err(miette!(help = help, "the key `{key}` of vary has no values"));
+            }
+            match values.iter().enumerate().find(|(i, value)| values[..*i].contains(value)) {
+                Some((_, twice)) => Err(miette!("vary: the value {twice} of `{key}` is given twice")),
+                None => Ok(Axis { key: key.clone(), values: values.clone(), named: false }),
+            }
+        };
+        let mut axes = self.vary.iter().map(axis).collect::<Result<Vec<_>, _>>()?;
+        let seeds = (!self.seeds.is_empty()).then(|| vary::Seeds(self.seeds.clone()));
+        for (name, set) in &self.variants {
+            vary::grid(set, &axes, seeds.as_ref()).map_err(|e| {
+                let help = e.help().map(|help| help.to_string()).unwrap_or_default();
+                miette!(help = help, "variant `{name}`: {e}")
+            })?;
+        }
+        if !self.variants.is_empty() {
+            let names = self.variants.iter().map(|(name, _)| name.clone()).collect();
+            axes.insert(0, Axis::named(VARIANT, names));
+        }
+        // A varied key takes the place of what the scenario had.
+        vary::grid(&[], &axes, seeds.as_ref())
+    }
+
+    /// Checks every plan, makes the runs and stores them. `None` if it was interrupted before the first run.
+    ///
+    /// # Errors
+    /// A scenario of the grid is invalid, or the directory cannot be written.
+    pub fn make(&self, interrupted: &AtomicBool, tally: &Tally) -> Result<Option<GridDone>, Report> {
+        let grid = self.grid()?;
+        let per_variant = grid.points().unwrap_or(0) / self.variants.len().max(1);
+        let base = |run: usize| {
+            let variant = self.variants.get(grid.point_of(run) / per_variant.max(1));
+            let mut overrides = self.scenario.overrides.clone();
+            for (key, value) in variant.map_or(&[][..], |(_, set)| set) {
+                overrides.retain(|(other, _)| !vary::replaces(key, other));
+                overrides.push((key.clone(), value.clone()));
+            }
+            (&self.scenario.source, overrides)
+        };
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let work = Work {
+            grid: &grid,
+            base: &base,
+            name: self.scenario.name.clone(),
+            overrides: self.scenario.overrides.clone(),
+            distinct: true,
+            jobs: self.jobs.unwrap_or((cores / self.threads.unwrap_or(1)).max(1)),
+            threads: self.threads,
+            quiet: true,
+            interrupted,
+            tally,
+            broken: AtomicBool::new(false),
+        };
+        let Some((about, _)) = work.check()? else { return Ok(None) };
+        let mut entries = vec![Entry::default(); about.runs.len()];
+        let directory = work.open(self.out, &about, self.resume, &mut entries)?;
+        work.make(&about, Some(&directory), &mut entries);
+        directory.write(&grid, &about, &entries).map_err(run::report)?;
+        let comparison = compare::compare(&work.name, &grid, &entries, Interval::Range);
+        let interrupted = entries.iter().any(|entry| entry.status == Status::Pending);
+        Ok(Some(GridDone { comparison, interrupted }))
+    }
+}
+
+#[derive(Parser)]
+#[command(no_binary_name = true, name = "xoff size")]
+struct SizeCommand {
+    #[command(flatten)]
+    args: SizeArgs,
+}
+
+#[derive(Parser)]
+#[command(no_binary_name = true, name = "xoff repro")]
+struct ReproCommand {
+    #[command(flatten)]
+    args: ReproArgs,
+}
+
+/// Reads arguments as the command line has them. The message has no usage.
+fn parsed<T: Parser>(arguments: &[String]) -> Result<T, Report> {
+    T::try_parse_from(arguments.iter().map(OsString::from)).map_err(|e| {
+        let text = e.render().to_string();
+        let first: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
+        miette!("{}", first.join(" ").trim_start_matches("error: "))
+    })
+}
+
+/// `xoff size` with these arguments, such as `--rate` and `400Gbps`. Its files are a chart of buffer over distance.
+///
+/// # Errors
+/// An argument is missing or refused.
+pub fn size(arguments: &[String]) -> Result<Answer, Report> {
+    let args = parsed::<SizeCommand>(arguments)?.args;
+    let question = size::question(&args)?;
+    let Some(distance) = args.distance else { return Err(miette!("--distance is missing")) };
+    let data = sizes::json(&question, distance, args.buffer);
+    let mut answer = Answer::new(data, sizes::render(&question, distance, args.buffer))?;
+    answer.files.push(("size.svg".into(), sizes::curve::curve(&question).svg()));
+    Ok(answer)
+}
+
+/// `xoff schemes`, of all schemes or of one.
+///
+/// # Errors
+/// There is no such scheme.
+pub fn schemes(scheme: Option<&str>) -> Result<String, Report> {
+    schemes::list(scheme)
+}
+
+/// `xoff schema`.
+///
+/// # Errors
+/// None is known.
+pub fn schema() -> Result<Value, Report> {
+    serde_json::to_value(xoff_plan::schema::schema()).into_diagnostic()
+}
+
+/// `xoff repro` with these arguments, such as `pyrrha/fig13` and `--quick`. `None` if it was interrupted before the
+/// first run.
+///
+/// # Errors
+/// The experiments cannot be read, or the results not be written.
+pub fn repro(arguments: &[String], interrupted: &AtomicBool) -> Result<Option<Answer>, Report> {
+    let args = parsed::<ReproCommand>(arguments)?.args;
+    let chosen = papers::choose(papers::load(&args.experiments)?, args.what.as_deref())?;
+    if args.list {
+        return Answer::new(Value::Null, answer::list(&chosen)).map(Some);
+    }
+    let mut text = String::new();
+    let made = repro::make(&args, &chosen, interrupted, &mut |part| {
+        text += part;
+        Ok(())
+    })?;
+    let Some(made) = made else { return Ok(None) };
+    text += &answer::sum(&made.results);
+    Answer::new(&made.results, text).map(Some)
+}

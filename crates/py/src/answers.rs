@@ -1,0 +1,140 @@
+//! The verbs that need no scenario object, and what verbs answer.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use xoff::library;
+use xoff_results::explain::{self as explained, read, text};
+use xoff_results::integrity::guarded;
+use xoff_results::{directory, grid, report as pages, storage};
+
+use crate::errors;
+use crate::supervise::{detached, supervised, told};
+
+/// An answer: JSON for programs, text for people, and files such as pictures.
+#[pyclass(frozen, get_all, module = "xoff._xoff")]
+pub struct Answer {
+    /// The data as JSON.
+    json: String,
+    /// What the command line prints.
+    text: String,
+    /// Name and contents of each file that belongs to it.
+    files: Vec<(String, String)>,
+}
+
+impl Answer {
+    pub fn new(answer: library::Answer) -> Self {
+        Self { json: answer.data.to_string(), text: answer.text, files: answer.files }
+    }
+}
+
+fn stored<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, storage::Error> + Send) -> PyResult<T> {
+    detached(py, work)?.map_err(|error| errors::of_results(py, &error))
+}
+
+/// `xoff explain` of the run at `path`: of one flow, of one congested port, or of all, also only of one class.
+#[pyfunction]
+#[pyo3(signature = (path, flow = None, port = None, class_ = None))]
+pub fn explain(
+    py: Python<'_>,
+    path: PathBuf,
+    flow: Option<usize>,
+    port: Option<&str>,
+    class_: Option<&str>,
+) -> PyResult<Answer> {
+    fn answer<A: serde::Serialize>(answer: &A, text: fn(&A) -> String) -> Answer {
+        let json = serde_json::to_string(answer).expect("plain data becomes JSON");
+        Answer { json, text: text(answer), files: Vec::new() }
+    }
+    stored(py, || {
+        let run = read::read(&path)?;
+        guarded(&path, || {
+            if let Some(id) = flow {
+                Ok(answer(&explained::flow(&path, &run, id)?, text::flow))
+            } else if let Some(port) = port {
+                Ok(answer(&explained::port(&path, &run, port, class_)?, text::port))
+            } else {
+                Ok(answer(&explained::overview(&path, &run, class_)?, text::overview))
+            }
+        })
+    })
+}
+
+/// The page of the run or grid at `path`, as HTML.
+#[pyfunction]
+pub fn page(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    stored(py, || Ok(pages::html::page(&pages::document(&path)?)))
+}
+
+/// Writes the page of the run or grid at `path` to the file `out`, or into its directory; returns the file.
+#[pyfunction]
+#[pyo3(signature = (path, out = None))]
+pub fn report(py: Python<'_>, path: PathBuf, out: Option<PathBuf>) -> PyResult<PathBuf> {
+    stored(py, || pages::write(&path, out.as_deref()))
+}
+
+/// Manifest and summary of the run at `path`, as JSON, if all of its files are as they were written.
+#[pyfunction]
+pub fn read_run(py: Python<'_>, path: PathBuf) -> PyResult<(String, String)> {
+    stored(py, || directory::open(&path).map(|(manifest, summary)| (manifest.to_string(), summary.to_string())))
+}
+
+/// The manifest of the grid at `path`, as JSON, if its files are as they were written.
+#[pyfunction]
+pub fn read_grid(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    stored(py, || grid::directory::open(&path).map(|manifest| manifest.to_string()))
+}
+
+/// Copies the run at `path` to `out`; returns its new place.
+#[pyfunction]
+pub fn save_run(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<PathBuf> {
+    stored(py, || directory::copy(&path, &out))
+}
+
+/// Copies the grid at `path` to `out`; returns its new place.
+#[pyfunction]
+pub fn save_grid(py: Python<'_>, path: PathBuf, out: PathBuf) -> PyResult<PathBuf> {
+    stored(py, || grid::directory::copy(&path, &out))
+}
+
+/// `xoff size` with the arguments of the command line.
+#[pyfunction]
+pub fn size(py: Python<'_>, arguments: Vec<String>) -> PyResult<Answer> {
+    let answer = detached(py, || library::size(&arguments))?;
+    answer.map(Answer::new).map_err(|report| errors::raised(py, report))
+}
+
+/// `xoff schemes`.
+#[pyfunction]
+#[pyo3(signature = (scheme = None))]
+pub fn schemes(py: Python<'_>, scheme: Option<&str>) -> PyResult<String> {
+    library::schemes(scheme).map_err(|report| errors::raised(py, report))
+}
+
+/// `xoff schema`, as JSON.
+#[pyfunction]
+pub fn schema(py: Python<'_>) -> PyResult<String> {
+    library::schema().map(|schema| schema.to_string()).map_err(|report| errors::raised(py, report))
+}
+
+/// `xoff repro` with the arguments of the command line. Ctrl-C raises KeyboardInterrupt once the finished runs are
+/// stored.
+#[pyfunction]
+pub fn repro(py: Python<'_>, arguments: Vec<String>) -> PyResult<Answer> {
+    let work = |shared: &crate::supervise::Shared| library::repro(&arguments, &shared.interrupted);
+    let (done, pressed) = supervised(py, None, &told, work)?;
+    match done.map_err(|report| errors::raised(py, report))? {
+        Some(answer) if !pressed => Ok(Answer::new(answer)),
+        _ => Err(PyKeyboardInterrupt::new_err(())),
+    }
+}
+
+/// The command line: `arguments` begin with the program's name. Returns the exit status.
+#[pyfunction]
+pub fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    let status = py.detach(|| xoff::main_from(arguments));
+    (0..=u8::MAX).find(|&code| ExitCode::from(code) == status).unwrap_or(1)
+}

@@ -1,0 +1,157 @@
+//! Scenarios and grids.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use xoff::library::{self, GridRequest, RunOptions, Tally};
+
+use crate::answers::Answer;
+use crate::errors::raised;
+use crate::supervise::{Shared, detached, supervised, told};
+
+/// Keys and their values as TOML.
+type Keys = Vec<(String, String)>;
+
+/// A scenario, with the keys that were set.
+#[pyclass(frozen, module = "xoff._xoff")]
+pub struct Scenario {
+    inner: library::Scenario,
+}
+
+#[pymethods]
+impl Scenario {
+    /// Reads a scenario's file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let read = detached(py, || library::Scenario::read(&path))?;
+        read.map(|inner| Self { inner }).map_err(|report| raised(py, report))
+    }
+
+    /// A scenario of this text; files that it names are searched in `directory`.
+    #[staticmethod]
+    fn of_text(py: Python<'_>, name: &str, text: &str, directory: PathBuf) -> PyResult<Self> {
+        let read = library::Scenario::of_text(name, text, &directory);
+        read.map(|inner| Self { inner }).map_err(|report| raised(py, report))
+    }
+
+    /// The same with these keys set to these values.
+    fn set(&self, py: Python<'_>, keys: Keys) -> PyResult<Self> {
+        self.inner.set(&keys).map(|inner| Self { inner }).map_err(|report| raised(py, report))
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// The keys that were set, with their values as written.
+    #[getter]
+    fn overrides(&self) -> Keys {
+        self.inner.overrides().to_vec()
+    }
+
+    /// Every key with its value, as JSON, and the warnings.
+    fn resolved(&self, py: Python<'_>) -> PyResult<(String, Vec<String>)> {
+        let resolved = detached(py, || self.inner.resolved())?;
+        resolved.map(|(json, warnings)| (json.to_string(), warnings)).map_err(|report| raised(py, report))
+    }
+
+    /// `xoff topo`.
+    fn topo(&self, py: Python<'_>) -> PyResult<Answer> {
+        let answer = detached(py, || self.inner.topo())?;
+        answer.map(Answer::new).map_err(|report| raised(py, report))
+    }
+
+    /// `xoff traffic`.
+    fn traffic(&self, py: Python<'_>) -> PyResult<Answer> {
+        let answer = detached(py, || self.inner.traffic())?;
+        answer.map(Answer::new).map_err(|report| raised(py, report))
+    }
+
+    /// `xoff size --scenario`.
+    fn size(&self, py: Python<'_>) -> PyResult<Answer> {
+        let answer = detached(py, || self.inner.size())?;
+        answer.map(Answer::new).map_err(|report| raised(py, report))
+    }
+
+    /// `xoff check`. Ctrl-C raises KeyboardInterrupt.
+    #[pyo3(signature = (failures, out, progress) -> "Answer")]
+    fn check(
+        &self,
+        py: Python<'_>,
+        failures: Option<u8>,
+        out: Option<PathBuf>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Answer> {
+        let work = |shared: &Shared| {
+            self.inner.check(failures, out.as_deref(), &mut |line| shared.tell(0.0, line))
+        };
+        let (done, _) = supervised(py, progress, &told, work)?;
+        match done.map_err(|report| raised(py, report))? {
+            Some(answer) => Ok(Answer::new(answer)),
+            None => Err(PyKeyboardInterrupt::new_err(())),
+        }
+    }
+
+    /// `xoff check --verify`.
+    fn verify(&self, py: Python<'_>, certificate: PathBuf) -> PyResult<String> {
+        detached(py, || self.inner.verify(&certificate))?.map_err(|report| raised(py, report))
+    }
+
+    /// `xoff run` into the directory `out`; returns its path and remarks about threads. After Ctrl-C the run is stored
+    /// and not complete.
+    #[pyo3(signature = (out, threads, capture, snap, progress) -> "tuple[pathlib.Path, list[str]]")]
+    fn run(
+        &self,
+        py: Python<'_>,
+        out: PathBuf,
+        threads: Option<usize>,
+        capture: Vec<String>,
+        snap: Option<u32>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(PathBuf, Vec<String>)> {
+        let options = RunOptions { threads, capture, snap };
+        let work =
+            |shared: &Shared| self.inner.run(&options, &out, &mut |done, text| shared.tell(done, text));
+        let (done, _) = supervised(py, progress, &told, work)?;
+        done.map(|done| (done.path, done.remarks)).map_err(|report| raised(py, report))
+    }
+}
+
+/// Makes a grid of runs in the directory `out`; returns whether Ctrl-C ended it before the last run. Ctrl-C before
+/// the first run raises KeyboardInterrupt.
+#[pyfunction]
+#[pyo3(signature = (scenario, vary, variants, seeds, jobs, threads, out, resume, progress) -> "bool")]
+#[expect(clippy::too_many_arguments, reason = "they are keywords for Python")]
+pub fn grid(
+    py: Python<'_>,
+    scenario: &Scenario,
+    vary: Vec<(String, Vec<String>)>,
+    variants: Vec<(String, Keys)>,
+    seeds: Vec<u64>,
+    jobs: Option<usize>,
+    threads: Option<usize>,
+    out: PathBuf,
+    resume: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<bool> {
+    let scenario = &scenario.inner;
+    let tally = Tally::default();
+    let look = |_: &Shared| {
+        let total = tally.total.load(Ordering::Relaxed);
+        let steps = tally.done.load(Ordering::Relaxed) as f64 / 1e6;
+        let text = format!("{} of {total}", steps as u64);
+        (total > 0).then(|| (steps / total as f64, text))
+    };
+    let work = |shared: &Shared| {
+        let request = GridRequest { scenario, vary, variants, seeds, jobs, threads, out: &out, resume };
+        request.make(&shared.interrupted, &tally)
+    };
+    let (done, _) = supervised(py, progress, &look, work)?;
+    match done.map_err(|report| raised(py, report))? {
+        Some(done) => Ok(done.interrupted),
+        None => Err(PyKeyboardInterrupt::new_err(())),
+    }
+}
