@@ -8,6 +8,8 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use xoff::library;
 use xoff_results::explain::{self as explained, read, text};
+use xoff_results::grid::interval::Interval;
+use xoff_results::grid::metrics::{METRICS, Metric, Number, Row};
 use xoff_results::integrity::guarded;
 use xoff_results::{directory, grid, report as pages, storage};
 
@@ -86,6 +88,33 @@ pub fn read_run(py: Python<'_>, path: PathBuf) -> PyResult<(String, String)> {
 #[pyfunction]
 pub fn read_grid(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     stored(py, || grid::directory::open(&path).map(|manifest| manifest.to_string()))
+}
+
+/// The comparison of the points of the grid at `path`, with the range over the seeds or the 95% confidence interval
+/// of the mean.
+#[pyfunction]
+pub fn compare_grid(py: Python<'_>, path: PathBuf, ci95: bool) -> PyResult<Answer> {
+    let interval = if ci95 { Interval::Ci95 } else { Interval::Range };
+    let (grid, comparison) = stored(py, || pages::grid::compared(&path, interval))?;
+    let json = serde_json::to_string(&comparison).expect("plain data becomes JSON");
+    Ok(Answer { json, text: grid::table::render(&grid, &comparison), files: Vec::new() })
+}
+
+/// The numbers by which the run at `path` is compared: name, unit (`count`, `byte`, `ps`, `ratio` or `bit/s`), value,
+/// and the value as people read it.
+#[pyfunction]
+pub fn metrics(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(String, String, Option<f64>, String)>> {
+    stored(py, || {
+        let (_, summary) = directory::open(&path)?;
+        let refused = |message: String| storage::Error { path: path.clone(), message, help: String::new() };
+        let row = Row::read(&summary).map_err(|why| refused(format!("is damaged: {why}")))?;
+        let metric = |(metric, value): (&Metric, &Option<Number>)| {
+            let text = value.map_or("-".into(), |v| grid::table::shown(v.float(), metric.unit));
+            let unit = pages::grid::unit(metric.unit).to_string();
+            (metric.name.to_string(), unit, value.map(Number::float), text)
+        };
+        Ok(METRICS.iter().zip(&row.values).map(metric).collect())
+    })
 }
 
 /// Copies the run at `path` to `out`; returns its new place.

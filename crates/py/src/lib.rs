@@ -32,6 +32,8 @@ pub fn fill(module: &Bound<'_, PyModule>, schemes: &[OwnScheme]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(answers::report, module)?)?;
     module.add_function(wrap_pyfunction!(answers::read_run, module)?)?;
     module.add_function(wrap_pyfunction!(answers::read_grid, module)?)?;
+    module.add_function(wrap_pyfunction!(answers::compare_grid, module)?)?;
+    module.add_function(wrap_pyfunction!(answers::metrics, module)?)?;
     module.add_function(wrap_pyfunction!(answers::save_run, module)?)?;
     module.add_function(wrap_pyfunction!(answers::save_grid, module)?)?;
     module.add_function(wrap_pyfunction!(answers::size, module)?)?;
@@ -41,6 +43,7 @@ pub fn fill(module: &Bound<'_, PyModule>, schemes: &[OwnScheme]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(answers::main, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::grid, module)?)?;
     module.add_function(wrap_pyfunction!(table::read_table, module)?)?;
+    module.add_function(wrap_pyfunction!(table::read_runs, module)?)?;
     module.add_function(wrap_pyfunction!(values::toml_value, module)?)?;
     module.add_function(wrap_pyfunction!(values::toml_document, module)?)?;
     Ok(())

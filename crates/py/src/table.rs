@@ -11,16 +11,15 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, LargeStringArray, PrimitiveArray, RecordBatch, RecordBatchIterator};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer, ScalarBuffer};
-use arrow_schema::{Field, Schema, ffi::FFI_ArrowSchema};
+use arrow_schema::{Field, Schema, SchemaRef, ffi::FFI_ArrowSchema};
 use parquet::basic::{Repetition, Type as Physical};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type as stored;
 use parquet::errors::{ParquetError, Result as Read};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
-use xoff_results::columns;
-use xoff_results::storage;
+use pyo3::types::{PyCapsule, PyList};
+use xoff_results::{columns, grid::directory, storage};
 
 use crate::{errors, supervise::detached};
 
@@ -32,7 +31,9 @@ const UNIT: &str = "unit";
 /// A table of results in memory, in Arrow's form.
 #[pyclass(frozen, module = "xoff._xoff")]
 pub struct Table {
-    batch: RecordBatch,
+    schema: SchemaRef,
+    /// One, or one for each run of a grid.
+    batches: Vec<RecordBatch>,
 }
 
 #[pymethods]
@@ -40,33 +41,51 @@ impl Table {
     /// Number of rows.
     #[getter]
     fn rows(&self) -> usize {
-        self.batch.num_rows()
+        self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
     /// Names of the columns, with the unit of each: `ps`, `B`, `bit/s`, or an empty text for counts, ratios and names.
     #[getter]
     fn units(&self) -> Vec<(String, String)> {
         let unit = |f: &Arc<Field>| f.metadata().get(UNIT).cloned().unwrap_or_default();
-        self.batch.schema().fields().iter().map(|f| (f.name().clone(), unit(f))).collect()
+        self.schema.fields().iter().map(|f| (f.name().clone(), unit(f))).collect()
+    }
+
+    /// The first values of a column as a list, at most `rows`.
+    #[pyo3(signature = (name, rows) -> "list[typing.Any]")]
+    fn head<'py>(&self, py: Python<'py>, name: &str, rows: usize) -> PyResult<Bound<'py, PyList>> {
+        let mut left = rows;
+        let mut part = |batch: &RecordBatch| {
+            let taken = batch.slice(0, batch.num_rows().min(left));
+            left -= taken.num_rows();
+            taken
+        };
+        let batches = self.batches.iter().map(&mut part).collect();
+        Self { schema: Arc::clone(&self.schema), batches }.column(py, name)
     }
 
     /// The values of a column as a list; nulls are None. Fails if there is no such column.
-    #[pyo3(signature = (name) -> "list[int] | list[float] | list[str] | list[int | None] | list[float | None] | list[str | None]")]
-    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let Some(column) = self.batch.column_by_name(name) else {
+    #[pyo3(signature = (name) -> "list[typing.Any]")]
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        if self.schema.column_with_name(name).is_none() {
             let known: Vec<String> = self.units().into_iter().map(|(name, _)| name).collect();
             let remedy = format!("the columns are {}", known.join(", "));
             return Err(errors::of_argument(py, format!("there is no column `{name}`"), Some(name), &remedy));
-        };
-        if let Some(ints) = column.as_any().downcast_ref::<PrimitiveArray<Int64Type>>() {
-            ints.iter().collect::<Vec<_>>().into_pyobject(py)
-        } else if let Some(floats) = column.as_any().downcast_ref::<PrimitiveArray<Float64Type>>() {
-            floats.iter().collect::<Vec<_>>().into_pyobject(py)
-        } else if let Some(texts) = column.as_any().downcast_ref::<LargeStringArray>() {
-            texts.iter().collect::<Vec<_>>().into_pyobject(py)
-        } else {
-            Err(errors::of_bug(py, "a column has a type that no file has"))
         }
+        let list = PyList::empty(py);
+        for column in self.batches.iter().filter_map(|batch| batch.column_by_name(name)) {
+            let values = if let Some(ints) = column.as_any().downcast_ref::<PrimitiveArray<Int64Type>>() {
+                ints.iter().collect::<Vec<_>>().into_pyobject(py)?
+            } else if let Some(floats) = column.as_any().downcast_ref::<PrimitiveArray<Float64Type>>() {
+                floats.iter().collect::<Vec<_>>().into_pyobject(py)?
+            } else if let Some(texts) = column.as_any().downcast_ref::<LargeStringArray>() {
+                texts.iter().collect::<Vec<_>>().into_pyobject(py)?
+            } else {
+                return Err(errors::of_bug(py, "a column has a type that no file has"));
+            };
+            list.call_method1("extend", (values,))?;
+        }
+        Ok(list)
     }
 
     /// The whole table as a stream, any number of times (Arrow's PyCapsule interface).
@@ -78,13 +97,14 @@ impl Table {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The protocol allows to leave casts to the consumer.
         let _ = requested_schema;
-        let batches = RecordBatchIterator::new([Ok(self.batch.clone())], self.batch.schema());
+        let batches = self.batches.clone().into_iter().map(Ok);
+        let batches = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), STREAM)
     }
 
     /// Names and types of the columns (Arrow's PyCapsule interface).
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.batch.schema().as_ref());
+        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref());
         let schema = schema.map_err(|e| errors::of_bug(py, &e.to_string()))?;
         PyCapsule::new_with_value(py, schema, SCHEMA)
     }
@@ -93,13 +113,67 @@ impl Table {
 /// Reads a Parquet file of a run or a grid.
 #[pyfunction]
 pub fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Table> {
-    let batch = detached(py, || columns::read::guarded(|| read(&path)))?;
-    let damaged = |message: String| storage::Error {
-        path: path.clone(),
-        message,
-        help: "Run the scenario again.".into(),
-    };
-    Ok(Table { batch: batch.map_err(|message| errors::of_results(py, &damaged(message)))? })
+    let batch = detached(py, || guarded(&path))?.map_err(|error| errors::of_results(py, &error))?;
+    Ok(Table { schema: batch.schema(), batches: vec![batch] })
+}
+
+/// Reads the Parquet file of this name of every finished run of the grid at `path`, as one table. The columns of
+/// `grid.parquet` up to `seed` come first: they tell which run a row is of.
+#[pyfunction]
+pub fn read_runs(py: Python<'_>, path: PathBuf, file: &str) -> PyResult<Table> {
+    let read = detached(py, || runs(&path, file))?;
+    let (schema, batches) = read.map_err(|error| errors::of_results(py, &error))?;
+    Ok(Table { schema, batches })
+}
+
+fn runs(path: &Path, file: &str) -> Result<(SchemaRef, Vec<RecordBatch>), storage::Error> {
+    let at = path.join(directory::TABLE);
+    let grid = guarded(&at)?;
+    let wrong = |e: &dyn std::fmt::Display| damaged(&at, format!("is damaged: {e}"));
+    let last = grid.schema().index_of("seed").map_err(|e| wrong(&e))?;
+    let names = grid.column(0).as_any().downcast_ref::<LargeStringArray>();
+    let names = names.ok_or_else(|| wrong(&"its first column is not the name of a run"))?;
+    let mut all: Option<(SchemaRef, Vec<RecordBatch>)> = None;
+    for (row, name) in names.iter().enumerate() {
+        let run = guarded(&path.join(directory::RUNS).join(name.unwrap_or_default()).join(file))?;
+        let mut fields: Vec<Arc<Field>> = grid.schema().fields()[..=last].to_vec();
+        fields[0] = Arc::new(Field::new("run", fields[0].data_type().clone(), false));
+        fields.extend(run.schema().fields().iter().cloned());
+        let schema = Arc::clone(&all.get_or_insert_with(|| (Arc::new(Schema::new(fields)), Vec::new())).0);
+        let mut columns = Vec::new();
+        for key in &grid.columns()[..=last] {
+            columns.push(repeated(key, row, run.num_rows()).map_err(|e| wrong(&e))?);
+        }
+        columns.extend(run.columns().iter().cloned());
+        let batch = RecordBatch::try_new(schema, columns).map_err(|e| wrong(&e))?;
+        all.as_mut().expect("made above").1.push(batch);
+    }
+    all.ok_or_else(|| storage::Error {
+        path: path.to_path_buf(),
+        message: "has no finished run".into(),
+        help: "Repeat the command of the grid with --resume.".into(),
+    })
+}
+
+/// A column with the value of one row in `rows` rows.
+fn repeated(column: &ArrayRef, row: usize, rows: usize) -> Read<ArrayRef> {
+    Ok(if let Some(ints) = column.as_any().downcast_ref::<PrimitiveArray<Int64Type>>() {
+        Arc::new(PrimitiveArray::<Int64Type>::from(vec![ints.value(row); rows]))
+    } else if let Some(floats) = column.as_any().downcast_ref::<PrimitiveArray<Float64Type>>() {
+        Arc::new(PrimitiveArray::<Float64Type>::from(vec![floats.value(row); rows]))
+    } else if let Some(texts) = column.as_any().downcast_ref::<LargeStringArray>() {
+        Arc::new(LargeStringArray::from(vec![texts.value(row); rows]))
+    } else {
+        return Err(ParquetError::General("a column has an unknown type".into()));
+    })
+}
+
+fn damaged(path: &Path, message: String) -> storage::Error {
+    storage::Error { path: path.to_path_buf(), message, help: "Run the scenario again.".into() }
+}
+
+fn guarded(path: &Path) -> Result<RecordBatch, storage::Error> {
+    columns::read::guarded(|| read(path)).map_err(|message| damaged(path, message))
 }
 
 fn read(path: &Path) -> Read<RecordBatch> {

@@ -126,11 +126,13 @@ pub fn open(path: &Path) -> Result<Value, Error> {
     if !path.join(MANIFEST).is_file() {
         return Err(Error::new(path, format!("is not the directory of a grid: it has no {MANIFEST}"), help));
     }
-    let help = "Repeat the command of the grid with --resume; it reruns damaged runs.";
-    let manifest = read_manifest(path, help)?;
-    integrity::files(path, &manifest, MANIFEST, help)?;
+    let manifest = read_manifest(path, RESUME)?;
+    integrity::files(path, &manifest, MANIFEST, RESUME)?;
     Ok(manifest)
 }
+
+/// The correction for a damaged grid.
+pub(crate) const RESUME: &str = "Repeat the command of the grid with --resume; it reruns damaged runs.";
 
 /// Copies the grid at `from` and all of its runs to `out`, where nothing is; returns the new place.
 pub fn copy(from: &Path, out: &Path) -> Result<PathBuf, Error> {
@@ -186,7 +188,7 @@ pub fn resume(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error
 const OTHER: &str = "It was not changed. Give the original arguments, or remove --resume and choose another \
                      directory with --out DIR.";
 
-pub(crate) fn read_manifest(path: &Path, help: &str) -> Result<Value, Error> {
+fn read_manifest(path: &Path, help: &str) -> Result<Value, Error> {
     integrity::manifest(&path.join(MANIFEST), FORMAT, FORMAT_VERSION, help)
 }
 

@@ -107,8 +107,8 @@ fn cell(spread: Option<&Spread>, unit: Unit, interval: Interval, many: bool) -> 
     (mean, beneath)
 }
 
-/// A mean, which need not be whole, as people read it.
-pub(crate) fn shown(x: f64, unit: Unit) -> String {
+/// A value of a metric as people read it, or a mean, which need not be whole.
+pub fn shown(x: f64, unit: Unit) -> String {
     match unit {
         Unit::Ratio => human::ratio(x),
         Unit::Rate => human::rate(x),

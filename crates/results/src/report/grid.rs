@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 
 use super::{int, text};
 use crate::explain::read::damaged;
-use crate::grid::compare::{Entry, Point as Compared, Status, Warning, compare};
-use crate::grid::directory::{MANIFEST, read_manifest, stored_entry};
+use crate::grid::compare::{Comparison, Entry, Point as Compared, Status, Warning, compare};
+use crate::grid::directory::{self, RESUME, stored_entry};
 use crate::grid::interval::{Interval, Spread};
 use crate::grid::metrics::{METRICS, Row, Unit};
 use crate::grid::table::shown;
@@ -88,10 +88,24 @@ pub struct Made {
     pub error: Option<String>,
 }
 
-pub fn read(path: &Path) -> Result<Grid, Error> {
+/// The comparison of the points of a stored grid, and its axes and seeds.
+pub fn compared(path: &Path, interval: Interval) -> Result<(Plan, Comparison), Error> {
+    let stored = stored(path)?;
+    let comparison = compare(text(&stored.manifest, "/name"), &stored.plan, &stored.entries, interval);
+    Ok((stored.plan, comparison))
+}
+
+/// What the directory of a grid has.
+struct Stored {
+    manifest: Json,
+    plan: Plan,
+    runs: Vec<Json>,
+    entries: Vec<Entry>,
+}
+
+fn stored(path: &Path) -> Result<Stored, Error> {
     let broken = |what: &str| damaged(path, format!("is damaged: {what}"));
-    let manifest = read_manifest(path, RESUME)?;
-    integrity::files(path, &manifest, MANIFEST, RESUME)?;
+    let manifest = directory::open(path)?;
     let list = |key: &str| manifest[key].as_array().cloned().unwrap_or_default();
     let plan = Plan {
         axes: list("axes").iter().filter_map(|axis| Axis::deserialize(axis).ok()).collect(),
@@ -102,6 +116,11 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
         return Err(broken("the runs in grid.json do not match its axes and seeds"));
     }
     let entries = runs.iter().map(|run| entry(path, run)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Stored { manifest, plan, runs, entries })
+}
+
+pub fn read(path: &Path) -> Result<Grid, Error> {
+    let Stored { manifest, plan, runs, entries } = stored(path)?;
     let compared = compare(text(&manifest, "/name"), &plan, &entries, Interval::Range);
     let points: Vec<Point> = compared.points.iter().enumerate().map(|(i, p)| point(&plan, i, p)).collect();
     let heads = plan.heads();
@@ -129,9 +148,6 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
     })
 }
 
-/// The correction for a damaged grid.
-const RESUME: &str = "Repeat the command of the grid with --resume; it reruns damaged runs.";
-
 /// A run, as `grid.json` lists it and as its directory has it.
 fn entry(path: &Path, run: &Json) -> Result<Entry, Error> {
     if let Some(error) = run["error"].as_str() {
@@ -158,7 +174,7 @@ fn entry(path: &Path, run: &Json) -> Result<Entry, Error> {
     }
 }
 
-fn unit(unit: Unit) -> &'static str {
+pub fn unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Count => "count",
         Unit::Bytes => "byte",

@@ -1,0 +1,154 @@
+"""xoff: a packet-level simulator of lossless datacenter fabrics.
+
+A `Scenario` describes a network, its flow control and its traffic. It is checked without a simulation
+(`check`, `topo`, `traffic`, `size`) or simulated (`run`, and `Grid` for many runs). A `Run` has tables
+that Polars, pandas and DuckDB read.
+
+Times are picoseconds (`_ps`), sizes bytes, rates bit/s (`_bps`).
+"""
+
+from __future__ import annotations
+
+import json as _json
+import sys as _sys
+from pathlib import Path as _Path
+from typing import Any as _Any
+
+from . import _xoff
+from ._answers import Answer, Check
+from ._errors import Error, InternalError, ResultsError, ScenarioError
+from ._grid import Grid, GridRun
+from ._run import Comparison, Run
+from ._scenario import Scenario, example, examples
+from ._table import Table
+
+__version__: str = _xoff.__version__
+
+__all__ = [
+    "Answer",
+    "Check",
+    "Comparison",
+    "Error",
+    "Grid",
+    "GridRun",
+    "InternalError",
+    "ResultsError",
+    "Run",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "example",
+    "examples",
+    "repro",
+    "schema",
+    "schemes",
+    "size",
+]
+
+
+def size(*, rate: str, distance: str, **parameters: str | int) -> Answer:
+    """Compute the buffer, headroom and thresholds that a link needs under each scheme (`xoff size`).
+
+    Parameters
+    ----------
+    rate
+        Rate of the link, such as `"400Gbps"`.
+    distance
+        Length of the link, such as `"30km"`; the delay is 5 us per km.
+    parameters
+        The other options of `xoff size`, with underscores: `buffer="64MiB"`, `mtu="4096B"`, `priorities=2`,
+        `response_time="1us"`, and the parameters of the schemes.
+
+    Returns
+    -------
+    Answer
+        `data` as of `xoff size --json` (bytes and picoseconds); `files` has a chart of buffer over distance.
+
+    Raises
+    ------
+    ScenarioError
+        A parameter is unknown or its value is refused.
+
+    """
+    arguments = []
+    for name, value in {"rate": rate, "distance": distance, **parameters}.items():
+        arguments += [f"--{name.replace('_', '-')}", str(value)]
+    return Answer(_xoff.size(arguments))
+
+
+def schemes(scheme: str | None = None) -> str:
+    """Describe all schemes and their parameters, or one scheme such as `"pyrrha"` (`xoff schemes`).
+
+    Raises
+    ------
+    ScenarioError
+        There is no such scheme.
+
+    """
+    return _xoff.schemes(scheme)
+
+
+def schema() -> dict[str, _Any]:
+    """Return the JSON Schema of scenario files (`xoff schema`)."""
+    schema: dict[str, _Any] = _json.loads(_xoff.schema())
+    return schema
+
+
+def repro(
+    what: str | None = None,
+    *,
+    experiments: str | _Path = "experiments",
+    out: str | _Path | None = None,
+    quick: bool = False,
+    jobs: int | None = None,
+    resume: bool = False,
+) -> Answer:
+    """Reproduce papers: run their experiments and compare the results with the claims (`xoff repro`).
+
+    Parameters
+    ----------
+    what
+        A paper, an experiment or a claim, such as `"pyrrha/fig13"`; without it, all papers.
+    experiments
+        Directory of the experiments.
+    out
+        Directory of the results; without it `xoff-repro`, or `xoff-repro-quick`.
+    quick
+        Run the shorter version of each experiment.
+    jobs
+        Runs in parallel; without it, the number of cores.
+    resume
+        Continue an interrupted command.
+
+    Returns
+    -------
+    Answer
+        `data` is the content of `results.json`.
+
+    Raises
+    ------
+    ScenarioError
+        There is no such experiment, or its file is wrong.
+    ResultsError
+        The results cannot be written.
+    KeyboardInterrupt
+        Ctrl-C; the finished runs are stored.
+
+    """
+    arguments = ["--quiet", "--experiments", str(experiments)]
+    if out is not None:
+        arguments += ["--out", str(out)]
+    if jobs is not None:
+        arguments += ["--jobs", str(jobs)]
+    arguments += ["--quick"] * quick + ["--resume"] * resume
+    arguments += [] if what is None else ["--", what]
+    return Answer(_xoff.repro(arguments))
+
+
+def _main() -> None:
+    """Run the command line, as the program `xoff` does."""
+    import signal
+
+    # xoff handles Ctrl-C itself; Python's own handler would raise an exception afterwards.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _sys.exit(_xoff.main(["xoff", *_sys.argv[1:]]))

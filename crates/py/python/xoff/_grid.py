@@ -1,0 +1,245 @@
+"""Grids of runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _xoff
+from ._errors import ScenarioError
+from ._progress import bar
+from ._run import Run, Stored, page, temporary
+from ._scenario import Scenario, count, keys
+from ._table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Largest seed: results have whole numbers of 64 bits with a sign.
+_LARGEST_SEED = 2**63 - 1
+
+
+class Grid:
+    """Runs of one scenario that are to be made: every combination of values, each under every seed.
+
+    Parameters
+    ----------
+    scenario
+        What all runs begin with.
+    vary
+        Keys and their values: `{"traffic.0.load": [0.3, 0.5, 0.7]}`.
+    variants
+        Names, and the keys that each sets: `{"pfc": {"flow_control.scheme": "pfc"}, "irn": {…}}`.
+    seeds
+        Seeds of each point; without them the scenario's.
+
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        vary: Mapping[str, Sequence[Any]] | None = None,
+        variants: Mapping[str, Mapping[str, Any]] | None = None,
+        seeds: Iterable[int] = (),
+    ) -> None:
+        self.scenario = scenario
+        self._vary = [(key, [_xoff.toml_value(v, key) for v in _list(key, vs)]) for key, vs in (vary or {}).items()]
+        self._variants = [(name, keys(values)) for name, values in (variants or {}).items()]
+        self._seeds = [_seed(seed) for seed in seeds]
+        if len(set(self._seeds)) < len(self._seeds):
+            raise ScenarioError("a seed is given twice", key="seeds", remedy="remove one of the two")
+
+    def run(
+        self,
+        *,
+        jobs: int | None = None,
+        threads: int | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        progress: bool | None = None,
+    ) -> GridRun:
+        """Check every scenario of the grid, and make the runs.
+
+        Ctrl-C returns the finished runs, with `complete` False.
+
+        Parameters
+        ----------
+        jobs
+            Runs in parallel; without a number, the number of cores divided by `threads`. The results do not depend
+            on it.
+        threads
+            Threads of each run; without a number one.
+        out
+            Directory for the results; without it a temporary one, which `GridRun.save` copies.
+        resume
+            Continue the interrupted grid in `out`.
+        progress
+            Whether to show a bar; without a wish in notebooks and on terminals.
+
+        Raises
+        ------
+        ScenarioError
+            A scenario of the grid is invalid, before anything runs.
+        ResultsError
+            The results cannot be written.
+        KeyboardInterrupt
+            Ctrl-C before the first run.
+
+        """
+        if resume and out is None:
+            raise ScenarioError("resume needs out", key="resume", remedy="give the directory of the grid as out")
+        jobs, threads = count("jobs", jobs, 2**32), count("threads", threads, 1024)
+        owned, place = (None, Path(out)) if out is not None else temporary(f"{self.scenario.name}-grid")
+        try:
+            with bar(progress) as tell:
+                _xoff.grid(
+                    self.scenario._native, self._vary, self._variants, self._seeds, jobs, threads, place, resume, tell
+                )
+            return GridRun(place, owned)
+        except BaseException:
+            if owned:
+                shutil.rmtree(owned, ignore_errors=True)
+            raise
+
+    def __repr__(self) -> str:
+        axes = [f"{key} ({len(values)})" for key, values in self._vary]
+        variants = [f"{len(self._variants)} variants"] if self._variants else []
+        seeds = [f"{len(self._seeds)} seeds"] if self._seeds else []
+        return f"<xoff.Grid {self.scenario.name}: {', '.join([*variants, *axes, *seeds]) or 'one run'}>"
+
+
+class GridRun(Stored):
+    """The results of a grid."""
+
+    def __init__(self, path: Path, owned: Path | None = None) -> None:
+        super().__init__(path, owned)
+        #: What the grid was made of, as `grid.json` has it.
+        self.manifest: dict[str, Any] = json.loads(_xoff.read_grid(path))
+
+    @classmethod
+    def open(cls, path: str | Path) -> GridRun:
+        """Open the directory of a grid, such as `xoff-runs/NAME-grid`.
+
+        Raises
+        ------
+        ResultsError
+            It is no directory of a grid, or one of its files is damaged.
+
+        """
+        return cls(Path(path))
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario."""
+        return str(self.manifest["name"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run is finished."""
+        return bool(self.manifest["complete"])
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Runs that failed, each with the reason."""
+        return {run["name"]: run["error"] for run in self.manifest["runs"] if run["status"] == "failed"}
+
+    @cached_property
+    def table(self) -> Table:
+        """A row for each finished run: the varied keys, the seed, and its numbers, as `grid.parquet` has them."""
+        return Table(_xoff.read_table(self.path / "grid.parquet"))
+
+    @cached_property
+    def flows(self) -> Table:
+        """A row for each flow of each finished run: the run, the varied keys and the seed, then as `Run.flows`."""
+        return self.all("flows")
+
+    def all(self, table: str) -> Table:
+        """Return a table of all finished runs as one, such as `"pauses"`; the varied keys and the seed come first."""
+        return Table(_xoff.read_runs(self.path, f"{table}.parquet"))
+
+    def runs(self) -> list[Run]:
+        """Return the finished runs, in the order of `table`."""
+        return [Run(self.path / "runs" / name) for name in self.table["name"]]
+
+    def comparison(self, interval: str = "range") -> dict[str, Any]:
+        """Return the points beside each other, with mean, `low` and `high` of each number over the seeds.
+
+        `interval` is `"range"` (least and greatest) or `"ci95"` (95% confidence interval of the mean).
+        """
+        found: dict[str, Any] = json.loads(_xoff.compare_grid(self.path, _is_ci95(interval)).json)
+        return found
+
+    def plot(
+        self,
+        metric: str,
+        *,
+        x: str | None = None,
+        by: str | None = None,
+        interval: str = "range",
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Plot the mean of a number over a varied key, a line for each value of another one. It needs matplotlib.
+
+        Parameters
+        ----------
+        metric
+            A column of `table`, such as `"slowdown_p99"` or `"slowdown.p99"`.
+        x
+            A varied key, or its last part; without it the last one.
+        by
+            A varied key or `"variant"`; without it the other one, if there are two.
+        interval
+            What is drawn around the mean over seeds: `"range"` or `"ci95"`.
+        ax
+            Where to draw; without it in a new figure.
+
+        """
+        from . import plot
+
+        return plot.grid(self, metric, x=x, by=by, interval=interval, ax=ax)
+
+    def save(self, out: str | Path) -> GridRun:
+        """Copy the grid and its runs to the directory `out`, where nothing may be, and return it from there."""
+        return GridRun(_xoff.save_grid(self.path, Path(out)))
+
+    def __str__(self) -> str:
+        return _xoff.compare_grid(self.path, False).text.rstrip("\n")
+
+    def __repr__(self) -> str:
+        done = sum(run["status"] in ("done", "lost") for run in self.manifest["runs"])
+        return f"<xoff.GridRun {self.name}: {done} of {len(self.manifest['runs'])} runs finished>"
+
+    def _repr_html_(self) -> str:
+        return page(self.path, 720)
+
+
+def _is_ci95(interval: str) -> bool:
+    if interval not in ("range", "ci95"):
+        raise ScenarioError(
+            f"interval = {interval!r} is not possible", key="interval", remedy='type "range" or "ci95"'
+        )
+    return interval == "ci95"
+
+
+def _list(key: str, values: object) -> Iterable[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ScenarioError(
+            f"the values of `{key}` are not a list: {values!r}", key=key, remedy="give a list, such as [0.4, 0.8]"
+        )
+    return values
+
+
+def _seed(seed: object) -> int:
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise ScenarioError(f"the seed {seed!r} is not a whole number", key="seeds", remedy="such as range(1, 6)")
+    number = int(seed.__index__())
+    if not 0 <= number <= _LARGEST_SEED:
+        raise ScenarioError(
+            f"the seed {number} is not possible", key="seeds", remedy=f"type whole numbers from 0 to {_LARGEST_SEED}"
+        )
+    return number

@@ -1,0 +1,256 @@
+"""Runs and their comparison."""
+
+from __future__ import annotations
+
+import html
+import json
+import shutil
+import tempfile
+import weakref
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _xoff
+from ._answers import Answer
+from ._errors import ResultsError
+from ._table import Table
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+def temporary(name: str) -> tuple[Path, Path]:
+    """Make a directory for results that nobody named; return it, and the place in it for `name`."""
+    base = Path(tempfile.mkdtemp(prefix="xoff-"))
+    return base, base / name
+
+
+def page(path: Path, height: int) -> str:
+    """Return the page of a run or grid, in a frame of `height` pixels."""
+    source = html.escape(_xoff.page(path), quote=True)
+    style = f"width:100%;height:{height}px;border:1px solid #8884"
+    return f'<iframe srcdoc="{source}" sandbox="allow-scripts" style="{style}"></iframe>'
+
+
+class Stored:
+    """Results in a directory, which is removed with the object if nobody named it."""
+
+    def __init__(self, path: Path, owned: Path | None) -> None:
+        self._path: Path | None = path
+        self._remove = weakref.finalize(self, shutil.rmtree, owned, True) if owned else None
+
+    @property
+    def path(self) -> Path:
+        """The directory of the results; it is temporary if no `out` was given."""
+        if self._path is None:
+            raise ResultsError("the results are closed", remedy="use them before close(), or save them first")
+        return self._path
+
+    def close(self) -> None:
+        """Remove a temporary directory now. Tables that were read stay; everything else raises ResultsError."""
+        self._path = None
+        if self._remove:
+            self._remove()
+
+    def report(self, out: str | Path | None = None) -> Path:
+        """Write the page of the results to the file `out`, or to `report.html` in the directory; return the file."""
+        return _xoff.report(self.path, None if out is None else Path(out))
+
+
+class Run(Stored):
+    """The results of a simulation, as of `xoff run`.
+
+    Columns of the tables are in the page "The run directory" of the book. Each table is read when it is first used.
+    """
+
+    def __init__(self, path: Path, owned: Path | None = None) -> None:
+        super().__init__(path, owned)
+        manifest, summary = _xoff.read_run(path)
+        #: What the run was made of, as `manifest.json` has it.
+        self.manifest: dict[str, Any] = json.loads(manifest)
+        #: The results in numbers, as `summary.json` has them.
+        self.summary: dict[str, Any] = json.loads(summary)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Run:
+        """Open the directory of a run, such as `xoff-runs/NAME`.
+
+        Raises
+        ------
+        ResultsError
+            It is no run directory, or one of its files is missing or damaged.
+
+        """
+        return cls(Path(path))
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario."""
+        return str(self.manifest["name"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run went to its end; False after Ctrl-C or without memory."""
+        return bool(self.manifest["complete"])
+
+    @property
+    def stop(self) -> str:
+        """Why the run ended, such as `all-done`, `end-time` or `interrupted`."""
+        return str(self.manifest["stop"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of the random numbers."""
+        return int(self.manifest["seed"])
+
+    @property
+    def scenario(self) -> dict[str, Any]:
+        """Every key of the scenario with its value."""
+        return dict(self.manifest["scenario"])
+
+    @property
+    def deadlock(self) -> dict[str, Any] | None:
+        """The first deadlock: `closed_ps` and its `cycle` of ports; None without one."""
+        found: dict[str, Any] | None = self.summary["deadlock"]
+        return found
+
+    @cached_property
+    def flows(self) -> Table:
+        """A row for each flow: sizes in bytes, times in ps."""
+        return self._table("flows")
+
+    @cached_property
+    def series(self) -> Table:
+        """A row for each sample (`measure.interval`): `time_ps`, `quantity`, `element`, `unit`, `value`."""
+        return self._table("series")
+
+    @cached_property
+    def pauses(self) -> Table:
+        """A row for each pause of an egress queue, with times in ps."""
+        return self._table("pauses")
+
+    @cached_property
+    def blocking(self) -> Table:
+        """A row for each pair of a paused port and the congested port behind it (`measure.blocking`)."""
+        return self._table("blocking")
+
+    @cached_property
+    def critical(self) -> Table:
+        """A row for each part of a flow's time on its critical path, in ps (`measure.explain`)."""
+        return self._table("critical")
+
+    @cached_property
+    def ports(self) -> Table:
+        """A row for each port."""
+        return self._table("ports")
+
+    @cached_property
+    def accounts(self) -> Table:
+        """A row for each ingress port and priority, with bytes of memory."""
+        return self._table("accounts")
+
+    @cached_property
+    def nodes(self) -> Table:
+        """A row for each device, with bytes of buffer."""
+        return self._table("nodes")
+
+    def _table(self, name: str) -> Table:
+        return Table(_xoff.read_table(self.path / f"{name}.parquet"))
+
+    def explain(self, *, flow: int | None = None, port: str | None = None, class_: str | None = None) -> Answer:
+        """Explain the delays of the run, of one flow (its `id`) or of one congested port (`xoff explain`).
+
+        The run must have been made with `measure.explain = true`. `class_` is the name of a `[[traffic]]` table.
+
+        Raises
+        ------
+        ResultsError
+            The run has no times of flows, or no such flow, port or class.
+
+        """
+        return Answer(_xoff.explain(self.path, flow, port, class_))
+
+    def save(self, out: str | Path) -> Run:
+        """Copy the run to the directory `out`, byte by byte, and return it from there. An older run is replaced.
+
+        Raises
+        ------
+        ResultsError
+            Something else is at `out`, or it cannot be written.
+
+        """
+        return Run(_xoff.save_run(self.path, Path(out)))
+
+    @staticmethod
+    def compare(a: Run, b: Run) -> Comparison:
+        """Compare the numbers of two runs."""
+        return Comparison(a, b)
+
+    def __repr__(self) -> str:
+        state = "complete" if self.complete else f"not complete ({self.stop})"
+        flows = self.summary["sizes"][-1]
+        deadlock = ", deadlock" if self.deadlock else ""
+        return f"<xoff.Run {self.name}: {state}, {flows['finished']:,} of {flows['flows']:,} flows finished{deadlock}>"
+
+    def _repr_html_(self) -> str:
+        return page(self.path, 720)
+
+
+class Comparison:
+    """Two runs, number by number.
+
+    Attributes
+    ----------
+    names
+        What the runs are called.
+    rows
+        Of each number: `metric`, `unit` (`count`, `byte`, `ps`, `ratio` or `bit/s`), `a`, `b` (None if the run has
+        none), `difference` (b - a) and `ratio` (b / a).
+
+    """
+
+    def __init__(self, a: Run, b: Run) -> None:
+        self.names = _names(a, b)
+        self.rows: list[dict[str, Any]] = []
+        self._texts: list[tuple[str, ...]] = []
+        for (metric, unit, x, x_text), (_, _, y, y_text) in zip(
+            _xoff.metrics(a.path), _xoff.metrics(b.path), strict=True
+        ):
+            both = x is not None and y is not None
+            ratio = y / x if x and y is not None else None
+            difference = y - x if both and x is not None and y is not None else None
+            self.rows.append(
+                {"metric": metric, "unit": unit, "a": x, "b": y, "difference": difference, "ratio": ratio}
+            )
+            self._texts.append((metric, x_text, y_text, "" if ratio is None else f"{ratio:.3g}×"))
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        return [("metric", *self.names, "b / a"), *self._texts]
+
+    def __str__(self) -> str:
+        lines = self._lines()
+        widths = [max(len(line[i]) for line in lines) for i in range(4)]
+        return "\n".join(
+            "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))])
+            for line in lines
+        )
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._lines()
+        line = lambda cells, tag: "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells)  # noqa: E731
+        body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
+        return f"<table><thead><tr>{line(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _names(a: Run, b: Run) -> tuple[str, str]:
+    """Name two runs by what differs: the scenario, else the keys that were set."""
+    if a.name != b.name:
+        return a.name, b.name
+    x, y = a.manifest["overrides"], b.manifest["overrides"]
+    names = tuple(", ".join(o for o in mine if o not in other) for mine, other in ((x, y), (y, x)))
+    first, second = (name or a.name for name in names)
+    return (first, second) if first != second else ("a", "b")
