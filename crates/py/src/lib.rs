@@ -5,6 +5,7 @@
 
 mod answers;
 mod errors;
+mod examples;
 mod scenario;
 mod supervise;
 mod table;
@@ -13,7 +14,42 @@ mod values;
 use pyo3::prelude::*;
 use xoff_schemes::flow_control::own::{self, OwnScheme};
 
-/// Adds the functions and classes of xoff to a Python module, with `schemes` beside those that are built in.
+/// The module, with the schemes that are built in.
+#[pymodule]
+#[cfg_attr(feature = "module", pyo3(name = "_xoff"))]
+mod native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::answers::{
+        Answer, compare_grid, explain, main, metrics, page, read_grid, read_run, repro, report, save_grid, save_run,
+        schema, schemes, size,
+    };
+    #[pymodule_export]
+    use crate::examples::examples;
+    #[pymodule_export]
+    use crate::scenario::{Scenario, grid};
+    #[pymodule_export]
+    use crate::supervise::fail;
+    #[pymodule_export]
+    use crate::table::{Table, read_runs, read_table};
+    #[pymodule_export]
+    use crate::values::{toml_document, toml_value};
+
+    /// Version of xoff.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python calls it so")]
+    const __version__: &str = xoff::library::VERSION;
+
+    #[pymodule_init]
+    fn begin(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        xoff::library::limit_runs();
+        Ok(())
+    }
+}
+
+/// Adds the functions and classes of xoff to the module `_xoff` of another crate, with `schemes` beside those that
+/// are built in. That crate depends on this one without its default features.
 ///
 /// # Errors
 /// Python has no memory for them.
@@ -22,35 +58,12 @@ use xoff_schemes::flow_control::own::{self, OwnScheme};
 /// Two schemes have one name, or the process has called this before.
 pub fn fill(module: &Bound<'_, PyModule>, schemes: &[OwnScheme]) -> PyResult<()> {
     own::register(schemes);
-    xoff::library::limit_runs();
-    module.add("__version__", xoff::library::VERSION)?;
-    module.add_class::<scenario::Scenario>()?;
-    module.add_class::<answers::Answer>()?;
-    module.add_class::<table::Table>()?;
-    module.add_function(wrap_pyfunction!(answers::explain, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::page, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::report, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::read_run, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::read_grid, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::compare_grid, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::metrics, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::save_run, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::save_grid, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::size, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::schemes, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::schema, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::repro, module)?)?;
-    module.add_function(wrap_pyfunction!(answers::main, module)?)?;
-    module.add_function(wrap_pyfunction!(scenario::grid, module)?)?;
-    module.add_function(wrap_pyfunction!(table::read_table, module)?)?;
-    module.add_function(wrap_pyfunction!(table::read_runs, module)?)?;
-    module.add_function(wrap_pyfunction!(values::toml_value, module)?)?;
-    module.add_function(wrap_pyfunction!(values::toml_document, module)?)?;
+    let all = pyo3::wrap_pymodule!(native)(module.py());
+    for (name, value) in all.bind(module.py()).cast::<PyModule>()?.dict() {
+        let name: String = name.extract()?;
+        if name == "__version__" || !name.starts_with("__") {
+            module.add(name, value)?;
+        }
+    }
     Ok(())
-}
-
-#[cfg(feature = "module")]
-#[pymodule]
-fn _xoff(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    fill(module, &[])
 }

@@ -77,7 +77,7 @@ impl Scenario {
     }
 
     /// `xoff check`. Ctrl-C raises KeyboardInterrupt.
-    #[pyo3(signature = (failures, out, progress) -> "Answer")]
+    #[pyo3(signature = (failures, out, progress))]
     fn check(
         &self,
         py: Python<'_>,
@@ -102,7 +102,7 @@ impl Scenario {
 
     /// `xoff run` into the directory `out`; returns its path and remarks about threads. After Ctrl-C the run is stored
     /// and not complete.
-    #[pyo3(signature = (out, threads, capture, snap, progress) -> "tuple[pathlib.Path, list[str]]")]
+    #[pyo3(signature = (out, threads, capture, snap, progress))]
     fn run(
         &self,
         py: Python<'_>,
@@ -123,7 +123,7 @@ impl Scenario {
 /// Makes a grid of runs in the directory `out`; returns whether Ctrl-C ended it before the last run. Ctrl-C before
 /// the first run raises KeyboardInterrupt.
 #[pyfunction]
-#[pyo3(signature = (scenario, vary, variants, seeds, jobs, threads, out, resume, progress) -> "bool")]
+#[pyo3(signature = (scenario, vary, variants, seeds, jobs, threads, out, resume, progress))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords for Python")]
 pub fn grid(
     py: Python<'_>,

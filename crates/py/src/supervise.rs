@@ -101,3 +101,14 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
     let done = py.detach(|| catch_unwind(AssertUnwindSafe(work)).map_err(|panic| reason(&*panic).to_string()));
     done.map_err(|why| errors::of_bug(py, &why))
 }
+
+/// Panics in the way that a bug would, for tests: on the thread of a run, or in work without the interpreter's lock.
+#[pyfunction]
+#[pyo3(name = "_fail")]
+pub fn fail(py: Python<'_>, on_thread: bool) -> PyResult<()> {
+    let bug = || panic!("a fault for a test");
+    match on_thread {
+        true => supervised(py, None, &told, |_| bug()).map(drop),
+        false => detached(py, bug),
+    }
+}

@@ -52,7 +52,7 @@ impl Table {
     }
 
     /// The first values of a column as a list, at most `rows`.
-    #[pyo3(signature = (name, rows) -> "list[typing.Any]")]
+    #[pyo3(signature = (name, rows) -> "list[Any]")]
     fn head<'py>(&self, py: Python<'py>, name: &str, rows: usize) -> PyResult<Bound<'py, PyList>> {
         let mut left = rows;
         let mut part = |batch: &RecordBatch| {
@@ -65,7 +65,7 @@ impl Table {
     }
 
     /// The values of a column as a list; nulls are None. Fails if there is no such column.
-    #[pyo3(signature = (name) -> "list[typing.Any]")]
+    #[pyo3(signature = (name) -> "list[Any]")]
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         if self.schema.column_with_name(name).is_none() {
             let known: Vec<String> = self.units().into_iter().map(|(name, _)| name).collect();

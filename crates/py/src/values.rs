@@ -11,7 +11,6 @@ const DEEPEST: usize = 64;
 
 /// A value as `--set` takes it: a text as it is, unless it would be read as something else.
 #[pyfunction]
-#[pyo3(signature = (value, key) -> "str")]
 pub fn toml_value(value: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
     let value = converted(value, key, 0)?;
     Ok(match &value {
@@ -22,7 +21,6 @@ pub fn toml_value(value: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
 
 /// A dictionary of tables as the text of a scenario.
 #[pyfunction]
-#[pyo3(signature = (tables) -> "str")]
 pub fn toml_document(tables: &Bound<'_, PyAny>) -> PyResult<String> {
     match converted(tables, "", 0)? {
         Value::Table(table) => toml::to_string(&table)

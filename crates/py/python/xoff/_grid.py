@@ -48,7 +48,9 @@ class Grid:
         seeds: Iterable[int] = (),
     ) -> None:
         self.scenario = scenario
-        self._vary = [(key, [_xoff.toml_value(v, key) for v in _list(key, vs)]) for key, vs in (vary or {}).items()]
+        self._vary = [
+            (key, [_xoff.toml_value(v, key) for v in _list(key, vs)]) for key, vs in (vary or {}).items()
+        ]
         self._variants = [(name, keys(values)) for name, values in (variants or {}).items()]
         self._seeds = [_seed(seed) for seed in seeds]
         if len(set(self._seeds)) < len(self._seeds):
@@ -98,7 +100,15 @@ class Grid:
         try:
             with bar(progress) as tell:
                 _xoff.grid(
-                    self.scenario._native, self._vary, self._variants, self._seeds, jobs, threads, place, resume, tell
+                    self.scenario._native,
+                    self._vary,
+                    self._variants,
+                    self._seeds,
+                    jobs,
+                    threads,
+                    place,
+                    resume,
+                    tell,
                 )
             return GridRun(place, owned)
         except BaseException:
@@ -240,6 +250,8 @@ def _seed(seed: object) -> int:
     number = int(seed.__index__())
     if not 0 <= number <= _LARGEST_SEED:
         raise ScenarioError(
-            f"the seed {number} is not possible", key="seeds", remedy=f"type whole numbers from 0 to {_LARGEST_SEED}"
+            f"the seed {number} is not possible",
+            key="seeds",
+            remedy=f"type whole numbers from 0 to {_LARGEST_SEED}",
         )
     return number

@@ -9,15 +9,12 @@ import tempfile
 import weakref
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _xoff
 from ._answers import Answer
 from ._errors import ResultsError
-from ._table import Table
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from ._table import Table, cells
 
 
 def temporary(name: str) -> tuple[Path, Path]:
@@ -241,9 +238,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         head, *rows = self._lines()
-        line = lambda cells, tag: "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells)  # noqa: E731
-        body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
-        return f"<table><thead><tr>{line(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+        body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+        return f"<table><thead><tr>{cells(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _names(a: Run, b: Run) -> tuple[str, str]:

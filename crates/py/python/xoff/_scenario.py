@@ -15,8 +15,6 @@ from ._errors import ScenarioError
 from ._progress import bar
 from ._run import Run, temporary
 
-_EXAMPLES = Path(__file__).parent / "examples"
-
 
 def keys(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Turn keys and values into the form of `--set`."""
@@ -190,7 +188,9 @@ class Scenario:
         threads = count("threads", threads, 1024)
         if capture_bytes is not None and not 14 <= capture_bytes <= 65_535:
             remedy = "type a whole number from 14 to 65,535"
-            raise ScenarioError(f"capture_bytes = {capture_bytes} is not possible", key="capture_bytes", remedy=remedy)
+            raise ScenarioError(
+                f"capture_bytes = {capture_bytes} is not possible", key="capture_bytes", remedy=remedy
+            )
         ports = [capture] if isinstance(capture, str) else list(capture)
         owned, place = (None, Path(out)) if out is not None else temporary(self.name)
         try:
@@ -221,7 +221,7 @@ def count(what: str, number: int | None, most: int) -> int | None:
 
 def examples() -> list[str]:
     """Return the names of the scenarios that come with xoff."""
-    return sorted(path.stem for path in _EXAMPLES.glob("*.toml"))
+    return [name for name, _ in _xoff.examples()]
 
 
 def example(name: str) -> Scenario:
@@ -233,8 +233,7 @@ def example(name: str) -> Scenario:
         There is no such example.
 
     """
-    if name not in examples():
-        raise ScenarioError(
-            f"there is no example `{name}`", remedy=f"the examples are {', '.join(examples())}"
-        )
-    return Scenario.load(_EXAMPLES / f"{name}.toml")
+    texts = dict(_xoff.examples())
+    if name not in texts:
+        raise ScenarioError(f"there is no example {name!r}", remedy=f"the examples are {', '.join(texts)}")
+    return Scenario.from_toml(texts[name], name=name)

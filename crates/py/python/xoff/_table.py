@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -73,10 +74,16 @@ class Table:
     def _repr_html_(self) -> str:
         shown = 10
         head = "".join(
-            f"<th>{html.escape(name)}<br><small>{html.escape(unit)}</small></th>" for name, unit in self._native.units
+            f"<th>{html.escape(name)}<br><small>{html.escape(unit)}</small></th>"
+            for name, unit in self._native.units
         )
         columns = [self._native.head(name, shown) for name in self.columns]
-        cell = lambda value: "<td></td>" if value is None else f"<td>{html.escape(str(value))}</td>"  # noqa: E731
-        rows = "".join(f"<tr>{''.join(cell(value) for value in row)}</tr>" for row in zip(*columns, strict=True))
+        rows = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in zip(*columns, strict=True))
         more = f"<p>{len(self):,} rows in all</p>" if len(self) > shown else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
+
+
+def cells(values: Iterable[object], tag: str) -> str:
+    """Return cells of a table in HTML; those of None are empty."""
+    texts = ("" if value is None else html.escape(str(value)) for value in values)
+    return "".join(f"<{tag}>{text}</{tag}>" for text in texts)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 
 #: Settings of matplotlib: a figure is as wide as a column of a paper, 3.5 inches.
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "figure.figsize": (3.5, 2.4),
     "figure.dpi": 150,
     "savefig.bbox": "tight",
@@ -215,7 +215,9 @@ def pauses(run: Run, *, most: int = 24, ax: Axes | None = None) -> Axes:
     lengths = np.array(table["duration_ps"], dtype=float)
     total = {port: lengths[ports == port].sum() for port in set(ports)}
     shown = sorted(total, key=lambda port: (-total[port], port))[:most]
-    ax = _axes(ax)
+    if ax is None:
+        height = max(1.2, 0.6 + 0.14 * len(shown))
+        ax = _axes(None, height)
     for i, port in enumerate(shown):
         here = ports == port
         bars = list(zip(begins[here], lengths[here], strict=True))
@@ -233,7 +235,13 @@ def pauses(run: Run, *, most: int = 24, ax: Axes | None = None) -> Axes:
 
 @_styled
 def grid(
-    grid: GridRun, metric: str, *, x: str | None = None, by: str | None = None, interval: str = "range", ax: Axes | None = None
+    grid: GridRun,
+    metric: str,
+    *,
+    x: str | None = None,
+    by: str | None = None,
+    interval: str = "range",
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the mean of a number over a varied key; see `GridRun.plot`."""
     comparison = grid.comparison(interval)
@@ -265,7 +273,7 @@ def grid(
         means = [_number(mean) for _, mean, *_ in line]
         low = [_number(mean) - _number(least, mean) for _, mean, least, _ in line]
         high = [_number(most, mean) - _number(mean) for _, mean, _, most in line]
-        style = {"color": COLOURS[i % 8], "marker": _MARKS[i % 8], "linestyle": _LINES[i // 8 % 4]}
+        style: Any = {"color": COLOURS[i % 8], "marker": _MARKS[i % 8], "linestyle": _LINES[i // 8 % 4]}
         ax.errorbar(places, means, yerr=[low, high], capsize=2, elinewidth=0.8, label=str(label) or None, **style)
     if not are_numbers:
         ax.set_xticks(range(len(categories)), categories)
@@ -298,7 +306,9 @@ def _named(runs: Run | Mapping[str, Run]) -> dict[str, Run]:
         return {"": runs}
     if not isinstance(runs, Mapping):
         raise ScenarioError(
-            f"expected a run or a dictionary of runs, found {type(runs).__name__}", key="runs", remedy='such as {"PFC": a}'
+            f"expected a run or a dictionary of runs, found {type(runs).__name__}",
+            key="runs",
+            remedy='such as {"PFC": a}',
         )
     return dict(runs)
 
@@ -306,7 +316,9 @@ def _named(runs: Run | Mapping[str, Run]) -> dict[str, Run]:
 def _column(table: Table, name: str) -> str:
     """Return the unit of a column of numbers."""
     if name not in table.units:
-        raise ScenarioError(f"there is no column {name!r}", key="column", remedy=f"there are {', '.join(table.columns)}")
+        raise ScenarioError(
+            f"there is no column {name!r}", key="column", remedy=f"there are {', '.join(table.columns)}"
+        )
     return table.units[name]
 
 
@@ -333,11 +345,14 @@ def _rank(ordered: Floats, quantile: float) -> float:
     return float(ordered[max(int(np.ceil(quantile * len(ordered))), 1) - 1])
 
 
-def _axes(ax: Axes | None) -> Axes:
-    """Return the axes, or those of a new figure."""
+def _axes(ax: Axes | None, height: float | None = None) -> Axes:
+    """Return the axes, or those of a new figure, of this height in inches if one is given."""
     from matplotlib import pyplot
 
-    return pyplot.subplots()[1] if ax is None else ax
+    if ax is not None:
+        return ax
+    width, standard = STYLE["figure.figsize"]
+    return pyplot.subplots(figsize=(width, height or standard))[1]
 
 
 def _words(column: str) -> str:
