@@ -93,7 +93,8 @@ impl Scenario {
     /// # Errors
     /// A key or value in it is wrong.
     pub fn of_text(name: &str, text: &str, directory: &Path) -> Result<Self, Report> {
-        let path = directory.join(format!("{name}.toml"));
+        // Errors name it by its name: there is no such file.
+        let path = if directory == Path::new(".") { name.into() } else { directory.join(name) };
         let source = Source::within(&path, text.as_bytes(), "");
         Self { source, overrides: Vec::new(), name: name.into() }.looked()
     }

@@ -58,7 +58,7 @@ class Table:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas data frame. It needs pandas and pyarrow."""
-        return self.to_arrow().to_pandas()
+        return self.to_arrow().to_pandas(split_blocks=True)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export the table (Arrow's PyCapsule interface)."""

@@ -1,0 +1,105 @@
+"""Grids of runs."""
+
+import json
+
+import polars
+import pytest
+from conftest import ROOT
+
+import xoff
+
+SHORT = {"run.duration": "50us", "run.drain": "50us"}
+
+
+@pytest.fixture(scope="module")
+def grid():
+    scenario = xoff.example("leaf-spine").set(SHORT)
+    variants = {
+        "pfc": {"flow_control.scheme": "pfc"},
+        "irn": {"flow_control.scheme": "none", "transport.kind": "irn"},
+    }
+    return xoff.Grid(scenario, vary={"traffic.0.load": [0.3, 0.5]}, variants=variants, seeds=range(1, 4)).run(
+        jobs=2
+    )
+
+
+def test_the_files_are_those_of_the_command_line(command, tmp_path):
+    path = ROOT / "examples" / "leaf-spine.toml"
+    options = [f"--set={key}={value}" for key, value in SHORT.items()]
+    vary = ["--vary", "traffic.0.load=0.3,0.5", "--vary", "flow_control.scheme=pfc,pyrrha", "--seeds", "1,2"]
+    assert command("run", path, "--quiet", "--out", tmp_path / "a", *options, *vary)[0] == 0
+    grid = xoff.Grid(
+        xoff.Scenario.load(path).set(SHORT),
+        vary={"traffic.0.load": [0.3, 0.5], "flow_control.scheme": ["pfc", "pyrrha"]},
+        seeds=[1, 2],
+    )
+    made = grid.run(jobs=2).save(tmp_path / "b")
+    for name in ("grid.json", "grid.parquet"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    runs = sorted(path.name for path in (tmp_path / "a" / "runs").iterdir())
+    assert runs == sorted(path.name for path in (tmp_path / "b" / "runs").iterdir())
+    assert len(runs) == 8
+    for run in runs:
+        for file in ("flows.parquet", "summary.json"):
+            assert (tmp_path / "a" / "runs" / run / file).read_bytes() == (
+                tmp_path / "b" / "runs" / run / file
+            ).read_bytes()
+    assert str(made) == command("run", path, "--no-out", "--quiet", *options, *vary)[1].rstrip("\n")
+
+
+def test_variants_and_values_and_seeds(grid):
+    assert grid.complete
+    assert grid.failed == {}
+    table = polars.DataFrame(grid.table)
+    assert table.select("variant", "traffic.0.load", "seed").rows() == [
+        (variant, load, seed) for variant in ("pfc", "irn") for load in (0.3, 0.5) for seed in (1, 2, 3)
+    ]
+    schemes = [run.scenario["flow_control"]["scheme"] for run in grid.runs()]
+    assert schemes == ["pfc"] * 6 + ["none"] * 6
+
+
+def test_flows_of_all_runs_are_one_table(grid):
+    flows = polars.DataFrame(grid.flows)
+    counted = flows.group_by("variant", "traffic.0.load", "seed").len()
+    assert counted.height == 12
+    assert flows.height == sum(len(run.flows) for run in grid.runs())
+    assert len(polars.DataFrame(grid.all("ports"))) == 12 * len(grid.runs()[0].ports)
+    # The same traffic for both variants.
+    sizes = flows.group_by("variant").agg(polars.col("size").sum()).sort("variant")
+    assert sizes["size"].n_unique() == 1
+
+
+def test_comparisons_have_intervals(grid):
+    metrics = grid.comparison()["points"][0]["metrics"]["slowdown_mean"]
+    values = grid.table["slowdown_mean"][:3]
+    assert metrics["mean"] == pytest.approx(sum(values) / 3)
+    assert (metrics["low"], metrics["high"]) == (min(values), max(values))
+    narrow = grid.comparison("ci95")["points"][0]["metrics"]["slowdown_mean"]
+    assert narrow["low"] < narrow["mean"] < narrow["high"]
+
+
+def test_a_grid_is_shown_and_reported(grid, tmp_path):
+    assert repr(grid) == "<xoff.GridRun leaf-spine: 12 of 12 runs finished>"
+    assert grid._repr_html_().startswith("<iframe")
+    assert grid.report(tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_an_interrupted_grid_is_resumed(tmp_path):
+    scenario = xoff.example("leaf-spine").set(SHORT)
+    grid = xoff.Grid(scenario, vary={"traffic.0.load": [0.3, 0.5]}, seeds=[1])
+    made = grid.run(out=tmp_path / "grid")
+    before = (tmp_path / "grid" / "grid.json").read_bytes()
+    for file in (tmp_path / "grid" / "runs" / made.table["name"][1]).iterdir():
+        file.unlink()
+    again = grid.run(out=tmp_path / "grid", resume=True)
+    assert again.complete
+    assert (tmp_path / "grid" / "grid.json").read_bytes() == before
+    assert xoff.GridRun.open(tmp_path / "grid").table["seed"] == [1, 1]
+    with pytest.raises(xoff.ResultsError, match="contains a different grid"):
+        xoff.Grid(scenario, vary={"traffic.0.load": [0.3]}).run(out=tmp_path / "grid", resume=True)
+
+
+def test_seeds_alone_make_a_grid():
+    grid = xoff.Grid(xoff.example("hello"), seeds=[5, 9]).run()
+    assert json.loads(json.dumps(grid.manifest["seeds"])) == [5, 9]
+    assert grid.table["seed"] == [5, 9]

@@ -1,0 +1,155 @@
+"""Ctrl-C, threads of Python, and the command line as the package brings it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import jupyter_client
+import pytest
+
+import xoff
+
+
+def test_ctrl_c_gives_a_partial_run(long):
+    threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    run = long.run(threads=1)
+    assert not run.complete
+    assert run.stop == "interrupted"
+    assert 0 < run.summary["simulated_ps"] < 10**12
+    assert len(run.flows) > 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_gives_a_partial_grid(long):
+    grid = xoff.Grid(long.set("run.duration", "20ms"), seeds=range(1, 100))
+    threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    made = grid.run(jobs=1)
+    assert not made.complete
+    assert len(made.table) < 99
+
+
+CELL = """
+import signal, time, xoff
+scenario = xoff.example("leaf-spine").set({"run.duration": "1s", "measure.interval": "1ms"})
+print("begins", flush=True)
+run = scenario.run(threads=1)
+print("ended", run.complete, run.stop, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def test_an_interrupted_cell_of_a_notebook_has_a_partial_run(record_property):
+    manager, client = jupyter_client.manager.start_new_kernel(kernel_name="python3")
+    try:
+        printed = []
+        client.execute(CELL)
+        stopped = None
+        while True:
+            message = client.get_iopub_msg(timeout=120)
+            content = message["content"]
+            if message["msg_type"] == "stream" and content["name"] == "stdout":
+                printed.append(content["text"])
+                if "begins" in content["text"]:
+                    time.sleep(1.5)
+                    manager.interrupt_kernel()
+                    stopped = time.monotonic()
+            assert message["msg_type"] != "error", content
+            if message["msg_type"] == "status" and content["execution_state"] == "idle" and stopped:
+                break
+        seconds = time.monotonic() - stopped
+        record_property("seconds_until_the_partial_run", seconds)
+        print(f"a partial run {seconds:.2f} s after Ctrl-C")
+        assert "".join(printed).splitlines()[-1] == "ended False interrupted True"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_runs_in_threads_of_python_run_at_once():
+    """Each run waits, in its progress, for the other one: alone it would never go on."""
+    both = threading.Barrier(2, timeout=60)
+    met = []
+
+    def make(seed):
+        waited = False
+
+        def progress(done, text):
+            nonlocal waited
+            if not waited:
+                waited = True
+                met.append(both.wait())
+
+        scenario = xoff.example("leaf-spine").set({"run.duration": "3ms", "run.seed": seed})
+        base, place = xoff._run.temporary("run")
+        scenario._native.run(place, 1, [], None, progress)
+        results[seed] = xoff.Run(place, base)
+
+    results = {}
+    threads = [threading.Thread(target=make, args=(seed,)) for seed in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(met) == [0, 1]
+    alone = xoff.example("leaf-spine").set("run.duration", "3ms").run(seed=1)
+    assert results[1].flows["fct_ps"] == alone.flows["fct_ps"]
+
+
+def test_python_goes_on_during_a_run():
+    counted = 0
+    done = threading.Event()
+
+    def count():
+        nonlocal counted
+        while not done.is_set():
+            counted += 1
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    before = counted
+    xoff.example("leaf-spine").set("run.duration", "2ms").run(threads=1)
+    after = counted
+    done.set()
+    counter.join()
+    assert after > before + 1000
+
+
+def xoff_command(*arguments, **options):
+    code = "import xoff; xoff._main()"
+    environment = {**os.environ, "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=environment, **options
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        ("schemes",),
+        ("run", "nope.toml"),
+        ("nonsense",),
+        ("size", "--rate", "1Gbps", "--distance", "1km"),
+    ],
+)
+def test_the_package_brings_the_command(arguments, command):
+    done = xoff_command(*arguments)
+    assert (done.returncode, done.stdout, done.stderr) == command(*arguments)
+
+
+def test_ctrl_c_of_the_command_is_that_of_the_program(tmp_path):
+    (tmp_path / "net.toml").write_text(dict(xoff._xoff.examples())["leaf-spine"])
+    code = "import xoff; xoff._main()"
+    arguments = ["run", "net.toml", "--set", "run.duration=1s", "--threads", "1", "--json"]
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    time.sleep(3)
+    child.send_signal(signal.SIGINT)
+    out, errors = child.communicate(timeout=120)
+    assert child.returncode == 130, errors
+    assert b'"stop": "interrupted"' in out
+    assert b"KeyboardInterrupt" not in errors
+    assert not xoff.Run.open(tmp_path / "xoff-runs" / "net").complete
