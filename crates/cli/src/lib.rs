@@ -27,10 +27,13 @@ mod topo;
 mod traffic;
 mod vary;
 
+use std::sync::LazyLock;
 use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf, process::ExitCode};
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
-use xoff_results::grid::{Axis, interval::Interval};
+use xoff_repro::report as report_format;
+use xoff_results::grid::{Axis, directory, interval::Interval};
+use xoff_results::layout;
 
 use vary::Seeds;
 use xoff_net::units::Bytes;
@@ -67,9 +70,23 @@ fn exit_status(verb: Option<&str>) -> String {
     format!("Exit status:{}", lines.collect::<String>())
 }
 
+/// The version of the program, of the formats that it writes and reads, and its build. A build may name its commit
+/// by the variable XOFF_COMMIT.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let (run, grid, results) = (layout::FORMAT_VERSION, directory::FORMAT_VERSION, report_format::FORMAT_VERSION);
+    let kind = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let commit = option_env!("XOFF_COMMIT").map(|commit| format!(", commit {commit}")).unwrap_or_default();
+    format!(
+        "{}\nformats: run {run}, grid {grid}, results of repro {results}\nbuild: {kind}, {}, {}{commit}",
+        run::VERSION,
+        env!("XOFF_TARGET"),
+        env!("XOFF_RUSTC"),
+    )
+});
+
 /// Simulates lossless datacenter fabrics packet by packet.
 #[derive(Parser)]
-#[command(version, after_help = exit_status(None))]
+#[command(version = VERSION.as_str(), after_help = exit_status(None))]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,

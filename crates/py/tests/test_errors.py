@@ -127,7 +127,7 @@ MISTAKES = {
         None,
         "has no effect",
     ),
-    "no TOML": (lambda _: xoff.Scenario.from_toml("[topology\nkind = 1"), "ScenarioError", None, "toml"),
+    "no TOML": (lambda _: xoff.Scenario.from_toml("[topology\nkind = 1"), "ScenarioError", None, "not valid TOML"),
     "missing file": (
         lambda _: xoff.Scenario.load("nope.toml"),
         "ScenarioError",
