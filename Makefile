@@ -30,7 +30,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools scripts prose format lint docs unit own-scheme same-bytes read-run read-captures viewer test-page bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference
+.PHONY: help run test tools scripts prose format lint docs unit own-scheme same-bytes python read-run read-captures viewer test-page release-check wheel bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference python-reference
 
 help:
 	@echo 'make run         runs a BCube network that deadlocks under PFC'
@@ -38,6 +38,8 @@ help:
 	@echo 'make viewer      the script and styles of xoff report, from viewer/ (needs Node.js)'
 	@echo 'make book        the pages of docs as a book, in $(TARGET)/book'
 	@echo 'make reference   docs/REFERENCE.md, from the JSON Schema'
+	@echo 'make wheel       the Python package, in $(TARGET)/wheels, from its source distribution'
+	@echo 'make python-reference  docs/PYTHON.md and the stubs, from the Python package'
 	@echo 'make bench       packet-hops per second, instructions per packet-hop, two threads beside one; the scheduler of Zeropod'
 	@echo 'make repro       every experiment, and docs/REPRODUCTION.md and docs/reproduction/ from its results'
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
@@ -45,14 +47,14 @@ help:
 	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
 	@echo 'make fuzz        random bytes against every reader of files and frames, FUZZ_SECONDS=$(FUZZ_SECONDS) each (FUZZ=cdf for one)'
 	@echo 'make mutants     mutates the code, MUTANTS=$(MUTANTS) times (or MUTANTS=all), and says what no test catches'
-	@echo 'make scripts prose format lint docs unit own-scheme same-bytes read-run read-captures test-page    the steps of make test'
+	@echo 'make scripts prose format lint docs unit own-scheme same-bytes python read-run read-captures test-page release-check    the steps of make test'
 
 run:
 	@for tool in cc $(CARGO); do command -v $$tool >/dev/null || \
 		{ echo "make run needs $$tool: ./run installs it on Debian and Ubuntu" >&2; exit 1; }; done
 	$(CARGO) run --locked --profile quick --bin xoff -- run examples/bcube-deadlock.toml
 
-test: tools scripts prose format lint docs unit own-scheme same-bytes read-run read-captures test-page
+test: tools scripts prose format lint docs unit own-scheme same-bytes python read-run read-captures test-page release-check
 	@echo 'make test: all checks passed'
 
 # Missing tools stop `make test` at once, and not after minutes.
@@ -101,7 +103,7 @@ docs:
 unit:
 	PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) $(CARGO) test --locked --workspace
 
-# A scheme of another crate, and the program that has it.
+# A scheme of another crate, and the program that has it. `make python` tests its module for Python.
 own-scheme:
 	CARGO_TARGET_DIR=$(TARGET) $(CARGO) test --locked --quiet --manifest-path $(OWN)
 
@@ -119,6 +121,44 @@ same-bytes:
 	$(CARGO) build --locked --quiet --release --bin xoff
 	tests/same_bytes.sh $(TARGET)
 
+# The Python package as pip installs it: its stubs, pages, types and style, and what its users do with it,
+# also in the notebooks.
+python: wheel
+	$(CARGO) build --locked --quiet --release --bin xoff
+	$(VENV)/bin/pip install $(QUIET) --no-deps --force-reinstall $(TARGET)/wheels/xoff-*.whl
+	$(call generated,$(TARGET)/stubs,$(TARGET)/PYTHON.md)
+	cmp $(TARGET)/stubs/xoff/_xoff.pyi $(STUB) || { echo 'run: make python-reference'; exit 1; }
+	cmp $(TARGET)/PYTHON.md docs/PYTHON.md || { echo 'run: make python-reference'; exit 1; }
+	$(VENV)/bin/ruff check --quiet crates/py
+	$(VENV)/bin/ruff format --quiet --check crates/py
+	$(VENV)/bin/mypy --no-error-summary --cache-dir $(TARGET)/mypy
+	rm -rf $(TARGET)/own-scheme
+	cd $(dir $(OWN)) && CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --profile dev --out $(TARGET)/own-scheme
+	$(VENV)/bin/pip install $(QUIET) --no-deps --target $(TARGET)/own-scheme/python $(TARGET)/own-scheme/*.whl
+	cd $(dir $(OWN)) && PYTHONPATH=$(TARGET)/own-scheme/python $(VENV)/bin/python tests/python.py
+	XOFF=$(TARGET)/release/xoff $(VENV)/bin/pytest --quiet --no-header -p no:cacheprovider crates/py/tests
+
+# From the source distribution, so that it is complete.
+wheel: $(VENV)/ready
+	rm -rf $(TARGET)/wheels
+	CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --locked --strip --sdist --out $(TARGET)/wheels
+
+STUB := crates/py/python/xoff/_xoff.pyi
+# The stubs, and the page of the installed package.
+generated = $(VENV)/bin/maturin generate-stubs --quiet --locked --profile dev --features stubs --manifest-path crates/py/Cargo.toml --out $(1) \
+	&& $(VENV)/bin/python tools/python_reference.py >$(2)
+
+# docs/PYTHON.md from the docstrings of the package, which is installed first.
+python-reference: wheel
+	$(VENV)/bin/pip install $(QUIET) --no-deps --force-reinstall $(TARGET)/wheels/xoff-*.whl
+	$(call generated,$(TARGET)/stubs,docs/PYTHON.md)
+	cp $(TARGET)/stubs/xoff/_xoff.pyi $(STUB)
+
+# A release would pass: each crate as it would be published, in order; wheel and source distribution.
+release-check: wheel
+	$(CARGO) publish --locked --quiet --dry-run --allow-dirty --workspace --target-dir $(TARGET)
+	$(VENV)/bin/twine check --strict $(TARGET)/wheels/*
+
 # pandas, Polars and DuckDB read the run directories that same-bytes has left, and do what the
 # blocks of Python and SQL in the documentation say. xoff runs the scenario of tools/peers.py.
 read-run: $(VENV)/ready
@@ -131,9 +171,10 @@ read-captures: $(VENV)/ready
 	$(CARGO) build --locked --quiet --release --bin xoff
 	$(VENV)/bin/python tests/read_capture.py $(TARGET)/release/xoff $(TARGET)/captures
 
+QUIET := --quiet --disable-pip-version-check
 $(VENV)/ready: tests/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	$(VENV)/bin/pip install $(QUIET) --requirement $<
 	touch $@
 
 # What xoff report embeds. It is committed, so that nothing else needs Node.js.

@@ -3,7 +3,8 @@
 Usage: snippets.py XOFF DIRECTORY
 
 The comment before a block says which runs it reads (`first COMMAND`), which this binary of
-xoff makes, below the directory. A statement that gives no row is an error: it reads nothing.
+xoff makes, below the directory; or `python`, for one that makes them by the Python package; or
+`not run`, and why. A statement that gives no row is an error: it reads nothing.
 """
 
 import os
@@ -22,8 +23,9 @@ BLOCK = re.compile(r"(?:<!-- test:(?P<test>[^>]*?)-->\n)?^```(?P<language>python
 
 def run(xoff, block):
     """Makes the runs of a block in the current directory, and reads them as it says."""
-    commands = re.findall(r"^first xoff (.*)$", block["test"] or "", re.M)
-    assert commands, "no `first` line"
+    test = (block["test"] or "").strip()
+    commands = re.findall(r"^first xoff (.*)$", test, re.M)
+    assert commands or test == "python", "no `first` line"
     for command in commands:
         subprocess.run([xoff, *shlex.split(command)], check=True, capture_output=True)
     if block["language"] == "python":
@@ -42,6 +44,8 @@ def main():
         blocks = list(BLOCK.finditer(text))
         assert len(blocks) == fences, f"{page}: {fences} blocks"
         for block in blocks:
+            if (block["test"] or "").strip().startswith("not run: "):
+                continue
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             os.symlink(ROOT / "examples", folder / "examples")

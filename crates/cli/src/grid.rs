@@ -13,10 +13,10 @@ use xoff_results::grid::{Grid, fingerprint, table};
 use xoff_results::{directory, grid::metrics::Row, human, integrity::reason};
 use xoff_sim::outcome::Stop;
 
+use crate::grid_progress::{GridMeter, Tally};
 use crate::load::{self, Source};
 use crate::memory::{self, Phase, Watch};
 use crate::run::{self, LOST, VERSION};
-use crate::grid_progress::{GridMeter, Tally};
 use crate::{FAILED, RunArgs, interrupt, output, pool, progress::Goal, vary};
 
 /// The scenario of a run, and its overrides before those of the grid.

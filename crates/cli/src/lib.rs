@@ -73,7 +73,8 @@ fn exit_status(verb: Option<&str>) -> String {
 /// The version of the program, of the formats that it writes and reads, and its build. A build may name its commit
 /// by the variable XOFF_COMMIT.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let (run, grid, results) = (layout::FORMAT_VERSION, directory::FORMAT_VERSION, report_format::FORMAT_VERSION);
+    let (run, grid, results) =
+        (layout::FORMAT_VERSION, directory::FORMAT_VERSION, report_format::FORMAT_VERSION);
     let kind = if cfg!(debug_assertions) { "debug" } else { "release" };
     let commit = option_env!("XOFF_COMMIT").map(|commit| format!(", commit {commit}")).unwrap_or_default();
     format!(
@@ -344,7 +345,8 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // Paths in errors stay whole, so that they can be copied.
     miette::set_hook(Box::new(|_| Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())))
         .expect("the hook is set once");
-    let Cli { verb, memory, spill } = Cli::try_parse_from(&arguments).unwrap_or_else(|e| output::usage(e, &arguments));
+    let Cli { verb, memory, spill } =
+        Cli::try_parse_from(&arguments).unwrap_or_else(|e| output::usage(e, &arguments));
     memory::enter(memory::Phase::Command);
     let ready = interrupt::ignore_file_limit().and_then(|()| memory::limit(memory, spill.as_deref()));
     let done = ready.and_then(|()| match verb {

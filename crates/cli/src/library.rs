@@ -336,7 +336,8 @@ struct ReproCommand {
 fn parsed<T: Parser>(arguments: &[String]) -> Result<T, Report> {
     T::try_parse_from(arguments.iter().map(OsString::from)).map_err(|e| {
         let text = e.render().to_string();
-        let first: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
+        let first: Vec<&str> =
+            text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
         miette!("{}", first.join(" ").trim_start_matches("error: "))
     })
 }
@@ -349,6 +350,11 @@ pub fn size(arguments: &[String]) -> Result<Answer, Report> {
     let args = parsed::<SizeCommand>(arguments)?.args;
     let question = size::question(&args)?;
     let Some(distance) = args.distance else { return Err(miette!("--distance is missing")) };
+    if args.writes() {
+        let help =
+            "the chart is in the files of the answer, and the links of a scenario are asked by Scenario.size";
+        return Err(miette!(help = help, "curve, points, json and scenario are not possible here"));
+    }
     let data = sizes::json(&question, distance, args.buffer);
     let mut answer = Answer::new(data, sizes::render(&question, distance, args.buffer))?;
     answer.files.push(("size.svg".into(), sizes::curve::curve(&question).svg()));

@@ -100,7 +100,9 @@ fn spilled(layout: Layout) -> Option<*mut u8> {
 fn counted(size: usize, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
     let used = USED.fetch_add(size as u64, Ordering::Relaxed).saturating_add(size as u64);
     own(size as i64);
-    let hard = || ENDS.load(Ordering::Relaxed) && PHASE.try_with(|phase| phase.get() != Phase::Other).unwrap_or(false);
+    let hard = || {
+        ENDS.load(Ordering::Relaxed) && PHASE.try_with(|phase| phase.get() != Phase::Other).unwrap_or(false)
+    };
     if used > BUDGET.load(Ordering::Relaxed) && hard() {
         refuse(size as u64);
     }

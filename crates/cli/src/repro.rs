@@ -16,8 +16,8 @@ use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
 use xoff_results::temporary::{make_directories, put};
 
-use crate::run::{LOST, VERSION};
 use crate::grid_progress::Tally;
+use crate::run::{LOST, VERSION};
 use crate::{FAILED, file, grid::Work, interrupt, load::Source, output, pool};
 
 /// The file of an experiment's result, in its directory.
@@ -71,7 +71,8 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let interrupted = interrupt::flag()?;
-    let Some(Made { results, failed, lost, out }) = make(args, &papers, &interrupted, &mut output::print)? else {
+    let Some(Made { results, failed, lost, out }) = make(args, &papers, &interrupted, &mut output::print)?
+    else {
         output::complain("interrupted before the first run");
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     };
@@ -374,7 +375,13 @@ impl Context<'_> {
     }
 
     /// Makes the runs of a grid that are not there.
-    fn grid(&self, task: &Task<'_>, changes: &[Change], about: &About, place: &Path) -> miette::Result<MadeGrid> {
+    fn grid(
+        &self,
+        task: &Task<'_>,
+        changes: &[Change],
+        about: &About,
+        place: &Path,
+    ) -> miette::Result<MadeGrid> {
         let grid = task.owner.grid(self.args.quick, changes);
         let mut entries = vec![Entry::default(); about.runs.len()];
         // An interrupted process leaves no files of this experiment if the experiment had not begun.

@@ -76,6 +76,13 @@ pub struct SizeArgs {
     strict: bool,
 }
 
+impl SizeArgs {
+    /// Whether they ask for more than numbers about one link.
+    pub fn writes(&self) -> bool {
+        self.curve.is_some() || self.points.is_some() || self.json || self.scenario.is_some()
+    }
+}
+
 pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     if args.scenario.is_some() {
         return links(args);

@@ -147,6 +147,14 @@ fn the_results_page_has_every_column_and_key() {
     assert_eq!(tables, 8);
 }
 
+/// The folder of a crate of ours that a line of a manifest names.
+fn folder(line: &str) -> Option<&str> {
+    match line.strip_prefix("xoff")? {
+        of_cli if of_cli.starts_with('.') => Some("cli"),
+        other => other.strip_prefix('-')?.split(['.', ' ']).next(),
+    }
+}
+
 #[test]
 fn the_arrows_are_those_of_the_manifests() {
     let page = page("ARCHITECTURE.md");
@@ -159,13 +167,33 @@ fn the_arrows_are_those_of_the_manifests() {
         let manifest = self::page(&format!("crates/{folder}/Cargo.toml"));
         assert!(manifest.contains(&format!("name = \"{package}\"")));
         let dependencies = manifest.split("\n[").find(|t| t.starts_with("dependencies]")).unwrap_or("");
-        let real: BTreeSet<&str> =
-            dependencies.lines().filter_map(|l| l.strip_prefix("xoff-")?.split(['.', ' ']).next()).collect();
+        let real: BTreeSet<&str> = dependencies.lines().filter_map(folder).collect();
         let listed: BTreeSet<&str> = cells[4].split(", ").filter(|d| *d != "nothing").collect();
         assert_eq!(listed, real, "{package}");
         rooms += 1;
     }
     assert_eq!(rooms, fs::read_dir(root().join("crates")).unwrap().count());
+}
+
+#[test]
+fn there_is_one_version_and_its_formats_are_named() {
+    let version = env!("CARGO_PKG_VERSION");
+    let changes = page("CHANGELOG.md");
+    let newest = changes.lines().find_map(|line| line.strip_prefix("## ")).unwrap();
+    assert_eq!(newest.split(',').next(), Some(version), "CHANGELOG.md");
+    assert!(page("CITATION.cff").contains(&format!("\nversion: {version}\n")));
+    assert!(page("examples/own-scheme/pyproject.toml").contains(&format!("\"xoff=={version}\"")));
+    let said = Command::new(env!("CARGO_BIN_EXE_xoff")).arg("--version").output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let [first, formats, build] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+    assert_eq!(first, format!("xoff {version}"));
+    let formats = formats.strip_prefix("formats: ").unwrap();
+    assert!(section(&changes, "\n## ").contains(&format!("Formats: {formats}.")), "CHANGELOG.md: {formats}");
+    assert!(build.starts_with("build: ") && build.contains("rustc "), "{build}");
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let manifest = fs::read_to_string(entry.unwrap().path().join("Cargo.toml")).unwrap();
+        assert!(manifest.contains("\nversion.workspace = true\n"), "{manifest}");
+    }
 }
 
 #[test]

@@ -81,7 +81,9 @@ pub fn report(py: Python<'_>, path: PathBuf, out: Option<PathBuf>) -> PyResult<P
 /// Manifest and summary of the run at `path`, as JSON, if all of its files are as they were written.
 #[pyfunction]
 pub fn read_run(py: Python<'_>, path: PathBuf) -> PyResult<(String, String)> {
-    stored(py, || directory::open(&path).map(|(manifest, summary)| (manifest.to_string(), summary.to_string())))
+    stored(py, || {
+        directory::open(&path).map(|(manifest, summary)| (manifest.to_string(), summary.to_string()))
+    })
 }
 
 /// The manifest of the grid at `path`, as JSON, if its files are as they were written.

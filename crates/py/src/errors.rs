@@ -10,8 +10,11 @@ use xoff_results::storage;
 pub fn raised(py: Python<'_>, report: Report) -> PyErr {
     let made = if let Some(error) = report.chain().find_map(|e| e.downcast_ref::<Error>()) {
         // What was being done comes before the error itself.
-        let around: Vec<String> =
-            report.chain().take_while(|e| e.downcast_ref::<Error>().is_none()).map(|e| e.to_string()).collect();
+        let around: Vec<String> = report
+            .chain()
+            .take_while(|e| e.downcast_ref::<Error>().is_none())
+            .map(|e| e.to_string())
+            .collect();
         let message = around.into_iter().chain([error.message().to_string()]).collect::<Vec<_>>().join(": ");
         let (line, column) = error.position().unzip();
         exception(py, "ScenarioError", (message, error.file(), line, column, error.key(), error.remedy()))
@@ -20,7 +23,11 @@ pub fn raised(py: Python<'_>, report: Report) -> PyErr {
     } else {
         let help = report.help().map(|help| help.to_string());
         let causes: Vec<String> = report.chain().map(|e| e.to_string()).collect();
-        exception(py, "ScenarioError", (causes.join(": "), "", None::<usize>, None::<usize>, None::<&str>, help))
+        exception(
+            py,
+            "ScenarioError",
+            (causes.join(": "), "", None::<usize>, None::<usize>, None::<&str>, help),
+        )
     };
     made.unwrap_or_else(|e| e)
 }

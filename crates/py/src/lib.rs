@@ -1,7 +1,7 @@
 //! The native part of the Python package `xoff`: the verbs of [`xoff::library`] for `python/xoff`, which gives
 //! them their Python form. The core knows nothing of Python.
 //!
-//! A crate with schemes of its own makes the same package by a module `_xoff` that calls [`fill`].
+//! A crate with schemes of its own has a module that calls [`fill`], and takes the place of this one.
 
 mod answers;
 mod errors;
@@ -11,6 +11,7 @@ mod supervise;
 mod table;
 mod values;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use xoff_schemes::flow_control::own::{self, OwnScheme};
 
@@ -22,8 +23,8 @@ mod native {
 
     #[pymodule_export]
     use crate::answers::{
-        Answer, compare_grid, explain, main, metrics, page, read_grid, read_run, repro, report, save_grid, save_run,
-        schema, schemes, size,
+        Answer, compare_grid, explain, main, metrics, page, read_grid, read_run, report, repro, save_grid,
+        save_run, schema, schemes, size,
     };
     #[pymodule_export]
     use crate::examples::examples;
@@ -48,15 +49,22 @@ mod native {
     }
 }
 
-/// Adds the functions and classes of xoff to the module `_xoff` of another crate, with `schemes` beside those that
-/// are built in. That crate depends on this one without its default features.
+/// Makes a Python module of another crate the native part of the package `xoff`, with `schemes` beside those that are
+/// built in. Python imports it before `xoff`. That crate depends on this one without its default features.
 ///
 /// # Errors
-/// Python has no memory for them.
+/// `xoff` was imported before.
 ///
 /// # Panics
 /// Two schemes have one name, or the process has called this before.
 pub fn fill(module: &Bound<'_, PyModule>, schemes: &[OwnScheme]) -> PyResult<()> {
+    let modules = module.py().import("sys")?.getattr("modules")?;
+    if modules.contains(NAME)? {
+        let name = module.name()?.to_string();
+        let package = name.split('.').next().unwrap_or(&name);
+        let message = format!("xoff was imported before: write `import {package}` before `import xoff`");
+        return Err(PyImportError::new_err(message));
+    }
     own::register(schemes);
     let all = pyo3::wrap_pymodule!(native)(module.py());
     for (name, value) in all.bind(module.py()).cast::<PyModule>()?.dict() {
@@ -65,5 +73,8 @@ pub fn fill(module: &Bound<'_, PyModule>, schemes: &[OwnScheme]) -> PyResult<()>
             module.add(name, value)?;
         }
     }
-    Ok(())
+    modules.set_item(NAME, module)
 }
+
+/// The native part, as Python imports it.
+const NAME: &str = "xoff._xoff";

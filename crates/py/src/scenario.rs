@@ -85,9 +85,8 @@ impl Scenario {
         out: Option<PathBuf>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Answer> {
-        let work = |shared: &Shared| {
-            self.inner.check(failures, out.as_deref(), &mut |line| shared.tell(0.0, line))
-        };
+        let work =
+            |shared: &Shared| self.inner.check(failures, out.as_deref(), &mut |line| shared.tell(0.0, line));
         let (done, _) = supervised(py, progress, &told, work)?;
         match done.map_err(|report| raised(py, report))? {
             Some(answer) => Ok(Answer::new(answer)),

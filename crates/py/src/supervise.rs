@@ -98,7 +98,8 @@ pub fn told(shared: &Shared) -> Option<(f64, String)> {
 
 /// Does `work` without the interpreter's lock. A panic becomes an exception.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    let done = py.detach(|| catch_unwind(AssertUnwindSafe(work)).map_err(|panic| reason(&*panic).to_string()));
+    let done =
+        py.detach(|| catch_unwind(AssertUnwindSafe(work)).map_err(|panic| reason(&*panic).to_string()));
     done.map_err(|why| errors::of_bug(py, &why))
 }
 

@@ -186,7 +186,9 @@ fn read(path: &Path) -> Read<RecordBatch> {
             Physical::INT64 => numbers::<stored::Int64Type, Int64Type>(&file, i)?,
             Physical::DOUBLE => numbers::<stored::DoubleType, Float64Type>(&file, i)?,
             Physical::BYTE_ARRAY => texts(&file, i)?,
-            other => return Err(ParquetError::General(format!("column {} is of type {other}", column.name()))),
+            other => {
+                return Err(ParquetError::General(format!("column {} is of type {other}", column.name())));
+            }
         };
         let field = Field::new(column.name(), array.data_type().clone(), nullable);
         let unit = columns::unit(column.name());
@@ -196,7 +198,8 @@ fn read(path: &Path) -> Read<RecordBatch> {
         });
         arrays.push(array);
     }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(|e| ParquetError::General(e.to_string()))
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+        .map_err(|e| ParquetError::General(e.to_string()))
 }
 
 /// Calls `found` with the values of a column in one row group, and a level for each of its rows if some may be null.

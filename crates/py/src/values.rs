@@ -23,8 +23,9 @@ pub fn toml_value(value: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
 #[pyfunction]
 pub fn toml_document(tables: &Bound<'_, PyAny>) -> PyResult<String> {
     match converted(tables, "", 0)? {
-        Value::Table(table) => toml::to_string(&table)
-            .map_err(|e| errors::of_argument(tables.py(), format!("the scenario cannot be written: {e}"), None, "")),
+        Value::Table(table) => toml::to_string(&table).map_err(|e| {
+            errors::of_argument(tables.py(), format!("the scenario cannot be written: {e}"), None, "")
+        }),
         _ => Err(errors::of_argument(
             tables.py(),
             format!("expected a dictionary of tables, found {}", kind(tables)),
@@ -48,7 +49,8 @@ fn kind(value: &Bound<'_, PyAny>) -> String {
 fn converted(value: &Bound<'_, PyAny>, key: &str, depth: usize) -> PyResult<Value> {
     let py = value.py();
     let wrong = |why: String| {
-        let remedy = "allowed are truth values, whole numbers of 64 bits, numbers, texts, lists and dictionaries";
+        let remedy =
+            "allowed are truth values, whole numbers of 64 bits, numbers, texts, lists and dictionaries";
         Err(errors::of_argument(py, format!("`{key}`: {why}"), Some(key).filter(|k| !k.is_empty()), remedy))
     };
     if depth > DEEPEST {

@@ -48,10 +48,10 @@ def damaged(tmp_path):
 #: Of each mistake: what is done, the exception, the key and a part of the message.
 MISTAKES = {
     "unknown key": (
-        lambda _: scenario().set("flow_control.schem", "pfc"),
+        lambda _: scenario().set("flow_control.scheme2", "pfc"),
         "ScenarioError",
-        "flow_control.schem",
-        "unknown key `schem`",
+        "flow_control.scheme2",
+        "unknown key `scheme2`",
     ),
     "unknown table": (lambda _: changed(flow={"scheme": "pfc"}), "ScenarioError", "flow", "unknown table `flow`"),
     "unknown scheme": (
@@ -202,10 +202,10 @@ MISTAKES = {
         "are not a list",
     ),
     "a variant's key": (
-        lambda _: xoff.Grid(scenario(), variants={"a": {"flow_control.schem": "pfc"}}).run(),
+        lambda _: xoff.Grid(scenario(), variants={"a": {"flow_control.scheme2": "pfc"}}).run(),
         "ScenarioError",
-        "flow_control.schem",
-        "unknown key `schem`",
+        "flow_control.scheme2",
+        "unknown key `scheme2`",
     ),
     "a negative seed": (lambda _: xoff.Grid(scenario(), seeds=[-1]), "ScenarioError", "seeds", "the seed -1"),
     "a rate without a unit": (
@@ -247,7 +247,7 @@ def test_a_mistake_is_one_clear_exception(mistake, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("flow_control.schem", "pfc"),
+        ("flow_control.scheme2", "pfc"),
         ("flow_control.scheme", "pcf"),
         ("run.duration", "5"),
         ("traffic.0.load", "-1"),

@@ -90,7 +90,8 @@ def test_two_runs_compared(victims):
     assert (rows["slowdown_mean"]["a"], rows["slowdown_mean"]["b"]) == (a, b)
     assert rows["slowdown_mean"]["ratio"] == pytest.approx(b / a)
     assert rows["deadlock_ps"]["a"] is None
-    assert "flow_control.scheme=pyrrha" in str(comparison)
+    assert comparison.names == ("pfc", "pyrrha")
+    assert str(comparison).split()[:5] == ["metric", "pfc", "pyrrha", "b", "/"]
     assert "<table>" in comparison._repr_html_()
 
 

@@ -15,8 +15,8 @@ use serde_json::Value as Json;
 
 use crate::capture::{CAPTURE, Capture, What};
 use crate::checksum::{self, Stored};
-use crate::explain::read;
 use crate::data::DataFile;
+use crate::explain::read;
 use crate::layout::{FORMAT, FORMAT_VERSION, MANIFEST, PAGE, SUMMARY};
 use crate::storage::{Error, failed, resolved, store, store_text, unwrapped};
 use crate::summary::Summary;

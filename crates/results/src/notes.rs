@@ -147,7 +147,8 @@ fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
     let link = LinkFacts { rate: port.rate, delay: port.delay, largest: plan.packet.largest() };
     let needed = headroom(&link, pfc.response_time).total;
     if size < needed {
-        format!("This link needs {needed} B: remove flow_control.headroom or set it to \"auto\".")
+        let key = if port.long { "flow_control.long.headroom" } else { "flow_control.headroom" };
+        format!("This link needs {needed} B: remove {key} or set it to \"auto\".")
     } else if plan.faults.losses.iter().any(|l| l.port == ingress) {
         // The pause frames leave by this port.
         "[[loss]] also loses pause frames on this link, and a retransmitted pause is too late.".into()

@@ -14,9 +14,10 @@ pub const SCHEME: OwnScheme = OwnScheme::new::<PortPauseKeys, PortPause>(
      together store too much.",
 );
 
-/// The native module of the Python package.
+/// The native module for the Python package.
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
-fn _xoff(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+#[pyo3(name = "port_pause")]
+fn python(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
     xoff_py::fill(module, &[SCHEME])
 }

@@ -46,6 +46,15 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> _Any:
+    # matplotlib is loaded by those who plot.
+    if name == "plot":
+        from importlib import import_module
+
+        return import_module(".plot", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def size(*, rate: str, distance: str, **parameters: str | int) -> Answer:
     """Compute the buffer, headroom and thresholds that a link needs under each scheme (`xoff size`).
 

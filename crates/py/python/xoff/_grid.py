@@ -172,9 +172,27 @@ class GridRun(Stored):
         """Return a table of all finished runs as one, such as `"pauses"`; the varied keys and the seed come first."""
         return Table(_xoff.read_runs(self.path, f"{table}.parquet"))
 
-    def runs(self) -> list[Run]:
-        """Return the finished runs, in the order of `table`."""
-        return [Run(self.path / "runs" / name) for name in self.table["name"]]
+    def runs(self, where: Mapping[str, Any] | None = None) -> list[Run]:
+        """Return the finished runs, in the order of `table`.
+
+        `where` selects those with these values, such as `{"variant": "irn", "traffic.0.load": 0.5, "seed": 2}`.
+
+        Raises
+        ------
+        ScenarioError
+            The grid does not vary one of these keys.
+
+        """
+        keep = [True] * len(self.table)
+        for key, value in (where or {}).items():
+            if key not in self.table.columns:
+                keys = [axis["key"] for axis in self.manifest["axes"]]
+                raise ScenarioError(
+                    f"there is no column {key!r}", key=key, remedy=f"the grid varies {', '.join(keys)}"
+                )
+            keep = [kept and found == value for kept, found in zip(keep, self.table[key], strict=True)]
+        names = zip(self.table["name"], keep, strict=True)
+        return [Run(self.path / "runs" / name) for name, kept in names if kept]
 
     def comparison(self, interval: str = "range") -> dict[str, Any]:
         """Return the points beside each other, with mean, `low` and `high` of each number over the seeds.

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _xoff
 from ._answers import Answer
-from ._errors import ResultsError
+from ._errors import ResultsError, ScenarioError
 from ._table import Table, cells
 
 
@@ -112,6 +112,11 @@ class Run(Stored):
         found: dict[str, Any] | None = self.summary["deadlock"]
         return found
 
+    @property
+    def notes(self) -> list[str]:
+        """What there is to say about the run: losses, deadlocks, warnings. The most important note comes first."""
+        return [str(note["text"]) for note in self.summary["notes"]]
+
     @cached_property
     def flows(self) -> Table:
         """A row for each flow: sizes in bytes, times in ps."""
@@ -166,6 +171,9 @@ class Run(Stored):
             The run has no times of flows, or no such flow, port or class.
 
         """
+        if flow is not None and not hasattr(flow, "__index__"):
+            remedy = "type the id of a flow, a whole number"
+            raise ScenarioError(f"flow = {flow!r} is not possible", key="flow", remedy=remedy)
         return Answer(_xoff.explain(self.path, flow, port, class_))
 
     def save(self, out: str | Path) -> Run:
@@ -182,13 +190,21 @@ class Run(Stored):
     @staticmethod
     def compare(a: Run, b: Run) -> Comparison:
         """Compare the numbers of two runs."""
+        for run in (a, b):
+            if not isinstance(run, Run):
+                raise ScenarioError(
+                    f"expected two runs, found {type(run).__name__}", remedy="such as compare(a, b)"
+                )
         return Comparison(a, b)
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else f"not complete ({self.stop})"
         flows = self.summary["sizes"][-1]
+        lost = self.summary["drops"]["lossless_packets"]
+        drops = f", {lost:,} lossless packets dropped" if lost else ""
         deadlock = ", deadlock" if self.deadlock else ""
-        return f"<xoff.Run {self.name}: {state}, {flows['finished']:,} of {flows['flows']:,} flows finished{deadlock}>"
+        finished = f"{flows['finished']:,} of {flows['flows']:,} flows finished"
+        return f"<xoff.Run {self.name}: {state}, {finished}{drops}{deadlock}>"
 
     def _repr_html_(self) -> str:
         return page(self.path, 720)
@@ -243,10 +259,11 @@ class Comparison:
 
 
 def _names(a: Run, b: Run) -> tuple[str, str]:
-    """Name two runs by what differs: the scenario, else the keys that were set."""
-    if a.name != b.name:
-        return a.name, b.name
+    """Name two runs by what differs: the scenario, the flow control, or the keys that were set."""
+    schemes = [str(run.scenario.get("flow_control", {}).get("scheme", "")) for run in (a, b)]
     x, y = a.manifest["overrides"], b.manifest["overrides"]
-    names = tuple(", ".join(o for o in mine if o not in other) for mine, other in ((x, y), (y, x)))
-    first, second = (name or a.name for name in names)
-    return (first, second) if first != second else ("a", "b")
+    keys = [", ".join(o for o in mine if o not in other) for mine, other in ((x, y), (y, x))]
+    for first, second in ((a.name, b.name), schemes, [key or a.name for key in keys]):
+        if first != second:
+            return first, second
+    return "a", "b"

@@ -15,6 +15,9 @@ from ._errors import ScenarioError
 from ._progress import bar
 from ._run import Run, temporary
 
+#: No value was given.
+_NOTHING: Any = ...
+
 
 def keys(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Turn keys and values into the form of `--set`."""
@@ -59,7 +62,7 @@ class Scenario:
         Raises
         ------
         ScenarioError
-            A key or value is wrong. Its line is that of `to_toml()`.
+            A key or value is wrong. Its line is that of the tables written as TOML.
 
         """
         text = _xoff.toml_document(dict(tables))
@@ -90,7 +93,7 @@ class Scenario:
         scenario: dict[str, Any] = json.loads(self._native.resolved()[0])
         return scenario
 
-    def set(self, key: str | Mapping[str, Any], value: Any = None) -> Scenario:
+    def set(self, key: str | Mapping[str, Any], value: Any = _NOTHING) -> Scenario:
         """Return the same scenario with a key set to a value, or with several keys of a dictionary.
 
         A key is such as `"flow_control.scheme"` or `"traffic.0.load"`. A value may be a table (a dictionary), which
@@ -102,6 +105,12 @@ class Scenario:
             A key is unknown or a value is wrong, with `.key` and `.remedy`.
 
         """
+        if isinstance(key, str) and value is _NOTHING:
+            raise ScenarioError(f"`{key}` has no value", key=key, remedy=f'such as set("{key}", value)')
+        if not isinstance(key, str | Mapping):
+            raise ScenarioError(
+                f"{key!r} is not a key", remedy='such as "traffic.0.load", or a dictionary of keys'
+            )
         return Scenario(self._native.set(keys({key: value} if isinstance(key, str) else key)))
 
     def topo(self) -> Answer:

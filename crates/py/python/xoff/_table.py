@@ -6,6 +6,8 @@ import html
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ._errors import ScenarioError
+
 if TYPE_CHECKING:
     import pandas
     import polars
@@ -42,7 +44,14 @@ class Table:
 
     def __getitem__(self, column: str) -> list[Any]:
         """Return the values of a column, of length `len(table)`; nulls are None."""
+        if not isinstance(column, str):
+            remedy = f"the columns are {', '.join(self.columns)}"
+            raise ScenarioError(f"{column!r} is not the name of a column", key="column", remedy=remedy)
         return self._native.column(column)
+
+    def head(self, column: str, rows: int = 10) -> list[Any]:
+        """Return the first values of a column, at most `rows`."""
+        return self._native.head(column, rows)
 
     def to_polars(self) -> polars.DataFrame:
         """Return a Polars data frame."""
@@ -77,7 +86,7 @@ class Table:
             f"<th>{html.escape(name)}<br><small>{html.escape(unit)}</small></th>"
             for name, unit in self._native.units
         )
-        columns = [self._native.head(name, shown) for name in self.columns]
+        columns = [self.head(name, shown) for name in self.columns]
         rows = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in zip(*columns, strict=True))
         more = f"<p>{len(self):,} rows in all</p>" if len(self) > shown else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"

@@ -1,12 +1,11 @@
 """The field's usual figures, of runs and grids, in a style fit for a paper. It needs matplotlib.
 
 Each function draws into `ax`, or into a new figure, and returns the axes. Several runs are given as a dictionary of
-names: `slowdown({"PFC": a, "Pyrrha": b})`.
+names: `slowdown({"PFC": a, "Pyrrha": b})`. The flows of a list of runs, such as one for each seed, are taken together.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from ._grid import GridRun
 
     Floats = NDArray[np.float64]
+    Runs = Run | Mapping[str, Run | Iterable[Run]]
 
 #: Colours that people with colour blindness tell apart (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
@@ -60,6 +60,7 @@ _WORDS = {
     "victim": "time of victims",
     "pauses": "pauses",
     "drops": "dropped packets",
+    "finished": "finished flows",
 }
 
 
@@ -71,17 +72,24 @@ def _styled(draw: Callable[_P, Axes]) -> Callable[_P, Axes]:
 
     @functools.wraps(draw)
     def styled(*args: _P.args, **kwargs: _P.kwargs) -> Axes:
-        import matplotlib as mpl
+        from matplotlib import rcParams
 
-        with contextlib.nullcontext() if kwargs.get("ax") else mpl.rc_context(STYLE):
+        if kwargs.get("ax") is not None:
             return draw(*args, **kwargs)
+        # Not rc_context: it would also take back that a notebook shows figures.
+        before = {key: rcParams[key] for key in STYLE}
+        rcParams.update(STYLE)
+        try:
+            return draw(*args, **kwargs)
+        finally:
+            rcParams.update(before)
 
     return styled
 
 
 @_styled
 def slowdown(
-    runs: Run | Mapping[str, Run],
+    runs: Runs,
     *,
     quantiles: Iterable[float] = (0.5, 0.99),
     bins: int = 10,
@@ -108,8 +116,8 @@ def slowdown(
 
     quantiles = list(quantiles)
     ax = _axes(ax)
-    for i, (name, run) in enumerate(_named(runs).items()):
-        size, value = _finished(run.flows, ["size", "slowdown"], class_)
+    for i, (name, several) in enumerate(_named(runs).items()):
+        size, value = _finished(several, ["size", "slowdown"], class_)
         order = np.argsort(size, kind="stable")
         groups = [group for group in np.array_split(order, bins) if len(group)]
         x = [float(np.median(size[group])) for group in groups]
@@ -127,17 +135,15 @@ def slowdown(
 
 
 @_styled
-def cdf(
-    runs: Run | Mapping[str, Run], column: str = "fct_ps", *, class_: str | None = None, ax: Axes | None = None
-) -> Axes:
+def cdf(runs: Runs, column: str = "fct_ps", *, class_: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw the distribution of a column of `Run.flows` over the finished flows, such as `"fct_ps"` or `"slowdown"`."""
     import numpy as np
 
     ax = _axes(ax)
     unit = ""
-    for i, (name, run) in enumerate(_named(runs).items()):
-        unit = _column(run.flows, column)
-        (values,) = _finished(run.flows, [column], class_)
+    for i, (name, several) in enumerate(_named(runs).items()):
+        unit = _column(several[0].flows, column)
+        (values,) = _finished(several, [column], class_)
         values = np.sort(values)
         share = np.arange(1, len(values) + 1) / max(len(values), 1)
         ax.step(values, share, where="post", color=COLOURS[i % 8], linestyle=_LINES[i % 4], label=name or None)
@@ -155,7 +161,7 @@ def series(
     run: Run,
     quantity: str = "queue",
     *,
-    elements: Iterable[str] | None = None,
+    elements: str | Iterable[str] | None = None,
     most: int = 6,
     ax: Axes | None = None,
 ) -> Axes:
@@ -188,6 +194,8 @@ def series(
     times = np.array(table["time_ps"], dtype=float)[mine]
     values = np.array(table["value"], dtype=float)[mine]
     unit = np.array(table["unit"])[mine][0]
+    if isinstance(elements, str):
+        elements = [elements]
     if elements is None:
         by_peak = sorted(set(names), key=lambda name: (-values[names == name].max(), str(name)))
         elements = by_peak[:most]
@@ -226,7 +234,8 @@ def pauses(run: Run, *, most: int = 24, ax: Axes | None = None) -> Axes:
         ax.text(0.5, 0.5, "no pauses", ha="center", transform=ax.transAxes)
     ax.set_yticks(range(len(shown)), shown)
     ax.set_ylim(max(len(shown), 1) - 0.5, -0.5)
-    ax.set_xlim(0, float(run.summary["simulated_ps"]))
+    ends = max((begins + lengths).tolist(), default=float(run.summary["simulated_ps"]))
+    ax.set_xlim(0, min(1.05 * ends, float(run.summary["simulated_ps"])))
     ax.grid(axis="y", visible=False)
     _unit(ax.xaxis, "ps", "time")
     ax.set_ylabel("paused port")
@@ -268,15 +277,23 @@ def grid(
     ax = _axes(ax)
     categories = [str(place) for place, *_ in next(iter(lines.values()))]
     are_numbers = all(isinstance(place, int | float) for line in lines.values() for place, *_ in line)
+    numbers_only = (
+        [place for line in lines.values() for place, *_ in line] if are_numbers else [0, len(categories)]
+    )
+    step = 0.012 * (max(numbers_only) - min(numbers_only) or 1)
     for i, (label, line) in enumerate(lines.items()):
-        places = [place if are_numbers else categories.index(str(place)) for place, *_ in line]
+        # Beside each other, so that no interval hides another one.
+        shift = step * (i - (len(lines) - 1) / 2)
+        places = [shift + (place if are_numbers else categories.index(str(place))) for place, *_ in line]
         means = [_number(mean) for _, mean, *_ in line]
         low = [_number(mean) - _number(least, mean) for _, mean, least, _ in line]
         high = [_number(most, mean) - _number(mean) for _, mean, _, most in line]
-        style: Any = {"color": COLOURS[i % 8], "marker": _MARKS[i % 8], "linestyle": _LINES[i // 8 % 4]}
+        dashes = _LINES[i // 8 % 4] if are_numbers else "none"
+        style: Any = {"color": COLOURS[i % 8], "marker": _MARKS[i % 8], "linestyle": dashes}
         ax.errorbar(places, means, yerr=[low, high], capsize=2, elinewidth=0.8, label=str(label) or None, **style)
     if not are_numbers:
         ax.set_xticks(range(len(categories)), categories)
+        ax.set_xlim(-0.5, len(categories) - 0.5)
     ax.set_xlabel(x or "")
     unit = {"bps": "bit/s", "ps": "ps"}.get(name.rsplit("_", 1)[-1], "")
     unit = "B" if name.endswith("_peak") else unit
@@ -301,39 +318,49 @@ def _number(value: float | None, otherwise: float | None = None) -> float:
     return float("nan") if value is None else float(value)
 
 
-def _named(runs: Run | Mapping[str, Run]) -> dict[str, Run]:
+def _named(runs: Runs) -> dict[str, list[Run]]:
+    """Return the runs of each name; of several runs the flows are taken together."""
     if isinstance(runs, Run):
-        return {"": runs}
-    if not isinstance(runs, Mapping):
-        raise ScenarioError(
-            f"expected a run or a dictionary of runs, found {type(runs).__name__}",
-            key="runs",
-            remedy='such as {"PFC": a}',
-        )
-    return dict(runs)
+        return {"": [runs]}
+    if isinstance(runs, Mapping):
+        lists = {str(name): [one] if isinstance(one, Run) else list(one) for name, one in runs.items()}
+        if lists and all(several and all(isinstance(run, Run) for run in several) for several in lists.values()):
+            return lists
+    raise ScenarioError(
+        f"expected a run or a dictionary of runs, found {type(runs).__name__}",
+        key="runs",
+        remedy='such as {"PFC": a}',
+    )
 
 
 def _column(table: Table, name: str) -> str:
     """Return the unit of a column of numbers."""
-    if name not in table.units:
+    numbers = [column for column in table.columns if not any(isinstance(v, str) for v in table.head(column))]
+    if name not in numbers:
         raise ScenarioError(
-            f"there is no column {name!r}", key="column", remedy=f"there are {', '.join(table.columns)}"
+            f"there is no column of numbers {name!r}", key="column", remedy=f"there are {', '.join(numbers)}"
         )
     return table.units[name]
 
 
-def _finished(flows: Table, columns: list[str], class_: str | None) -> list[Floats]:
-    """Return columns of the finished flows, of one class if there is one."""
+def _finished(runs: list[Run], columns: list[str], class_: str | None) -> list[Floats]:
+    """Return columns of the finished flows of all runs, of one class if there is one."""
     import numpy as np
 
-    keep = ~np.isnan(np.array(flows["completed_ps"], dtype=float))
-    if class_ is not None:
-        classes = flows["class"]
-        if class_ not in classes:
-            remedy = f"the classes are {', '.join(sorted(set(classes)))}"
-            raise ScenarioError(f"there is no class {class_!r}", key="class_", remedy=remedy)
-        keep &= np.array([name == class_ for name in classes])
-    return [np.array(flows[column], dtype=float)[keep] for column in columns]
+    classes: set[str] = set()
+    parts: list[list[Floats]] = [[] for _ in columns]
+    for run in runs:
+        keep = ~np.isnan(np.array(run.flows["completed_ps"], dtype=float))
+        if class_ is not None:
+            mine = run.flows["class"]
+            classes.update(mine)
+            keep &= np.array([name == class_ for name in mine], dtype=bool)
+        for part, column in zip(parts, columns, strict=True):
+            part.append(np.array(run.flows[column], dtype=float)[keep])
+    if class_ is not None and class_ not in classes:
+        remedy = f"the classes are {', '.join(sorted(classes))}"
+        raise ScenarioError(f"there is no class {class_!r}", key="class_", remedy=remedy)
+    return [np.concatenate(part) for part in parts]
 
 
 def _rank(ordered: Floats, quantile: float) -> float:
@@ -378,6 +405,8 @@ def _unit(axis: Any, unit: str, what: str) -> None:
     scales = _SCALES.get(unit)
     if scales is None:
         axis.set_label_text(what)
+        if axis.get_scale() == "log":
+            _plain(axis)
         return
     if axis.get_scale() == "log":
 

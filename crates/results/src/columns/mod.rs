@@ -57,8 +57,20 @@ impl Column {
 
 /// Columns of bytes whose names do not end with their unit.
 const BYTES: [&str; 14] = [
-    "size", "buffer", "shared", "buffer_peak", "reserve", "static_limit", "headroom", "main_peak", "headroom_peak",
-    "queue_peak", "bytes", "delivered_bytes", "buffer_peak_max", "queue_peak_max",
+    "size",
+    "buffer",
+    "shared",
+    "buffer_peak",
+    "reserve",
+    "static_limit",
+    "headroom",
+    "main_peak",
+    "headroom_peak",
+    "queue_peak",
+    "bytes",
+    "delivered_bytes",
+    "buffer_peak_max",
+    "queue_peak_max",
 ];
 
 /// The unit of a column's values: `ps`, `B` or `bit/s`; empty for counts, ratios, texts, and for the values of

@@ -107,7 +107,8 @@ pub struct Directory {
 pub fn create(out: &Path, grid: &Grid, about: &About) -> Result<Directory, Error> {
     let (target, temporary) = begin(out)?;
     let new = temporary.place();
-    fs::create_dir(new.join(RUNS)).map_err(|e| failed(&new.join(RUNS), "cannot be created as a directory", &e))?;
+    fs::create_dir(new.join(RUNS))
+        .map_err(|e| failed(&new.join(RUNS), "cannot be created as a directory", &e))?;
     let nothing = vec![Entry::default(); about.runs.len()];
     let text = || Ok(checksum::sealed(&manifest(grid, about, &nothing, Vec::new()))?);
     store_text(&new.join(MANIFEST), text)?;

@@ -25,7 +25,7 @@ pub fn render(name: &str, report: &Report) -> String {
         text += &described("TOO SMALL", &group);
     }
     if !report.may_idle.is_empty() {
-        text += "\nNo packet is dropped, but a link may idle while a paused sender has packets for it:\n";
+        text += "\nThese lose no packet, but a link may idle while a paused sender has packets for it:\n";
         for group in groups(&report.may_idle) {
             text += &described("may idle", &group);
         }
