@@ -148,7 +148,7 @@ fn the_results_page_has_every_column_and_key() {
 }
 
 /// The folder of a crate of ours that a line of a manifest names.
-fn folder(line: &str) -> Option<&str> {
+fn room(line: &str) -> Option<&str> {
     match line.strip_prefix("xoff")? {
         of_cli if of_cli.starts_with('.') => Some("cli"),
         other => other.strip_prefix('-')?.split(['.', ' ']).next(),
@@ -167,7 +167,7 @@ fn the_arrows_are_those_of_the_manifests() {
         let manifest = self::page(&format!("crates/{folder}/Cargo.toml"));
         assert!(manifest.contains(&format!("name = \"{package}\"")));
         let dependencies = manifest.split("\n[").find(|t| t.starts_with("dependencies]")).unwrap_or("");
-        let real: BTreeSet<&str> = dependencies.lines().filter_map(folder).collect();
+        let real: BTreeSet<&str> = dependencies.lines().filter_map(room).collect();
         let listed: BTreeSet<&str> = cells[4].split(", ").filter(|d| *d != "nothing").collect();
         assert_eq!(listed, real, "{package}");
         rooms += 1;

@@ -23,6 +23,8 @@ struct Asked {
     within: Option<String>,
     /// The file of which the block is an exact part.
     from: Option<String>,
+    /// The block makes its runs by the Python package; tests/snippets.py runs it.
+    python: bool,
     /// The block is not run.
     not_run: bool,
 }
@@ -38,6 +40,7 @@ impl Asked {
                 "add" => asked.add = rest.into(),
                 "status" => asked.status = rest.parse().map_err(|e| format!("status: {e}"))?,
                 "in" => asked.within = Some(rest.into()),
+                "python" if rest.is_empty() => asked.python = true,
                 "from" => asked.from = Some(rest.into()),
                 "not" => {
                     let reason = rest.strip_prefix("run:").unwrap_or("").trim();
@@ -207,7 +210,7 @@ fn check(block: &Block, dir: &Path) -> Result<(), String> {
         // Drawings and formulas.
         "text" => Ok(()),
         // tests/snippets.py runs them.
-        "python" | "sql" if !asked.first.is_empty() => Ok(()),
+        "python" | "sql" if !asked.first.is_empty() || asked.python => Ok(()),
         "python" | "sql" => Err("a `first` line says by which run it reads".into()),
         other => Err(format!("blocks of `{other}` are `from` a file, or not known")),
     }
