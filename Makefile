@@ -156,7 +156,7 @@ python-reference: wheel
 
 # A release would pass: each crate as it would be published, in order; wheel and source distribution.
 release-check: wheel
-	$(CARGO) publish --locked --quiet --dry-run --allow-dirty --workspace --target-dir $(TARGET)
+	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) publish --locked --quiet --dry-run --allow-dirty --workspace --target-dir $(TARGET)
 	$(VENV)/bin/twine check --strict $(TARGET)/wheels/*
 
 # pandas, Polars and DuckDB read the run directories that same-bytes has left, and do what the

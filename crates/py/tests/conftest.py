@@ -41,5 +41,5 @@ def victims():
 
 @pytest.fixture
 def long():
-    """A scenario that would take minutes."""
-    return xoff.example("leaf-spine").set({"run.duration": "1s", "measure.interval": "1ms"})
+    """A scenario that would take a minute or more."""
+    return xoff.example("leaf-spine").set({"run.duration": "100ms", "measure.interval": "1ms"})

@@ -18,7 +18,7 @@ def test_ctrl_c_gives_a_partial_run(long):
     run = long.run(threads=1)
     assert not run.complete
     assert run.stop == "interrupted"
-    assert 0 < run.summary["simulated_ps"] < 10**12
+    assert 0 < run.summary["simulated_ps"] < 10**11
     assert len(run.flows) > 0
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -33,7 +33,7 @@ def test_ctrl_c_gives_a_partial_grid(long):
 
 CELL = """
 import signal, time, xoff
-scenario = xoff.example("leaf-spine").set({"run.duration": "1s", "measure.interval": "1ms"})
+scenario = xoff.example("leaf-spine").set({"run.duration": "100ms", "measure.interval": "1ms"})
 print("begins", flush=True)
 run = scenario.run(threads=1)
 print("ended", run.complete, run.stop, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
@@ -142,7 +142,7 @@ def test_the_package_brings_the_command(arguments, command):
 def test_ctrl_c_of_the_command_is_that_of_the_program(tmp_path):
     (tmp_path / "net.toml").write_text(dict(xoff._xoff.examples())["leaf-spine"])
     code = "import xoff; xoff._main()"
-    arguments = ["run", "net.toml", "--set", "run.duration=1s", "--threads", "1", "--json"]
+    arguments = ["run", "net.toml", "--set", "run.duration=100ms", "--threads", "1", "--json"]
     child = subprocess.Popen(
         [sys.executable, "-c", code, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

@@ -39,9 +39,7 @@ class Scenario:
     """
     A scenario, with the keys that were set.
     """
-    def check(
-        self, /, failures: SupportsIndex | None, out: str | PathLike[str] | None, progress: Any | None
-    ) -> Answer:
+    def check(self, /, failures: SupportsIndex | None, out: str | PathLike[str] | None, progress: Any | None) -> Answer:
         """
         `xoff check`. Ctrl-C raises KeyboardInterrupt.
         """
@@ -66,15 +64,7 @@ class Scenario:
         """
         Every key with its value, as JSON, and the warnings.
         """
-    def run(
-        self,
-        /,
-        out: str | PathLike[str],
-        threads: SupportsIndex | None,
-        capture: SupportsGetItem[int, str],
-        snap: SupportsIndex | None,
-        progress: Any | None,
-    ) -> tuple[Path, list[str]]:
+    def run(self, /, out: str | PathLike[str], threads: SupportsIndex | None, capture: SupportsGetItem[int, str], snap: SupportsIndex | None, progress: Any | None) -> tuple[Path, list[str]]:
         """
         `xoff run` into the directory `out`; returns its path and remarks about threads. After Ctrl-C the run is stored
         and not complete.
@@ -148,27 +138,12 @@ def examples() -> list[tuple[str, str]]:
     Name and text of each scenario in examples/.
     """
 
-def explain(
-    path: str | PathLike[str],
-    flow: SupportsIndex | None = None,
-    port: str | None = None,
-    class_: str | None = None,
-) -> Answer:
+def explain(path: str | PathLike[str], flow: SupportsIndex | None = None, port: str | None = None, class_: str | None = None) -> Answer:
     """
     `xoff explain` of the run at `path`: of one flow, of one congested port, or of all, also only of one class.
     """
 
-def grid(
-    scenario: Scenario,
-    vary: SupportsGetItem[int, tuple[str, SupportsGetItem[int, str]]],
-    variants: SupportsGetItem[int, tuple[str, SupportsGetItem[int, tuple[str, str]]]],
-    seeds: SupportsGetItem[int, SupportsIndex],
-    jobs: SupportsIndex | None,
-    threads: SupportsIndex | None,
-    out: str | PathLike[str],
-    resume: bool,
-    progress: Any | None,
-) -> bool:
+def grid(scenario: Scenario, vary: SupportsGetItem[int, tuple[str, SupportsGetItem[int, str]]], variants: SupportsGetItem[int, tuple[str, SupportsGetItem[int, tuple[str, str]]]], seeds: SupportsGetItem[int, SupportsIndex], jobs: SupportsIndex | None, threads: SupportsIndex | None, out: str | PathLike[str], resume: bool, progress: Any | None) -> bool:
     """
     Makes a grid of runs in the directory `out`; returns whether Ctrl-C ended it before the last run. Ctrl-C before
     the first run raises KeyboardInterrupt.
