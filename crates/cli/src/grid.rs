@@ -56,7 +56,10 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
         name: load::name(&args.scenario.path),
         overrides: overrides.clone(),
         distinct: true,
-        jobs: args.jobs.map_or((cores / threads.unwrap_or(1)).max(1), NonZeroUsize::get),
+        jobs: args
+            .jobs
+            .map_or((cores / threads.unwrap_or(1)).max(1), NonZeroUsize::get)
+            .min(grid.runs().unwrap_or(1)),
         threads,
         quiet: args.quiet,
         interrupted: &interrupted,

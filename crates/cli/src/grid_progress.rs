@@ -21,8 +21,6 @@ pub struct Tally {
     pub total: AtomicUsize,
     /// Steps that are done, in millionths.
     pub done: AtomicU64,
-    /// Packets times links that they crossed, in all runs.
-    pub packet_hops: AtomicU64,
 }
 
 /// Shows the progress of a grid, which several workers report.
@@ -104,7 +102,6 @@ impl<'a> GridMeter<'a> {
         let steps = state.done as f64 + parts;
         let hops = state.hops + state.under_way.iter().map(|(_, hops)| hops).sum::<u64>();
         self.tally.done.store((steps * MILLION as f64) as u64, Ordering::Relaxed);
-        self.tally.packet_hops.store(hops, Ordering::Relaxed);
         let Some(bars) = &self.bars else { return };
         let elapsed = self.began.elapsed().as_secs_f64();
         let done = steps / self.total.max(1) as f64;

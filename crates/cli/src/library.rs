@@ -1,9 +1,10 @@
-//! The verbs as functions, for programs that call xoff. No result is printed, no signal is taken, and no memory
-//! budget ends the process. The Python package is such a program.
+//! The verbs as functions, for programs that call xoff. No result is printed, and no signal is taken. A run that uses
+//! three quarters of the memory that is available when it begins ends, and keeps its results until then. Memory that
+//! the system refuses ends the process, as in every Rust program. The Python package is such a program.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{ffi::OsString, thread};
 
 use clap::Parser;
@@ -11,10 +12,11 @@ use miette::{IntoDiagnostic, Report, miette};
 use serde_json::Value;
 use xoff_outcome::Progress;
 use xoff_plan::Loaded;
+use xoff_repro::experiment::SCENARIO;
 use xoff_repro::{answer, library as papers};
-use xoff_results::grid::compare::{self, Comparison, Entry, Status};
-use xoff_results::grid::{Axis, Grid, interval::Interval};
-use xoff_results::{network, offered, size as sizes, summary::Summary};
+use xoff_results::grid::compare::Entry;
+use xoff_results::grid::{Axis, Grid};
+use xoff_results::{network, offered, size as sizes, storage};
 
 pub use crate::grid_progress::Tally;
 use crate::load::Source;
@@ -24,12 +26,6 @@ use crate::size::SizeArgs;
 use crate::{check, grid::Work, load, memory, repro, run, schemes, size, vary};
 
 pub use crate::run::{Unstored, VERSION};
-
-/// Sets the memory budget of runs, three quarters of the available memory: a run beyond it ends, and keeps its
-/// results until then. Without this call there is no budget.
-pub fn limit_runs() {
-    memory::limit_runs();
-}
 
 /// A scenario's text, with the keys that were set since.
 #[derive(Clone)]
@@ -66,17 +62,7 @@ pub struct RunOptions {
     pub snap: Option<u32>,
 }
 
-/// A run that was made and stored.
-pub struct Done {
-    /// The run directory.
-    pub path: PathBuf,
-    /// As in its `summary.json`.
-    pub summary: Summary,
-    /// Remarks about its threads.
-    pub remarks: Vec<String>,
-}
-
-/// Where a run is: the part of it that is done, 0 to 1, and the state in words.
+/// Gets the part of a run that is done, 0 to 1, and the state in words; ends the run by `false`.
 pub type Watch<'a> = &'a mut dyn FnMut(f64, &dyn Fn() -> String) -> bool;
 
 impl Scenario {
@@ -113,6 +99,26 @@ impl Scenario {
             new.overrides.push((key.clone(), value.clone()));
         }
         new.looked()
+    }
+
+    /// What [`Scenario::of_parts`] makes the same scenario of: path, text, whether the scenario is a table of it, name
+    /// and overrides.
+    pub fn parts(&self) -> (PathBuf, String, bool, String, Vec<(String, String)>) {
+        let (text, in_table) = self.source.parts();
+        let (name, overrides) = (self.name.clone(), self.overrides.clone());
+        (self.source.path().into(), String::from_utf8_lossy(text).into_owned(), in_table, name, overrides)
+    }
+
+    /// A scenario of [`Scenario::parts`].
+    pub fn of_parts(
+        path: &Path,
+        text: &str,
+        in_table: bool,
+        name: &str,
+        overrides: Vec<(String, String)>,
+    ) -> Self {
+        let table = if in_table { SCENARIO } else { "" };
+        Self { source: Source::within(path, text.as_bytes(), table), overrides, name: name.into() }
     }
 
     fn looked(self) -> Result<Self, Report> {
@@ -192,9 +198,19 @@ impl Scenario {
         check::verify(&self.load()?, certificate)
     }
 
-    /// `xoff run` into the run directory `out`. A run that `watch` ends is stored, too, and is not complete.
-    pub fn run(&self, options: &RunOptions, out: &Path, watch: Watch<'_>) -> Result<Done, Report> {
+    /// `xoff run` into the run directory `out`; returns remarks about its threads. A run that `watch` ends is stored,
+    /// too, and is not complete. `None` if `watch` ended it before it began.
+    pub fn run(
+        &self,
+        options: &RunOptions,
+        out: &Path,
+        watch: Watch<'_>,
+    ) -> Result<Option<Vec<String>>, Report> {
+        memory::limit_runs();
         let loaded = self.load()?;
+        if !watch(0.0, &|| "planned".into()) {
+            return Ok(None);
+        }
         let request = run::Request {
             loaded: &loaded,
             name: &self.name,
@@ -211,9 +227,8 @@ impl Scenario {
         let mut seen = |progress: &Progress| {
             watch(goal.fraction(progress), &|| goal.text(progress, began.elapsed().as_secs_f64()))
         };
-        let made = request.make(ready, &mut seen)?;
-        let path = made.written?.ok_or_else(|| miette!("the run was not stored (bug in xoff)"))?;
-        Ok(Done { path, summary: made.summary, remarks })
+        request.make(ready, &mut seen)?.written?;
+        Ok(Some(remarks))
     }
 }
 
@@ -235,14 +250,6 @@ pub struct GridRequest<'a> {
     pub out: &'a Path,
     /// Continues the interrupted grid in that directory.
     pub resume: bool,
-}
-
-/// A grid that was made and stored.
-pub struct GridDone {
-    /// Its points beside each other.
-    pub comparison: Comparison,
-    /// Whether runs are missing because it was interrupted.
-    pub interrupted: bool,
 }
 
 /// The axis of the variants, as `grid.parquet` calls it.
@@ -277,11 +284,12 @@ impl GridRequest<'_> {
         vary::grid(&[], &axes, seeds.as_ref())
     }
 
-    /// Checks every plan, makes the runs and stores them. `None` if it was interrupted before the first run.
+    /// Checks every plan, makes the runs and stores them. `false` if it was interrupted before the first run.
     ///
     /// # Errors
     /// A scenario of the grid is invalid, or the directory cannot be written.
-    pub fn make(&self, interrupted: &AtomicBool, tally: &Tally) -> Result<Option<GridDone>, Report> {
+    pub fn make(&self, interrupted: &AtomicBool, tally: &Tally) -> Result<bool, Report> {
+        memory::limit_runs();
         let grid = self.grid()?;
         let per_variant = grid.points().unwrap_or(0) / self.variants.len().max(1);
         let base = |run: usize| {
@@ -300,21 +308,30 @@ impl GridRequest<'_> {
             name: self.scenario.name.clone(),
             overrides: self.scenario.overrides.clone(),
             distinct: true,
-            jobs: self.jobs.unwrap_or((cores / self.threads.unwrap_or(1)).max(1)),
+            jobs: self
+                .jobs
+                .unwrap_or((cores / self.threads.unwrap_or(1)).max(1))
+                .min(grid.runs().unwrap_or(1)),
             threads: self.threads,
             quiet: true,
             interrupted,
             tally,
             broken: AtomicBool::new(false),
         };
-        let Some((about, _)) = work.check()? else { return Ok(None) };
+        let Some((about, _)) = work.check()? else { return Ok(false) };
         let mut entries = vec![Entry::default(); about.runs.len()];
         let directory = work.open(self.out, &about, self.resume, &mut entries)?;
         work.make(&about, Some(&directory), &mut entries);
         directory.write(&grid, &about, &entries).map_err(run::report)?;
-        let comparison = compare::compare(&work.name, &grid, &entries, Interval::Range);
-        let interrupted = entries.iter().any(|entry| entry.status == Status::Pending);
-        Ok(Some(GridDone { comparison, interrupted }))
+        match entries.iter().find_map(|entry| entry.error.as_ref()) {
+            // The disk is full, or the like: what could not be stored is not there.
+            Some(why) if work.broken.load(Ordering::Relaxed) => {
+                let (message, help) =
+                    (why.clone(), "free space, and continue the grid by resume".to_string());
+                Err(run::report(storage::Error { path: self.out.into(), message, help }))
+            }
+            _ => Ok(true),
+        }
     }
 }
 

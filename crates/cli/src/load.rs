@@ -37,6 +37,11 @@ impl Source {
         xoff_plan::look(&self.path.display().to_string(), &self.text, self.table, overrides)
     }
 
+    /// Its text, and whether a table of it is the scenario.
+    pub fn parts(&self) -> (&[u8], bool) {
+        (&self.text, !self.table.is_empty())
+    }
+
     /// A scenario that is the table `table` of a file which has been read.
     pub fn within(path: &Path, text: &[u8], table: &'static str) -> Self {
         Self { path: path.into(), text: text.into(), table, strict: false }

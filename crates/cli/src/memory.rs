@@ -197,10 +197,10 @@ pub fn limit(given: Option<Bytes>, directory: Option<&Path>) -> miette::Result<(
     })
 }
 
-/// Sets the budget of a program that calls xoff: a run beyond it ends with its results, and nothing ends the
-/// process.
+/// Sets the budget of the runs of a program that calls xoff: what it uses now, and three quarters of what is
+/// available. A run beyond it ends with its results, and work without results has no budget.
 pub fn limit_runs() {
-    BUDGET.store(standard(), Ordering::Relaxed);
+    BUDGET.store(USED.load(Ordering::Relaxed).saturating_add(standard()), Ordering::Relaxed);
 }
 
 /// The budget without a given one.

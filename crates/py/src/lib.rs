@@ -19,7 +19,6 @@ use xoff_schemes::flow_control::own::{self, OwnScheme};
 #[pymodule]
 #[cfg_attr(feature = "module", pyo3(name = "_xoff"))]
 mod native {
-    use pyo3::prelude::*;
 
     #[pymodule_export]
     use crate::answers::{
@@ -41,12 +40,6 @@ mod native {
     #[pymodule_export]
     #[expect(non_upper_case_globals, reason = "Python calls it so")]
     const __version__: &str = xoff::library::VERSION;
-
-    #[pymodule_init]
-    fn begin(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        xoff::library::limit_runs();
-        Ok(())
-    }
 }
 
 /// Makes a Python module of another crate the native part of the package `xoff`, with `schemes` beside those that are

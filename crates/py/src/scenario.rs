@@ -36,6 +36,18 @@ impl Scenario {
         read.map(|inner| Self { inner }).map_err(|report| raised(py, report))
     }
 
+    /// What `of_parts` makes the same scenario of in another process: path, text, whether the scenario is a table of
+    /// it, name and keys that were set.
+    fn parts(&self) -> (PathBuf, String, bool, String, Keys) {
+        self.inner.parts()
+    }
+
+    /// A scenario of `parts`.
+    #[staticmethod]
+    fn of_parts(path: PathBuf, text: &str, in_table: bool, name: &str, keys: Keys) -> Self {
+        Self { inner: library::Scenario::of_parts(&path, text, in_table, name, keys) }
+    }
+
     /// The same with these keys set to these values.
     fn set(&self, py: Python<'_>, keys: Keys) -> PyResult<Self> {
         self.inner.set(&keys).map(|inner| Self { inner }).map_err(|report| raised(py, report))
@@ -99,8 +111,8 @@ impl Scenario {
         detached(py, || self.inner.verify(&certificate))?.map_err(|report| raised(py, report))
     }
 
-    /// `xoff run` into the directory `out`; returns its path and remarks about threads. After Ctrl-C the run is stored
-    /// and not complete.
+    /// `xoff run` into the directory `out`; returns remarks about threads. After Ctrl-C the run is stored and not
+    /// complete. Ctrl-C before the run began raises KeyboardInterrupt.
     #[pyo3(signature = (out, threads, capture, snap, progress))]
     fn run(
         &self,
@@ -110,17 +122,18 @@ impl Scenario {
         capture: Vec<String>,
         snap: Option<u32>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(PathBuf, Vec<String>)> {
+    ) -> PyResult<Vec<String>> {
         let options = RunOptions { threads, capture, snap };
         let work =
             |shared: &Shared| self.inner.run(&options, &out, &mut |done, text| shared.tell(done, text));
         let (done, _) = supervised(py, progress, &told, work)?;
-        done.map(|done| (done.path, done.remarks)).map_err(|report| raised(py, report))
+        let remarks = done.map_err(|report| raised(py, report))?;
+        remarks.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
     }
 }
 
-/// Makes a grid of runs in the directory `out`; returns whether Ctrl-C ended it before the last run. Ctrl-C before
-/// the first run raises KeyboardInterrupt.
+/// Makes a grid of runs in the directory `out`. After Ctrl-C the finished runs are stored. Ctrl-C before the first run
+/// raises KeyboardInterrupt.
 #[pyfunction]
 #[pyo3(signature = (scenario, vary, variants, seeds, jobs, threads, out, resume, progress))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords for Python")]
@@ -135,7 +148,7 @@ pub fn grid(
     out: PathBuf,
     resume: bool,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<bool> {
+) -> PyResult<()> {
     let scenario = &scenario.inner;
     let tally = Tally::default();
     let look = |_: &Shared| {
@@ -150,7 +163,7 @@ pub fn grid(
     };
     let (done, _) = supervised(py, progress, &look, work)?;
     match done.map_err(|report| raised(py, report))? {
-        Some(done) => Ok(done.interrupted),
-        None => Err(PyKeyboardInterrupt::new_err(())),
+        true => Ok(()),
+        false => Err(PyKeyboardInterrupt::new_err(())),
     }
 }

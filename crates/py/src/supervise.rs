@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::{thread, time::Duration};
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use xoff_results::integrity::reason;
 
 use crate::errors;
@@ -33,8 +35,8 @@ impl Shared {
     }
 }
 
-/// Does `work`, and calls `progress(done, text)` meanwhile, if it is there and `look` has something to say. Returns
-/// also whether Ctrl-C ended the work. A panic becomes an exception.
+/// Does `work`, and calls `progress(done, text)` meanwhile, if it is there and `look` finds a state. Returns also
+/// whether Ctrl-C, or `False` of `progress`, asked the work to end. A panic becomes an exception.
 pub fn supervised<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -43,7 +45,7 @@ pub fn supervised<T: Send>(
 ) -> PyResult<(T, bool)> {
     let shared = Shared::default();
     let (sender, receiver) = mpsc::channel();
-    // Ctrl-C is an answer of its own; the exception of a callback goes to the caller.
+    // Ctrl-C ends the work; another exception goes to the caller.
     let mut failed = None;
     let mut pressed = false;
     let result = thread::scope(|scope| {
@@ -55,7 +57,7 @@ pub fn supervised<T: Send>(
         };
         let begun = thread::Builder::new().name("xoff".into()).spawn_scoped(scope, job);
         if let Err(e) = begun {
-            return Err(errors::of_argument(py, format!("a thread cannot be started: {e}"), None, ""));
+            return Err(errors::of_bug(py, &format!("a thread cannot be started: {e}")));
         }
         let receiver = Mutex::new(receiver);
         let wait = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(PERIOD);
@@ -67,20 +69,29 @@ pub fn supervised<T: Send>(
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
-            if let Err(e) = py.check_signals() {
+            let mut end = |e: PyErr| {
                 shared.interrupted.store(true, Ordering::Relaxed);
-                // Whoever handles the signal in another way may raise what they like.
-                match e.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) && !pressed {
-                    true => pressed = true,
-                    false => failed = failed.take().or(Some(e)),
+                // Whoever handles the signal in another way may raise what they like. Once the end was requested,
+                // the results are written.
+                if e.is_instance_of::<PyKeyboardInterrupt>(py) {
+                    pressed = true;
+                } else {
+                    failed = failed.take().or(Some(e));
                 }
+            };
+            if let Err(e) = py.check_signals() {
+                end(e);
             }
-            if let (Some(progress), None) = (progress, &failed)
+            if let Some(progress) = progress
+                && !shared.interrupted.load(Ordering::Relaxed)
                 && let Some(state) = look(&shared)
-                && let Err(e) = progress.call1(state)
             {
-                shared.interrupted.store(true, Ordering::Relaxed);
-                failed = Some(e);
+                match progress.call1(state) {
+                    // The caller has enough.
+                    Ok(answer) if answer.is(PyBool::new(py, false)) => end(PyKeyboardInterrupt::new_err(())),
+                    Ok(_) => {}
+                    Err(e) => end(e),
+                }
             }
         }
     });

@@ -137,7 +137,6 @@ fn runs(path: &Path, file: &str) -> Result<(SchemaRef, Vec<RecordBatch>), storag
     for (row, name) in names.iter().enumerate() {
         let run = guarded(&path.join(directory::RUNS).join(name.unwrap_or_default()).join(file))?;
         let mut fields: Vec<Arc<Field>> = grid.schema().fields()[..=last].to_vec();
-        fields[0] = Arc::new(Field::new("run", fields[0].data_type().clone(), false));
         fields.extend(run.schema().fields().iter().cloned());
         let schema = Arc::clone(&all.get_or_insert_with(|| (Arc::new(Schema::new(fields)), Vec::new())).0);
         let mut columns = Vec::new();

@@ -118,7 +118,7 @@ MISTAKES = {
         lambda _: xoff.Scenario.from_dict([("run", 1)]),
         "ScenarioError",
         "run",
-        "`run` must be a table",
+        "tables = [",
     ),
     "key without a table": (lambda _: scenario().set("load", 0.5), "ScenarioError", None, "is not a complete key"),
     "two keys, one effect": (
@@ -207,7 +207,7 @@ MISTAKES = {
         "flow_control.scheme2",
         "unknown key `scheme2`",
     ),
-    "a negative seed": (lambda _: xoff.Grid(scenario(), seeds=[-1]), "ScenarioError", "seeds", "the seed -1"),
+    "a negative seed": (lambda _: xoff.Grid(scenario(), seeds=[-1]), "ScenarioError", "seeds", "seeds = -1"),
     "a rate without a unit": (
         lambda _: xoff.size(rate="5", distance="1km"),
         "ScenarioError",
@@ -218,7 +218,7 @@ MISTAKES = {
         lambda _: xoff.size(rate="5Gbps", distance="1km", speed=1),
         "ScenarioError",
         None,
-        "--speed",
+        "no parameter 'speed'",
     ),
     "unknown name of a scheme": (lambda _: xoff.schemes("nope"), "ScenarioError", None, "unknown scheme `nope`"),
     "unknown experiment": (
@@ -228,6 +228,54 @@ MISTAKES = {
         "nope",
     ),
 }
+
+
+HELLO = xoff.example("hello")
+
+#: Arguments of wrong types, and too much of the right ones.
+WRONG = [
+    lambda: xoff.Scenario.load(None),
+    lambda: xoff.Scenario.load(b"x"),
+    lambda: xoff.Scenario.from_dict(None),
+    lambda: xoff.Scenario.from_dict([1]),
+    lambda: xoff.Scenario.from_toml(None),
+    lambda: xoff.Scenario.from_toml("", name="../x"),
+    lambda: xoff.Scenario.from_toml("", name=""),
+    lambda: HELLO.set({1: 2}),
+    lambda: HELLO.set("run.seed"),
+    lambda: HELLO.set({"run.seed": 1}, 5),
+    lambda: HELLO.run(out=5),
+    lambda: HELLO.run(capture=5),
+    lambda: HELLO.run(capture=[1]),
+    lambda: HELLO.run(capture_bytes=20),
+    lambda: HELLO.run(capture="all", capture_bytes=20.5),
+    lambda: HELLO.run(threads=2**70),
+    lambda: HELLO.check(failures=2),
+    lambda: HELLO.run().explain(flow=-1),
+    lambda: HELLO.run().explain(port=3),
+    lambda: HELLO.run().explain(flow=0, port="S0.0:1"),
+    lambda: HELLO.run().flows[0],
+    lambda: HELLO.run().flows.head("id", -1),
+    lambda: xoff.Run.compare([HELLO], HELLO),
+    lambda: xoff.Grid("hello"),
+    lambda: xoff.Grid(HELLO, vary=["a"]),
+    lambda: xoff.Grid(HELLO, variants={"a": 5}),
+    lambda: xoff.Grid(HELLO, seeds=5),
+    lambda: xoff.Grid(HELLO, seeds=[True]),
+    lambda: xoff.Grid(HELLO, seeds=[1, 1]),
+    lambda: xoff.Grid(HELLO, seeds=[1]).run(jobs=0),
+    lambda: xoff.Grid(HELLO, seeds=[1]).run(resume=True),
+    lambda: xoff.Grid(HELLO, seeds=[1]).run().all("../grid"),
+    lambda: xoff.Grid(HELLO, seeds=[1]).run().comparison("ci99"),
+    lambda: xoff.schemes(3),
+    lambda: xoff.example([]),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_argument_of_a_wrong_type_is_a_scenario_error(wrong):
+    with pytest.raises(xoff.ScenarioError):
+        wrong()
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -291,7 +339,7 @@ def test_a_failing_callback_ends_the_run(long):
         raise RuntimeError("mine")
 
     with pytest.raises(RuntimeError, match="mine"):
-        long._native.run(ROOT / "target" / "never", 1, [], None, progress)
+        long.run(threads=1, progress=progress)
 
 
 def test_a_full_disk_leaves_nothing(tmp_path):

@@ -1,5 +1,6 @@
 """Grids of runs."""
 
+import gc
 import json
 
 import polars
@@ -97,6 +98,18 @@ def test_an_interrupted_grid_is_resumed(tmp_path):
     assert xoff.GridRun.open(tmp_path / "grid").table["seed"] == [1, 1]
     with pytest.raises(xoff.ResultsError, match="contains a different grid"):
         xoff.Grid(scenario, vary={"traffic.0.load": [0.3]}).run(out=tmp_path / "grid", resume=True)
+
+
+def test_runs_keep_their_grid(grid):
+    runs = xoff.Grid(xoff.example("hello"), seeds=[1, 2]).run(jobs=1024).runs()
+    gc.collect()
+    assert [len(run.flows) for run in runs] == [1, 1]
+    chosen = grid.runs({"variant": "irn", "traffic.0.load": 0.5, "seed": 2})
+    assert [run.seed for run in chosen] == [2]
+    assert chosen[0].scenario["transport"]["kind"] == "irn"
+    for where, words in [({"seed": "2"}, "no run has seed"), ({"load": 0.5}, "does not vary 'load'")]:
+        with pytest.raises(xoff.ScenarioError, match=words):
+            grid.runs(where)
 
 
 def test_seeds_alone_make_a_grid():

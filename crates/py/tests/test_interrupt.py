@@ -1,6 +1,10 @@
 """Ctrl-C, threads of Python, and the command line as the package brings it."""
 
+import concurrent.futures
+import copy
+import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -81,10 +85,8 @@ def test_runs_in_threads_of_python_run_at_once():
                 waited = True
                 met.append(both.wait())
 
-        scenario = xoff.example("leaf-spine").set({"run.duration": "3ms", "run.seed": seed})
-        base, place = xoff._run.temporary("run")
-        scenario._native.run(place, 1, [], None, progress)
-        results[seed] = xoff.Run(place, base)
+        scenario = xoff.example("leaf-spine").set("run.duration", "3ms")
+        results[seed] = scenario.run(seed=seed, threads=1, progress=progress)
 
     results = {}
     threads = [threading.Thread(target=make, args=(seed,)) for seed in (1, 2)]
@@ -95,6 +97,55 @@ def test_runs_in_threads_of_python_run_at_once():
     assert sorted(met) == [0, 1]
     alone = xoff.example("leaf-spine").set("run.duration", "3ms").run(seed=1)
     assert results[1].flows["fct_ps"] == alone.flows["fct_ps"]
+
+
+def test_a_run_ends_when_its_progress_says_so(long):
+    seen = []
+
+    def progress(done, text):
+        seen.append((done, text))
+        return len(seen) < 5
+
+    run = long.run(threads=1, progress=progress)
+    assert (run.complete, run.stop, len(seen)) == (False, "interrupted", 5)
+    assert all(0 <= done <= 1 and text for done, text in seen)
+
+
+def test_ctrl_c_in_a_progress_is_ctrl_c(long):
+    def progress(done, text):
+        raise KeyboardInterrupt
+
+    try:
+        assert not long.run(threads=1, progress=progress).complete
+    except KeyboardInterrupt:
+        pytest.fail("the partial run is lost")
+
+
+def in_process(seed, out):
+    return xoff.example("hello").run(seed=seed, out=out)
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_scenarios_and_saved_runs_cross_processes(tmp_path, method):
+    context = multiprocessing.get_context(method)
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+        scenario = xoff.example("hello").set("traffic.0.size", "2MB")
+        assert pool.submit(xoff.Scenario.to_dict, scenario).result() == scenario.to_dict()
+        runs = list(pool.map(in_process, range(4), [tmp_path / str(i) for i in range(4)]))
+    assert [run.seed for run in runs] == [0, 1, 2, 3]
+    assert all(len(run.flows) == 1 for run in runs)
+    temporary = xoff.example("hello").run()
+    with pytest.raises(xoff.ResultsError, match="cannot be sent"):
+        pickle.dumps(temporary)
+    assert copy.deepcopy(temporary) is temporary
+
+
+def test_a_forked_process_removes_nothing():
+    run = xoff.example("hello").run()
+    child = multiprocessing.get_context("fork").Process(target=lambda: None)
+    child.start()
+    child.join()
+    assert len(run.ports) > 0
 
 
 def test_python_goes_on_during_a_run():

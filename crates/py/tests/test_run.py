@@ -125,6 +125,25 @@ def test_opened_runs_stay(tmp_path):
         again.save(tmp_path / "run")
 
 
+def test_a_run_that_was_replaced_says_so(tmp_path):
+    first = xoff.example("hello").run(out=tmp_path / "run")
+    xoff.example("hello").run(out=tmp_path / "run", seed=2)
+    with pytest.raises(xoff.ResultsError, match="was replaced"):
+        first.flows  # noqa: B018
+
+
+def test_paths_stay_when_the_directory_changes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = xoff.example("hello").run(out="run")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert len(run.flows) == 1
+    with pytest.raises(xoff.ResultsError, match="is in the directory that is to be copied"):
+        run.save(run.path / "inside")
+    with xoff.Run.open("../run") as again:
+        assert again.seed == run.seed
+
+
 def test_seeds_and_threads_change_what_they_should():
     scenario = xoff.example("victims")
     one, two, other = scenario.run(threads=1), scenario.run(threads=2), scenario.run(seed=2)

@@ -196,11 +196,24 @@ pub fn open(path: &Path) -> Result<(Json, Json), Error> {
 /// Copies the run at `from`, whose files are as they were written, to `out`, byte by byte; returns the new place.
 /// What is at `out` may be an older run.
 pub fn copy(from: &Path, out: &Path) -> Result<PathBuf, Error> {
+    outside(from, out)?;
     let writer = prepare(out)?;
     let temporary = writer.begin()?;
     copy_files(from, &temporary.place())?;
     temporary.put_directory(|found| replaceable(found, Older::Run))?;
     Ok(writer.target)
+}
+
+/// Refuses to copy a directory into itself.
+pub(crate) fn outside(from: &Path, out: &Path) -> Result<(), Error> {
+    let real = |path: &Path| path.ancestors().find_map(|p| fs::canonicalize(p).ok());
+    let inside = |from: &Path| real(out).is_some_and(|out| out.starts_with(from));
+    match fs::canonicalize(from) {
+        Ok(from) if inside(&from) => {
+            Err(Error::new(out, "is in the directory that is to be copied", "Choose another directory."))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Copies every file of a directory, and of those in it, into another one.

@@ -14,7 +14,7 @@ import sys as _sys
 from pathlib import Path as _Path
 from typing import Any as _Any
 
-from . import _xoff
+from . import _check, _xoff
 from ._answers import Answer, Check
 from ._errors import Error, InternalError, ResultsError, ScenarioError
 from ._grid import Grid, GridRun
@@ -55,6 +55,13 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+#: The parameters of `size`.
+_SIZE = (
+    *("rate", "distance", "buffer", "mtu", "priorities", "response_time"),
+    *("slot", "processing", "jitter", "repair_every", "xoff", "update", "fan_in"),
+)
+
+
 def size(*, rate: str, distance: str, **parameters: str | int) -> Answer:
     """Compute the buffer, headroom and thresholds that a link needs under each scheme (`xoff size`).
 
@@ -81,7 +88,10 @@ def size(*, rate: str, distance: str, **parameters: str | int) -> Answer:
     """
     arguments = []
     for name, value in {"rate": rate, "distance": distance, **parameters}.items():
-        arguments += [f"--{name.replace('_', '-')}", str(value)]
+        if name not in _SIZE:
+            remedy = f"the parameters are {', '.join(_SIZE)}"
+            raise ScenarioError(f"size has no parameter {name!r}", key=name, remedy=remedy)
+        arguments.append(f"--{name.replace('_', '-')}={value}")
     return Answer(_xoff.size(arguments))
 
 
@@ -94,7 +104,7 @@ def schemes(scheme: str | None = None) -> str:
         There is no such scheme.
 
     """
-    return _xoff.schemes(scheme)
+    return _xoff.schemes(None if scheme is None else _check.text("scheme", scheme))
 
 
 def schema() -> dict[str, _Any]:
@@ -144,11 +154,11 @@ def repro(
         Ctrl-C; the finished runs are stored.
 
     """
-    arguments = ["--quiet", "--experiments", str(experiments)]
+    arguments = ["--quiet", f"--experiments={experiments}"]
     if out is not None:
-        arguments += ["--out", str(out)]
+        arguments.append(f"--out={out}")
     if jobs is not None:
-        arguments += ["--jobs", str(jobs)]
+        arguments.append(f"--jobs={jobs}")
     arguments += ["--quick"] * quick + ["--resume"] * resume
     arguments += [] if what is None else ["--", what]
     return Answer(_xoff.repro(arguments))

@@ -30,7 +30,7 @@ class Error(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross processes, such as those of a pool.
-        return type(self).__new__, (type(self),), self.__dict__
+        return type(self).__new__, (type(self), self.message), self.__dict__
 
 
 class ScenarioError(Error, ValueError):

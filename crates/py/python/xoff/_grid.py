@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _xoff
+from . import _check, _xoff
 from ._errors import ScenarioError
-from ._progress import bar
-from ._run import Run, Stored, page, temporary
-from ._scenario import Scenario, count, keys
+from ._progress import Progress, bar
+from ._run import TABLES, Run, Stored, Temporary, page
+from ._scenario import Scenario, keys
 from ._table import Table
 
 if TYPE_CHECKING:
@@ -47,12 +47,20 @@ class Grid:
         variants: Mapping[str, Mapping[str, Any]] | None = None,
         seeds: Iterable[int] = (),
     ) -> None:
+        if not isinstance(scenario, Scenario):
+            _check.refuse("scenario", scenario, "a Scenario")
         self.scenario = scenario
         self._vary = [
-            (key, [_xoff.toml_value(v, key) for v in _list(key, vs)]) for key, vs in (vary or {}).items()
+            (key, [_xoff.toml_value(v, key) for v in _list(key, vs)])
+            for key, vs in _check.mapping("vary", vary or {}).items()
         ]
-        self._variants = [(name, keys(values)) for name, values in (variants or {}).items()]
-        self._seeds = [_seed(seed) for seed in seeds]
+        self._variants = [
+            (name, keys(_check.mapping("variants", values)))
+            for name, values in _check.mapping("variants", variants or {}).items()
+        ]
+        if not isinstance(seeds, Iterable):
+            _check.refuse("seeds", seeds, "a list of whole numbers, such as range(1, 6)")
+        self._seeds = [_check.whole("seeds", seed, 0, _LARGEST_SEED) for seed in seeds]
         if len(set(self._seeds)) < len(self._seeds):
             raise ScenarioError("a seed is given twice", key="seeds", remedy="remove one of the two")
 
@@ -63,7 +71,7 @@ class Grid:
         threads: int | None = None,
         out: str | Path | None = None,
         resume: bool = False,
-        progress: bool | None = None,
+        progress: Progress = None,
     ) -> GridRun:
         """Check every scenario of the grid, and make the runs.
 
@@ -81,7 +89,7 @@ class Grid:
         resume
             Continue the interrupted grid in `out`.
         progress
-            Whether to show a bar; without a wish in notebooks and on terminals.
+            Whether to show a bar, or a function, as of `Scenario.run`.
 
         Raises
         ------
@@ -95,26 +103,15 @@ class Grid:
         """
         if resume and out is None:
             raise ScenarioError("resume needs out", key="resume", remedy="give the directory of the grid as out")
-        jobs, threads = count("jobs", jobs, 2**32), count("threads", threads, 1024)
-        owned, place = (None, Path(out)) if out is not None else temporary(f"{self.scenario.name}-grid")
-        try:
-            with bar(progress) as tell:
-                _xoff.grid(
-                    self.scenario._native,
-                    self._vary,
-                    self._variants,
-                    self._seeds,
-                    jobs,
-                    threads,
-                    place,
-                    resume,
-                    tell,
-                )
-            return GridRun(place, owned)
-        except BaseException:
-            if owned:
-                shutil.rmtree(owned, ignore_errors=True)
-            raise
+        jobs, threads = _check.maybe("jobs", jobs, 1, 1024), _check.maybe("threads", threads, 1, 1024)
+        # It stays until the grid is opened.
+        owner = Temporary() if out is None else None
+        place = _check.path("out", out) if owner is None else owner.base / f"{self.scenario.name}-grid"
+        with bar(progress) as tell:
+            _xoff.grid(
+                self.scenario._native, self._vary, self._variants, self._seeds, jobs, threads, place, resume, tell
+            )
+        return GridRun(place)
 
     def __repr__(self) -> str:
         axes = [f"{key} ({len(values)})" for key, values in self._vary]
@@ -126,10 +123,12 @@ class Grid:
 class GridRun(Stored):
     """The results of a grid."""
 
-    def __init__(self, path: Path, owned: Path | None = None) -> None:
-        super().__init__(path, owned)
+    _MANIFEST = "grid.json"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
         #: What the grid was made of, as `grid.json` has it.
-        self.manifest: dict[str, Any] = json.loads(_xoff.read_grid(path))
+        self.manifest: dict[str, Any] = json.loads(_xoff.read_grid(self.path))
 
     @classmethod
     def open(cls, path: str | Path) -> GridRun:
@@ -141,7 +140,7 @@ class GridRun(Stored):
             It is no directory of a grid, or one of its files is damaged.
 
         """
-        return cls(Path(path))
+        return cls(path)
 
     @property
     def name(self) -> str:
@@ -170,6 +169,8 @@ class GridRun(Stored):
 
     def all(self, table: str) -> Table:
         """Return a table of all finished runs as one, such as `"pauses"`; the varied keys and the seed come first."""
+        if table not in TABLES:
+            _check.refuse("table", table, f"one of {', '.join(TABLES)}")
         return Table(_xoff.read_runs(self.path, f"{table}.parquet"))
 
     def runs(self, where: Mapping[str, Any] | None = None) -> list[Run]:
@@ -180,17 +181,21 @@ class GridRun(Stored):
         Raises
         ------
         ScenarioError
-            The grid does not vary one of these keys.
+            The grid does not vary one of these keys, or not with that value.
 
         """
         keep = [True] * len(self.table)
         for key, value in (where or {}).items():
-            if key not in self.table.columns:
-                keys = [axis["key"] for axis in self.manifest["axes"]]
+            known = [*(axis["key"] for axis in self.manifest["axes"]), "seed"]
+            if key not in known:
                 raise ScenarioError(
-                    f"there is no column {key!r}", key=key, remedy=f"the grid varies {', '.join(keys)}"
+                    f"the grid does not vary {key!r}", key=key, remedy=f"it varies {', '.join(known)}"
                 )
-            keep = [kept and found == value for kept, found in zip(keep, self.table[key], strict=True)]
+            column = self.table[key]
+            if value not in column:
+                remedy = f"its values are {', '.join(map(repr, dict.fromkeys(column)))}"
+                raise ScenarioError(f"no run has {key} = {value!r}", key=key, remedy=remedy)
+            keep = [kept and found == value for kept, found in zip(keep, column, strict=True)]
         names = zip(self.table["name"], keep, strict=True)
         return [Run(self.path / "runs" / name) for name, kept in names if kept]
 
@@ -233,7 +238,7 @@ class GridRun(Stored):
 
     def save(self, out: str | Path) -> GridRun:
         """Copy the grid and its runs to the directory `out`, where nothing may be, and return it from there."""
-        return GridRun(_xoff.save_grid(self.path, Path(out)))
+        return GridRun(_xoff.save_grid(self.path, _check.path("out", out)))
 
     def __str__(self) -> str:
         return _xoff.compare_grid(self.path, False).text.rstrip("\n")
@@ -260,16 +265,3 @@ def _list(key: str, values: object) -> Iterable[Any]:
             f"the values of `{key}` are not a list: {values!r}", key=key, remedy="give a list, such as [0.4, 0.8]"
         )
     return values
-
-
-def _seed(seed: object) -> int:
-    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise ScenarioError(f"the seed {seed!r} is not a whole number", key="seeds", remedy="such as range(1, 6)")
-    number = int(seed.__index__())
-    if not 0 <= number <= _LARGEST_SEED:
-        raise ScenarioError(
-            f"the seed {number} is not possible",
-            key="seeds",
-            remedy=f"type whole numbers from 0 to {_LARGEST_SEED}",
-        )
-    return number

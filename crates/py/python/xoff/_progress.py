@@ -12,12 +12,14 @@ from typing import Any
 PATIENCE = 0.5
 WIDTH = 30
 
-Tell = Callable[[float, str], None]
+Tell = Callable[[float, str], object]
+#: Whether to show a bar, or what to call instead.
+Progress = bool | Tell | None
 
 
 def _in_notebook() -> bool:
     shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return shell is not None and shell.__class__.__name__ == "ZMQInteractiveShell"
+    return hasattr(shell, "kernel")
 
 
 def _bar(done: float, text: str) -> str:
@@ -26,13 +28,17 @@ def _bar(done: float, text: str) -> str:
 
 
 @contextlib.contextmanager
-def bar(wanted: bool | None) -> Iterator[Tell | None]:
+def bar(wanted: Progress) -> Iterator[Tell | None]:
     """Give a function that shows a part (0 to 1) and a state in words, or None if nothing is to be shown.
 
     Without a wish a bar is shown in notebooks and on terminals.
     """
+    if callable(wanted):
+        yield wanted
+        return
     notebook = _in_notebook()
-    if wanted is False or (wanted is None and not notebook and not sys.stderr.isatty()):
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if wanted is False or (wanted is None and not notebook and not terminal) or sys.stderr is None:
         yield None
         return
     began = time.monotonic()
@@ -44,8 +50,7 @@ def bar(wanted: bool | None) -> Iterator[Tell | None]:
         if time.monotonic() - began < PATIENCE:
             return
         if not notebook:
-            sys.stderr.write(f"\r\x1b[K{_bar(done, text)}")
-            sys.stderr.flush()
+            _write(f"\r\x1b[K{_bar(done, text)}")
         else:
             from IPython.display import display
 
@@ -62,5 +67,11 @@ def bar(wanted: bool | None) -> Iterator[Tell | None]:
         if shown and notebook:
             handle.update({"text/plain": ""}, raw=True)
         elif shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            _write("\r\x1b[K")
+
+
+def _write(text: str) -> None:
+    """Write to standard error, if it is still there: a bar must not end the work."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -4,23 +4,41 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import shutil
 import tempfile
 import weakref
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from . import _xoff
+from . import _check, _xoff
 from ._answers import Answer
 from ._errors import ResultsError, ScenarioError
 from ._table import Table, cells
 
 
-def temporary(name: str) -> tuple[Path, Path]:
-    """Make a directory for results that nobody named; return it, and the place in it for `name`."""
-    base = Path(tempfile.mkdtemp(prefix="xoff-"))
-    return base, base / name
+class Temporary:
+    """A directory for results that nobody named. It is removed with the last object that uses it."""
+
+    def __init__(self) -> None:
+        try:
+            self.base = Path(tempfile.mkdtemp(prefix="xoff-"))
+        except OSError as error:
+            remedy = "set TMPDIR to a directory with write permission, or give out"
+            raise ResultsError(f"there is no place for temporary results: {error}", remedy=remedy) from None
+        self.remove = weakref.finalize(self, _remove, self.base, os.getpid())
+        _TEMPORARY[self.base] = self
+
+
+def _remove(base: Path, process: int) -> None:
+    """Remove a temporary directory, but not in a process that was forked from the one that made it."""
+    if os.getpid() == process:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+#: The temporary directories in use.
+_TEMPORARY: weakref.WeakValueDictionary[Path, Temporary] = weakref.WeakValueDictionary()
 
 
 def page(path: Path, height: int) -> str:
@@ -31,28 +49,70 @@ def page(path: Path, height: int) -> str:
 
 
 class Stored:
-    """Results in a directory, which is removed with the object if nobody named it."""
+    """Results in a directory. A temporary one is removed with the last object that uses it."""
 
-    def __init__(self, path: Path, owned: Path | None) -> None:
-        self._path: Path | None = path
-        self._remove = weakref.finalize(self, shutil.rmtree, owned, True) if owned else None
+    #: The file that tells whether the results are still those that were opened.
+    _MANIFEST = "manifest.json"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path: Path | None = _check.path("path", path)
+        #: The temporary directory that the results are in, so that it stays.
+        self._owner = next((_TEMPORARY[base] for base in self._path.parents if base in _TEMPORARY), None)
+        self._identity = self._stat()
+
+    def _stat(self) -> tuple[int, int] | None:
+        """Return what a new manifest changes."""
+        assert self._path is not None
+        try:
+            found = (self._path / self._MANIFEST).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
     @property
     def path(self) -> Path:
         """The directory of the results; it is temporary if no `out` was given."""
         if self._path is None:
             raise ResultsError("the results are closed", remedy="use them before close(), or save them first")
+        if self._stat() != self._identity:
+            message = "was replaced or removed since it was opened"
+            raise ResultsError(f"{self._path} {message}", str(self._path), "open it again")
         return self._path
 
     def close(self) -> None:
-        """Remove a temporary directory now. Tables that were read stay; everything else raises ResultsError."""
+        """Give the results up: a temporary directory is removed once nothing else uses it.
+
+        What was read before stays: tables, `summary`, `manifest`. Everything else raises ResultsError.
+        """
         self._path = None
-        if self._remove:
-            self._remove()
+        self._owner = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        # It never changes.
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._owner:
+            remedy = "save the results, and send what save() returns"
+            raise ResultsError("temporary results cannot be sent to another process", remedy=remedy)
+        return type(self), (str(self.path),)
 
     def report(self, out: str | Path | None = None) -> Path:
         """Write the page of the results to the file `out`, or to `report.html` in the directory; return the file."""
-        return _xoff.report(self.path, None if out is None else Path(out))
+        return _xoff.report(self.path, None if out is None else _check.path("out", out))
+
+
+#: The tables of a run.
+TABLES = ("flows", "series", "pauses", "blocking", "critical", "ports", "accounts", "nodes")
 
 
 class Run(Stored):
@@ -61,9 +121,9 @@ class Run(Stored):
     Columns of the tables are in the page "The run directory" of the book. Each table is read when it is first used.
     """
 
-    def __init__(self, path: Path, owned: Path | None = None) -> None:
-        super().__init__(path, owned)
-        manifest, summary = _xoff.read_run(path)
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        manifest, summary = _xoff.read_run(self.path if self._identity else path)
         #: What the run was made of, as `manifest.json` has it.
         self.manifest: dict[str, Any] = json.loads(manifest)
         #: The results in numbers, as `summary.json` has them.
@@ -79,7 +139,7 @@ class Run(Stored):
             It is no run directory, or one of its files is missing or damaged.
 
         """
-        return cls(Path(path))
+        return cls(path)
 
     @property
     def name(self) -> str:
@@ -171,9 +231,14 @@ class Run(Stored):
             The run has no times of flows, or no such flow, port or class.
 
         """
-        if flow is not None and not hasattr(flow, "__index__"):
-            remedy = "type the id of a flow, a whole number"
-            raise ScenarioError(f"flow = {flow!r} is not possible", key="flow", remedy=remedy)
+        flow = _check.maybe("flow", flow, 0, 2**32 - 1)
+        for what, value in (("port", port), ("class_", class_)):
+            if value is not None:
+                _check.text(what, value)
+        if flow is not None and (port is not None or class_ is not None):
+            raise ScenarioError(
+                "flow cannot be combined with port or class_", key="flow", remedy="remove one of the two"
+            )
         return Answer(_xoff.explain(self.path, flow, port, class_))
 
     def save(self, out: str | Path) -> Run:
@@ -185,7 +250,7 @@ class Run(Stored):
             Something else is at `out`, or it cannot be written.
 
         """
-        return Run(_xoff.save_run(self.path, Path(out)))
+        return Run(_xoff.save_run(self.path, _check.path("out", out)))
 
     @staticmethod
     def compare(a: Run, b: Run) -> Comparison:

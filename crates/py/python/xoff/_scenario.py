@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import html
 import json
-import shutil
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import _xoff
+from . import _check, _xoff
 from ._answers import Answer, Check
 from ._errors import ScenarioError
-from ._progress import bar
-from ._run import Run, temporary
+from ._progress import Progress, bar
+from ._run import Run, Temporary
 
 #: No value was given.
 _NOTHING: Any = ...
@@ -40,7 +40,7 @@ class Scenario:
             The file cannot be read, or a key or value in it is wrong.
 
         """
-        return cls(_xoff.Scenario.load(Path(path)))
+        return cls(_xoff.Scenario.load(_given("path", path)))
 
     @classmethod
     def from_dict(
@@ -65,13 +65,16 @@ class Scenario:
             A key or value is wrong. Its line is that of the tables written as TOML.
 
         """
-        text = _xoff.toml_document(dict(tables))
-        return cls(_xoff.Scenario.of_text(name, text, Path(directory)))
+        text = _xoff.toml_document(dict(_check.mapping("tables", tables)))
+        return cls.from_toml(text, name=name, directory=directory)
 
     @classmethod
     def from_toml(cls, text: str, *, name: str = "scenario", directory: str | Path = ".") -> Scenario:
         """Make a scenario of the text of a scenario file. The parameters are those of `from_dict`."""
-        return cls(_xoff.Scenario.of_text(name, text, Path(directory)))
+        name, text = _check.name("name", name), _check.text("text", text)
+        # Without a directory no file is named.
+        place = Path() if directory == "." else _check.path("directory", directory)
+        return cls(_xoff.Scenario.of_text(name, text, place))
 
     @property
     def name(self) -> str:
@@ -105,13 +108,13 @@ class Scenario:
             A key is unknown or a value is wrong, with `.key` and `.remedy`.
 
         """
-        if isinstance(key, str) and value is _NOTHING:
+        if not isinstance(key, str):
+            if value is not _NOTHING:
+                _check.refuse("value", value, "no value beside a dictionary of keys")
+            return Scenario(self._native.set(keys(_check.mapping("key", key))))
+        if value is _NOTHING:
             raise ScenarioError(f"`{key}` has no value", key=key, remedy=f'such as set("{key}", value)')
-        if not isinstance(key, str | Mapping):
-            raise ScenarioError(
-                f"{key!r} is not a key", remedy='such as "traffic.0.load", or a dictionary of keys'
-            )
-        return Scenario(self._native.set(keys({key: value} if isinstance(key, str) else key)))
+        return Scenario(self._native.set(keys({key: value})))
 
     def topo(self) -> Answer:
         """Show the network: devices, links, buffers and headroom (`xoff topo`)."""
@@ -126,7 +129,7 @@ class Scenario:
         return Answer(self._native.size())
 
     def check(
-        self, *, failures: int | None = None, out: str | Path | None = None, progress: bool | None = None
+        self, *, failures: int | None = None, out: str | Path | None = None, progress: Progress = None
     ) -> Check:
         """Decide without a simulation of the scenario whether it can deadlock (`xoff check`).
 
@@ -137,7 +140,8 @@ class Scenario:
         out
             Directory for the proof or the example, and the pictures.
         progress
-            Whether to show a bar; without a wish in notebooks and on terminals.
+            Whether to show a bar; without a wish in notebooks and on terminals. A function gets the part that is done
+            (0 to 1) and the state in words about 20 times a second, and ends the work by returning False.
 
         Raises
         ------
@@ -145,14 +149,13 @@ class Scenario:
             Ctrl-C; there is no result.
 
         """
-        if failures not in (None, 0, 1):
-            raise ScenarioError(f"failures = {failures!r} is not possible", key="failures", remedy="type 0 or 1")
+        failures = _check.maybe("failures", failures, 0, 1)
         with bar(progress) as tell:
-            return Check(self._native.check(failures, None if out is None else Path(out), tell))
+            return Check(self._native.check(failures, None if out is None else _check.path("out", out), tell))
 
     def verify(self, certificate: str | Path) -> str:
         """Verify that a `certificate.json` of `check` proves this scenario safe; return the result in words."""
-        return self._native.verify(Path(certificate)).rstrip("\n")
+        return self._native.verify(_check.path("certificate", certificate)).rstrip("\n")
 
     def run(
         self,
@@ -162,7 +165,7 @@ class Scenario:
         out: str | Path | None = None,
         capture: str | Iterable[str] = (),
         capture_bytes: int | None = None,
-        progress: bool | None = None,
+        progress: Progress = None,
     ) -> Run:
         """Simulate the scenario (`xoff run`).
 
@@ -183,7 +186,8 @@ class Scenario:
         capture_bytes
             Store at most this many bytes of each packet, 14 to 65,535.
         progress
-            Whether to show a bar; without a wish in notebooks and on terminals.
+            Whether to show a bar; without a wish in notebooks and on terminals. A function gets the part that is done
+            (0 to 1) and the state in words about 20 times a second, and ends the work by returning False.
 
         Raises
         ------
@@ -194,22 +198,32 @@ class Scenario:
 
         """
         scenario = self if seed is None else self.set("run.seed", seed)
-        threads = count("threads", threads, 1024)
-        if capture_bytes is not None and not 14 <= capture_bytes <= 65_535:
-            remedy = "type a whole number from 14 to 65,535"
-            raise ScenarioError(
-                f"capture_bytes = {capture_bytes} is not possible", key="capture_bytes", remedy=remedy
-            )
-        ports = [capture] if isinstance(capture, str) else list(capture)
-        owned, place = (None, Path(out)) if out is not None else temporary(self.name)
-        try:
-            with bar(progress) as tell:
-                path, _ = scenario._native.run(place, threads, ports, capture_bytes, tell)
-            return Run(path, owned)
-        except BaseException:
-            if owned:
-                shutil.rmtree(owned, ignore_errors=True)
-            raise
+        threads = _check.maybe("threads", threads, 1, 1024)
+        capture_bytes = _check.maybe("capture_bytes", capture_bytes, 14, 65_535)
+        ports = [capture] if isinstance(capture, str) else capture
+        if not isinstance(ports, Iterable) or isinstance(ports, bytes):
+            _check.refuse("capture", capture, "a port, or a list of them")
+        ports = [_check.text("capture", port) for port in ports]
+        if capture_bytes is not None and not ports:
+            _check.refuse("capture_bytes", capture_bytes, "ports as capture, too")
+        # It stays until the run is opened.
+        owner = Temporary() if out is None else None
+        place = _check.path("out", out) if owner is None else owner.base / self.name
+        with bar(progress) as tell:
+            remarks = scenario._native.run(place, threads, ports, capture_bytes, tell)
+        for remark in remarks:
+            warnings.warn(remark, stacklevel=2)
+        return Run(place)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, self._native.parts()
+
+    def __copy__(self) -> Scenario:
+        return self
+
+    def __deepcopy__(self, _: object) -> Scenario:
+        # It never changes.
+        return self
 
     def __repr__(self) -> str:
         set_ = "".join(f", {key}={value}" for key, value in self._native.overrides)
@@ -219,13 +233,15 @@ class Scenario:
         return f"<pre>{html.escape(repr(self))}\n{html.escape(str(self.topo()))}</pre>"
 
 
-def count(what: str, number: int | None, most: int) -> int | None:
-    """Return a whole number from 1 to `most`, or None."""
-    if number is None or (isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= most):
-        return number
-    raise ScenarioError(
-        f"{what} = {number!r} is not possible", key=what, remedy=f"type a whole number from 1 to {most}"
-    )
+def _given(what: str, path: object) -> Path:
+    """Return a path as it was given: errors name it so."""
+    _check.path(what, path)
+    return Path(str(path))
+
+
+def _restored(*parts: Any) -> Scenario:
+    """Return a scenario of the parts of another process."""
+    return Scenario(_xoff.Scenario.of_parts(*parts))
 
 
 def examples() -> list[str]:
@@ -243,6 +259,6 @@ def example(name: str) -> Scenario:
 
     """
     texts = dict(_xoff.examples())
-    if name not in texts:
+    if _check.text("name", name) not in texts:
         raise ScenarioError(f"there is no example {name!r}", remedy=f"the examples are {', '.join(texts)}")
     return Scenario.from_toml(texts[name], name=name)

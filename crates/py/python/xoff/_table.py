@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from . import _check
 from ._errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -49,9 +50,19 @@ class Table:
             raise ScenarioError(f"{column!r} is not the name of a column", key="column", remedy=remedy)
         return self._native.column(column)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.columns
+
+    def keys(self) -> list[str]:
+        """Names of the columns, as of a dictionary."""
+        return self.columns
+
     def head(self, column: str, rows: int = 10) -> list[Any]:
         """Return the first values of a column, at most `rows`."""
-        return self._native.head(column, rows)
+        return self._native.head(_check.text("column", column), _check.whole("rows", rows, 0, 2**63 - 1))
 
     def to_polars(self) -> polars.DataFrame:
         """Return a Polars data frame."""

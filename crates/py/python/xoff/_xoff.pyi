@@ -2,11 +2,13 @@
 The module, with the schemes that are built in.
 """
 
-from _typeshed import Incomplete, SupportsGetItem
+from _typeshed import SupportsGetItem
 from os import PathLike
 from pathlib import Path
 from types import CapsuleType
 from typing import Any, Final, SupportsIndex, final
+
+__all__ = ["__version__", "Answer", "Scenario", "Table", "_fail", "compare_grid", "examples", "explain", "grid", "main", "metrics", "page", "read_grid", "read_run", "read_runs", "read_table", "report", "repro", "save_grid", "save_run", "schema", "schemes", "size", "toml_document", "toml_value"]
 
 __version__: Final[str]
 """
@@ -51,6 +53,11 @@ class Scenario:
     @property
     def name(self, /) -> str: ...
     @staticmethod
+    def of_parts(path: str | PathLike[str], text: str, in_table: bool, name: str, keys: SupportsGetItem[int, tuple[str, str]]) -> Scenario:
+        """
+        A scenario of `parts`.
+        """
+    @staticmethod
     def of_text(name: str, text: str, directory: str | PathLike[str]) -> Scenario:
         """
         A scenario of this text; files that it names are searched in `directory`.
@@ -60,14 +67,19 @@ class Scenario:
         """
         The keys that were set, with their values as written.
         """
+    def parts(self, /) -> tuple[Path, str, bool, str, list[tuple[str, str]]]:
+        """
+        What `of_parts` makes the same scenario of in another process: path, text, whether the scenario is a table of
+        it, name and keys that were set.
+        """
     def resolved(self, /) -> tuple[str, list[str]]:
         """
         Every key with its value, as JSON, and the warnings.
         """
-    def run(self, /, out: str | PathLike[str], threads: SupportsIndex | None, capture: SupportsGetItem[int, str], snap: SupportsIndex | None, progress: Any | None) -> tuple[Path, list[str]]:
+    def run(self, /, out: str | PathLike[str], threads: SupportsIndex | None, capture: SupportsGetItem[int, str], snap: SupportsIndex | None, progress: Any | None) -> list[str]:
         """
-        `xoff run` into the directory `out`; returns its path and remarks about threads. After Ctrl-C the run is stored
-        and not complete.
+        `xoff run` into the directory `out`; returns remarks about threads. After Ctrl-C the run is stored and not
+        complete. Ctrl-C before the run began raises KeyboardInterrupt.
         """
     def set(self, /, keys: SupportsGetItem[int, tuple[str, str]]) -> Scenario:
         """
@@ -143,10 +155,10 @@ def explain(path: str | PathLike[str], flow: SupportsIndex | None = None, port: 
     `xoff explain` of the run at `path`: of one flow, of one congested port, or of all, also only of one class.
     """
 
-def grid(scenario: Scenario, vary: SupportsGetItem[int, tuple[str, SupportsGetItem[int, str]]], variants: SupportsGetItem[int, tuple[str, SupportsGetItem[int, tuple[str, str]]]], seeds: SupportsGetItem[int, SupportsIndex], jobs: SupportsIndex | None, threads: SupportsIndex | None, out: str | PathLike[str], resume: bool, progress: Any | None) -> bool:
+def grid(scenario: Scenario, vary: SupportsGetItem[int, tuple[str, SupportsGetItem[int, str]]], variants: SupportsGetItem[int, tuple[str, SupportsGetItem[int, tuple[str, str]]]], seeds: SupportsGetItem[int, SupportsIndex], jobs: SupportsIndex | None, threads: SupportsIndex | None, out: str | PathLike[str], resume: bool, progress: Any | None) -> None:
     """
-    Makes a grid of runs in the directory `out`; returns whether Ctrl-C ended it before the last run. Ctrl-C before
-    the first run raises KeyboardInterrupt.
+    Makes a grid of runs in the directory `out`. After Ctrl-C the finished runs are stored. Ctrl-C before the first run
+    raises KeyboardInterrupt.
     """
 
 def main(arguments: SupportsGetItem[int, str]) -> int:
@@ -231,5 +243,3 @@ def toml_value(value: Any, key: str) -> str:
     """
     A value as `--set` takes it: a text as it is, unless it would be read as something else.
     """
-
-def __getattr__(name: str) -> Incomplete: ...

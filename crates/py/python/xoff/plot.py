@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+from . import _check
 from ._errors import ScenarioError
 from ._run import Run
 from ._table import Table
@@ -91,7 +92,7 @@ def _styled(draw: Callable[_P, Axes]) -> Callable[_P, Axes]:
 def slowdown(
     runs: Runs,
     *,
-    quantiles: Iterable[float] = (0.5, 0.99),
+    quantiles: float | Iterable[float] = (0.5, 0.99),
     bins: int = 10,
     class_: str | None = None,
     ax: Axes | None = None,
@@ -114,7 +115,8 @@ def slowdown(
     """
     import numpy as np
 
-    quantiles = list(quantiles)
+    quantiles = [quantiles] if isinstance(quantiles, float) else list(quantiles)
+    bins = _check.whole("bins", bins, 1, 10**6)
     ax = _axes(ax)
     for i, (name, several) in enumerate(_named(runs).items()):
         size, value = _finished(several, ["size", "slowdown"], class_)
@@ -141,7 +143,8 @@ def cdf(runs: Runs, column: str = "fct_ps", *, class_: str | None = None, ax: Ax
 
     ax = _axes(ax)
     unit = ""
-    for i, (name, several) in enumerate(_named(runs).items()):
+    named = _named(runs)
+    for i, (name, several) in enumerate(named.items()):
         unit = _column(several[0].flows, column)
         (values,) = _finished(several, [column], class_)
         values = np.sort(values)
@@ -151,7 +154,7 @@ def cdf(runs: Runs, column: str = "fct_ps", *, class_: str | None = None, ax: Ax
     _unit(ax.xaxis, unit, _words(column))
     ax.set_ylabel("share of flows")
     ax.set_ylim(0, 1.02)
-    if len(_named(runs)) > 1:
+    if len(named) > 1:
         ax.legend()
     return ax
 
@@ -183,7 +186,7 @@ def series(
     """
     import numpy as np
 
-    table = run.series
+    table = _one(run).series
     quantities = table["quantity"]
     if quantity not in quantities:
         known = ", ".join(sorted(set(quantities))) or "none"
@@ -217,7 +220,7 @@ def pauses(run: Run, *, most: int = 24, ax: Axes | None = None) -> Axes:
     """Draw when egress ports were paused: a bar for each pause, the ports paused longest at the top, at most `most`."""
     import numpy as np
 
-    table = run.pauses
+    table = _one(run).pauses
     ports = np.array(table["port"], dtype=object)
     begins = np.array(table["from_ps"], dtype=float)
     lengths = np.array(table["duration_ps"], dtype=float)
@@ -261,7 +264,9 @@ def grid(
     if name not in numbers[0]:
         remedy = f"the numbers are {', '.join(numbers[0])}"
         raise ScenarioError(f"a grid has no number {metric!r}", key="metric", remedy=remedy)
-    x = keys[-1] if x is None and keys else _key(x, keys, "x")
+    if not keys:
+        raise ScenarioError("the grid varies nothing", key="x", remedy="draw a grid with varied keys or variants")
+    x = keys[-1] if x is None else _key(x, keys, "x")
     others = [key for key in keys if key != x]
     by = (others[0] if len(others) == 1 else None) if by is None else _key(by, keys, "by")
     rest = [key for key in others if key != by]
@@ -307,6 +312,8 @@ def grid(
 def _key(key: str | None, keys: list[str], what: str) -> str:
     """Find a varied key by its name or its end."""
     found = [known for known in keys if known == key or known.endswith(f".{key}")]
+    # Variants are what people call schemes.
+    found = found or [known for known in keys if key == "scheme" and known == "variant"]
     if len(found) != 1:
         remedy = f"the grid varies {', '.join(keys) or 'nothing'}"
         raise ScenarioError(f"{what} = {key!r} is not one of the varied keys", key=what, remedy=remedy)
@@ -331,6 +338,10 @@ def _named(runs: Runs) -> dict[str, list[Run]]:
         key="runs",
         remedy='such as {"PFC": a}',
     )
+
+
+def _one(run: object) -> Run:
+    return run if isinstance(run, Run) else _check.refuse("run", run, "one run")
 
 
 def _column(table: Table, name: str) -> str:

@@ -15,7 +15,7 @@ use super::metrics::{METRICS, Row, column};
 use super::{Axis, Grid, fingerprint, typed};
 use crate::checksum::{self, Stored};
 use crate::columns::{self, Column};
-use crate::directory::copy_files;
+use crate::directory::{copy_files, outside};
 use crate::integrity;
 use crate::layout::SUMMARY;
 use crate::storage::{Error, failed, resolved, store, store_text, unwrapped};
@@ -137,6 +137,7 @@ pub(crate) const RESUME: &str = "Repeat the command of the grid with --resume; i
 
 /// Copies the grid at `from` and all of its runs to `out`, where nothing is; returns the new place.
 pub fn copy(from: &Path, out: &Path) -> Result<PathBuf, Error> {
+    outside(from, out)?;
     let (target, temporary) = begin(out)?;
     copy_files(from, &temporary.place())?;
     temporary.put_new_directory()?;
