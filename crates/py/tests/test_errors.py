@@ -117,7 +117,7 @@ MISTAKES = {
     "no dictionary": (
         lambda _: xoff.Scenario.from_dict([("run", 1)]),
         "ScenarioError",
-        "run",
+        "tables",
         "tables = [",
     ),
     "key without a table": (lambda _: scenario().set("load", 0.5), "ScenarioError", None, "is not a complete key"),
@@ -217,7 +217,7 @@ MISTAKES = {
     "unknown parameter": (
         lambda _: xoff.size(rate="5Gbps", distance="1km", speed=1),
         "ScenarioError",
-        None,
+        "speed",
         "no parameter 'speed'",
     ),
     "unknown name of a scheme": (lambda _: xoff.schemes("nope"), "ScenarioError", None, "unknown scheme `nope`"),

@@ -122,7 +122,7 @@ def test_opened_runs_stay(tmp_path):
     assert xoff.Run.open(str(tmp_path / "run")).seed == 3
     (tmp_path / "run" / "mine.txt").write_text("mine")
     with pytest.raises(xoff.ResultsError, match=r"mine\.txt"):
-        again.save(tmp_path / "run")
+        xoff.example("hello").run().save(tmp_path / "run")
 
 
 def test_a_run_that_was_replaced_says_so(tmp_path):
