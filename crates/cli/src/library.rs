@@ -23,7 +23,7 @@ use crate::load::Source;
 use crate::progress::Goal;
 use crate::repro::ReproArgs;
 use crate::size::SizeArgs;
-use crate::{check, grid::Work, load, memory, repro, run, schemes, size, vary};
+use crate::{check, grid::Work, load, memory, queue_map, repro, run, schemes, size, vary};
 
 pub use crate::run::{Unstored, VERSION};
 
@@ -378,12 +378,16 @@ pub fn size(arguments: &[String]) -> Result<Answer, Report> {
     Ok(answer)
 }
 
-/// `xoff schemes`, of all schemes or of one.
+/// `xoff schemes`: of all schemes or of one; or its queues in a network, which is `ndc(4,1)` or a scenario's file, also
+/// only those of one port.
 ///
 /// # Errors
-/// There is no such scheme.
-pub fn schemes(scheme: Option<&str>) -> Result<String, Report> {
-    schemes::list(scheme)
+/// There is no such scheme, network or port.
+pub fn schemes(scheme: Option<&str>, network: Option<&str>, port: Option<&str>) -> Result<String, Report> {
+    match network {
+        Some(network) => queue_map::describe(scheme, network, port),
+        None => schemes::list(scheme),
+    }
 }
 
 /// `xoff schema`.

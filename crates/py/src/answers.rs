@@ -138,11 +138,16 @@ pub fn size(py: Python<'_>, arguments: Vec<String>) -> PyResult<Answer> {
     answer.map(Answer::new).map_err(|report| errors::raised(py, report))
 }
 
-/// `xoff schemes`.
+/// `xoff schemes`, also with `--topology` and `--port`.
 #[pyfunction]
-#[pyo3(signature = (scheme = None))]
-pub fn schemes(py: Python<'_>, scheme: Option<&str>) -> PyResult<String> {
-    library::schemes(scheme).map_err(|report| errors::raised(py, report))
+pub fn schemes(
+    py: Python<'_>,
+    scheme: Option<&str>,
+    topology: Option<&str>,
+    port: Option<&str>,
+) -> PyResult<String> {
+    let text = detached(py, || library::schemes(scheme, topology, port))?;
+    text.map_err(|report| errors::raised(py, report))
 }
 
 /// `xoff schema`, as JSON.

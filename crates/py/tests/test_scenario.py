@@ -131,6 +131,8 @@ def test_sizes(command):
 def test_schemes_and_schema(command):
     assert xoff.schemes() == command("schemes")[1]
     assert xoff.schemes("pyrrha") == command("schemes", "pyrrha")[1]
+    network = ["schemes", "portfc", "--topology", "ndc(4,1)", "--port", "H0:1"]
+    assert xoff.schemes("portfc", topology="ndc(4,1)", port="H0:1") == command(*network)[1]
     assert xoff.schema() == json.loads(command("schema")[1])
 
 

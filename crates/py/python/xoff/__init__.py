@@ -95,16 +95,30 @@ def size(*, rate: str, distance: str, **parameters: str | int) -> Answer:
     return Answer(_xoff.size(arguments))
 
 
-def schemes(scheme: str | None = None) -> str:
+def schemes(scheme: str | None = None, *, topology: str | _Path | None = None, port: str | None = None) -> str:
     """Describe all schemes and their parameters, or one scheme such as `"pyrrha"` (`xoff schemes`).
+
+    Parameters
+    ----------
+    scheme
+        The scheme; without it, all.
+    topology
+        Show the queues of the scheme in this network: `"ndc(4,1)"`, or a scenario's file.
+    port
+        Only those of this port, such as `"H0:1"`.
 
     Raises
     ------
     ScenarioError
-        There is no such scheme.
+        There is no such scheme, network or port.
 
     """
-    return _xoff.schemes(None if scheme is None else _check.text("scheme", scheme))
+    for what, value in (("scheme", scheme), ("port", port)):
+        if value is not None:
+            _check.text(what, value)
+    if port is not None and topology is None:
+        _check.refuse("port", port, "topology, too")
+    return _xoff.schemes(scheme, None if topology is None else str(topology), port)
 
 
 def schema() -> dict[str, _Any]:
@@ -119,6 +133,8 @@ def repro(
     experiments: str | _Path = "experiments",
     out: str | _Path | None = None,
     quick: bool = False,
+    sensitivity: bool = False,
+    beside: str | _Path | None = None,
     jobs: int | None = None,
     resume: bool = False,
 ) -> Answer:
@@ -134,6 +150,10 @@ def repro(
         Directory of the results; without it `xoff-repro`, or `xoff-repro-quick`.
     quick
         Run the shorter version of each experiment.
+    sensitivity
+        Change each assumed value separately, and list the verdicts that change.
+    beside
+        Earlier `results.json`; its experiments that are not run now are added to the new results.
     jobs
         Runs in parallel; without it, the number of cores.
     resume
@@ -159,7 +179,9 @@ def repro(
         arguments.append(f"--out={out}")
     if jobs is not None:
         arguments.append(f"--jobs={jobs}")
-    arguments += ["--quick"] * quick + ["--resume"] * resume
+    if beside is not None:
+        arguments.append(f"--beside={beside}")
+    arguments += ["--quick"] * quick + ["--sensitivity"] * sensitivity + ["--resume"] * resume
     arguments += [] if what is None else ["--", what]
     return Answer(_xoff.repro(arguments))
 

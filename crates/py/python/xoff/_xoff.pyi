@@ -224,9 +224,9 @@ def schema() -> str:
     `xoff schema`, as JSON.
     """
 
-def schemes(scheme: str | None = None) -> str:
+def schemes(scheme: str | None, topology: str | None, port: str | None) -> str:
     """
-    `xoff schemes`.
+    `xoff schemes`, also with `--topology` and `--port`.
     """
 
 def size(arguments: SupportsGetItem[int, str]) -> Answer:
