@@ -343,8 +343,10 @@ pub fn main_with(schemes: &[OwnScheme]) -> ExitCode {
 pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     // Paths in errors stay whole, so that they can be copied.
-    miette::set_hook(Box::new(|_| Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())))
-        .unwrap_or_else(|_| {}); // It is there: the process has called this before.
+    let hook: miette::ErrorHook =
+        Box::new(|_| Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build()));
+    // A process that has called this before has it.
+    let _ = miette::set_hook(hook);
     let Cli { verb, memory, spill } =
         Cli::try_parse_from(&arguments).unwrap_or_else(|e| output::usage(e, &arguments));
     memory::enter(memory::Phase::Command);

@@ -150,7 +150,7 @@ pub fn make(
         complete: true,
         experiments: Vec::new(),
         others: Vec::new(),
-        papers: report::in_words(&papers),
+        papers: report::in_words(papers),
         counts: Vec::new(),
     };
     let mut made: Vec<Option<ExperimentResult>> = vec![None; items.len()];
@@ -168,7 +168,7 @@ pub fn make(
         }
     }
     results.experiments.extend(made.into_iter().flatten());
-    results.others = report::others(&papers);
+    results.others = report::others(papers);
     for other in results.others.iter().filter(|_| claim.is_some() && !args.json) {
         print(&format!("{}\n", answer::unmeasured(other)))?;
     }

@@ -102,10 +102,13 @@ pub fn compare_grid(py: Python<'_>, path: PathBuf, ci95: bool) -> PyResult<Answe
     Ok(Answer { json, text: grid::table::render(&grid, &comparison), files: Vec::new() })
 }
 
+/// Name, unit, value and value as people read it.
+type Measured = (String, String, Option<f64>, String);
+
 /// The numbers by which the run at `path` is compared: name, unit (`count`, `byte`, `ps`, `ratio` or `bit/s`), value,
 /// and the value as people read it.
 #[pyfunction]
-pub fn metrics(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(String, String, Option<f64>, String)>> {
+pub fn metrics(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Measured>> {
     stored(py, || {
         let (_, summary) = directory::open(&path)?;
         let refused = |message: String| storage::Error { path: path.clone(), message, help: String::new() };
