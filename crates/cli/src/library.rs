@@ -398,7 +398,7 @@ pub fn schema() -> Result<Value, Report> {
     serde_json::to_value(xoff_plan::schema::schema()).into_diagnostic()
 }
 
-/// `xoff repro` with these arguments, such as `pyrrha/fig13` and `--quick`. `None` if it was interrupted before the
+/// `xoff repro` with these arguments, such as `PAPER/FIGURE` and `--quick`. `None` if it was interrupted before the
 /// first run.
 ///
 /// # Errors
