@@ -27,7 +27,7 @@ def signature(function):
     kept = [p for p in parameters.parameters.values() if p.name not in ("self", "cls")]
     kept = [p.replace(annotation=Plain(p.annotation)) for p in kept]
     kept = [p.replace(default=Plain("...")) if p.default is ... else p for p in kept]
-    return str(parameters.replace(parameters=kept, return_annotation=Plain(parameters.return_annotation)))
+    return str(parameters.replace(parameters=kept, return_annotation=Plain(parameters.return_annotation))).replace("_Path", "Path")
 
 
 def items(text):
