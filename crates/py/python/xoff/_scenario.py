@@ -246,7 +246,7 @@ def _restored(*parts: Any) -> Scenario:
 
 def examples() -> list[str]:
     """Return the names of the scenarios that come with xoff."""
-    return [name for name, _ in _xoff.examples()]
+    return sorted(name for name, _ in _xoff.examples())
 
 
 def example(name: str) -> Scenario:
