@@ -1,11 +1,13 @@
 //! Lists the scenarios of examples/, so that the package has them without files.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs};
 
 fn main() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    // Not `env!`: Cargo may use a build script of another folder again.
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo names the folder"));
+    let examples = here.join("../../examples");
     println!("cargo::rerun-if-changed={}", examples.display());
     let entries = fs::read_dir(&examples).expect("the folder examples is there");
     let paths = entries.map(|entry| entry.expect("a file of examples can be read").path());
