@@ -138,10 +138,14 @@ python: wheel
 	cd $(dir $(OWN)) && PYTHONPATH=$(TARGET)/own-scheme/python $(VENV)/bin/python tests/python.py
 	XOFF=$(TARGET)/release/xoff $(VENV)/bin/pytest --quiet --no-header -p no:cacheprovider crates/py/tests
 
-# From the source distribution, so that it is complete.
+# From the source distribution, so that it is complete. Its files get the present time: Cargo would take those of
+# an older one for the same.
 wheel: $(VENV)/ready
-	rm -rf $(TARGET)/wheels
-	CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --locked --strip --sdist --out $(TARGET)/wheels
+	rm -rf $(TARGET)/wheels $(TARGET)/source
+	$(VENV)/bin/maturin sdist --out $(TARGET)/wheels
+	mkdir -p $(TARGET)/source
+	tar xzmf $(TARGET)/wheels/xoff-*.tar.gz --strip-components=1 -C $(TARGET)/source
+	cd $(TARGET)/source && CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --locked --strip --out $(TARGET)/wheels
 
 STUB := crates/py/python/xoff/_xoff.pyi
 # The stubs, and the page of the installed package.
