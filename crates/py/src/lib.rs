@@ -1,7 +1,7 @@
 //! The native part of the Python package `xoff`: the verbs of [`xoff::library`] for `python/xoff`, which gives
 //! them their Python form. The core knows nothing of Python.
 //!
-//! A crate with schemes of its own has a module that calls [`fill`], and takes the place of this one.
+//! A crate with other schemes has a module that calls [`fill`]. That module replaces this one.
 
 mod answers;
 mod errors;

@@ -1,4 +1,4 @@
-//! Work on a thread of its own, while the interpreter goes on: without its lock, with Ctrl-C and progress.
+//! Runs work on a separate thread. The interpreter continues meanwhile, and handles Ctrl-C and progress.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,6 @@ pub fn supervised<T: Send>(
 ) -> PyResult<(T, bool)> {
     let shared = Shared::default();
     let (sender, receiver) = mpsc::channel();
-    // Ctrl-C ends the work; another exception goes to the caller.
     let mut failed = None;
     let mut pressed = false;
     let result = thread::scope(|scope| {
@@ -71,8 +70,7 @@ pub fn supervised<T: Send>(
             }
             let mut end = |e: PyErr| {
                 shared.interrupted.store(true, Ordering::Relaxed);
-                // Whoever handles the signal in another way may raise what they like. Once the end was requested,
-                // the results are written.
+                // Ctrl-C is no error: the results are written. Other exceptions go to the caller.
                 if e.is_instance_of::<PyKeyboardInterrupt>(py) {
                     pressed = true;
                 } else {

@@ -21,7 +21,7 @@ def program():
 
 @pytest.fixture
 def command(program, tmp_path):
-    """Runs the command line in a directory of its own; returns status, output and errors."""
+    """Runs the command line in a new directory; returns status, output and errors."""
 
     def run(*arguments, directory=tmp_path):
         environment = {**os.environ, "NO_COLOR": "1"}

@@ -295,9 +295,8 @@ class Comparison:
         for (metric, unit, x, x_text), (_, _, y, y_text) in zip(
             _xoff.metrics(a.path), _xoff.metrics(b.path), strict=True
         ):
-            both = x is not None and y is not None
             ratio = y / x if x and y is not None else None
-            difference = y - x if both and x is not None and y is not None else None
+            difference = None if x is None or y is None else y - x
             self.rows.append(
                 {"metric": metric, "unit": unit, "a": x, "b": y, "difference": difference, "ratio": ratio}
             )
