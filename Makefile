@@ -117,14 +117,14 @@ swarm:
 
 # Debug and release builds, and repeats, give the same bytes.
 same-bytes:
-	$(CARGO) build --locked --quiet --bin xoff
-	$(CARGO) build --locked --quiet --release --bin xoff
+	$(CARGO) build --locked --quiet --workspace --bin xoff
+	$(CARGO) build --locked --quiet --release --workspace --bin xoff
 	tests/same_bytes.sh $(TARGET)
 
 # The Python package as pip installs it: its stubs, pages, types and style, and what its users do with it,
 # also in the notebooks.
 python: wheel
-	$(CARGO) build --locked --quiet --release --bin xoff
+	$(CARGO) build --locked --quiet --release --workspace --bin xoff
 	$(VENV)/bin/pip install $(QUIET) --no-deps --force-reinstall $(TARGET)/wheels/xoff-*.whl
 	$(call generated,$(TARGET)/stubs,$(TARGET)/PYTHON.md)
 	cmp $(TARGET)/stubs/xoff/_xoff.pyi $(STUB) || { echo 'run: make python-reference'; exit 1; }
@@ -172,7 +172,7 @@ read-run: $(VENV)/ready
 
 # tshark reads captures of every scheme, with the dissector in wireshark/.
 read-captures: $(VENV)/ready
-	$(CARGO) build --locked --quiet --release --bin xoff
+	$(CARGO) build --locked --quiet --release --workspace --bin xoff
 	$(VENV)/bin/python tests/read_capture.py $(TARGET)/release/xoff $(TARGET)/captures
 
 QUIET := --quiet --disable-pip-version-check
@@ -190,7 +190,7 @@ test-page: viewer/node_modules/ready tools/prose/node_modules/ready
 	cd viewer && npm run --silent check && VIEWER_OUT=$(TARGET)/viewer npm run --silent build
 	for file in viewer.js viewer.css NOTICE.txt; do \
 		cmp $(TARGET)/viewer/$$file crates/results/src/report/$$file || { echo 'run: make viewer'; exit 1; }; done
-	$(CARGO) build --locked --quiet --bin xoff
+	$(CARGO) build --locked --quiet --workspace --bin xoff
 	cd viewer && XOFF=$(TARGET)/debug/xoff PAGES=$(TARGET)/viewer-pages node --test test/page.test.mjs
 	node tools/prose/check.js $(TARGET)/viewer-pages/*.txt
 

@@ -172,9 +172,13 @@ impl Work<'_> {
     fn load(&self, run: usize) -> miette::Result<(Loaded, serde_json::Value, RunAbout)> {
         let mut files = Vec::new();
         let (source, overrides) = self.base(run);
-        let loaded = source.load(&overrides, &mut |path, contents| {
-            files.push((path.display().to_string(), fingerprint::of_bytes(contents)));
-        })?;
+        let loaded = source.load(
+            &overrides,
+            &mut |path, contents| {
+                files.push((path.display().to_string(), fingerprint::of_bytes(contents)));
+            },
+            &|| self.interrupted.load(Ordering::Relaxed),
+        )?;
         let scenario = serde_json::to_value(&loaded.scenario).into_diagnostic()?;
         let fingerprint = fingerprint::of_run(&scenario, &files);
         let about = RunAbout { seed: loaded.plan.seed, fingerprint, files };
@@ -195,16 +199,19 @@ impl Work<'_> {
             };
             let result = self.load(run).map(kept);
             if result.is_err() {
+                if self.interrupted.load(Ordering::Relaxed) {
+                    return None;
+                }
                 wrong.fetch_min(run, Ordering::Relaxed);
             }
             meter.checked();
-            result
+            Some(result)
         });
         meter.finish();
         let mut scenario = None;
         let (mut abouts, mut setups) = (Vec::<RunAbout>::new(), Vec::new());
         for (run, result) in checked.into_iter().enumerate() {
-            let Some(result) = result else { return Ok(None) };
+            let Some(result) = result.flatten() else { return Ok(None) };
             let (first, about, setup) =
                 result.wrap_err_with(|| format!("{} has an invalid scenario", self.label(run)))?;
             scenario = scenario.or(first);

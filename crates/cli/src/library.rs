@@ -1,6 +1,6 @@
-//! The verbs as functions, for programs that call xoff. No result is printed, and no signal is taken. A run that uses
-//! three quarters of the memory that is available when it begins ends, and keeps its results until then. Memory that
-//! the system refuses ends the process, as in every Rust program. The Python package is such a program.
+//! The verbs as functions, for programs that call xoff. No result is printed, and no signal is taken. Work may use
+//! three quarters of the memory that is available when it begins, or what [`limit_memory`] says: a larger plan is an
+//! error, and a larger run ends and keeps its results until then. The Python package is such a program.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::{ffi::OsString, thread};
 use clap::Parser;
 use miette::{IntoDiagnostic, Report, miette};
 use serde_json::Value;
+use xoff_net::units::Bytes;
 use xoff_outcome::Progress;
 use xoff_plan::Loaded;
 use xoff_repro::experiment::SCENARIO;
@@ -43,6 +44,18 @@ pub struct Answer {
     pub text: String,
     /// Names and contents of files that belong to it, such as pictures.
     pub files: Vec<(String, String)>,
+}
+
+/// Limits the memory of the program, and keeps large tables in files in `spill`, as `--memory` and `--spill` do.
+///
+/// # Errors
+/// `memory` is no size, or the directory cannot be used, or there is one already.
+pub fn limit_memory(memory: Option<&str>, spill: Option<&Path>) -> Result<(), Report> {
+    let size = |text: &str| {
+        let help = "write a size, such as \"8GB\"";
+        text.parse::<Bytes>().map_err(|e| miette!(help = help, "memory = `{text}`: {e}"))
+    };
+    memory::limit_library(memory.map(size).transpose()?, spill)
 }
 
 impl Answer {
@@ -136,37 +149,46 @@ impl Scenario {
         &self.overrides
     }
 
-    fn load(&self) -> Result<Loaded, Report> {
-        self.source.load(&self.overrides, &mut |_, _| {})
-    }
-
-    /// Every key with its value, and the warnings.
+    /// Plans the scenario, within the memory budget.
     ///
     /// # Errors
-    /// As [`xoff_plan::load`]; so have all functions below.
+    /// As [`xoff_plan::load_table`]; so have all functions below. `interrupted` returned true.
+    pub fn load(&self, interrupted: &dyn Fn() -> bool) -> Result<Planned<'_>, Report> {
+        memory::refresh();
+        let loaded = self.source.load(&self.overrides, &mut |_, _| {}, interrupted)?;
+        Ok(Planned { scenario: self, loaded })
+    }
+}
+
+/// A scenario that is worked out.
+pub struct Planned<'a> {
+    scenario: &'a Scenario,
+    loaded: Loaded,
+}
+
+impl Planned<'_> {
+    /// Every key with its value, and the warnings.
     pub fn resolved(&self) -> Result<(Value, Vec<String>), Report> {
-        let loaded = self.load()?;
-        let scenario = serde_json::to_value(&loaded.scenario).into_diagnostic()?;
-        Ok((scenario, loaded.warnings.iter().map(ToString::to_string).collect()))
+        let scenario = serde_json::to_value(&self.loaded.scenario).into_diagnostic()?;
+        Ok((scenario, self.loaded.warnings.iter().map(ToString::to_string).collect()))
     }
 
     /// `xoff topo`.
     pub fn topo(&self) -> Result<Answer, Report> {
-        let loaded = self.load()?;
-        Answer::new(network::network(&loaded.plan), xoff_plan::describe::describe(&loaded))
+        Answer::new(network::network(&self.loaded.plan), xoff_plan::describe::describe(&self.loaded))
     }
 
     /// `xoff traffic`.
     pub fn traffic(&self) -> Result<Answer, Report> {
-        let offered = offered::offered(&self.name, &self.load()?);
+        let offered = offered::offered(&self.scenario.name, &self.loaded);
         let text = offered::render(&offered);
         Answer::new(offered, text)
     }
 
     /// `xoff size --scenario`.
     pub fn size(&self) -> Result<Answer, Report> {
-        let report = size::compared(&self.load()?)?;
-        let text = sizes::links::render(&self.name, &report);
+        let report = size::compared(&self.loaded)?;
+        let text = sizes::links::render(&self.scenario.name, &report);
         Answer::new(report, text)
     }
 
@@ -177,11 +199,11 @@ impl Scenario {
         out: Option<&Path>,
         watch: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
     ) -> Result<Option<Answer>, Report> {
-        let loaded = self.load()?;
+        let Self { scenario, loaded } = self;
         if let Some(dir) = out {
-            check::clear(dir, self.source.path())?;
+            check::clear(dir, scenario.source.path())?;
         }
-        let (report, files) = match check::decide(&loaded, &self.name, check::routes(failures), watch)? {
+        let (report, files) = match check::decide(loaded, &scenario.name, check::routes(failures), watch)? {
             check::Decision::Made { report, files } => (report, files),
             check::Decision::Interrupted(_) => return Ok(None),
         };
@@ -195,26 +217,17 @@ impl Scenario {
 
     /// `xoff check --verify`: whether the certificate in this file proves that the scenario cannot deadlock.
     pub fn verify(&self, certificate: &Path) -> Result<String, Report> {
-        check::verify(&self.load()?, certificate)
+        check::verify(&self.loaded, certificate)
     }
 
     /// `xoff run` into the run directory `out`; returns remarks about its threads. A run that `watch` ends is stored,
-    /// too, and is not complete. `None` if `watch` ended it before it began.
-    pub fn run(
-        &self,
-        options: &RunOptions,
-        out: &Path,
-        watch: Watch<'_>,
-    ) -> Result<Option<Vec<String>>, Report> {
-        memory::limit_runs();
-        let loaded = self.load()?;
-        if !watch(0.0, &|| "planned".into()) {
-            return Ok(None);
-        }
+    /// too, and is not complete.
+    pub fn run(&self, options: &RunOptions, out: &Path, watch: Watch<'_>) -> Result<Vec<String>, Report> {
+        let Self { scenario, loaded } = self;
         let request = run::Request {
-            loaded: &loaded,
-            name: &self.name,
-            overrides: &self.overrides,
+            loaded,
+            name: &scenario.name,
+            overrides: &scenario.overrides,
             threads: options.threads,
             ports: &options.capture,
             snap: options.snap,
@@ -228,7 +241,7 @@ impl Scenario {
             watch(goal.fraction(progress), &|| goal.text(progress, began.elapsed().as_secs_f64()))
         };
         request.make(ready, &mut seen)?.written?;
-        Ok(Some(remarks))
+        Ok(remarks)
     }
 }
 
@@ -289,7 +302,7 @@ impl GridRequest<'_> {
     /// # Errors
     /// A scenario of the grid is invalid, or the directory cannot be written.
     pub fn make(&self, interrupted: &AtomicBool, tally: &Tally) -> Result<bool, Report> {
-        memory::limit_runs();
+        memory::refresh();
         let grid = self.grid()?;
         let per_variant = grid.points().unwrap_or(0) / self.variants.len().max(1);
         let base = |run: usize| {

@@ -47,11 +47,13 @@ impl Source {
         Self { path: path.into(), text: text.into(), table, strict: false }
     }
 
-    /// `seen` is shown every file that the scenario names: its path as written, and its contents.
+    /// `seen` is shown every file that the scenario names: its path as written, and its contents. Planning ends with
+    /// an error if `interrupted` returns true, or, in a program that calls xoff, if the memory budget is exhausted.
     pub fn load(
         &self,
         overrides: &[(String, String)],
         seen: &mut dyn FnMut(&Path, &[u8]),
+        interrupted: &dyn Fn() -> bool,
     ) -> miette::Result<Loaded> {
         // Files that the scenario names lie beside it.
         let base = self.path.parent().unwrap_or(Path::new(""));
@@ -63,7 +65,11 @@ impl Source {
         };
         let name = self.path.display().to_string();
         let before = memory::enter(Phase::Plan);
-        let loaded = xoff_plan::load_table(&name, &self.text, self.table, overrides, &files);
+        let goes_on = |bytes| match interrupted() {
+            true => Err("interrupted".into()),
+            false => memory::room(bytes),
+        };
+        let loaded = xoff_plan::load_table(&name, &self.text, self.table, overrides, &files, &goes_on);
         memory::enter(before);
         let loaded = loaded?;
         if self.strict && !loaded.warnings.is_empty() {
@@ -83,7 +89,7 @@ pub fn load(path: &Path, overrides: &[(String, String)], strict: bool) -> miette
     let given: Vec<(&str, &str)> = overrides.iter().map(|(key, _)| ("--set", key.as_str())).collect();
     vary::complete(&given)?;
     vary::given_once(&given)?;
-    Source::read(path, strict)?.load(overrides, &mut |_, _| {})
+    Source::read(path, strict)?.load(overrides, &mut |_, _| {}, &|| false)
 }
 
 /// The scenario's name: its file's, without the ending.

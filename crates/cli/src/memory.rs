@@ -34,6 +34,8 @@ static USED: AtomicU64 = AtomicU64::new(0);
 static BUDGET: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Work without results ends the process when the budget is exhausted. A library must not do that.
 static ENDS: AtomicBool = AtomicBool::new(false);
+/// The budget was given, and does not follow the memory that is available.
+static GIVEN: AtomicBool = AtomicBool::new(false);
 /// A run of the grid is about to end for the budget, and its memory to be free.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
@@ -125,6 +127,22 @@ fn own(bytes: i64) {
     let _ = OWN.try_with(|own| own.set(own.get() + bytes));
 }
 
+/// Whether planning may take `bytes` more, some of which may be spilled.
+///
+/// # Errors
+/// They exceed the budget.
+pub fn room(bytes: u64) -> Result<(), String> {
+    let (budget, used) = (BUDGET.load(Ordering::Relaxed), USED.load(Ordering::Relaxed));
+    let counted = if spill::wants(bytes as usize) { 0 } else { bytes };
+    if used.saturating_add(counted) <= budget {
+        return Ok(());
+    }
+    let [bytes, used, budget] = [bytes, used, budget].map(Amount);
+    Err(format!(
+        "out of memory: planning the scenario needs {bytes} in addition to the {used} in use; the memory budget is {budget}"
+    ))
+}
+
 /// Ends the program with an error. It may be called from within an allocation: it neither allocates
 /// nor unwinds.
 #[cold]
@@ -187,9 +205,12 @@ impl fmt::Display for Amount {
 /// # Errors
 /// The directory cannot be used.
 pub fn limit(given: Option<Bytes>, directory: Option<&Path>) -> miette::Result<()> {
-    let budget = given.map_or_else(standard, |bytes| bytes.0);
-    BUDGET.store(budget, Ordering::Relaxed);
     ENDS.store(true, Ordering::Relaxed);
+    set(given.map_or_else(standard, |bytes| bytes.0), directory)
+}
+
+fn set(budget: u64, directory: Option<&Path>) -> miette::Result<()> {
+    BUDGET.store(budget, Ordering::Relaxed);
     let Some(directory) = directory else { return Ok(()) };
     spill::begin(directory, budget).map_err(|e| {
         let help = "choose a directory on a disk with enough space";
@@ -197,10 +218,26 @@ pub fn limit(given: Option<Bytes>, directory: Option<&Path>) -> miette::Result<(
     })
 }
 
-/// Sets the budget of the runs of a program that calls xoff: what it uses now, and three quarters of what is
-/// available. A run beyond it ends with its results, and work without results has no budget.
-pub fn limit_runs() {
-    BUDGET.store(USED.load(Ordering::Relaxed).saturating_add(standard()), Ordering::Relaxed);
+/// Sets the budget of a program that calls xoff, until it is set again: as [`limit`], but nothing ends the process. A
+/// plan beyond it is an error, and a run beyond it ends with its results.
+///
+/// # Errors
+/// As of [`limit`].
+pub fn limit_library(given: Option<Bytes>, directory: Option<&Path>) -> miette::Result<()> {
+    GIVEN.store(given.is_some(), Ordering::Relaxed);
+    set(given.map_or_else(free, |bytes| bytes.0), directory)
+}
+
+/// Before work of a program that calls xoff: without a given budget it is what the program uses now, and three
+/// quarters of what is available.
+pub fn refresh() {
+    if !GIVEN.load(Ordering::Relaxed) {
+        BUDGET.store(free(), Ordering::Relaxed);
+    }
+}
+
+fn free() -> u64 {
+    USED.load(Ordering::Relaxed).saturating_add(standard())
 }
 
 /// The budget without a given one.

@@ -39,7 +39,7 @@ pub fn begin(directory: &Path, budget: u64) -> io::Result<()> {
     }
     let directory = CString::new(directory.as_os_str().as_bytes())?;
     drop(file(&directory, PAGE)?);
-    DIRECTORY.set(directory).expect("set once");
+    DIRECTORY.set(directory).map_err(|_| io::Error::other("files are kept in a directory already"))?;
     ON.store(true, Ordering::Relaxed);
     thread::Builder::new().name("spill".into()).spawn(move || watch(budget))?;
     Ok(())

@@ -62,7 +62,7 @@ pub fn load(
     overrides: &[(String, String)],
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
 ) -> Result<Loaded, Error> {
-    load_table(name, text, "", overrides, files)
+    load_table(name, text, "", overrides, files, &|_| Ok(()))
 }
 
 /// The first error in the keys and values of a scenario, which is a table of `text` or all of it. Nothing is
@@ -75,18 +75,22 @@ pub fn look(name: &str, text: &[u8], table: &str, overrides: &[(String, String)]
 
 /// The same as [`load()`] of a text that holds the scenario in its table `table`, beside
 /// other things; errors keep their places in that text.
+///
+/// `goes_on` is asked at least every few milliseconds of work on flows, and before large tables are made. It gets the
+/// bytes that the next step needs, as far as they are known. What it refuses is the error.
 pub fn load_table(
     name: &str,
     text: &[u8],
     table: &str,
     overrides: &[(String, String)],
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    goes_on: &dyn Fn(u64) -> Result<(), String>,
 ) -> Result<Loaded, Error> {
     let source = document::Source::new(name, text, overrides)?;
     let doc = document::Document::parse_table(&source, table)?;
     let mut warnings = Vec::new();
     let scenario = parse::scenario(&doc, &mut warnings)?;
-    let built = resolve::plan(&doc, &scenario, files)?;
+    let built = resolve::plan(&doc, &scenario, files, goes_on)?;
     warnings.extend(built.warnings);
     Ok(Loaded {
         scenario,

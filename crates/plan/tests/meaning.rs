@@ -1,12 +1,13 @@
 //! The plans of correct scenarios.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use xoff_net::topology::NodeKind;
 use xoff_plan::describe::describe;
 use xoff_plan::plan::{DELIVER, EXPIRE, Flow, Hits, IrnFlow, Limit, Plan};
-use xoff_plan::{Loaded, load};
+use xoff_plan::{Loaded, load, load_table};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::Reaction;
 use xoff_schemes::flow_control::FlowControlParams;
@@ -908,4 +909,30 @@ fn lossy_packets_fit_beside_the_buffers_of_cbfc() {
     let charge = u64::from(plan.packet.largest()).next_multiple_of(plan.flow_control.traits().cell.into());
     assert!(charge > plan.packet.largest().into(), "blocks of 64 B make a difference");
     assert!(plan.buffers.iter().all(|b| b.shared >= charge), "{:?}", plan.buffers);
+}
+
+/// Planning asks before flows are made, with the bytes that they need, and while they are routed.
+#[test]
+fn a_caller_ends_planning() {
+    let traffic = "[[traffic]]\nkind = \"poisson\"\nload = 0.9\nsizes = { uniform = [\"1kB\", \"2kB\"] }\n[run]\nduration = \"1ms\"\n";
+    let text = [LINE, traffic].concat();
+    let planned = |most: u64, questions: usize| {
+        let asked = RefCell::new(Vec::new());
+        let goes_on = |bytes: u64| {
+            asked.borrow_mut().push(bytes);
+            let stops = bytes > most || asked.borrow().len() > questions;
+            if stops { Err("no more".to_string()) } else { Ok(()) }
+        };
+        let done = load_table("test.toml", text.as_bytes(), "", &[], &no_files, &goes_on);
+        (done.map(|loaded| loaded.plan.flows.len()).map_err(|e| e.one_line()), asked.into_inner())
+    };
+    let (done, asked) = planned(u64::MAX, usize::MAX);
+    let flows = done.unwrap();
+    // Once for each 1,024 flows at least.
+    assert!(flows > 10_000 && asked.len() > flows / 1024, "{flows} {}", asked.len());
+    let most = *asked.iter().max().unwrap();
+    assert!(most > 100 * flows as u64, "{most}");
+    for (done, _) in [planned(most - 1, usize::MAX), planned(u64::MAX, asked.len() - 1), planned(u64::MAX, 0)] {
+        assert!(done.as_ref().is_err_and(|e| e.contains("no more")), "{done:?}");
+    }
 }

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+use miette::Report;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use xoff::library::{self, GridRequest, RunOptions, Tally};
+
+use xoff::library::{self, GridRequest, Planned, RunOptions, Tally};
 
 use crate::answers::Answer;
 use crate::errors::raised;
@@ -64,31 +66,28 @@ impl Scenario {
         self.inner.overrides().to_vec()
     }
 
-    /// Every key with its value, as JSON, and the warnings.
+    /// Every key with its value, as JSON, and the warnings. Ctrl-C raises KeyboardInterrupt; so it does below.
     fn resolved(&self, py: Python<'_>) -> PyResult<(String, Vec<String>)> {
-        let resolved = detached(py, || self.inner.resolved())?;
-        resolved.map(|(json, warnings)| (json.to_string(), warnings)).map_err(|report| raised(py, report))
+        let (json, warnings) = self.planned(py, None, |_, planned| planned.resolved().map(Some))?;
+        Ok((json.to_string(), warnings))
     }
 
     /// `xoff topo`.
     fn topo(&self, py: Python<'_>) -> PyResult<Answer> {
-        let answer = detached(py, || self.inner.topo())?;
-        answer.map(Answer::new).map_err(|report| raised(py, report))
+        self.planned(py, None, |_, planned| planned.topo().map(Some)).map(Answer::new)
     }
 
     /// `xoff traffic`.
     fn traffic(&self, py: Python<'_>) -> PyResult<Answer> {
-        let answer = detached(py, || self.inner.traffic())?;
-        answer.map(Answer::new).map_err(|report| raised(py, report))
+        self.planned(py, None, |_, planned| planned.traffic().map(Some)).map(Answer::new)
     }
 
     /// `xoff size --scenario`.
     fn size(&self, py: Python<'_>) -> PyResult<Answer> {
-        let answer = detached(py, || self.inner.size())?;
-        answer.map(Answer::new).map_err(|report| raised(py, report))
+        self.planned(py, None, |_, planned| planned.size().map(Some)).map(Answer::new)
     }
 
-    /// `xoff check`. Ctrl-C raises KeyboardInterrupt.
+    /// `xoff check`.
     #[pyo3(signature = (failures, out, progress))]
     fn check(
         &self,
@@ -97,22 +96,19 @@ impl Scenario {
         out: Option<PathBuf>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Answer> {
-        let work =
-            |shared: &Shared| self.inner.check(failures, out.as_deref(), &mut |line| shared.tell(0.0, line));
-        let (done, _) = supervised(py, progress, &told, work)?;
-        match done.map_err(|report| raised(py, report))? {
-            Some(answer) => Ok(Answer::new(answer)),
-            None => Err(PyKeyboardInterrupt::new_err(())),
-        }
+        let check = |shared: &Shared, planned: &Planned<'_>| {
+            planned.check(failures, out.as_deref(), &mut |line| shared.tell(0.0, line))
+        };
+        self.planned(py, progress, check).map(Answer::new)
     }
 
     /// `xoff check --verify`.
     fn verify(&self, py: Python<'_>, certificate: PathBuf) -> PyResult<String> {
-        detached(py, || self.inner.verify(&certificate))?.map_err(|report| raised(py, report))
+        self.planned(py, None, |_, planned| planned.verify(&certificate).map(Some))
     }
 
     /// `xoff run` into the directory `out`; returns remarks about threads. After Ctrl-C the run is stored and not
-    /// complete. Ctrl-C before the run began raises KeyboardInterrupt.
+    /// complete.
     #[pyo3(signature = (out, threads, capture, snap, progress))]
     fn run(
         &self,
@@ -124,12 +120,40 @@ impl Scenario {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<String>> {
         let options = RunOptions { threads, capture, snap };
-        let work =
-            |shared: &Shared| self.inner.run(&options, &out, &mut |done, text| shared.tell(done, text));
-        let (done, _) = supervised(py, progress, &told, work)?;
-        let remarks = done.map_err(|report| raised(py, report))?;
-        remarks.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
+        let run = |shared: &Shared, planned: &Planned<'_>| {
+            planned.run(&options, &out, &mut |done, text| shared.tell(done, text)).map(Some)
+        };
+        self.planned(py, progress, run)
     }
+}
+
+impl Scenario {
+    /// Plans the scenario and does `work` with the plan. Raises KeyboardInterrupt if Ctrl-C ended the planning, or if
+    /// `work` has no result.
+    fn planned<T: Send>(
+        &self,
+        py: Python<'_>,
+        progress: Option<&Bound<'_, PyAny>>,
+        work: impl FnOnce(&Shared, &Planned<'_>) -> Result<Option<T>, Report> + Send,
+    ) -> PyResult<T> {
+        let whole = |shared: &Shared| {
+            let interrupted = || !shared.tell(0.0, &|| "planning".into());
+            match self.inner.load(&interrupted) {
+                Ok(planned) if !interrupted() => work(shared, &planned),
+                Err(report) if !interrupted() => Err(report),
+                _ => Ok(None),
+            }
+        };
+        let (done, _) = supervised(py, progress, &told, whole)?;
+        done.map_err(|report| raised(py, report))?.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
+    }
+}
+
+/// Limits the memory of the process, and keeps large tables in files in the directory `spill`.
+#[pyfunction]
+#[pyo3(signature = (memory, spill))]
+pub fn limit_memory(py: Python<'_>, memory: Option<&str>, spill: Option<PathBuf>) -> PyResult<()> {
+    library::limit_memory(memory, spill.as_deref()).map_err(|report| raised(py, report))
 }
 
 /// Makes a grid of runs in the directory `out`. After Ctrl-C the finished runs are stored. Ctrl-C before the first run

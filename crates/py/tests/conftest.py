@@ -1,12 +1,16 @@
 """What the tests of the Python package share."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 import xoff
+
+# A shell that starts the tests in the background has Ctrl-C ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -35,6 +35,63 @@ def test_ctrl_c_gives_a_partial_grid(long):
     assert len(made.table) < 99
 
 
+def test_ctrl_c_ends_planning():
+    # 2 million flows take seconds to plan.
+    scenario = xoff.example("leaf-spine").set({"run.duration": "8s", "traffic.0.load": 0.1})
+    pressed = []
+
+    def press():
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for verb in (scenario.topo, scenario.run):
+        threading.Timer(0.5, press).start()
+        with pytest.raises(KeyboardInterrupt):
+            verb()
+        assert len(pressed) == 1, "planning took no time"
+        pressed.clear()
+
+
+def test_a_plan_beyond_the_memory_is_an_error():
+    scenario = xoff.example("leaf-spine").set({"run.duration": "20s"})
+    try:
+        xoff.limit_memory("300MB")
+        for verb in (scenario.topo, scenario.check, scenario.run):
+            with pytest.raises(xoff.ScenarioError, match="out of memory: planning the scenario needs"):
+                verb()
+        assert xoff.example("hello").run().complete
+    finally:
+        xoff.limit_memory()
+
+
+#: Limits in a process of its own: a directory for spilled tables is set once.
+LIMITED = """
+import sys, xoff
+xoff.limit_memory("40MB")
+run = xoff.example("leaf-spine").set({"run.duration": "20ms", "measure.interval": "100ns"}).run(threads=1)
+print(run.complete, run.stop)
+xoff.limit_memory("8GB", spill=sys.argv[1])
+print(xoff.example("hello").run().complete)
+for limit in ({"memory": "much"}, {"spill": sys.argv[1]}, {"spill": "/nowhere/at/all"}, {"memory": 8}):
+    try:
+        xoff.limit_memory(**limit)
+    except xoff.ScenarioError as error:
+        print(error.message)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux spills")
+def test_a_run_beyond_the_memory_ends(tmp_path):
+    done = subprocess.run([sys.executable, "-c", LIMITED, tmp_path], capture_output=True, text=True, check=True)
+    first, second, *rest = done.stdout.splitlines()
+    assert (first, second) == ("False memory", "True")
+    assert len(rest) == 4
+    assert "memory = `much`" in rest[0]
+    assert "are kept in a directory already" in rest[1]
+    assert "/nowhere/at/all" in rest[2]
+    assert "memory = 8 is not possible" in rest[3]
+
+
 CELL = """
 import signal, time, xoff
 scenario = xoff.example("leaf-spine").set({"run.duration": "100ms", "measure.interval": "1ms"})
@@ -113,7 +170,9 @@ def test_a_run_ends_when_its_progress_says_so(long):
 
 def test_ctrl_c_in_a_progress_is_ctrl_c(long):
     def progress(done, text):
-        raise KeyboardInterrupt
+        # While the run is planned there is no part of it.
+        if done > 0:
+            raise KeyboardInterrupt
 
     try:
         assert not long.run(threads=1, progress=progress).complete

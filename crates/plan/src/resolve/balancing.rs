@@ -187,6 +187,7 @@ fn packets(
     let mut order: Vec<(NodeId, usize)> = flows.iter().enumerate().map(|(i, f)| (f.dst, i)).collect();
     order.sort_unstable();
     for same in order.chunk_by(|a, b| a.0 == b.0) {
+        cx.go_on(0)?;
         let to = same[0].0;
         for &(_, index) in same {
             let (flow, offer) = (&flows[index], &offers.offers[index]);
@@ -352,7 +353,8 @@ fn labels(
     };
     let labels = given.labels as usize;
     let mut starts: Vec<u32> = Vec::with_capacity(flows.len() * labels);
-    for (flow, offer) in flows.iter().zip(&offers.offers) {
+    for (i, (flow, offer)) in flows.iter().zip(&offers.offers).enumerate() {
+        cx.go_on_at(i)?;
         let begin = starts.len();
         starts.push(flow.path);
         let key = flow_key(offer, flow.src, flow.dst);

@@ -44,12 +44,15 @@ use xoff_schemes::flow_control::keys::{LARGEST, LARGEST_ALLOWED, LAST, LONGEST, 
 const SHORTEST_TIMER: Time = MICROSECOND / 10;
 /// Fastest link: 1 Pbit/s. Within these two all sums of bytes fit 64 bits.
 const FASTEST: u64 = 1_000_000_000_000_000;
+/// Flows that are worked on between two questions whether to go on.
+const FLOWS: usize = 1024;
 
 /// The input of every part of the work, and its warnings.
 struct Context<'s> {
     doc: &'s Document<'s>,
     scenario: &'s Scenario,
     files: &'s dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    goes_on: &'s dyn Fn(u64) -> Result<(), String>,
     packet: PacketFormat,
     /// Priorities of data, when they are known.
     data: Vec<u8>,
@@ -97,10 +100,20 @@ impl Context<'_> {
         self.out_of_range(table, key, span, format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST)))
     }
 
-    /// Refuses what needs more than [`MEMORY`].
+    /// Asks the caller whether to go on, with a step that needs `bytes` more at least.
+    fn go_on(&self, bytes: u64) -> Result<(), Error> {
+        (self.goes_on)(bytes).map_err(|why| self.doc.error("", why, ""))
+    }
+
+    /// The same for the work on flow `i`, once for each [`FLOWS`].
+    fn go_on_at(&self, i: usize) -> Result<(), Error> {
+        if i.is_multiple_of(FLOWS) { self.go_on(0) } else { Ok(()) }
+    }
+
+    /// Refuses what needs more than [`MEMORY`], or more than the caller has.
     fn fits(&self, key: &str, need: u64, what: impl fmt::Display, advice: &str) -> Result<(), Error> {
         if need <= MEMORY {
-            return Ok(());
+            return self.go_on(need);
         }
         let help = format!("the maximum is {} GiB: {advice}", MEMORY >> 30);
         self.refuse(key, format!("{what} would need {} GiB", need >> 30), help)
@@ -130,9 +143,10 @@ pub(crate) fn plan(
     doc: &Document<'_>,
     scenario: &Scenario,
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    goes_on: &dyn Fn(u64) -> Result<(), String>,
 ) -> Result<Built, Error> {
     let packet = PacketFormat { mtu: 0, header: 0, ack: 0 };
-    let mut cx = Context { doc, scenario, files, packet, data: Vec::new(), warnings: Vec::new() };
+    let mut cx = Context { doc, scenario, files, goes_on, packet, data: Vec::new(), warnings: Vec::new() };
     pods::check(&mut cx)?;
     let end = end(&mut cx)?;
     let packet = self::packet(&cx)?;
@@ -142,6 +156,7 @@ pub(crate) fn plan(
         keys.check(cx)
     })?;
     let mut topology = files::topology(&cx)?;
+    cx.go_on(0)?;
     cx.ask(|keys, _| keys.extend(&mut topology))?;
     check_links(&cx, &topology)?;
     cx.ask(|keys, cx| keys.check_topology(cx, &topology))?;

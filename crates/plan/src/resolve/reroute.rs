@@ -140,7 +140,7 @@ pub(super) fn plan(
         hops: &mut routes.hops,
         spread,
     };
-    let mut paths = rerouter.collect_changing_paths(offers, flows, timeline.first);
+    let mut paths = rerouter.collect_changing_paths(cx, offers, flows, timeline.first)?;
     // The same table serves whenever the same state comes after the same segments.
     let mut made: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     for &(at, state) in changes {
@@ -187,9 +187,16 @@ fn check_memory(cx: &Context<'_>, topology: &Topology, states: usize) -> Result<
 
 impl Rerouter<'_> {
     /// Returns the paths that any state changes; `flows` get their routes of state `first`.
-    fn collect_changing_paths(&mut self, offers: &Offers, flows: &mut [Flow], first: usize) -> Vec<Path> {
+    fn collect_changing_paths(
+        &mut self,
+        cx: &Context<'_>,
+        offers: &Offers,
+        flows: &mut [Flow],
+        first: usize,
+    ) -> Result<Vec<Path>, Error> {
         let mut paths = Vec::new();
         for (index, (flow, offer)) in flows.iter_mut().zip(&offers.offers).enumerate() {
+            cx.go_on_at(index)?;
             if offers.explicit.contains_key(&flow.class) {
                 continue;
             }
@@ -228,7 +235,7 @@ impl Rerouter<'_> {
                 paths.push(path);
             }
         }
-        paths
+        Ok(paths)
     }
 
     /// The route of a path in a state, with its end.

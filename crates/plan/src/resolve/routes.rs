@@ -97,7 +97,8 @@ impl Routes {
         // The approximate earliest time at which each gate opens; flows that open it come before the flows
         // after it.
         let mut opening: Vec<Time> = vec![0; offers.gates.len()];
-        for o in &offers.offers {
+        for (i, o) in offers.offers.iter().enumerate() {
+            cx.go_on_at(i)?;
             let table = usize::from(o.class);
             let key = |from: NodeId, to: NodeId| flow_key(o, from, to);
             let fail = |e: RouteError| unroutable(cx, table, &e);

@@ -39,6 +39,7 @@ __all__ = [
     "Table",
     "example",
     "examples",
+    "limit_memory",
     "repro",
     "schema",
     "schemes",
@@ -53,6 +54,31 @@ def __getattr__(name: str) -> _Any:
 
         return import_module(".plot", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def limit_memory(memory: str | None = None, *, spill: str | _Path | None = None) -> None:
+    """Limit the memory that xoff uses in this process (`--memory`, `--spill`).
+
+    A plan that needs more raises ScenarioError. A run that needs more ends, with `complete` False, and keeps its
+    results until then. A limit is in force until it is set again.
+
+    Parameters
+    ----------
+    memory
+        A size, such as `"8GB"`; without it three quarters of the memory that is available when work begins.
+    spill
+        A directory on disk for tables of 16 MiB or more, which the limit does not count (Linux only). It can be set
+        once.
+
+    Raises
+    ------
+    ScenarioError
+        `memory` is no size, or the directory cannot be used.
+
+    """
+    if memory is not None:
+        _check.text("memory", memory)
+    _xoff.limit_memory(memory, None if spill is None else _check.path("spill", spill))
 
 
 #: The parameters of `size`.

@@ -128,29 +128,7 @@ class GridRun(Stored):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
         #: What the grid was made of, as `grid.json` has it.
-        self.manifest: dict[str, Any] = json.loads(_xoff.read_grid(self.path))
-
-    @classmethod
-    def open(cls, path: str | Path) -> GridRun:
-        """Open the directory of a grid, such as `xoff-runs/NAME-grid`.
-
-        Raises
-        ------
-        ResultsError
-            It is no directory of a grid, or one of its files is damaged.
-
-        """
-        return cls(path)
-
-    @property
-    def name(self) -> str:
-        """The name of the scenario."""
-        return str(self.manifest["name"])
-
-    @property
-    def complete(self) -> bool:
-        """Whether every run is finished."""
-        return bool(self.manifest["complete"])
+        self.manifest = json.loads(_xoff.read_grid(self.path))
 
     @property
     def failed(self) -> dict[str, str]:

@@ -54,6 +54,9 @@ class Stored:
     #: The file that tells whether the results are still those that were opened.
     _MANIFEST = "manifest.json"
 
+    #: What the results were made of.
+    manifest: dict[str, Any]
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path: Path | None = _check.path("path", path)
         #: The temporary directory that the results are in, so that it stays.
@@ -106,6 +109,28 @@ class Stored:
             raise ResultsError("temporary results cannot be sent to another process", remedy=remedy)
         return type(self), (str(self.path),)
 
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open the directory of a run, such as `xoff-runs/NAME`, or of a grid, such as `xoff-runs/NAME-grid`.
+
+        Raises
+        ------
+        ResultsError
+            It is no such directory, or one of its files is missing or damaged.
+
+        """
+        return cls(path)
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario."""
+        return str(self.manifest["name"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is there; False after Ctrl-C or without memory, and for a grid with a failed run."""
+        return bool(self.manifest["complete"])
+
     def report(self, out: str | Path | None = None) -> Path:
         """Write the page of the results to the file `out`, or to `report.html` in the directory; return the file."""
         return _xoff.report(self.path, None if out is None else _check.path("out", out))
@@ -125,31 +150,9 @@ class Run(Stored):
         super().__init__(path)
         manifest, summary = _xoff.read_run(self.path if self._identity else path)
         #: What the run was made of, as `manifest.json` has it.
-        self.manifest: dict[str, Any] = json.loads(manifest)
+        self.manifest = json.loads(manifest)
         #: The results in numbers, as `summary.json` has them.
         self.summary: dict[str, Any] = json.loads(summary)
-
-    @classmethod
-    def open(cls, path: str | Path) -> Run:
-        """Open the directory of a run, such as `xoff-runs/NAME`.
-
-        Raises
-        ------
-        ResultsError
-            It is no run directory, or one of its files is missing or damaged.
-
-        """
-        return cls(path)
-
-    @property
-    def name(self) -> str:
-        """The name of the scenario."""
-        return str(self.manifest["name"])
-
-    @property
-    def complete(self) -> bool:
-        """Whether the run went to its end; False after Ctrl-C or without memory."""
-        return bool(self.manifest["complete"])
 
     @property
     def stop(self) -> str:

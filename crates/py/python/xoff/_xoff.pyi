@@ -8,7 +8,7 @@ from pathlib import Path
 from types import CapsuleType
 from typing import Any, Final, SupportsIndex, final
 
-__all__ = ["__version__", "Answer", "Scenario", "Table", "_fail", "compare_grid", "examples", "explain", "grid", "main", "metrics", "page", "read_grid", "read_run", "read_runs", "read_table", "report", "repro", "save_grid", "save_run", "schema", "schemes", "size", "toml_document", "toml_value"]
+__all__ = ["__version__", "Answer", "Scenario", "Table", "_fail", "compare_grid", "examples", "explain", "grid", "limit_memory", "main", "metrics", "page", "read_grid", "read_run", "read_runs", "read_table", "report", "repro", "save_grid", "save_run", "schema", "schemes", "size", "toml_document", "toml_value"]
 
 __version__: Final[str]
 """
@@ -43,7 +43,7 @@ class Scenario:
     """
     def check(self, /, failures: SupportsIndex | None, out: str | PathLike[str] | None, progress: Any | None) -> Answer:
         """
-        `xoff check`. Ctrl-C raises KeyboardInterrupt.
+        `xoff check`.
         """
     @staticmethod
     def load(path: str | PathLike[str]) -> Scenario:
@@ -74,12 +74,12 @@ class Scenario:
         """
     def resolved(self, /) -> tuple[str, list[str]]:
         """
-        Every key with its value, as JSON, and the warnings.
+        Every key with its value, as JSON, and the warnings. Ctrl-C raises KeyboardInterrupt; so it does below.
         """
     def run(self, /, out: str | PathLike[str], threads: SupportsIndex | None, capture: SupportsGetItem[int, str], snap: SupportsIndex | None, progress: Any | None) -> list[str]:
         """
         `xoff run` into the directory `out`; returns remarks about threads. After Ctrl-C the run is stored and not
-        complete. Ctrl-C before the run began raises KeyboardInterrupt.
+        complete.
         """
     def set(self, /, keys: SupportsGetItem[int, tuple[str, str]]) -> Scenario:
         """
@@ -159,6 +159,11 @@ def grid(scenario: Scenario, vary: SupportsGetItem[int, tuple[str, SupportsGetIt
     """
     Makes a grid of runs in the directory `out`. After Ctrl-C the finished runs are stored. Ctrl-C before the first run
     raises KeyboardInterrupt.
+    """
+
+def limit_memory(memory: str | None, spill: str | PathLike[str] | None) -> None:
+    """
+    Limits the memory of the process, and keeps large tables in files in the directory `spill`.
     """
 
 def main(arguments: SupportsGetItem[int, str]) -> int:

@@ -261,7 +261,7 @@ fn class_names(cx: &Context<'_>) -> Result<Vec<String>, Error> {
 fn check_count(cx: &Context<'_>, path: &str, flows: f64, help: &str) -> Result<(), Error> {
     let most = (MEMORY / BYTES_PER_FLOW).min(MAX_FLOWS);
     if flows <= most as f64 {
-        return Ok(());
+        return cx.go_on((flows * BYTES_PER_FLOW as f64) as u64);
     }
     let gib = flows * BYTES_PER_FLOW as f64 / (1u64 << 30) as f64;
     let message = format!("about {flows:.3e} flows would need {gib:.0} GiB");
