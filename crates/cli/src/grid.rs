@@ -9,7 +9,7 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_plan::{Loaded, plan::Setup};
 use xoff_results::grid::compare::{self, Entry, Status};
 use xoff_results::grid::directory::{self as place, About, Directory, Found, RunAbout};
-use xoff_results::grid::{Grid, fingerprint, table};
+use xoff_results::grid::{Grid, dataset, fingerprint, table};
 use xoff_results::{directory, grid::metrics::Row, human, integrity::reason};
 use xoff_sim::outcome::Stop;
 
@@ -45,14 +45,31 @@ pub struct Work<'a> {
 
 pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
-    let grid = vary::grid(&overrides, &args.vary, args.seeds.as_ref())?;
+    let source = Source::read(&args.scenario.path, args.scenario.strict)?;
+    let variants = match &args.variant[..] {
+        [] => Vec::new(),
+        names => vary::chosen(source.variants()?, names)?,
+    };
+    for variant in &variants {
+        let by = format!("variant `{}`", variant.name);
+        let set = overrides.iter().map(|(key, _)| ("--set", key.as_str()));
+        vary::given_once(
+            &set.chain(variant.set.iter().map(|(key, _)| (&*by, key.as_str()))).collect::<Vec<_>>(),
+        )?;
+    }
+    let grid = vary::with_variants(&overrides, &variants, args.vary.clone(), args.seeds.as_ref())?;
+    let baseline = grid.baseline(args.baseline.as_deref()).map_err(|why| miette!("--baseline: {why}"))?;
+    if let ([seed], false) = (&grid.seeds[..], args.quiet) {
+        let help =
+            format!("--seeds {seed} is one seed, number {seed}; for {seed} seeds type --seeds 1..{seed}");
+        output::complain(if *seed > 1 { &help } else { "--seeds 1 is one seed, number 1" });
+    }
     let threads = args.threads.map(usize::from);
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let interrupted = interrupt::flag()?;
-    let source = Source::read(&args.scenario.path, args.scenario.strict)?;
     let work = Work {
         grid: &grid,
-        base: &|_| (&source, overrides.clone()),
+        base: &|run| (&source, vary::of_variant(&grid, &variants, run, &overrides)),
         name: load::name(&args.scenario.path),
         overrides: overrides.clone(),
         distinct: true,
@@ -79,8 +96,13 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     work.make(&about, directory.as_ref(), &mut entries);
 
     // The comparison is printed even if it cannot be stored.
-    let stored = directory.as_ref().map_or(Ok(()), |d| d.write(&grid, &about, &entries).map_err(run::report));
-    let comparison = compare::compare(&work.name, &grid, &entries, args.interval());
+    let store = |d: &Directory| {
+        d.write(&grid, &about, &entries)
+            .and_then(|()| dataset::write(d, &grid, &entries))
+            .map_err(run::report)
+    };
+    let stored = directory.as_ref().map_or(Ok(()), store);
+    let comparison = compare::compare(&work.name, &grid, &entries, args.interval(), baseline);
     let answer = if args.json { output::json(&comparison)? } else { table::render(&grid, &comparison) };
     output::print(&answer)?;
     stored?;

@@ -135,7 +135,7 @@ enum Verb {
 }
 
 #[derive(clap::Args)]
-#[command(group = ArgGroup::new("grid").args(["vary", "seeds"]).multiple(true))]
+#[command(group = ArgGroup::new("grid").args(["vary", "seeds", "variant"]).multiple(true))]
 struct RunArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
@@ -170,6 +170,12 @@ struct RunArgs {
     /// Run a grid: one run for each value of the key; repeat the option for all combinations
     #[arg(long, value_name = "KEY=A,B,...", value_parser = vary::axis, help_heading = "Grids of runs")]
     vary: Vec<Axis>,
+    /// Run variants of the scenario: names of its [[variant]] tables, or all
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Grids of runs")]
+    variant: Vec<String>,
+    /// Compare with this variant, or this value of a varied key [default: the first of several variants]
+    #[arg(long, value_name = "VALUE", requires = "grid", help_heading = "Grids of runs")]
+    baseline: Option<String>,
     /// Run each point of the grid with these seeds, such as 1..5 or 1,3,9
     #[arg(long, value_name = "SEEDS", value_parser = vary::seeds, conflicts_with = "seed",
         help_heading = "Grids of runs")]
@@ -190,6 +196,10 @@ impl RunArgs {
     fn overrides(&self) -> Vec<(String, String)> {
         let seed = self.seed.iter().map(|s| ("run.seed".to_string(), s.to_string()));
         self.scenario.set.iter().cloned().chain(seed).collect()
+    }
+
+    fn is_grid(&self) -> bool {
+        !self.vary.is_empty() || !self.variant.is_empty() || self.seeds.is_some()
     }
 
     fn interval(&self) -> Interval {
@@ -352,7 +362,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     memory::enter(memory::Phase::Command);
     let ready = interrupt::ignore_file_limit().and_then(|()| memory::limit(memory, spill.as_deref()));
     let done = ready.and_then(|()| match verb {
-        Verb::Run(args) if !args.vary.is_empty() || args.seeds.is_some() => grid::grid(&args),
+        Verb::Run(args) if args.is_grid() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
         Verb::Topo(args) => topo::topo(&args),
         Verb::Traffic(args) => traffic::traffic(&args),

@@ -12,11 +12,11 @@ use miette::{IntoDiagnostic, Report, miette};
 use serde_json::Value;
 use xoff_net::units::Bytes;
 use xoff_outcome::Progress;
-use xoff_plan::Loaded;
+use xoff_plan::{Loaded, variants::Variant};
 use xoff_repro::experiment::SCENARIO;
 use xoff_repro::{answer, library as papers};
 use xoff_results::grid::compare::Entry;
-use xoff_results::grid::{Axis, Grid};
+use xoff_results::grid::{Axis, Grid, dataset};
 use xoff_results::{network, offered, size as sizes, storage};
 
 pub use crate::grid_progress::Tally;
@@ -139,6 +139,14 @@ impl Scenario {
         Ok(self)
     }
 
+    /// Its `[[variant]]` tables.
+    ///
+    /// # Errors
+    /// None is known: they are checked when the scenario is read.
+    pub fn variants(&self) -> Result<Vec<Variant>, Report> {
+        Ok(self.source.variants()?)
+    }
+
     /// The name that results have.
     pub fn name(&self) -> &str {
         &self.name
@@ -251,8 +259,8 @@ pub struct GridRequest<'a> {
     pub scenario: &'a Scenario,
     /// Keys and their values as written.
     pub vary: Vec<(String, Vec<String>)>,
-    /// Names of variants and the keys that each sets; they come before the varied keys.
-    pub variants: Vec<(String, Vec<(String, String)>)>,
+    /// Variants, which come before the varied keys.
+    pub variants: Vec<Variant>,
     /// Without seeds each point has the scenario's.
     pub seeds: Vec<u64>,
     /// Runs at a time; without a number, the number of cores divided by that of threads.
@@ -264,9 +272,6 @@ pub struct GridRequest<'a> {
     /// Continues the interrupted grid in that directory.
     pub resume: bool,
 }
-
-/// The axis of the variants, as `grid.parquet` calls it.
-pub const VARIANT: &str = "variant";
 
 impl GridRequest<'_> {
     /// The axes and seeds, if they are valid together with the scenario's own overrides.
@@ -281,20 +286,10 @@ impl GridRequest<'_> {
                 None => Ok(Axis { key: key.clone(), values: values.clone(), named: false }),
             }
         };
-        let mut axes = self.vary.iter().map(axis).collect::<Result<Vec<_>, _>>()?;
+        let axes = self.vary.iter().map(axis).collect::<Result<Vec<_>, _>>()?;
         let seeds = (!self.seeds.is_empty()).then(|| vary::Seeds(self.seeds.clone()));
-        for (name, set) in &self.variants {
-            vary::grid(set, &axes, seeds.as_ref()).map_err(|e| {
-                let help = e.help().map(|help| help.to_string()).unwrap_or_default();
-                miette!(help = help, "variant `{name}`: {e}")
-            })?;
-        }
-        if !self.variants.is_empty() {
-            let names = self.variants.iter().map(|(name, _)| name.clone()).collect();
-            axes.insert(0, Axis::named(VARIANT, names));
-        }
         // A varied key takes the place of what the scenario had.
-        vary::grid(&[], &axes, seeds.as_ref())
+        vary::with_variants(&[], &self.variants, axes, seeds.as_ref())
     }
 
     /// Checks every plan, makes the runs and stores them. `false` if it was interrupted before the first run.
@@ -304,14 +299,8 @@ impl GridRequest<'_> {
     pub fn make(&self, interrupted: &AtomicBool, tally: &Tally) -> Result<bool, Report> {
         memory::refresh();
         let grid = self.grid()?;
-        let per_variant = grid.points().unwrap_or(0) / self.variants.len().max(1);
         let base = |run: usize| {
-            let variant = self.variants.get(grid.point_of(run) / per_variant.max(1));
-            let mut overrides = self.scenario.overrides.clone();
-            for (key, value) in variant.map_or(&[][..], |(_, set)| set) {
-                overrides.retain(|(other, _)| !vary::replaces(key, other));
-                overrides.push((key.clone(), value.clone()));
-            }
+            let overrides = vary::of_variant(&grid, &self.variants, run, &self.scenario.overrides);
             (&self.scenario.source, overrides)
         };
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -336,6 +325,7 @@ impl GridRequest<'_> {
         let directory = work.open(self.out, &about, self.resume, &mut entries)?;
         work.make(&about, Some(&directory), &mut entries);
         directory.write(&grid, &about, &entries).map_err(run::report)?;
+        dataset::write(&directory, &grid, &entries).map_err(run::report)?;
         match entries.iter().find_map(|entry| entry.error.as_ref()) {
             // The disk is full, or the like: what could not be stored is not there.
             Some(why) if work.broken.load(Ordering::Relaxed) => {

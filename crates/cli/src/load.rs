@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{cell::RefCell, fs, io};
 
 use miette::{Report, miette};
-use xoff_plan::Loaded;
+use xoff_plan::{Loaded, variants::Variant};
 use xoff_repro::{experiment::SCENARIO, read::is_experiment};
 
 use crate::file::{self, LARGEST};
@@ -35,6 +35,11 @@ impl Source {
     /// The first error in its keys and values, without working the scenario out.
     pub fn look(&self, overrides: &[(String, String)]) -> Result<(), xoff_plan::Error> {
         xoff_plan::look(&self.path.display().to_string(), &self.text, self.table, overrides)
+    }
+
+    /// Its `[[variant]]` tables.
+    pub fn variants(&self) -> Result<Vec<Variant>, xoff_plan::Error> {
+        xoff_plan::variants(&self.path.display().to_string(), &self.text, self.table)
     }
 
     /// Its text, and whether a table of it is the scenario.

@@ -2,6 +2,7 @@
 
 use miette::{IntoDiagnostic, miette};
 use serde_json::Value;
+use xoff_plan::variants::{ALL, Variant};
 use xoff_results::grid::{Axis, Grid};
 
 use crate::schemes::resolve;
@@ -110,10 +111,11 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
     Ok(Seeds(all))
 }
 
-/// Refuses a key that is given twice, so that one of its values has no effect, and too many runs.
-pub fn grid(set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>) -> miette::Result<Grid> {
+/// The grid of these axes and seeds. Refuses a key that is given twice, so that one of its values has no effect, and
+/// too many runs. `by` says where the keys of `set` are from.
+fn grid(by: &str, set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>) -> miette::Result<Grid> {
     let grid = Grid { axes: axes.to_vec(), seeds: seeds.map_or_else(Vec::new, |s| s.0.clone()) };
-    let mut given: Vec<(&str, &str)> = set.iter().map(|(key, _)| ("--set", key.as_str())).collect();
+    let mut given: Vec<(&str, &str)> = set.iter().map(|(key, _)| (by, key.as_str())).collect();
     given.extend(axes.iter().map(|axis| ("--vary", axis.key.as_str())));
     given.extend(seeds.map(|_| ("--seeds", "run.seed")));
     complete(&given)?;
@@ -125,6 +127,68 @@ pub fn grid(set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>) -> m
         ));
     }
     Ok(grid)
+}
+
+/// The axis of the variants, as `grid.parquet` calls it.
+pub const VARIANT: &str = "variant";
+
+/// The same grid with every variant before the other axes. The keys of `set` that a variant sets are not the caller's
+/// any more; `set` and the axes have no key in common.
+pub fn with_variants(
+    set: &[(String, String)],
+    variants: &[Variant],
+    mut axes: Vec<Axis>,
+    seeds: Option<&Seeds>,
+) -> miette::Result<Grid> {
+    for Variant { name, set } in variants {
+        grid(&format!("variant `{name}`"), set, &axes, seeds)?;
+    }
+    if !variants.is_empty() {
+        axes.insert(0, Axis::named(VARIANT, variants.iter().map(|v| v.name.clone()).collect()));
+    }
+    grid("--set", set, &axes, seeds)
+}
+
+/// The overrides of a run before those of the grid: `set`, and what its variant sets instead or besides.
+pub fn of_variant(
+    grid: &Grid,
+    variants: &[Variant],
+    run: usize,
+    set: &[(String, String)],
+) -> Vec<(String, String)> {
+    let per_variant = grid.points().unwrap_or(0) / variants.len().max(1);
+    let mut overrides = set.to_vec();
+    for (key, value) in variants.get(grid.point_of(run) / per_variant.max(1)).map_or(&[][..], |v| &v.set) {
+        overrides.retain(|(other, _)| !replaces(key, other));
+        overrides.push((key.clone(), value.clone()));
+    }
+    overrides
+}
+
+/// The variants of these names, or of the name `all`, in the order of the names.
+pub fn chosen(known: Vec<Variant>, names: &[String]) -> miette::Result<Vec<Variant>> {
+    if let [all] = names
+        && all == ALL
+        && !known.is_empty()
+    {
+        return Ok(known);
+    }
+    let mut chosen: Vec<Variant> = Vec::new();
+    for name in names {
+        let Some(variant) = known.iter().find(|v| v.name == *name) else {
+            let names: Vec<&str> = known.iter().map(|v| v.name.as_str()).collect();
+            let help = match names[..] {
+                [] => "write a table such as [[variant]] name = \"irn\" set = { transport.kind = \"irn\" } into it".to_string(),
+                _ => format!("its variants are {}; type {ALL} for every one", names.join(", ")),
+            };
+            return Err(miette!(help = help, "--variant: the scenario has no variant `{name}`"));
+        };
+        if chosen.contains(variant) {
+            return Err(miette!(help = "remove one of the two", "--variant: `{name}` is given twice"));
+        }
+        chosen.push(variant.clone());
+    }
+    Ok(chosen)
 }
 
 /// Checks that each key has its table: a bare `load` means `traffic.0.load`.
@@ -270,7 +334,7 @@ mod tests {
         let axes = |texts: &[&str]| texts.iter().map(|t| axis(t).unwrap()).collect::<Vec<_>>();
         let one = Seeds(vec![1]);
         let fine = |s: &[&str], a: &[&str], seeds: Option<&Seeds>| {
-            let made = grid(&set(s), &axes(a), seeds);
+            let made = grid("--set", &set(s), &axes(a), seeds);
             made.is_ok() || !made.unwrap_err().to_string().contains("has no effect")
         };
         assert!(fine(&["a.b", "a.d"], &["a.c=1,2"], Some(&one)));
@@ -291,7 +355,7 @@ mod tests {
         let wide = Axis { key: "a".into(), values: (0..1000).map(|i| i.to_string()).collect(), named: false };
         let more = Axis { key: "b".into(), values: (0..101).map(|i| i.to_string()).collect(), named: false };
         assert!(
-            grid(&[], &[wide, more], None)
+            grid("--set", &[], &[wide, more], None)
                 .unwrap_err()
                 .to_string()
                 .contains("more than the maximum of 100000 runs")

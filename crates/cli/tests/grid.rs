@@ -168,7 +168,7 @@ fn any_number_of_jobs_gives_the_same_bytes() {
         })
         .collect();
     assert!(outputs[0].0.contains("95% confidence interval"), "{}", outputs[0].0);
-    assert_eq!(outputs[0].1.len(), 8 * 10 + 2);
+    assert_eq!(outputs[0].1.len(), 8 * 11 + 2);
     assert!(outputs[0] == outputs[1] && outputs[0] == outputs[2]);
 }
 
@@ -271,7 +271,7 @@ fn an_interrupted_grid_keeps_completed_runs_and_names_the_others() {
         assert_eq!(read(dir.join("g/grid.json"))["complete"], false);
         let left: BTreeSet<PathBuf> = files(&dir.join("g")).into_keys().collect();
         assert!(left.iter().all(|p| !p.starts_with("runs") || p.starts_with("runs/1_size=10kB")), "{left:?}");
-        assert!(left.contains(Path::new("grid.parquet")) && left.len() == 10 + 2, "{left:?}");
+        assert!(left.contains(Path::new("grid.parquet")) && left.len() == 11 + 2, "{left:?}");
     }
 }
 
@@ -508,6 +508,164 @@ fn no_key_of_a_scenario_is_called_like_a_column() {
     }
 }
 
+const VARIANTS: &str = r#"
+[[variant]]
+name = "pfc"
+set = { flow_control.scheme = "pfc" }
+
+[[variant]]
+name = "cut"
+set = { flow_control.scheme = "none", "traffic.1.size" = "50kB" }
+
+[[variant]]
+name = "irn"
+[variant.set]
+flow_control = { scheme = "none" }
+transport.kind = "irn"
+"#;
+
+/// Variants are the first axis. Each run equals one by itself with the keys of its variant. Points are compared with
+/// the baseline, seed by seed, and the flows of all runs are one dataset.
+#[test]
+fn variants_stand_in_one_grid() {
+    let dir = scratch("variants");
+    fs::write(dir.join("small.toml"), format!("{SMALL}{VARIANTS}")).unwrap();
+    let grid = [
+        "--variant",
+        "cut,irn,pfc",
+        "--vary",
+        "traffic.0.load=0.2,0.6",
+        "--seeds",
+        "1..2",
+        "--set",
+        "switch.buffer=2MB",
+    ];
+    let done = xoff(&dir, &[&["run", "small.toml", "--json", "--out", "g"], &grid[..]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let runs = read(dir.join("g/grid.json"))["runs"].as_array().unwrap().clone();
+    assert_eq!(runs.len(), 12);
+    let last = "12_variant=pfc_load=0.6_seed=2";
+    assert_eq!((&runs[11]["name"], &runs[0]["values"]["variant"]), (&json!(last), &json!("cut")));
+
+    let alone =
+        "--set flow_control={scheme=\"none\"} --set transport.kind=irn --set traffic.0.load=0.6 --seed 1";
+    let alone: Vec<&str> = alone.split(' ').collect();
+    xoff(
+        &dir,
+        &[&["run", "small.toml", "--out", "alone", "--set", "switch.buffer=2MB"], &alone[..]].concat(),
+    );
+    let in_grid = files(&dir.join("g").join(runs[6]["path"].as_str().unwrap()));
+    let by_itself = files(&dir.join("alone"));
+    for name in ["summary.json", "flows.parquet", "ports.parquet"] {
+        assert!(in_grid[Path::new(name)] == by_itself[Path::new(name)], "{name}");
+    }
+    // The overrides and the keys of the variants are in the order in which they apply.
+    let overrides =
+        &read(dir.join("g").join(runs[2]["path"].as_str().unwrap()).join("manifest.json"))["overrides"];
+    let expected = [
+        "switch.buffer=2MB",
+        "flow_control.scheme=\"none\"",
+        "traffic.1.size=\"50kB\"",
+        "traffic.0.load=0.6",
+        "run.seed=1",
+    ];
+    assert_eq!(*overrides, json!(expected));
+
+    let comparison: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(comparison["baseline"], json!(["variant", "cut"]));
+    let points = comparison["points"].as_array().unwrap();
+    assert!(points[0].get("ratios").is_none() && points[1].get("ratios").is_none());
+    let p99 = |point: usize, seed: usize| {
+        let summary =
+            read(dir.join("g").join(runs[2 * point + seed]["path"].as_str().unwrap()).join("summary.json"));
+        summary["sizes"][4]["slowdown"]["p99"].as_f64().unwrap()
+    };
+    let ratios = [p99(5, 0) / p99(1, 0), p99(5, 1) / p99(1, 1)];
+    let found = &points[5]["ratios"]["slowdown_p99"];
+    assert_eq!(found["mean"].as_f64().unwrap(), (ratios[0] + ratios[1]) / 2.0);
+    assert_eq!(found["high"].as_f64().unwrap(), ratios[0].max(ratios[1]));
+
+    let flows: BTreeMap<PathBuf, Vec<u8>> = files(&dir.join("g/flows"));
+    assert_eq!(flows.len(), 12);
+    let partition = Path::new("variant=irn/load=0.6/seed=1/flows.parquet");
+    assert!(flows[partition] == in_grid[Path::new("flows.parquet")]);
+
+    // Another baseline, as a value of a varied key; and as text.
+    let again = [&["run", "small.toml", "--no-out", "--baseline", "0.6"], &grid[..]].concat();
+    let text = out(&xoff(&dir, &again));
+    assert!(
+        text.contains("Difference to traffic.0.load = 0.6, with the same seed and other values:"),
+        "{text}"
+    );
+    assert_eq!(text.matches("cut      0.6").count(), 2, "the baseline is not compared with itself: {text}");
+    // Without the option variants have no effect.
+    xoff(&dir, &["run", "small.toml", "--out", "plain"]);
+    assert!(read(dir.join("plain/manifest.json"))["scenario"].get("variant").is_none());
+}
+
+#[test]
+fn wrong_variants_are_refused() {
+    let dir = scratch("wrong-variants");
+    fs::write(dir.join("small.toml"), format!("{SMALL}{VARIANTS}")).unwrap();
+    fs::write(dir.join("none.toml"), SMALL).unwrap();
+    for (file, args, why) in [
+        (
+            "small.toml",
+            "--variant nope",
+            "the scenario has no variant `nope` help: its variants are pfc, cut, irn; type all",
+        ),
+        (
+            "none.toml",
+            "--variant all",
+            "the scenario has no variant `all` help: write a table such as [[variant]]",
+        ),
+        ("small.toml", "--variant irn,irn", "`irn` is given twice"),
+        (
+            "small.toml",
+            "--variant irn --set transport.kind=go-back-n",
+            "of --set has no effect, because `transport.kind` of variant `irn`",
+        ),
+        (
+            "small.toml",
+            "--variant pfc --vary flow_control.scheme=pfc,none",
+            "of variant `pfc` has no effect, because `flow_control.scheme` of --vary",
+        ),
+        (
+            "small.toml",
+            "--variant all --baseline tcp",
+            "--baseline: no run has the value tcp; the values are pfc, cut, irn",
+        ),
+        ("small.toml", "--baseline pfc", "required arguments were not provided"),
+    ] {
+        let done =
+            xoff(&dir, &[&["run", file, "--no-out"], &args.split(' ').collect::<Vec<_>>()[..]].concat());
+        assert!(!done.status.success() && err(&done).contains(why), "{args}: {}", err(&done));
+    }
+    // A key that does not exist names the variant's run before anything runs.
+    let wrong = format!("{SMALL}[[variant]]\nname = \"a\"\nset = {{ flow_control.xof = \"1kB\" }}\n");
+    fs::write(dir.join("wrong.toml"), wrong).unwrap();
+    let done = xoff(&dir, &["run", "wrong.toml", "--variant", "a"]);
+    assert!(
+        err(&done).contains("unknown key `xof`") && err(&done).contains("did you mean `xoff`"),
+        "{}",
+        err(&done)
+    );
+    assert!(!dir.join("xoff-runs").exists());
+}
+
+#[test]
+fn one_seed_is_said_plainly() {
+    let dir = scratch("one-seed");
+    let done = xoff(&dir, &["run", "small.toml", "--no-out", "--seeds", "5"]);
+    assert!(
+        err(&done).contains("--seeds 5 is one seed, number 5; for 5 seeds type --seeds 1..5"),
+        "{}",
+        err(&done)
+    );
+    let done = xoff(&dir, &["run", "small.toml", "--no-out", "--seeds", "1..2"]);
+    assert!(!err(&done).contains("one seed"));
+}
+
 #[test]
 fn the_results_page_has_every_key_and_column_of_a_grid() {
     let dir = scratch("docs");
@@ -526,7 +684,11 @@ fn the_results_page_has_every_key_and_column_of_a_grid() {
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let columns: Vec<&str> =
         schema.columns().iter().map(|c| c.name()).filter(|n| *n != "run.duration").collect();
+    let (parts, columns): (Vec<&str>, Vec<&str>) =
+        columns.into_iter().partition(|name| name.starts_with("class.") || name.starts_with("size."));
     assert_eq!(listed("\n## `grid.parquet`\n"), columns);
+    assert_eq!(parts[..2], ["class.poisson.flows", "class.poisson.finished"]);
+    assert_eq!(parts.len(), (2 + 4) * 10, "{parts:?}");
     let keys = |v: &Value| v.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
     let said: BTreeSet<String> = listed("\n## `grid.json`\n").into_iter().collect();
     assert_eq!(said, keys(&read(dir.join("g/grid.json"))));

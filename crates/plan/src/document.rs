@@ -218,6 +218,11 @@ impl<'t> Document<'t> {
         Some(node)
     }
 
+    /// A value as it was written.
+    pub(crate) fn text(&self, value: &Value<'t>) -> &'t str {
+        &self.source.text[value.span()]
+    }
+
     pub fn len(&self, path: &str) -> usize {
         self.get(path).and_then(|v| v.get_ref().as_array()).map_or(0, |a| a.len())
     }
@@ -346,6 +351,10 @@ impl<'t> Document<'t> {
     }
 
     fn check_lists_below(&self, value: &Value<'_>, path: &str, key: &str) -> Result<(), Error> {
+        if path == "variant" {
+            // Its values are checked where they are set.
+            return Ok(());
+        }
         match value.get_ref() {
             DeValue::Table(table) => {
                 for (k, v) in table {

@@ -19,6 +19,7 @@ mod resolve;
 pub mod scenario;
 pub mod schema;
 pub mod size;
+pub mod variants;
 
 pub use error::{Error, Warning};
 
@@ -71,6 +72,15 @@ pub fn look(name: &str, text: &[u8], table: &str, overrides: &[(String, String)]
     let source = document::Source::new(name, text, overrides)?;
     let doc = document::Document::parse_table(&source, table)?;
     parse::scenario(&doc, &mut Vec::new()).map(drop)
+}
+
+/// The variants of a scenario, which is a table of `text` or all of it.
+///
+/// # Errors
+/// A [`scenario::Variant`] is wrong, or the text is no TOML.
+pub fn variants(name: &str, text: &[u8], table: &str) -> Result<Vec<variants::Variant>, Error> {
+    let source = document::Source::new(name, text, &[])?;
+    variants::read(&document::Document::parse_table(&source, table)?)
 }
 
 /// The same as [`load()`] of a text that holds the scenario in its table `table`, beside

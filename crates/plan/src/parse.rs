@@ -4,6 +4,7 @@ use crate::choices;
 use crate::document::{Document, unknown_name, with_article};
 use crate::error::{Error, Warning, suggest};
 use crate::scenario::{CongestionControl, Scenario, Traffic, TransportKind};
+use crate::variants;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use strsim::damerau_levenshtein;
@@ -14,7 +15,7 @@ use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
 
-const TABLES: [&str; 22] = [
+const TABLES: [&str; 23] = [
     "topology",
     "routing",
     "switch",
@@ -37,8 +38,9 @@ const TABLES: [&str; 22] = [
     "traffic",
     "run",
     "measure",
+    "variant",
 ];
-const LISTS: [&str; 5] = ["slow_receiver", "failure", "loss", "priority", "traffic"];
+const LISTS: [&str; 6] = ["slow_receiver", "failure", "loss", "priority", "traffic", "variant"];
 
 pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<Scenario, Error> {
     for key in doc.keys("") {
@@ -58,6 +60,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         }
     }
     doc.check_lists()?;
+    variants::read(doc)?;
     for (key, header, example) in [
         ("topology", "[topology]", "[topology] with kind = \"leaf-spine\""),
         ("traffic", "[[traffic]]", "[[traffic]] with kind = \"poisson\""),
@@ -96,6 +99,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         traffic,
         run: table(doc, "run")?,
         measure: table(doc, "measure")?,
+        variant: Vec::new(),
     };
     if scenario.topology.is_bufferless() {
         scenario.forget_queues();

@@ -194,6 +194,7 @@ impl<'a> Page<'a> {
                     None => (format!("list of {value}"), meanings),
                 }
             }
+            Some("object") if of["additionalProperties"] == true => ("table of keys".into(), String::new()),
             Some("object") => {
                 let (value, meanings) = self.value(&of["additionalProperties"], unit);
                 (format!("table of names, each with {value}"), meanings)

@@ -932,7 +932,8 @@ fn a_caller_ends_planning() {
     assert!(flows > 10_000 && asked.len() > flows / 1024, "{flows} {}", asked.len());
     let most = *asked.iter().max().unwrap();
     assert!(most > 100 * flows as u64, "{most}");
-    for (done, _) in [planned(most - 1, usize::MAX), planned(u64::MAX, asked.len() - 1), planned(u64::MAX, 0)] {
+    for (done, _) in [planned(most - 1, usize::MAX), planned(u64::MAX, asked.len() - 1), planned(u64::MAX, 0)]
+    {
         assert!(done.as_ref().is_err_and(|e| e.contains("no more")), "{done:?}");
     }
 }

@@ -95,9 +95,10 @@ pub fn read_grid(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 /// The comparison of the points of the grid at `path`, with the range over the seeds or the 95% confidence interval
 /// of the mean.
 #[pyfunction]
-pub fn compare_grid(py: Python<'_>, path: PathBuf, ci95: bool) -> PyResult<Answer> {
+#[pyo3(signature = (path, ci95, baseline = None))]
+pub fn compare_grid(py: Python<'_>, path: PathBuf, ci95: bool, baseline: Option<&str>) -> PyResult<Answer> {
     let interval = if ci95 { Interval::Ci95 } else { Interval::Range };
-    let (grid, comparison) = stored(py, || pages::grid::compared(&path, interval))?;
+    let (grid, comparison) = stored(py, || pages::grid::compared(&path, interval, baseline))?;
     let json = serde_json::to_string(&comparison).expect("plain data becomes JSON");
     Ok(Answer { json, text: grid::table::render(&grid, &comparison), files: Vec::new() })
 }

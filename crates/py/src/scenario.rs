@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 
 use xoff::library::{self, GridRequest, Planned, RunOptions, Tally};
 
+use xoff_plan::variants::Variant;
+
 use crate::answers::Answer;
 use crate::errors::raised;
 use crate::supervise::{Shared, detached, supervised, told};
@@ -58,6 +60,12 @@ impl Scenario {
     #[getter]
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    /// The `[[variant]]` tables: names, and the keys that each sets.
+    fn variants(&self, py: Python<'_>) -> PyResult<Vec<(String, Keys)>> {
+        let found = self.inner.variants().map_err(|report| raised(py, report))?;
+        Ok(found.into_iter().map(|Variant { name, set }| (name, set)).collect())
     }
 
     /// The keys that were set, with their values as written.
@@ -182,6 +190,7 @@ pub fn grid(
         (total > 0).then(|| (steps / total as f64, text))
     };
     let work = |shared: &Shared| {
+        let variants = variants.into_iter().map(|(name, set)| Variant { name, set }).collect();
         let request = GridRequest { scenario, vary, variants, seeds, jobs, threads, out: &out, resume };
         request.make(&shared.interrupted, &tally)
     };

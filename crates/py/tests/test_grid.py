@@ -3,7 +3,9 @@
 import gc
 import json
 
+import duckdb
 import polars
+import pyarrow.dataset
 import pytest
 from conftest import ROOT
 
@@ -116,3 +118,83 @@ def test_seeds_alone_make_a_grid():
     grid = xoff.Grid(xoff.example("hello"), seeds=[5, 9]).run()
     assert json.loads(json.dumps(grid.manifest["seeds"])) == [5, 9]
     assert grid.table["seed"] == [5, 9]
+
+
+VARIANTS = """
+[[variant]]
+name = "pfc"
+set = { flow_control.scheme = "pfc" }
+
+[[variant]]
+name = "irn"
+[variant.set]
+flow_control.scheme = "none"
+transport = { kind = "irn" }
+"""
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """A grid of variants, loads and seeds, from the tables of a file."""
+    directory = tmp_path_factory.mktemp("variants")
+    text = (ROOT / "examples" / "leaf-spine.toml").read_text()
+    (directory / "net.toml").write_text(text + VARIANTS)
+    scenario = xoff.Scenario.load(directory / "net.toml").set({"run.duration": "100us", "run.drain": "1ms"})
+    assert scenario.variants == {
+        "pfc": {"flow_control.scheme": "pfc"},
+        "irn": {"flow_control.scheme": "none", "transport": {"kind": "irn"}},
+    }
+    grid = xoff.Grid(scenario, variants=scenario.variants, vary={"traffic.0.load": [0.3, 0.5]}, seeds=[1, 2])
+    return grid.run(out=directory / "grid", jobs=2)
+
+
+def test_the_flows_of_all_runs_are_one_dataset(compared):
+    directory = compared.path / "flows"
+    rows = len(compared.flows)
+    seen = polars.scan_parquet(directory).collect()
+    assert seen.height == rows
+    counts = seen.group_by("variant", "load", "seed").len().sort("variant", "load", "seed").rows()
+    own = polars.DataFrame(compared.flows).group_by("variant", "traffic.0.load", "seed").len()
+    assert counts == own.sort("variant", "traffic.0.load", "seed").rows()
+    table = pyarrow.dataset.dataset(directory, partitioning="hive").to_table()
+    assert table.num_rows == rows
+    assert {"variant", "load", "seed", "slowdown"} <= set(table.column_names)
+    found = duckdb.sql(f"SELECT count(*) FROM read_parquet('{directory}/**/*.parquet', hive_partitioning = true)")
+    assert found.fetchall() == [(rows,)]
+
+
+def test_a_saved_grid_has_the_dataset(compared, tmp_path):
+    saved = compared.save(tmp_path / "copy")
+    assert polars.scan_parquet(saved.path / "flows").collect().height == len(compared.flows)
+    names = [sorted(p.relative_to(g.path) for g in [g] for p in g.path.rglob("*")) for g in (compared, saved)]
+    assert names[0] == names[1]
+
+
+def test_points_are_compared_with_a_baseline(compared):
+    found = compared.comparison()
+    assert found["baseline"] == ["variant", "pfc"]
+    assert [("ratios" in point) for point in found["points"]] == [False, False, True, True]
+    goodput = [
+        [r.summary["sizes"][-1]["goodput_bps"] for r in compared.runs({"variant": v, "traffic.0.load": 0.3})]
+        for v in ("irn", "pfc")
+    ]
+    ratios = [own / base for own, base in zip(*goodput, strict=True)]
+    assert found["points"][2]["ratios"]["goodput_bps"]["mean"] == pytest.approx(sum(ratios) / 2)
+    by_load = compared.comparison(baseline=0.5)
+    assert by_load["baseline"] == ["traffic.0.load", 0.5]
+    assert [("ratios" in point) for point in by_load["points"]] == [True, False, True, False]
+    with pytest.raises(xoff.ResultsError, match="no run has the value"):
+        compared.comparison(baseline="tcp")
+
+
+def test_the_table_has_classes_and_sizes(compared):
+    table = polars.DataFrame(compared.table)
+    assert table["class.poisson.flows"].to_list() == table["flows"].to_list()
+    sizes = [c for c in table.columns if c.startswith("size.") and c.endswith(".flows")]
+    assert table.select(polars.sum_horizontal(sizes)).to_series().to_list() == table["flows"].to_list()
+
+
+def test_intervals_end_at_what_is_possible(compared):
+    for point in compared.comparison("ci95")["points"]:
+        assert point["metrics"]["slowdown_p99"]["low"] >= 1
+        assert point["metrics"]["pauses"]["low"] >= 0

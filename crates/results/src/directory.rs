@@ -199,7 +199,7 @@ pub fn copy(from: &Path, out: &Path) -> Result<PathBuf, Error> {
     outside(from, out)?;
     let writer = prepare(out)?;
     let temporary = writer.begin()?;
-    copy_files(from, &temporary.place())?;
+    copy_files(from, &temporary.place(), &|_| true)?;
     temporary.put_directory(|found| replaceable(found, Older::Run))?;
     Ok(writer.target)
 }
@@ -216,15 +216,18 @@ pub(crate) fn outside(from: &Path, out: &Path) -> Result<(), Error> {
     }
 }
 
-/// Copies every file of a directory, and of those in it, into another one.
-pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<(), Error> {
+/// Copies every file of a directory, and of those in it, into another one, as far as `wanted` wants them.
+pub(crate) fn copy_files(from: &Path, to: &Path, wanted: &dyn Fn(&Path) -> bool) -> Result<(), Error> {
     let unreadable = |e: io::Error| failed(from, "cannot be read", &e);
     for entry in fs::read_dir(from).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let (old, new) = (entry.path(), to.join(entry.file_name()));
+        if !wanted(&old) {
+            continue;
+        }
         if entry.file_type().map_err(unreadable)?.is_dir() {
             fs::create_dir(&new).map_err(|e| failed(&new, "cannot be created as a directory", &e))?;
-            copy_files(&old, &new)?;
+            copy_files(&old, &new, wanted)?;
         } else {
             let copied = fs::copy(&old, &new).and_then(|_| fs::File::open(&new)?.sync_all());
             copied.map_err(|e| failed(&new, "cannot be written", &e))?;

@@ -103,7 +103,7 @@ fn a_point_is_the_mean_over_its_seeds() {
         entries[i] = Entry::done(row(&[("pauses", Number::Int(pauses))]));
     }
     entries[3] = Entry::failed("why".into());
-    let c = compare("ring", &grid, &entries, Interval::Range);
+    let c = compare("ring", &grid, &entries, Interval::Range, None);
     let metric = |point: usize, name: &str| c.points[point].metrics[name].clone();
     assert_eq!(metric(0, "pauses"), json!({ "n": 3, "mean": 40.0, "low": 10.0, "high": 70.0 }));
     assert_eq!(metric(1, "pauses"), json!({ "n": 1, "mean": 5.0, "low": 5.0, "high": 5.0 }));
@@ -118,8 +118,54 @@ fn a_point_is_the_mean_over_its_seeds() {
     assert!(text.contains("error: 4_k=b_seed=1 failed: why"), "{text}");
     assert!(text.contains("not run: 6_k=b_seed=3; continue with --resume"), "{text}");
     // Student's t for two degrees of freedom, 4.3027, times 30 / sqrt(3).
-    let c = compare("ring", &grid, &entries, Interval::Ci95);
+    let c = compare("ring", &grid, &entries, Interval::Ci95, None);
     assert!(table::render(&grid, &c).contains("±74.5"), "{}", table::render(&grid, &c));
+}
+
+/// Two seeds have a wide confidence interval: it ends where no value can be.
+#[test]
+fn an_interval_ends_at_what_is_possible() {
+    let grid = Grid { axes: vec![axis("k", &["a"])], seeds: vec![1, 2] };
+    let of = |p99: f64, pauses: u64| {
+        Entry::done(row(&[("slowdown_p99", Number::Float(p99)), ("pauses", Number::Int(pauses))]))
+    };
+    let c = compare("ring", &grid, &[of(2.0, 1), of(9.0, 50)], Interval::Ci95, None);
+    let low = |name: &str| c.points[0].metrics[name]["low"].clone();
+    assert_eq!((low("slowdown_p99"), low("pauses")), (json!(1.0), json!(0.0)));
+}
+
+/// Each seed is divided by the same seed of the baseline. Where that is 0 there is no ratio.
+#[test]
+fn points_are_compared_with_a_baseline() {
+    let grid = Grid { axes: vec![axis("k", &["a", "b"]), axis("l", &["x", "y"])], seeds: vec![1, 2] };
+    let of = |goodput: f64, pauses: u64| {
+        Entry::done(row(&[("goodput_bps", Number::Float(goodput)), ("pauses", Number::Int(pauses))]))
+    };
+    let mut entries: Vec<Entry> = [1.0, 2.0, 4.0, 8.0, 3.0, 2.0, 2.0, 1.0].map(|x| of(x, 0)).to_vec();
+    entries[7] = of(1.0, 5);
+    let baseline = grid.baseline(Some("a")).unwrap();
+    assert_eq!(baseline, Some((0, 0)));
+    let c = compare("ring", &grid, &entries, Interval::Range, baseline);
+    let ratios = |point: usize, name: &str| c.points[point].ratios.as_ref().map(|all| all[name].clone());
+    assert_eq!((ratios(0, "goodput_bps"), ratios(1, "goodput_bps")), (None, None));
+    assert_eq!(ratios(2, "goodput_bps").unwrap(), json!({ "n": 2, "mean": 2.0, "low": 1.0, "high": 3.0 }));
+    assert_eq!(
+        ratios(3, "goodput_bps").unwrap(),
+        json!({ "n": 2, "mean": 0.3125, "low": 0.125, "high": 0.5 })
+    );
+    assert_eq!(ratios(3, "pauses").unwrap(), Value::Null);
+    let text = table::render(&grid, &c);
+    assert!(text.contains("+100%") && text.contains("0%..+200%") && text.contains("-69%"), "{text}");
+
+    // The second axis, a value that none has, one that two have, and no baseline.
+    assert_eq!(grid.baseline(Some("\"y\"")).unwrap(), Some((1, 1)));
+    assert_eq!(grid.base_of(0, (1, 1)), 1);
+    assert!(grid.baseline(Some("z")).unwrap_err().contains("the values are a, b, x, y"));
+    let twice = Grid { axes: vec![axis("k", &["1", "2"]), axis("l", &["1", "3"])], seeds: vec![] };
+    assert!(twice.baseline(Some("1")).unwrap_err().contains("several keys"));
+    assert_eq!(grid.baseline(None).unwrap(), None);
+    let variants = Grid { axes: vec![Axis::named("variant", vec!["p".into(), "q".into()])], seeds: vec![] };
+    assert_eq!(variants.baseline(None).unwrap(), Some((0, 0)));
 }
 
 #[test]
@@ -133,7 +179,7 @@ fn the_table_stays_within_its_width() {
     };
     let entries: Vec<Entry> = (0..18).map(entry).collect();
     for interval in [Interval::Range, Interval::Ci95] {
-        let text = table::render(&grid, &compare("ring", &grid, &entries, interval));
+        let text = table::render(&grid, &compare("ring", &grid, &entries, interval, None));
         assert!(text.lines().all(|l| l.chars().count() <= WIDTH), "{text}");
         for head in ["0.load", "1.load", "runs", "flows", "p99", "goodput", "deadlock", "buffer"] {
             assert!(text.contains(head), "no {head} in {text}");
@@ -146,7 +192,7 @@ fn warnings_that_differ_in_figures_only_are_one_line() {
     let grid = Grid { axes: vec![axis("k", &["a", "b", "c"])], seeds: Vec::new() };
     let entry = |text: &str| Entry::done(Row { warnings: vec![text.into()], ..row(&[]) });
     let entries = [entry("3 of 7 late"), entry("1,234 of 7.5 late"), entry("another")];
-    let c = compare("ring", &grid, &entries, Interval::Range);
+    let c = compare("ring", &grid, &entries, Interval::Range, None);
     assert_eq!(c.warnings.len(), 3);
     let text = table::render(&grid, &c);
     assert!(text.contains("warning: 3 of 7 late (1_k=a and 2_k=b, with different numbers)"), "{text}");
@@ -256,7 +302,10 @@ fn the_table_of_runs_keeps_axes_and_metrics_apart() {
     assert_eq!(rows.len(), 7, "only runs that are done");
     let names: Vec<String> = cells(0).into_iter().map(|(n, _)| n).collect();
     assert_eq!(names[..7], ["name", "point", "a.n", "a.x", "a.t", "seed", "stop"]);
-    assert_eq!(names[7..], METRICS.map(|m| m.name));
+    assert_eq!(names[7..][..METRICS.len()], METRICS.map(|m| m.name));
+    let parts = &names[7 + METRICS.len()..];
+    assert_eq!(parts[0], "class.websearch.flows");
+    assert!(parts.contains(&"size.<= 30 kB.slowdown_p99".to_string()), "{parts:?}");
     let last: Vec<Field> = cells(6).into_iter().map(|(_, f)| f).collect();
     assert_eq!(last[..2], [text("8_n=20_x=1_t=-1--2-_seed=4"), Field::Long(8)]);
     assert_eq!(last[2..5], [Field::Long(20), Field::Double(1.0), text("[1, 2]")]);

@@ -13,7 +13,10 @@ const SEEDS: u64 = 300;
 const DRAWN: u64 = 16_000;
 
 /// Keys and choices that no scenario of the swarm uses, and why.
-const UNUSED: [(&str, &str); 7] = [
+const UNUSED: [(&str, &str); 10] = [
+    ("variant", "a run ignores it; the command line has its tests"),
+    ("variant.name", "a run ignores it"),
+    ("variant.set", "a run ignores it"),
     (
         "flow_control[deadlock-breaker].relay = blind",
         "refused: blind hosts have no queue that a probe could follow",

@@ -327,7 +327,7 @@ fn each_fault_of_a_grid_is_made_good_by_resuming_it() {
     let places = record::check(&straight.calls);
     let names: Vec<_> = places.iter().map(|p| p.strip_prefix(&dir).unwrap().display().to_string()).collect();
     let runs = ["out/g/runs/1_size=1kB", "out/g/runs/2_size=3kB"];
-    assert_eq!(names, ["out/g", runs[0], runs[1], "out/g/grid.parquet", "out/g/grid.json"]);
+    assert_eq!(names, ["out/g", runs[0], runs[1], "out/g/grid.parquet", "out/g/grid.json", "out/g/flows"]);
     let whole = contents(&dir.join("out/g"));
     let mut faults = 0;
     for how in [How::Fail, How::Kill] {

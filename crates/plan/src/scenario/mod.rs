@@ -111,6 +111,22 @@ pub struct Scenario {
     /// What is recorded in addition to flows.
     #[serde(default)]
     pub measure: Measure,
+    /// Named changes of this scenario, which [`crate::variants`] reads. They are no part of a run.
+    #[schemars(
+        description = "Changes of this scenario with a name, for a grid of runs: `xoff run --variant`. Without that option they have no effect."
+    )]
+    #[serde(default, skip_serializing)]
+    pub variant: Vec<Variant>,
+}
+
+/// A change of the scenario.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// The name, as `--variant` and the results have it.
+    pub name: String,
+    /// Keys and their values, such as `{ flow_control.scheme = "none" }`. A value in braces replaces a whole table.
+    pub set: serde_json::Map<String, Value>,
 }
 
 impl Serialize for Scenario {

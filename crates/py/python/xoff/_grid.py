@@ -177,12 +177,27 @@ class GridRun(Stored):
         names = zip(self.table["name"], keep, strict=True)
         return [Run(self.path / "runs" / name) for name, kept in names if kept]
 
-    def comparison(self, interval: str = "range") -> dict[str, Any]:
+    def comparison(self, interval: str = "range", baseline: str | float | None = None) -> dict[str, Any]:
         """Return the points beside each other, with mean, `low` and `high` of each number over the seeds.
 
-        `interval` is `"range"` (least and greatest) or `"ci95"` (95% confidence interval of the mean).
+        Each point also has `ratios`: its numbers divided by those of the baseline under the same seed and other
+        values.
+
+        Parameters
+        ----------
+        interval
+            `"range"` (least and greatest) or `"ci95"` (95% confidence interval of the mean).
+        baseline
+            A variant, or a value of a varied key; without it the first of several variants.
+
+        Raises
+        ------
+        ResultsError
+            The grid cannot be read, or no varied key has the value `baseline`.
+
         """
-        found: dict[str, Any] = json.loads(_xoff.compare_grid(self.path, _is_ci95(interval)).json)
+        value = None if baseline is None else _xoff.toml_value(baseline, "baseline")
+        found: dict[str, Any] = json.loads(_xoff.compare_grid(self.path, _is_ci95(interval), value).json)
         return found
 
     def plot(

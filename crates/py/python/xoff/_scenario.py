@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import tomllib
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -127,6 +128,14 @@ class Scenario:
     def size(self) -> Answer:
         """Find the links whose buffers can overflow (`xoff size --scenario`)."""
         return Answer(self._native.size())
+
+    @property
+    def variants(self) -> dict[str, dict[str, Any]]:
+        """The `[[variant]]` tables: for each name the keys that it sets, as `Grid` takes them."""
+        return {
+            name: {key: tomllib.loads(f"x = {text}")["x"] for key, text in set_}
+            for name, set_ in self._native.variants()
+        }
 
     def check(
         self, *, failures: int | None = None, out: str | Path | None = None, progress: Progress = None

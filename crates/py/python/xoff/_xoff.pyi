@@ -97,6 +97,10 @@ class Scenario:
         """
         `xoff traffic`.
         """
+    def variants(self, /) -> list[tuple[str, list[tuple[str, str]]]]:
+        """
+        The `[[variant]]` tables: names, and the keys that each sets.
+        """
     def verify(self, /, certificate: str | PathLike[str]) -> str:
         """
         `xoff check --verify`.
@@ -139,7 +143,7 @@ def _fail(on_thread: bool) -> None:
     Panics in the way that a bug would, for tests: on the thread of a run, or in work without the interpreter's lock.
     """
 
-def compare_grid(path: str | PathLike[str], ci95: bool) -> Answer:
+def compare_grid(path: str | PathLike[str], ci95: bool, baseline: str | None = None) -> Answer:
     """
     The comparison of the points of the grid at `path`, with the range over the seeds or the 95% confidence interval
     of the mean.

@@ -65,6 +65,8 @@ pub struct Comparison {
     pub seeds: Vec<u64>,
     /// The meaning of `low` and `high`.
     pub interval: Interval,
+    /// What each point is compared with: the key, and its value there.
+    pub baseline: Option<(String, Value)>,
     /// Whether every run is done.
     pub complete: bool,
     pub points: Vec<Point>,
@@ -90,6 +92,13 @@ pub struct Point {
     /// The same, in the order of [`METRICS`].
     #[serde(skip)]
     pub spreads: Vec<Option<Spread>>,
+    /// Each metric divided by that of the baseline under the same seed and other values; null where the baseline's is
+    /// 0 or absent. Absent for the baseline itself, and without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratios: Option<Map<String, Value>>,
+    /// The same, in the order of [`METRICS`].
+    #[serde(skip)]
+    pub ratio_spreads: Option<Vec<Option<Spread>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -105,11 +114,19 @@ pub struct Warning {
     pub runs: Vec<String>,
 }
 
-/// Compares the points of a grid. `entries` are its runs in order.
-pub fn compare(scenario: &str, grid: &Grid, entries: &[Entry], interval: Interval) -> Comparison {
+/// Compares the points of a grid. `entries` are its runs in order, and `baseline` is as of [`Grid::baseline`].
+pub fn compare(
+    scenario: &str,
+    grid: &Grid,
+    entries: &[Entry],
+    interval: Interval,
+    baseline: Option<(usize, usize)>,
+) -> Comparison {
     assert_eq!(Some(entries.len()), grid.runs(), "an entry per run");
-    let points = entries.chunks(grid.per_point()).enumerate();
-    let points = points.map(|(i, entries)| point(grid, i, entries, interval)).collect();
+    let of_point = |i: usize| &entries[i * grid.per_point()..][..grid.per_point()];
+    let base = |i: usize| baseline.map(|b| grid.base_of(i, b)).filter(|&other| other != i).map(of_point);
+    let points =
+        (0..grid.points().unwrap_or(0)).map(|i| point(grid, i, of_point(i), base(i), interval)).collect();
     let named = |status: Status| {
         let those = entries.iter().enumerate().filter(move |(_, e)| e.status == status);
         those.map(|(i, _)| grid.name(i)).collect()
@@ -123,6 +140,8 @@ pub fn compare(scenario: &str, grid: &Grid, entries: &[Entry], interval: Interva
         axes: grid.axes.clone(),
         seeds: grid.seeds.clone(),
         interval,
+        baseline: baseline
+            .map(|(axis, value)| (grid.axes[axis].key.clone(), typed(&grid.axes[axis].values[value]))),
         complete: complete(entries),
         points,
         lost: named(Status::Lost),
@@ -132,20 +151,33 @@ pub fn compare(scenario: &str, grid: &Grid, entries: &[Entry], interval: Interva
     }
 }
 
-fn point(grid: &Grid, index: usize, entries: &[Entry], interval: Interval) -> Point {
+fn point(grid: &Grid, index: usize, entries: &[Entry], base: Option<&[Entry]>, interval: Interval) -> Point {
     let rows: Vec<&Row> = entries.iter().filter_map(|e| e.row.as_ref()).collect();
     let of_metric = |m: usize| {
         let values: Vec<f64> = rows.iter().filter_map(|r| r.values[m].map(Number::float)).collect();
-        spread(&values, interval)
+        // A confidence interval ends at what is possible.
+        spread(&values, interval).map(|s| Spread { low: s.low.map(|low| low.max(METRICS[m].least())), ..s })
+    };
+    let ratio = |base: &[Entry], m: usize| {
+        let of = |entry: &Entry| entry.row.as_ref()?.values[m].map(Number::float);
+        let each = entries.iter().zip(base).filter_map(|(own, base)| Some((of(own)?, of(base)?)));
+        let ratios: Vec<f64> = each.filter(|(_, base)| *base > 0.0).map(|(own, base)| own / base).collect();
+        spread(&ratios, interval).map(|s| Spread { low: s.low.map(|low| low.max(0.0)), ..s })
     };
     let spreads: Vec<Option<Spread>> = (0..METRICS.len()).map(of_metric).collect();
-    let value = |s: &Option<Spread>| serde_json::to_value(s).expect("plain data becomes JSON");
-    let metrics = METRICS.iter().zip(&spreads).map(|(metric, spread)| (metric.name.into(), value(spread)));
+    let ratio_spreads =
+        base.map(|base| (0..METRICS.len()).map(|m| ratio(base, m)).collect::<Vec<Option<Spread>>>());
+    let named = |spreads: &[Option<Spread>]| {
+        let value = |s: &Option<Spread>| serde_json::to_value(s).expect("plain data becomes JSON");
+        METRICS.iter().zip(spreads).map(|(metric, spread)| (metric.name.into(), value(spread))).collect()
+    };
     Point {
+        metrics: named(&spreads),
+        ratios: ratio_spreads.as_deref().map(named),
+        ratio_spreads,
         values: grid.axes.iter().zip(grid.values(index)).map(|(a, v)| (a.key.clone(), typed(v))).collect(),
         runs: rows.len(),
         deadlocks: rows.iter().filter(|r| r.deadlocked()).count(),
-        metrics: metrics.collect(),
         spreads,
     }
 }

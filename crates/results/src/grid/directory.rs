@@ -11,7 +11,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::compare::{Entry, Status, complete};
-use super::metrics::{METRICS, Row, column};
+use super::dataset::{self, FLOWS};
+use super::metrics::{METRICS, Row, column, part_columns};
 use super::{Axis, Grid, fingerprint, typed};
 use crate::checksum::{self, Stored};
 use crate::columns::{self, Column};
@@ -139,8 +140,11 @@ pub(crate) const RESUME: &str = "Repeat the command of the grid with --resume; i
 pub fn copy(from: &Path, out: &Path) -> Result<PathBuf, Error> {
     outside(from, out)?;
     let (target, temporary) = begin(out)?;
-    copy_files(from, &temporary.place())?;
+    copy_files(from, &temporary.place(), &|path| path != from.join(FLOWS))?;
     temporary.put_new_directory()?;
+    let stored = crate::report::grid::stored(&target)?;
+    let directory = Directory { path: target.clone(), _lock: lock(&target)? };
+    dataset::write(&directory, &stored.plan, &stored.entries)?;
     Ok(target)
 }
 
@@ -398,11 +402,12 @@ const COLUMNS: [&str; 4] = ["name", "point", "seed", "stop"];
 
 /// Writes `grid.parquet`: a row for each run that is done.
 fn table<W: std::io::Write + Send>(sink: W, grid: &Grid, entries: &[Entry]) -> parquet::errors::Result<W> {
-    let done: Vec<(usize, &Row)> =
+    let all: Vec<(usize, &Row)> =
         entries.iter().enumerate().filter_map(|(i, e)| Some((i, e.row.as_ref()?))).collect();
-    columns::write(sink, done.len(), |range| {
-        let done = &done[range];
+    columns::write(sink, all.len(), |range| {
+        let done = &all[range];
         let rows: Vec<&Row> = done.iter().map(|(_, row)| *row).collect();
+        let all: Vec<&Row> = all.iter().map(|(_, row)| *row).collect();
         let [name, point, seed, stop] = COLUMNS;
         let mut columns: Vec<(String, Column)> = vec![
             (name.into(), Column::Text(done.iter().map(|(i, _)| grid.name(*i)).collect())),
@@ -417,6 +422,7 @@ fn table<W: std::io::Write + Send>(sink: W, grid: &Grid, entries: &[Entry]) -> p
         for (i, metric) in METRICS.iter().enumerate() {
             columns.push((metric.name.into(), column(i, &rows)));
         }
+        columns.extend(part_columns(&all, &rows));
         columns
     })
 }

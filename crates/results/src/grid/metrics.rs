@@ -1,6 +1,8 @@
 //! The metrics that are compared between runs. A metric is read from `summary.json`, so a new run and one
 //! that a resumed grid finds on disk give the same value.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::columns::Column;
@@ -104,6 +106,33 @@ pub fn index(name: &str) -> usize {
     METRICS.iter().position(|m| m.name == name).unwrap_or_else(|| panic!("no metric is called {name}"))
 }
 
+impl Metric {
+    /// The least value that is possible: no flow is faster than ideal, and nothing else is negative.
+    pub fn least(&self) -> f64 {
+        if self.name.starts_with("slowdown") { 1.0 } else { 0.0 }
+    }
+
+    /// Reads it from a summary, or from a group of its flows for [`Place::Flows`].
+    fn read(&self, summary: &Value, flows: &Value) -> Option<Number> {
+        let read = |v: &Value| match self.unit {
+            Unit::Count | Unit::Bytes | Unit::Time => v.as_u64().map(Number::Int),
+            Unit::Ratio | Unit::Rate => v.as_f64().map(Number::Float),
+        };
+        let whole = |at: &&str| summary.pointer(at).and_then(Value::as_u64);
+        match self.place {
+            Place::Top(at) => summary.pointer(at).and_then(read),
+            Place::Flows(at) => flows.pointer(at).and_then(read),
+            Place::Sum(all) => all.iter().map(whole).sum::<Option<u64>>().map(Number::Int),
+            Place::Present(at) => summary.pointer(at).map(|v| Number::Int(u64::from(!v.is_null()))),
+        }
+    }
+
+    /// Whether a part of the flows has it.
+    fn is_of_flows(&self) -> bool {
+        matches!(self.place, Place::Flows(_))
+    }
+}
+
 /// A value of a metric: whole numbers stay exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
@@ -129,6 +158,8 @@ pub struct Row {
     pub stop: String,
     /// By metric, in the order of [`METRICS`].
     pub values: Vec<Option<Number>>,
+    /// The metrics of flows for each class and each range of sizes, with the name of a column: `class.incast.slowdown_p99`.
+    pub parts: Vec<(String, Unit, Option<Number>)>,
     /// The texts of its warnings.
     pub warnings: Vec<String>,
 }
@@ -150,17 +181,7 @@ impl Row {
             groups.and_then(|g| g.iter().find(|g| g["name"] == ALL)).ok_or(missing("group of all flows"))?;
         let mut values = Vec::new();
         for metric in METRICS {
-            let read = |v: &Value| match metric.unit {
-                Unit::Count | Unit::Bytes | Unit::Time => v.as_u64().map(Number::Int),
-                Unit::Ratio | Unit::Rate => v.as_f64().map(Number::Float),
-            };
-            let whole = |at: &&str| summary.pointer(at).and_then(Value::as_u64);
-            let number = match metric.place {
-                Place::Top(at) => summary.pointer(at).and_then(read),
-                Place::Flows(at) => flows.pointer(at).and_then(read),
-                Place::Sum(all) => all.iter().map(whole).sum::<Option<u64>>().map(Number::Int),
-                Place::Present(at) => summary.pointer(at).map(|v| Number::Int(u64::from(!v.is_null()))),
-            };
+            let number = metric.read(summary, flows);
             if number.is_none() && !metric.optional {
                 return Err(missing(metric.name));
             }
@@ -172,15 +193,57 @@ impl Row {
             seed: summary["seed"].as_u64().ok_or(missing("seed"))?,
             stop: summary["stop"].as_str().ok_or(missing("stop"))?.to_string(),
             values,
+            parts: parts(summary),
             warnings: warnings.map(String::from).collect(),
         })
     }
 }
 
+/// The metrics of flows for each class and each range of sizes.
+fn parts(summary: &Value) -> Vec<(String, Unit, Option<Number>)> {
+    let mut parts = Vec::new();
+    for (kind, key) in [("class", "classes"), ("size", "sizes")] {
+        let groups = summary[key].as_array().into_iter().flatten();
+        for group in groups.filter(|group| kind == "class" || group["name"] != ALL) {
+            let name = group["name"].as_str().unwrap_or_default();
+            let of_flows = METRICS.iter().filter(|metric| metric.is_of_flows());
+            parts.extend(of_flows.map(|metric| {
+                (format!("{kind}.{name}.{}", metric.name), metric.unit, metric.read(&Value::Null, group))
+            }));
+        }
+    }
+    parts
+}
+
+/// The column of a metric.
 pub fn column(metric: usize, rows: &[&Row]) -> Column {
-    let values = rows.iter().map(|r| r.values[metric]);
+    values(METRICS[metric].unit, rows.iter().map(|r| r.values[metric]))
+}
+
+/// The columns of [`Row::parts`]: all that any of `rows` has.
+pub fn part_columns(all: &[&Row], rows: &[&Row]) -> Vec<(String, Column)> {
+    let mut found: Vec<(&str, Unit)> = Vec::new();
+    let mut seen = HashSet::new();
+    for (name, unit, _) in all.iter().flat_map(|row| &row.parts) {
+        if seen.insert(name.as_str()) {
+            found.push((name, *unit));
+        }
+    }
+    let mut columns: Vec<(&str, Unit, Vec<Option<Number>>)> =
+        found.into_iter().map(|(name, unit)| (name, unit, vec![None; rows.len()])).collect();
+    let at: HashMap<&str, usize> = columns.iter().enumerate().map(|(i, column)| (column.0, i)).collect();
+    for (row, parts) in rows.iter().map(|row| &row.parts).enumerate() {
+        for (name, _, value) in parts {
+            columns[at[name.as_str()]].2[row] = *value;
+        }
+    }
+    columns.into_iter().map(|(name, unit, found)| (name.to_string(), values(unit, found))).collect()
+}
+
+fn values(unit: Unit, values: impl IntoIterator<Item = Option<Number>>) -> Column {
+    let values = values.into_iter();
     let int = |value| if let Some(Number::Int(n)) = value { Some(n) } else { None };
-    match METRICS[metric].unit {
+    match unit {
         Unit::Ratio | Unit::Rate => Column::MaybeFloat(values.map(|v| v.map(Number::float)).collect()),
         Unit::Count | Unit::Bytes | Unit::Time => Column::MaybeInt(values.map(int).collect()),
     }

@@ -6,6 +6,7 @@
 //! order, however the runs were spread over time and cores.
 
 pub mod compare;
+pub mod dataset;
 pub mod directory;
 pub mod fingerprint;
 pub mod interval;
@@ -118,6 +119,41 @@ impl Grid {
             what.push_str(&format!("_seed={seed}"));
         }
         format!("{:0width$}{what}", run + 1)
+    }
+
+    /// The value that others are compared with: of an axis (its position) one of its values (its position). `value`
+    /// is a value of one axis; without it, it is the first variant, if there are several.
+    ///
+    /// # Errors
+    /// No axis has the value, or several have; with what is possible.
+    pub fn baseline(&self, value: Option<&str>) -> Result<Option<(usize, usize)>, String> {
+        let Some(value) = value else {
+            return Ok(self
+                .axes
+                .iter()
+                .position(|axis| axis.named && axis.values.len() > 1)
+                .map(|at| (at, 0)));
+        };
+        let is_it = |written: &String| typed(written) == typed(value);
+        let found: Vec<(usize, usize)> = (self.axes.iter().enumerate())
+            .filter_map(|(at, axis)| Some((at, axis.values.iter().position(is_it)?)))
+            .collect();
+        match found[..] {
+            [one] => Ok(Some(one)),
+            [] => {
+                let values: Vec<&str> =
+                    self.axes.iter().flat_map(|axis| axis.values.iter().map(String::as_str)).collect();
+                Err(format!("no run has the value {value}; the values are {}", values.join(", ")))
+            }
+            _ => Err(format!("several keys have the value {value}: choose a value of one key")),
+        }
+    }
+
+    /// The point with the value of the baseline instead of its own.
+    pub fn base_of(&self, point: usize, (axis, value): (usize, usize)) -> usize {
+        let mut positions = self.positions(point);
+        positions[axis] = value;
+        positions.iter().zip(&self.axes).fold(0, |point, (at, axis)| point * axis.values.len() + at)
     }
 
     /// A short name for each axis: the shortest end of its key that distinguishes it from the others (`load`,

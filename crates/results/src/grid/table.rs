@@ -36,16 +36,18 @@ pub fn render(grid: &Grid, c: &Comparison) -> String {
     }
     let mut text = wrapped("", "  ", &title);
     text += "Columns mean, p50 and p99: slowdown (FCT over ideal FCT). Column buffer: peak occupancy.\n";
-    let parts = blocks(&axes(grid), metrics(grid, c)).into_iter().chain([remarks(c, all)]);
+    let parts = blocks(&axes(grid, |_| true), metrics(grid, c)).into_iter();
+    let parts = parts.chain(differences(grid, c)).chain([remarks(c, all)]);
     text.extend(parts.filter(|part| !part.is_empty()).map(|part| format!("\n{part}")));
     text
 }
 
-fn axes(grid: &Grid) -> Vec<Column> {
-    let points = grid.points().unwrap_or(0);
+/// The columns of the axes, of the points that are `shown`.
+fn axes(grid: &Grid, shown: impl Fn(&usize) -> bool) -> Vec<Column> {
+    let points: Vec<usize> = (0..grid.points().unwrap_or(0)).filter(shown).collect();
     let column = |(axis, head): (usize, String)| {
         let value = |point| (shortened(grid.values(point)[axis], VALUE), String::new());
-        Column { head, align: Align::Left, cells: (0..points).map(value).collect() }
+        Column { head, align: Align::Left, cells: points.iter().map(|&point| value(point)).collect() }
     };
     grid.heads().into_iter().enumerate().map(column).collect()
 }
@@ -87,6 +89,54 @@ fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
     }));
     columns.push(metric("buffer", "buffer_peak"));
     columns
+}
+
+/// The metrics of points beside those of the baseline.
+const COMPARED: [(&str, &str); 7] = [
+    ("mean", "slowdown_mean"),
+    ("p50", "slowdown_p50"),
+    ("p99", "slowdown_p99"),
+    ("goodput", "goodput_bps"),
+    ("drops", "drops"),
+    ("pauses", "pauses"),
+    ("buffer", "buffer_peak"),
+];
+
+/// How each point differs from the baseline, in percent, below a line that says so. Nothing without a baseline.
+fn differences(grid: &Grid, c: &Comparison) -> Option<String> {
+    let (key, value) = c.baseline.as_ref()?;
+    let shown: Vec<&Vec<Option<Spread>>> = c.points.iter().filter_map(|p| p.ratio_spreads.as_ref()).collect();
+    let many = grid.seeds.len() > 1;
+    let metric = |(head, name): &(&str, &str)| Column {
+        head: (*head).into(),
+        align: Align::Right,
+        cells: shown.iter().map(|spreads| percent(spreads[index(name)].as_ref(), c.interval, many)).collect(),
+    };
+    let columns = COMPARED.iter().map(metric).collect();
+    let value = value.as_str().map_or_else(|| value.to_string(), String::from);
+    let mut text =
+        wrapped("", "  ", &format!("Difference to {key} = {value}, with the same seed and other values:"));
+    let axes = axes(grid, |&point| c.points[point].ratio_spreads.is_some());
+    text.extend(blocks(&axes, columns));
+    Some(text)
+}
+
+/// A ratio as a difference in percent: its mean, and beneath it its interval.
+fn percent(spread: Option<&Spread>, interval: Interval, many: bool) -> (String, String) {
+    let Some(s) = spread else { return ("-".into(), String::new()) };
+    let shown = |ratio: f64| match (ratio - 1.0) * 100.0 {
+        x if x.abs() < 0.05 => "0%".to_string(),
+        x if x.abs() < 10.0 => format!("{x:+.1}%"),
+        x => format!("{x:+.0}%"),
+    };
+    let mean = shown(s.mean);
+    let beneath = match (s.low, s.high, interval) {
+        (Some(low), Some(high), _) if many && (shown(low), shown(high)) != (mean.clone(), mean.clone()) => {
+            format!("{}..{}", shown(low), shown(high))
+        }
+        _ => String::new(),
+    };
+    (mean, beneath)
 }
 
 /// A metric of a point: its mean, and beneath it its interval, unless it is too narrow to be seen.

@@ -89,21 +89,31 @@ pub struct Made {
 }
 
 /// The comparison of the points of a stored grid, and its axes and seeds.
-pub fn compared(path: &Path, interval: Interval) -> Result<(Plan, Comparison), Error> {
+///
+/// # Errors
+/// The grid cannot be read, or no key has the value `baseline` ([`Plan::baseline`]).
+pub fn compared(
+    path: &Path,
+    interval: Interval,
+    baseline: Option<&str>,
+) -> Result<(Plan, Comparison), Error> {
     let stored = stored(path)?;
-    let comparison = compare(text(&stored.manifest, "/name"), &stored.plan, &stored.entries, interval);
+    let baseline = stored.plan.baseline(baseline);
+    let baseline = baseline.map_err(|why| Error::new(path, format!("cannot be compared: {why}"), ""))?;
+    let comparison =
+        compare(text(&stored.manifest, "/name"), &stored.plan, &stored.entries, interval, baseline);
     Ok((stored.plan, comparison))
 }
 
 /// What the directory of a grid has.
-struct Stored {
+pub(crate) struct Stored {
     manifest: Json,
-    plan: Plan,
+    pub(crate) plan: Plan,
     runs: Vec<Json>,
-    entries: Vec<Entry>,
+    pub(crate) entries: Vec<Entry>,
 }
 
-fn stored(path: &Path) -> Result<Stored, Error> {
+pub(crate) fn stored(path: &Path) -> Result<Stored, Error> {
     let broken = |what: &str| damaged(path, format!("is damaged: {what}"));
     let manifest = directory::open(path)?;
     let list = |key: &str| manifest[key].as_array().cloned().unwrap_or_default();
@@ -121,7 +131,7 @@ fn stored(path: &Path) -> Result<Stored, Error> {
 
 pub fn read(path: &Path) -> Result<Grid, Error> {
     let Stored { manifest, plan, runs, entries } = stored(path)?;
-    let compared = compare(text(&manifest, "/name"), &plan, &entries, Interval::Range);
+    let compared = compare(text(&manifest, "/name"), &plan, &entries, Interval::Range, None);
     let points: Vec<Point> = compared.points.iter().enumerate().map(|(i, p)| point(&plan, i, p)).collect();
     let heads = plan.heads();
     let varied =
