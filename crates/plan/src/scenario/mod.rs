@@ -111,7 +111,7 @@ pub struct Scenario {
     /// What is recorded in addition to flows.
     #[serde(default)]
     pub measure: Measure,
-    /// Named changes of this scenario, which [`crate::variants`] reads. They are no part of a run.
+    /// Named changes of this scenario, which [`crate::variants()`] reads. They are no part of a run.
     #[schemars(
         description = "Changes of this scenario with a name, for a grid of runs: `xoff run --variant`. Without that option they have no effect."
     )]
