@@ -117,7 +117,7 @@ swarm:
 
 # Debug and release builds, and repeats, give the same bytes.
 same-bytes:
-	$(CARGO) build --locked --quiet --workspace --bin xoff
+	$(CARGO) build --locked --quiet --bin xoff
 	$(CARGO) build --locked --quiet --release --workspace --bin xoff
 	tests/same_bytes.sh $(TARGET)
 
@@ -138,14 +138,15 @@ python: wheel
 	cd $(dir $(OWN)) && PYTHONPATH=$(TARGET)/own-scheme/python $(VENV)/bin/python tests/python.py
 	XOFF=$(TARGET)/release/xoff $(VENV)/bin/pytest --quiet --no-header -p no:cacheprovider crates/py/tests
 
-# From the source distribution, so that it is complete. Its files get the present time: Cargo would take those of
-# an older one for the same.
+# The source distribution is complete: it compiles by itself, in a target of its own. Cargo would take crates of two
+# trees in one target for the same. The wheel has what the release build of the whole workspace has.
 wheel: $(VENV)/ready
 	rm -rf $(TARGET)/wheels $(TARGET)/source
 	$(VENV)/bin/maturin sdist --out $(TARGET)/wheels
 	mkdir -p $(TARGET)/source
 	tar xzmf $(TARGET)/wheels/xoff-*.tar.gz --strip-components=1 -C $(TARGET)/source
-	cd $(TARGET)/source && CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --locked --strip --out $(TARGET)/wheels
+	cd $(TARGET)/source && CARGO_TARGET_DIR=$(TARGET)/source-check $(CARGO) check --locked --quiet --package xoff-py
+	CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --locked --strip --out $(TARGET)/wheels
 
 STUB := crates/py/python/xoff/_xoff.pyi
 # The stubs, and the page of the installed package.
@@ -190,7 +191,7 @@ test-page: viewer/node_modules/ready tools/prose/node_modules/ready
 	cd viewer && npm run --silent check && VIEWER_OUT=$(TARGET)/viewer npm run --silent build
 	for file in viewer.js viewer.css NOTICE.txt; do \
 		cmp $(TARGET)/viewer/$$file crates/results/src/report/$$file || { echo 'run: make viewer'; exit 1; }; done
-	$(CARGO) build --locked --quiet --workspace --bin xoff
+	$(CARGO) build --locked --quiet --bin xoff
 	cd viewer && XOFF=$(TARGET)/debug/xoff PAGES=$(TARGET)/viewer-pages node --test test/page.test.mjs
 	node tools/prose/check.js $(TARGET)/viewer-pages/*.txt
 

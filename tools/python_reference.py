@@ -79,7 +79,7 @@ def main():
     values = {name: getattr(xoff, name) for name in xoff.__all__}
     classes = [v for v in values.values() if inspect.isclass(v)]
     errors = [v for v in classes if issubclass(v, Exception)]
-    order = ["Scenario", "Run", "Grid", "GridRun", "Table", "Answer", "Check", "Comparison"]
+    order = ["Scenario", "Run", "Grid", "GridRun", "Store", "Table", "Answer", "Check", "Comparison"]
     assert sorted(order) == sorted(c.__name__ for c in classes if c not in errors)
     for name in order:
         print("\n".join(a_class(values[name])))

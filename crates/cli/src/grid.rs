@@ -46,18 +46,9 @@ pub struct Work<'a> {
 pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
     let source = Source::read(&args.scenario.path, args.scenario.strict)?;
-    let variants = match &args.variant[..] {
-        [] => Vec::new(),
-        names => vary::chosen(source.variants()?, names)?,
-    };
-    for variant in &variants {
-        let by = format!("variant `{}`", variant.name);
-        let set = overrides.iter().map(|(key, _)| ("--set", key.as_str()));
-        vary::given_once(
-            &set.chain(variant.set.iter().map(|(key, _)| (&*by, key.as_str()))).collect::<Vec<_>>(),
-        )?;
-    }
-    let grid = vary::with_variants(&overrides, &variants, args.vary.clone(), args.seeds.as_ref())?;
+    let variants = vary::for_command(&source, &args.variant, &overrides)?;
+    let grid =
+        vary::bounded(vary::with_variants(&overrides, &variants, args.vary.clone(), args.seeds.as_ref())?)?;
     let baseline = grid.baseline(args.baseline.as_deref()).map_err(|why| miette!("--baseline: {why}"))?;
     if let ([seed], false) = (&grid.seeds[..], args.quiet) {
         let help =

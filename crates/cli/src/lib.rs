@@ -23,6 +23,7 @@ mod schemes;
 mod size;
 #[cfg(target_os = "linux")]
 mod spill;
+mod store;
 mod topo;
 mod traffic;
 mod vary;
@@ -35,6 +36,7 @@ use xoff_repro::report as report_format;
 use xoff_results::grid::{Axis, directory, interval::Interval};
 use xoff_results::layout;
 
+use store::{GridVerb, work::WorkArgs};
 use vary::Seeds;
 use xoff_net::units::Bytes;
 use xoff_schemes::flow_control::own::{self, OwnScheme};
@@ -49,15 +51,15 @@ const FAILED: u8 = 1;
 const EXIT_STATUS: [(u8, &str, &[&str]); 9] = [
     (0, "success; a deadlock or a contradicted claim is a finding, not a failure", &[]),
     (FAILED, "invalid input, unwritable output, or too little memory", &[]),
-    (FAILED, "a run of a grid failed", &["run", "repro"]),
+    (FAILED, "a run of a grid failed", &["run", "repro", "work"]),
     (2, "invalid usage", &[]),
     (run::LOST, "a run dropped packets of a lossless priority", &["run", "repro"]),
     (run::LOST, "`xoff size`: the buffer of a link can overflow", &["size"]),
-    (memory::SPENT, "the memory budget is exhausted; results until then are written", &["run"]),
+    (memory::SPENT, "the memory budget is exhausted; results until then are written", &["run", "work"]),
     (
         interrupt::INTERRUPTED,
         "interrupted by Ctrl-C or a termination signal; results until then are written",
-        &["run", "repro"],
+        &["run", "repro", "work"],
     ),
     (interrupt::INTERRUPTED, "`xoff check`: interrupted; nothing is written", &["check"]),
 ];
@@ -106,6 +108,12 @@ enum Verb {
     /// Simulate a scenario, or a grid of its variants, and report the results
     #[command(after_help = exit_status(Some("run")))]
     Run(RunArgs),
+    /// Plan a grid of runs for many workers, and show its state and results
+    #[command(subcommand)]
+    Grid(GridVerb),
+    /// Make runs of a store, beside any number of other workers
+    #[command(after_help = exit_status(Some("work")))]
+    Work(WorkArgs),
     /// Show the network of a scenario: devices, links, buffers and headroom
     Topo(TopoArgs),
     /// Show the traffic of a scenario: flows, sizes, and the load of each link
@@ -203,10 +211,14 @@ impl RunArgs {
     }
 
     fn interval(&self) -> Interval {
-        match self.interval {
-            None | Some(IntervalArg::Range) => Interval::Range,
-            Some(IntervalArg::Ci95) => Interval::Ci95,
-        }
+        interval(self.interval)
+    }
+}
+
+fn interval(argument: Option<IntervalArg>) -> Interval {
+    match argument {
+        None | Some(IntervalArg::Range) => Interval::Range,
+        Some(IntervalArg::Ci95) => Interval::Ci95,
     }
 }
 
@@ -364,6 +376,10 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = ready.and_then(|()| match verb {
         Verb::Run(args) if args.is_grid() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
+        Verb::Grid(GridVerb::Plan(args)) => store::plan::plan(&args),
+        Verb::Grid(GridVerb::Status(args)) => store::answer::status(&args),
+        Verb::Grid(GridVerb::Table(args)) => store::answer::table(&args),
+        Verb::Work(args) => store::work::work(&args),
         Verb::Topo(args) => topo::topo(&args),
         Verb::Traffic(args) => traffic::traffic(&args),
         Verb::Explain(args) => explain::explain(&args),

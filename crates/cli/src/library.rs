@@ -16,7 +16,7 @@ use xoff_plan::{Loaded, variants::Variant};
 use xoff_repro::experiment::SCENARIO;
 use xoff_repro::{answer, library as papers};
 use xoff_results::grid::compare::Entry;
-use xoff_results::grid::{Axis, Grid, dataset};
+use xoff_results::grid::{Axis, Grid, dataset, interval::Interval, table};
 use xoff_results::{network, offered, size as sizes, storage};
 
 pub use crate::grid_progress::Tally;
@@ -24,7 +24,7 @@ use crate::load::Source;
 use crate::progress::Goal;
 use crate::repro::ReproArgs;
 use crate::size::SizeArgs;
-use crate::{check, grid::Work, load, memory, queue_map, repro, run, schemes, size, vary};
+use crate::{check, grid::Work, load, memory, queue_map, repro, run, schemes, size, store, vary};
 
 pub use crate::run::{Unstored, VERSION};
 
@@ -274,8 +274,7 @@ pub struct GridRequest<'a> {
 }
 
 impl GridRequest<'_> {
-    /// The axes and seeds, if they are valid together with the scenario's own overrides.
-    fn grid(&self) -> Result<Grid, Report> {
+    fn axes(&self) -> Result<Vec<Axis>, Report> {
         let axis = |(key, values): &(String, Vec<String>)| {
             let help = "give a list of at least one value, such as [0.4, 0.8]";
             if values.is_empty() {
@@ -286,10 +285,28 @@ impl GridRequest<'_> {
                 None => Ok(Axis { key: key.clone(), values: values.clone(), named: false }),
             }
         };
-        let axes = self.vary.iter().map(axis).collect::<Result<Vec<_>, _>>()?;
+        self.vary.iter().map(axis).collect()
+    }
+
+    /// The axes and seeds, if they are valid together with the scenario's own overrides.
+    fn grid(&self) -> Result<Grid, Report> {
+        let axes = self.axes()?;
         let seeds = (!self.seeds.is_empty()).then(|| vary::Seeds(self.seeds.clone()));
         // A varied key takes the place of what the scenario had.
-        vary::with_variants(&[], &self.variants, axes, seeds.as_ref())
+        vary::bounded(vary::with_variants(&[], &self.variants, axes, seeds.as_ref())?)
+    }
+
+    /// `xoff grid plan`: writes the grid into a store, for [`work`]; returns what it is, in words.
+    ///
+    /// # Errors
+    /// A scenario of the grid is invalid, or the store has another plan or cannot be written.
+    pub fn plan(&self, store: &Path, chunk: Option<usize>) -> Result<String, Report> {
+        memory::refresh();
+        let axes = self.axes()?;
+        let seeds = (!self.seeds.is_empty()).then(|| vary::Seeds(self.seeds.clone()));
+        let grid = vary::with_variants(&[], &self.variants, axes, seeds.as_ref())?;
+        let Scenario { source, overrides, name } = self.scenario;
+        store::plan::write(source, name, overrides, &self.variants, &grid, chunk, store)
     }
 
     /// Checks every plan, makes the runs and stores them. `false` if it was interrupted before the first run.
@@ -336,6 +353,52 @@ impl GridRequest<'_> {
             _ => Ok(true),
         }
     }
+}
+
+/// `xoff work`: makes runs of the store until all are done; returns the number of runs that it made, and of those that
+/// failed. `lease` is a time, such as `60s`.
+///
+/// # Errors
+/// It is no store of this version, cannot be read or written, has other results of the same run, or a run needs more
+/// than the memory budget.
+pub fn work(
+    place: &Path,
+    jobs: Option<usize>,
+    lease: &str,
+    interrupted: &AtomicBool,
+) -> Result<(usize, usize), Report> {
+    memory::refresh();
+    let lease = lease.parse().map_err(|e| miette!(help = "such as 60s", "lease = `{lease}`: {e}"))?;
+    let options = store::work::Options { jobs, lease, chunks: None, quiet: true };
+    let ended = store::work::make(place, &options, interrupted)?;
+    if ended.spent {
+        return Err(miette!(help = "allow more, or use fewer jobs", "the memory budget is exhausted"));
+    }
+    Ok((ended.runs, ended.failed))
+}
+
+/// `xoff grid status`.
+///
+/// # Errors
+/// It is no store of this version, or cannot be read.
+pub fn store_status(place: &Path) -> Result<Answer, Report> {
+    let state = store::answer::state(place)?;
+    Answer::new(state.data, state.text)
+}
+
+/// `xoff grid table`.
+///
+/// # Errors
+/// It is no store of this version, a part of it is damaged, or `out` cannot be written.
+pub fn store_table(
+    place: &Path,
+    out: Option<&Path>,
+    baseline: Option<&str>,
+    interval: Interval,
+) -> Result<Answer, Report> {
+    let (grid, comparison) = store::answer::comparison(place, out, baseline, interval)?;
+    let text = table::render(&grid, &comparison);
+    Answer::new(comparison, text)
 }
 
 #[derive(Parser)]

@@ -1,7 +1,7 @@
 //! From a path on the command line to a plan.
 
 use std::path::{Path, PathBuf};
-use std::{cell::RefCell, fs, io};
+use std::{cell::RefCell, collections::BTreeMap, fs, io};
 
 use miette::{Report, miette};
 use xoff_plan::{Loaded, variants::Variant};
@@ -18,6 +18,8 @@ pub struct Source {
     /// The table of the text that is the scenario; empty if all of it is.
     table: &'static str,
     strict: bool,
+    /// The files that the scenario names, instead of those on the disk.
+    files: Option<BTreeMap<PathBuf, Vec<u8>>>,
 }
 
 impl Source {
@@ -25,7 +27,7 @@ impl Source {
     pub fn read(path: &Path, strict: bool) -> miette::Result<Self> {
         let text = file::read(path).map_err(|e| unreadable(path, &e))?;
         let table = if is_experiment(&text) { SCENARIO } else { "" };
-        Ok(Self { path: path.into(), text, table, strict })
+        Ok(Self { path: path.into(), text, table, strict, files: None })
     }
 
     pub fn path(&self) -> &Path {
@@ -49,7 +51,13 @@ impl Source {
 
     /// A scenario that is the table `table` of a file which has been read.
     pub fn within(path: &Path, text: &[u8], table: &'static str) -> Self {
-        Self { path: path.into(), text: text.into(), table, strict: false }
+        Self { path: path.into(), text: text.into(), table, strict: false, files: None }
+    }
+
+    /// A scenario, which may be a table of an experiment, with the files that it names.
+    pub fn embedded(path: &Path, text: &str, in_table: bool, files: BTreeMap<PathBuf, Vec<u8>>) -> Self {
+        let table = if in_table { SCENARIO } else { "" };
+        Self { files: Some(files), ..Self::within(path, text.as_bytes(), table) }
     }
 
     /// `seen` is shown every file that the scenario names: its path as written, and its contents. Planning ends with
@@ -64,7 +72,10 @@ impl Source {
         let base = self.path.parent().unwrap_or(Path::new(""));
         let seen = RefCell::new(seen);
         let files = |path: &Path| {
-            let contents = file::read(&base.join(path))?;
+            let contents = match &self.files {
+                Some(files) => files.get(path).cloned().ok_or(io::ErrorKind::NotFound)?,
+                None => file::read(&base.join(path))?,
+            };
             (*seen.borrow_mut())(path, &contents);
             Ok(contents)
         };

@@ -5,6 +5,7 @@ use serde_json::Value;
 use xoff_plan::variants::{ALL, Variant};
 use xoff_results::grid::{Axis, Grid};
 
+use crate::load::Source;
 use crate::schemes::resolve;
 
 /// Most runs of a grid.
@@ -79,6 +80,15 @@ fn split(text: &str) -> Result<Vec<String>, String> {
 
 /// Reads `1..5` (both included), `1,3,9` or a mixture.
 pub fn seeds(text: &str) -> Result<Seeds, String> {
+    at_most(text, LARGEST)
+}
+
+/// The same with more seeds.
+pub fn many_seeds(text: &str) -> Result<Seeds, String> {
+    at_most(text, 100 * LARGEST)
+}
+
+fn at_most(text: &str, most: usize) -> Result<Seeds, String> {
     let number = |text: &str| {
         let text = text.trim();
         let wrong = |_| format!("`{text}` is not a seed; expected whole numbers such as 1..5 or 1,3,9");
@@ -98,8 +108,8 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
         if from > to {
             return Err(format!("{from}..{to} is empty: the first seed is greater than the last"));
         }
-        if (to - from) as usize >= LARGEST - all.len().min(LARGEST) {
-            return Err(format!("more than the maximum of {LARGEST} seeds"));
+        if (to - from) as usize >= most - all.len().min(most) {
+            return Err(format!("more than the maximum of {most} seeds"));
         }
         all.extend(from..=to);
     }
@@ -111,8 +121,7 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
     Ok(Seeds(all))
 }
 
-/// The grid of these axes and seeds. Refuses a key that is given twice, so that one of its values has no effect, and
-/// too many runs. `by` says where the keys of `set` are from.
+/// The grid of these axes and seeds. Refuses a key that is given twice, so that one of its values has no effect. `by` says where the keys of `set` are from.
 fn grid(by: &str, set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>) -> miette::Result<Grid> {
     let grid = Grid { axes: axes.to_vec(), seeds: seeds.map_or_else(Vec::new, |s| s.0.clone()) };
     let mut given: Vec<(&str, &str)> = set.iter().map(|(key, _)| (by, key.as_str())).collect();
@@ -120,13 +129,37 @@ fn grid(by: &str, set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>
     given.extend(seeds.map(|_| ("--seeds", "run.seed")));
     complete(&given)?;
     given_once(&given)?;
-    if grid.runs().is_none_or(|n| n > LARGEST) {
-        return Err(miette!(
-            help = "vary fewer keys, or give fewer values or seeds",
-            "the grid has more than the maximum of {LARGEST} runs"
-        ));
-    }
     Ok(grid)
+}
+
+/// Refuses more runs than one command makes.
+pub fn bounded(grid: Grid) -> miette::Result<Grid> {
+    match grid.runs() {
+        Some(runs) if runs <= LARGEST => Ok(grid),
+        _ => Err(miette!(
+            help = "vary fewer keys, or give fewer values or seeds; `xoff grid plan` takes more",
+            "the grid has more than the maximum of {LARGEST} runs"
+        )),
+    }
+}
+
+/// The variants that a command names, if none replaces what its `--set` says.
+pub fn for_command(
+    source: &Source,
+    names: &[String],
+    overrides: &[(String, String)],
+) -> miette::Result<Vec<Variant>> {
+    let variants = match names {
+        [] => Vec::new(),
+        names => chosen(source.variants()?, names)?,
+    };
+    for variant in &variants {
+        let by = format!("variant `{}`", variant.name);
+        let set = overrides.iter().map(|(key, _)| ("--set", key.as_str()));
+        let all = set.chain(variant.set.iter().map(|(key, _)| (&*by, key.as_str())));
+        given_once(&all.collect::<Vec<_>>())?;
+    }
+    Ok(variants)
 }
 
 /// The axis of the variants, as `grid.parquet` calls it.
@@ -166,7 +199,7 @@ pub fn of_variant(
 }
 
 /// The variants of these names, or of the name `all`, in the order of the names.
-pub fn chosen(known: Vec<Variant>, names: &[String]) -> miette::Result<Vec<Variant>> {
+fn chosen(known: Vec<Variant>, names: &[String]) -> miette::Result<Vec<Variant>> {
     if let [all] = names
         && all == ALL
         && !known.is_empty()
@@ -355,7 +388,7 @@ mod tests {
         let wide = Axis { key: "a".into(), values: (0..1000).map(|i| i.to_string()).collect(), named: false };
         let more = Axis { key: "b".into(), values: (0..101).map(|i| i.to_string()).collect(), named: false };
         assert!(
-            grid("--set", &[], &[wide, more], None)
+            bounded(grid("--set", &[], &[wide, more], None).unwrap())
                 .unwrap_err()
                 .to_string()
                 .contains("more than the maximum of 100000 runs")

@@ -28,7 +28,7 @@ mod native {
     #[pymodule_export]
     use crate::examples::examples;
     #[pymodule_export]
-    use crate::scenario::{Scenario, grid, limit_memory};
+    use crate::scenario::{Scenario, grid, limit_memory, plan_grid, store_status, store_table, work};
     #[pymodule_export]
     use crate::supervise::fail;
     #[pymodule_export]

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use xoff::library::{self, GridRequest, Planned, RunOptions, Tally};
 
 use xoff_plan::variants::Variant;
+use xoff_results::grid::interval::Interval;
 
 use crate::answers::Answer;
 use crate::errors::raised;
@@ -155,6 +156,56 @@ impl Scenario {
         let (done, _) = supervised(py, progress, &told, whole)?;
         done.map_err(|report| raised(py, report))?.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
     }
+}
+
+/// `xoff grid plan` into `store`; returns what it is, in words.
+#[pyfunction]
+#[pyo3(signature = (scenario, vary, variants, seeds, store, chunk))]
+pub fn plan_grid(
+    py: Python<'_>,
+    scenario: &Scenario,
+    vary: Vec<(String, Vec<String>)>,
+    variants: Vec<(String, Keys)>,
+    seeds: Vec<u64>,
+    store: PathBuf,
+    chunk: Option<usize>,
+) -> PyResult<String> {
+    let (scenario, out) = (&scenario.inner, store.as_path());
+    let variants = variants.into_iter().map(|(name, set)| Variant { name, set }).collect();
+    let request =
+        GridRequest { scenario, vary, variants, seeds, jobs: None, threads: None, out, resume: false };
+    detached(py, || request.plan(out, chunk))?.map_err(|report| raised(py, report))
+}
+
+/// `xoff work`: runs that were made, and those that failed. Ctrl-C raises KeyboardInterrupt.
+#[pyfunction]
+#[pyo3(signature = (store, jobs, lease))]
+pub fn work(py: Python<'_>, store: PathBuf, jobs: Option<usize>, lease: &str) -> PyResult<(usize, usize)> {
+    let make = |shared: &Shared| library::work(&store, jobs, lease, &shared.interrupted);
+    let (done, pressed) = supervised(py, None, &told, make)?;
+    let done = done.map_err(|report| raised(py, report))?;
+    if pressed { Err(PyKeyboardInterrupt::new_err(())) } else { Ok(done) }
+}
+
+/// `xoff grid status`.
+#[pyfunction]
+pub fn store_status(py: Python<'_>, store: PathBuf) -> PyResult<Answer> {
+    detached(py, || library::store_status(&store))?.map(Answer::new).map_err(|report| raised(py, report))
+}
+
+/// `xoff grid table`.
+#[pyfunction]
+#[pyo3(signature = (store, out, ci95, baseline))]
+pub fn store_table(
+    py: Python<'_>,
+    store: PathBuf,
+    out: Option<PathBuf>,
+    ci95: bool,
+    baseline: Option<&str>,
+) -> PyResult<Answer> {
+    let interval = if ci95 { Interval::Ci95 } else { Interval::Range };
+    let answer = detached(py, || library::store_table(&store, out.as_deref(), baseline, interval))?;
+    answer.map(Answer::new).map_err(|report| raised(py, report))
 }
 
 /// Limits the memory of the process, and keeps large tables in files in the directory `spill`.

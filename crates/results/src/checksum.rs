@@ -86,7 +86,10 @@ const SEAL: &str = "  \"xxh128\": \"";
 const WALL: &str = "  \"wall_seconds\": ";
 
 /// The text of a manifest, with the checksum of its lines among them.
-pub(crate) fn sealed(manifest: &impl serde::Serialize) -> serde_json::Result<String> {
+///
+/// # Errors
+/// It does not become JSON.
+pub fn sealed(manifest: &impl serde::Serialize) -> serde_json::Result<String> {
     let text = serde_json::to_string_pretty(manifest)? + "\n";
     let seal = format!("{{\n{SEAL}{}\",\n", sum_of_lines(&text));
     Ok(text.replacen("{\n", &seal, 1))
@@ -103,7 +106,7 @@ fn sum_of_lines(text: &str) -> String {
 
 /// Why a text is no manifest that [`sealed`] has made.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unsealed {
+pub enum Unsealed {
     /// It is JSON that has no checksum of its own.
     Without(Value),
     /// It has one, and is damaged.
@@ -111,7 +114,10 @@ pub(crate) enum Unsealed {
 }
 
 /// The manifest of a text, if the checksum in it is that of its other lines.
-pub(crate) fn unsealed(text: &[u8]) -> Result<Value, Unsealed> {
+///
+/// # Errors
+/// The text has no checksum, or another one.
+pub fn unsealed(text: &[u8]) -> Result<Value, Unsealed> {
     let text = std::str::from_utf8(text).map_err(|_| Unsealed::Damaged)?;
     let Some(rest) = text.strip_prefix("{\n").and_then(|rest| rest.strip_prefix(SEAL)) else {
         let other = serde_json::from_str(text).ok().filter(|_| !text.contains(SEAL));

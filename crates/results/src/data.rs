@@ -78,6 +78,11 @@ impl DataFile {
 
 type Columns = Vec<(&'static str, Column)>;
 
+/// The columns of `flows.parquet` for a range of flows.
+pub fn flow_columns(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Vec<(&'static str, Column)> {
+    flows(plan, outcome, range)
+}
+
 fn flows(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
     let (flows, outcomes) = (&plan.flows[range.clone()], &outcome.flows[range.clone()]);
     // Null, not 0, for a value that was not measured.

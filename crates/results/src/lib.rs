@@ -10,7 +10,7 @@
 
 pub mod blocking;
 pub mod capture;
-mod checksum;
+pub mod checksum;
 pub mod columns;
 pub mod data;
 pub mod directory;

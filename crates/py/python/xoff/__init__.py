@@ -20,6 +20,7 @@ from ._errors import Error, InternalError, ResultsError, ScenarioError
 from ._grid import Grid, GridRun
 from ._run import Comparison, Run
 from ._scenario import Scenario, example, examples
+from ._store import Store
 from ._table import Table
 
 __version__: str = _xoff.__version__
@@ -36,6 +37,7 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
+    "Store",
     "Table",
     "example",
     "examples",

@@ -108,10 +108,13 @@ class Grid:
         owner = Temporary() if out is None else None
         place = _check.path("out", out) if owner is None else owner.base / f"{self.scenario.name}-grid"
         with bar(progress) as tell:
-            _xoff.grid(
-                self.scenario._native, self._vary, self._variants, self._seeds, jobs, threads, place, resume, tell
-            )
+            _xoff.grid(*self._parts, jobs, threads, place, resume, tell)
         return GridRun(place)
+
+    @property
+    def _parts(self) -> tuple[_xoff.Scenario, list[tuple[str, list[str]]], list[tuple[str, Any]], list[int]]:
+        """What it is made of, as `xoff` takes it: scenario, varied keys, variants, seeds."""
+        return self.scenario._native, self._vary, self._variants, self._seeds
 
     def __repr__(self) -> str:
         axes = [f"{key} ({len(values)})" for key, values in self._vary]
@@ -197,7 +200,7 @@ class GridRun(Stored):
 
         """
         value = None if baseline is None else _xoff.toml_value(baseline, "baseline")
-        found: dict[str, Any] = json.loads(_xoff.compare_grid(self.path, _is_ci95(interval), value).json)
+        found: dict[str, Any] = json.loads(_xoff.compare_grid(self.path, is_ci95(interval), value).json)
         return found
 
     def plot(
@@ -244,7 +247,8 @@ class GridRun(Stored):
         return page(self.path, 720)
 
 
-def _is_ci95(interval: str) -> bool:
+def is_ci95(interval: str) -> bool:
+    """Whether an interval is the confidence interval."""
     if interval not in ("range", "ci95"):
         raise ScenarioError(
             f"interval = {interval!r} is not possible", key="interval", remedy='type "range" or "ci95"'

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import CapsuleType
 from typing import Any, Final, SupportsIndex, final
 
-__all__ = ["__version__", "Answer", "Scenario", "Table", "_fail", "compare_grid", "examples", "explain", "grid", "limit_memory", "main", "metrics", "page", "read_grid", "read_run", "read_runs", "read_table", "report", "repro", "save_grid", "save_run", "schema", "schemes", "size", "toml_document", "toml_value"]
+__all__ = ["__version__", "Answer", "Scenario", "Table", "_fail", "compare_grid", "examples", "explain", "grid", "limit_memory", "main", "metrics", "page", "plan_grid", "read_grid", "read_run", "read_runs", "read_table", "report", "repro", "save_grid", "save_run", "schema", "schemes", "size", "store_status", "store_table", "toml_document", "toml_value", "work"]
 
 __version__: Final[str]
 """
@@ -186,6 +186,11 @@ def page(path: str | PathLike[str]) -> str:
     The page of the run or grid at `path`, as HTML.
     """
 
+def plan_grid(scenario: Scenario, vary: SupportsGetItem[int, tuple[str, SupportsGetItem[int, str]]], variants: SupportsGetItem[int, tuple[str, SupportsGetItem[int, tuple[str, str]]]], seeds: SupportsGetItem[int, SupportsIndex], store: str | PathLike[str], chunk: SupportsIndex | None) -> str:
+    """
+    `xoff grid plan` into `store`; returns what it is, in words.
+    """
+
 def read_grid(path: str | PathLike[str]) -> str:
     """
     The manifest of the grid at `path`, as JSON, if its files are as they were written.
@@ -243,6 +248,16 @@ def size(arguments: SupportsGetItem[int, str]) -> Answer:
     `xoff size` with the arguments of the command line.
     """
 
+def store_status(store: str | PathLike[str]) -> Answer:
+    """
+    `xoff grid status`.
+    """
+
+def store_table(store: str | PathLike[str], out: str | PathLike[str] | None, ci95: bool, baseline: str | None) -> Answer:
+    """
+    `xoff grid table`.
+    """
+
 def toml_document(tables: Any) -> str:
     """
     A dictionary of tables as the text of a scenario.
@@ -251,4 +266,9 @@ def toml_document(tables: Any) -> str:
 def toml_value(value: Any, key: str) -> str:
     """
     A value as `--set` takes it: a text as it is, unless it would be read as something else.
+    """
+
+def work(store: str | PathLike[str], jobs: SupportsIndex | None, lease: str) -> tuple[int, int]:
+    """
+    `xoff work`: runs that were made, and those that failed. Ctrl-C raises KeyboardInterrupt.
     """

@@ -19,6 +19,7 @@ use parquet::schema::types::Type;
 pub const ROWS_PER_GROUP: usize = 65_536;
 
 /// The values of a column in one row group.
+#[derive(Clone, Debug)]
 pub enum Column {
     Int(Vec<u64>),
     MaybeInt(Vec<Option<u64>>),
@@ -28,7 +29,8 @@ pub enum Column {
 }
 
 impl Column {
-    fn len(&self) -> usize {
+    /// Number of values.
+    pub fn rows(&self) -> usize {
         match self {
             Column::Int(v) => v.len(),
             Column::MaybeInt(v) => v.len(),
@@ -92,22 +94,43 @@ pub fn write<W: Write + Send, N: AsRef<str>>(
     rows: usize,
     columns: impl Fn(std::ops::Range<usize>) -> Vec<(N, Column)>,
 ) -> Result<W> {
-    let fields = columns(0..0)
-        .iter()
-        .map(|(name, column)| column.schema(name.as_ref()).map(Arc::new))
-        .collect::<Result<Vec<_>>>()?;
-    let schema = Type::group_type_builder("rows").with_fields(fields).build()?;
-    let properties = WriterProperties::builder()
-        .set_created_by("xoff".into())
-        .set_compression(Compression::SNAPPY)
-        .build();
-    let mut file = SerializedFileWriter::new(sink, Arc::new(schema), Arc::new(properties))?;
+    let mut groups = Groups::new(sink, &columns(0..0))?;
     for first in (0..rows).step_by(ROWS_PER_GROUP) {
-        let range = first..rows.min(first + ROWS_PER_GROUP);
-        let mut group = file.next_row_group()?;
-        for (name, column) in columns(range.clone()) {
+        groups.push(columns(first..rows.min(first + ROWS_PER_GROUP)))?;
+    }
+    groups.finish()
+}
+
+/// A table that is written row group by row group.
+pub struct Groups<W: Write + Send> {
+    file: SerializedFileWriter<W>,
+}
+
+impl<W: Write + Send> Groups<W> {
+    /// A table with columns of these names and types.
+    pub fn new<N: AsRef<str>>(sink: W, columns: &[(N, Column)]) -> Result<Self> {
+        let fields = columns
+            .iter()
+            .map(|(name, column)| column.schema(name.as_ref()).map(Arc::new))
+            .collect::<Result<Vec<_>>>()?;
+        let schema = Type::group_type_builder("rows").with_fields(fields).build()?;
+        let properties = WriterProperties::builder()
+            .set_created_by("xoff".into())
+            .set_compression(Compression::SNAPPY)
+            .build();
+        Ok(Self { file: SerializedFileWriter::new(sink, Arc::new(schema), Arc::new(properties))? })
+    }
+
+    /// Writes rows, at most [`ROWS_PER_GROUP`], as a row group. Integers above 2^63 - 1 are an error.
+    ///
+    /// # Panics
+    /// The columns have different numbers of rows.
+    pub fn push<N: AsRef<str>>(&mut self, columns: Vec<(N, Column)>) -> Result<()> {
+        let rows = columns.first().map_or(0, |(_, column)| column.rows());
+        let mut group = self.file.next_row_group()?;
+        for (name, column) in columns {
             let name = name.as_ref();
-            assert_eq!(column.len(), range.len(), "column {name} has a value per row");
+            assert_eq!(column.rows(), rows, "column {name} has a value per row");
             let mut writer = group
                 .next_column()?
                 .ok_or_else(|| ParquetError::General(format!("no column {name} in the schema")))?;
@@ -132,8 +155,13 @@ pub fn write<W: Write + Send, N: AsRef<str>>(
             writer.close()?;
         }
         group.close()?;
+        Ok(())
     }
-    file.into_inner()
+
+    /// The sink, flushed.
+    pub fn finish(self) -> Result<W> {
+        self.file.into_inner()
+    }
 }
 
 fn int(column: &str, value: u64) -> Result<i64> {

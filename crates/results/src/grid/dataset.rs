@@ -38,7 +38,7 @@ pub fn write(directory: &Directory, grid: &Grid, entries: &[Entry]) -> Result<()
     let mut made = BTreeSet::new();
     for (run, seed) in done {
         let values = grid.values(grid.point_of(run));
-        let parts = keys.iter().zip(values).map(|(key, value)| format!("{key}={}", escaped(&text(value))));
+        let parts = keys.iter().zip(values).map(|(key, value)| partition(key, value));
         let place = parts.chain([format!("{SEED}={seed}")]).fold(new.clone(), |path, part| path.join(part));
         fs::create_dir_all(&place).map_err(|e| failed(&place, "cannot be created as a directory", &e))?;
         let (from, to) = (of_run(run), place.join(file));
@@ -51,8 +51,13 @@ pub fn write(directory: &Directory, grid: &Grid, entries: &[Entry]) -> Result<()
     temporary.put_directory(|_| Ok(()))
 }
 
+/// A partition: a folder with the flows that have this value of a key.
+pub fn partition(key: &str, value: &str) -> String {
+    format!("{key}={}", escaped(&text(value)))
+}
+
 /// The names of the partitions: short ones, but none that the flows have as a column.
-fn keys(grid: &Grid, columns: &BTreeSet<String>) -> Vec<String> {
+pub fn keys(grid: &Grid, columns: &BTreeSet<String>) -> Vec<String> {
     let taken = |head: &String| columns.contains(head) || head == SEED;
     let heads = grid.heads().into_iter().zip(&grid.axes);
     heads.map(|(head, axis)| if taken(&head) { axis.key.clone() } else { head }).collect()

@@ -12,7 +12,11 @@ use serde_json::{Map, Value};
 
 use super::compare::{Entry, Status, complete};
 use super::dataset::{self, FLOWS};
-use super::metrics::{METRICS, Row, column, part_columns};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+
+use super::metrics::{METRICS, Metric, Number, Row, column, part_columns};
 use super::{Axis, Grid, fingerprint, typed};
 use crate::checksum::{self, Stored};
 use crate::columns::{self, Column};
@@ -404,10 +408,19 @@ const COLUMNS: [&str; 4] = ["name", "point", "seed", "stop"];
 fn table<W: std::io::Write + Send>(sink: W, grid: &Grid, entries: &[Entry]) -> parquet::errors::Result<W> {
     let all: Vec<(usize, &Row)> =
         entries.iter().enumerate().filter_map(|(i, e)| Some((i, e.row.as_ref()?))).collect();
+    rows(sink, grid, &all)
+}
+
+/// Writes a table as `grid.parquet` of these runs of a grid.
+pub fn rows<W: std::io::Write + Send>(
+    sink: W,
+    grid: &Grid,
+    all: &[(usize, &Row)],
+) -> parquet::errors::Result<W> {
     columns::write(sink, all.len(), |range| {
         let done = &all[range];
         let rows: Vec<&Row> = done.iter().map(|(_, row)| *row).collect();
-        let all: Vec<&Row> = all.iter().map(|(_, row)| *row).collect();
+        let every: Vec<&Row> = all.iter().map(|(_, row)| *row).collect();
         let [name, point, seed, stop] = COLUMNS;
         let mut columns: Vec<(String, Column)> = vec![
             (name.into(), Column::Text(done.iter().map(|(i, _)| grid.name(*i)).collect())),
@@ -422,14 +435,73 @@ fn table<W: std::io::Write + Send>(sink: W, grid: &Grid, entries: &[Entry]) -> p
         for (i, metric) in METRICS.iter().enumerate() {
             columns.push((metric.name.into(), column(i, &rows)));
         }
-        columns.extend(part_columns(&all, &rows));
+        columns.extend(part_columns(&every, &rows));
         columns
     })
 }
 
+/// Writes a table as `grid.parquet` of these runs of a grid at `path`; an older file is replaced.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_rows(path: &Path, grid: &Grid, all: &[(usize, &Row)]) -> Result<(), Error> {
+    let write = |path: &Path| store(path, |sink| rows(sink, grid, all).map_err(unwrapped));
+    replace(&resolved(path)?, write).map(drop)
+}
+
+/// The runs of a table that [`rows`] has written: position in the grid, and numbers. Warnings are not in it.
+///
+/// # Errors
+/// The file cannot be read, or has no such rows.
+pub fn read_rows(path: &Path) -> Result<Vec<(usize, Row)>, Error> {
+    let read = || {
+        let file = SerializedFileReader::new(File::open(path)?)?;
+        let mut all = Vec::new();
+        for row in file.get_row_iter(None)? {
+            all.push(read_row(row?.into_columns())?);
+        }
+        Ok(all)
+    };
+    columns::read::guarded(read).map_err(|why| Error::new(path, format!("is damaged: {why}"), ""))
+}
+
+fn read_row(fields: Vec<(String, Field)>) -> parquet::errors::Result<(usize, Row)> {
+    let missing = |what: &str| ParquetError::General(format!("a row has no {what}"));
+    let mut row = Row { values: vec![None; METRICS.len()], ..Row::default() };
+    let mut run = None;
+    for (name, field) in fields {
+        let number = match &field {
+            Field::Long(n) => Some(Number::Int(n.unsigned_abs())),
+            Field::Double(x) => Some(Number::Float(*x)),
+            _ => None,
+        };
+        match (name.as_str(), field, number) {
+            ("name", Field::Str(text), _) => {
+                let digits = text.split('_').next().and_then(|n| n.parse::<usize>().ok());
+                run = digits.and_then(|n| n.checked_sub(1));
+            }
+            ("seed", _, Some(Number::Int(seed))) => row.seed = seed,
+            ("stop", Field::Str(text), _) => row.stop = text,
+            (_, _, number) => {
+                let of = |metric: &Metric| name == metric.name;
+                let part = |metric: &&Metric| {
+                    (name.starts_with("class.") || name.starts_with("size."))
+                        && name.strip_suffix(metric.name).is_some_and(|rest| rest.ends_with('.'))
+                };
+                if let Some(at) = METRICS.iter().position(of) {
+                    row.values[at] = number;
+                } else if let Some(metric) = METRICS.iter().find(part) {
+                    row.parts.push((name, metric.unit, number));
+                }
+            }
+        }
+    }
+    Ok((run.ok_or_else(|| missing("number"))?, row))
+}
+
 /// The values of an axis: whole numbers or numbers if all of its values are such, else text (that of a value
 /// that is no text is as written).
-fn axis_column<'a>(axis: &Axis, values: impl Iterator<Item = &'a str>) -> Column {
+pub fn axis_column<'a>(axis: &Axis, values: impl Iterator<Item = &'a str>) -> Column {
     let kinds: Vec<Value> = axis.values.iter().map(|v| typed(v)).collect();
     if kinds.iter().all(Value::is_u64) {
         Column::Int(values.filter_map(|v| typed(v).as_u64()).collect())

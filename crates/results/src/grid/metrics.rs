@@ -151,7 +151,7 @@ impl Number {
 }
 
 /// A finished run in numbers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     pub seed: u64,
     /// Why it ended, as in the summary.

@@ -1,0 +1,27 @@
+//! A store: the runs of a grid, and who makes which of them.
+//!
+//! A store is a directory that any number of workers reach, on any number of machines. Each object in it is written
+//! once and never changed: [`bucket`] puts it only if it is absent. So no worker needs to know another one:
+//!
+//! | object | what it says |
+//! |---|---|
+//! | `plan.json` | what is to be run ([`plan::Plan`]) |
+//! | `points.parquet` | each run with its hash and values |
+//! | `leases/CHUNK/N.json` | who works on a chunk, and until when ([`lease`]) |
+//! | `runs/**/part-CHUNK.parquet` | the numbers of the chunk's runs |
+//! | `flows/**/part-CHUNK.parquet` | the flows of the chunk's runs |
+//! | `done/CHUNK.json` | the chunk is done: by whom, and the checksums of its parts ([`record::Record`]) |
+//! | `failed/CHUNK.json` | runs of the chunk failed, and why |
+//! | `conflicts/CHUNK-WORKER.json` | somebody else got other results for the chunk |
+//!
+//! A part has no clock in it: whoever makes a chunk writes the same bytes. A chunk that was made twice is compared.
+
+// Where a name says it all, there is no more to say.
+#![allow(missing_docs)]
+
+pub mod bucket;
+pub mod lease;
+pub mod plan;
+pub mod record;
+
+pub use bucket::{Bucket, Error};
