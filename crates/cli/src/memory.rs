@@ -137,10 +137,11 @@ pub fn room(bytes: u64) -> Result<(), String> {
     if used.saturating_add(counted) <= budget {
         return Ok(());
     }
-    let [bytes, used, budget] = [bytes, used, budget].map(Amount);
-    Err(format!(
-        "out of memory: planning the scenario needs {bytes} in addition to the {used} in use; the memory budget is {budget}"
-    ))
+    let needs = match bytes {
+        0 => format!("uses {}", Amount(used)),
+        _ => format!("needs {} in addition to the {} in use", Amount(bytes), Amount(used)),
+    };
+    Err(format!("out of memory: planning the scenario {needs}; the memory budget is {}", Amount(budget)))
 }
 
 /// Ends the program with an error. It may be called from within an allocation: it neither allocates

@@ -221,6 +221,7 @@ fn a_combination_that_is_invalid_is_a_failed_run() {
     );
     let done = xoff(&dir, "work st");
     assert_eq!(done.status.code(), Some(1), "{}", err(&done));
+    assert!(err(&done).ends_with("1 of 4 runs failed: xoff grid status st says why"), "{}", err(&done));
     let status = status(&dir);
     assert_eq!((&status["runs_done"], &status["chunks_done"]), (&json!(4), &json!(4)));
     assert_eq!(status["failed"][0]["run"], "4_start=50us_duration=20us");

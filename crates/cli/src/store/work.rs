@@ -68,6 +68,13 @@ pub fn work(args: &WorkArgs) -> miette::Result<ExitCode> {
     };
     let interrupted = interrupt::flag()?;
     let ended = make(&args.store, &options, &interrupted)?;
+    if ended.failed > 0 && !args.quiet {
+        let (failed, runs) = (ended.failed, human::counted(ended.runs as u64, "run"));
+        output::complain(&format!(
+            "{failed} of {runs} failed: xoff grid status {} says why",
+            args.store.display()
+        ));
+    }
     if ended.spent {
         output::complain("the memory budget is exhausted: allow more with --memory, or use fewer --jobs");
     }
