@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{num::NonZeroUsize, thread};
@@ -108,10 +108,12 @@ pub fn make(store: &Path, options: &Options, interrupted: &AtomicBool) -> miette
     Ok(ended)
 }
 
-/// Host, process and a number that no other worker has.
+/// A name that no other worker has: host, process, time, and which worker of the process.
 fn name() -> String {
+    static WORKERS: AtomicUsize = AtomicUsize::new(0);
     let host = sysinfo::System::host_name().unwrap_or_else(|| "unknown".into());
-    format!("{host}:{}:{:04x}", std::process::id(), now_ms() & 0xffff)
+    let (process, worker) = (std::process::id(), WORKERS.fetch_add(1, Ordering::Relaxed));
+    format!("{host}:{process}:{:x}.{worker}", now_ms() & 0xffff)
 }
 
 struct Worker<'a> {
@@ -180,17 +182,19 @@ impl Worker<'_> {
                     return Ok(ended);
                 }
                 let name = layout.name(chunk);
-                match lease::take(bucket, &name, &self.name, now_ms(), self.lease_ms)? {
-                    Taken::Other(_) => continue,
-                    Taken::Mine { lost_by: Some(other) } => {
-                        let text = serde_json::to_vec(&[&other, &self.name]).expect("texts become JSON");
-                        bucket.put_new(&format!("lost/{name}-{:016x}.json", now_ms()), &text)?;
-                        self.say(&format!("chunk {name}: the lease of {other} is over"));
-                    }
-                    Taken::Mine { .. } => {}
-                }
+                // Another worker may have made it since the list was read, and before the lease is taken.
                 if record::read(bucket, &name)?.is_some() {
                     continue;
+                }
+                let taken = lease::take(bucket, &name, &self.name, now_ms(), self.lease_ms)?;
+                let Taken::Mine { lost_by } = taken else { continue };
+                if record::read(bucket, &name)?.is_some() {
+                    continue;
+                }
+                if let Some(other) = lost_by {
+                    let text = serde_json::to_vec(&[&other, &self.name]).expect("texts become JSON");
+                    bucket.put_new(&format!("lost/{name}-{:016x}.json", now_ms()), &text)?;
+                    self.say(&format!("chunk {name}: the lease of {other} is over"));
                 }
                 found = true;
                 let done = self.chunk(chunk, &mut ended);
@@ -347,5 +351,13 @@ impl Worker<'_> {
         let name: Vec<String> = ["flows".to_string()].into_iter().chain(folders).chain([file]).collect();
         parts.push(part(name.join("/"), groups.expect("there are flows").finish()?));
         Ok(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn two_workers_of_a_process_have_two_names() {
+        assert_ne!(super::name(), super::name());
     }
 }
