@@ -50,7 +50,8 @@ def table(path):
         else:
             assert kind == polars.Float64, f"{path}: {name} is {kind}"
             sums = {
-                a[name].max() if len(a) else None,
+                # Where every value is null pandas has NaN.
+                None if a[name].isna().all() else a[name].max(),
                 b[name].max(),
                 value(f"SELECT max({quoted}) FROM '{path}'"),
             }
