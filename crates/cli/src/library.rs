@@ -274,7 +274,8 @@ pub struct GridRequest<'a> {
 }
 
 impl GridRequest<'_> {
-    fn axes(&self) -> Result<Vec<Axis>, Report> {
+    /// The axes and seeds, if they are valid together with the scenario's own overrides.
+    fn grid(&self) -> Result<Grid, Report> {
         let axis = |(key, values): &(String, Vec<String>)| {
             let help = "give a list of at least one value, such as [0.4, 0.8]";
             if values.is_empty() {
@@ -285,15 +286,10 @@ impl GridRequest<'_> {
                 None => Ok(Axis { key: key.clone(), values: values.clone(), named: false }),
             }
         };
-        self.vary.iter().map(axis).collect()
-    }
-
-    /// The axes and seeds, if they are valid together with the scenario's own overrides.
-    fn grid(&self) -> Result<Grid, Report> {
-        let axes = self.axes()?;
+        let axes = self.vary.iter().map(axis).collect::<Result<Vec<_>, _>>()?;
         let seeds = (!self.seeds.is_empty()).then(|| vary::Seeds(self.seeds.clone()));
         // A varied key takes the place of what the scenario had.
-        vary::bounded(vary::with_variants(&[], &self.variants, axes, seeds.as_ref())?)
+        vary::with_variants(&[], &self.variants, axes, seeds.as_ref())
     }
 
     /// `xoff grid plan`: writes the grid into a store, for [`work`]; returns what it is, in words.
@@ -302,9 +298,7 @@ impl GridRequest<'_> {
     /// A scenario of the grid is invalid, or the store has another plan or cannot be written.
     pub fn plan(&self, store: &Path, chunk: Option<usize>) -> Result<String, Report> {
         memory::refresh();
-        let axes = self.axes()?;
-        let seeds = (!self.seeds.is_empty()).then(|| vary::Seeds(self.seeds.clone()));
-        let grid = vary::with_variants(&[], &self.variants, axes, seeds.as_ref())?;
+        let grid = self.grid()?;
         let Scenario { source, overrides, name } = self.scenario;
         store::plan::write(source, name, overrides, &self.variants, &grid, chunk, store)
     }
@@ -315,7 +309,7 @@ impl GridRequest<'_> {
     /// A scenario of the grid is invalid, or the directory cannot be written.
     pub fn make(&self, interrupted: &AtomicBool, tally: &Tally) -> Result<bool, Report> {
         memory::refresh();
-        let grid = self.grid()?;
+        let grid = vary::bounded(self.grid()?)?;
         let base = |run: usize| {
             let overrides = vary::of_variant(&grid, &self.variants, run, &self.scenario.overrides);
             (&self.scenario.source, overrides)

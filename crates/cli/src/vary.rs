@@ -121,7 +121,8 @@ fn at_most(text: &str, most: usize) -> Result<Seeds, String> {
     Ok(Seeds(all))
 }
 
-/// The grid of these axes and seeds. Refuses a key that is given twice, so that one of its values has no effect. `by` says where the keys of `set` are from.
+/// The grid of these axes and seeds. Refuses a key that is given twice, so that one of its values has no effect. `by`
+/// names the origin of the keys of `set`.
 fn grid(by: &str, set: &[(String, String)], axes: &[Axis], seeds: Option<&Seeds>) -> miette::Result<Grid> {
     let grid = Grid { axes: axes.to_vec(), seeds: seeds.map_or_else(Vec::new, |s| s.0.clone()) };
     let mut given: Vec<(&str, &str)> = set.iter().map(|(key, _)| (by, key.as_str())).collect();
@@ -165,8 +166,8 @@ pub fn for_command(
 /// The axis of the variants, as `grid.parquet` calls it.
 pub const VARIANT: &str = "variant";
 
-/// The same grid with every variant before the other axes. The keys of `set` that a variant sets are not the caller's
-/// any more; `set` and the axes have no key in common.
+/// The grid of these axes and seeds, with the variants as first axis. Neither `set` nor a variant has a key in common
+/// with the axes.
 pub fn with_variants(
     set: &[(String, String)],
     variants: &[Variant],

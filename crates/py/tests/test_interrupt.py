@@ -64,7 +64,7 @@ def test_a_plan_beyond_the_memory_is_an_error():
         xoff.limit_memory()
 
 
-#: Limits in a process of its own: a directory for spilled tables is set once.
+#: A script for a separate process, because a process can set the directory for spilled tables only once.
 LIMITED = """
 import sys, xoff
 xoff.limit_memory("40MB")

@@ -14,7 +14,8 @@
 //! | `failed/CHUNK.json` | runs of the chunk failed, and why |
 //! | `conflicts/CHUNK-WORKER.json` | somebody else got other results for the chunk |
 //!
-//! A part has no clock in it: whoever makes a chunk writes the same bytes. A chunk that was made twice is compared.
+//! A part contains no wall-clock time, so every worker writes the same bytes for a chunk. If two workers make a chunk,
+//! the second one compares its bytes with those of the first.
 
 // Where a name says it all, there is no more to say.
 #![allow(missing_docs)]

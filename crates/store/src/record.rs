@@ -117,7 +117,7 @@ fn conflict(bucket: &Bucket, chunk: &str, record: &Record, part: &str) -> Result
         "differs: {} and {other} made the chunk {chunk} of one plan, and got other bytes",
         record.worker
     );
-    let help = "run `xoff work` with one program on sound machines: if the file is damaged, remove it; else this is a bug of xoff, or of a scheme of your own";
+    let help = "check that all workers run the same program. If the file is damaged, remove it. Otherwise report a bug of xoff, or of your own scheme";
     let error = bucket.error(part, message.clone(), help);
     let worker: String =
         record.worker.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();

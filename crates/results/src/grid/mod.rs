@@ -149,7 +149,7 @@ impl Grid {
         }
     }
 
-    /// The point with the value of the baseline instead of its own.
+    /// The point that has the value of the baseline on its axis, and on the other axes the values of `point`.
     pub fn base_of(&self, point: usize, (axis, value): (usize, usize)) -> usize {
         let mut positions = self.positions(point);
         positions[axis] = value;
