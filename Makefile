@@ -159,9 +159,11 @@ python-reference: wheel
 	$(call generated,$(TARGET)/stubs,docs/PYTHON.md)
 	cp $(TARGET)/stubs/xoff/_xoff.pyi $(STUB)
 
-# A release would pass: each crate as it would be published, in order; wheel and source distribution.
+# A release would pass: each crate as it would be published, in order; wheel and source distribution. Cargo takes each
+# version of a crate that it has unpacked or compiled as unchanged, so that what an earlier check left is removed.
 release-check: wheel
-	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) publish --locked --quiet --dry-run --allow-dirty --workspace --target-dir $(TARGET)
+	rm -rf $(TARGET)/release-check $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/xoff-*
+	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) publish --locked --quiet --dry-run --allow-dirty --workspace --target-dir $(TARGET)/release-check
 	$(VENV)/bin/twine check --strict $(TARGET)/wheels/*
 
 # pandas, Polars and DuckDB read the run directories that same-bytes has left, and do what the
