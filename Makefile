@@ -30,7 +30,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools scripts prose format lint docs unit own-scheme same-bytes python read-run read-captures viewer test-page release-check wheel bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference python-reference
+.PHONY: help run test tools scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures viewer test-page release-check wheel bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference python-reference
 
 help:
 	@echo 'make run         runs a BCube network that deadlocks under PFC'
@@ -47,20 +47,20 @@ help:
 	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
 	@echo 'make fuzz        random bytes against every reader of files and frames, FUZZ_SECONDS=$(FUZZ_SECONDS) each (FUZZ=cdf for one)'
 	@echo 'make mutants     mutates the code, MUTANTS=$(MUTANTS) times (or MUTANTS=all), and says what no test catches'
-	@echo 'make scripts prose format lint docs unit own-scheme same-bytes python read-run read-captures test-page release-check    the steps of make test'
+	@echo 'make scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures test-page release-check    the steps of make test'
 
 run:
 	@for tool in cc $(CARGO); do command -v $$tool >/dev/null || \
 		{ echo "make run needs $$tool: ./run installs it on Debian and Ubuntu" >&2; exit 1; }; done
 	$(CARGO) run --locked --profile quick --bin xoff -- run examples/bcube-deadlock.toml
 
-test: tools scripts prose format lint docs unit own-scheme same-bytes python read-run read-captures test-page release-check
+test: tools scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures test-page release-check
 	@echo 'make test: all checks passed'
 
 # Missing tools stop `make test` at once, and not after minutes.
 tools:
 	@missing() { echo "make test needs $$1: ./test installs it on Debian and Ubuntu" >&2; exit 1; }; \
-	for tool in cc $(CARGO) cmp $(PYTHON) tshark node npm; do command -v $$tool >/dev/null || missing $$tool; done; \
+	PATH=$$PATH:/usr/sbin; for tool in cc $(CARGO) cmp $(PYTHON) tshark node npm slurmctld slurmd sbatch munged; do command -v $$tool >/dev/null || missing $$tool; done; \
 	for tool in $(CHROMIUM) chromium chromium-browser google-chrome; do command -v $$tool >/dev/null && exit; done; \
 	missing chromium
 
@@ -165,6 +165,11 @@ release-check: wheel
 	rm -rf $(TARGET)/release-check $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/xoff-*
 	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) publish --locked --quiet --dry-run --allow-dirty --workspace --target-dir $(TARGET)/release-check
 	$(VENV)/bin/twine check --strict $(TARGET)/wheels/*
+
+# A Slurm of one node makes a grid.
+slurm:
+	$(CARGO) build --locked --quiet --release --workspace --bin xoff
+	$(PYTHON) tests/slurm.py $(TARGET)/release/xoff $(TARGET)/slurm
 
 # pandas, Polars and DuckDB read the run directories that same-bytes has left, and do what the
 # blocks of Python and SQL in the documentation say. xoff runs the scenario of tools/peers.py.

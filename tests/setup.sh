@@ -30,9 +30,10 @@ debian() { true; }
 node_works() { has node; }
 python_works() { has python; }
 chromium_works() { has chromium; }
+slurm_works() { has slurm; }
 rust_works() { has rust; }
 chromium_package() { echo chromium; }
-as_root() { echo "root: $*"; [[ $* != *install* ]] || there+=" make cc curl cmp node npm python chromium tshark "; }
+as_root() { echo "root: $*"; [[ $* != *install* ]] || there+=" make cc curl cmp node npm python chromium tshark slurm "; }
 curl() { echo "curl: $*"; }
 sh() { echo "installer: ${*:2}"; there+=" rust rustup "; }
 rustup() { echo "rustup: $*"; there+=" rust "; }
@@ -62,7 +63,7 @@ expect 'a bare machine runs' "$(on '' '' run)" \
     'installer: -y --profile minimal --default-toolchain 1.95' \
     'done'
 expect 'a bare machine tests' "$(on '' '' test)" \
-    './test: installs with apt-get: make gcc libc6-dev diffutils python3 python3-venv nodejs npm chromium fonts-liberation tshark curl' \
+    './test: installs with apt-get: make gcc libc6-dev diffutils python3 python3-venv nodejs npm chromium fonts-liberation tshark slurmctld slurmd slurm-client munge curl' \
     'apt-get -qq update' \
     './test: installs Rust 1.95' \
     'curl:' \
@@ -74,7 +75,7 @@ expect 'a bare machine tests' "$(on '' '' test)" \
     'done'
 expect 'nothing is missing' "$(on 'make cc rust' '' run)" 'done'
 expect 'nothing is missing for tests' \
-    "$(on 'make cc cmp python node npm chromium tshark rust rustup cargo-fmt cargo-clippy' '' test)" 'done'
+    "$(on 'make cc cmp python node npm chromium tshark slurm rust rustup cargo-fmt cargo-clippy' '' test)" 'done'
 expect 'Rust is too old' "$(on 'make cc rustup' '' run)" \
     './run: installs Rust 1.95 with rustup, beside the toolchains that are there' \
     'rustup: toolchain install 1.95 --profile minimal' \

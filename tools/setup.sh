@@ -80,6 +80,9 @@ python_works() {
 chromium_works() { [ -x "${CHROMIUM:-}" ] || has chromium || has chromium-browser || has google-chrome; }
 rust_works() { cargo --version && at_least "$(rustc --version | cut -d' ' -f2)" "$oldest_rust"; }
 
+# Daemons lie where not every user looks.
+slurm_works() { PATH=$PATH:/usr/sbin has slurmctld && PATH=$PATH:/usr/sbin has slurmd && has sbatch && PATH=$PATH:/usr/sbin has munged; }
+
 # Ubuntu has another name for it.
 chromium_package() {
     if grep -qs '^ID=ubuntu' /etc/os-release; then echo chromium-browser; else echo chromium; fi
@@ -110,6 +113,7 @@ need_test_tools() {
     need npm npm -- has npm
     need Chromium "$(chromium_package)" fonts-liberation -- chromium_works
     need tshark tshark -- has tshark
+    need 'Slurm (slurmctld, slurmd, sbatch) and munged' slurmctld slurmd slurm-client munge -- slurm_works
 }
 
 # Installs the packages that are missing.

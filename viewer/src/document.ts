@@ -212,6 +212,10 @@ export interface GridDocument {
   seeds: number[];
   metrics: { name: string; unit: string }[];
   points: GridPoint[];
+  /** The folder of the runs' directories; null if they were not kept. */
+  folder: string | null;
+  /** Finished runs that are not listed. */
+  left_out: number;
   runs: { name: string; point: number; seed: number; status: string; error: string | null }[];
   warnings: { text: string; runs: string[] }[];
   scenario: unknown;

@@ -128,8 +128,11 @@ function measure(doc: GridDocument, along: number, name: string, title: string):
 }
 
 function runTable(doc: GridDocument): HTMLElement {
-  const rows = doc.runs.map((run): Cell[] => [`runs/${run.name}`, String(run.point + 1), String(run.seed), run.status, run.error ?? ""]);
-  return table("For a page of one run: xoff report DIRECTORY", ["directory", "point", "seed", "status", "error"], rows, [3, 4]);
+  const place = doc.folder === null ? "" : `${doc.folder}/`;
+  const rows = doc.runs.map((run): Cell[] => [place + run.name, String(run.point + 1), String(run.seed), run.status, run.error ?? ""]);
+  const how = doc.folder === null ? "Directories of the runs were not kept." : "For a page of one run: xoff report DIRECTORY";
+  const more = doc.left_out === 0 ? "" : ` ${format.counted(doc.left_out, "finished run")} not listed: grid.parquet has all.`;
+  return table(how + more, [doc.folder === null ? "run" : "directory", "point", "seed", "status", "error"], rows, [3, 4]);
 }
 
 function warnings(doc: GridDocument): HTMLElement[] {

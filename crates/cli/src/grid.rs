@@ -110,7 +110,7 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
 }
 
 /// A word as shells read it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/=:,+".contains(c);
     if word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -23,6 +23,15 @@ pub struct Tally {
     pub done: AtomicU64,
 }
 
+impl Tally {
+    /// The part that is done, 0 to 1, and the state in words, once the number of steps is known.
+    pub fn state(&self) -> Option<(f64, String)> {
+        let total = self.total.load(Ordering::Relaxed);
+        let steps = self.done.load(Ordering::Relaxed) as f64 / MILLION as f64;
+        (total > 0).then(|| (steps / total as f64, format!("{} of {total}", steps as u64)))
+    }
+}
+
 /// Shows the progress of a grid, which several workers report.
 pub struct GridMeter<'a> {
     tally: &'a Tally,

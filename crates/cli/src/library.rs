@@ -16,7 +16,7 @@ use xoff_plan::{Loaded, variants::Variant};
 use xoff_repro::experiment::SCENARIO;
 use xoff_repro::{answer, library as papers};
 use xoff_results::grid::compare::Entry;
-use xoff_results::grid::{Axis, Grid, dataset, interval::Interval, table};
+use xoff_results::grid::{Axis, Grid, dataset, interval::Interval, table, until::Rule};
 use xoff_results::{network, offered, size as sizes, storage};
 
 pub use crate::grid_progress::Tally;
@@ -27,6 +27,7 @@ use crate::size::SizeArgs;
 use crate::{check, grid::Work, load, memory, queue_map, repro, run, schemes, size, store, vary};
 
 pub use crate::run::{Unstored, VERSION};
+pub use crate::store::plan::Options as PlanOptions;
 
 /// A scenario's text, with the keys that were set since.
 #[derive(Clone)]
@@ -296,11 +297,11 @@ impl GridRequest<'_> {
     ///
     /// # Errors
     /// A scenario of the grid is invalid, or the store has another plan or cannot be written.
-    pub fn plan(&self, store: &Path, chunk: Option<usize>) -> Result<String, Report> {
+    pub fn plan(&self, store: &Path, options: PlanOptions) -> Result<String, Report> {
         memory::refresh();
         let grid = self.grid()?;
         let Scenario { source, overrides, name } = self.scenario;
-        store::plan::write(source, name, overrides, &self.variants, &grid, chunk, store)
+        store::plan::write(source, name, overrides, &self.variants, &grid, options, store)
     }
 
     /// Checks every plan, makes the runs and stores them. `false` if it was interrupted before the first run.
@@ -349,26 +350,71 @@ impl GridRequest<'_> {
     }
 }
 
-/// `xoff work`: makes runs of the store until all are done; returns the number of runs that it made, and of those that
-/// failed. `lease` is a time, such as `60s`.
+/// How a store is worked on.
+pub struct WorkOptions {
+    /// Runs in parallel; without a number, as many as there are cores.
+    pub jobs: Option<usize>,
+    /// Time after which others take over, such as `60s`.
+    pub lease: String,
+    /// The rule that the store gets, such as `ci95(slowdown.p99) < 5%`.
+    pub until: Option<String>,
+    /// Only these chunks, instead of all that are open.
+    pub chunks: Option<Vec<usize>>,
+}
+
+/// `xoff work`: makes runs of the store until all are done; returns the number of runs that it made, of those that
+/// failed, and the given chunks that others work on.
 ///
 /// # Errors
 /// It is no store of this version, cannot be read or written, has other results of the same run, or a run needs more
 /// than the memory budget.
 pub fn work(
     place: &Path,
-    jobs: Option<usize>,
-    lease: &str,
+    options: &WorkOptions,
     interrupted: &AtomicBool,
-) -> Result<(usize, usize), Report> {
+    tally: &Tally,
+) -> Result<(usize, usize, Vec<usize>), Report> {
     memory::refresh();
+    let WorkOptions { jobs, lease, until, chunks } = options;
     let lease = lease.parse().map_err(|e| miette!(help = "such as 60s", "lease = `{lease}`: {e}"))?;
-    let options = store::work::Options { jobs, lease, chunks: None, quiet: true };
-    let ended = store::work::make(place, &options, interrupted)?;
+    let until = until.as_deref().map(rule).transpose()?;
+    let these = chunks.clone();
+    let options = store::work::Options { jobs: *jobs, lease, until, chunks: None, these, quiet: true };
+    let ended = store::work::make(place, &options, interrupted, tally)?;
     if ended.spent {
         return Err(miette!(help = "allow more, or use fewer jobs", "the memory budget is exhausted"));
     }
-    Ok((ended.runs, ended.failed))
+    Ok((ended.runs, ended.failed, ended.busy))
+}
+
+fn rule(text: &str) -> Result<Rule, Report> {
+    Rule::parse(text).map_err(|why| miette!("until = {why}"))
+}
+
+/// The chunks of a store that can be made now, each with the number of its runs; the number of all runs that it needs,
+/// as far as this is known, and of those of them that are done. The store gets the rule `until`.
+///
+/// # Errors
+/// It is no store of this version, cannot be read, or has another rule.
+pub fn open_chunks(place: &Path, until: Option<&str>) -> Result<(Vec<(usize, usize)>, usize, usize), Report> {
+    store::work::open(place, until.map(rule).transpose()?.as_ref())
+}
+
+/// The page of a store, as HTML.
+///
+/// # Errors
+/// It is no store of this version, a part of it is damaged, or it has too many points.
+pub fn store_page(place: &Path) -> Result<String, Report> {
+    store::answer::page(place).map(|(page, _)| page)
+}
+
+/// `xoff grid report`; returns the place of the page.
+///
+/// # Errors
+/// As [`store_page`], or the page cannot be written.
+pub fn store_report(place: &Path, out: Option<&Path>) -> Result<PathBuf, Report> {
+    let (page, bucket) = store::answer::page(place)?;
+    store::answer::write_page(&page, &bucket, out)
 }
 
 /// `xoff grid status`.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{cell::RefCell, collections::BTreeMap, fs, io};
 
 use miette::{Report, miette};
-use xoff_plan::{Loaded, variants::Variant};
+use xoff_plan::{Known, Loaded, variants::Variant};
 use xoff_repro::{experiment::SCENARIO, read::is_experiment};
 
 use crate::file::{self, LARGEST};
@@ -68,6 +68,17 @@ impl Source {
         seen: &mut dyn FnMut(&Path, &[u8]),
         interrupted: &dyn Fn() -> bool,
     ) -> miette::Result<Loaded> {
+        self.load_next(overrides, seen, interrupted, None)
+    }
+
+    /// The same after other runs, which have left `known`.
+    pub fn load_next(
+        &self,
+        overrides: &[(String, String)],
+        seen: &mut dyn FnMut(&Path, &[u8]),
+        interrupted: &dyn Fn() -> bool,
+        known: Option<&mut Known>,
+    ) -> miette::Result<Loaded> {
         // Files that the scenario names lie beside it.
         let base = self.path.parent().unwrap_or(Path::new(""));
         let seen = RefCell::new(seen);
@@ -85,7 +96,7 @@ impl Source {
             true => Err("interrupted".into()),
             false => memory::room(bytes),
         };
-        let loaded = xoff_plan::load_table(&name, &self.text, self.table, overrides, &files, &goes_on);
+        let loaded = xoff_plan::load_table(&name, &self.text, self.table, overrides, &files, &goes_on, known);
         memory::enter(before);
         let loaded = loaded?;
         if self.strict && !loaded.warnings.is_empty() {

@@ -324,3 +324,121 @@ fn a_store_that_vanishes_is_one_error() {
     assert_eq!(done.status.code(), Some(1), "{}", err(&done));
     assert!(err(&done).contains("help: check"), "{}", err(&done));
 }
+
+/// Half the 95% confidence interval of the mean of values, over the mean. The t are those of the tables, by number of
+/// values.
+fn width(values: &[f64]) -> f64 {
+    let t = match values.len() {
+        5 => 2.776445,
+        10 => 2.262157,
+        15 => 2.144787,
+        20 => 2.093024,
+        25 => 2.063899,
+        30 => 2.045230,
+        35 => 2.042272,
+        n => panic!("{n} values"),
+    };
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    t * (variance / n).sqrt() / mean
+}
+
+/// A rule ends the seeds of a point where its interval is narrow. Which seeds are made does not depend on the workers.
+#[test]
+fn a_rule_makes_the_seeds_that_it_needs() {
+    let dir = scratch("until");
+    let grid = "--vary traffic.0.load=0.2,0.8 --seeds 1..30";
+    good(&dir, &format!("run small.toml {grid} --quiet --out g"));
+    let mut means: [Vec<f64>; 2] = Default::default();
+    for row in rows(&dir.join("g/grid.parquet")) {
+        let of = |name: &str| row.iter().find(|(n, _)| n == name).unwrap().1.clone();
+        let (Field::Long(point), Field::Double(mean)) = (of("point"), of("slowdown_mean")) else { panic!() };
+        means[point as usize - 1].push(mean);
+    }
+    // Between the widths of the two points after 10 seeds, so that one of them needs more.
+    let limit = (width(&means[0][..10]) + width(&means[1][..10])) / 2.0;
+    let needed =
+        means.clone().map(|all| (1..=6).map(|n| 5 * n).find(|&n| width(&all[..n]) < limit).unwrap_or(30));
+    assert!(needed[0] != needed[1], "{needed:?}");
+    let rule = format!("ci95(slowdown.mean)<{}%", 100.0 * limit);
+    for (store, jobs) in [("st", 1), ("two", 2)] {
+        good(&dir, &format!("grid plan small.toml {grid} --chunk 5 --store {store}"));
+        let done = xoff(&dir, &format!("work {store} --jobs {jobs} --until {rule}"));
+        assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+        assert!(err(&done).contains("ci95(slowdown_mean) <"), "{}", err(&done));
+        let made = |point: usize| {
+            let chunks =
+                (0..6).filter(|c| dir.join(format!("{store}/done/{:07}.json", point * 6 + c)).exists());
+            5 * chunks.count()
+        };
+        assert_eq!([made(0), made(1)], needed, "{store}");
+    }
+    let state = status(&dir);
+    assert_eq!(state["runs_done"], needed[0] + needed[1]);
+    assert_eq!(state["runs"], state["runs_done"]);
+    let text = good(&dir, "grid status st");
+    assert!(
+        text.starts_with("small: complete") && text.contains("until        ci95(slowdown_mean) <"),
+        "{text}"
+    );
+    let table = good(&dir, "grid table st");
+    let head =
+        format!("small: {} of at most 60 runs of 2 points, at most 30 seeds each", needed[0] + needed[1]);
+    assert!(table.starts_with(&head), "{table}");
+    assert!(!table.contains("INCOMPLETE") && !table.contains("not run"), "{table}");
+
+    // A worker without the rule follows it; another rule is refused.
+    assert!(err(&xoff(&dir, "work st")).contains("ci95(slowdown_mean) <"));
+    let other = xoff(&dir, "work st --until ci95(goodput_bps)<1%");
+    assert!(err(&other).contains("has the rule `ci95(slowdown_mean) <"), "{}", err(&other));
+    let wrong = xoff(&dir, "work st --until p99<1%");
+    assert!(err(&wrong).contains("`p99<1%` is no rule"), "{}", err(&wrong));
+    good(&dir, "grid plan small.toml --seeds 1..3 --chunk 3 --store few");
+    let few = xoff(&dir, &format!("work few --until {rule}"));
+    assert!(err(&few).contains("has chunks with all seeds of a point"), "{}", err(&few));
+}
+
+/// Whole runs are kept where the plan says so, and a page shows the points.
+#[test]
+fn runs_are_kept_and_shown() {
+    let dir = scratch("kept");
+    good(&dir, "grid plan small.toml --vary traffic.0.load=0.3,0.6 --keep --store st");
+    good(&dir, "work st --quiet");
+    good(&dir, "run small.toml --vary traffic.0.load=0.3,0.6 --quiet --out g");
+    for run in ["1_load=0.3", "2_load=0.6"] {
+        for file in ["summary.json", "flows.parquet", "pauses.parquet"] {
+            let read = |place: &str| fs::read(dir.join(place).join(run).join(file)).unwrap();
+            assert!(read("st/kept") == read("g/runs"), "{run}/{file}");
+        }
+        good(&dir, &format!("report st/kept/{run} --out page.html"));
+    }
+    good(&dir, "grid report st");
+    good(&dir, "grid report st --out here.html");
+    let page = fs::read_to_string(dir.join("st/report.html")).unwrap();
+    assert!(page.contains("kept") && page.contains("2 runs of 2 points"), "{}", &page[..2000]);
+    assert_eq!(page, fs::read_to_string(dir.join("here.html")).unwrap());
+}
+
+/// The job for Slurm. `tests/slurm.py` runs it.
+#[test]
+fn a_job_for_slurm_is_printed() {
+    let dir = scratch("slurm");
+    good(&dir, "grid plan small.toml --seeds 1..4 --store st");
+    let text = good(&dir, "grid slurm st --workers 7 --cpus 2 -- --partition=long");
+    let store = dir.join("st").canonicalize().unwrap();
+    let wanted = format!(
+        "#!/bin/sh\n#SBATCH --job-name=xoff-small\n#SBATCH --array=1-7\n#SBATCH --ntasks=1\n\
+         #SBATCH --cpus-per-task=2\n#SBATCH --requeue\n#SBATCH --partition=long\n\
+         exec xoff work {} --jobs \"$SLURM_CPUS_PER_TASK\"\n",
+        store.display()
+    );
+    assert_eq!(text, wanted);
+    let fails = |line: &str, why: &str| {
+        let done = command(&dir, line).env("PATH", "").output().unwrap();
+        assert!(done.status.code() == Some(1) && err(&done).contains(why), "{line}: {}", err(&done));
+    };
+    fails("grid slurm st --submit", "sbatch cannot be started");
+    fails("grid slurm st -- long", "`long` is no option of sbatch");
+    fails("grid slurm nowhere", "is no store");
+}

@@ -11,6 +11,7 @@ pub mod describe;
 pub mod document;
 pub mod error;
 pub mod ideal;
+mod known;
 pub mod names;
 mod parse;
 pub mod plan;
@@ -22,6 +23,7 @@ pub mod size;
 pub mod variants;
 
 pub use error::{Error, Warning};
+pub use known::Known;
 
 use std::io;
 use std::path::Path;
@@ -63,7 +65,7 @@ pub fn load(
     overrides: &[(String, String)],
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
 ) -> Result<Loaded, Error> {
-    load_table(name, text, "", overrides, files, &|_| Ok(()))
+    load_table(name, text, "", overrides, files, &|_| Ok(()), None)
 }
 
 /// The first error in the keys and values of a scenario, which is a table of `text` or all of it. Nothing is
@@ -88,6 +90,8 @@ pub fn variants(name: &str, text: &[u8], table: &str) -> Result<Vec<variants::Va
 ///
 /// `goes_on` is asked at least every few milliseconds of work on flows, and before large tables are made. It gets the
 /// bytes that the next step needs, as far as they are known. What it refuses is the error.
+///
+/// `known` is what the last scenario has left, and keeps what this one leaves.
 pub fn load_table(
     name: &str,
     text: &[u8],
@@ -95,12 +99,13 @@ pub fn load_table(
     overrides: &[(String, String)],
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
     goes_on: &dyn Fn(u64) -> Result<(), String>,
+    known: Option<&mut Known>,
 ) -> Result<Loaded, Error> {
     let source = document::Source::new(name, text, overrides)?;
     let doc = document::Document::parse_table(&source, table)?;
     let mut warnings = Vec::new();
     let scenario = parse::scenario(&doc, &mut warnings)?;
-    let built = resolve::plan(&doc, &scenario, files, goes_on)?;
+    let built = resolve::plan(&doc, &scenario, files, goes_on, known)?;
     warnings.extend(built.warnings);
     Ok(Loaded {
         scenario,

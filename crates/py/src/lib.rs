@@ -7,6 +7,7 @@ mod answers;
 mod errors;
 mod examples;
 mod scenario;
+mod store;
 mod supervise;
 mod table;
 mod values;
@@ -28,7 +29,9 @@ mod native {
     #[pymodule_export]
     use crate::examples::examples;
     #[pymodule_export]
-    use crate::scenario::{Scenario, grid, limit_memory, plan_grid, store_status, store_table, work};
+    use crate::scenario::{Scenario, grid, limit_memory};
+    #[pymodule_export]
+    use crate::store::{open_chunks, plan_grid, store_page, store_report, store_status, store_table, work};
     #[pymodule_export]
     use crate::supervise::fail;
     #[pymodule_export]

@@ -1,7 +1,6 @@
 //! Scenarios and grids.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use miette::Report;
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -10,19 +9,18 @@ use pyo3::prelude::*;
 use xoff::library::{self, GridRequest, Planned, RunOptions, Tally};
 
 use xoff_plan::variants::Variant;
-use xoff_results::grid::interval::Interval;
 
 use crate::answers::Answer;
 use crate::errors::raised;
 use crate::supervise::{Shared, detached, supervised, told};
 
 /// Keys and their values as TOML.
-type Keys = Vec<(String, String)>;
+pub type Keys = Vec<(String, String)>;
 
 /// A scenario, with the keys that were set.
 #[pyclass(frozen, module = "xoff._xoff")]
 pub struct Scenario {
-    inner: library::Scenario,
+    pub inner: library::Scenario,
 }
 
 #[pymethods]
@@ -158,56 +156,6 @@ impl Scenario {
     }
 }
 
-/// `xoff grid plan` into `store`; returns what it is, in words.
-#[pyfunction]
-#[pyo3(signature = (scenario, vary, variants, seeds, store, chunk))]
-pub fn plan_grid(
-    py: Python<'_>,
-    scenario: &Scenario,
-    vary: Vec<(String, Vec<String>)>,
-    variants: Vec<(String, Keys)>,
-    seeds: Vec<u64>,
-    store: PathBuf,
-    chunk: Option<usize>,
-) -> PyResult<String> {
-    let (scenario, out) = (&scenario.inner, store.as_path());
-    let variants = variants.into_iter().map(|(name, set)| Variant { name, set }).collect();
-    let request =
-        GridRequest { scenario, vary, variants, seeds, jobs: None, threads: None, out, resume: false };
-    detached(py, || request.plan(out, chunk))?.map_err(|report| raised(py, report))
-}
-
-/// `xoff work`: runs that were made, and those that failed. Ctrl-C raises KeyboardInterrupt.
-#[pyfunction]
-#[pyo3(signature = (store, jobs, lease))]
-pub fn work(py: Python<'_>, store: PathBuf, jobs: Option<usize>, lease: &str) -> PyResult<(usize, usize)> {
-    let make = |shared: &Shared| library::work(&store, jobs, lease, &shared.interrupted);
-    let (done, pressed) = supervised(py, None, &told, make)?;
-    let done = done.map_err(|report| raised(py, report))?;
-    if pressed { Err(PyKeyboardInterrupt::new_err(())) } else { Ok(done) }
-}
-
-/// `xoff grid status`.
-#[pyfunction]
-pub fn store_status(py: Python<'_>, store: PathBuf) -> PyResult<Answer> {
-    detached(py, || library::store_status(&store))?.map(Answer::new).map_err(|report| raised(py, report))
-}
-
-/// `xoff grid table`.
-#[pyfunction]
-#[pyo3(signature = (store, out, ci95, baseline))]
-pub fn store_table(
-    py: Python<'_>,
-    store: PathBuf,
-    out: Option<PathBuf>,
-    ci95: bool,
-    baseline: Option<&str>,
-) -> PyResult<Answer> {
-    let interval = if ci95 { Interval::Ci95 } else { Interval::Range };
-    let answer = detached(py, || library::store_table(&store, out.as_deref(), baseline, interval))?;
-    answer.map(Answer::new).map_err(|report| raised(py, report))
-}
-
 /// Limits the memory of the process, and keeps large tables in files in the directory `spill`.
 #[pyfunction]
 #[pyo3(signature = (memory, spill))]
@@ -234,12 +182,7 @@ pub fn grid(
 ) -> PyResult<()> {
     let scenario = &scenario.inner;
     let tally = Tally::default();
-    let look = |_: &Shared| {
-        let total = tally.total.load(Ordering::Relaxed);
-        let steps = tally.done.load(Ordering::Relaxed) as f64 / 1e6;
-        let text = format!("{} of {total}", steps as u64);
-        (total > 0).then(|| (steps / total as f64, text))
-    };
+    let look = |_: &Shared| tally.state();
     let work = |shared: &Shared| {
         let variants = variants.into_iter().map(|(name, set)| Variant { name, set }).collect();
         let request = GridRequest { scenario, vary, variants, seeds, jobs, threads, out: &out, resume };

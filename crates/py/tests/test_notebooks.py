@@ -12,8 +12,8 @@ NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 DRAWS = re.compile(r"^[^#\n]*\b(plot(\.\w+)?|subplots)\(", re.M)
 
 
-def test_there_are_four():
-    assert len(NOTEBOOKS) == 4
+def test_there_are_five():
+    assert len(NOTEBOOKS) == 5
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

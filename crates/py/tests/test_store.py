@@ -28,7 +28,7 @@ def test_processes_share_a_grid(grid, tmp_path):
     store = xoff.Store.plan(grid, tmp_path / "store", chunk=2)
     assert store.status().data["runs_done"] == 0
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        made = pool.map(work, [store.path] * 2)
+        made = pool.map(work, [store.place] * 2)
     assert sum(runs for runs, _ in made) >= 20
     assert [failed for _, failed in made] == [0, 0]
     status = store.status()
@@ -36,9 +36,9 @@ def test_processes_share_a_grid(grid, tmp_path):
     assert "complete" in str(status)
     own = grid.run(jobs=2)
     assert store.comparison()["points"] == own.comparison()["points"]
-    table = (store.path / "grid.parquet").read_bytes()
+    table = (tmp_path / "store" / "grid.parquet").read_bytes()
     assert table == (own.path / "grid.parquet").read_bytes()
-    flows = polars.scan_parquet(store.path / "flows").collect()
+    flows = polars.scan_parquet(f"{store.place}/flows").collect()
     assert flows.height == len(own.flows)
     assert {"variant", "load", "seed", "run", "slowdown"} <= set(flows.columns)
     assert store.work() == (0, 0)

@@ -1,22 +1,18 @@
-//! Objects with names, each of which is written once.
+//! Objects with names, most of which are written once.
 
-use std::collections::hash_map::RandomState;
-use std::fmt;
-use std::fs::{self, File};
-use std::hash::{BuildHasher, Hasher};
-use std::io::{self, Write as _};
+use std::fmt::{self, Display};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
 
-/// How the name of a file begins that is being written.
-const UNFINISHED: &str = ".xoff-";
-/// An unfinished file that is older was left by a process that was killed.
-const STALE: Duration = Duration::from_secs(24 * 3600);
+use crate::cloud::Cloud;
+use crate::directory;
 
-/// A directory of objects.
+/// Objects in a directory, or below a prefix in the cloud.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     root: PathBuf,
+    cloud: Option<Arc<Cloud>>,
 }
 
 /// What cannot be read or written, why, and what to do.
@@ -27,7 +23,7 @@ pub struct Error {
     pub help: String,
 }
 
-impl fmt::Display for Error {
+impl Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.what, self.message)
     }
@@ -36,9 +32,20 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Bucket {
-    /// The objects in the directory `root`, which need not exist.
-    pub fn at(root: &Path) -> Self {
-        Self { root: root.into() }
+    /// The objects in the directory `root`, which need not exist, or below `s3://…` or `gs://…`.
+    ///
+    /// # Errors
+    /// The name of a bucket in the cloud is wrong, or its settings in the environment.
+    pub fn at(root: &Path) -> Result<Self, Error> {
+        let mut bucket = Self { root: root.into(), cloud: None };
+        if let Some(name) = root.to_str().filter(|name| Cloud::has(name)) {
+            let help =
+                "type s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; docs/howto/cluster.md has the variables";
+            let refused =
+                |e: object_store::Error| bucket.error("", format!("cannot be used: {}", brief(&e)), help);
+            bucket.cloud = Some(Arc::new(Cloud::at(name).map_err(refused)?));
+        }
+        Ok(bucket)
     }
 
     /// Where it is, as people name it.
@@ -46,6 +53,12 @@ impl Bucket {
         self.root.display().to_string()
     }
 
+    /// The directory, if it is one.
+    pub fn directory(&self) -> Option<&Path> {
+        self.cloud.is_none().then_some(&self.root)
+    }
+
+    /// The place of an object; in the cloud a name only for people.
     pub fn path(&self, object: &str) -> PathBuf {
         self.root.join(object)
     }
@@ -56,24 +69,31 @@ impl Bucket {
     }
 
     /// Writes an object unless there is one of that name: completely, synced, or not at all. Returns whether it was
-    /// written.
+    /// written. In the cloud, where an answer can get lost, false also says that it may be one's own.
     ///
     /// # Errors
     /// It cannot be written, for example because the disk is full.
     pub fn put_new(&self, object: &str, bytes: &[u8]) -> Result<bool, Error> {
-        let target = self.path(object);
-        let failed = |e: &io::Error| {
-            let help = match e.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "free space; what is done stays done"
-                }
-                io::ErrorKind::PermissionDenied => "a worker needs permission to write there",
-                io::ErrorKind::Unsupported => "the file system needs hard links: use another one",
-                _ => "check that the store is still there, and start the worker again",
-            };
-            self.error(object, format!("cannot be written: {e}"), help)
-        };
-        put_new(&target, bytes).map_err(|e| failed(&e))
+        match &self.cloud {
+            Some(cloud) => {
+                cloud.put_new(object, bytes).map_err(|e| self.unwritten(object, &brief(&e), CLOUD))
+            }
+            None => directory::put_new(&self.path(object), bytes)
+                .map_err(|e| self.unwritten(object, &e, help(&e))),
+        }
+    }
+
+    /// Writes an object, in place of one that may be there.
+    ///
+    /// # Errors
+    /// As [`Bucket::put_new`].
+    pub fn put(&self, object: &str, bytes: &[u8]) -> Result<(), Error> {
+        match &self.cloud {
+            Some(cloud) => cloud.put(object, bytes).map_err(|e| self.unwritten(object, &brief(&e), CLOUD)),
+            None => {
+                directory::put(&self.path(object), bytes).map_err(|e| self.unwritten(object, &e, help(&e)))
+            }
+        }
     }
 
     /// The content of an object; `None` if there is none.
@@ -81,10 +101,13 @@ impl Bucket {
     /// # Errors
     /// It cannot be read.
     pub fn get(&self, object: &str) -> Result<Option<Vec<u8>>, Error> {
-        match fs::read(self.path(object)) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(self.error(object, format!("cannot be read: {e}"), "check the store")),
+        match &self.cloud {
+            Some(cloud) => cloud.get(object).map_err(|e| self.unread(object, &brief(&e), CLOUD)),
+            None => match std::fs::read(self.path(object)) {
+                Ok(bytes) => Ok(Some(bytes)),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(e) => Err(self.unread(object, &e, CHECK)),
+            },
         }
     }
 
@@ -93,69 +116,68 @@ impl Bucket {
     /// # Errors
     /// It cannot be read.
     pub fn list(&self, folder: &str) -> Result<Vec<String>, Error> {
-        let unreadable = |e: io::Error| self.error(folder, format!("cannot be read: {e}"), "check the store");
-        let entries = match fs::read_dir(self.path(folder)) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(unreadable)?,
-        };
-        let mut names = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(unreadable)?.file_name();
-            names.extend(name.into_string().ok().filter(|name| !name.starts_with(UNFINISHED)));
-        }
+        let mut names = match &self.cloud {
+            Some(cloud) => cloud.list(folder).map_err(|e| self.unread(folder, &brief(&e), CLOUD)),
+            None => directory::list(&self.path(folder)).map_err(|e| self.unread(folder, &e, CHECK)),
+        }?;
         names.sort_unstable();
         Ok(names)
     }
 
-    /// Removes files in a folder that a killed process left unfinished a day ago or more.
+    /// Removes files in a folder that a killed process left unfinished a day ago or more. In the cloud there are none.
     pub fn sweep(&self, folder: &str) {
-        for entry in fs::read_dir(self.path(folder)).into_iter().flatten().flatten() {
-            let old =
-                || SystemTime::now().duration_since(entry.metadata()?.modified()?).map_err(io::Error::other);
-            if entry.file_name().to_string_lossy().starts_with(UNFINISHED)
-                && old().is_ok_and(|age| age > STALE)
-            {
-                // Somebody else may have removed it.
-                let _ = fs::remove_file(entry.path());
-            }
+        if self.cloud.is_none() {
+            directory::sweep(&self.path(folder));
         }
+    }
+
+    fn unread(&self, object: &str, why: &dyn Display, help: &str) -> Error {
+        self.error(object, format!("cannot be read: {why}"), help)
+    }
+
+    fn unwritten(&self, object: &str, why: &dyn Display, help: &str) -> Error {
+        self.error(object, format!("cannot be written: {why}"), help)
     }
 }
 
-fn put_new(target: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let folder = target.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let (unfinished, mut file) = loop {
-        let random = RandomState::new().build_hasher().finish();
-        let path = folder.join(format!("{UNFINISHED}{random:016x}"));
-        match File::create_new(&path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            file => break (path, file?),
-        }
-    };
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    // A second name is given in one step, and only to nothing.
-    let put = written.and_then(|()| match fs::hard_link(&unfinished, target) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        linked => linked.map(|()| true),
-    });
-    fs::remove_file(&unfinished)?;
-    if put.as_ref().is_ok_and(|new| *new) {
-        File::open(folder).and_then(|folder| folder.sync_all())?;
+const CHECK: &str = "check the store";
+const CLOUD: &str =
+    "check the bucket, the access (AWS_ and GOOGLE_ variables) and the network; what is done stays done";
+
+/// What to do if a file cannot be written.
+fn help(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space; what is done stays done",
+        io::ErrorKind::PermissionDenied => "a worker needs permission to write there",
+        io::ErrorKind::Unsupported => "the file system needs hard links: use another one",
+        _ => "check that the store is still there, and start the worker again",
     }
-    put
+}
+
+/// An error of the cloud in one line: what the server said, or else the innermost cause.
+fn brief(error: &object_store::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    let whole = error.to_string();
+    let said = |tag: &str| whole.split_once(&format!("<{tag}>"))?.1.split('<').next();
+    match (said("Code"), said("Message")) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        _ => cause.to_string().lines().next().unwrap_or_default().to_string(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Barrier;
-    use std::thread;
+    use std::{fs, thread};
 
     fn bucket(test: &str) -> Bucket {
         let root = std::env::temp_dir().join(format!("xoff-bucket-{test}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
-        Bucket::at(&root)
+        Bucket::at(&root).unwrap()
     }
 
     #[test]
@@ -167,6 +189,8 @@ mod tests {
         assert!(!b.put_new("a/x", b"two").unwrap());
         assert!(b.put_new("a/b", b"").unwrap());
         assert_eq!(b.get("a/x").unwrap().unwrap(), b"one");
+        b.put("a/b", b"new").unwrap();
+        assert_eq!(b.get("a/b").unwrap().unwrap(), b"new");
         assert_eq!(b.list("a").unwrap(), ["b", "x"]);
         assert_eq!(fs::read_dir(b.path("a")).unwrap().count(), 2, "nothing unfinished is left");
         fs::remove_dir_all(b.path("")).unwrap();
@@ -202,10 +226,10 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_an_error() {
         let b = bucket("wrong");
-        fs::write(&b.root, b"a file").unwrap();
+        fs::write(b.directory().unwrap(), b"a file").unwrap();
         let error = b.put_new("a/x", b"one").unwrap_err();
         assert!(error.to_string().contains("cannot be written"), "{error}");
         assert!(b.list("a").is_err());
-        fs::remove_file(&b.root).unwrap();
+        fs::remove_file(b.directory().unwrap()).unwrap();
     }
 }

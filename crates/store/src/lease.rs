@@ -115,7 +115,7 @@ mod tests {
     fn bucket(test: &str) -> Bucket {
         let root = std::env::temp_dir().join(format!("xoff-lease-{test}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
-        Bucket::at(&root)
+        Bucket::at(&root).unwrap()
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Plan {
     pub seeds: Vec<(u64, u64)>,
     /// Most runs of a chunk.
     pub chunk: usize,
+    /// Whether the whole directory of each run is kept.
+    pub keep: bool,
 }
 
 /// A variant: its name, and the keys that it sets.
@@ -152,7 +154,8 @@ impl Layout {
         Self { depth, group: runs / groups, groups, chunk }
     }
 
-    fn per_group(&self) -> usize {
+    /// Chunks of a group.
+    pub fn per_group(&self) -> usize {
         self.group.div_ceil(self.chunk)
     }
 
@@ -230,6 +233,7 @@ mod tests {
             axes: Vec::new(),
             seeds: Vec::new(),
             chunk: 1,
+            keep: false,
         };
         let set = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
             pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()

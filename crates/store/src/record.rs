@@ -16,6 +16,8 @@ pub struct Record {
     pub runs: usize,
     /// Those of them that have no results.
     pub failed: usize,
+    /// Those of them that have warnings.
+    pub warned: usize,
     pub packet_hops: u64,
     /// The parts, in this order.
     pub files: Vec<Part>,
@@ -136,7 +138,7 @@ mod tests {
     fn bucket(test: &str) -> Bucket {
         let root = std::env::temp_dir().join(format!("xoff-record-{test}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
-        Bucket::at(&root)
+        Bucket::at(&root).unwrap()
     }
 
     fn of(worker: &str, content: &[u8]) -> (Record, Vec<(Part, Vec<u8>)>) {
@@ -147,6 +149,7 @@ mod tests {
             ended_ms: 2,
             runs: 3,
             failed: 0,
+            warned: 0,
             packet_hops: 4,
             files: vec![part.clone()],
         };

@@ -4,21 +4,26 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use miette::miette;
+use miette::{IntoDiagnostic, miette};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use xoff_results::grid::compare::{self, Comparison, Entry};
-use xoff_results::grid::directory::{TABLE, read_rows, write_rows};
+use xoff_results::grid::directory::{self, TABLE, write_rows};
 use xoff_results::grid::{Grid, interval::Interval, table};
-use xoff_results::human;
-use xoff_store::{lease, record};
+use xoff_results::layout::PAGE;
+use xoff_results::{human, report as pages};
+use xoff_store::{Bucket, lease, record};
 
-use super::{Opened, now_ms, report};
+use super::need::{self, Need};
+use super::{KEPT, Opened, now_ms, report};
 use crate::progress::seconds;
 use crate::{FAILED, IntervalArg, output};
 
 /// Most records that are read for the speed, most failed runs that are named.
 const SAMPLE: usize = 50;
 const LISTED: usize = 6;
+/// Most points of a page.
+const SHOWN: usize = 10_000;
 
 #[derive(clap::Args)]
 pub struct StatusArgs {
@@ -47,8 +52,11 @@ pub struct State {
 pub fn state(store: &Path) -> miette::Result<State> {
     let opened = Opened::at(store)?;
     let Opened { bucket, layout, grid, .. } = &opened;
-    let done: BTreeSet<String> = record::done(bucket).map_err(report)?.into_iter().collect();
-    let chunks = layout.chunks();
+    let mut need = Need::of(&opened).map_err(report)?;
+    let open = need.look().map_err(report)?;
+    let done: BTreeSet<String> = open.done.iter().map(|&chunk| layout.name(chunk)).collect();
+    let (runs_done, spared) = (opened.runs_of(&open.done), opened.runs_of(&open.spared));
+    let (chunks, runs) = (layout.chunks() - open.spared.len(), grid.runs().unwrap_or(0) - spared);
     let mut running = Vec::new();
     for chunk in bucket.list("leases").map_err(report)?.into_iter().filter(|chunk| !done.contains(chunk)) {
         let last = lease::last(bucket, &chunk).map_err(report)?;
@@ -61,8 +69,7 @@ pub fn state(store: &Path) -> miette::Result<State> {
     let conflicts = bucket.list("conflicts").map_err(report)?;
     let mut failed: Vec<(String, String)> = Vec::new();
     for name in bucket.list("failed").map_err(report)? {
-        let text = bucket.get(&format!("failed/{name}")).map_err(report)?.unwrap_or_default();
-        failed.extend(serde_json::from_slice::<Vec<(String, String)>>(&text).unwrap_or_default());
+        failed.extend(listed::<String>(bucket, &format!("failed/{name}"))?);
     }
     let (mut time, mut hops, mut sampled) = (0.0, 0, 0);
     for chunk in done.iter().step_by(done.len().div_ceil(SAMPLE).max(1)) {
@@ -74,19 +81,19 @@ pub fn state(store: &Path) -> miette::Result<State> {
     }
     let mean = if sampled > 0 { time / f64::from(sampled) } else { 0.0 };
     let speed = hops as f64 / time.max(1e-9);
-    let left = (sampled > 0 && !workers.is_empty() && done.len() < chunks)
+    let over = open.chunks.is_empty();
+    let left = (sampled > 0 && !workers.is_empty() && !over)
         .then(|| (chunks - done.len()) as f64 * mean / workers.len() as f64);
-    let runs = grid.runs().unwrap_or(0);
-    let runs_done: usize =
-        (0..chunks).filter(|&c| done.contains(&layout.name(c))).map(|c| layout.runs(c).len()).sum();
+    let wide: Vec<String> = open.wide.iter().map(|&point| grid.point_label(point)).collect();
     let data = json!({
         "name": opened.plan.name, "runs": runs, "runs_done": runs_done, "chunks": chunks, "chunks_done": done.len(),
+        "until": need.rule().map(|rule| json!({ "rule": rule.text(), "narrow": open.narrow, "wide": wide })),
         "running": running.iter().map(|(chunk, worker)| json!({ "chunk": chunk, "worker": worker })).collect::<Vec<_>>(),
         "failed": failed.iter().map(|(run, why)| json!({ "run": run, "error": why })).collect::<Vec<_>>(),
         "lost_leases": lost.len(), "conflicts": conflicts, "seconds_per_chunk": mean,
         "packet_hops_per_second_of_a_worker": speed, "seconds_left": left,
     });
-    let state = match (conflicts.len(), done.len() == chunks) {
+    let state = match (conflicts.len(), over) {
         (0, true) => "complete",
         (0, false) if workers.is_empty() => "nobody works on it",
         (0, false) => "running",
@@ -94,9 +101,14 @@ pub fn state(store: &Path) -> miette::Result<State> {
     };
     let mut text = format!("{}: {state}\n\n", opened.plan.name);
     let percent = 100.0 * runs_done as f64 / runs.max(1) as f64;
+    let most = if need.rule().is_some() && !over { "at most " } else { "" };
     let all = human::counted(runs as u64, "run");
-    text += &format!("done         {} of {all} ({percent:.1}%)\n", human::count(runs_done as u64));
-    text += &format!("chunks       {} of {}\n", human::count(done.len() as u64), human::count(chunks as u64));
+    text += &format!("done         {} of {most}{all} ({percent:.1}%)\n", human::count(runs_done as u64));
+    text += &format!(
+        "chunks       {} of {most}{}\n",
+        human::count(done.len() as u64),
+        human::count(chunks as u64)
+    );
     text += &format!("workers      {}\n", workers.len());
     text += &format!("failed       {}\n", human::counted(failed.len() as u64, "run"));
     text += &format!("lost leases  {}\n", lost.len());
@@ -105,6 +117,18 @@ pub fn state(store: &Path) -> miette::Result<State> {
         text += &format!("speed        {hops} packet-hops/s and {mean:.2} s a chunk, of one worker\n");
     }
     text += &left.map_or(String::new(), |left| format!("time left    {}\n", seconds(left)));
+    if let Some(rule) = need.rule() {
+        let (narrow, spared) =
+            (human::counted(open.narrow as u64, "point"), human::counted(spared as u64, "run"));
+        text += &format!("until        {}: reached at {narrow}, {spared} not needed\n", rule.text());
+    }
+    for point in wide.iter().take(LISTED) {
+        text += &format!("warning: the interval is still too wide with all seeds at {point}\n");
+    }
+    if wide.len() > LISTED {
+        let all = human::counted(wide.len() as u64, "such point");
+        text += &format!("warning: {all} in total: --json lists them\n");
+    }
     for (run, why) in failed.iter().take(LISTED) {
         text += &format!("error: {run} failed: {why}\n");
     }
@@ -117,6 +141,12 @@ pub fn state(store: &Path) -> miette::Result<State> {
         text += &format!("error: {}\n", serde_json::from_slice::<String>(&why).unwrap_or_default());
     }
     Ok(State { data, text, fine: failed.is_empty() && conflicts.is_empty() })
+}
+
+/// Runs of a chunk, each with what an object says of it.
+fn listed<T: DeserializeOwned>(bucket: &Bucket, object: &str) -> miette::Result<Vec<(String, T)>> {
+    let text = bucket.get(object).map_err(report)?.unwrap_or_default();
+    Ok(serde_json::from_slice(&text).unwrap_or_default())
 }
 
 #[derive(clap::Args)]
@@ -153,32 +183,96 @@ pub fn comparison(
     baseline: Option<&str>,
     interval: Interval,
 ) -> miette::Result<(Grid, Comparison)> {
-    let Opened { bucket, layout, grid, plan, .. } = Opened::at(store)?;
+    let opened = Opened::at(store)?;
+    let Opened { bucket, grid, plan, .. } = &opened;
     let baseline = grid.baseline(baseline).map_err(|why| miette!("--baseline: {why}"))?;
+    let entries = entries(&opened)?;
+    let there: Vec<_> =
+        entries.iter().enumerate().filter_map(|(run, e)| Some((run, e.row.as_ref()?))).collect();
+    match out {
+        Some(out) => write_rows(out, grid, &there).map_err(crate::run::report)?,
+        None => {
+            let content = directory::rows(Vec::new(), grid, &there).into_diagnostic()?;
+            bucket.put(TABLE, &content).map_err(report)?;
+        }
+    }
+    let mut comparison = compare::compare(&plan.name, grid, &entries, interval, baseline);
+    comparison.go_on = "`xoff work` makes them";
+    Ok((opened.grid, comparison))
+}
+
+#[derive(clap::Args)]
+pub struct ReportArgs {
+    /// The store of `xoff grid plan`
+    #[arg(value_name = "STORE")]
+    store: PathBuf,
+    /// File for the page [default: report.html in the store]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub fn report_page(args: &ReportArgs) -> miette::Result<ExitCode> {
+    let (page, bucket) = page(&args.store)?;
+    let place = write_page(&page, &bucket, args.out.as_deref())?;
+    output::complain(&format!("written to {}", place.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a page to `out`, or into its store; returns its place.
+pub fn write_page(page: &str, bucket: &Bucket, out: Option<&Path>) -> miette::Result<PathBuf> {
+    match out {
+        Some(out) => pages::put(page, out).map_err(crate::run::report)?,
+        None => bucket.put(PAGE, page.as_bytes()).map_err(report)?,
+    }
+    Ok(out.map_or_else(|| bucket.path(PAGE), Path::to_path_buf))
+}
+
+/// The page of a store, as HTML, and the store.
+pub fn page(store: &Path) -> miette::Result<(String, Bucket)> {
+    let opened = Opened::at(store)?;
+    let Opened { grid, plan, .. } = &opened;
+    if grid.points().is_none_or(|points| points > SHOWN) {
+        let help = "`xoff grid table --json` has all points; flows/ and grid.parquet have all runs";
+        return Err(miette!(help = help, "a page shows at most {SHOWN} points"));
+    }
+    let entries = entries(&opened)?;
+    let seed = |(run, entry): (usize, &Entry)| {
+        entry.row.as_ref().map(|row| row.seed).or(grid.seed_of(run)).unwrap_or_default()
+    };
+    let seeds: Vec<u64> = entries.iter().enumerate().map(seed).collect();
+    let first = opened.source.load(&opened.overrides(0), &mut |_, _| {}, &|| false)?;
+    let scenario = serde_json::to_value(&first.scenario).into_diagnostic()?;
+    let folder = plan.keep.then_some(KEPT);
+    let document = pages::grid::of(&plan.name, grid, &entries, &seeds, folder, scenario);
+    Ok((pages::html::page(&pages::Document::Grid(Box::new(document))), opened.bucket))
+}
+
+/// What the store knows of each run.
+fn entries(opened: &Opened) -> miette::Result<Vec<Entry>> {
+    let Opened { bucket, layout, grid, .. } = opened;
     let mut entries = vec![Entry::default(); grid.runs().unwrap_or(0)];
+    for chunk in Need::of(opened).and_then(|mut need| need.look()).map_err(report)?.spared {
+        entries[layout.runs(chunk)].fill(Entry::spared());
+    }
     for chunk in 0..layout.chunks() {
         let name = layout.name(chunk);
-        let Some(done) = record::read(&bucket, &name).map_err(report)? else { continue };
-        let part = done.files.first().ok_or_else(|| miette!("done/{name}.json has no parts"))?;
-        part.read(&bucket, &name).map_err(report)?;
-        let found = read_rows(&bucket.path(&part.name)).map_err(crate::run::report)?;
-        for (run, row) in found {
+        let Some(done) = record::read(bucket, &name).map_err(report)? else { continue };
+        let runs = layout.runs(chunk);
+        let at = |wanted: &str| runs.clone().find(|&run| grid.name(run) == wanted);
+        for (run, row) in need::rows(opened, chunk).map_err(report)? {
             entries[run] = Entry::done(row);
         }
         if done.failed > 0 {
-            let text = bucket.get(&format!("failed/{name}.json")).map_err(report)?.unwrap_or_default();
-            let failed: Vec<(String, String)> = serde_json::from_slice(&text).unwrap_or_default();
-            for run in layout.runs(chunk) {
-                let why = failed.iter().find(|(name, _)| *name == grid.name(run));
-                entries[run] =
-                    why.map_or_else(|| entries[run].clone(), |(_, why)| Entry::failed(why.clone()));
+            for (run, why) in listed::<String>(bucket, &format!("failed/{name}.json"))? {
+                at(&run).into_iter().for_each(|run| entries[run] = Entry::failed(why.clone()));
+            }
+        }
+        if done.warned > 0 {
+            for (run, texts) in listed::<Vec<String>>(bucket, &format!("warnings/{name}.json"))? {
+                let row = at(&run).and_then(|run| entries[run].row.as_mut());
+                row.into_iter().for_each(|row| row.warnings.clone_from(&texts));
             }
         }
     }
-    let there: Vec<_> =
-        entries.iter().enumerate().filter_map(|(run, e)| Some((run, e.row.as_ref()?))).collect();
-    let default = || store.join(TABLE);
-    write_rows(&out.map_or_else(default, Path::to_path_buf), &grid, &there).map_err(crate::run::report)?;
-    let comparison = compare::compare(&plan.name, &grid, &entries, interval, baseline);
-    Ok((grid, comparison))
+    Ok(entries)
 }

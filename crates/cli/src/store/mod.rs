@@ -2,7 +2,9 @@
 //! number of workers share it.
 
 pub mod answer;
+mod need;
 pub mod plan;
+pub mod slurm;
 pub mod work;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +20,9 @@ use crate::load::Source;
 use crate::run::VERSION;
 use crate::vary;
 
+/// The folder with the directories of runs that are kept.
+const KEPT: &str = "kept";
+
 /// A grid on its way through a store.
 #[derive(clap::Subcommand)]
 pub enum GridVerb {
@@ -27,6 +32,10 @@ pub enum GridVerb {
     Status(answer::StatusArgs),
     /// Compare the points of a store, and write grid.parquet
     Table(answer::TableArgs),
+    /// Write an HTML page for the points of a store
+    Report(answer::ReportArgs),
+    /// Print a job of Slurm that makes the runs of a store, or submit it
+    Slurm(slurm::SlurmArgs),
 }
 
 /// An error of a store, as errors are shown.
@@ -51,7 +60,7 @@ struct Opened {
 
 impl Opened {
     fn at(store: &Path) -> miette::Result<Self> {
-        let bucket = Bucket::at(store);
+        let bucket = Bucket::at(store).map_err(report)?;
         let plan = Plan::get(&bucket).map_err(report)?;
         if plan.xoff_version != VERSION {
             return Err(miette!(
@@ -66,6 +75,11 @@ impl Opened {
         let variants = plan.variants.iter().map(|v| Variant { name: v.name.clone(), set: v.set.clone() });
         let (grid, layout, variants) = (plan.grid(), plan.layout(), variants.collect());
         Ok(Self { bucket, grid, layout, source, variants, plan })
+    }
+
+    /// The number of the runs in these chunks.
+    fn runs_of(&self, chunks: &[usize]) -> usize {
+        chunks.iter().map(|&chunk| self.layout.runs(chunk).len()).sum()
     }
 
     /// Every override of a run, in the order in which they apply.

@@ -45,6 +45,9 @@ pub struct PlanArgs {
     /// Runs of a chunk, which one worker makes [default: 1 to 100, so that there are 500 chunks or more]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 1_000_000))]
     chunk: Option<u32>,
+    /// Keep the whole directory of each run, with every file of `xoff run`, in kept/ of the store
+    #[arg(long)]
+    keep: bool,
     /// Print no summary
     #[arg(long, short)]
     quiet: bool,
@@ -56,12 +59,21 @@ pub fn plan(args: &PlanArgs) -> miette::Result<ExitCode> {
     let variants = vary::for_command(&source, &args.variant, overrides)?;
     let grid = vary::with_variants(overrides, &variants, args.vary.clone(), args.seeds.as_ref())?;
     let name = load::name(&args.scenario.path);
-    let chunk = args.chunk.map(|n| n as usize);
-    let text = write(&source, &name, overrides, &variants, &grid, chunk, &args.store)?;
+    let options = Options { chunk: args.chunk.map(|n| n as usize), keep: args.keep };
+    let text = write(&source, &name, overrides, &variants, &grid, options, &args.store)?;
     if !args.quiet {
         output::print(&text)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How the runs of a store are made.
+#[derive(Clone, Copy, Default)]
+pub struct Options {
+    /// Most runs of a chunk; without a number 1 to [`CHUNK`].
+    pub chunk: Option<usize>,
+    /// Whether the whole directory of each run is kept.
+    pub keep: bool,
 }
 
 /// Writes the plan of a grid into a store; returns what it is, in words.
@@ -71,7 +83,7 @@ pub fn write(
     overrides: &[(String, String)],
     variants: &[Variant],
     grid: &Grid,
-    chunk: Option<usize>,
+    options: Options,
     store: &Path,
 ) -> miette::Result<String> {
     let runs = grid.runs().filter(|&runs| runs <= LARGEST).ok_or_else(|| {
@@ -98,9 +110,10 @@ pub fn write(
             .collect(),
         axes: grid.axes.clone(),
         seeds: ranges(&grid.seeds),
-        chunk: chunk.unwrap_or((runs / CHUNKS).clamp(1, CHUNK)),
+        chunk: options.chunk.unwrap_or((runs / CHUNKS).clamp(1, CHUNK)),
+        keep: options.keep,
     };
-    let bucket = Bucket::at(store);
+    let bucket = Bucket::at(store).map_err(report)?;
     let new = plan.put(&bucket).map_err(report)?;
     // After a full disk the same command completes the store.
     let points =

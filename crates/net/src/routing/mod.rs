@@ -19,6 +19,7 @@ use crate::topology::{Cube, Node, NodeId, NodeKind, PortId, Topology, Torus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use xoff_kernel::random::Stream;
 
 /// Time to live of a packet in links, as IPv4 stacks commonly set it. A packet
@@ -61,7 +62,7 @@ pub struct Override {
     pub via: NodeId,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Link {
     port: PortId,
     to: NodeId,
@@ -89,7 +90,7 @@ pub struct Router {
     /// By destination, then by node.
     overrides: BTreeMap<(NodeId, NodeId), Vec<Link>>,
     /// By root, where it was needed: each node's distance in links.
-    distances: Vec<Option<Box<[u32]>>>,
+    distances: Vec<Option<Arc<[u32]>>>,
     /// By port, whether its link is down; empty in the intact network.
     dead: Vec<bool>,
 }
@@ -232,6 +233,14 @@ impl Router {
         router
     }
 
+    /// Takes over the distances that another router has found, if both have the same links.
+    pub fn learn(&mut self, other: &Self) {
+        let same = self.first == other.first && self.links == other.links && self.relays == other.relays;
+        if same && self.dead.is_empty() && other.dead.is_empty() {
+            self.distances.clone_from(&other.distances);
+        }
+    }
+
     /// Whether the link of `port` is up. Inner ports of a slow host, which the router
     /// does not know, always are.
     pub fn alive(&self, port: PortId) -> bool {
@@ -261,7 +270,7 @@ impl Router {
             _ => Target { to, root: to, extra: 0 },
         };
         if self.whole_cube().is_none() && self.distances[target.root as usize].is_none() {
-            self.distances[target.root as usize] = Some(self.search(target.root));
+            self.distances[target.root as usize] = Some(self.search(target.root).into());
         }
         target
     }

@@ -3,6 +3,7 @@
 
 use super::{Context, sizes};
 use crate::error::Error;
+use crate::known::Known;
 use crate::scenario::{FlowFormat, Traffic};
 use std::collections::BTreeMap;
 use xoff_net::error::SpecError;
@@ -12,13 +13,18 @@ use xoff_net::traffic::{Demand, flows_hpcc};
 /// Flows with their priorities, by traffic table.
 pub(super) type Listed = BTreeMap<usize, Vec<(Demand, u8)>>;
 
-pub(super) fn topology(cx: &Context<'_>) -> Result<Topology, Error> {
+pub(super) fn topology(cx: &Context<'_>, known: Option<&mut Known>) -> Result<Topology, Error> {
     let spec = &cx.scenario.topology;
     let text = match spec.file() {
         Some(name) => cx.file("topology.file", name)?,
         None => String::new(),
     };
-    spec.build(&text).map_err(|e| refused(cx, "topology", spec.file().unwrap_or_default(), &text, e))
+    let build =
+        || spec.build(&text).map_err(|e| refused(cx, "topology", spec.file().unwrap_or_default(), &text, e));
+    match known {
+        Some(known) => known.topology(spec, &text, build),
+        None => build(),
+    }
 }
 
 /// The flows of every table whose file has their priorities.

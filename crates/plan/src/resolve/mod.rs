@@ -25,6 +25,7 @@ use crate::Expected;
 use crate::document::Document;
 use crate::error::{Error, Warning};
 use crate::ideal;
+use crate::known::Known;
 use crate::names::{self, extent};
 use crate::plan::{Account, Flow, PacketFormat, Plan, Receiver};
 use crate::scenario::{LoadOf, Scenario, Traffic};
@@ -144,6 +145,7 @@ pub(crate) fn plan(
     scenario: &Scenario,
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
     goes_on: &dyn Fn(u64) -> Result<(), String>,
+    mut known: Option<&mut Known>,
 ) -> Result<Built, Error> {
     let packet = PacketFormat { mtu: 0, header: 0, ack: 0 };
     let mut cx = Context { doc, scenario, files, goes_on, packet, data: Vec::new(), warnings: Vec::new() };
@@ -155,7 +157,7 @@ pub(crate) fn plan(
         keys.pfc().map_or(Ok(()), |pfc| pfc.check_values(cx))?;
         keys.check(cx)
     })?;
-    let mut topology = files::topology(&cx)?;
+    let mut topology = files::topology(&cx, known.as_deref_mut())?;
     cx.go_on(0)?;
     cx.ask(|keys, _| keys.extend(&mut topology))?;
     check_links(&cx, &topology)?;
@@ -178,6 +180,9 @@ pub(crate) fn plan(
     let mut measure = measure::ports_and_interval(&cx, &topology)?;
     let slow = slow_receivers(&cx, &topology)?;
     let mut routes = Routes::new(&cx, &topology, &slow)?;
+    if let Some(known) = &known {
+        known.teach(&mut routes.router);
+    }
     let offers = offered::generate(&mut cx, &topology, &mut routes, listed)?;
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
     let mut flows = routes.flows(&mut cx, &topology, &offers, &lane_of)?;
@@ -255,6 +260,9 @@ pub(crate) fn plan(
         pods,
     };
     liveness::check(&mut cx, &plan)?;
+    if let Some(known) = known {
+        known.keep(&routes.router);
+    }
     Ok(Built {
         plan,
         saturation: offers.saturation,

@@ -56,3 +56,8 @@ def name(what: str, value: object) -> str:
     if found in ("", ".", "..") or any(c in found for c in "/\\\0") or len(found.encode()) > 200:
         refuse(what, value, "a name of 1 to 200 bytes without slashes")
     return found
+
+
+def ci95(interval: object) -> bool:
+    """Whether an interval is the confidence interval, and not the range."""
+    return interval == "ci95" if interval in ("range", "ci95") else refuse("interval", interval, '"range" or "ci95"')

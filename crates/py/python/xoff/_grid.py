@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _check, _xoff
 from ._errors import ScenarioError
 from ._progress import Progress, bar
 from ._run import TABLES, Run, Stored, Temporary, page
 from ._scenario import Scenario, keys
+from ._store import Store
 from ._table import Table
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class Grid:
         if len(set(self._seeds)) < len(self._seeds):
             raise ScenarioError("a seed is given twice", key="seeds", remedy="remove one of the two")
 
+    @overload
     def run(
         self,
         *,
@@ -72,10 +75,33 @@ class Grid:
         out: str | Path | None = None,
         resume: bool = False,
         progress: Progress = None,
-    ) -> GridRun:
+    ) -> GridRun: ...
+
+    @overload
+    def run(
+        self,
+        *,
+        store: str | os.PathLike[str],
+        executor: Executor | None = None,
+        jobs: int | None = None,
+        progress: Progress = None,
+    ) -> Store: ...
+
+    def run(
+        self,
+        *,
+        jobs: int | None = None,
+        threads: int | None = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        progress: Progress = None,
+        store: str | os.PathLike[str] | None = None,
+        executor: Executor | None = None,
+    ) -> GridRun | Store:
         """Check every scenario of the grid, and make the runs.
 
-        Ctrl-C returns the finished runs, with `complete` False.
+        Ctrl-C returns the finished runs, with `complete` False. With a store it raises KeyboardInterrupt, and the same
+        call goes on.
 
         Parameters
         ----------
@@ -90,17 +116,34 @@ class Grid:
             Continue the interrupted grid in `out`.
         progress
             Whether to show a bar, or a function, as of `Scenario.run`.
+        store
+            Where many workers share the runs, instead of `out`: `Store.plan` and then `Store.run` or `Store.work`.
+        executor
+            The engine that makes the runs of the store, such as a `ProcessPoolExecutor`; `jobs` is then that of one
+            task, without a number 1. Without an engine this process makes them.
 
         Raises
         ------
         ScenarioError
             A scenario of the grid is invalid, before anything runs.
         ResultsError
-            The results cannot be written.
+            The results cannot be written, or the engine has ended.
         KeyboardInterrupt
             Ctrl-C before the first run.
 
         """
+        if store is not None:
+            for key, value in (("threads", threads), ("out", out), ("resume", resume or None)):
+                if value is not None:
+                    remedy = f"remove {key}: a store goes on by itself, and each of its runs has one thread"
+                    raise ScenarioError(f"{key} and store are not possible together", key=key, remedy=remedy)
+            planned = Store.plan(self, store)
+            if executor is None:
+                planned.work(jobs=jobs, progress=progress)
+                return planned
+            return planned.run(executor, jobs=jobs or 1, progress=progress)
+        if executor is not None:
+            raise ScenarioError("executor needs store", key="executor", remedy="give the place of the results as store")
         if resume and out is None:
             raise ScenarioError("resume needs out", key="resume", remedy="give the directory of the grid as out")
         jobs, threads = _check.maybe("jobs", jobs, 1, 1024), _check.maybe("threads", threads, 1, 1024)
@@ -110,6 +153,25 @@ class Grid:
         with bar(progress) as tell:
             _xoff.grid(*self._parts, jobs, threads, place, resume, tell)
         return GridRun(place)
+
+    def dask(
+        self, client: Any, *, store: str | os.PathLike[str], jobs: int = 1, progress: Progress = None
+    ) -> Store:
+        """Make the runs on a Dask cluster: `Store.plan` and then `Store.dask`.
+
+        Parameters
+        ----------
+        client
+            A `dask.distributed.Client`.
+        store
+            A directory or `s3://…` or `gs://…` that every worker reaches.
+        jobs
+            Runs in parallel of one task.
+        progress
+            Whether to show a bar, or a function, as of `Scenario.run`.
+
+        """
+        return Store.plan(self, store).dask(client, jobs=jobs, progress=progress)
 
     @property
     def _parts(self) -> tuple[_xoff.Scenario, list[tuple[str, list[str]]], list[tuple[str, Any]], list[int]]:
@@ -200,7 +262,7 @@ class GridRun(Stored):
 
         """
         value = None if baseline is None else _xoff.toml_value(baseline, "baseline")
-        found: dict[str, Any] = json.loads(_xoff.compare_grid(self.path, is_ci95(interval), value).json)
+        found: dict[str, Any] = json.loads(_xoff.compare_grid(self.path, _check.ci95(interval), value).json)
         return found
 
     def plot(
@@ -245,15 +307,6 @@ class GridRun(Stored):
 
     def _repr_html_(self) -> str:
         return page(self.path, 720)
-
-
-def is_ci95(interval: str) -> bool:
-    """Whether an interval is the confidence interval."""
-    if interval not in ("range", "ci95"):
-        raise ScenarioError(
-            f"interval = {interval!r} is not possible", key="interval", remedy='type "range" or "ci95"'
-        )
-    return interval == "ci95"
 
 
 def _list(key: str, values: object) -> Iterable[Any]:

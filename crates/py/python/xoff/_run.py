@@ -43,7 +43,12 @@ _TEMPORARY: weakref.WeakValueDictionary[Path, Temporary] = weakref.WeakValueDict
 
 def page(path: Path, height: int) -> str:
     """Return the page of a run or grid, in a frame of `height` pixels."""
-    source = html.escape(_xoff.page(path), quote=True)
+    return frame(_xoff.page(path), height)
+
+
+def frame(page: str, height: int) -> str:
+    """Return a frame of `height` pixels with a page."""
+    source = html.escape(page, quote=True)
     style = f"width:100%;height:{height}px;border:1px solid #8884"
     return f'<iframe srcdoc="{source}" sandbox="allow-scripts" style="{style}"></iframe>'
 

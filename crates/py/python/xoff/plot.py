@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ._grid import GridRun
+    from ._store import Store
 
     Floats = NDArray[np.float64]
     Runs = Run | Mapping[str, Run | Iterable[Run]]
@@ -247,7 +248,7 @@ def pauses(run: Run, *, most: int = 24, ax: Axes | None = None) -> Axes:
 
 @_styled
 def grid(
-    grid: GridRun,
+    grid: GridRun | Store,
     metric: str,
     *,
     x: str | None = None,

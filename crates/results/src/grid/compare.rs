@@ -18,6 +18,8 @@ pub enum Status {
     Lost,
     /// It could not be made or stored.
     Failed,
+    /// Its point needs no further seed ([`super::until`]).
+    Spared,
 }
 
 /// A run as its grid knows it.
@@ -45,15 +47,20 @@ impl Entry {
         Self { summary: Some(summary), seconds, ..Self::done(row) }
     }
 
+    /// A run that is not needed.
+    pub fn spared() -> Self {
+        Self { status: Status::Spared, ..Self::default() }
+    }
+
     /// A run that could not be made or stored.
     pub fn failed(error: String) -> Self {
         Self { status: Status::Failed, error: Some(error), ..Self::default() }
     }
 }
 
-/// Whether every run is done.
+/// Whether every run that is needed is done.
 pub fn complete(entries: &[Entry]) -> bool {
-    entries.iter().all(|e| e.row.is_some())
+    entries.iter().all(|e| e.row.is_some() || e.status == Status::Spared)
 }
 
 /// A grid in short: the output of `--json`.
@@ -67,8 +74,10 @@ pub struct Comparison {
     pub interval: Interval,
     /// What each point is compared with: the key, and its value there.
     pub baseline: Option<(String, Value)>,
-    /// Whether every run is done.
+    /// Whether every run that is needed is done.
     pub complete: bool,
+    /// Runs that are not needed, because their points have enough seeds.
+    pub spared: usize,
     pub points: Vec<Point>,
     /// Runs that lost packets in a lossless priority.
     pub lost: Vec<String>,
@@ -76,6 +85,9 @@ pub struct Comparison {
     pub failed: Vec<Failure>,
     /// Runs that have not been made.
     pub pending: Vec<String>,
+    /// How they are made, for people.
+    #[serde(skip)]
+    pub go_on: &'static str,
     pub warnings: Vec<Warning>,
 }
 
@@ -143,10 +155,12 @@ pub fn compare(
         baseline: baseline
             .map(|(axis, value)| (grid.axes[axis].key.clone(), typed(&grid.axes[axis].values[value]))),
         complete: complete(entries),
+        spared: entries.iter().filter(|e| e.status == Status::Spared).count(),
         points,
         lost: named(Status::Lost),
         failed: failed.collect(),
         pending: named(Status::Pending),
+        go_on: "continue with --resume",
         warnings: warnings(grid, entries),
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::compare::{Entry, Status, complete};
 use super::dataset::{self, FLOWS};
+use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -452,17 +453,17 @@ pub fn write_rows(path: &Path, grid: &Grid, all: &[(usize, &Row)]) -> Result<(),
 /// The runs of a table that [`rows`] has written: position in the grid, and numbers. Warnings are not in it.
 ///
 /// # Errors
-/// The file cannot be read, or has no such rows.
-pub fn read_rows(path: &Path) -> Result<Vec<(usize, Row)>, Error> {
+/// The content is damaged, or has no such rows.
+pub fn read_rows(content: Vec<u8>) -> Result<Vec<(usize, Row)>, String> {
     let read = || {
-        let file = SerializedFileReader::new(File::open(path)?)?;
+        let file = SerializedFileReader::new(Bytes::from(content))?;
         let mut all = Vec::new();
         for row in file.get_row_iter(None)? {
             all.push(read_row(row?.into_columns())?);
         }
         Ok(all)
     };
-    columns::read::guarded(read).map_err(|why| Error::new(path, format!("is damaged: {why}"), ""))
+    columns::read::guarded(read)
 }
 
 fn read_row(fields: Vec<(String, Field)>) -> parquet::errors::Result<(usize, Row)> {

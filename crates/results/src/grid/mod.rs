@@ -12,6 +12,7 @@ pub mod fingerprint;
 pub mod interval;
 pub mod metrics;
 pub mod table;
+pub mod until;
 
 use serde::{Deserialize, Serialize};
 
@@ -99,11 +100,21 @@ impl Grid {
 
     /// A run in words: `traffic.0.load=0.8, seed 2`.
     pub fn label(&self, run: usize) -> String {
-        let values = self.values(self.point_of(run));
-        let mut parts: Vec<String> =
-            self.axes.iter().zip(values).map(|(axis, v)| format!("{}={v}", axis.key)).collect();
+        let mut parts = self.values_of(self.point_of(run));
         parts.extend(self.seed_of(run).map(|s| format!("seed {s}")));
         parts.join(", ")
+    }
+
+    /// A point as people read it.
+    pub fn point_label(&self, point: usize) -> String {
+        match self.values_of(point) {
+            values if values.is_empty() => "the only point".into(),
+            values => values.join(", "),
+        }
+    }
+
+    fn values_of(&self, point: usize) -> Vec<String> {
+        self.axes.iter().zip(self.values(point)).map(|(axis, v)| format!("{}={v}", axis.key)).collect()
     }
 
     /// The name of a run's directory: its number from 1, then its values, in characters that every file

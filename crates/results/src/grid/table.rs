@@ -24,11 +24,16 @@ struct Column {
 pub fn render(grid: &Grid, c: &Comparison) -> String {
     let runs: usize = c.points.iter().map(|p| p.runs).sum();
     let all = c.points.len() * grid.per_point();
-    let done = if c.complete { String::new() } else { format!("INCOMPLETE, {runs} of ") };
+    let done = match (c.complete, c.spared) {
+        (true, 0) => String::new(),
+        (true, _) => format!("{} of at most ", human::count(runs as u64)),
+        (false, _) => format!("INCOMPLETE, {} of ", human::count(runs as u64)),
+    };
     let mut title = format!("{}: {done}{} of ", c.scenario, human::counted(all as u64, "run"));
     title.push_str(&human::counted(c.points.len() as u64, "point"));
     if grid.seeds.len() > 1 {
-        title.push_str(&format!(", {} seeds each", grid.seeds.len()));
+        let most = if c.spared > 0 { "at most " } else { "" };
+        title.push_str(&format!(", {most}{} seeds each", grid.seeds.len()));
         title.push_str(match c.interval {
             Interval::Range => ": mean over seeds, with minimum and maximum below",
             Interval::Ci95 => ": mean over seeds, with half the 95% confidence interval below",
@@ -223,7 +228,7 @@ fn remarks(c: &Comparison, all: usize) -> String {
         remark("error", &format!("packets of a lossless priority were dropped in {who}"));
     }
     if !c.pending.is_empty() {
-        remark("warning", &format!("not run: {}; continue with --resume", some(&c.pending, all)));
+        remark("warning", &format!("not run: {}; {}", some(&c.pending, all), c.go_on));
     }
     let warnings = alike(c);
     for (first, runs, alike) in warnings.iter().take(LISTED) {

@@ -17,6 +17,9 @@ use crate::layout::{MANIFEST as RUN_MANIFEST, SUMMARY};
 use crate::storage::Error;
 use crate::{human, integrity};
 
+/// Finished runs that a page lists.
+const LISTED: usize = 2000;
+
 #[derive(Clone, Debug, Serialize)]
 pub struct Grid {
     pub name: String,
@@ -29,6 +32,10 @@ pub struct Grid {
     pub metrics: Vec<Metric>,
     /// In the order of the axes, the last one fastest.
     pub points: Vec<Point>,
+    /// The folder of the runs' directories, if they are there.
+    pub folder: Option<String>,
+    /// Finished runs that are not in `runs`.
+    pub left_out: usize,
     pub runs: Vec<Made>,
     pub warnings: Vec<Warning>,
     /// The scenario of the first run.
@@ -79,7 +86,7 @@ pub struct Value {
 /// A run of the grid.
 #[derive(Clone, Debug, Serialize)]
 pub struct Made {
-    /// Its name; its directory is `runs/` and this.
+    /// Its name, and that of its directory.
     pub name: String,
     /// Position of its point.
     pub point: usize,
@@ -131,31 +138,64 @@ pub(crate) fn stored(path: &Path) -> Result<Stored, Error> {
 
 pub fn read(path: &Path) -> Result<Grid, Error> {
     let Stored { manifest, plan, runs, entries } = stored(path)?;
-    let compared = compare(text(&manifest, "/name"), &plan, &entries, Interval::Range, None);
-    let points: Vec<Point> = compared.points.iter().enumerate().map(|(i, p)| point(&plan, i, p)).collect();
+    let seeds: Vec<u64> = runs.iter().map(|run| int(run, "/seed")).collect();
+    Ok(of(
+        text(&manifest, "/name"),
+        &plan,
+        &entries,
+        &seeds,
+        Some(directory::RUNS),
+        manifest["scenario"].clone(),
+    ))
+}
+
+/// The content of the page of these runs. `seeds` are theirs, and their directories are in `folder`.
+pub fn of(
+    name: &str,
+    plan: &Plan,
+    entries: &[Entry],
+    seeds: &[u64],
+    folder: Option<&str>,
+    scenario: Json,
+) -> Grid {
+    let compared = compare(name, plan, entries, Interval::Range, None);
+    let points: Vec<Point> = compared.points.iter().enumerate().map(|(i, p)| point(plan, i, p)).collect();
     let heads = plan.heads();
     let varied =
         |(axis, head): (&Axis, String)| Varied { key: axis.key.clone(), head, values: axis.values.clone() };
     let axes: Vec<Varied> = plan.axes.iter().zip(heads).map(varied).collect();
-    let made = |(i, (run, entry)): (usize, (&Json, &Entry))| Made {
-        name: text(run, "/name").into(),
+    let made = |(i, (&seed, entry)): (usize, (&u64, &Entry))| Made {
+        name: plan.name(i),
         point: plan.point_of(i),
-        seed: int(run, "/seed"),
+        seed,
         status: entry.status,
         error: entry.error.clone(),
     };
-    Ok(Grid {
+    let mut left_out = 0;
+    // A list of more runs would be longer than anybody reads.
+    let mut listed = |(i, (_, entry)): &(usize, (&u64, &Entry))| match entry.status {
+        Status::Spared => false,
+        Status::Done if *i >= LISTED => {
+            left_out += 1;
+            false
+        }
+        _ => true,
+    };
+    let runs = seeds.iter().zip(entries).enumerate().filter(&mut listed).map(made).collect();
+    Grid {
         name: compared.scenario.clone(),
-        headline: headline(&axes, &plan, &points, &entries),
+        headline: headline(&axes, plan, &points, entries),
         complete: compared.complete,
         axes,
         seeds: plan.seeds.clone(),
         metrics: METRICS.iter().map(|m| Metric { name: m.name.into(), unit: unit(m.unit).into() }).collect(),
         points,
-        runs: runs.iter().zip(&entries).enumerate().map(made).collect(),
+        folder: folder.map(String::from),
+        left_out,
+        runs,
         warnings: compared.warnings,
-        scenario: manifest["scenario"].clone(),
-    })
+        scenario,
+    }
 }
 
 /// A run, as `grid.json` lists it and as its directory has it.
@@ -214,10 +254,12 @@ fn point(plan: &Plan, index: usize, compared: &Compared) -> Point {
 
 fn headline(axes: &[Varied], plan: &Plan, points: &[Point], entries: &[Entry]) -> String {
     let done: usize = points.iter().map(|p| p.runs).sum();
-    let (runs, of) =
-        (human::counted(entries.len() as u64, "run"), human::counted(points.len() as u64, "point"));
+    let spared = entries.iter().filter(|e| e.status == Status::Spared).count();
+    let needed = entries.len() - spared;
+    let (runs, of) = (human::counted(needed as u64, "run"), human::counted(points.len() as u64, "point"));
     let mut text = match plan.seeds.len() {
-        _ if done < entries.len() => format!("INCOMPLETE: {done} of {runs} are finished. "),
+        _ if done < needed => format!("INCOMPLETE: {done} of {runs} are finished. "),
+        seeds if spared > 0 => format!("{runs} of {of}, at most {seeds} seeds each. "),
         0..=1 => format!("{runs} of {of}. "),
         seeds => format!("{runs} of {of}, {seeds} seeds each. "),
     };

@@ -50,16 +50,21 @@ pub fn document(path: &Path) -> Result<Document, Error> {
 pub fn write(path: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
     let page = html::page(&document(path)?);
     let target = out.map_or_else(|| path.join(PAGE), Path::to_path_buf);
+    put(&page, &target)?;
+    Ok(target)
+}
+
+/// Writes a page to a file.
+pub fn put(page: &str, target: &Path) -> Result<(), Error> {
     let refused =
-        |message| Err(Error::new(&target, message, "Type the file of the page, such as --out report.html."));
+        |message| Err(Error::new(target, message, "Type the file of the page, such as --out report.html."));
     if target.is_dir() {
         return refused("is a directory");
     }
     if target.file_name().is_none() {
         return refused("is not the name of a file");
     }
-    temporary::put(&target, &page)?;
-    Ok(target)
+    temporary::put(target, page)
 }
 
 /// A text of a JSON object; empty if it has none.

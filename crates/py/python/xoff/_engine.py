@@ -1,0 +1,130 @@
+"""Chunks of a store through an engine: anything with the interface of `concurrent.futures`."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+
+from . import _xoff
+from ._errors import Error, ResultsError
+from ._progress import Tell
+
+#: Distance of looks at the engine and at Ctrl-C, in seconds.
+PERIOD = 0.2
+#: How long a chunk stays away that somebody else works on, in seconds.
+BUSY = 1.0
+#: How often a chunk is sent again after its worker was lost.
+RETRIES = 10
+
+#: Runs that were made, runs that failed, and chunks that somebody else works on.
+Answer = tuple[int, int, list[int]]
+
+
+def xoff_chunk(place: str, chunk: int, jobs: int, lease: str) -> Answer:
+    """Make a chunk of a store, on a worker of the engine. Only numbers come back: the results are in the store."""
+    return _xoff.work(place, jobs, lease, None, [chunk], None)
+
+
+class Engine:
+    """Sends the chunks of a store to an engine, few at a time, until all are done.
+
+    Parameters
+    ----------
+    place
+        The store.
+    executor
+        The engine. Its workers have the same version of xoff, and reach the store.
+    window
+        Tells how many chunks are sent at a time.
+    alive
+        Tells why the engine has ended, or None.
+
+    """
+
+    def __init__(
+        self,
+        place: str,
+        executor: Executor,
+        window: Callable[[], int],
+        *,
+        jobs: int,
+        lease: str,
+        until: str | None,
+        alive: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self._place, self._executor, self._window, self._alive = place, executor, window, alive
+        self._jobs, self._lease, self._until = jobs, lease, until
+        self._flying: dict[Future[Answer], int] = {}
+        self._lost: dict[int, int] = {}
+        self._failed = 0
+
+    def run(self, tell: Tell | None) -> None:
+        """Make every chunk. After an error or Ctrl-C nothing more is sent; what is done stays done."""
+        runs: dict[int, int] = {}
+        todo: deque[int] = deque()
+        later: deque[tuple[float, int]] = deque()
+        done = needed = 0
+        try:
+            while True:
+                if not (todo or later or self._flying):
+                    chunks, needed, done = _xoff.open_chunks(self._place, self._until)
+                    runs = dict(chunks)
+                    todo.extend(runs)
+                    if not todo:
+                        return
+                while later and later[0][0] <= time.monotonic():
+                    todo.append(later.popleft()[1])
+                window = self._window()
+                if why := self._alive():
+                    raise _over(why)
+                while todo and len(self._flying) < window:
+                    self._send(todo.popleft())
+                for chunk, busy in self._arrived():
+                    if busy:
+                        later.append((time.monotonic() + BUSY, chunk))
+                    else:
+                        done += runs[chunk]
+                if tell is not None:
+                    failed = f", {self._failed:,} failed" if self._failed else ""
+                    text = f"{done:,} of {needed:,} runs{failed}, {len(self._flying):,} chunks at work"
+                    if tell(done / max(needed, 1), text) is False:
+                        raise KeyboardInterrupt
+        finally:
+            for future in self._flying:
+                future.cancel()
+
+    def _send(self, chunk: int) -> None:
+        try:
+            future = self._executor.submit(xoff_chunk, self._place, chunk, self._jobs, self._lease)
+        except Exception as error:
+            raise _over(f"takes no more work: {error!r}") from error
+        self._flying[future] = chunk
+
+    def _arrived(self) -> Iterable[tuple[int, bool]]:
+        """Wait a moment; give the chunks that came back, and whether somebody else works on them."""
+        if not self._flying:
+            time.sleep(PERIOD)
+            return
+        found, _ = wait(self._flying, PERIOD, FIRST_COMPLETED)
+        for future in found:
+            chunk = self._flying.pop(future)
+            try:
+                _, failed, busy = future.result()
+            except Error:
+                # It would come again on every worker.
+                raise
+            except (Exception, CancelledError) as error:
+                self._lost[chunk] = self._lost.get(chunk, 0) + 1
+                if self._lost[chunk] > RETRIES:
+                    raise _over(f"lost the chunk {chunk} {self._lost[chunk]} times: {error!r}") from error
+                yield chunk, True
+                continue
+            self._failed += failed
+            yield chunk, bool(busy)
+
+
+def _over(why: str) -> ResultsError:
+    remedy = "start the engine again, and repeat the call with the same store: what is done stays done"
+    return ResultsError(f"the engine {why}", remedy=remedy)
