@@ -28,6 +28,7 @@ use crate::{check, grid::Work, load, memory, queue_map, repro, run, schemes, siz
 
 pub use crate::run::{Unstored, VERSION};
 pub use crate::store::plan::Options as PlanOptions;
+pub use crate::store::work::Left;
 
 /// A scenario's text, with the keys that were set since.
 #[derive(Clone)]
@@ -391,13 +392,12 @@ fn rule(text: &str) -> Result<Rule, Report> {
     Rule::parse(text).map_err(|why| miette!("until = {why}"))
 }
 
-/// The chunks of a store that can be made now, each with the number of its runs; the number of all runs that it needs,
-/// as far as this is known, and of those of them that are done. The store gets the rule `until`.
+/// What is left to be made of a store. The store gets the rule `until`.
 ///
 /// # Errors
 /// It is no store of this version, cannot be read, or has another rule.
-pub fn open_chunks(place: &Path, until: Option<&str>) -> Result<(Vec<(usize, usize)>, usize, usize), Report> {
-    store::work::open(place, until.map(rule).transpose()?.as_ref())
+pub fn left(place: &Path, until: Option<&str>) -> Result<Left, Report> {
+    store::work::left(place, until.map(rule).transpose()?.as_ref())
 }
 
 /// The page of a store, as HTML.

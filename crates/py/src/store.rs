@@ -56,16 +56,16 @@ pub fn work(
     if pressed { Err(PyKeyboardInterrupt::new_err(())) } else { Ok(done) }
 }
 
-/// The chunks of a store that can be made now, each with the number of its runs; and all runs that it needs, as far as
-/// this is known, and those of them that are done.
+/// Chunks, each with the number of its runs; runs that are needed; runs that are done.
+type Left = (Vec<(usize, usize)>, usize, usize);
+
+/// The chunks of a store that can be made now, each with the number of its runs; the number of all runs that it needs,
+/// as far as this is known; and of those of them that are done.
 #[pyfunction]
 #[pyo3(signature = (store, until))]
-pub fn open_chunks(
-    py: Python<'_>,
-    store: PathBuf,
-    until: Option<&str>,
-) -> PyResult<(Vec<(usize, usize)>, usize, usize)> {
-    detached(py, || library::open_chunks(&store, until))?.map_err(|report| raised(py, report))
+pub fn open_chunks(py: Python<'_>, store: PathBuf, until: Option<&str>) -> PyResult<Left> {
+    let left = detached(py, || library::left(&store, until))?.map_err(|report| raised(py, report))?;
+    Ok((left.chunks, left.needed, left.done))
 }
 
 /// `xoff grid status`.

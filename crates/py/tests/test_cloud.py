@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 
+import boto3
+import botocore.exceptions
 import pytest
 from test_store import grid  # noqa: F401
 
@@ -40,29 +41,32 @@ def server(tmp_path, monkeypatch):
         end = time.monotonic() + 60
         while True:
             try:
-                request = urllib.request.Request(f"{url}/{BUCKET}", method="PUT")
-                urllib.request.urlopen(request, timeout=5)
+                boto3.client("s3", endpoint_url=url).create_bucket(Bucket=BUCKET)
                 break
-            except OSError:
+            except botocore.exceptions.EndpointConnectionError:
                 assert time.monotonic() < end, (tmp_path / "moto.log").read_text()
                 time.sleep(0.1)
-        yield process, url
+        yield process, Client(url)
     finally:
         process.kill()
         process.wait()
 
 
-def objects(url):
-    """Return the names of all objects."""
-    names, after = [], ""
-    while True:
-        query = f"{url}/{BUCKET}?list-type=2&start-after={after}"
-        text = urllib.request.urlopen(query, timeout=30).read().decode()
-        found = [part.split("</Key>")[0] for part in text.split("<Key>")[1:]]
-        if not found:
-            return names
-        names += found
-        after = found[-1]
+class Client:
+    """The objects of the bucket, past xoff."""
+
+    def __init__(self, url):
+        self.s3 = boto3.client("s3", endpoint_url=url)
+
+    def names(self):
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
+        return [found["Key"] for page in pages for found in page.get("Contents", [])]
+
+    def get(self, name):
+        return self.s3.get_object(Bucket=BUCKET, Key=name)["Body"].read()
+
+    def put(self, name, content):
+        self.s3.put_object(Bucket=BUCKET, Key=name, Body=content)
 
 
 def work(place):
@@ -70,7 +74,7 @@ def work(place):
 
 
 def test_a_grid_in_a_bucket_is_that_of_one_machine(grid, server, command, tmp_path):  # noqa: F811
-    _, url = server
+    _, bucket = server
     place = f"s3://{BUCKET}/study/one"
     store = xoff.Store.plan(grid, place, chunk=2, keep=True)
     with multiprocessing.get_context("spawn").Pool(2) as pool:
@@ -79,15 +83,13 @@ def test_a_grid_in_a_bucket_is_that_of_one_machine(grid, server, command, tmp_pa
     assert "complete" in str(store.status())
     own = grid.run(jobs=2)
     assert store.comparison() == {**own.comparison()}
-    read = urllib.request.urlopen(f"{url}/{BUCKET}/study/one/grid.parquet", timeout=30).read()
-    assert read == (own.path / "grid.parquet").read_bytes()
-    assert store.table.height == 20
+    assert bucket.get("study/one/grid.parquet") == (own.path / "grid.parquet").read_bytes()
+    assert len(store.table) == 20
     assert store.report() == f"{place}/report.html"
-    names = objects(url)
-    kept = [name for name in names if name.endswith("/manifest.json")]
+    kept = [name for name in bucket.names() if name.endswith("/manifest.json")]
     assert len(kept) == 20
     run = own.runs()[0].path.name
-    flows = urllib.request.urlopen(f"{url}/{BUCKET}/study/one/kept/{run}/flows.parquet", timeout=30).read()
+    flows = bucket.get(f"study/one/kept/{run}/flows.parquet")
     assert flows == (own.path / "runs" / run / "flows.parquet").read_bytes()
     # The command line reaches the same store.
     status, said, _ = command("grid", "status", place)
@@ -108,7 +110,7 @@ def race(place, barrier, chunks):
 
 
 def test_workers_that_race_for_chunks_lose_and_double_nothing(server):
-    _, url = server
+    _, bucket = server
     place, chunks = f"s3://{BUCKET}/race", int(os.environ.get("XOFF_RACES", "40"))
     tiny = xoff.example("leaf-spine").set({"run.duration": "1us", "run.drain": "1us"})
     store = xoff.Store.plan(xoff.Grid(tiny, seeds=range(1, chunks + 1)), place, chunk=1)
@@ -120,12 +122,12 @@ def test_workers_that_race_for_chunks_lose_and_double_nothing(server):
     state = store.status().data
     assert (state["runs_done"], state["lost_leases"], state["conflicts"]) == (chunks, 0, [])
     assert sorted(store.table["seed"]) == list(range(1, chunks + 1))
-    done = [name for name in objects(url) if "/done/" in name]
+    done = [name for name in bucket.names() if "/done/" in name]
     assert len(done) == chunks
 
 
 def test_errors_of_a_bucket(grid, server):  # noqa: F811
-    process, url = server
+    process, bucket = server
     with pytest.raises(xoff.ScenarioError, match="NoSuchBucket: The specified bucket does not exist"):
         xoff.Store.plan(grid, "s3://nothing/x")
     with pytest.raises(xoff.ScenarioError, match=r"s3://grids/x.* is no store: it has no plan.json"):
@@ -133,13 +135,14 @@ def test_errors_of_a_bucket(grid, server):  # noqa: F811
     place = f"s3://{BUCKET}/damaged"
     store = xoff.Store.plan(grid, place)
     store.work()
-    part = next(name for name in objects(url) if name.startswith("damaged/runs/"))
-    cut = urllib.request.urlopen(f"{url}/{BUCKET}/{part}", timeout=30).read()[:100]
-    urllib.request.urlopen(urllib.request.Request(f"{url}/{BUCKET}/{part}", cut, method="PUT"), timeout=30)
+    part = next(name for name in bucket.names() if name.startswith("damaged/runs/"))
+    bucket.put(part, bucket.get(part)[:100])
     with pytest.raises(xoff.ScenarioError, match="is damaged: it has 100 of"):
         store.comparison()
     # The server vanishes in the middle of the work.
-    long = xoff.Store.plan(xoff.Grid(grid.scenario.set("run.duration", "20ms"), seeds=range(1, 9)), f"s3://{BUCKET}/y")
+    long = xoff.Store.plan(
+        xoff.Grid(grid.scenario.set("run.duration", "20ms"), seeds=range(1, 9)), f"s3://{BUCKET}/y"
+    )
 
     def watch(done, _):
         process.kill()
@@ -149,14 +152,15 @@ def test_errors_of_a_bucket(grid, server):  # noqa: F811
 
 
 def test_a_result_that_differs_is_an_error(grid, server):  # noqa: F811
-    _, url = server
+    _, bucket = server
     place = f"s3://{BUCKET}/differs"
     store = xoff.Store.plan(grid, place, chunk=20)
     lease = json.dumps({"worker": "far:7:1", "until_ms": 5}).encode()
     for name, content in {"leases/0000000/000001.json": lease, "runs/part-0000000.parquet": b"other"}.items():
-        request = urllib.request.Request(f"{url}/{BUCKET}/differs/{name}", content, method="PUT")
-        urllib.request.urlopen(request, timeout=30)
-    with pytest.raises(xoff.ScenarioError, match="and far:7:1 made the chunk 0000000 of one plan, and got other bytes"):
+        bucket.put(f"differs/{name}", content)
+    with pytest.raises(
+        xoff.ScenarioError, match="and far:7:1 made the chunk 0000000 of one plan, and got other bytes"
+    ):
         store.work()
     assert "CONFLICT" in str(store.status())
-    assert not [name for name in objects(url) if "/done/" in name], "nothing looks complete"
+    assert not [name for name in bucket.names() if "/done/" in name], "nothing looks complete"

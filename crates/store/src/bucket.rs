@@ -74,12 +74,35 @@ impl Bucket {
     /// # Errors
     /// It cannot be written, for example because the disk is full.
     pub fn put_new(&self, object: &str, bytes: &[u8]) -> Result<bool, Error> {
+        Ok(self.put_all(&[(object, bytes)], true)?[0])
+    }
+
+    /// The same without waiting for the disk: after a power failure the object may be missing or empty.
+    ///
+    /// # Errors
+    /// As [`Bucket::put_new`].
+    pub fn put_new_soon(&self, object: &str, bytes: &[u8]) -> Result<bool, Error> {
+        Ok(self.put_all(&[(object, bytes)], false)?[0])
+    }
+
+    /// The same for several objects; returns which were written.
+    ///
+    /// # Errors
+    /// As [`Bucket::put_new`], of any of them.
+    pub fn put_all(&self, objects: &[(&str, &[u8])], synced: bool) -> Result<Vec<bool>, Error> {
+        let first = objects.first().map_or("", |(object, _)| object);
         match &self.cloud {
-            Some(cloud) => {
-                cloud.put_new(object, bytes).map_err(|e| self.unwritten(object, &brief(&e), CLOUD))
+            Some(cloud) => objects
+                .iter()
+                .map(|(object, bytes)| {
+                    cloud.put_new(object, bytes).map_err(|e| self.unwritten(object, &brief(&e), CLOUD))
+                })
+                .collect(),
+            None => {
+                let files: Vec<_> =
+                    objects.iter().map(|(object, bytes)| (self.path(object), *bytes)).collect();
+                directory::put_new(&files, synced).map_err(|e| self.unwritten(first, &e, help(&e)))
             }
-            None => directory::put_new(&self.path(object), bytes)
-                .map_err(|e| self.unwritten(object, &e, help(&e))),
         }
     }
 

@@ -12,43 +12,61 @@ const UNFINISHED: &str = ".xoff-";
 /// An unfinished file that is older was left by a process that was killed.
 const STALE: Duration = Duration::from_secs(24 * 3600);
 
-/// Writes a file unless there is one of that name: completely, synced, or not at all. Returns whether it was written.
-pub fn put_new(target: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let (folder, unfinished) = unfinished(target, bytes)?;
+/// Writes files of these names unless there are such: each completely or not at all, and synced if `synced`. Returns
+/// which were written. None is there before all are synced.
+///
+/// Folders are not synced: after a power failure a file may be missing, and its chunk is made again.
+pub fn put_new(files: &[(PathBuf, &[u8])], synced: bool) -> io::Result<Vec<bool>> {
+    let unfinished =
+        files.iter().map(|(target, bytes)| unfinished(target, bytes)).collect::<io::Result<Vec<_>>>()?;
+    if synced {
+        // One after the other, so that one commit of the file system serves all of them.
+        unfinished.iter().try_for_each(|unfinished| unfinished.file.sync_all())?;
+    }
     // A second name is given in one step, and only to nothing.
-    let put = match fs::hard_link(&unfinished, target) {
+    let put = |(unfinished, (target, _)): (&Unfinished, &(PathBuf, &[u8]))| match fs::hard_link(
+        &unfinished.path,
+        target,
+    ) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         linked => linked.map(|()| true),
     };
-    fs::remove_file(&unfinished)?;
-    if put.as_ref().is_ok_and(|new| *new) {
-        File::open(folder).and_then(|folder| folder.sync_all())?;
-    }
-    put
+    unfinished.iter().zip(files).map(put).collect()
 }
 
 /// Writes a file in place of one that may be there: completely, synced, or not at all.
 pub fn put(target: &Path, bytes: &[u8]) -> io::Result<()> {
-    let (folder, unfinished) = unfinished(target, bytes)?;
-    fs::rename(&unfinished, target).inspect_err(|_| drop(fs::remove_file(&unfinished)))?;
-    File::open(folder).and_then(|folder| folder.sync_all())
+    let unfinished = unfinished(target, bytes)?;
+    unfinished.file.sync_all()?;
+    fs::rename(&unfinished.path, target)
 }
 
-/// Writes a synced file beside the place that it is for; returns its folder and it. After an error nothing is left.
-fn unfinished<'a>(target: &'a Path, bytes: &[u8]) -> io::Result<(&'a Path, PathBuf)> {
+/// A file beside the place that it is for. It is removed when this is dropped.
+struct Unfinished {
+    path: PathBuf,
+    file: File,
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After a rename it is gone.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn unfinished(target: &Path, bytes: &[u8]) -> io::Result<Unfinished> {
     let folder = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let (path, mut file) = loop {
+    let mut unfinished = loop {
         let random = RandomState::new().build_hasher().finish();
         let path = folder.join(format!("{UNFINISHED}{random:016x}"));
         match File::create_new(&path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            file => break (path, file?),
+            file => break Unfinished { file: file?, path },
         }
     };
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    written.inspect_err(|_| drop(fs::remove_file(&path)))?;
-    Ok((folder, path))
+    unfinished.file.write_all(bytes)?;
+    Ok(unfinished)
 }
 
 /// The names of the files and folders in a folder; none if it does not exist.

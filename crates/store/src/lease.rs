@@ -42,8 +42,10 @@ pub fn last(bucket: &Bucket, chunk: &str) -> Result<Option<(usize, Lease)>, Erro
     let object = format!("{}/{name}", folder(chunk));
     let number = name.strip_suffix(".json").and_then(|n| n.parse().ok());
     let lease = bucket.get(&object)?.and_then(|text| serde_json::from_slice(&text).ok());
-    match number.zip(lease) {
-        Some(found) => Ok(Some(found)),
+    // After a power failure it may be empty.
+    let lost = Lease { worker: "unknown".into(), until_ms: 0 };
+    match number {
+        Some(number) => Ok(Some((number, lease.unwrap_or(lost)))),
         None => Err(bucket.error(&object, "is no lease of xoff", "remove that file")),
     }
 }
@@ -90,7 +92,7 @@ pub fn take(bucket: &Bucket, chunk: &str, worker: &str, now_ms: u64, for_ms: u64
 
 fn put(bucket: &Bucket, chunk: &str, number: usize, lease: &Lease) -> Result<bool, Error> {
     let text = serde_json::to_vec(lease).expect("plain data becomes JSON");
-    bucket.put_new(&format!("{}/{number:0DIGITS$}.json", folder(chunk)), &text)
+    bucket.put_new_soon(&format!("{}/{number:0DIGITS$}.json", folder(chunk)), &text)
 }
 
 /// Ends one's own lease of a chunk, if it is the last one: others need not wait for its time.

@@ -91,8 +91,10 @@ pub fn commit(
     record: &Record,
     parts: &[(Part, Vec<u8>)],
 ) -> Result<bool, Error> {
-    for (part, content) in parts {
-        if !bucket.put_new(&part.name, content)? {
+    let objects: Vec<(&str, &[u8])> =
+        parts.iter().map(|(part, content)| (part.name.as_str(), content.as_slice())).collect();
+    for ((part, content), new) in parts.iter().zip(bucket.put_all(&objects, true)?) {
+        if !new {
             let there = bucket.get(&part.name)?.unwrap_or_default();
             if there != *content {
                 return Err(conflict(bucket, chunk, record, &part.name)?);

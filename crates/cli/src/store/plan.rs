@@ -70,7 +70,7 @@ pub fn plan(args: &PlanArgs) -> miette::Result<ExitCode> {
 /// How the runs of a store are made.
 #[derive(Clone, Copy, Default)]
 pub struct Options {
-    /// Most runs of a chunk; without a number 1 to [`CHUNK`].
+    /// Most runs of a chunk; without a number 1 to 100.
     pub chunk: Option<usize>,
     /// Whether the whole directory of each run is kept.
     pub keep: bool,
@@ -94,7 +94,7 @@ pub fn write(
     let (text, in_table) = source.parts();
     let text =
         String::from_utf8(text.to_vec()).into_diagnostic().wrap_err("the scenario is not a text file")?;
-    let plan = Plan {
+    let mut plan = Plan {
         format: stored::FORMAT.into(),
         format_version: stored::FORMAT_VERSION,
         xoff_version: VERSION.into(),
@@ -114,6 +114,11 @@ pub fn write(
         keep: options.keep,
     };
     let bucket = Bucket::at(store).map_err(report)?;
+    // Who does not say how the runs are made means those of the store.
+    if let Ok(there) = Plan::get(&bucket) {
+        plan.chunk = options.chunk.unwrap_or(there.chunk);
+        plan.keep |= there.keep;
+    }
     let new = plan.put(&bucket).map_err(report)?;
     // After a full disk the same command completes the store.
     let points =

@@ -1,5 +1,6 @@
 //! `xoff work`: takes chunks of a store by lease, makes their runs, and commits them.
 
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io, num::NonZeroUsize, thread};
 
+use serde_json::{Value, json};
 use xoff_net::units::Span;
 use xoff_plan::{Known, plan::Plan};
 use xoff_results::columns::{Column, Groups, ROWS_PER_GROUP};
@@ -29,10 +31,12 @@ use crate::memory::{self, Watch};
 use crate::progress::seconds;
 use crate::{FAILED, interrupt, output, pool, run};
 
-/// Longest time between two looks for chunks that others have given up.
-const WAIT: Duration = Duration::from_secs(2);
+/// First time between two looks for chunks that others have given up; it doubles.
+const WAIT: Duration = Duration::from_secs(1);
+/// Its longest.
+const LONGEST: Duration = Duration::from_secs(30);
 /// Chunks in a row that others have, after which a worker looks at the store again.
-const MISSES: usize = 16;
+const MISSES: usize = 4;
 /// Distance of looks at Ctrl-C meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -142,7 +146,8 @@ pub fn make(
         jobs.min(most),
         || false,
         |_, _| {
-            let mut worker = Worker { crew: &crew, name: name(&host), ended: Ended::default() };
+            let mut worker =
+                Worker { crew: &crew, name: name(&host), known: Known::default(), ended: Ended::default() };
             let made = match &options.these {
                 Some(these) => worker.these(these),
                 None => worker.all(),
@@ -167,17 +172,29 @@ fn host() -> String {
     sysinfo::System::host_name().unwrap_or_else(|| "unknown".into())
 }
 
-/// The chunks that can be made now, each with the number of its runs; the number of all runs that are needed, as far as
-/// this is known, and of those that are done.
-pub fn open(store: &Path, until: Option<&Rule>) -> miette::Result<(Vec<(usize, usize)>, usize, usize)> {
+/// What is left to be made.
+pub struct Left {
+    /// The chunks that can be made now, each with the number of its runs.
+    pub chunks: Vec<(usize, usize)>,
+    /// Runs that are needed, as far as this is known.
+    pub needed: usize,
+    /// Those of them that are done.
+    pub done: usize,
+}
+
+/// Looks at a store, which gets the rule `until`.
+pub fn left(store: &Path, until: Option<&Rule>) -> miette::Result<Left> {
     let opened = Opened::at(store)?;
     if let Some(rule) = until {
         need::set_rule(&opened, rule).map_err(report)?;
     }
     let open = Need::of(&opened).and_then(|mut need| need.look()).map_err(report)?;
     let runs = |chunk: usize| (chunk, opened.layout.runs(chunk).len());
-    let needed = opened.grid.runs().unwrap_or(0) - opened.runs_of(&open.spared);
-    Ok((open.chunks.into_iter().map(runs).collect(), needed, opened.runs_of(&open.done)))
+    Ok(Left {
+        needed: opened.grid.runs().unwrap_or(0) - opened.runs_of(&open.spared),
+        done: opened.runs_of(&open.done),
+        chunks: open.chunks.into_iter().map(runs).collect(),
+    })
 }
 
 /// A name that no other worker has: host, process, time, and which worker of the process.
@@ -211,6 +228,8 @@ struct Crew<'a> {
 struct Worker<'a> {
     crew: &'a Crew<'a>,
     name: String,
+    /// The network of its last run.
+    known: Known,
     ended: Ended,
 }
 
@@ -255,8 +274,9 @@ impl Crew<'_> {
         !self.stopped() && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    fn wait(&self) {
-        let until = Instant::now() + WAIT.min(Duration::from_millis(self.lease_ms));
+    /// Waits, but not longer than half a lease.
+    fn wait(&self, pause: Duration) {
+        let until = Instant::now() + pause.min(Duration::from_millis(self.lease_ms / 2));
         while Instant::now() < until && !self.stopped() {
             thread::sleep(LOOK);
         }
@@ -282,8 +302,9 @@ impl Worker<'_> {
     fn all(&mut self) -> Result<(), Error> {
         let crew = self.crew;
         let mut need = Need::of(crew.opened)?;
+        let mut pause = WAIT;
         loop {
-            let mut open = need.look()?;
+            let open = need.look()?;
             crew.tally.total.fetch_max(crew.opened.runs_of(&open.chunks), Ordering::Relaxed);
             if open.chunks.is_empty() {
                 if !crew.said.swap(true, Ordering::Relaxed) {
@@ -291,25 +312,43 @@ impl Worker<'_> {
                 }
                 return Ok(());
             }
-            // Workers begin at different places, so that they seldom want the same chunk.
-            let first = RandomState::new().build_hasher().finish() as usize % open.chunks.len();
-            open.chunks.rotate_left(first);
             let (mut found, mut missed) = (false, 0);
-            for chunk in open.chunks {
+            for chunk in self.order(open.chunks)? {
                 if crew.stopped() || crew.left.load(Ordering::Relaxed) == 0 {
                     return Ok(());
                 }
                 match self.chunk(chunk)? {
                     Chunk::Made => (found, missed) = (true, 0),
-                    // The list is old, and a new one costs less than many more looks.
-                    _ if found && missed == MISSES => break,
+                    // The order is old, and a new one costs less than many more looks.
+                    _ if missed == MISSES => break,
                     _ => missed += 1,
                 }
             }
-            if !found {
-                crew.wait();
+            if found {
+                pause = WAIT;
+            } else {
+                crew.wait(pause);
+                pause = (2 * pause).min(LONGEST);
             }
         }
+    }
+
+    /// In which order to try open chunks: those that nobody has begun, from a random place, so that workers seldom want
+    /// the same one; then a few of the others, whose leases may be over. The more of them there are, the more workers
+    /// look at them.
+    fn order(&self, open: Vec<usize>) -> Result<Vec<usize>, Error> {
+        let Opened { bucket, layout, .. } = self.crew.opened;
+        let leased: BTreeSet<String> = bucket.list("leases")?.into_iter().collect();
+        let random = RandomState::new().build_hasher().finish() as usize;
+        let (mut begun, mut fresh): (Vec<usize>, Vec<usize>) =
+            open.into_iter().partition(|&chunk| leased.contains(&layout.name(chunk)));
+        let first = random % fresh.len().max(1);
+        fresh.rotate_left(first);
+        let first = random % begun.len().max(1);
+        begun.rotate_left(first);
+        begun.truncate((256 / begun.len().max(1)).max(4));
+        fresh.extend(begun);
+        Ok(fresh)
     }
 
     /// Makes these chunks together with the others of the crew.
@@ -359,11 +398,12 @@ impl Worker<'_> {
     /// Makes the runs of a chunk and commits them; nothing after Ctrl-C. The lease is prolonged meanwhile.
     fn make(&mut self, chunk: usize) -> Result<(), Error> {
         let (crew, Opened { bucket, layout, grid, .. }) = (self.crew, self.crew.opened);
-        let (me, name, runs) = (&*self, layout.name(chunk), layout.runs(chunk));
+        let (name, runs) = (layout.name(chunk), layout.runs(chunk));
         let (began_ms, began) = (now_ms(), Instant::now());
         let over = Mutex::new(false);
         let mut parts = Parts::new(crew.opened, chunk);
-        let mut known = Known::default();
+        let mut known = std::mem::take(&mut self.known);
+        let me = &*self;
         let mut failed: Vec<(String, String)> = Vec::new();
         let mut warned: Vec<(String, Vec<String>)> = Vec::new();
         let whole = thread::scope(|scope| {
@@ -385,6 +425,7 @@ impl Worker<'_> {
             guard.thread().unpark();
             whole
         });
+        self.known = known;
         match whole {
             Err(Some(error)) => return Err(error),
             Err(None) => return Ok(()),
@@ -392,7 +433,18 @@ impl Worker<'_> {
             Ok(()) => {}
         }
         let hops = parts.hops;
-        let parts = parts.finish().map_err(|e| bucket.error(&name, format!("cannot be written: {e}"), ""))?;
+        let mut parts =
+            parts.finish().map_err(|e| bucket.error(&name, format!("cannot be written: {e}"), ""))?;
+        let mut list = |folder: &str, runs: Value| {
+            let content = serde_json::to_vec_pretty(&runs).expect("plain data becomes JSON");
+            parts.push((Part::of(&format!("{folder}/{name}.json"), &content), content));
+        };
+        if !failed.is_empty() {
+            list("failed", json!(failed));
+        }
+        if !warned.is_empty() {
+            list("warnings", json!(warned));
+        }
         let done = Record {
             worker: self.name.clone(),
             began_ms,
@@ -403,14 +455,6 @@ impl Worker<'_> {
             packet_hops: hops,
             files: parts.iter().map(|(part, _)| part.clone()).collect(),
         };
-        if !failed.is_empty() {
-            let text = serde_json::to_vec_pretty(&failed).expect("texts become JSON");
-            bucket.put_new(&format!("failed/{name}.json"), &text)?;
-        }
-        if !warned.is_empty() {
-            let text = serde_json::to_vec_pretty(&warned).expect("texts become JSON");
-            bucket.put_new(&format!("warnings/{name}.json"), &text)?;
-        }
         let first = record::commit(bucket, &name, &done, &parts)?;
         self.ended.runs += runs.len();
         crew.tally.done.fetch_add(1_000_000 * runs.len() as u64, Ordering::Relaxed);

@@ -60,4 +60,6 @@ def name(what: str, value: object) -> str:
 
 def ci95(interval: object) -> bool:
     """Whether an interval is the confidence interval, and not the range."""
-    return interval == "ci95" if interval in ("range", "ci95") else refuse("interval", interval, '"range" or "ci95"')
+    return (
+        interval == "ci95" if interval in ("range", "ci95") else refuse("interval", interval, '"range" or "ci95"')
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures import CancelledError, Executor, Future
+from queue import Empty, SimpleQueue
 
 from . import _xoff
 from ._errors import Error, ResultsError
@@ -15,7 +17,7 @@ from ._progress import Tell
 PERIOD = 0.2
 #: How long a chunk stays away that somebody else works on, in seconds.
 BUSY = 1.0
-#: How often a chunk is sent again after its worker was lost.
+#: How often a chunk may lose its worker.
 RETRIES = 10
 
 #: Runs that were made, runs that failed, and chunks that somebody else works on.
@@ -28,7 +30,7 @@ def xoff_chunk(place: str, chunk: int, jobs: int, lease: str) -> Answer:
 
 
 class Engine:
-    """Sends the chunks of a store to an engine, few at a time, until all are done.
+    """Gives the chunks of a store to an engine, few in parallel, until all are done.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ class Engine:
     executor
         The engine. Its workers have the same version of xoff, and reach the store.
     window
-        Tells how many chunks are sent at a time.
+        Tells how many chunks the engine gets in parallel.
     alive
         Tells why the engine has ended, or None.
 
@@ -57,6 +59,7 @@ class Engine:
         self._place, self._executor, self._window, self._alive = place, executor, window, alive
         self._jobs, self._lease, self._until = jobs, lease, until
         self._flying: dict[Future[Answer], int] = {}
+        self._back: SimpleQueue[Future[Answer]] = SimpleQueue()
         self._lost: dict[int, int] = {}
         self._failed = 0
 
@@ -101,13 +104,15 @@ class Engine:
         except Exception as error:
             raise _over(f"takes no more work: {error!r}") from error
         self._flying[future] = chunk
+        future.add_done_callback(self._back.put)
 
     def _arrived(self) -> Iterable[tuple[int, bool]]:
         """Wait a moment; give the chunks that came back, and whether somebody else works on them."""
-        if not self._flying:
-            time.sleep(PERIOD)
-            return
-        found, _ = wait(self._flying, PERIOD, FIRST_COMPLETED)
+        found = []
+        with contextlib.suppress(Empty):
+            found.append(self._back.get(timeout=PERIOD))
+            while True:
+                found.append(self._back.get_nowait())
         for future in found:
             chunk = self._flying.pop(future)
             try:

@@ -143,7 +143,9 @@ class Grid:
                 return planned
             return planned.run(executor, jobs=jobs or 1, progress=progress)
         if executor is not None:
-            raise ScenarioError("executor needs store", key="executor", remedy="give the place of the results as store")
+            raise ScenarioError(
+                "executor needs store", key="executor", remedy="give the place of the results as store"
+            )
         if resume and out is None:
             raise ScenarioError("resume needs out", key="resume", remedy="give the directory of the grid as out")
         jobs, threads = _check.maybe("jobs", jobs, 1, 1024), _check.maybe("threads", threads, 1, 1024)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Distance of looks at the number of workers, in seconds.
 PATIENCE = 2.0
-#: Chunks at work at a time, unless one says otherwise.
+#: Chunks at work in parallel, unless one says otherwise.
 WINDOW = 256
 
 
@@ -122,9 +122,9 @@ class Store:
     ) -> Self:
         """Make every run through an engine with the interface of `concurrent.futures`.
 
-        The engine gets a task for each chunk, and the results go into the store. A chunk whose worker was lost is
-        sent again. Its lease must end before, so a short `lease` helps where workers are lost often. After an error
-        or Ctrl-C the same call goes on.
+        The engine gets a task for each chunk, and the results go into the store. A chunk whose worker was lost goes to
+        another one once its lease is over: a short `lease` helps where workers are lost often. After an error or
+        Ctrl-C the same call goes on.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Store:
             The engine, such as a `ProcessPoolExecutor`. Its workers have the same version of xoff, and reach the
             store.
         window
-            Chunks that are sent at a time: at least as many as there are workers.
+            Chunks that the engine gets in parallel: at least as many as there are workers.
         jobs
             Runs in parallel of one chunk's worker.
         lease
@@ -165,7 +165,7 @@ class Store:
         until: str | None = None,
         progress: Progress = None,
     ) -> Self:
-        """Make every run on the workers of a Dask cluster, twice as many chunks at a time as it has threads.
+        """Make every run on the workers of a Dask cluster, twice as many chunks in parallel as it has threads.
 
         As `run`. The tasks are called `xoff_chunk` on the dashboard. Workers may come and go.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import CapsuleType
 from typing import Any, Final, SupportsIndex, final
 
-__all__ = ["__version__", "Answer", "Scenario", "Table", "_fail", "compare_grid", "examples", "explain", "grid", "limit_memory", "main", "metrics", "page", "plan_grid", "read_grid", "read_run", "read_runs", "read_table", "report", "repro", "save_grid", "save_run", "schema", "schemes", "size", "store_status", "store_table", "toml_document", "toml_value", "work"]
+__all__ = ["__version__", "Answer", "Scenario", "Table", "_fail", "compare_grid", "examples", "explain", "grid", "limit_memory", "main", "metrics", "open_chunks", "page", "plan_grid", "read_grid", "read_run", "read_runs", "read_table", "report", "repro", "save_grid", "save_run", "schema", "schemes", "size", "store_page", "store_report", "store_status", "store_table", "toml_document", "toml_value", "work"]
 
 __version__: Final[str]
 """
@@ -181,12 +181,18 @@ def metrics(path: str | PathLike[str]) -> list[tuple[str, str, float | None, str
     and the value as people read it.
     """
 
+def open_chunks(store: str | PathLike[str], until: str | None) -> tuple[list[tuple[int, int]], int, int]:
+    """
+    The chunks of a store that can be made now, each with the number of its runs; and all runs that it needs, as far as
+    this is known, and those of them that are done.
+    """
+
 def page(path: str | PathLike[str]) -> str:
     """
     The page of the run or grid at `path`, as HTML.
     """
 
-def plan_grid(scenario: Scenario, vary: SupportsGetItem[int, tuple[str, SupportsGetItem[int, str]]], variants: SupportsGetItem[int, tuple[str, SupportsGetItem[int, tuple[str, str]]]], seeds: SupportsGetItem[int, SupportsIndex], store: str | PathLike[str], chunk: SupportsIndex | None) -> str:
+def plan_grid(scenario: Scenario, vary: SupportsGetItem[int, tuple[str, SupportsGetItem[int, str]]], variants: SupportsGetItem[int, tuple[str, SupportsGetItem[int, tuple[str, str]]]], seeds: SupportsGetItem[int, SupportsIndex], store: str | PathLike[str], chunk: SupportsIndex | None, keep: bool) -> str:
     """
     `xoff grid plan` into `store`; returns what it is, in words.
     """
@@ -248,6 +254,16 @@ def size(arguments: SupportsGetItem[int, str]) -> Answer:
     `xoff size` with the arguments of the command line.
     """
 
+def store_page(store: str | PathLike[str]) -> str:
+    """
+    The page of a store, as HTML.
+    """
+
+def store_report(store: str | PathLike[str], out: str | PathLike[str] | None) -> str:
+    """
+    `xoff grid report`; returns the place of the page.
+    """
+
 def store_status(store: str | PathLike[str]) -> Answer:
     """
     `xoff grid status`.
@@ -268,7 +284,8 @@ def toml_value(value: Any, key: str) -> str:
     A value as `--set` takes it: a text as it is, unless it would be read as something else.
     """
 
-def work(store: str | PathLike[str], jobs: SupportsIndex | None, lease: str) -> tuple[int, int]:
+def work(store: str | PathLike[str], jobs: SupportsIndex | None, lease: str, until: str | None, chunks: SupportsGetItem[int, SupportsIndex] | None, progress: Any | None) -> tuple[int, int, list[int]]:
     """
-    `xoff work`: runs that were made, and those that failed. Ctrl-C raises KeyboardInterrupt.
+    `xoff work`, of all chunks that are open or of these: runs that were made, those that failed, and the given chunks
+    that others work on. Ctrl-C raises KeyboardInterrupt.
     """
