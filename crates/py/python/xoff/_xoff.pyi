@@ -183,8 +183,8 @@ def metrics(path: str | PathLike[str]) -> list[tuple[str, str, float | None, str
 
 def open_chunks(store: str | PathLike[str], until: str | None) -> tuple[list[tuple[int, int]], int, int]:
     """
-    The chunks of a store that can be made now, each with the number of its runs; and all runs that it needs, as far as
-    this is known, and those of them that are done.
+    The chunks of a store that can be made now, each with the number of its runs; the number of all runs that it needs,
+    as far as this is known; and of those of them that are done.
     """
 
 def page(path: str | PathLike[str]) -> str:
