@@ -17,6 +17,8 @@ from ._progress import Tell
 PERIOD = 0.2
 #: How long a chunk stays away that somebody else works on, in seconds.
 BUSY = 1.0
+#: Distance of looks at the store where nothing is left to be sent, in seconds.
+LOOK = 1.0
 #: How often a chunk may lose its worker.
 RETRIES = 10
 
@@ -69,13 +71,17 @@ class Engine:
         todo: deque[int] = deque()
         later: deque[tuple[float, int]] = deque()
         done = needed = 0
+        looked = -LOOK
         try:
             while True:
-                if not (todo or later or self._flying):
+                # A rule asks for more chunks only when others are done.
+                if not (todo or later) and (not self._flying or time.monotonic() >= looked + LOOK):
                     chunks, needed, done = _xoff.open_chunks(self._place, self._until)
-                    runs = dict(chunks)
-                    todo.extend(runs)
-                    if not todo:
+                    looked = time.monotonic()
+                    runs.update(chunks)
+                    at_work = set(self._flying.values())
+                    todo.extend(chunk for chunk, _ in chunks if chunk not in at_work)
+                    if not (todo or self._flying):
                         return
                 while later and later[0][0] <= time.monotonic():
                     todo.append(later.popleft()[1])
@@ -88,7 +94,7 @@ class Engine:
                     if busy:
                         later.append((time.monotonic() + BUSY, chunk))
                     else:
-                        done += runs[chunk]
+                        done = min(done + runs[chunk], needed)
                 if tell is not None:
                     failed = f", {self._failed:,} failed" if self._failed else ""
                     text = f"{done:,} of {needed:,} runs{failed}, {len(self._flying):,} chunks at work"
