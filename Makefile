@@ -54,6 +54,10 @@ run:
 		{ echo "make run needs $$tool: ./run installs it on Debian and Ubuntu" >&2; exit 1; }; done
 	$(CARGO) run --locked --profile quick --bin xoff -- run examples/bcube-deadlock.toml
 
+# Linking across crates makes the program faster and takes minutes, and no check measures speed.
+test: export CARGO_PROFILE_RELEASE_LTO = off
+test: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
+
 test: tools scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures test-page release-check
 	@echo 'make test: all checks passed'
 
@@ -115,9 +119,12 @@ soak: swarm
 swarm:
 	$(CARGO) run --locked --quiet -p xoff-swarm -- seeds $(SOAK_FROM) $(SOAK_SEEDS) $(SOAK_SECONDS) $(TARGET)/swarm
 
+# The program as the tests of the workspace have it: another choice of packages would compile most crates again.
+DEBUG_BUILD = $(CARGO) test --locked --quiet --workspace --test cli --no-run
+
 # Debug and release builds, and repeats, give the same bytes.
 same-bytes:
-	$(CARGO) build --locked --quiet --bin xoff
+	$(DEBUG_BUILD)
 	$(CARGO) build --locked --quiet --release --workspace --bin xoff
 	tests/same_bytes.sh $(TARGET)
 
@@ -150,7 +157,7 @@ wheel: $(VENV)/ready
 
 STUB := crates/py/python/xoff/_xoff.pyi
 # The stubs, and the page of the installed package.
-generated = $(VENV)/bin/maturin generate-stubs --quiet --locked --profile dev --features stubs --manifest-path crates/py/Cargo.toml --out $(1) \
+generated = $(VENV)/bin/maturin generate-stubs --quiet --locked --profile release --features stubs --manifest-path crates/py/Cargo.toml --out $(1) \
 	&& $(VENV)/bin/python tools/python_reference.py >$(2)
 
 # docs/PYTHON.md from the docstrings of the package, which is installed first.
@@ -198,7 +205,7 @@ test-page: viewer/node_modules/ready tools/prose/node_modules/ready
 	cd viewer && npm run --silent check && VIEWER_OUT=$(TARGET)/viewer npm run --silent build
 	for file in viewer.js viewer.css NOTICE.txt; do \
 		cmp $(TARGET)/viewer/$$file crates/results/src/report/$$file || { echo 'run: make viewer'; exit 1; }; done
-	$(CARGO) build --locked --quiet --bin xoff
+	$(DEBUG_BUILD)
 	cd viewer && XOFF=$(TARGET)/debug/xoff PAGES=$(TARGET)/viewer-pages node --test test/page.test.mjs
 	node tools/prose/check.js $(TARGET)/viewer-pages/*.txt
 

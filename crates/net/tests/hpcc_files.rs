@@ -1,10 +1,10 @@
 //! Files of the HPCC simulator: topologies and flows.
 
 use proptest::prelude::*;
-use xoff_net::builders::TopologySpec;
+use xoff_net::builders::{Hpcc, TopologySpec};
 use xoff_net::error::SpecError;
 use xoff_net::topology::{NodeKind, Topology};
-use xoff_net::traffic::{Demand, flows_hpcc};
+use xoff_net::traffic::{Demand, flows_hpcc, flows_left_out};
 
 /// Like `mix/topology.txt` of the simulator: the switch has the lowest id, and prose is at the end.
 const STAR: &str = "4 1 3\n0\n0 1 100Gbps 0.001ms 0\n0 2 100Gbps 0.001ms 0.000000\n\n0 3 25Gb/s 1000ns 1e-3\n\n\
@@ -67,7 +67,7 @@ fn contradictions_are_refused_at_their_line() {
         assert!(line == expected && message.contains(words), "line {line}: {message}");
     };
     // Numbers of the header.
-    at(replaced("4 1 3", "4 1 2"), 6, "gives 2 links, but this line is one more");
+    at(replaced("4 1 3", "4 1 2"), 1, "gives 4 nodes, but node 3 has no link");
     at(replaced("4 1 3", "4 1 4"), 8, "gives 4 links, but only 3 are above");
     at(replaced("4 1 3", "5 1 3"), 1, "gives 5 nodes, but node 4 has no link");
     at(replaced("4 1 3", "3 1 3"), 6, "node `3` does not exist");
@@ -114,6 +114,11 @@ fn flows_come_in_the_order_of_time_with_their_priorities() {
             (flow(2, 1, 1_000, 2_000_000_000_001), 0),
         ]
     );
+    // What the header does not announce is left out, as in the files of HPCC's repository.
+    assert_eq!(Hpcc::left_out(&format!("{STAR}0 1 100Gbps 1us 0\n")), (3, 1));
+    let fewer = FLOWS.replacen("3\n", "2\n", 1);
+    assert_eq!(flows_hpcc(&fewer, &t).unwrap().len(), 2);
+    assert_eq!((flows_left_out(FLOWS), flows_left_out(&fewer)), ((3, 0), (2, 1)));
     // ConWeave's lines have no port.
     assert_eq!(flows_hpcc("1\n2 1 3 8 2\n", &t).unwrap(), [(flow(1, 0, 8, 2_000_000_000_000), 3)]);
 }
@@ -126,7 +131,6 @@ fn flows_that_contradict_are_refused_at_their_line() {
         let e = flows_hpcc(&FLOWS.replacen(from, to, 1), &t).expect_err(to);
         assert!(e.key == "file" && e.line == Some(line) && e.message.contains(words), "{to}: {e:?}");
     };
-    at("3\n", "2\n", 5, "gives 2 flows, but this line is one more");
     at("3\n", "4\n", 7, "gives 4 flows, but only 3 are above");
     at("3\n", "", 1, "not a number of flows");
     at("3\n", "0\n", 1, "no flows");

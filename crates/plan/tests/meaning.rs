@@ -467,6 +467,30 @@ fn the_files_of_the_hpcc_simulator_give_links_flows_and_priorities() {
     assert_eq!(keys, ["traffic[0].priority", "traffic[0].file", "transport.rto"]);
 }
 
+/// As in the files of HPCC's repository.
+#[test]
+fn lines_that_no_header_announces_are_left_out_with_a_warning() {
+    let longer = |path: &Path| {
+        let mut text = hpcc_files(path)?;
+        text.extend_from_slice(match path.to_str() {
+            Some("flow.txt") => b"2 1 3 100 7 1\n1 2 3 100 7 1\n\nsrc dst\n",
+            _ => b"0 2 100Gbps 1us 0\n",
+        });
+        Ok(text)
+    };
+    let text = format!("{HPCC}[switch]\nbuffer = \"1GB\"\n");
+    let l = load("test.toml", text.as_bytes(), &[], &longer).unwrap_or_else(|e| panic!("{}", e.one_line()));
+    let said = l.warnings.iter().map(ToString::to_string).filter(|text| text.contains("left out"));
+    assert_eq!(
+        said.collect::<Vec<_>>(),
+        [
+            "`topology.file`: the header of `topology.txt` gives 3 links: 1 further line left out, as by HPCC's simulator",
+            "`traffic[0].file`: the header of `flow.txt` gives 3 flows: 2 further lines left out, as by HPCC's simulator"
+        ]
+    );
+    assert_eq!((l.plan.flows.len(), l.plan.topology.ports.len()), (3, 6));
+}
+
 #[test]
 fn rails_are_routed_as_a_bcube_where_they_are_one() {
     let rails = |domains: u32| {

@@ -12,8 +12,8 @@ use std::fmt::Display;
 /// A topology file of the HPCC simulator. Its first line has the numbers of
 /// nodes, switches and links; then come the ids of the switches; then a line
 /// `src dst rate delay error_rate` for each link. Empty lines, and those that
-/// begin with `#`, are skipped; so is prose behind the last link, as in the
-/// simulator's own examples.
+/// begin with `#`, are skipped. What follows the last link is left out, as by the
+/// simulator: prose, and further links.
 ///
 /// Node `i` of the file is `S<i>` if it is listed as a switch, else the host `H<i>`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,20 +56,14 @@ impl Hpcc {
         let (mut links, mut degree) = (Vec::new(), vec![0u64; is_switch.len()]);
         for (line, content) in rows {
             let found = links.len() as u64;
-            // Prose is allowed after the last link.
-            if !content.starts_with(|c: char| c.is_ascii_digit()) {
-                if found == header.links {
-                    break;
-                }
+            if found == header.links {
+                break;
+            }
+            if !is_row(content) {
                 let announced = count(header.links, "link");
                 let message =
                     format!("{} gives {announced}, but only {found} are above this line", header.name());
                 return Err(fault(line, message, LINK_FORM));
-            }
-            if found == header.links {
-                let message =
-                    format!("{} gives {}, but this line is one more", header.name(), count(found, "link"));
-                return Err(fault(line, message, "correct the number, or remove the line"));
             }
             let row = row(line, content, header.nodes)?;
             for end in row.ends {
@@ -94,6 +88,14 @@ impl Hpcc {
             return Err(fault(header.line, message, help));
         }
         Ok(self.assemble(&is_switch, &links))
+    }
+
+    /// The number of links in a file that can be built, and that of further ones, which are left out.
+    pub fn left_out(text: &str) -> (u64, u64) {
+        let mut rows = lines(text).peekable();
+        let read = header(rows.next()).and_then(|header| switches(&header, &mut rows).map(|_| header.links));
+        let links = read.unwrap_or(0);
+        (links, (rows.filter(|(_, content)| is_row(content)).count() as u64).saturating_sub(links))
     }
 
     /// Hosts first, then switches, each in the order of their ids.
@@ -174,6 +176,11 @@ fn switches<'t>(
         }
     }
     Ok(is_switch)
+}
+
+/// Whether a line is no prose.
+pub(crate) fn is_row(content: &str) -> bool {
+    content.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn row(line: usize, content: &str, nodes: u64) -> Result<Row, SpecError> {

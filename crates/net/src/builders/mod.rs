@@ -21,8 +21,8 @@ pub use cube::Ndc;
 pub use custom::{Custom, CustomLink};
 pub use dci::{Dci, LongLink};
 pub use direct::{FullMesh, Torus2d};
-pub(crate) use hpcc::fault;
 pub use hpcc::{Hpcc, host_name};
+pub(crate) use hpcc::{fault, is_row};
 pub use pods::Pods;
 pub use rail::RailOnly;
 

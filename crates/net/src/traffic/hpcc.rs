@@ -1,7 +1,7 @@
 //! Flow files of the HPCC simulator, which its descendants (ns-3 RDMA simulators) read as well.
 
 use super::{Demand, MAX_FLOWS};
-use crate::builders::{fault, host_name};
+use crate::builders::{fault, host_name, is_row};
 use crate::error::SpecError;
 use crate::text::{count, lines, shown};
 use crate::topology::{NodeId, NodeKind, Topology};
@@ -15,7 +15,7 @@ const FORM: &str =
 /// Reads a flow file: the number of flows, then a line for each of them with `src dst pg dport size start`:
 /// ids of hosts, priority group, destination port, payload bytes, and seconds with up to 12 decimals. All
 /// lines may lack `dport`, as those of ConWeave do; it has no meaning here. Empty lines, and those that begin
-/// with `#`, are skipped; so is prose after the last flow, as in the simulator's own examples.
+/// with `#`, are skipped. What follows the last flow is left out, as by the simulator: prose, and further flows.
 ///
 /// Id `i` is the host called `H<i>`; the priority group is the 802.1p priority. Returns the flows with their
 /// priorities in the order of time; those of one time in that of the file.
@@ -40,16 +40,11 @@ pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, 
     let mut width = None;
     for (line, content) in rows {
         let found = flows.len() as u64;
-        // Prose is allowed after the last flow.
-        if !content.starts_with(|c: char| c.is_ascii_digit()) {
-            if found == announced {
-                break;
-            }
-            return Err(fault(line, format!("{}, but only {found} are above this line", header()), FORM));
-        }
         if found == announced {
-            let message = format!("{}, but this line is one more", header());
-            return Err(fault(line, message, "correct the number, or remove the line"));
+            break;
+        }
+        if !is_row(content) {
+            return Err(fault(line, format!("{}, but only {found} are above this line", header()), FORM));
         }
         // A line that lacks its start must not pass for one without `dport`.
         let fields = content.split_whitespace().count();
@@ -66,6 +61,13 @@ pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, 
     }
     flows.sort_by_key(|(flow, _)| flow.start);
     Ok(flows)
+}
+
+/// The number of flows in a file that can be read, and that of further ones, which are left out.
+pub fn left_out(text: &str) -> (u64, u64) {
+    let mut rows = lines(text);
+    let flows = rows.next().and_then(|(_, content)| content.parse().ok()).unwrap_or(0);
+    (flows, (rows.filter(|(_, content)| is_row(content)).count() as u64).saturating_sub(flows))
 }
 
 fn flow(

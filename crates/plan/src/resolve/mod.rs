@@ -157,13 +157,13 @@ pub(crate) fn plan(
         keys.pfc().map_or(Ok(()), |pfc| pfc.check_values(cx))?;
         keys.check(cx)
     })?;
-    let mut topology = files::topology(&cx, known.as_deref_mut())?;
+    let mut topology = files::topology(&mut cx, known.as_deref_mut())?;
     cx.go_on(0)?;
     cx.ask(|keys, _| keys.extend(&mut topology))?;
     check_links(&cx, &topology)?;
     cx.ask(|keys, cx| keys.check_topology(cx, &topology))?;
     balancing::check(&mut cx, &topology)?;
-    let listed = files::flows(&cx, &topology)?;
+    let listed = files::flows(&mut cx, &topology)?;
     let mut used = used_priorities(&mut cx, &listed)?;
     let tags = flow_control::tags(&mut cx, &topology, &listed, end, &mut used)?;
     let lanes = lanes::build(&mut cx, &used, tags.as_ref().map(|layout| &layout.lossless))?;
