@@ -157,7 +157,7 @@ wheel: $(VENV)/ready
 
 STUB := crates/py/python/xoff/_xoff.pyi
 # The stubs, and the page of the installed package.
-generated = $(VENV)/bin/maturin generate-stubs --quiet --locked --profile release --features stubs --manifest-path crates/py/Cargo.toml --out $(1) \
+generated = $(VENV)/bin/maturin generate-stubs --quiet --locked --profile dev --features stubs --manifest-path crates/py/Cargo.toml --out $(1) \
 	&& $(VENV)/bin/python tools/python_reference.py >$(2)
 
 # docs/PYTHON.md from the docstrings of the package, which is installed first.
