@@ -1,6 +1,6 @@
 """A grid on a real Slurm of one node: `xoff grid slurm --submit`, and every run of the store is there afterwards.
 
-Usage: slurm.py XOFF DIRECTORY. It starts munged, slurmctld and slurmd of its own in DIRECTORY, and ends them.
+Usage: slurm.py XOFF DIRECTORY. The test starts munged, slurmctld and slurmd with files in DIRECTORY, and stops them.
 """
 
 import json

@@ -204,7 +204,7 @@ fn name(host: &str) -> String {
     format!("{host}:{process}:{:x}.{worker}", now_ms() & 0xffff)
 }
 
-/// The workers of a process. Each makes chunks of its own, one run after the other.
+/// The workers of a process. Each worker takes chunks, and makes the runs of a chunk one after the other.
 struct Crew<'a> {
     opened: &'a Opened,
     lease_ms: u64,
