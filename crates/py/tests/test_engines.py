@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from pathlib import Path
@@ -65,7 +66,9 @@ def test_a_rule_through_an_engine(grid, tmp_path):  # noqa: F811
     assert there.comparison() == here.comparison()
 
 
-def test_parsl_makes_a_grid(grid, tmp_path):  # noqa: F811
+def test_parsl_makes_a_grid(grid, tmp_path, monkeypatch):  # noqa: F811
+    # Parsl starts its programs by name, and the environment of the tests need not be active.
+    monkeypatch.setenv("PATH", sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"])
     engine = parsl.HighThroughputExecutor(
         label="xoff", max_workers_per_node=2, encrypted=False, address="127.0.0.1"
     )
