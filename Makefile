@@ -55,8 +55,8 @@ run:
 	$(CARGO) run --locked --profile quick --bin xoff -- run examples/bcube-deadlock.toml
 
 # Linking across crates makes the program faster and takes minutes, and no check measures speed.
-test: export CARGO_PROFILE_RELEASE_LTO = off
-test: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
+test python python-reference: export CARGO_PROFILE_RELEASE_LTO = off
+test python python-reference: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
 
 test: tools scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures test-page release-check
 	@echo 'make test: all checks passed'
@@ -152,12 +152,12 @@ wheel: $(VENV)/ready
 	$(VENV)/bin/maturin sdist --out $(TARGET)/wheels
 	mkdir -p $(TARGET)/source
 	tar xzmf $(TARGET)/wheels/xoff-*.tar.gz --strip-components=1 -C $(TARGET)/source
-	cd $(TARGET)/source && CARGO_TARGET_DIR=$(TARGET)/source-check $(CARGO) check --locked --quiet --package xoff-py
+	cd $(TARGET)/source && CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=$(TARGET)/published $(CARGO) build --locked --quiet --package xoff-py
 	CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --locked --strip --out $(TARGET)/wheels
 
 STUB := crates/py/python/xoff/_xoff.pyi
 # The stubs, and the page of the installed package.
-generated = $(VENV)/bin/maturin generate-stubs --quiet --locked --profile dev --features stubs --manifest-path crates/py/Cargo.toml --out $(1) \
+generated = $(VENV)/bin/maturin generate-stubs --quiet --locked --profile release --features stubs --manifest-path crates/py/Cargo.toml --out $(1) \
 	&& $(VENV)/bin/python tools/python_reference.py >$(2)
 
 # docs/PYTHON.md from the docstrings of the package, which is installed first.
@@ -169,8 +169,8 @@ python-reference: wheel
 # A release would pass: each crate as it would be published, in order; wheel and source distribution. Cargo takes each
 # version of a crate that it has unpacked or compiled as unchanged, so that what an earlier check left is removed.
 release-check: wheel
-	rm -rf $(TARGET)/release-check $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/xoff-*
-	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) publish --locked --quiet --dry-run --allow-dirty --workspace --target-dir $(TARGET)/release-check
+	rm -rf $(TARGET)/published/package $(TARGET)/published/debug/.fingerprint/xoff-* $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/xoff-*
+	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) publish --locked --quiet --dry-run --allow-dirty --workspace --target-dir $(TARGET)/published
 	$(VENV)/bin/twine check --strict $(TARGET)/wheels/*
 
 # A Slurm of one node makes a grid.

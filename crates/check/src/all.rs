@@ -234,14 +234,12 @@ impl<'p> Spread<'p> {
         }
     }
 
-    /// Ports that are the only next hop of a device that packets to the place cross.
-    pub fn last_hops(&self) -> impl Iterator<Item = PortId> + '_ {
+    /// The next hops of each device that packets to the place cross, if it has any.
+    pub fn next_hops(&self) -> impl Iterator<Item = &[PortId]> + '_ {
         self.asked.iter().filter_map(|&node| {
-            let begin = self.begins[node as usize] as usize;
-            match self.outs[begin..] {
-                [only, PortId::MAX, ..] if only != PortId::MAX => Some(only),
-                _ => None,
-            }
+            let outs = &self.outs[self.begins[node as usize] as usize..];
+            let end = outs.iter().position(|&port| port == PortId::MAX).unwrap_or(outs.len());
+            (end > 0).then(|| &outs[..end])
         })
     }
 

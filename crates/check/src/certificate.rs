@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use xoff_net::topology::{PortId, Topology};
 use xoff_plan::plan::Plan;
 
-pub const FORMAT: &str = "xoff deadlock certificate 1";
+pub const FORMAT: &str = "xoff deadlock certificate 2";
 
 /// An order of all waits in which each waits only for later ones: a cycle of waits is therefore impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Certificate {
     pub scenario: String,
     pub routes: Routes,
     pub order: Vec<Entry>,
-    /// Links whose failure requires another order.
+    /// Failures that require another order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub under: Vec<Under>,
 }
@@ -23,8 +23,8 @@ pub struct Certificate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Under {
-    /// A port of the link.
-    pub link: String,
+    /// A port of each link that is down, or the names of the switches.
+    pub down: Vec<String>,
     pub order: Vec<Entry>,
 }
 
@@ -33,10 +33,34 @@ pub struct Under {
 pub enum Routes {
     /// Those of the scenario's flows, before, during and after failures.
     Scenario,
-    /// All that the routing may choose between any two hosts.
-    All,
-    /// The same, also where any single link fails in addition.
-    AllUnderSingleFailures,
+    /// All that the routing may choose between any two hosts, also under failures in addition.
+    All(Failing),
+}
+
+/// Failures in addition to those of the scenario: up to so many links, or up to so many switches, at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failing {
+    pub links: u8,
+    pub switches: u8,
+}
+
+impl Routes {
+    /// All routes of the intact network.
+    pub const ALL: Self = Self::All(Failing { links: 0, switches: 0 });
+    /// All routes, also where any one link fails.
+    pub const SINGLE_FAILURES: Self = Self::All(Failing { links: 1, switches: 0 });
+
+    pub fn failing(self) -> Failing {
+        match self {
+            Self::Scenario => Failing::default(),
+            Self::All(failing) => failing,
+        }
+    }
+
+    pub fn has_failures(self) -> bool {
+        self.failing() != Failing::default()
+    }
 }
 
 /// A wait by names.
@@ -93,7 +117,8 @@ pub fn port(
     names: &std::collections::BTreeMap<&str, u32>,
     name: &str,
 ) -> Option<PortId> {
-    let (node, index) = name.rsplit_once(':')?;
-    let ports = &topology.nodes[*names.get(node)? as usize].ports;
-    ports.get(index.parse::<usize>().ok()?).copied()
+    let (node, port) = name.split_once(':')?;
+    let node = *names.get(node)?;
+    let numbered = || topology.nodes[node as usize].ports.get(port.parse::<usize>().ok()?).copied();
+    topology.find_port(node, port).or_else(numbered)
 }

@@ -28,7 +28,7 @@ pub mod walks;
 pub mod witness;
 
 use blocking::BlockingReport;
-use certificate::{Certificate, Entry, Routes, Under, entry};
+use certificate::{Certificate, Entry, Failing, Routes, Under, entry};
 use closing::{Edge, Through};
 use failures::{Context, Intact};
 use graph::{Cycle, Graph};
@@ -60,6 +60,8 @@ pub struct Report {
     /// congested port).
     pub pause_stops: &'static str,
     pub routes: Routes,
+    /// The routing, as scenarios call it.
+    pub routing: String,
     pub flows: usize,
     /// Waits that depend on others, or others on them.
     pub waits: usize,
@@ -96,17 +98,37 @@ pub enum Verdict {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FailuresReport {
-    /// Links whose failure was examined: all that do not cut a host off.
-    pub examined: usize,
-    /// Links whose failure leads packets on paths that they do not take otherwise.
+    /// The failures that were examined, by their number and kind.
+    pub classes: Vec<ClassReport>,
+    /// Failures that lead packets on paths that they do not take otherwise.
     pub changing: usize,
-    /// Links whose failure makes a cycle of waits possible, by their two ports.
+    /// Failures that make a cycle of waits possible: links by their two ports, or switches.
     pub cyclic: Vec<String>,
     /// The failure whose cycle is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
     /// Whether that cycle lasts; otherwise it is possible only while routes change.
     pub lasting: bool,
+}
+
+/// Failures of so many links or switches at the same time. Links that cut a host off are not counted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassReport {
+    /// Whether switches fail, and not links.
+    pub switches: bool,
+    /// How many fail together.
+    pub together: u8,
+    /// How many of these failures were examined.
+    pub examined: usize,
+    /// How many there are.
+    pub of: u64,
+}
+
+impl FailuresReport {
+    /// Whether every failure was examined.
+    pub fn is_exhaustive(&self) -> bool {
+        self.classes.iter().all(|class| class.examined as u64 == class.of)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -256,6 +278,7 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
             PauseScope::Root => "root",
         },
         routes,
+        routing: router.kind().name().to_string(),
         flows: plan.flows.len(),
         waits: 0,
         dependencies: 0,
@@ -293,39 +316,46 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
     let mut orders = Vec::new();
     let down = down(plan);
     let mut examined = None;
-    if let (Routes::AllUnderSingleFailures, Some(order)) = (routes, &order) {
+    if let (true, Some(order)) = (routes.has_failures(), &order) {
+        let failing = routes.failing();
         let intact = Intact { plan, router: &mut router, dead: &down, context: &cx, order };
         if let (Some(filled), Some(queues)) = (&filled, plan.flow_control.onward_queues()) {
-            let (found, relays) = onward::examine(intact, queues, filled, watch)?;
+            let (found, relays) = onward::examine(intact, failing, queues, filled, watch)?;
             report.notes.extend((relays && !filled.second_relay).then(|| second_relay(queues)));
             examined = Some(found);
         } else if let Some(matrix) = &matrix {
-            examined = Some(failures::examine(intact, matrix, watch)?);
+            examined = Some(failures::examine(intact, failing, matrix, watch)?);
         } else if let Some((queues, ahead)) = root_queues.zip(ahead.as_ref()) {
-            examined = Some(roots::examine(intact, queues, ahead, watch)?);
+            examined = Some(roots::examine(intact, failing, queues, ahead, watch)?);
         }
     }
     if let Some(found) = examined {
         report.failures = Some(failures_report(plan, &found));
         if let Some(worst) = found.worst {
-            router = router.without(&failures::with(plan, &down, worst.link));
-            failed = Some(worst.link);
+            let cut = worst.cut.ports(&plan.topology);
+            router = router.without(&down.union(&cut).copied().collect());
+            failed = Some(worst.cut);
             graph = worst.graph;
         }
         orders = found.orders;
     }
-    if let (Some(order), None) = (order, failed) {
-        let mut certificate = Certificate::new(plan, name, routes, &order);
-        for (link, order) in orders {
-            let Some(link) = link else { continue };
+    if let (Some(order), None) = (order, &failed) {
+        // A sample of failures proves nothing about the others.
+        let sampled = report.failures.as_ref().is_some_and(|failures| !failures.is_exhaustive());
+        let proved = if sampled { Routes::ALL } else { routes };
+        let mut certificate = Certificate::new(plan, name, proved, &order);
+        for (cut, order) in orders {
+            let Some(cut) = cut.filter(|_| proved.has_failures()) else { continue };
             let order = order.iter().map(|&wait| entry(plan, wait)).collect();
-            certificate.under.push(Under { link: plan.topology.port_name(link), order });
+            certificate.under.push(Under { down: cut.keys(&plan.topology), order });
         }
-        // To fail every link once more, for each host by itself, may take hours.
-        let links = plan.topology.ports.len() as u64;
-        let work = links * links * plan.topology.hosts().count() as u64;
-        let long =
-            routes == Routes::AllUnderSingleFailures || routes == Routes::All && scope == PauseScope::Root;
+        // To follow all routes under every failure once more, for each host by itself, may take hours.
+        let cuts = report.failures.iter().filter(|_| proved.has_failures()).flat_map(|f| &f.classes);
+        let cuts: u64 = cuts.map(|class| class.of).fold(0, u64::saturating_add);
+        let by_root = if scope == PauseScope::Root { plan.topology.ports.len() as u64 } else { 0 };
+        let each = plan.topology.ports.len() as u64 * plan.topology.hosts().count() as u64;
+        let work = each.saturating_mul(cuts.max(by_root));
+        let long = proved.has_failures() || proved == Routes::ALL && scope == PauseScope::Root;
         let compared = if long && work > WORK {
             report.notes.push(UNVERIFIED.to_string());
             None
@@ -349,22 +379,25 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
     if let Some(queues) = root_queues.filter(|queues| queues.by_set) {
         report.notes.push(roots::unproved(plan, queues, routes != Routes::Scenario, watch)?);
     }
-    let candidates = witness::candidates(loaded, &edges, failed)?;
+    let candidates = witness::candidates(loaded, &edges, failed.as_ref())?;
     let cycle = cycle_report(plan, &cycle, &edges);
     report.verdict = Verdict::CycleWithoutWitness { cycle, tried: Vec::new(), cut: 0, events: 0 };
     Ok(Analysis { report, certificate: None, candidates, pictures })
 }
 
 fn failures_report(plan: &Plan, found: &failures::Failures) -> FailuresReport {
-    let name = |&link: &PortId| {
-        let name = |p: PortId| plan.topology.port_name(p);
-        format!("{} - {}", name(link), name(plan.topology.ports[link as usize].peer))
+    let name = |cut: &failures::Cut| cut.name(&plan.topology);
+    let class = |(class, examined): &(failures::Class, usize)| ClassReport {
+        switches: class.switches,
+        together: class.size,
+        examined: *examined,
+        of: class.of,
     };
     FailuresReport {
-        examined: found.examined,
+        classes: found.classes.iter().map(class).collect(),
         changing: found.changing,
         cyclic: found.cyclic.iter().map(name).collect(),
-        shown: found.worst.as_ref().map(|w| name(&w.link)),
+        shown: found.worst.as_ref().map(|w| name(&w.cut)),
         lasting: found.worst.as_ref().is_some_and(|w| w.lasting),
     }
 }
@@ -433,11 +466,14 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             "Flows with explicit paths are checked in addition to all routes of the routing.".to_string(),
         );
     }
-    if routes == Routes::AllUnderSingleFailures {
-        notes.push(
-            "A failed link stays down: this check does not cover packets in flight when it recovers."
-                .to_string(),
-        );
+    if routes.has_failures() {
+        let together = match routes.failing() {
+            Failing { links: 0 | 1, switches: 0 | 1 } => "",
+            _ => " Failures of one case happen at the same time.",
+        };
+        notes.push(format!(
+            "What failed stays down: this check does not cover packets in flight when it recovers.{together}"
+        ));
     }
     let later = plan.faults.down.iter().any(|d| d.spans.iter().any(|s| s.0 > 0 || s.1 < u64::MAX));
     if routes != Routes::Scenario && later {

@@ -7,7 +7,8 @@
 //! that pauses it ([`OnwardQueues::pausers`]). A queue that nothing pauses does not wait.
 
 use crate::all::{FOLLOWING, Place, Spread, check_memory};
-use crate::failures::{Context, Failing, Failures, Intact, examine_each};
+use crate::certificate::Failing;
+use crate::failures::{Change, Context, Failures, Intact, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, each_flow};
 use crate::{Halt, Watch, go_on};
@@ -141,13 +142,14 @@ pub fn fault(of: &dyn OnwardQueues) -> String {
 /// [`crate::failures::examine`]. The second part is whether a failure leads packets over a second relay.
 pub fn examine(
     intact: Intact<'_>,
+    failures: Failing,
     of: &dyn OnwardQueues,
     known: &Filled,
     watch: Watch<'_>,
 ) -> Result<(Failures, bool), Halt> {
     let plan = intact.plan;
     let mut second_relay = false;
-    let mut under = |failing: &mut Failing<'_, '_>| {
+    let mut under = |failing: &mut Change<'_, '_>| {
         let mut whole = known.clone();
         for place in std::mem::take(&mut failing.places) {
             let under_way = failing.under_way(place, &mut |_, _| {});
@@ -158,6 +160,7 @@ pub fn examine(
         let changes = whole.bits != known.bits;
         Ok((changes, if changes { Some(whole.graph(of)?) } else { None }))
     };
-    let found = examine_each(intact, &[of.lane()], watch, &mut under, &mut |_| Err(fault(of).into()))?;
+    let found =
+        examine_each(intact, failures, &[of.lane()], watch, &mut under, &mut |_| Err(fault(of).into()))?;
     Ok((found, second_relay))
 }

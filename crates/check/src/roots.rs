@@ -24,7 +24,8 @@
 //! where sets are not counted, every port is taken to be.
 
 use crate::all::{FOLLOWING, MEMORY, Place, Spread, check_memory};
-use crate::failures::{At, Context, Failing, Failures, Intact, Ranks, examine_each};
+use crate::certificate::Failing;
+use crate::failures::{At, Change, Context, Failures, Intact, Ranks, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, each_flow};
 use crate::{Halt, Watch, go_on};
@@ -255,12 +256,13 @@ fn steps_to(spread: &mut Spread<'_>, router: &mut Router, place: &Place, under_w
 /// flight came on the old routes and continue on the new ones; the waits of both are taken together.
 pub fn examine(
     intact: Intact<'_>,
+    failures: Failing,
     queues: RootQueues,
     known: &Ahead,
     watch: Watch<'_>,
 ) -> Result<Failures, Halt> {
     let (plan, cx, ranks) = (intact.plan, *intact.context, Ranks::new(intact.order));
-    let mut under = |failing: &mut Failing<'_, '_>| {
+    let mut under = |failing: &mut Change<'_, '_>| {
         let mut whole = known.clone();
         for place in std::mem::take(&mut failing.places) {
             let mut old = Steps::new();
@@ -281,7 +283,7 @@ pub fn examine(
         Ok((true, (!holds).then_some(graph)))
     };
     let mut steady = |failed: &mut Router| Ok(of_all(plan, queues, failed, &cx, &mut |_| true)?.graph()?);
-    examine_each(intact, &crate::all::lanes(plan), watch, &mut under, &mut steady)
+    examine_each(intact, failures, &crate::all::lanes(plan), watch, &mut under, &mut steady)
 }
 
 /// Whether `route` leads from the wait `from` to the port of `to`, and on through the root of `from`.

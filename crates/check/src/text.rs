@@ -1,7 +1,7 @@
 //! A report in words: the first sentence is the verdict.
 
 use crate::certificate::{Entry, Routes};
-use crate::{CycleReport, EdgeReport, Report, Verdict, blocking, routes::Kind, witness::EVENTS};
+use crate::{ClassReport, CycleReport, EdgeReport, Report, Verdict, blocking, routes::Kind, witness::EVENTS};
 use std::fmt::Write;
 use xoff_net::human::grouped;
 use xoff_schemes::scheduling::PodsKeys;
@@ -26,12 +26,16 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             writeln!(out, "{name} cannot deadlock: its flow control never pauses.")?;
         }
         Verdict::Safe { .. } if report.waits == 0 => {
-            writeln!(out, "{name} cannot deadlock: no paused queue waits for another device.")?;
+            writeln!(
+                out,
+                "{name} cannot deadlock{}: no paused queue waits for another device.",
+                scope(report)
+            )?;
         }
         Verdict::Safe { compared } => {
-            writeln!(out, "{name} cannot deadlock: no cycle of waits is possible.")?;
-            let steps =
-                |n: u64| format!("; verified along {}, at {}", along(report.routes), counted(n, "step"));
+            writeln!(out, "{name} cannot deadlock{}: no cycle of waits is possible.", scope(report))?;
+            sampled(out, report)?;
+            let steps = |n: u64| format!("; verified along {}, at {}", along(report), counted(n, "step"));
             let (waits, verified) =
                 (counted(report.waits as u64, "wait"), compared.map_or(String::new(), steps));
             writeln!(out, "\nProof: in an order of {waits}, each waits only for later ones{verified}.")?;
@@ -100,17 +104,18 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         counted(report.dependencies as u64, "dependency"),
         match report.routes {
             Routes::Scenario => format!("the routes of {}", counted(report.flows as u64, "flow")),
-            other => along(other).to_string(),
+            Routes::All(_) => along(report).to_string(),
         },
     )?;
-    if report.failures.is_none() && report.routes == Routes::AllUnderSingleFailures && report.waits > 0 {
+    if report.failures.is_none() && report.routes.has_failures() && report.waits > 0 {
         writeln!(out, "no failure was examined, because the intact network already has a cycle")?;
     }
     if let Some(failures) = &report.failures {
+        let examined: Vec<String> = failures.classes.iter().map(class).collect();
         writeln!(
             out,
-            "single failures: {} examined, {} change routes, {} make a cycle possible",
-            failures.examined,
+            "failures examined: {}; {} change routes, {} make a cycle possible",
+            examined.join(", "),
             failures.changing,
             failures.cyclic.len()
         )?;
@@ -123,23 +128,93 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             writeln!(out, "  and {} more", failures.cyclic.len() - 16)?;
         }
     }
-    write!(out, "\n{}", blocking::render(&report.blocking, report.pause_stops != "nothing"))?;
+    if report.flows > 0 {
+        write!(out, "\n{}", blocking::render(&report.blocking, report.pause_stops != "nothing"))?;
+    }
     report.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 
-fn along(routes: Routes) -> &'static str {
-    match routes {
+/// The routes for which the verdict holds.
+fn along(report: &Report) -> &'static str {
+    let sampled = report.failures.as_ref().is_some_and(|failures| !failures.is_exhaustive());
+    match report.routes {
         Routes::Scenario => "the flows' routes",
-        Routes::All => "all routes between all hosts",
-        Routes::AllUnderSingleFailures => "all routes between all hosts with each single failure",
+        routes if routes.has_failures() && !sampled => {
+            "all routes between all hosts with each of these failures"
+        }
+        Routes::All(_) => "all routes between all hosts",
     }
+}
+
+/// The same in the first sentence.
+fn scope(report: &Report) -> String {
+    if report.routes == Routes::Scenario {
+        return " on the routes of its flows".to_string();
+    }
+    let mut scope = format!(" under {} routing", report.routing);
+    if let Some(failures) = report.failures.as_ref().filter(|failures| failures.is_exhaustive()) {
+        let any = |switches: bool| {
+            let most =
+                failures.classes.iter().filter(|c| c.switches == switches).map(|c| c.together).max()?;
+            let what = if switches { "switch" } else { "link" };
+            Some(match most {
+                1 => format!("any one {what}"),
+                most => format!("up to {most} {what}{}", if switches { "es" } else { "s" }),
+            })
+        };
+        let cases: Vec<String> = [any(false), any(true)].into_iter().flatten().collect();
+        scope.push_str(&format!(" with {} down", cases.join(" or ")));
+    }
+    scope
+}
+
+/// What was not examined completely, or not at all.
+fn sampled(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(failures) = &report.failures else {
+        return match report.routes {
+            Routes::Scenario => Ok(()),
+            Routes::All(_) => writeln!(out, "Failures were not examined (--failures links=1,switches=1)."),
+        };
+    };
+    if !failures.is_exhaustive() {
+        let examined: Vec<String> = failures.classes.iter().map(class).collect();
+        writeln!(
+            out,
+            "Under failures no cycle was found, which is no proof: examined {}.",
+            examined.join(", ")
+        )?;
+    }
+    for (switches, what) in [(false, "Link"), (true, "Switch")] {
+        if !failures.classes.iter().any(|class| class.switches == switches) {
+            writeln!(out, "{what} failures were not examined.")?;
+        }
+    }
+    Ok(())
+}
+
+/// A class of failures: `4,096 of 8,256 pairs of links`.
+fn class(class: &ClassReport) -> String {
+    let one = class.of == 1;
+    let what = match (class.together, class.switches, one) {
+        (1, false, true) => "link".to_string(),
+        (1, false, false) => "links".to_string(),
+        (1, true, true) => "switch".to_string(),
+        (1, true, false) => "switches".to_string(),
+        (2, switches, _) => format!("pairs of {}", if switches { "switches" } else { "links" }),
+        (n, switches, _) => format!("sets of {n} {}", if switches { "switches" } else { "links" }),
+    };
+    format!("{} of {} {what}", grouped(class.examined as u64), grouped(class.of))
 }
 
 fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {
     let edges = cycle.edges.iter().chain(cycle.edges.first());
     let ports: Vec<String> = edges.map(|e| wait(&e.from)).collect();
     let kind = if cycle.shortest { "This is a shortest cycle" } else { "A shorter cycle may exist" };
-    writeln!(out, "\n{}\n{kind}. Each queue waits for the next because of these flows:", ports.join(" -> "))?;
+    writeln!(
+        out,
+        "\n{}\n{kind}. Each queue could wait for the next, because packets of these flows cross both:",
+        ports.join(" -> ")
+    )?;
     cycle.edges.iter().try_for_each(|edge| write_edge(out, edge))
 }
 

@@ -1,11 +1,12 @@
 //! The small checker of certificates. It shares nothing with the search that makes them: it walks along
 //! routes and asks at each device whether the wait of the link in is listed before the wait of the link out.
 
-use crate::certificate::{Certificate, Entry, Routes, port};
+use crate::certificate::{Certificate, Entry, Failing, Routes, port};
 use crate::verify_all::{self, After, Queue};
 use crate::{verify_onward, verify_roots};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_net::routing::Router;
+use xoff_net::topology::NodeKind;
 use xoff_plan::plan::{ENDS, Plan};
 use xoff_plan::{Loaded, balancing::LoadBalancing};
 use xoff_schemes::flow_control::{PauseScope, Queueing};
@@ -57,20 +58,21 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     if certificate.routes == Routes::Scenario {
         return flows(plan, &places, &|_| true);
     }
-    let (explicit, failing) = (explicit(loaded), certificate.routes == Routes::AllUnderSingleFailures);
+    let (explicit, failing) = (explicit(loaded), certificate.routes.has_failures());
     let mut compared = flows(plan, &places, &explicit)?;
     let mut orders = BTreeMap::new();
     for order in under(plan, certificate).filter(|_| failing) {
-        let (link, order) = order?;
+        let (down, order) = order?;
         passed_on(plan, &order)?;
         compared += flows(plan, &order, &explicit)?;
-        orders.insert(link, order);
+        orders.insert(down, order);
     }
     compared += verify_all::all(plan, router, None, &apart, &places)?;
     if failing {
-        compared += under_each_failure(plan, router, &places, &orders, |failed, after, places| {
-            verify_all::all(plan, failed, Some(after), &apart, places)
-        })?;
+        compared +=
+            under_each_failure((plan, certificate), router, &places, &orders, |failed, after, places| {
+                verify_all::all(plan, failed, Some(after), &apart, places)
+            })?;
     }
     Ok(compared)
 }
@@ -80,25 +82,58 @@ fn explicit(loaded: &Loaded) -> impl Fn(u16) -> bool + '_ {
     |class| loaded.scenario.traffic[usize::from(class)].has_paths()
 }
 
-/// Checks each single failure of a link between nodes, by the order that is given for it, or else the
-/// common one. `check` gets the router under the failure, and the link with the router from before.
+/// The ports of links that are down together.
+type Down = BTreeSet<u32>;
+
+/// Checks each set of failures of the certificate, by the order that is given for it, or else the common one. `check`
+/// gets the router under the failures, and the ports of their links with the router from before.
 fn under_each_failure(
-    plan: &Plan,
+    (plan, certificate): (&Plan, &Certificate),
     router: &mut Router,
     common: &Places,
-    under: &BTreeMap<u32, Places>,
-    mut check: impl FnMut(&mut Router, (u32, &mut Router), &Places) -> Result<u64, String>,
+    under: &BTreeMap<Down, Places>,
+    mut check: impl FnMut(&mut Router, (&Down, &mut Router), &Places) -> Result<u64, String>,
 ) -> Result<u64, String> {
     let topology = &plan.topology;
+    let Failing { links, switches } = certificate.routes.failing();
+    let link = |&p: &u32| {
+        let port = &topology.ports[p as usize];
+        p < port.peer && router.alive(p) && topology.neighbour(p) != port.node
+    };
+    let both = |p: u32| [p, topology.ports[p as usize].peer];
+    let of_links: Vec<Down> =
+        (0..topology.ports.len() as u32).filter(link).map(|p| both(p).into_iter().collect()).collect();
+    let of_switches: Vec<Down> = (0u32..)
+        .zip(&topology.nodes)
+        .filter(|(n, node)| node.kind == NodeKind::Switch && !topology.is_relay(*n))
+        .map(|(_, node)| node.ports.iter().flat_map(|&p| both(p)).collect())
+        .collect();
+    let broken: Down = (0..topology.ports.len() as u32).filter(|&p| !router.alive(p)).collect();
     let mut compared = 0;
-    for (link, port) in (0u32..).zip(&topology.ports) {
-        if link < port.peer && router.alive(link) && topology.neighbour(link) != port.node {
-            let places = under.get(&link).or_else(|| under.get(&port.peer)).unwrap_or(common);
-            let down = (0..topology.ports.len() as u32).filter(|&p| !router.alive(p));
-            let down: BTreeSet<u32> = down.chain([link, port.peer]).collect();
-            let mut failed = router.without(&down);
-            compared += check(&mut failed, (link, &mut *router), places)
-                .map_err(|e| format!("if the link of {} fails, {e}", topology.port_name(link)))?;
+    for (single, most) in [(of_links, links), (of_switches, switches)] {
+        // Sets of up to `most` members, by the indices of the members, each above the one before.
+        let mut open: Vec<(usize, u8, Down)> = vec![(0, 0, Down::new())];
+        while let Some((first, size, down)) = open.pop() {
+            if size > 0 {
+                let places = under.get(&down).unwrap_or(common);
+                let mut failed = router.without(&broken.union(&down).copied().collect());
+                compared += check(&mut failed, (&down, &mut *router), places).map_err(|e| {
+                    let names: Vec<String> = down
+                        .iter()
+                        .filter(|&&port| port < topology.ports[port as usize].peer)
+                        .map(|&port| topology.port_name(port))
+                        .collect();
+                    match &names[..] {
+                        [link] => format!("if the link of {link} fails, {e}"),
+                        links => format!("if the links of {} fail, {e}", links.join(", ")),
+                    }
+                })?;
+            }
+            if size < most {
+                let more = (first..single.len())
+                    .map(|i| (i + 1, size + 1, down.union(&single[i]).copied().collect()));
+                open.extend(more);
+            }
         }
     }
     Ok(compared)
@@ -118,24 +153,38 @@ fn collected<S: Clone>(
     let mut seen = flows(&explicit(loaded));
     all(router, None, &mut seen)?;
     let mut compared = compare(places, &seen)?;
-    if certificate.routes == Routes::AllUnderSingleFailures {
+    if certificate.routes.has_failures() {
         let under = under(&loaded.plan, certificate).collect::<Result<_, _>>()?;
-        compared += under_each_failure(&loaded.plan, router, places, &under, |failed, after, places| {
-            let mut seen = seen.clone();
-            all(failed, Some(after), &mut seen)?;
-            compare(places, &seen)
-        })?;
+        compared += under_each_failure(
+            (&loaded.plan, certificate),
+            router,
+            places,
+            &under,
+            |failed, after, places| {
+                let mut seen = seen.clone();
+                all(failed, Some(after), &mut seen)?;
+                compare(places, &seen)
+            },
+        )?;
     }
     Ok(compared)
 }
 
-/// The orders under failures, by a port of the link.
-fn under(plan: &Plan, certificate: &Certificate) -> impl Iterator<Item = Result<(u32, Places), String>> {
+/// The orders under failures, by the ports of the links that are down.
+fn under(plan: &Plan, certificate: &Certificate) -> impl Iterator<Item = Result<(Down, Places), String>> {
     let names = plan.topology.names();
     certificate.under.iter().map(move |failure| {
-        let link = port(&plan.topology, &names, &failure.link);
-        let link = link.ok_or_else(|| format!("unknown port {}", failure.link))?;
-        Ok((link, listed(plan, &failure.order)?))
+        let mut down = Down::new();
+        for name in &failure.down {
+            let near = match names.get(name.as_str()) {
+                Some(&node) => plan.topology.nodes[node as usize].ports.clone(),
+                None => {
+                    vec![port(&plan.topology, &names, name).ok_or_else(|| format!("unknown port {name}"))?]
+                }
+            };
+            down.extend(near.into_iter().flat_map(|p| [p, plan.topology.ports[p as usize].peer]));
+        }
+        Ok((down, listed(plan, &failure.order)?))
     })
 }
 

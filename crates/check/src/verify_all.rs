@@ -12,12 +12,11 @@ pub type Queue = (u32, u8);
 /// The action of a walk at each pair of queues that packets take one after the other.
 pub type Step<'s> = &'s mut dyn FnMut(Queue, Queue) -> Result<(), String>;
 
-/// A link that has just failed, by a port of it, and the router from before.
-pub type After<'a> = Option<(u32, &'a mut Router)>;
+/// Links that have just failed, by all of their ports, and the router from before.
+pub type After<'a> = Option<(&'a BTreeSet<u32>, &'a mut Router)>;
 
-/// Compares the waits of every two queues that packets to some host may take one after the other. Where a
-/// link has just failed (`after`: its port, and the router from before), the waits of the old routes may
-/// remain, and packets continue from the devices that they reached on these. Hosts in `apart` have routes of
+/// Compares the waits of every two queues that packets to some host may take one after the other. Where
+/// links have just failed (`after`), the waits of the old routes may remain, and packets continue from the devices that they reached on these. Hosts in `apart` have routes of
 /// their own; the other hosts of one switch are checked together, except for the last link.
 pub fn all(
     plan: &Plan,
@@ -57,9 +56,8 @@ pub fn all(
         }
         let (mut begun, mut lost) = (Vec::new(), Vec::new());
         if let Some((failed, before)) = &mut after {
-            let peer = topology.ports[*failed as usize].peer;
             begun = reached(plan, before, to, Vec::new(), &mut check)?;
-            lost = begun.extract_if(.., |&mut (port, _)| port == *failed || port == peer).collect();
+            lost = begun.extract_if(.., |&mut (port, _)| failed.contains(&port)).collect();
         }
         let queues = reached(plan, router, to, begun, &mut check)?;
         if let Some(switch) = switch {

@@ -122,7 +122,7 @@ pub fn all(
         let mut begun = Vec::new();
         if let Some((failed, before)) = &mut after {
             begun = reached(plan, before, to, Vec::new(), &mut |_, _| Ok(()))?;
-            let gone = [*failed, ndc.peer(*failed)];
+            let gone = *failed;
             begun.retain(|(port, _)| !gone.contains(port));
         }
         let queues = reached(plan, router, to, begun, &mut |_, _| Ok(()))?;

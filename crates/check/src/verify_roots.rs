@@ -100,7 +100,7 @@ pub fn all(plan: &Plan, router: &mut Router, mut after: After<'_>, seen: &mut Se
                 steps.insert((from, out.0));
                 Ok(())
             })?;
-            let gone = [*link, plan.topology.ports[*link as usize].peer];
+            let gone = *link;
             begun.retain(|queue| !gone.contains(&queue.0));
         }
         let mut next: BTreeMap<Queue, BTreeSet<u32>> = BTreeMap::new();

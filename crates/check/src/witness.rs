@@ -2,10 +2,10 @@
 //! They are candidates; only a run decides.
 
 use crate::closing::{Edge, Through, cross};
+use crate::failures::Cut;
 use crate::routes::Kind;
 use std::collections::BTreeSet;
 use toml::{Table, Value};
-use xoff_net::builders::TopologySpec;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::plan::{Limit, Plan};
 use xoff_plan::{Loaded, scenario::Scenario};
@@ -102,7 +102,7 @@ struct Sent {
 }
 
 /// Candidates, the gentlest first; `failed` is down too. None if an edge closes only while routes change.
-pub fn candidates(loaded: &Loaded, edges: &[Edge], failed: Option<PortId>) -> Result<Vec<Candidate>, String> {
+pub fn candidates(loaded: &Loaded, edges: &[Edge], failed: Option<&Cut>) -> Result<Vec<Candidate>, String> {
     if edges.iter().any(|e| !e.passed_on && e.closers.iter().all(|c| c.ports.is_empty())) {
         return Ok(Vec::new());
     }
@@ -132,11 +132,12 @@ fn about(routes: usize, effort: Effort) -> String {
 }
 
 /// The flows of a candidate, in order and each route once.
-fn flows(plan: &Plan, edges: &[Edge], effort: Effort, failed: Option<PortId>) -> Vec<Sent> {
+fn flows(plan: &Plan, edges: &[Edge], effort: Effort, failed: Option<&Cut>) -> Vec<Sent> {
     let mut flows: Vec<Sent> = Vec::new();
+    let cut = failed.map(|cut| cut.ports(&plan.topology)).unwrap_or_default();
     let down = |port: PortId| {
         let peer = plan.topology.ports[port as usize].peer;
-        plan.faults.down.iter().any(|d| d.port == port) || failed == Some(port) || failed == Some(peer)
+        plan.faults.down.iter().any(|d| d.port == port) || cut.contains(&port) || cut.contains(&peer)
     };
     for e in edges {
         let over = |s: &Sent| s.ports.windows(2).any(|w| w == [e.from.port, e.to.port]);
@@ -219,7 +220,7 @@ fn scenario(
     edges: &[Edge],
     flows: &[Sent],
     effort: Effort,
-    failed: Option<PortId>,
+    failed: Option<&Cut>,
 ) -> Result<String, String> {
     let (plan, topology) = (&loaded.plan, &loaded.plan.topology);
     let mut table = fabric(&loaded.scenario, topology)?;
@@ -251,12 +252,16 @@ fn scenario(
     run.insert("duration".into(), format!("{duration}us").into());
     run.insert("seed".into(), Value::Integer(i64::try_from(plan.seed).map_err(|e| e.to_string())?));
     table.insert("run".into(), Value::Table(run));
-    if let Some(port) = failed {
-        let mut failure = Table::new();
-        failure.insert("link".into(), topology.port_name(port).into());
-        failure.insert("at".into(), "0us".into());
+    if let Some(cut) = failed {
         let list = table.entry("failure").or_insert(Value::Array(Vec::new()));
-        list.as_array_mut().ok_or("`failure` is a list")?.push(Value::Table(failure));
+        let list = list.as_array_mut().ok_or("`failure` is a list")?;
+        for name in cut.keys(topology) {
+            let mut failure = Table::new();
+            let key = if matches!(cut, Cut::Links(_)) { "link" } else { "switch" };
+            failure.insert(key.into(), name.into());
+            failure.insert("at".into(), "0us".into());
+            list.push(Value::Table(failure));
+        }
     }
     if effort.stall != Stall::None {
         let mut slow: BTreeSet<NodeId> = plan.receivers.iter().map(|r| r.host).collect();
@@ -312,7 +317,7 @@ fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
             priority.remove("ecn");
         }
     }
-    if matches!(scenario.topology, TopologySpec::Hpcc(_)) {
+    if scenario.topology.file().is_some() {
         table.insert("topology".into(), Value::Table(custom(topology)));
     }
     Ok(table)

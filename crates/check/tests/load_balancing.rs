@@ -163,7 +163,7 @@ fn a_fat_tree_is_safe() {
                 [[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\n";
     let loaded = load(text, &[]);
     let own = check(&loaded, Routes::Scenario);
-    let all = check(&loaded, Routes::All);
+    let all = check(&loaded, Routes::ALL);
     for analysis in [&own, &all] {
         assert!(matches!(analysis.report.verdict, Verdict::Safe { compared: Some(n) } if n > 100));
     }

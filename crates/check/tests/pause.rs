@@ -24,7 +24,7 @@ fn two_priorities_close_a_cycle() {
 /// Where PFC with one priority is proved safe, PAUSE is too; and where PFC has a cycle, it has one.
 #[test]
 fn one_priority_is_as_under_pfc() {
-    for routes in [Routes::Scenario, Routes::All] {
+    for routes in [Routes::Scenario, Routes::ALL] {
         let under = |name: &str, scheme| example(name, &[("flow_control.scheme", scheme)]);
         assert!(safe(&under("incast-victims", "pause"), routes));
         let [pfc, pause] = ["pfc", "pause"].map(|scheme| check(&under("bcube-deadlock", scheme), routes));

@@ -82,12 +82,12 @@ fn cubes_are_proved_and_pfc_has_a_cycle_on_the_same_file() {
         let [portfc, pfc] = both(n);
         let (ports, m) = (2 * n * n, n - 1);
         let small = n <= 6;
-        for routes in [Routes::Scenario, Routes::All] {
+        for routes in [Routes::Scenario, Routes::ALL] {
             let report = check(&portfc, routes).report;
             let Verdict::Safe { compared: Some(compared) } = report.verdict else { panic!("NDC({n}, 1)") };
             let dependencies = ports * (m * m + m + m);
             // Flows take one of two routes, and need not fill every queue.
-            if routes == Routes::All {
+            if routes == Routes::ALL {
                 assert_eq!(report.waits, ports * (m + m + m + 1));
                 assert_eq!(report.dependencies, dependencies);
                 assert_eq!(compared, dependencies as u64);
@@ -97,7 +97,7 @@ fn cubes_are_proved_and_pfc_has_a_cycle_on_the_same_file() {
             }
             assert_eq!(report.pause_stops, "onward");
             // Between four hosts one route each may not close the cycle.
-            if routes == Routes::All || n > 2 && small {
+            if routes == Routes::ALL || n > 2 && small {
                 assert!(cycle(&check(&pfc, routes)).len() >= 4, "NDC({n}, 1)");
             }
         }
@@ -110,14 +110,14 @@ fn cubes_are_proved_and_pfc_has_a_cycle_on_the_same_file() {
 #[test]
 fn single_failures_are_examined() {
     let [portfc, _] = both(3);
-    let report = check(&portfc, Routes::AllUnderSingleFailures).report;
+    let report = check(&portfc, Routes::SINGLE_FAILURES).report;
     let failures = report.failures.expect("they were asked for");
     // All links: no host is cut off by one.
-    assert_eq!((failures.examined, failures.changing, failures.cyclic.len()), (18, 18, 0));
+    assert_eq!((failures.classes[0].examined, failures.changing, failures.cyclic.len()), (18, 18, 0));
     assert!(matches!(report.verdict, Verdict::Safe { compared: Some(_) }));
     // Round a failed link to the neighbour on the other side of it: over two relays.
     assert!(report.notes.iter().any(|n| n.contains("second relay")), "{:?}", report.notes);
-    let intact = check(&portfc, Routes::All).report.notes;
+    let intact = check(&portfc, Routes::ALL).report.notes;
     assert!(!intact.iter().any(|n| n.contains("second relay")), "{intact:?}");
 }
 
@@ -193,7 +193,7 @@ fn waits_by_hand() {
     let kept = by_hand("", &[("flow_control.relay_signals", "false")]);
     let fewer: Vec<_> = waits.into_iter().filter(|w| !w.0.starts_with('S')).collect();
     assert_eq!(names(&kept.plan, &graph_of_flows(&kept.plan)), named(&fewer));
-    assert!(safe(&kept, Routes::Scenario) && safe(&kept, Routes::All));
+    assert!(safe(&kept, Routes::Scenario) && safe(&kept, Routes::ALL));
     let one = by_hand("", &[("flow_control.flags", "one")]);
     let told = text::render(&check(&one, Routes::Scenario).report);
     assert!(told.contains("a resume may never be sent"), "{told}");
@@ -334,7 +334,7 @@ fn proved_fabrics_never_deadlock_and_pfc_does() {
     for seed in 0..40 {
         let text = random(seed);
         let loaded = load(&text, &[]);
-        for routes in [Routes::Scenario, Routes::All] {
+        for routes in [Routes::Scenario, Routes::ALL] {
             assert!(safe(&loaded, routes), "cube {seed}:\n{text}");
         }
         assert!(depth(&loaded.plan, &graph_of_flows(&loaded.plan)) <= 3);
@@ -370,7 +370,7 @@ fn foreseen(plan: &Plan, outcome: &Outcome) -> usize {
 #[test]
 fn a_certificate_with_any_error_is_refused() {
     let loaded = by_hand("", &[]);
-    for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
+    for routes in [Routes::Scenario, Routes::ALL, Routes::SINGLE_FAILURES] {
         let good = check(&loaded, routes).certificate.expect("it is safe");
         let text = serde_json::to_vec(&good).expect("it can be written");
         assert_eq!(Certificate::parse(&text).as_ref(), Ok(&good));

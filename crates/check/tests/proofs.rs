@@ -96,7 +96,7 @@ fn proved_fabrics_never_deadlock_and_cycles_mostly_do() {
         let loaded = load(&scenario(seed), &[]);
         let analysis = check(&loaded, Routes::Scenario);
         // All routes contain those of the flows.
-        if analysis.report.pause_stops != "flow" && safe(&loaded, Routes::All) {
+        if analysis.report.pause_stops != "flow" && safe(&loaded, Routes::ALL) {
             every += 1;
             let own = matches!(analysis.report.verdict, Verdict::Safe { .. });
             assert!(own, "fabric {seed} is safe on all routes, but not on its own:\n{}", scenario(seed));
@@ -159,7 +159,7 @@ fn fabrics_proved_under_failures_never_deadlock() {
     let (mut proved, mut cycles) = (0, 0);
     for seed in 0..FABRICS / 2 {
         let loaded = load(&failing(seed), &[]);
-        if safe(&loaded, Routes::AllUnderSingleFailures) {
+        if safe(&loaded, Routes::SINGLE_FAILURES) {
             proved += 1;
             // The changes of flows at the failure are a part of the proof.
             assert!(safe(&loaded, Routes::Scenario), "fabric {seed}:\n{}", failing(seed));

@@ -149,20 +149,20 @@ fn all_shortest_routes_are_safe_while_queues_suffice() {
              [[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\n"
         );
         let loaded = load(&text, &[]);
-        for routes in [Routes::Scenario, Routes::All] {
+        for routes in [Routes::Scenario, Routes::ALL] {
             let verdict = check(&loaded, routes).report.verdict;
             assert!(matches!(verdict, Verdict::Safe { compared: Some(1..) }), "{topology} {routes:?}");
         }
         // With one queue it is a port that waits, as under PFC.
         let one = load(&text, &[("flow_control.queues", "1")]);
         let pfc = load(&text, &[("flow_control.scheme", "pfc")]);
-        for routes in [Routes::Scenario, Routes::All] {
+        for routes in [Routes::Scenario, Routes::ALL] {
             assert_eq!(safe(&one, routes), safe(&pfc, routes), "{topology} {routes:?}");
         }
         // Along all routes sets are not counted.
         let single = load(&text, &[("flow_control.organisation", "single-tier")]);
-        assert_eq!(safe(&single, Routes::All), safe(&pfc, Routes::All), "{topology}");
-        let report = check(&loaded, Routes::AllUnderSingleFailures).report;
+        assert_eq!(safe(&single, Routes::ALL), safe(&pfc, Routes::ALL), "{topology}");
+        let report = check(&loaded, Routes::SINGLE_FAILURES).report;
         assert!(matches!(report.verdict, Verdict::Safe { compared: Some(1..) }), "{topology}");
         let failures = report.failures.expect("they were asked for");
         assert!(failures.changing > 0 && failures.cyclic.is_empty(), "{topology}: {failures:?}");
@@ -178,7 +178,7 @@ fn single_failures_are_examined_root_by_root() {
     let down = ("failure", "[{link = \"S0.0-S1.1\", at = \"0us\"}]");
     let of = |more: &[(&str, &str)]| {
         let loaded = example("fat-tree-failed-links", &[&[down], more].concat());
-        let analysis = check(&loaded, Routes::AllUnderSingleFailures);
+        let analysis = check(&loaded, Routes::SINGLE_FAILURES);
         (loaded, analysis)
     };
     let (_, pfc) = of(&[]);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{check, cycle, example, load, safe, shown};
-use xoff_check::certificate::{Certificate, Entry, Routes, Under};
+use xoff_check::certificate::{Certificate, Entry, Failing, Routes, Under};
 use xoff_check::{Verdict, router, verify::verify};
 use xoff_plan::Loaded;
 
@@ -26,32 +26,75 @@ fn deadlocks(loaded: &Loaded, routes: Routes, length: usize) {
     assert!(warnings.iter().all(|key| key.starts_with("failure")), "{warnings:?}");
 }
 
+/// How many failures were examined, of all classes.
+fn examined(failures: &xoff_check::FailuresReport) -> usize {
+    failures.classes.iter().map(|class| class.examined).sum()
+}
+
 #[test]
 fn a_fat_tree_is_safe_until_two_links_fail() {
     let none = [("failure", "[]")];
     assert!(safe(&example("fat-tree-failed-links", &none), Routes::Scenario));
-    assert!(safe(&example("fat-tree-failed-links", &none), Routes::All));
+    assert!(safe(&example("fat-tree-failed-links", &none), Routes::ALL));
     let failed = example("fat-tree-failed-links", &[]);
     deadlocks(&failed, Routes::Scenario, 8);
-    deadlocks(&failed, Routes::All, 8);
+    deadlocks(&failed, Routes::ALL, 8);
+}
+
+/// Two tiers: two failed links lead packets down and up again, unless routes have no valleys.
+#[test]
+fn pairs_of_links_and_switches_are_examined() {
+    let routes = Routes::All(Failing { links: 2, switches: 1 });
+    let of = |routing: &str| {
+        let topology = format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 1\n\
+             link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n[routing]\nkind = \"{routing}\"\n"
+        );
+        load(&format!("{topology}[[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\n"), &[])
+    };
+    let (shortest, free) = (of("shortest-path"), of("valley-free"));
+    assert!(safe(&shortest, Routes::SINGLE_FAILURES));
+    let found = check(&shortest, routes).report.failures.expect("they were asked for");
+    // 8 links between switches, 28 pairs of them, 6 switches.
+    assert_eq!(
+        found.classes.iter().map(|c| (c.examined as u64, c.of)).collect::<Vec<_>>(),
+        [(8, 8), (28, 28), (6, 6)]
+    );
+    assert!(found.is_exhaustive() && !found.cyclic.is_empty());
+    assert!(
+        found.cyclic.iter().all(|cut| cut.contains(" and ")),
+        "one failure closes no cycle: {:?}",
+        found.cyclic
+    );
+
+    let analysis = check(&free, routes);
+    assert!(matches!(analysis.report.verdict, Verdict::Safe { compared: Some(1..) }));
+    let text = xoff_check::text::render(&analysis.report);
+    let verdict =
+        "test cannot deadlock under valley-free routing with up to 2 links or any one switch down: ";
+    assert!(text.starts_with(verdict), "{text}");
+    let good = analysis.certificate.expect("it is safe");
+    verify(&free, &mut router(&free), &good).expect("it holds");
+    // It is no certificate for other routes.
+    let said = verify(&shortest, &mut router(&shortest), &good).expect_err("packets go down and up");
+    assert!(said.starts_with("if the links of "), "{said}");
 }
 
 #[test]
 fn single_failures_of_a_fat_tree_are_examined_one_by_one() {
     // Edge switches with their two uplinks, and aggregation switches with theirs.
-    let analysis =
-        check(&example("fat-tree-failed-links", &[("failure", "[]")]), Routes::AllUnderSingleFailures);
+    let analysis = check(&example("fat-tree-failed-links", &[("failure", "[]")]), Routes::SINGLE_FAILURES);
     let failures = analysis.report.failures.expect("they were asked for");
-    assert_eq!(failures.examined, 8 * 2 + 8 * 2);
+    assert_eq!(examined(&failures), 8 * 2 + 8 * 2);
     assert!(failures.changing > 0);
     assert_eq!(failures.cyclic, Vec::<String>::new());
     // With one link down, some second failure closes the cycle of the example.
     let one = example("fat-tree-failed-links", &[("failure", "[{link = \"S0.0-S1.1\", at = \"0us\"}]")]);
-    assert!(safe(&one, Routes::All));
-    let analysis = check(&one, Routes::AllUnderSingleFailures);
+    assert!(safe(&one, Routes::ALL));
+    let analysis = check(&one, Routes::SINGLE_FAILURES);
     let failures = analysis.report.failures.clone().expect("they were asked for");
     assert!(failures.lasting && !failures.cyclic.is_empty(), "{failures:?}");
-    assert_eq!(failures.examined, 8 * 2 + 8 * 2 - 1);
+    assert_eq!(examined(&failures), 8 * 2 + 8 * 2 - 1);
     assert!(shown(&analysis).is_some());
 }
 
@@ -62,13 +105,13 @@ fn rings_tori_and_cubes_have_cycles() {
         Routes::Scenario,
         5,
     );
-    deadlocks(&load(&everybody("kind = \"ring\"\nswitches = 5\nhosts_per_switch = 1"), &[]), Routes::All, 5);
+    deadlocks(&load(&everybody("kind = \"ring\"\nswitches = 5\nhosts_per_switch = 1"), &[]), Routes::ALL, 5);
     // A ring of three or four has no two-hop shortest routes around it at each link.
-    assert!(safe(&load(&everybody("kind = \"ring\"\nswitches = 3\nhosts_per_switch = 1"), &[]), Routes::All));
+    assert!(safe(&load(&everybody("kind = \"ring\"\nswitches = 3\nhosts_per_switch = 1"), &[]), Routes::ALL));
     let torus = "kind = \"torus-2d\"\nwidth = 4\nheight = 4\nhosts_per_switch = 1";
-    deadlocks(&load(&everybody(torus), &[]), Routes::All, 4);
+    deadlocks(&load(&everybody(torus), &[]), Routes::ALL, 4);
     let cube = "kind = \"ndc\"\nn = 2\nk = 1";
-    deadlocks(&load(&everybody(cube), &[]), Routes::All, 8);
+    deadlocks(&load(&everybody(cube), &[]), Routes::ALL, 8);
     deadlocks(&example("bcube-deadlock", &[]), Routes::Scenario, 8);
 }
 
@@ -80,7 +123,7 @@ fn clos_and_mesh_are_safe() {
         "kind = \"line\"\nswitches = 4\nhosts_per_switch = 2",
     ] {
         assert!(safe(&load(&everybody(topology), &[]), Routes::Scenario), "{topology}");
-        assert!(safe(&load(&everybody(topology), &[]), Routes::All), "{topology}");
+        assert!(safe(&load(&everybody(topology), &[]), Routes::ALL), "{topology}");
     }
 }
 
@@ -96,12 +139,12 @@ fn one_switch_is_safe() {
             .join(", ")
     );
     for loaded in [example("hello", &[]), load(&incast, &[])] {
-        for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
+        for routes in [Routes::Scenario, Routes::ALL, Routes::SINGLE_FAILURES] {
             assert!(safe(&loaded, routes), "{routes:?}");
         }
     }
     // Each of three hosts sends to two others: three waits on the path in, six dependencies.
-    let report = check(&load(&incast, &[]), Routes::All).report;
+    let report = check(&load(&incast, &[]), Routes::ALL).report;
     assert_eq!((report.waits, report.dependencies), (6, 6));
 }
 
@@ -112,7 +155,7 @@ fn other_flow_controls_wait_otherwise() {
     assert!(safe(&bcube("per-flow-queue"), Routes::Scenario));
     // Any two flows may share a queue.
     assert_eq!(cycle(&check(&bcube("bfc"), Routes::Scenario)).len(), 8);
-    let refused = xoff_check::check(&bcube("per-flow-queue"), "test", Routes::All, &mut |_| true);
+    let refused = xoff_check::check(&bcube("per-flow-queue"), "test", Routes::ALL, &mut |_| true);
     assert!(refused.unwrap_err().contains("--failures does not apply"));
 }
 
@@ -214,8 +257,8 @@ fn priorities_wait_each_for_itself() {
     assert!(safe(&ring([3, 3, 4]), Routes::Scenario));
     deadlocks(&ring([4, 4, 4]), Routes::Scenario, 3);
     // Shortest routes close no ring of three, but these flows are there as well.
-    deadlocks(&ring([4, 4, 4]), Routes::All, 3);
-    assert!(safe(&ring([3, 3, 4]), Routes::All));
+    deadlocks(&ring([4, 4, 4]), Routes::ALL, 3);
+    assert!(safe(&ring([3, 3, 4]), Routes::ALL));
     let lossy = [("flow_control.priorities", "[3]")];
     let mixed = ring([3, 3, 3]);
     assert!(!safe(&mixed, Routes::Scenario));
@@ -245,7 +288,7 @@ fn routes_that_change_are_taken_together() {
 #[test]
 fn a_certificate_with_any_error_is_refused() {
     let loaded = example("fat-tree-failed-links", &[("failure", "[]")]);
-    for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
+    for routes in [Routes::Scenario, Routes::ALL, Routes::SINGLE_FAILURES] {
         let analysis = check(&loaded, routes);
         let Verdict::Safe { compared: Some(compared) } = analysis.report.verdict else {
             panic!("it is safe")
@@ -281,18 +324,18 @@ fn a_certificate_with_any_error_is_refused() {
 #[test]
 fn an_order_for_a_failure_holds_for_earlier_waits() {
     let loaded = example("fat-tree-failed-links", &[("failure", "[]")]);
-    let good = check(&loaded, Routes::AllUnderSingleFailures).certificate.expect("it is safe");
+    let good = check(&loaded, Routes::SINGLE_FAILURES).certificate.expect("it is safe");
     let topology = &loaded.plan.topology;
     let [edge, above] = ["S0.0", "S1.0"].map(|name| topology.find(name).expect("it is there"));
     let up = topology.nodes[edge as usize].ports.iter().find(|&&p| topology.neighbour(p) == above);
     let link = topology.port_name(*up.expect("they are neighbours"));
     let peer = topology.port_name(topology.ports[*up.expect("they are neighbours") as usize].peer);
-    let at = good.under.iter().position(|u| [&link, &peer].contains(&&u.link));
+    let at = good.under.iter().position(|u| u.down == [link.clone()] || u.down == [peer.clone()]);
     let holds = |order: Vec<Entry>| {
         let mut changed = good.clone();
         match at {
             Some(at) => changed.under[at].order = order,
-            None => changed.under.push(Under { link: link.clone(), order }),
+            None => changed.under.push(Under { down: vec![link.clone()], order }),
         }
         verify(&loaded, &mut router(&loaded), &changed)
     };
@@ -315,7 +358,7 @@ fn notifications_wait_in_their_own_priority() {
             ("dcqcn.cnp_priority", "5"),
         ],
     );
-    let good = check(&loaded, Routes::All).certificate.expect("it is safe");
+    let good = check(&loaded, Routes::ALL).certificate.expect("it is safe");
     assert!(good.order.iter().any(|e| e.priority == 5));
     let mut bad = good;
     bad.order.retain(|e| e.priority != 5);
@@ -338,9 +381,9 @@ fn static_routes_hide_changes_by_a_failure() {
          [[traffic]]\nkind = \"flow\"\nsrc = \"x\"\ndst = \"d\"\nsize = \"1MB\"\n",
         links.join(", ")
     );
-    let failures = check(&load(&text, &[]), Routes::AllUnderSingleFailures).report.failures;
+    let failures = check(&load(&text, &[]), Routes::SINGLE_FAILURES).report.failures;
     // All but the links of the two hosts, and A-T among them.
-    assert_eq!(failures.map(|f| (f.examined, f.changing)), Some((7, 7)));
+    assert_eq!(failures.map(|f| (examined(&f), f.changing)), Some((7, 7)));
 }
 
 #[test]
@@ -351,7 +394,7 @@ fn the_first_sentence_is_the_verdict_and_the_cycle_names_its_flows() {
     assert!(
         xoff_check::text::render(&none).starts_with("test cannot deadlock: its flow control never pauses")
     );
-    for routes in [Routes::Scenario, Routes::All, Routes::AllUnderSingleFailures] {
+    for routes in [Routes::Scenario, Routes::ALL, Routes::SINGLE_FAILURES] {
         let pods = check(&example("zeropod", &[]), routes).report;
         let text = xoff_check::text::render(&pods);
         assert!(text.starts_with("test cannot deadlock: pods have no buffers"), "{text}");
@@ -394,10 +437,7 @@ fn links_down_from_the_start_do_not_matter() {
     for failure in [&host, &fabric] {
         for slow in ["[]", "[{host = \"H3\", rate = \"10Gbps\"}]"] {
             let loaded = example("leaf-spine", &[("failure", failure), ("slow_receiver", slow)]);
-            assert!(
-                safe(&loaded, Routes::All) && safe(&loaded, Routes::AllUnderSingleFailures),
-                "{failure} {slow}"
-            );
+            assert!(safe(&loaded, Routes::ALL) && safe(&loaded, Routes::SINGLE_FAILURES), "{failure} {slow}");
         }
     }
 }

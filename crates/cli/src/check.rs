@@ -4,11 +4,13 @@ use std::time::{Duration, Instant};
 use std::{fs, io, path::Path, process::ExitCode, sync::atomic::Ordering};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
-use xoff_check::certificate::{Certificate, Routes};
+use xoff_check::certificate::{Certificate, Failing, Routes};
 use xoff_check::witness::{Budget, Candidate, EVENTS};
 use xoff_check::{Analysis, Progress, Report, Verdict, Witness, text};
 use xoff_plan::Loaded;
 use xoff_results::temporary::{make_directories, put};
+
+use xoff_plan::Needs;
 
 use crate::{CheckArgs, file, interrupt, load, output};
 
@@ -22,7 +24,7 @@ const UNFINISHED: &str = "interrupted: a cycle was found, but the search for a d
 const MARKS: [&str; 2] = ["xoff check", xoff_check::certificate::FORMAT];
 
 pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
-    let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
+    let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict, Needs::Network)?;
     let name = load::name(&args.scenario.path);
     if let Some(path) = &args.verify {
         output::print(&verify(&loaded, path)?)?;
@@ -31,7 +33,7 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     if let Some(dir) = &args.out {
         clear(dir, &args.scenario.path)?;
     }
-    let routes = routes(args.failures);
+    let routes = routes(args.failures, &loaded);
     let interrupted = interrupt::flag()?;
     let mut shown = Instant::now();
     let mut report_progress = |line: &dyn Fn() -> String| {
@@ -62,15 +64,55 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
             });
         }
     }
-    Ok(ExitCode::SUCCESS)
+    let fails = args.fail_on.is_some_and(|on| match report.verdict {
+        Verdict::Safe { .. } => {
+            on == FailOn::Unproved && report.failures.as_ref().is_some_and(|f| !f.is_exhaustive())
+        }
+        Verdict::CanDeadlock { .. } => true,
+        Verdict::CycleWithoutWitness { .. } => on == FailOn::Unproved,
+    });
+    Ok(output::status(&[(fails, REFUSED)]))
 }
 
-/// The routes that are examined, by `--failures`.
-pub fn routes(failures: Option<u8>) -> Routes {
+/// Exit status: the verdict is one that `--fail-on` names.
+pub const REFUSED: u8 = 5;
+
+/// The verdicts that end a check with an error status.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailOn {
+    /// A deadlock was shown
+    Deadlock,
+    /// No proof was found: a deadlock was shown, a cycle is possible, or only a sample of failures was examined
+    Unproved,
+}
+
+/// Reads `--failures`: `links=2,switches=1`, or the number of links.
+pub fn failing(text: &str) -> Result<Failing, String> {
+    const MOST: [u8; 2] = [3, 2];
+    let wrong =
+        || format!("expected links=0..{} and switches=0..{}, such as links=2,switches=1", MOST[0], MOST[1]);
+    if let Ok(links) = text.parse::<u8>() {
+        return if links <= MOST[0] { Ok(Failing { links, switches: 0 }) } else { Err(wrong()) };
+    }
+    let mut found = [None; 2];
+    for part in text.split(',') {
+        let (key, value) = part.split_once('=').ok_or_else(wrong)?;
+        let place = ["links", "switches"].iter().position(|name| *name == key.trim()).ok_or_else(wrong)?;
+        let value = value.trim().parse::<u8>().ok().filter(|n| *n <= MOST[place]).ok_or_else(wrong)?;
+        if found[place].replace(value).is_some() {
+            return Err(wrong());
+        }
+    }
+    let [links, switches] = found.map(|n| n.unwrap_or(0));
+    Ok(Failing { links, switches })
+}
+
+/// The routes that are examined, by `--failures`: without traffic, all.
+pub fn routes(failures: Option<Failing>, loaded: &Loaded) -> Routes {
     match failures {
+        None if loaded.scenario.traffic.is_empty() => Routes::ALL,
         None => Routes::Scenario,
-        Some(0) => Routes::All,
-        Some(_) => Routes::AllUnderSingleFailures,
+        Some(failing) => Routes::All(failing),
     }
 }
 

@@ -7,6 +7,7 @@ mod explain;
 mod file;
 mod grid;
 mod grid_progress;
+mod import;
 mod interrupt;
 pub mod library;
 mod load;
@@ -32,6 +33,7 @@ use std::sync::LazyLock;
 use std::{ffi::OsString, num::NonZeroUsize, path::PathBuf, process::ExitCode};
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use xoff_check::certificate::Failing;
 use xoff_repro::report as report_format;
 use xoff_results::grid::{Axis, directory, interval::Interval};
 use xoff_results::layout;
@@ -48,7 +50,7 @@ static ALLOCATOR: memory::Counted = memory::Counted;
 const FAILED: u8 = 1;
 
 /// What an exit status means, and the verbs that have it, if not all of them.
-const EXIT_STATUS: [(u8, &str, &[&str]); 9] = [
+const EXIT_STATUS: [(u8, &str, &[&str]); 10] = [
     (0, "success; a deadlock or a contradicted claim is a finding, not a failure", &[]),
     (FAILED, "invalid input, unwritable output, or too little memory", &[]),
     (FAILED, "a run of a grid failed", &["run", "repro", "work"]),
@@ -61,6 +63,7 @@ const EXIT_STATUS: [(u8, &str, &[&str]); 9] = [
         "interrupted by Ctrl-C or a termination signal; results until then are written",
         &["run", "repro", "work"],
     ),
+    (check::REFUSED, "`xoff check --fail-on`: the verdict is one that it names", &["check"]),
     (interrupt::INTERRUPTED, "`xoff check`: interrupted; nothing is written", &["check"]),
 ];
 
@@ -114,6 +117,8 @@ enum Verb {
     /// Make runs of a store, beside any number of other workers
     #[command(after_help = exit_status(Some("work")))]
     Work(WorkArgs),
+    /// Read a network from files of other programs, and print it as a scenario
+    Import(import::ImportArgs),
     /// Show the network of a scenario: devices, links, buffers and headroom
     Topo(TopoArgs),
     /// Show the traffic of a scenario: flows, sizes, and the load of each link
@@ -253,15 +258,19 @@ struct TrafficArgs {
 struct CheckArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Check all routes between all hosts instead of only those of the flows: 0 without failures,
-    /// 1 also with each single link failed
-    #[arg(long, value_name = "N", value_parser = whole::<u8>(0, 1))]
-    failures: Option<u8>,
+    /// Check all routes between all hosts, also with up to so many links, or switches, down at the same time:
+    /// links=2,switches=1, or a number of links (0: no failures) [default: the routes of the flows, or without
+    /// traffic all routes]
+    #[arg(long, value_name = "N", value_parser = check::failing)]
+    failures: Option<Failing>,
+    /// End with exit status 5 if a deadlock was shown, or already if no proof was found
+    #[arg(long, value_name = "VERDICT", value_enum)]
+    fail_on: Option<check::FailOn>,
     /// Directory for the proof (certificate.json) or the example (witness.toml) and the pictures
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Only verify this certificate for the scenario
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["failures", "out", "json"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["failures", "fail_on", "out", "json"])]
     verify: Option<PathBuf>,
     /// Print JSON instead of text
     #[arg(long)]
@@ -382,6 +391,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Grid(GridVerb::Report(args)) => store::answer::report_page(&args),
         Verb::Grid(GridVerb::Slurm(args)) => store::slurm::slurm(&args),
         Verb::Work(args) => store::work::work(&args),
+        Verb::Import(args) => import::import(&args),
         Verb::Topo(args) => topo::topo(&args),
         Verb::Traffic(args) => traffic::traffic(&args),
         Verb::Explain(args) => explain::explain(&args),

@@ -12,7 +12,7 @@ use miette::{IntoDiagnostic, Report, miette};
 use serde_json::Value;
 use xoff_net::units::Bytes;
 use xoff_outcome::Progress;
-use xoff_plan::{Loaded, variants::Variant};
+use xoff_plan::{Loaded, Needs, variants::Variant};
 use xoff_repro::experiment::SCENARIO;
 use xoff_repro::{answer, library as papers};
 use xoff_results::grid::compare::Entry;
@@ -86,7 +86,8 @@ impl Scenario {
     /// # Errors
     /// The file cannot be read, or a key or value in it is wrong.
     pub fn read(path: &Path) -> Result<Self, Report> {
-        Self { source: Source::read(path, false)?, overrides: Vec::new(), name: load::name(path) }.looked()
+        let source = Source::read(path, false)?.with_needs(Needs::Network);
+        Self { source, overrides: Vec::new(), name: load::name(path) }.looked()
     }
 
     /// A scenario without a file. The files that it names are searched in `directory`.
@@ -96,7 +97,7 @@ impl Scenario {
     pub fn of_text(name: &str, text: &str, directory: &Path) -> Result<Self, Report> {
         // Errors name it by its name: there is no such file.
         let path = if directory == Path::new(".") { name.into() } else { directory.join(name) };
-        let source = Source::within(&path, text.as_bytes(), "");
+        let source = Source::within(&path, text.as_bytes(), "").with_needs(Needs::Network);
         Self { source, overrides: Vec::new(), name: name.into() }.looked()
     }
 
@@ -133,7 +134,8 @@ impl Scenario {
         overrides: Vec<(String, String)>,
     ) -> Self {
         let table = if in_table { SCENARIO } else { "" };
-        Self { source: Source::within(path, text.as_bytes(), table), overrides, name: name.into() }
+        let source = Source::within(path, text.as_bytes(), table).with_needs(Needs::Network);
+        Self { source, overrides, name: name.into() }
     }
 
     fn looked(self) -> Result<Self, Report> {
@@ -202,21 +204,24 @@ impl Planned<'_> {
         Answer::new(report, text)
     }
 
-    /// `xoff check`, with `--failures` and `--out`. `None` if `watch` ended it; it sees the state in words.
+    /// `xoff check`, with `--failures` (as it is typed) and `--out`. `None` if `watch` ended it; it sees the state in
+    /// words.
     pub fn check(
         &self,
-        failures: Option<u8>,
+        failures: Option<&str>,
         out: Option<&Path>,
         watch: &mut dyn FnMut(&dyn Fn() -> String) -> bool,
     ) -> Result<Option<Answer>, Report> {
         let Self { scenario, loaded } = self;
+        let failing = failures.map(check::failing).transpose().map_err(|e| miette!("failures: {e}"))?;
         if let Some(dir) = out {
             check::clear(dir, scenario.source.path())?;
         }
-        let (report, files) = match check::decide(loaded, &scenario.name, check::routes(failures), watch)? {
-            check::Decision::Made { report, files } => (report, files),
-            check::Decision::Interrupted(_) => return Ok(None),
-        };
+        let (report, files) =
+            match check::decide(loaded, &scenario.name, check::routes(failing, loaded), watch)? {
+                check::Decision::Made { report, files } => (report, files),
+                check::Decision::Interrupted(_) => return Ok(None),
+            };
         if let Some(dir) = out {
             check::write(dir, &files)?;
         }
@@ -234,6 +239,9 @@ impl Planned<'_> {
     /// too, and is not complete.
     pub fn run(&self, options: &RunOptions, out: &Path, watch: Watch<'_>) -> Result<Vec<String>, Report> {
         let Self { scenario, loaded } = self;
+        if loaded.scenario.traffic.is_empty() {
+            return Err(miette!(help = "add a [[traffic]] table", "the scenario sends no traffic"));
+        }
         let request = run::Request {
             loaded,
             name: &scenario.name,
@@ -302,7 +310,15 @@ impl GridRequest<'_> {
         memory::refresh();
         let grid = self.grid()?;
         let Scenario { source, overrides, name } = self.scenario;
-        store::plan::write(source, name, overrides, &self.variants, &grid, options, store)
+        store::plan::write(
+            &source.clone().with_needs(Needs::Traffic),
+            name,
+            overrides,
+            &self.variants,
+            &grid,
+            options,
+            store,
+        )
     }
 
     /// Checks every plan, makes the runs and stores them. `false` if it was interrupted before the first run.
@@ -312,9 +328,10 @@ impl GridRequest<'_> {
     pub fn make(&self, interrupted: &AtomicBool, tally: &Tally) -> Result<bool, Report> {
         memory::refresh();
         let grid = vary::bounded(self.grid()?)?;
+        let source = self.scenario.source.clone().with_needs(Needs::Traffic);
         let base = |run: usize| {
             let overrides = vary::of_variant(&grid, &self.variants, run, &self.scenario.overrides);
-            (&self.scenario.source, overrides)
+            (&source, overrides)
         };
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let work = Work {

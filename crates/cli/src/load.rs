@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::{cell::RefCell, collections::BTreeMap, fs, io};
 
 use miette::{Report, miette};
-use xoff_plan::{Known, Loaded, variants::Variant};
+use xoff_net::import::Format;
+use xoff_plan::{Known, Loaded, Needs, variants::Variant};
 use xoff_repro::{experiment::SCENARIO, read::is_experiment};
 
 use crate::file::{self, LARGEST};
@@ -18,6 +19,7 @@ pub struct Source {
     /// The table of the text that is the scenario; empty if all of it is.
     table: &'static str,
     strict: bool,
+    needs: Needs,
     /// The files that the scenario names, instead of those on the disk.
     files: Option<BTreeMap<PathBuf, Vec<u8>>>,
 }
@@ -27,7 +29,13 @@ impl Source {
     pub fn read(path: &Path, strict: bool) -> miette::Result<Self> {
         let text = file::read(path).map_err(|e| unreadable(path, &e))?;
         let table = if is_experiment(&text) { SCENARIO } else { "" };
-        Ok(Self { path: path.into(), text, table, strict, files: None })
+        foreign(path, &text)?;
+        Ok(Self { path: path.into(), text, table, strict, needs: Needs::Traffic, files: None })
+    }
+
+    /// The same with other needs: [`Source::read`] and the other ways to make a source demand traffic.
+    pub fn with_needs(self, needs: Needs) -> Self {
+        Self { needs, ..self }
     }
 
     pub fn path(&self) -> &Path {
@@ -36,7 +44,7 @@ impl Source {
 
     /// The first error in its keys and values, without working the scenario out.
     pub fn look(&self, overrides: &[(String, String)]) -> Result<(), xoff_plan::Error> {
-        xoff_plan::look(&self.path.display().to_string(), &self.text, self.table, overrides)
+        xoff_plan::look(&self.path.display().to_string(), &self.text, self.table, overrides, self.needs)
     }
 
     /// Its `[[variant]]` tables.
@@ -51,7 +59,8 @@ impl Source {
 
     /// A scenario that is the table `table` of a file which has been read.
     pub fn within(path: &Path, text: &[u8], table: &'static str) -> Self {
-        Self { path: path.into(), text: text.into(), table, strict: false, files: None }
+        let (text, needs) = (text.into(), Needs::Traffic);
+        Self { path: path.into(), text, table, strict: false, needs, files: None }
     }
 
     /// A scenario, which may be a table of an experiment, with the files that it names.
@@ -96,7 +105,9 @@ impl Source {
             true => Err("interrupted".into()),
             false => memory::room(bytes),
         };
-        let loaded = xoff_plan::load_table(&name, &self.text, self.table, overrides, &files, &goes_on, known);
+        let loaded = xoff_plan::load_table(
+            &name, &self.text, self.table, overrides, self.needs, &files, &goes_on, known,
+        );
         memory::enter(before);
         let loaded = loaded?;
         if self.strict && !loaded.warnings.is_empty() {
@@ -112,16 +123,34 @@ impl Source {
 }
 
 /// Refuses overrides that replace earlier ones, and warnings if `strict`.
-pub fn load(path: &Path, overrides: &[(String, String)], strict: bool) -> miette::Result<Loaded> {
+pub fn load(
+    path: &Path,
+    overrides: &[(String, String)],
+    strict: bool,
+    needs: Needs,
+) -> miette::Result<Loaded> {
     let given: Vec<(&str, &str)> = overrides.iter().map(|(key, _)| ("--set", key.as_str())).collect();
     vary::complete(&given)?;
     vary::given_once(&given)?;
-    Source::read(path, strict)?.load(overrides, &mut |_, _| {}, &|| false)
+    Source::read(path, strict)?.with_needs(needs).load(overrides, &mut |_, _| {}, &|| false)
 }
 
 /// The scenario's name: its file's, without the ending.
 pub fn name(path: &Path) -> String {
     path.file_stem().map_or_else(|| "scenario".into(), |s| s.to_string_lossy().into_owned())
+}
+
+/// Refuses a file that describes a network for another program.
+fn foreign(path: &Path, text: &[u8]) -> miette::Result<()> {
+    let is_scenario =
+        path.extension().is_some_and(|e| e == "toml") || xoff_plan::variants("", text, "").is_ok();
+    let Some(text) = std::str::from_utf8(text).ok().filter(|_| !is_scenario) else { return Ok(()) };
+    let Ok(format) = Format::detect(text) else { return Ok(()) };
+    let shown = path.display();
+    let help = format!(
+        "type `xoff import {shown} > net.toml`, then use net.toml; or write [topology] with kind = \"file\" and file = \"{shown}\" into a scenario"
+    );
+    Err(miette!(help = help, "{shown} is a network ({}), not a scenario", format.words()))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Report {

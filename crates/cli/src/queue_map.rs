@@ -91,7 +91,7 @@ fn plan(scheme: &str, topology: &str, kind: &Network) -> miette::Result<Plan> {
             let files = |_: &Path| Err(std::io::Error::from(std::io::ErrorKind::NotFound));
             xoff_plan::load(topology, text.as_bytes(), &[], &files)?.plan
         }
-        Network::Scenario => load::load(Path::new(topology), &[], false)?.plan,
+        Network::Scenario => load::load(Path::new(topology), &[], false, xoff_plan::Needs::Network)?.plan,
     })
 }
 

@@ -11,6 +11,8 @@ use xoff_plan::size::{self, Question, Refusal};
 use xoff_results::{size as answer, temporary::put};
 use xoff_schemes::flow_control::registry::size_help;
 
+use xoff_plan::Needs;
+
 use crate::{file, key_value, load, output};
 
 /// Exit status: a link of the scenario is too small.
@@ -156,7 +158,7 @@ fn refused(refusal: Refusal) -> miette::Report {
 
 fn links(args: &SizeArgs) -> miette::Result<ExitCode> {
     let Some(path) = &args.scenario else { return Err(miette!("--scenario is missing")) };
-    let loaded = load::load(path, &args.set, args.strict)?;
+    let loaded = load::load(path, &args.set, args.strict, Needs::Network)?;
     let report = compared(&loaded)?;
     output::print(&match args.json {
         true => output::json(&report)?,

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use xoff_plan::Needs;
+
 use crate::{TopoArgs, load, output};
 
 pub fn topo(args: &TopoArgs) -> miette::Result<ExitCode> {
-    let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict)?;
+    let loaded = load::load(&args.scenario.path, &args.scenario.set, args.scenario.strict, Needs::Network)?;
     let text = if args.json {
         let network = xoff_results::network::network(&loaded.plan);
         output::json(&network)?

@@ -7,6 +7,7 @@
 pub mod builders;
 pub mod error;
 pub mod human;
+pub mod import;
 pub mod routing;
 pub mod sizes;
 pub mod text;

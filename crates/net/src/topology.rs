@@ -23,7 +23,7 @@ pub enum NodeKind {
 /// A device with a name that errors, results and figures use.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// `H13` for hosts; `S<tier>.<index>` for switches; free in custom topologies.
+    /// `H13` for hosts; `S<tier>.<index>` for switches; free in custom topologies and files.
     pub name: String,
     pub kind: NodeKind,
     /// The node's ports, in the order of their index.
@@ -135,6 +135,10 @@ pub struct Topology {
     /// Every device. Hosts come first, in order, so that host `i` is node `i`.
     pub nodes: Vec<Node>,
     pub ports: Vec<Port>,
+    /// Names of ports, such as `Ethernet16`, where they are no numbers.
+    pub port_labels: BTreeMap<PortId, String>,
+    /// What the topology's file was read without, or with a default for.
+    pub remarks: Vec<String>,
     /// Whether hosts forward packets of other hosts.
     pub relay_hosts: bool,
     /// Set where the nodes are laid out as an NDC: hosts in the order of their
@@ -306,9 +310,19 @@ impl Topology {
         self.nodes.iter().zip(0..).map(|(node, id)| (node.name.as_str(), id)).collect()
     }
 
-    /// A port's name in results and errors: `S1.2:3` is port 3 of switch S1.2.
+    /// A port's name in results and errors: `S1.2:3` is port 3 of switch S1.2, or `leaf1:Ethernet16` by its label.
     pub fn port_name(&self, port: PortId) -> String {
         let p = &self.ports[port as usize];
-        format!("{}:{}", self.nodes[p.node as usize].name, p.index)
+        let node = &self.nodes[p.node as usize].name;
+        match self.port_labels.get(&port) {
+            Some(label) => format!("{node}:{label}"),
+            None => format!("{node}:{}", p.index),
+        }
+    }
+
+    /// The port of `node` with this label.
+    pub fn find_port(&self, node: NodeId, label: &str) -> Option<PortId> {
+        let ports = self.nodes[node as usize].ports.iter().copied();
+        ports.into_iter().find(|port| self.port_labels.get(port).is_some_and(|known| known == label))
     }
 }

@@ -282,6 +282,13 @@ impl Decimal<'_> {
     }
 }
 
+/// A plain number such as `1.5` times `factor`, exactly; `None` for other texts, and for results that are not whole
+/// or do not fit.
+pub(crate) fn scaled(number: &str, factor: u64) -> Option<u64> {
+    let with_unit = format!("{number}x");
+    split(&with_unit).and_then(|(number, _)| number.times(factor)).ok()
+}
+
 fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         (a, b) = (b, a % b);

@@ -1,7 +1,7 @@
 //! Files of the HPCC simulator: topologies and flows.
 
 use proptest::prelude::*;
-use xoff_net::builders::{Hpcc, TopologySpec};
+use xoff_net::builders::TopologySpec;
 use xoff_net::error::SpecError;
 use xoff_net::topology::{NodeKind, Topology};
 use xoff_net::traffic::{Demand, flows_hpcc, flows_left_out};
@@ -115,10 +115,17 @@ fn flows_come_in_the_order_of_time_with_their_priorities() {
         ]
     );
     // What the header does not announce is left out, as in the files of HPCC's repository.
-    assert_eq!(Hpcc::left_out(&format!("{STAR}0 1 100Gbps 1us 0\n")), (3, 1));
+    let further = topology(&format!("{STAR}0 1 100Gbps 1us 0\n")).unwrap();
+    assert_eq!(further.remarks.len(), 1);
+    assert!(further.remarks[0].ends_with("gives 3 links: 1 further line left out, as by HPCC's simulator"));
     let fewer = FLOWS.replacen("3\n", "2\n", 1);
     assert_eq!(flows_hpcc(&fewer, &t).unwrap().len(), 2);
-    assert_eq!((flows_left_out(FLOWS), flows_left_out(&fewer)), ((3, 0), (2, 1)));
+    assert_eq!(flows_left_out("f", FLOWS), None);
+    assert!(
+        flows_left_out("f.txt", &fewer)
+            .unwrap()
+            .starts_with("the header of `f.txt` gives 2 flows: 1 further line")
+    );
     // ConWeave's lines have no port.
     assert_eq!(flows_hpcc("1\n2 1 3 8 2\n", &t).unwrap(), [(flow(1, 0, 8, 2_000_000_000_000), 3)]);
 }

@@ -6,6 +6,7 @@ use miette::{
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+use xoff_net::error::SpecError;
 use xoff_net::text::is_hidden;
 pub use xoff_schemes::flow_control::keys::Warning;
 
@@ -77,6 +78,13 @@ fn escaped(text: &str, span: &Range<usize>) -> Option<(String, Range<usize>)> {
     }
     let [start, end] = place.map(|place| place.unwrap_or(out.len()));
     Some((out, start..end))
+}
+
+/// The bytes of line `line` (from 1) of `text`.
+fn line_span(text: &str, line: usize) -> Range<usize> {
+    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let len = text[start..].lines().next().map_or(0, str::len);
+    start..start + len
 }
 
 impl SourceCode for Source {
@@ -154,6 +162,22 @@ impl Error {
             source: Source::new(name, text, span.as_ref()),
             span,
         }))
+    }
+
+    /// An error in a line (from 1) of the text called `name`.
+    pub(crate) fn in_line(name: &str, text: &str, line: usize, message: impl Into<String>) -> Self {
+        Self::new(name, text, Some(line_span(text, line)), message)
+    }
+
+    /// An error of a file that describes a network, at its line and column, or of the whole file.
+    pub fn in_file(name: &str, text: &str, e: SpecError) -> Self {
+        let span = e.line.map(|line| {
+            let span = line_span(text, line);
+            let start =
+                e.column.map_or(span.start, |column| (span.start + column.saturating_sub(1)).min(span.end));
+            text.floor_char_boundary(start)..span.end
+        });
+        Self::new(name, text, span, e.message).with_help(e.help)
     }
 
     /// Adds the correction; an empty text adds nothing.

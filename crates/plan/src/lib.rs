@@ -54,7 +54,16 @@ pub struct Expected {
     pub mean_size: f64,
 }
 
-/// Reads the scenario `text` and works it out.
+/// What a scenario must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// At least one `[[traffic]]` table.
+    Traffic,
+    /// A network: traffic may be missing.
+    Network,
+}
+
+/// Reads the scenario `text`, which has traffic, and works it out.
 ///
 /// `name` is the file's name in errors. `overrides` are applied in order: a key such as `flow_control.xoff`,
 /// `traffic[0].load` or `traffic.0.load`, and a value that is parsed as TOML or otherwise used as text.
@@ -65,15 +74,21 @@ pub fn load(
     overrides: &[(String, String)],
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
 ) -> Result<Loaded, Error> {
-    load_table(name, text, "", overrides, files, &|_| Ok(()), None)
+    load_table(name, text, "", overrides, Needs::Traffic, files, &|_| Ok(()), None)
 }
 
 /// The first error in the keys and values of a scenario, which is a table of `text` or all of it. Nothing is
 /// worked out, so errors of values that do not fit together are left to [`load_table`].
-pub fn look(name: &str, text: &[u8], table: &str, overrides: &[(String, String)]) -> Result<(), Error> {
+pub fn look(
+    name: &str,
+    text: &[u8],
+    table: &str,
+    overrides: &[(String, String)],
+    needs: Needs,
+) -> Result<(), Error> {
     let source = document::Source::new(name, text, overrides)?;
     let doc = document::Document::parse_table(&source, table)?;
-    parse::scenario(&doc, &mut Vec::new()).map(drop)
+    parse::scenario(&doc, needs, &mut Vec::new()).map(drop)
 }
 
 /// The variants of a scenario, which is a table of `text` or all of it.
@@ -92,11 +107,13 @@ pub fn variants(name: &str, text: &[u8], table: &str) -> Result<Vec<variants::Va
 /// bytes that the next step needs, as far as they are known. What it refuses is the error.
 ///
 /// `known` is what the last scenario has left, and keeps what this one leaves.
+#[allow(clippy::too_many_arguments)]
 pub fn load_table(
     name: &str,
     text: &[u8],
     table: &str,
     overrides: &[(String, String)],
+    needs: Needs,
     files: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
     goes_on: &dyn Fn(u64) -> Result<(), String>,
     known: Option<&mut Known>,
@@ -104,7 +121,7 @@ pub fn load_table(
     let source = document::Source::new(name, text, overrides)?;
     let doc = document::Document::parse_table(&source, table)?;
     let mut warnings = Vec::new();
-    let scenario = parse::scenario(&doc, &mut warnings)?;
+    let scenario = parse::scenario(&doc, needs, &mut warnings)?;
     let built = resolve::plan(&doc, &scenario, files, goes_on, known)?;
     warnings.extend(built.warnings);
     Ok(Loaded {

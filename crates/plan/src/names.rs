@@ -1,6 +1,7 @@
 //! Nodes and ports by the names that people write.
 
 use crate::error::nearest;
+use xoff_net::text::sample;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 
 /// A name that names nothing.
@@ -22,19 +23,32 @@ pub fn node(topology: &Topology, name: &str) -> Result<NodeId, Unknown> {
 
 /// The port called `name`, such as `S0.0:1`.
 pub fn port(topology: &Topology, name: &str) -> Result<PortId, Unknown> {
-    let Some((of, index)) = name.rsplit_once(':') else {
+    // A port's name may contain a colon, a node's does not.
+    let Some((of, index)) = name.split_once(':') else {
         return Err(Unknown {
             message: format!("`{name}` is not the name of a port"),
-            help: "write NODE:INDEX, such as \"S0.0:1\"".into(),
+            help: "write NODE:PORT, such as \"S0.0:1\"".into(),
         });
     };
-    let of = &topology.nodes[node(topology, of)? as usize];
+    let id = node(topology, of)?;
+    if let Some(port) = topology.find_port(id, index) {
+        return Ok(port);
+    }
+    let of = &topology.nodes[id as usize];
     // `+1` and `01` are numbers, but no names.
     let number = index.parse::<usize>().ok().filter(|i| i.to_string() == index);
     let found = number.and_then(|i| of.ports.get(i));
     found.copied().ok_or_else(|| Unknown {
         message: format!("{} has no port `{index}`", of.name),
-        help: format!("its ports are 0 to {}", of.ports.len().saturating_sub(1)),
+        help: {
+            let last = of.ports.len().saturating_sub(1);
+            let labels: Vec<&str> =
+                of.ports.iter().filter_map(|p| Some(topology.port_labels.get(p)?.as_str())).collect();
+            match labels[..] {
+                [] => format!("its ports are 0 to {last}"),
+                _ => format!("its ports are {}, or 0 to {last}", sample(&labels)),
+            }
+        },
     })
 }
 

@@ -1,5 +1,6 @@
 //! From a document to a [`Scenario`]: which table is read as which type.
 
+use crate::Needs;
 use crate::choices;
 use crate::document::{Document, unknown_name, with_article};
 use crate::error::{Error, Warning, suggest};
@@ -42,7 +43,11 @@ const TABLES: [&str; 23] = [
 ];
 const LISTS: [&str; 6] = ["slow_receiver", "failure", "loss", "priority", "traffic", "variant"];
 
-pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Result<Scenario, Error> {
+pub(crate) fn scenario(
+    doc: &Document<'_>,
+    needs: Needs,
+    warnings: &mut Vec<Warning>,
+) -> Result<Scenario, Error> {
     for key in doc.keys("") {
         let value = doc.get(&key).map(|v| v.get_ref());
         if !TABLES.contains(&key.as_str()) {
@@ -65,7 +70,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
         ("topology", "[topology]", "[topology] with kind = \"leaf-spine\""),
         ("traffic", "[[traffic]]", "[[traffic]] with kind = \"poisson\""),
     ] {
-        if doc.get(key).is_none() {
+        if doc.get(key).is_none() && (key != "traffic" || needs == Needs::Traffic) {
             let message = format!("the table {header} is missing");
             return Err(doc.error("", message, format!("a scenario needs at least {example}")).with_key(key));
         }
@@ -73,7 +78,7 @@ pub(crate) fn scenario(doc: &Document<'_>, warnings: &mut Vec<Warning>) -> Resul
     let topology = topology(doc)?;
     let flow_control = flow_control(doc, warnings)?;
     let traffic = (0..doc.len("traffic")).map(|i| traffic(doc, i)).collect::<Result<Vec<_>, _>>()?;
-    if traffic.is_empty() {
+    if traffic.is_empty() && needs == Needs::Traffic {
         return Err(doc.error("traffic", "the scenario sends no traffic", "add a [[traffic]] table"));
     }
     let mut scenario = Scenario {

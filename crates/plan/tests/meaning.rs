@@ -947,7 +947,16 @@ fn a_caller_ends_planning() {
             let stops = bytes > most || asked.borrow().len() > questions;
             if stops { Err("no more".to_string()) } else { Ok(()) }
         };
-        let done = load_table("test.toml", text.as_bytes(), "", &[], &no_files, &goes_on, None);
+        let done = load_table(
+            "test.toml",
+            text.as_bytes(),
+            "",
+            &[],
+            xoff_plan::Needs::Traffic,
+            &no_files,
+            &goes_on,
+            None,
+        );
         (done.map(|loaded| loaded.plan.flows.len()).map_err(|e| e.one_line()), asked.into_inner())
     };
     let (done, asked) = planned(u64::MAX, usize::MAX);

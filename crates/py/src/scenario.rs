@@ -99,12 +99,12 @@ impl Scenario {
     fn check(
         &self,
         py: Python<'_>,
-        failures: Option<u8>,
+        failures: Option<String>,
         out: Option<PathBuf>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Answer> {
         let check = |shared: &Shared, planned: &Planned<'_>| {
-            planned.check(failures, out.as_deref(), &mut |line| shared.tell(0.0, line))
+            planned.check(failures.as_deref(), out.as_deref(), &mut |line| shared.tell(0.0, line))
         };
         self.planned(py, progress, check).map(Answer::new)
     }

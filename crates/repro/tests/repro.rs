@@ -310,10 +310,19 @@ fn the_stored_experiments_compare_equal_setups_or_say_why_not() {
                 }
             };
             let files = |path: &Path| fs::read(base.join(path));
-            xoff_plan::load_table(&e.id, &text, table, &overrides, &files, &|_| Ok(()), None)
-                .unwrap()
-                .plan
-                .setup()
+            xoff_plan::load_table(
+                &e.id,
+                &text,
+                table,
+                &overrides,
+                xoff_plan::Needs::Traffic,
+                &files,
+                &|_| Ok(()),
+                None,
+            )
+            .unwrap()
+            .plan
+            .setup()
         };
         let known: Vec<OnceCell<Option<Setup>>> = vec![OnceCell::new(); e.run.len()];
         let found = equal::check(e, &|run| known[run].get_or_init(|| setup(run)).as_ref());

@@ -33,6 +33,15 @@ pub struct CustomLink {
     pub a: String,
     /// The other end.
     pub b: String,
+    /// Name of the port at `a`, such as `Ethernet16`. Default: its number, from 0 in the order of
+    /// the links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: the number of the port"))]
+    pub a_port: Option<String>,
+    /// Name of the port at `b`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "derived: the number of the port"))]
+    pub b_port: Option<String>,
     /// Line rate, the same in both directions.
     pub rate: Bandwidth,
     /// One-way propagation delay; a length such as `"80km"` counts 5 us per km.
@@ -66,6 +75,7 @@ impl Custom {
                 }
             }
         }
+        let mut labels: BTreeMap<(NodeId, &str), usize> = BTreeMap::new();
         for (i, link) in self.links.iter().enumerate() {
             let end = |key: &str, name: &str| match by_name.get(name) {
                 Some(&(id, _)) if topology.nodes[id as usize].ports.len() as u64 >= MAX_RADIX => {
@@ -85,7 +95,19 @@ impl Custom {
                 let message = format!("a link connects `{}` to itself", link.a);
                 return Err(SpecError::new(format!("links[{i}].b"), message, "write two different nodes"));
             }
-            let (port, _) = topology.link(a, b, LinkSpec { rate: link.rate, delay: link.delay });
+            let (port, peer) = topology.link(a, b, LinkSpec { rate: link.rate, delay: link.delay });
+            for (key, port, label) in [("a_port", port, &link.a_port), ("b_port", peer, &link.b_port)] {
+                let Some(label) = label else { continue };
+                let key = format!("links[{i}].{key}");
+                check_port(&key, label)?;
+                let node = topology.ports[port as usize].node;
+                if let Some(first) = labels.insert((node, label), i) {
+                    let node = &topology.nodes[node as usize].name;
+                    let message = format!("port `{label}` of {node} is used twice, first in links[{first}]");
+                    return Err(SpecError::new(key, message, "give each link ports of its own"));
+                }
+                topology.port_labels.insert(port, label.clone());
+            }
             if link.long {
                 topology.set_long(port);
             }
@@ -113,6 +135,16 @@ fn check_name(key: &str, name: &str) -> Result<(), SpecError> {
     }
     let help = "use letters, digits, `.`, `_` and `-`; at least one must not be a digit";
     Err(SpecError::new(key, format!("`{name}` is not a valid name of a node"), help))
+}
+
+/// Names of ports appear behind the node's: `leaf1:Ethernet16`.
+fn check_port(key: &str, name: &str) -> Result<(), SpecError> {
+    let bad = |c: char| c.is_whitespace() || crate::text::is_hidden(c) || matches!(c, '"' | '\'' | '\\');
+    if !name.is_empty() && !name.contains(bad) {
+        return Ok(());
+    }
+    let help = "write a name without white space and quotes, such as Ethernet16";
+    Err(SpecError::new(key, format!("`{name}` is not a valid name of a port"), help))
 }
 
 /// The first few names, for an error.

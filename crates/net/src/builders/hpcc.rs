@@ -54,10 +54,12 @@ impl Hpcc {
         let header = header(rows.next())?;
         let is_switch = switches(&header, &mut rows)?;
         let (mut links, mut degree) = (Vec::new(), vec![0u64; is_switch.len()]);
+        let mut further = 0;
         for (line, content) in rows {
             let found = links.len() as u64;
             if found == header.links {
-                break;
+                further += u64::from(is_row(content));
+                continue;
             }
             if !is_row(content) {
                 let announced = count(header.links, "link");
@@ -87,15 +89,9 @@ impl Hpcc {
             let help = "ids begin at 0: correct the number, or add a link to the node";
             return Err(fault(header.line, message, help));
         }
-        Ok(self.assemble(&is_switch, &links))
-    }
-
-    /// The number of links in a file that can be built, and that of further ones, which are left out.
-    pub fn left_out(text: &str) -> (u64, u64) {
-        let mut rows = lines(text).peekable();
-        let read = header(rows.next()).and_then(|header| switches(&header, &mut rows).map(|_| header.links));
-        let links = read.unwrap_or(0);
-        (links, (rows.filter(|(_, content)| is_row(content)).count() as u64).saturating_sub(links))
+        let mut topology = self.assemble(&is_switch, &links);
+        topology.remarks.extend(left_out(&self.file, header.links, header.links + further, "link"));
+        Ok(topology)
     }
 
     /// Hosts first, then switches, each in the order of their ids.
@@ -210,6 +206,14 @@ fn node(line: usize, field: &str, nodes: u64) -> Result<u64, SpecError> {
         let message = format!("node `{}` does not exist", shown(field));
         fault(line, message, format!("write an id from 0 to {}: the header gives {nodes} nodes", nodes - 1))
     })
+}
+
+/// What to say of the lines of `file` beyond the announced ones. HPCC's simulator reads as many as the header
+/// announces, also in the files of its repository.
+pub(crate) fn left_out(file: &str, announced: u64, rows: u64, what: &str) -> Option<String> {
+    let more = rows.checked_sub(announced).filter(|&more| more > 0)?;
+    let (read, lines) = (count(announced, what), count(more, "further line"));
+    Some(format!("the header of `{file}` gives {read}: {lines} left out, as by HPCC's simulator"))
 }
 
 /// An error in a line of a file.

@@ -9,6 +9,7 @@ mod cube;
 mod custom;
 mod dci;
 mod direct;
+mod file;
 mod hpcc;
 mod pods;
 mod rail;
@@ -21,8 +22,9 @@ pub use cube::Ndc;
 pub use custom::{Custom, CustomLink};
 pub use dci::{Dci, LongLink};
 pub use direct::{FullMesh, Torus2d};
+pub use file::{File, Imported};
 pub use hpcc::{Hpcc, host_name};
-pub(crate) use hpcc::{fault, is_row};
+pub(crate) use hpcc::{fault, is_row, left_out};
 pub use pods::Pods;
 pub use rail::RailOnly;
 
@@ -103,6 +105,8 @@ pub enum TopologySpec {
     Bufferless(Pods) = "zeropod",
     /// A topology file of the HPCC simulator and its descendants.
     Hpcc(Hpcc) = "hpcc",
+    /// A file that describes the network for another program.
+    File(File) = "file",
     /// A list of nodes and links.
     Custom(Custom) = "custom",
 }
@@ -118,6 +122,7 @@ impl TopologySpec {
     pub fn file(&self) -> Option<&str> {
         match self {
             TopologySpec::Hpcc(spec) => Some(&spec.file),
+            TopologySpec::File(spec) => Some(&spec.file),
             _ => None,
         }
     }
@@ -138,6 +143,7 @@ impl TopologySpec {
             TopologySpec::Dci(spec) => spec.build(),
             TopologySpec::Pods(spec) | TopologySpec::Bufferless(spec) => spec.build(),
             TopologySpec::Hpcc(spec) => spec.build(text),
+            TopologySpec::File(spec) => spec.read(text).map(|imported| imported.topology),
             TopologySpec::Custom(spec) => spec.build(),
         }
     }

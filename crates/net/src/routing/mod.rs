@@ -15,10 +15,11 @@ pub use load::{Saturation, host_capacity, saturation, uniform};
 pub use route::{Ends, Route, RouteError};
 
 use crate::error::SpecError;
+use crate::import::roles::tiers;
 use crate::topology::{Cube, Node, NodeId, NodeKind, PortId, Topology, Torus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use xoff_kernel::random::Stream;
 
@@ -51,6 +52,23 @@ pub enum RoutingKind {
     /// shorter direction. If both directions are equally long (half of an even dimension), the hash
     /// of the flow chooses.
     DimensionOrder,
+    /// As BGP between tiers routes: first up, then at most one link within a tier, then down, and never
+    /// up again. A device with routes of several of these kinds takes those down, else within its tier,
+    /// else up; of one kind, the shortest (ECMP). `routing.tiers` sets the tiers. After failures hosts may
+    /// have no route although a path exists.
+    ValleyFree,
+}
+
+impl RoutingKind {
+    /// As scenarios call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ShortestPath => "shortest-path",
+            Self::Bcube => "bcube",
+            Self::DimensionOrder => "dimension-order",
+            Self::ValleyFree => "valley-free",
+        }
+    }
 }
 
 /// A static route: at node `at`, packets to `to` leave by the links to the
@@ -87,9 +105,11 @@ pub struct Router {
     cube: Option<Cube>,
     /// Set where dimensions are kept in order.
     torus: Option<Torus>,
+    /// By node, set under valley-free routing: hosts have 0.
+    tiers: Vec<u32>,
     /// By destination, then by node.
     overrides: BTreeMap<(NodeId, NodeId), Vec<Link>>,
-    /// By root, where it was needed: each node's distance in links.
+    /// By root, where it was needed: each node's distance in links, under valley-free routing with its [`Leg`].
     distances: Vec<Option<Arc<[u32]>>>,
     /// By port, whether its link is down; empty in the intact network.
     dead: Vec<bool>,
@@ -105,6 +125,27 @@ struct Target {
 
 /// In [`Router::distances`]: no path.
 const UNREACHED: u32 = u32::MAX;
+/// In [`Router::distances`]: the bits of the distance; those above it have the leg.
+const LENGTH: u32 = (1 << LEG) - 1;
+const LEG: u32 = 30;
+
+/// The next link of a valley-free path, in the order of preference.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leg {
+    Down = 0,
+    Within = 1,
+    Up = 2,
+}
+
+impl Leg {
+    fn of(distance: u32) -> Self {
+        match distance >> LEG {
+            0 => Self::Down,
+            1 => Self::Within,
+            _ => Self::Up,
+        }
+    }
+}
 
 impl Router {
     pub fn new(topology: &Topology, spec: &RoutingSpec, overrides: &[Override]) -> Result<Self, SpecError> {
@@ -135,6 +176,10 @@ impl Router {
             seeds: (0..nodes as u64).map(|node| Stream::new(spec.seed, "ECMP seeds", node).bits()).collect(),
             cube: topology.cube,
             torus: topology.torus.filter(|_| spec.kind == RoutingKind::DimensionOrder),
+            tiers: match spec.kind {
+                RoutingKind::ValleyFree => tiers(topology),
+                _ => Vec::new(),
+            },
             overrides: BTreeMap::new(),
             distances: vec![None; nodes],
             dead: Vec::new(),
@@ -167,6 +212,12 @@ impl Router {
             router.add_override(i, entry)?;
         }
         Ok(router)
+    }
+
+    /// The same with other tiers: of each node, hosts having 0. By default the tier is the number of links to the
+    /// nearest host.
+    pub fn with_tiers(self, tiers: Vec<u32>) -> Self {
+        Self { tiers, ..self }
     }
 
     fn add_override(&mut self, i: usize, entry: &Override) -> Result<(), SpecError> {
@@ -233,9 +284,16 @@ impl Router {
         router
     }
 
+    pub fn kind(&self) -> RoutingKind {
+        self.kind
+    }
+
     /// Takes over the distances that another router has found, if both have the same links.
     pub fn learn(&mut self, other: &Self) {
-        let same = self.first == other.first && self.links == other.links && self.relays == other.relays;
+        let same = self.first == other.first
+            && self.links == other.links
+            && self.relays == other.relays
+            && self.tiers == other.tiers;
         if same && self.dead.is_empty() && other.dead.is_empty() {
             self.distances.clone_from(&other.distances);
         }
@@ -247,9 +305,9 @@ impl Router {
         !self.dead.get(port as usize).is_some_and(|&dead| dead)
     }
 
-    /// The cube, if its addresses determine the distances: not with links down.
+    /// The cube, if its addresses determine the distances: not with links down, and not by tiers.
     fn whole_cube(&self) -> Option<&Cube> {
-        self.cube.as_ref().filter(|_| self.dead.is_empty())
+        self.cube.as_ref().filter(|_| self.dead.is_empty() && self.kind != RoutingKind::ValleyFree)
     }
 
     fn links(&self, node: NodeId) -> &[Link] {
@@ -270,7 +328,11 @@ impl Router {
             _ => Target { to, root: to, extra: 0 },
         };
         if self.whole_cube().is_none() && self.distances[target.root as usize].is_none() {
-            self.distances[target.root as usize] = Some(self.search(target.root).into());
+            let found = match self.kind {
+                RoutingKind::ValleyFree => self.search_tiers(target.root),
+                _ => self.search(target.root),
+            };
+            self.distances[target.root as usize] = Some(found.into());
         }
         target
     }
@@ -297,6 +359,70 @@ impl Router {
         distances
     }
 
+    /// Every node's valley-free distance to `root`, with its leg.
+    fn search_tiers(&self, root: NodeId) -> Box<[u32]> {
+        let mut distances = vec![UNREACHED; self.names.len()].into_boxed_slice();
+        let tier = |node: NodeId| self.tiers[node as usize];
+        let forwards = |node: NodeId| node == root || self.relays[node as usize];
+        let live = |node: NodeId| self.links(node).iter().filter(|link| self.alive(link.port));
+        // Down to the root: seen from it, up.
+        let mut queue = VecDeque::from([root]);
+        distances[root as usize] = 0;
+        while let Some(node) = queue.pop_front() {
+            for link in live(node).filter(|link| forwards(node) && tier(link.to) > tier(node)) {
+                if distances[link.to as usize] == UNREACHED {
+                    distances[link.to as usize] = distances[node as usize] + 1;
+                    queue.push_back(link.to);
+                }
+            }
+        }
+        let shortest = |node: NodeId, distances: &[u32], counts: &dyn Fn(&Link) -> bool| {
+            let next = live(node).filter(|link| forwards(link.to) && counts(link));
+            next.map(|link| distances[link.to as usize]).filter(|&d| d != UNREACHED).map(|d| d & LENGTH).min()
+        };
+        let mut within: Vec<(NodeId, u32)> = Vec::new();
+        for node in (0..self.names.len() as NodeId).filter(|&n| distances[n as usize] == UNREACHED) {
+            let found = shortest(node, &distances, &|link| tier(link.to) == tier(node));
+            within.extend(found.map(|length| (node, (length + 1) | (Leg::Within as u32) << LEG)));
+        }
+        within.into_iter().for_each(|(node, distance)| distances[node as usize] = distance);
+        // From the highest tier on, so that a path upwards goes on from every choice that it meets there.
+        let mut rest: Vec<NodeId> =
+            (0..self.names.len() as NodeId).filter(|&n| distances[n as usize] == UNREACHED).collect();
+        rest.sort_by_key(|&node| std::cmp::Reverse(tier(node)));
+        for node in rest {
+            if let Some(length) = shortest(node, &distances, &|link| tier(link.to) > tier(node)) {
+                distances[node as usize] = (length + 1) | (Leg::Up as u32) << LEG;
+            }
+        }
+        distances
+    }
+
+    /// The valley-free next hops of `at`, in the order of its ports.
+    fn next_in_tiers(&self, at: NodeId, target: &Target, links: &mut Vec<Link>) {
+        let table = self.distances[target.root as usize].as_ref().expect("target() has searched");
+        let of = |node: NodeId| match node == target.to {
+            true => Some((Leg::Down, 0)),
+            false => Some(table[node as usize])
+                .filter(|&d| d != UNREACHED)
+                .map(|d| (Leg::of(d), (d & LENGTH) + target.extra)),
+        };
+        let tier = |node: NodeId| self.tiers[node as usize];
+        let Some((leg, length)) = of(at) else { return };
+        let next = |link: &&Link| {
+            let there = link.to == target.to || self.relays[link.to as usize];
+            let towards = match leg {
+                Leg::Down => tier(link.to) < tier(at),
+                Leg::Within => tier(link.to) == tier(at),
+                Leg::Up => tier(link.to) > tier(at),
+            };
+            let follows =
+                |(then, rest): (Leg, u32)| rest + 1 == length && (leg == Leg::Up || then == Leg::Down);
+            there && towards && self.alive(link.port) && of(link.to).is_some_and(follows)
+        };
+        links.extend(self.links(at).iter().filter(next));
+    }
+
     /// Distance of `node` to the target, or [`UNREACHED`].
     fn distance_to(&self, node: NodeId, target: &Target) -> u32 {
         if node == target.to {
@@ -308,7 +434,7 @@ impl Router {
         let table = self.distances[target.root as usize].as_ref().expect("target() has searched");
         match table[node as usize] {
             UNREACHED => UNREACHED,
-            distance => distance + target.extra,
+            distance => (distance & LENGTH) + target.extra,
         }
     }
 
@@ -319,6 +445,10 @@ impl Router {
         }
         if let Some(chosen) = self.overrides.get(&(target.to, at)) {
             links.extend(chosen);
+            return;
+        }
+        if self.kind == RoutingKind::ValleyFree {
+            self.next_in_tiers(at, target, links);
             return;
         }
         let distance = self.distance_to(at, target);

@@ -474,3 +474,103 @@ proptest! {
         prop_assert_eq!(again.route(0, 1, key, TTL), whole.route(0, 1, key, TTL));
     }
 }
+
+/// Hosts, then three tiers of switches with random links, also within tiers.
+fn tiers_at_random(seed: u64) -> (Topology, Vec<u32>) {
+    let mut random = Stream::new(seed, "tiers", 0);
+    let (mut t, mut tiers) = (Topology::default(), Vec::new());
+    for (tier, count) in [(0u32, 5u32), (1, 4), (2, 3), (3, 2)] {
+        for i in 0..count {
+            let (kind, name) = if tier == 0 { (NodeKind::Host, "H") } else { (NodeKind::Switch, "S") };
+            t.add(format!("{name}{tier}.{i}"), kind);
+            tiers.push(tier);
+        }
+    }
+    let spec = LinkSpec { rate: Bandwidth(1_000_000_000), delay: Span(1_000_000) };
+    for a in 0..tiers.len() {
+        for b in a + 1..tiers.len() {
+            let chance = match (tiers[a], tiers[b]) {
+                (0, 1) => 2,
+                (a, b) if a > 0 && b == a + 1 => 2,
+                (a, b) if a > 0 && (a == b || b == a + 2) => 4,
+                _ => continue,
+            };
+            if random.below(chance) == 0 {
+                t.link(a as u32, b as u32, spec);
+            }
+        }
+    }
+    (t, tiers)
+}
+
+/// The nodes that a path up, at most once within a tier, and down again reaches from `from`.
+fn without_valleys(t: &Topology, tiers: &[u32], dead: &BTreeSet<PortId>, from: NodeId) -> BTreeSet<NodeId> {
+    let mut open = vec![(from, true)];
+    let mut seen = BTreeSet::from([(from, true)]);
+    while let Some((at, rising)) = open.pop() {
+        if at != from && t.nodes[at as usize].kind == NodeKind::Host {
+            continue;
+        }
+        for &port in t.nodes[at as usize].ports.iter().filter(|port| !dead.contains(port)) {
+            let to = t.neighbour(port);
+            let next = match tiers[to as usize].cmp(&tiers[at as usize]) {
+                std::cmp::Ordering::Greater if rising => (to, true),
+                std::cmp::Ordering::Equal if rising => (to, false),
+                std::cmp::Ordering::Less => (to, false),
+                _ => continue,
+            };
+            if seen.insert(next) {
+                open.push(next);
+            }
+        }
+    }
+    seen.into_iter().map(|(node, _)| node).collect()
+}
+
+#[test]
+fn valley_free_paths_reach_all_that_such_paths_can_reach() {
+    let (mut reached, mut cut_off) = (0, 0);
+    for seed in 0..300 {
+        let (t, tiers) = tiers_at_random(seed);
+        let mut random = Stream::new(seed, "failed links", 0);
+        let links = t.ports.len() as u64 / 2;
+        let dead: BTreeSet<PortId> = (0..random.below(4).min(links))
+            .flat_map(|_| {
+                let port = random.below(links) as PortId * 2;
+                [port, port + 1]
+            })
+            .collect();
+        let spec = RoutingSpec { kind: RoutingKind::ValleyFree, seed, ..RoutingSpec::default() };
+        let mut router = Router::new(&t, &spec, &[]).unwrap().with_tiers(tiers.clone()).without(&dead);
+        for (src, dst) in t.hosts().flat_map(|a| t.hosts().map(move |b| (a, b))).filter(|(a, b)| a != b) {
+            let possible = without_valleys(&t, &tiers, &dead, src).contains(&dst);
+            let Ok(route) = router.route(src, dst, seed, TTL) else {
+                assert!(!possible, "seed {seed}: {src} to {dst} has a path");
+                cut_off += 1;
+                continue;
+            };
+            assert!(possible, "seed {seed}: {src} to {dst}");
+            reached += 1;
+            let mut rising = true;
+            for &port in &route.ports {
+                assert!(!dead.contains(&port));
+                let (from, to) = (t.ports[port as usize].node, t.neighbour(port));
+                let [from, to] = [from, to].map(|node| tiers[node as usize]);
+                assert!(rising || to < from, "seed {seed}: a valley in {:?}", route.ports);
+                rising &= to > from;
+            }
+        }
+    }
+    assert!(reached > 1000 && cut_off > 100, "{reached} {cut_off}");
+}
+
+#[test]
+fn valley_free_paths_are_the_shortest_ones_of_an_intact_clos() {
+    let t = FatTree { k: 4, tiers: 3, oversubscription: 1, link: LINK, fabric_link: None }.build().unwrap();
+    let spec = |kind| RoutingSpec { kind, ..RoutingSpec::default() };
+    let [mut free, mut shortest] = [RoutingKind::ValleyFree, RoutingKind::ShortestPath]
+        .map(|kind| Router::new(&t, &spec(kind), &[]).unwrap());
+    for (at, to) in (0..t.nodes.len() as NodeId).flat_map(|at| t.hosts().map(move |to| (at, to))) {
+        assert_eq!(free.next_hops(at, to), shortest.next_hops(at, to), "{at} {to}");
+    }
+}

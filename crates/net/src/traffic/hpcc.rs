@@ -1,7 +1,7 @@
 //! Flow files of the HPCC simulator, which its descendants (ns-3 RDMA simulators) read as well.
 
 use super::{Demand, MAX_FLOWS};
-use crate::builders::{fault, host_name, is_row};
+use crate::builders::{fault, host_name, is_row, left_out};
 use crate::error::SpecError;
 use crate::text::{count, lines, shown};
 use crate::topology::{NodeId, NodeKind, Topology};
@@ -63,11 +63,11 @@ pub fn flows_hpcc(text: &str, topology: &Topology) -> Result<Vec<(Demand, u8)>, 
     Ok(flows)
 }
 
-/// The number of flows in a file that can be read, and that of further ones, which are left out.
-pub fn left_out(text: &str) -> (u64, u64) {
+/// What to say of further flows in a file that can be read.
+pub fn flows_left_out(file: &str, text: &str) -> Option<String> {
     let mut rows = lines(text);
-    let flows = rows.next().and_then(|(_, content)| content.parse().ok()).unwrap_or(0);
-    (flows, (rows.filter(|(_, content)| is_row(content)).count() as u64).saturating_sub(flows))
+    let flows = rows.next()?.1.parse().ok()?;
+    left_out(file, flows, rows.filter(|(_, content)| is_row(content)).count() as u64, "flow")
 }
 
 fn flow(

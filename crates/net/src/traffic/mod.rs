@@ -24,7 +24,7 @@ pub use collective::{
 };
 pub use csv::flows_csv;
 pub use groups::{Level, groups};
-pub use hpcc::{flows_hpcc, left_out as flows_left_out};
+pub use hpcc::{flows_hpcc, flows_left_out};
 pub use matrix::{MatrixEntry, matrix_csv};
 pub use pairs::Pairs;
 

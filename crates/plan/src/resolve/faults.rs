@@ -19,6 +19,8 @@ const LEAST: f64 = 0.001;
 /// Links that are down, with their times, and losses, both by port.
 pub(super) struct Faults {
     pub(super) down: Vec<Down>,
+    /// The links that routes should avoid, with their times: as they are down, and before that for `drain`.
+    pub(super) avoided: Vec<Down>,
     pub(super) losses: Vec<Loss>,
     /// From a change until routes follow.
     pub(super) reconvergence: Time,
@@ -30,26 +32,30 @@ pub(super) struct Faults {
 pub(super) fn read(cx: &mut Context<'_>, topology: &Topology, end: Option<Time>) -> Result<Faults, Error> {
     let mut named = Vec::new();
     let mut spans: BTreeMap<PortId, Vec<(Time, Time)>> = BTreeMap::new();
+    let mut early: BTreeMap<PortId, Vec<(Time, Time)>> = BTreeMap::new();
     for i in 0..cx.scenario.failure.len() {
         let ports = failing(cx, topology, i)?;
         let times = times(cx, i, end)?;
+        let drain = drain(cx, i, &times)?;
         let end = end.unwrap_or(Time::MAX);
         if times[0].0 >= end {
             cx.warn(format!("failure[{i}].at"), "had no effect: the run ends earlier");
         }
         for &port in &ports {
             spans.entry(port).or_default().extend(times.iter().filter(|span| span.0 < end));
+            let drained = times.iter().map(|&(from, until)| (from - drain, until));
+            early.entry(port).or_default().extend(drained.filter(|span| span.0 < end));
         }
         named.push((format!("failure[{i}]"), ports));
     }
-    let down: Vec<Down> = spans
-        .into_iter()
-        .filter(|(_, spans)| !spans.is_empty())
-        .map(|(port, spans)| Down { port, spans: merged(spans) })
-        .collect();
+    let by_port = |spans: BTreeMap<PortId, Vec<(Time, Time)>>| -> Vec<Down> {
+        let some = spans.into_iter().filter(|(_, spans)| !spans.is_empty());
+        some.map(|(port, spans)| Down { port, spans: merged(spans) }).collect()
+    };
+    let (down, avoided) = (by_port(spans), by_port(early));
     let losses = losses(cx, topology, end, &mut named)?;
     let reconvergence = reconvergence(cx, &down)?;
-    Ok(Faults { down, losses, reconvergence, named })
+    Ok(Faults { down, avoided, losses, reconvergence, named })
 }
 
 fn reconvergence(cx: &mut Context<'_>, down: &[Down]) -> Result<Time, Error> {
@@ -90,6 +96,24 @@ fn failing(cx: &Context<'_>, topology: &Topology, i: usize) -> Result<Vec<PortId
             "add link = \"S0.0-S1.0\", or switch = \"S1.0\"",
         ),
     }
+}
+
+/// How long before each of its `times` routes avoid `failure[i]`.
+fn drain(cx: &Context<'_>, i: usize, times: &[(Time, Time)]) -> Result<Time, Error> {
+    let Some(drain) = cx.scenario.failure[i].drain else { return Ok(0) };
+    let key = format!("failure[{i}].drain");
+    cx.at_most(&key, drain, Span(LAST))?;
+    let first = times.first().map_or(0, |span| span.0);
+    if drain.0 > first {
+        let message =
+            format!("the drain of {drain} begins before the run: the failure is at {}", Span(first));
+        return cx.refuse(&key, message, "write at most `at`");
+    }
+    if times.windows(2).any(|pair| pair[1].0 - pair[0].1 <= drain.0) {
+        let message = format!("the drain of {drain} is not shorter than the time between two failures");
+        return cx.refuse(&key, message, "write a shorter time");
+    }
+    Ok(drain.0)
 }
 
 /// When `failure[i]` is down, in order; at least one span, and no two overlap.

@@ -28,7 +28,7 @@ use crate::ideal;
 use crate::known::Known;
 use crate::names::{self, extent};
 use crate::plan::{Account, Flow, PacketFormat, Plan, Receiver};
-use crate::scenario::{LoadOf, Scenario, Traffic};
+use crate::scenario::{LoadOf, Scenario, Traffic, defaults};
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -321,6 +321,9 @@ fn used_priorities(cx: &mut Context<'_>, listed: &files::Listed) -> Result<Vec<u
     }
     if let Some(p) = cx.scenario.transport.ack_priority {
         lanes::check_priority(cx, "transport.ack_priority", p)?;
+    }
+    if cx.scenario.traffic.is_empty() {
+        used.push(defaults::priority());
     }
     cx.data.clone_from(&used);
     cx.ask(|keys, cx| keys.check_priorities(cx, cx.data))?;

@@ -74,10 +74,10 @@ pub(super) fn timeline(faults: &Faults, end: Option<Time>) -> Timeline<'_> {
     Timeline { faults, distinct, first: timeline[0].1, changes: timeline[1..].to_vec() }
 }
 
-/// Changes of state: times in order, the first at 0, and the links that are down from then on.
+/// Changes of state: times in order, the first at 0, and the links that routes avoid from then on.
 fn states(faults: &Faults) -> Vec<(Time, BTreeSet<PortId>)> {
     let mut changes: BTreeMap<Time, Vec<(PortId, bool)>> = BTreeMap::from([(0, Vec::new())]);
-    for down in &faults.down {
+    for down in &faults.avoided {
         for &(from, until) in &down.spans {
             changes.entry(from).or_default().push((down.port, true));
             if until < Time::MAX {

@@ -4,11 +4,14 @@ use super::ate::{self, Choices};
 use super::{Context, LAST, Slow, hop, host, node, offered::Offer, offered::Offers, offered::flow_key};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
+use crate::names;
 use crate::plan::{DELIVER, ENDS, EXPIRE, Flow};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
+use xoff_net::import::roles::matches;
+use xoff_net::import::static_routes;
 use xoff_net::routing::{Ends, Override, Route, RouteError, Router, RoutingKind, RoutingSpec, TTL};
-use xoff_net::topology::{NodeId, PortId, Topology};
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::Span;
 
 /// The router, and its results.
@@ -41,6 +44,88 @@ pub(super) fn kind(cx: &Context<'_>, topology: &Topology) -> RoutingKind {
     })
 }
 
+/// The static routes of `routing.overrides_file`, each for one host.
+fn from_file(cx: &Context<'_>, topology: &Topology) -> Result<Vec<Override>, Error> {
+    let Some(name) = &cx.scenario.routing.overrides_file else { return Ok(Vec::new()) };
+    let text = cx.file("routing.overrides_file", name)?;
+    let rows = static_routes(&text).map_err(|e| Error::in_file(name, &text, e))?;
+    let mut overrides = Vec::new();
+    for row in rows {
+        let refused =
+            |message: String, help: String| Error::in_line(name, &text, row.line, message).with_help(help);
+        let node = |name: &str| names::node(topology, name).map_err(|e| refused(e.message, e.help));
+        let (at, via) = (node(&row.at)?, node(&row.via)?);
+        let of = |&host: &NodeId| matches(&row.to, &topology.nodes[host as usize].name);
+        let hosts: Vec<NodeId> = topology.hosts().filter(of).collect();
+        if hosts.is_empty() {
+            return Err(refused(format!("no host is called `{}`", row.to), names::extent(topology)));
+        }
+        let next = topology.nodes[at as usize].ports.iter().any(|&port| topology.neighbour(port) == via);
+        if !next {
+            let message = format!("{} is not a neighbour of {}", row.via, row.at);
+            return Err(refused(message, "`xoff topo --json` lists the links".to_string()));
+        }
+        let relays = topology.relay_hosts || topology.nodes[via as usize].kind == NodeKind::Switch;
+        if !relays && hosts != [via] {
+            let message = format!("{} is a host that does not relay", row.via);
+            return Err(refused(message, "write a switch, or the destination".to_string()));
+        }
+        overrides.extend(hosts.into_iter().filter(|&to| to != at).map(|to| Override { at, to, via }));
+    }
+    Ok(overrides)
+}
+
+/// The tiers of `routing.tiers`, by node; `None` for the router's own.
+fn tiers(cx: &Context<'_>, topology: &Topology, kind: RoutingKind) -> Result<Option<Vec<u32>>, Error> {
+    let given = &cx.scenario.routing.tiers;
+    if given.is_empty() {
+        return Ok(None);
+    }
+    let key = "routing.tiers";
+    if kind != RoutingKind::ValleyFree {
+        return cx.refuse(
+            key,
+            "`tiers` applies to valley-free routing only",
+            "write kind = \"valley-free\", or remove `tiers`",
+        );
+    }
+    let mut tiers = vec![0; topology.nodes.len()];
+    let mut met = vec![false; given.iter().map(Vec::len).sum()];
+    for (id, node) in topology.nodes.iter().enumerate() {
+        if node.kind == NodeKind::Host || topology.is_relay(id as NodeId) {
+            continue;
+        }
+        let patterns = (1..).zip(given).flat_map(|(tier, names)| names.iter().map(move |name| (tier, name)));
+        let found: Vec<(usize, u32)> = patterns
+            .enumerate()
+            .filter(|(_, (_, pattern))| matches(pattern, &node.name))
+            .map(|(i, (tier, _))| (i, tier))
+            .collect();
+        found.iter().for_each(|&(i, _)| met[i] = true);
+        let (Some(&(_, lowest)), Some(&(_, highest))) = (found.first(), found.last()) else {
+            let help = "each switch needs a tier; `*` in a name is any text";
+            return cx.refuse(key, format!("switch {} has no tier", node.name), help);
+        };
+        if lowest != highest {
+            let message = format!("switch {} is on two tiers, {lowest} and {highest}", node.name);
+            return cx.refuse(key, message, "write names that overlap in no switch");
+        }
+        tiers[id] = lowest;
+    }
+    if let Some(unused) = met.iter().position(|met| !met) {
+        let name = given.iter().flatten().nth(unused).map_or("", String::as_str);
+        return cx.refuse(key, format!("no switch is called `{name}`"), names::extent(topology));
+    }
+    // A relay is in the middle of a link: one step above the switch next to it.
+    for relay in 0..topology.nodes.len() {
+        if topology.is_relay(relay as NodeId) {
+            let near = topology.nodes[relay].ports.first().map(|&port| topology.neighbour(port));
+            tiers[relay] = near.map_or(0, |near| tiers[near as usize] + 1);
+        }
+    }
+    Ok(Some(tiers))
+}
+
 impl Routes {
     pub(super) fn new(
         cx: &Context<'_>,
@@ -58,10 +143,15 @@ impl Routes {
                 via: node(cx, topology, &at("via"), &o.via)?,
             });
         }
+        overrides.extend(from_file(cx, topology)?);
         let seed = routing.seed.unwrap_or(cx.scenario.run.seed);
         let spec = RoutingSpec { kind, hash: routing.hash, seed };
         let router = Router::new(topology, &spec, &overrides)
             .map_err(|e| cx.doc.error(&format!("routing.{}", e.key), e.message, e.help))?;
+        let router = match tiers(cx, topology, kind)? {
+            Some(tiers) => router.with_tiers(tiers),
+            None => router,
+        };
         Ok(Routes {
             router,
             overrides: overrides.into_iter().map(|o| (o, false)).collect(),
@@ -209,7 +299,10 @@ impl Routes {
         }
         for (i, _) in self.overrides.iter().enumerate().filter(|(_, (_, met))| !met) {
             let message = "had no effect: no flow to that destination crosses it";
-            cx.warn(format!("routing.overrides[{i}]"), message);
+            // Those of a file may be of a larger network.
+            if i < cx.scenario.routing.overrides.len() {
+                cx.warn(format!("routing.overrides[{i}]"), message);
+            }
         }
         Ok(flows)
     }

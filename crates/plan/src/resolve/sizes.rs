@@ -50,7 +50,7 @@ pub(super) fn distribution(cx: &Context<'_>, path: &str, sizes: &Sizes) -> Resul
                 SizeDistribution::from_cdf_text(name, &text).map_err(|e| {
                     let help =
                         "a CDF file has lines of bytes and percent, both increasing, and ends at 100 (or at 1)";
-                    Error::new(name, &text, Some(line_span(&text, e.line)), e.message).with_help(help)
+                    Error::in_line(name, &text, e.line, e.message).with_help(help)
                 })
             }
             _ => {
@@ -91,13 +91,6 @@ pub(super) fn fixed(cx: &Context<'_>, path: &str, size: Bytes) -> Result<SizeDis
         0 => cx.refuse(path, "a flow must have at least 1 byte", "write 1B or more"),
         size => Ok(SizeDistribution::Fixed(size)),
     }
-}
-
-/// The bytes of line `line` (from 1) of `text`.
-pub(super) fn line_span(text: &str, line: usize) -> std::ops::Range<usize> {
-    let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    let len = text[start..].lines().next().map_or(0, str::len);
-    start..start + len
 }
 
 /// Mean bytes of a flow's data packets on the wire.

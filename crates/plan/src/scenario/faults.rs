@@ -20,6 +20,11 @@ pub struct Failure {
     pub switch: Option<String>,
     /// Time of the failure. At 0 routes avoid it from the beginning.
     pub at: Span,
+    /// Planned maintenance: so long before the failure routes begin to avoid it (later by
+    /// `routing.reconvergence`), so that its packets can leave it first. At most `at`; with `every`, less than
+    /// the time between two failures. Default: 0, a failure without notice.
+    #[schemars(extend("default" = Span(0)))]
+    pub drain: Option<Span>,
     /// Time of the recovery. Default: never.
     #[schemars(extend("x-default" = "none: it stays down"))]
     pub until: Option<Span>,

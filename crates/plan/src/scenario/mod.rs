@@ -153,8 +153,9 @@ impl Scenario {
     /// Removes the keys of queues, and of a transport over queues: pods without buffers have neither. Keys
     /// that are an error beside them remain.
     pub(crate) fn forget_queues(&mut self) {
-        let Routing { overrides, ate, load_balancing, .. } = std::mem::take(&mut self.routing);
-        self.routing = Routing { overrides, ate, load_balancing, ..Routing::default() };
+        let Routing { overrides, overrides_file, ate, load_balancing, .. } =
+            std::mem::take(&mut self.routing);
+        self.routing = Routing { overrides, overrides_file, ate, load_balancing, ..Routing::default() };
         // Loads are by these.
         let Transport { mtu, header, .. } = self.transport;
         self.transport = Transport { mtu, header, ..Transport::default() };
@@ -178,9 +179,19 @@ pub struct Routing {
     /// Seed of the switches' hashes. Default: the run's seed.
     #[schemars(extend("x-unit" = "seed", "x-default" = "`run.seed`"))]
     pub seed: Option<u64>,
+    /// Of `valley-free`: names of the switches of each tier, the tier next to the hosts first; `*` is
+    /// any text and `?` one character. Default: the tier of a switch is the number of links to the
+    /// nearest host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-default" = "derived: by the number of links to the nearest host"))]
+    pub tiers: Vec<Vec<String>>,
     /// Static routes, each for one switch and one destination.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
+    /// CSV file of further static routes, with the columns `at`, `to` and `via`. In `to`, `*` is any text and
+    /// `?` one character, for the routes to several hosts. The path is relative to the scenario.
+    #[schemars(extend("x-default" = "none"))]
+    pub overrides_file: Option<String>,
     /// Time from a failure or a recovery until routes change. Default: 0.
     #[schemars(extend("default" = Span(0)))]
     pub reconvergence: Option<Span>,
@@ -466,7 +477,7 @@ pub enum PortSet {
 }
 
 /// Values of keys that are not given.
-mod defaults {
+pub(crate) mod defaults {
     use xoff_net::units::{Bytes, Span};
 
     pub fn one() -> u32 {

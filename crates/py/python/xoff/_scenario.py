@@ -138,14 +138,16 @@ class Scenario:
         }
 
     def check(
-        self, *, failures: int | None = None, out: str | Path | None = None, progress: Progress = None
+        self, *, failures: int | str | None = None, out: str | Path | None = None, progress: Progress = None
     ) -> Check:
         """Decide without a simulation of the scenario whether it can deadlock (`xoff check`).
 
         Parameters
         ----------
         failures
-            0: all routes between all hosts instead of those of the flows. 1: also with each single link failed.
+            None: the routes of the flows, or all routes of a scenario without traffic. 0: all routes between all
+            hosts. "links=2,switches=1": also with up to two links, or one switch, down at the same time; 1 is
+            "links=1".
         out
             Directory for the proof or the example, and the pictures.
         progress
@@ -158,7 +160,8 @@ class Scenario:
             Ctrl-C; there is no result.
 
         """
-        failures = _check.maybe("failures", failures, 0, 1)
+        if failures is not None:
+            failures = str(failures if isinstance(failures, str) else _check.whole("failures", failures, 0, 3))
         with bar(progress) as tell:
             return Check(self._native.check(failures, None if out is None else _check.path("out", out), tell))
 

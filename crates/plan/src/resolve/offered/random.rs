@@ -133,7 +133,7 @@ fn matrix(table: &mut Table<'_, '_>, t: &Poisson) -> Result<Option<Vec<Block>>, 
         let path = table.at("matrix_file");
         let text = table.cx.file(&path, name)?;
         let wrong = |line: usize, message: &str, help: &str| {
-            Error::new(name, &text, Some(sizes::line_span(&text, line)), message.to_string()).with_help(help)
+            Error::in_line(name, &text, line, message.to_string()).with_help(help)
         };
         let form = "write the header `from,to,share` and one line per entry, such as `rack:0,rack:1,0.2`; \
                     or a square table with receivers in the header and senders in the first column";
@@ -377,7 +377,7 @@ pub(super) fn from_file(
             let text = table.cx.file(&table.at("file"), &t.file)?;
             let demands = traffic::flows_csv(&text, table.topology).map_err(|e| {
                 let help = "write the header `src,dst,bytes,start` and one line per flow, such as `H0,H1,1000000,10us`";
-                Error::new(&t.file, &text, Some(sizes::line_span(&text, e.line)), e.message).with_help(help)
+                Error::in_line(&t.file, &text, e.line, e.message).with_help(help)
             })?;
             (demands, Vec::new())
         }

@@ -1,0 +1,306 @@
+//! Files that describe a network for other programs: which devices there are, and the links between them.
+//!
+//! [`read`] gives an [`Inventory`]: names of devices and ports as the file writes them, and of each link the
+//! rate and the delay, where the file has them. It says nothing about roles; [`roles`] does.
+
+mod containerlab;
+mod csv;
+mod dot;
+mod graphml;
+mod lldp;
+mod mininet;
+mod netbox;
+mod quantities;
+pub mod roles;
+mod routes;
+mod sonic;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use routes::{StaticRoute, static_routes};
+
+use crate::builders::fault;
+use crate::error::SpecError;
+use crate::text::shown;
+use crate::units::{Bandwidth, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// The format of a file that describes a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// A table with one line for each link, also as NetBox exports its cables and as SONiC's
+    /// tests list theirs.
+    Csv,
+    /// `config_db.json` of a SONiC switch, or an object of several by the names of the switches.
+    Sonic,
+    /// The output of `show lldp table` of a SONiC switch.
+    Lldp,
+    /// Cables from the REST API of NetBox, JSON.
+    Netbox,
+    /// A graph of Graphviz.
+    Dot,
+    /// A graph in GraphML, as Topology Zoo has them.
+    Graphml,
+    /// A topology of containerlab, YAML.
+    Containerlab,
+    /// A script of Mininet with `addLink`, or the output of its command `links`.
+    Mininet,
+    /// A topology file of the HPCC simulator.
+    Hpcc,
+}
+
+impl Format {
+    /// All formats: the value of the key `format`, and words for it.
+    pub const ALL: [(Self, &str, &str); 9] = [
+        (Self::Csv, "csv", "CSV of links"),
+        (Self::Sonic, "sonic", "SONiC config_db.json"),
+        (Self::Lldp, "lldp", "SONiC LLDP table"),
+        (Self::Netbox, "netbox", "NetBox cables, JSON"),
+        (Self::Dot, "dot", "Graphviz DOT"),
+        (Self::Graphml, "graphml", "GraphML"),
+        (Self::Containerlab, "containerlab", "containerlab YAML"),
+        (Self::Mininet, "mininet", "Mininet links"),
+        (Self::Hpcc, "hpcc", "HPCC topology"),
+    ];
+
+    /// The format in words.
+    pub fn words(self) -> &'static str {
+        Self::ALL.iter().find(|(format, ..)| *format == self).map_or("", |(_, _, words)| words)
+    }
+
+    /// The format that a text seems to have, by its first lines.
+    pub fn detect(text: &str) -> Result<Self, SpecError> {
+        let start = text.trim_start();
+        let first = start.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#')).unwrap_or("");
+        let word = start.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
+        let lldp = |line: &str| line.starts_with("Capability codes") || line.starts_with("LocalPort");
+        Ok(if first.is_empty() {
+            return Err(fault(1, "the file is empty", csv::EXAMPLE));
+        } else if start.starts_with('{')
+            || start.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'))
+        {
+            match start.contains("\"a_terminations\"") || start.contains("\"termination_a\"") {
+                true => Self::Netbox,
+                false => Self::Sonic,
+            }
+        } else if start.starts_with('<') {
+            Self::Graphml
+        } else if matches!(word, "graph" | "digraph" | "strict") && start.contains('{') {
+            Self::Dot
+        } else if start.contains("addLink(") || start.lines().any(mininet::is_link) {
+            Self::Mininet
+        } else if start.lines().any(|line| line.trim_end() == "topology:") {
+            Self::Containerlab
+        } else if lldp(first) {
+            Self::Lldp
+        } else if first.split_whitespace().count() == 3
+            && first.split_whitespace().all(|field| field.bytes().all(|b| b.is_ascii_digit()))
+        {
+            Self::Hpcc
+        } else if first.contains([',', ';', '\t']) {
+            Self::Csv
+        } else {
+            let line = text.lines().position(|l| l.trim() == first).unwrap_or(0) + 1;
+            let known: Vec<&str> = Self::ALL.iter().map(|(_, key, _)| *key).collect();
+            let message = format!("`{}` begins no known format of a network", shown(first));
+            let help = format!("the formats are {}; {}", known.join(", "), csv::EXAMPLE);
+            return Err(fault(line, message, help));
+        })
+    }
+}
+
+/// A device of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// The file's name of it; characters that names must not have are `_`.
+    pub name: String,
+    /// What the file says it is, such as `ToRRouter` or `server`.
+    pub role: Option<String>,
+}
+
+/// One end of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Index in [`Inventory::devices`].
+    pub device: usize,
+    /// The name of the port, where the file has one.
+    pub port: Option<String>,
+}
+
+/// A link of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cable {
+    pub ends: [End; 2],
+    pub rate: Option<Bandwidth>,
+    pub delay: Option<Span>,
+    /// Probability that a frame is lost, 0 to 1.
+    pub loss: f64,
+    /// The line of the file, from 1.
+    pub line: usize,
+}
+
+/// What a file says about a network.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inventory {
+    /// In the order of the file.
+    pub devices: Vec<Device>,
+    pub cables: Vec<Cable>,
+    /// What was read otherwise than a reader may expect, such as lines without a second end.
+    pub remarks: Vec<String>,
+    /// Indices of devices by their names in the file.
+    by_name: BTreeMap<String, usize>,
+    /// Cables by port: index of the device, and name.
+    by_port: BTreeMap<(usize, String), usize>,
+}
+
+/// Reads a text. `device` is the device that a file of a single switch comes from: by convention the name of the
+/// file, without its ending.
+pub fn read(text: &str, format: Format, device: &str) -> Result<Inventory, SpecError> {
+    let mut inventory = Inventory::default();
+    inventory.add(text, format, device)?;
+    inventory.check()?;
+    Ok(inventory)
+}
+
+impl Inventory {
+    /// Adds the devices and links of another file; a link that both ends report is one.
+    pub fn add(&mut self, text: &str, format: Format, device: &str) -> Result<(), SpecError> {
+        match format {
+            Format::Csv => csv::read(text, self),
+            Format::Sonic => sonic::read(text, device, self),
+            Format::Lldp => lldp::read(text, device, self),
+            Format::Netbox => netbox::read(text, self),
+            Format::Dot => dot::read(text, self),
+            Format::Graphml => graphml::read(text, self),
+            Format::Containerlab => containerlab::read(text, self),
+            Format::Mininet => mininet::read(text, self),
+            Format::Hpcc => unreachable!("Hpcc reads its own format"),
+        }
+    }
+
+    /// Refuses an inventory without links.
+    pub fn check(&self) -> Result<(), SpecError> {
+        match self.cables.is_empty() {
+            true => Err(fault(1, "the file has no links", csv::EXAMPLE)),
+            false => Ok(()),
+        }
+    }
+
+    /// The index of the device called `name`, which is added if it is new.
+    fn device(&mut self, name: &str) -> usize {
+        match self.by_name.entry(name.to_string()) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let index = self.devices.len();
+                self.devices.push(Device { name: usable(name), role: None });
+                *new.insert(index)
+            }
+        }
+    }
+
+    fn set_role(&mut self, name: &str, role: &str) {
+        let device = self.device(name);
+        if !role.trim().is_empty() {
+            self.devices[device].role = Some(role.trim().to_string());
+        }
+    }
+
+    fn end(&mut self, device: &str, port: Option<&str>) -> End {
+        let port = port.map(str::trim).filter(|port| !port.is_empty());
+        End { device: self.device(device), port: port.map(usable_port) }
+    }
+
+    fn end_name(&self, end: &End) -> String {
+        let device = &self.devices[end.device].name;
+        end.port.as_ref().map_or_else(|| device.clone(), |port| format!("{device}:{port}"))
+    }
+
+    /// Adds a link, or what a second report of it adds. Both ends of a link may report it, and a port has one link.
+    fn connect(&mut self, cable: Cable) -> Result<(), SpecError> {
+        let [a, b] = &cable.ends;
+        if a.device == b.device {
+            let message = format!("a link connects `{}` to itself", self.devices[a.device].name);
+            return Err(fault(cable.line, message, "write two different devices, or remove the line"));
+        }
+        for end in &cable.ends {
+            let Some(port) = &end.port else { continue };
+            let Some(&known) = self.by_port.get(&(end.device, port.clone())) else { continue };
+            let other = &self.cables[known];
+            let same = |x: &End, y: &End| x.device == y.device && (x.port.is_none() || x.port == y.port);
+            let again = (same(a, &other.ends[0]) && same(b, &other.ends[1]))
+                || (same(a, &other.ends[1]) && same(b, &other.ends[0]));
+            if !again {
+                let (port, line) = (self.end_name(end), other.line);
+                let message = format!("port {port} has a second link: its first one is in line {line}");
+                return Err(fault(cable.line, message, "give each link ports of its own"));
+            }
+            return self.merge(known, cable);
+        }
+        let index = self.cables.len();
+        for end in &cable.ends {
+            if let Some(port) = &end.port {
+                self.by_port.insert((end.device, port.clone()), index);
+            }
+        }
+        self.cables.push(cable);
+        Ok(())
+    }
+
+    /// Completes a known link by another report of it.
+    fn merge(&mut self, known: usize, cable: Cable) -> Result<(), SpecError> {
+        let name = format!("{} - {}", self.end_name(&cable.ends[0]), self.end_name(&cable.ends[1]));
+        let other = &mut self.cables[known];
+        let line = other.line;
+        let differs = |what: &str, x: &dyn std::fmt::Display, y: &dyn std::fmt::Display| {
+            let message = format!("the link {name} has two {what}: {x} here, and {y} in line {line}");
+            fault(cable.line, message, "write the same at both ends")
+        };
+        match (cable.rate, other.rate) {
+            (Some(here), Some(there)) if here != there => return Err(differs("rates", &here, &there)),
+            (here, there) => other.rate = there.or(here),
+        }
+        match (cable.delay, other.delay) {
+            (Some(here), Some(there)) if here != there => return Err(differs("delays", &here, &there)),
+            (here, there) => other.delay = there.or(here),
+        }
+        Ok(())
+    }
+
+    /// Joins links that a directed graph has in both directions.
+    fn join_directions(&mut self) {
+        let mut open: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
+        let mut kept: Vec<Cable> = Vec::with_capacity(self.cables.len());
+        for cable in std::mem::take(&mut self.cables) {
+            let [a, b] = [cable.ends[0].device, cable.ends[1].device];
+            let unnamed = cable.ends.iter().all(|end| end.port.is_none());
+            match open.get_mut(&[b, a]).and_then(Vec::pop) {
+                Some(_) if unnamed => {}
+                _ => {
+                    if unnamed {
+                        open.entry([a, b]).or_default().push(kept.len());
+                    }
+                    kept.push(cable);
+                }
+            }
+        }
+        self.cables = kept;
+    }
+}
+
+/// A device's name in scenarios and results: letters, digits, `.`, `_` and `-`, and not only digits.
+fn usable(name: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
+    let name: String = name.trim().chars().map(plain).collect();
+    if name.bytes().all(|b| b.is_ascii_digit()) { format!("N{name}") } else { name }
+}
+
+/// A port's name: without white space, hidden characters and quotes.
+fn usable_port(name: &str) -> String {
+    let bad = |c: char| c.is_whitespace() || crate::text::is_hidden(c) || matches!(c, '"' | '\'' | '\\');
+    name.chars().map(|c| if bad(c) { '_' } else { c }).collect()
+}
