@@ -80,7 +80,7 @@ pub struct Class {
 /// Fewest cuts of a class that are examined, if it has so many.
 const LEAST_CUTS: u64 = 4_096;
 /// Most cuts of a class that are examined, if several fail together.
-const MOST_CUTS: u64 = 65_536;
+const MOST_CUTS: u64 = 16_384;
 /// Most work on a class with several failures together, in cuts times places times ports.
 const CLASS_WORK: u64 = 20_000_000_000;
 

@@ -74,6 +74,18 @@ pub struct Report {
     pub blocking: BlockingReport,
     /// Further findings, in sentences.
     pub notes: Vec<String>,
+    /// Changes of the scenario that the same check examined, if the user requested them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestions: Option<Vec<Suggestion>>,
+}
+
+/// A change of a scenario that may deadlock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Suggestion {
+    /// The key and its value, as `--set` takes them.
+    pub set: [String; 2],
+    /// Whether the same check proves the changed scenario deadlock-free.
+    pub proved: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -286,6 +298,7 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
         failures: None,
         blocking,
         notes: notes(loaded, routes),
+        suggestions: None,
     };
     let mut matrix = None;
     let mut filled = None;

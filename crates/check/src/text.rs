@@ -1,7 +1,10 @@
 //! A report in words: the first sentence is the verdict.
 
 use crate::certificate::{Entry, Routes};
-use crate::{ClassReport, CycleReport, EdgeReport, Report, Verdict, blocking, routes::Kind, witness::EVENTS};
+use crate::{
+    ClassReport, CycleReport, EdgeReport, Report, Suggestion, Verdict, blocking, routes::Kind,
+    witness::EVENTS,
+};
 use std::fmt::Write;
 use xoff_net::human::grouped;
 use xoff_schemes::scheduling::PodsKeys;
@@ -121,12 +124,15 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         )?;
         if let Some(shown) = &failures.shown {
             let when = if failures.lasting { "" } else { ", while routes change" };
-            writeln!(out, "the cycle above is possible if {shown} fails{when}")?;
+            writeln!(out, "the cycle above is possible with {shown} down{when}")?;
         }
         failures.cyclic.iter().take(16).try_for_each(|link| writeln!(out, "  {link}"))?;
         if failures.cyclic.len() > 16 {
             writeln!(out, "  and {} more", failures.cyclic.len() - 16)?;
         }
+    }
+    if let Some(suggestions) = &report.suggestions {
+        write_suggestions(out, suggestions)?;
     }
     if report.flows > 0 {
         write!(out, "\n{}", blocking::render(&report.blocking, report.pause_stops != "nothing"))?;
@@ -204,6 +210,16 @@ fn class(class: &ClassReport) -> String {
         (n, switches, _) => format!("sets of {n} {}", if switches { "switches" } else { "links" }),
     };
     format!("{} of {} {what}", grouped(class.examined as u64), grouped(class.of))
+}
+
+fn write_suggestions(out: &mut String, all: &[Suggestion]) -> std::fmt::Result {
+    let (proved, others): (Vec<&Suggestion>, Vec<&Suggestion>) = all.iter().partition(|s| s.proved);
+    match proved.is_empty() {
+        true => writeln!(out, "\nNo change was found after which the same check gives a proof. Examined:")?,
+        false => writeln!(out, "\nEach of these changes makes it deadlock-free; the same check proves it:")?,
+    }
+    let listed = if proved.is_empty() { &others } else { &proved };
+    listed.iter().try_for_each(|s| writeln!(out, "  --set '{}={}'", s.set[0], s.set[1]))
 }
 
 fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {

@@ -48,7 +48,7 @@ fn pairs_of_links_and_switches_are_examined() {
     let of = |routing: &str| {
         let topology = format!(
             "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 1\n\
-             link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n[routing]\nkind = \"{routing}\"\n"
+             host_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\nfabric_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n[routing]\nkind = \"{routing}\"\n"
         );
         load(&format!("{topology}[[traffic]]\nkind = \"all-to-all\"\nsize = \"10kB\"\n"), &[])
     };
@@ -77,7 +77,7 @@ fn pairs_of_links_and_switches_are_examined() {
     verify(&free, &mut router(&free), &good).expect("it holds");
     // It is no certificate for other routes.
     let said = verify(&shortest, &mut router(&shortest), &good).expect_err("packets go down and up");
-    assert!(said.starts_with("if the links of "), "{said}");
+    assert!(said.starts_with("if the link"), "{said}");
 }
 
 #[test]

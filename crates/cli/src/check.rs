@@ -6,13 +6,15 @@ use std::{fs, io, path::Path, process::ExitCode, sync::atomic::Ordering};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_check::certificate::{Certificate, Failing, Routes};
 use xoff_check::witness::{Budget, Candidate, EVENTS};
-use xoff_check::{Analysis, Progress, Report, Verdict, Witness, text};
+use xoff_check::{Analysis, Progress, Report, Suggestion, Verdict, Witness, text};
 use xoff_plan::Loaded;
 use xoff_results::temporary::{make_directories, put};
 
 use xoff_plan::Needs;
 
-use crate::{CheckArgs, file, interrupt, load, output};
+use xoff_schemes::flow_control::FlowControlKeys;
+
+use crate::{CheckArgs, file, interrupt, load, output, vary};
 
 /// Distance of lines about the progress.
 const LINES: Duration = Duration::from_secs(3);
@@ -43,13 +45,20 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
         }
         !interrupted.load(Ordering::Relaxed)
     };
-    let (report, files) = match decide(&loaded, &name, routes, &mut report_progress)? {
+    let (mut report, files) = match decide(&loaded, &name, routes, &mut report_progress)? {
         Decision::Made { report, files } => (report, files),
         Decision::Interrupted(why) => {
             output::complain(why);
             return Ok(ExitCode::from(interrupt::INTERRUPTED));
         }
     };
+    if args.suggest && !matches!(report.verdict, Verdict::Safe { .. }) {
+        let Some(found) = suggestions(args, &loaded, routes, &mut report_progress)? else {
+            output::complain("interrupted: no result for this scenario");
+            return Ok(ExitCode::from(interrupt::INTERRUPTED));
+        };
+        report.suggestions = Some(found);
+    }
     if let Some(dir) = &args.out {
         write(dir, &files)?;
     }
@@ -72,6 +81,41 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
         Verdict::CycleWithoutWitness { .. } => on == FailOn::Unproved,
     });
     Ok(output::status(&[(fails, REFUSED)]))
+}
+
+/// Examines routes without valleys, and the other schemes with their default keys. A change that the scenario cannot
+/// have is no suggestion. `None` if the user interrupted it.
+fn suggestions(
+    args: &CheckArgs,
+    loaded: &Loaded,
+    routes: Routes,
+    report_progress: Lines<'_>,
+) -> miette::Result<Option<Vec<Suggestion>>> {
+    let mut changes = vec![["routing.kind".to_string(), "valley-free".to_string()]];
+    let schemes = FlowControlKeys::names();
+    let others =
+        schemes.iter().filter(|&&name| name != loaded.scenario.flow_control.name() && name != "none");
+    changes.extend(others.map(|name| ["flow_control".to_string(), format!("{{ scheme = \"{name}\" }}")]));
+    let mut found = Vec::new();
+    for set in changes {
+        let mut overrides = args.scenario.set.clone();
+        overrides.retain(|(key, _)| !vary::replaces(&set[0], key));
+        overrides.push((set[0].clone(), set[1].clone()));
+        let source = load::Source::read(&args.scenario.path, false)?.with_needs(Needs::Network);
+        let Ok(changed) = source.load(&overrides, &mut |_, _| {}, &|| false) else { continue };
+        let mut watch = |p: Progress| report_progress(&|| format!("{} = {}: {}", set[0], set[1], p.what));
+        match xoff_check::check(&changed, "", routes, &mut watch) {
+            Ok(None) => return Ok(None),
+            Ok(Some(analysis)) => {
+                let exhaustive = analysis.report.failures.as_ref().is_none_or(|f| f.is_exhaustive());
+                let proved = matches!(analysis.report.verdict, Verdict::Safe { .. }) && exhaustive;
+                found.push(Suggestion { set, proved });
+            }
+            // Such as routes that the scheme cannot have.
+            Err(_) => {}
+        }
+    }
+    Ok(Some(found))
 }
 
 /// Exit status: the verdict is one that `--fail-on` names.

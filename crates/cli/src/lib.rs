@@ -258,19 +258,23 @@ struct TrafficArgs {
 struct CheckArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Check all routes between all hosts, also with up to so many links, or switches, down at the same time:
-    /// links=2,switches=1, or a number of links (0: no failures) [default: the routes of the flows, or without
-    /// traffic all routes]
+    /// Check all routes between all hosts, instead of those of the flows, with up to so many links, or switches,
+    /// down at the same time. Such as links=2,switches=1, or a number of links; 0 is no failure [default: without
+    /// traffic 0]
     #[arg(long, value_name = "N", value_parser = check::failing)]
     failures: Option<Failing>,
     /// End with exit status 5 if a deadlock was shown, or already if no proof was found
     #[arg(long, value_name = "VERDICT", value_enum)]
     fail_on: Option<check::FailOn>,
+    /// If it may deadlock, also find changes after which the same check proves it deadlock-free: another routing, or
+    /// another scheme
+    #[arg(long)]
+    suggest: bool,
     /// Directory for the proof (certificate.json) or the example (witness.toml) and the pictures
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Only verify this certificate for the scenario
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["failures", "fail_on", "out", "json"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["failures", "fail_on", "suggest", "out", "json"])]
     verify: Option<PathBuf>,
     /// Print JSON instead of text
     #[arg(long)]

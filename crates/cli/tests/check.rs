@@ -74,12 +74,69 @@ fn failures_are_examined_and_usage_is_checked() {
     let intact = ["check", &example("fat-tree-failed-links"), "--set", "failure=[]", "--quiet"];
     let said = out(&xoff(&dir, &[&intact[..], &["--failures", "1"]].concat()));
     assert!(said.starts_with("fat-tree-failed-links cannot deadlock"), "{said}");
-    assert!(said.contains("single failures: 32 examined"), "{said}");
-    for wrong in [&["--failures", "2"][..], &["--failures", "1", "--verify", "x"]] {
+    assert!(said.contains("failures examined: 32 of 32 links;"), "{said}");
+    let wrong: [&[&str]; 5] = [
+        &["--failures", "4"],
+        &["--failures", "links=1,links=2"],
+        &["--failures", "switches=9"],
+        &["--failures", "1", "--verify", "x"],
+        &["--fail-on", "anything"],
+    ];
+    for wrong in wrong {
         assert_eq!(xoff(&dir, &[&intact[..], wrong].concat()).status.code(), Some(2), "{wrong:?}");
     }
     let missing = xoff(&dir, &[&intact[..], &["--verify", "x.json"]].concat());
     assert_eq!(missing.status.code(), Some(1));
+}
+
+/// The status says what a gate asks for, and suggestions are proved.
+#[test]
+fn a_check_is_a_gate() {
+    let dir = scratch("check-gate");
+    let failed = example("fat-tree-failed-links");
+    let status = |args: &[&str]| {
+        let done = xoff(&dir, &[&["check", &failed, "--quiet"], args].concat());
+        (done.status.code(), String::from_utf8(done.stdout).unwrap())
+    };
+    for on in ["deadlock", "unproved"] {
+        assert_eq!(status(&["--fail-on", on]).0, Some(5), "{on}");
+    }
+    let safe = ["--set", "routing.kind=valley-free"];
+    assert_eq!(status(&[&safe[..], &["--fail-on", "unproved"]].concat()).0, Some(0));
+    let (code, text) = status(&["--suggest", "--json"]);
+    assert_eq!(code, Some(0));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let suggestions = report["suggestions"].as_array().unwrap();
+    let proved = |key: &str| suggestions.iter().any(|s| s["set"][0] == key && s["proved"] == true);
+    assert!(proved("routing.kind") && proved("flow_control"), "{suggestions:?}");
+    for suggestion in suggestions.iter().filter(|s| s["proved"] == true) {
+        let set =
+            format!("{}={}", suggestion["set"][0].as_str().unwrap(), suggestion["set"][1].as_str().unwrap());
+        assert_eq!(status(&["--set", &set, "--fail-on", "unproved"]).0, Some(0), "{set}");
+    }
+}
+
+/// A network alone: all routes between all hosts; of too many failures a sample, which is no proof.
+#[test]
+fn a_network_needs_no_traffic() {
+    let dir = scratch("check-network");
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 10\nspines = 10\nhosts_per_leaf = 1\n\
+        host_link = { rate = \"100Gbps\", delay = \"1us\" }\nfabric_link = { rate = \"100Gbps\", delay = \"1us\" }\n[routing]\nkind = \"valley-free\"\n";
+    fs::write(dir.join("net.toml"), text).unwrap();
+    let said = out(&xoff(&dir, &["check", "net.toml", "--quiet"]));
+    assert!(said.starts_with("net cannot deadlock under valley-free routing: no cycle"), "{said}");
+    assert!(said.contains("Failures were not examined") && !said.contains("Blocking"), "{said}");
+    let sampled = ["check", "net.toml", "--quiet", "--failures", "links=3", "--out", "proof"];
+    let said = out(&xoff(&dir, &sampled));
+    assert!(said.starts_with("net cannot deadlock under valley-free routing: no cycle"), "{said}");
+    assert!(
+        said.contains("no cycle was found, which is no proof: examined 100 of 100 links, 4,950 of 4,950"),
+        "{said}"
+    );
+    assert!(said.contains("16,384 of 161,700 sets of 3 links"), "{said}");
+    let gated = xoff(&dir, &[&sampled[..5], &["--fail-on", "unproved"]].concat());
+    assert_eq!(gated.status.code(), Some(5));
+    out(&xoff(&dir, &["check", "net.toml", "--verify", "proof/certificate.json"]));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::plan::{Arbiter, Hits, Limit, Plan};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
+use xoff_net::import::roles;
 use xoff_net::text::{SAMPLE, count, sample};
 use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
@@ -79,25 +80,32 @@ fn outer_ports<'p>(plan: &'p Plan, node: &'p Node) -> impl Iterator<Item = PortI
     node.ports.iter().copied().filter(move |&p| !inner(p))
 }
 
-/// The kind of a link's two ends: hosts, or switches of a tier.
-fn place(node: &Node) -> String {
+/// The kind of a link's two ends: hosts, or switches of a tier. Names that were given by others say no tier, and their
+/// tier is the number of links to the nearest host.
+fn place(node: &Node, tier: u32) -> String {
+    let built = |prefix: &str| {
+        let number =
+            prefix.strip_prefix('S').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && !n.is_empty());
+        number || matches!(prefix, "DCI" | "RELAY")
+    };
     match (node.kind, node.name.split_once('.')) {
         (NodeKind::Host, _) => "host".to_string(),
-        (NodeKind::Switch, Some((tier, _))) => tier.to_string(),
-        (NodeKind::Switch, None) => "switch".to_string(),
+        (NodeKind::Switch, Some((prefix, _))) if built(prefix) => prefix.to_string(),
+        (NodeKind::Switch, _) => format!("tier {tier}"),
     }
 }
 
 fn links(out: &mut String, plan: &Plan) -> fmt::Result {
     writeln!(out, "links")?;
     // Frame losses are probabilities, whose bits sort as they do.
+    let tiers = roles::tiers(&plan.topology);
     let mut kinds: BTreeMap<(String, u64, u64, bool, u64), u64> = BTreeMap::new();
-    for node in &plan.topology.nodes {
+    for (id, node) in plan.topology.nodes.iter().enumerate() {
         for p in outer_ports(plan, node) {
             let port = &plan.topology.ports[p as usize];
             if p < port.peer {
-                let far = &plan.topology.nodes[plan.topology.neighbour(p) as usize];
-                let mut ends = [place(node), place(far)];
+                let far = plan.topology.neighbour(p) as usize;
+                let mut ends = [place(node, tiers[id]), place(&plan.topology.nodes[far], tiers[far])];
                 // Tiers read S0, S1, …, and sort before hosts.
                 ends.sort_by_key(|e| (*e != "host", e.clone()));
                 let key = (ends.join(" - "), port.rate, port.delay, port.long, port.loss.to_bits());

@@ -175,7 +175,12 @@ impl Error {
             let span = line_span(text, line);
             let start =
                 e.column.map_or(span.start, |column| (span.start + column.saturating_sub(1)).min(span.end));
-            text.floor_char_boundary(start)..span.end
+            // A field of a table ends at its delimiter.
+            let field = |column: usize| {
+                text[column..span.end].find([',', ';', '\t']).map_or(span.end, |n| column + n)
+            };
+            let start = text.floor_char_boundary(start);
+            start..if e.column.is_some() { field(start) } else { span.end }
         });
         Self::new(name, text, span, e.message).with_help(e.help)
     }

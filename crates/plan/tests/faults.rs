@@ -152,3 +152,15 @@ fn a_scenario_with_faults_describes_them() {
   the link corrupts 0.000000001 of the bits that S0.0:0 sends"
     );
 }
+
+/// Routes leave a link before planned maintenance, and come back after it.
+#[test]
+fn maintenance_drains_a_link_before_it_is_down() {
+    let failure = "[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"30us\"\nuntil = \"40us\"\ndrain = \"20us\"\n";
+    let plan = plan(&[RACKS, "[routing]\nreconvergence = \"1us\"\n", FLOW, failure]);
+    let port =
+        plan.faults.down.iter().map(|d| plan.topology.port_name(d.port)).find(|n| n.starts_with("S0.0"));
+    assert_eq!(spans(&plan, &port.unwrap()), [(30 * US, 40 * US)]);
+    let changes: Vec<u64> = plan.faults.reroutes.iter().map(|r| r.at).collect();
+    assert_eq!(changes, [11 * US, 41 * US]);
+}

@@ -13,7 +13,7 @@ const SEEDS: u64 = 300;
 const DRAWN: u64 = 16_000;
 
 /// Keys and choices that no scenario of the swarm uses, and why.
-const UNUSED: [(&str, &str); 10] = [
+const UNUSED: [(&str, &str); 18] = [
     ("variant", "a run ignores it; the command line has its tests"),
     ("variant.name", "a run ignores it"),
     ("variant.set", "a run ignores it"),
@@ -30,6 +30,14 @@ const UNUSED: [(&str, &str); 10] = [
     ),
     ("flow_control[swing].relay = blind", "refused: its relays pass pauses on, not hosts"),
     ("flow_control[tagger].relay = blind", "refused: what waits for a tag has come in by another one"),
+    ("topology[file].format = containerlab", "its reader has tests of its own"),
+    ("topology[file].format = dot", "its reader has tests of its own"),
+    ("topology[file].format = graphml", "its reader has tests of its own"),
+    ("topology[file].format = hpcc", "its reader has tests of its own"),
+    ("topology[file].format = lldp", "its reader has tests of its own"),
+    ("topology[file].format = mininet", "its reader has tests of its own"),
+    ("topology[file].format = netbox", "its reader has tests of its own"),
+    ("topology[file].format = sonic", "its reader has tests of its own"),
 ];
 
 #[test]

@@ -6,7 +6,7 @@ use crate::error::SpecError;
 use crate::text::{count, shown};
 
 /// A file that works, for errors.
-pub(super) const EXAMPLE: &str = "a file with these two lines works:\n  device,port,device,port,rate,length\n  leaf1,Ethernet0,spine1,Ethernet4,400Gbps,20m";
+pub(super) const EXAMPLE: &str = "a CSV of links has the header `device,port,device,port,rate,length` and lines such as `leaf1,Ethernet0,spine1,Ethernet4,400Gbps,20m`";
 
 /// What a column has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::builders::fault;
 use crate::error::SpecError;
 
-const EXAMPLE: &str = "a file with these two lines works:\n  at,to,via\n  leaf1,srv-2*,spine1";
+const EXAMPLE: &str = "the file has the header `at,to,via` and lines such as `leaf1,srv-2*,spine1`";
 
 /// A line of the table: at `at`, packets for the hosts `to` go to `via`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -135,7 +135,8 @@ fn a_wrong_table_is_refused_at_its_line_and_column() {
             .starts_with("none of 3 devices seems to be a host: x, y, z")
     );
     let example = refused("rack,shelf\n1,2\n").help;
-    let works = example.split_once(":\n").unwrap().1.replace("  ", "");
+    let parts: Vec<&str> = example.split('`').collect();
+    let works = format!("{}\n{}\n", parts[1], parts[3]);
     let with_host = File { hosts: vec!["leaf*".into()], ..spec() };
     assert_eq!(imported(&with_host, &works).topology.ports.len(), 2, "the example of the error works");
 }

@@ -46,6 +46,9 @@ fn failure(sketch: &mut Sketch, place: &Place) -> Table {
     }
     let at = if sketch.draw.one_in(5) { 0 } else { sketch.draw.log(1, 50 * place.tick) };
     t.put("at", time(at));
+    if at > 0 && sketch.draw.one_in(4) {
+        t.put("drain", time(sketch.draw.between(0, at)));
+    }
     // A run without a natural end needs one.
     if !sketch.ends || !sketch.draw.one_in(4) {
         let length = sketch.draw.log(1, 50 * place.tick);

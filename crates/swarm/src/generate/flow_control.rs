@@ -33,7 +33,9 @@ const SCHEMES: [&str; 19] = [
 pub fn choose(sketch: &mut Sketch, place: &Place) {
     let brave = sketch.draw.one_in(20);
     let fits = |scheme: &str| match scheme {
-        "portfc" => place.relays && place.host_links <= 2 && place.kind != "custom",
+        "portfc" => {
+            place.relays && place.host_links <= 2 && !matches!(place.kind.as_str(), "custom" | "file")
+        }
         "bifrost" | "bifrostx" => place.delay >= 4 * MICROSECOND,
         "swing" => place.long && !place.relays,
         _ => true,

@@ -57,7 +57,7 @@ fn subset(sketch: &mut Sketch, place: &Place, key: &str, t: &mut Table) {
         return;
     }
     let hosts = &place.hosts;
-    let grouped = !matches!(place.kind.as_str(), "custom" | "hpcc");
+    let grouped = !matches!(place.kind.as_str(), "custom" | "hpcc" | "file");
     let value = match sketch.draw.between(0, 4) {
         0 => vec!["all".into()],
         1 => vec![format!("{}..{}", hosts[0], hosts[hosts.len() / 2])],
@@ -123,7 +123,7 @@ fn poisson(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
             subset(sketch, place, "from", t);
             subset(sketch, place, "to", t);
         }
-        1 if !matches!(place.kind.as_str(), "custom" | "hpcc" | "ndc" | "line" | "dumbbell") => {
+        1 if !matches!(place.kind.as_str(), "custom" | "hpcc" | "file" | "ndc" | "line" | "dumbbell") => {
             let mut near = Table::new();
             near.put("other", sketch.draw.real(0.1, 1.0));
             for key in ["rack", "pod", "dc"] {

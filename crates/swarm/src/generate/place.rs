@@ -48,7 +48,15 @@ impl Place {
     /// The network of the topology that a sketch has so far; `None` if it is refused.
     pub fn of(sketch: &Sketch) -> Option<Self> {
         let mut probe = Scenario { table: sketch.table.clone(), files: sketch.files.clone() };
-        let hosts = match sketch.table["topology"].get("hosts").and_then(|h| h.as_array()) {
+        let table = &sketch.table["topology"];
+        let hosts = match table.get("hosts").and_then(|h| h.as_array()) {
+            _ if table["kind"].as_str() == Some("file") => {
+                let words = sketch.files["links.csv"].split([',', '\n']);
+                let mut hosts: Vec<&str> = words.filter(|word| word.starts_with('H')).collect();
+                hosts.sort_unstable();
+                hosts.dedup();
+                [*hosts.first()?, *hosts.get(1)?].map(Into::into)
+            }
             Some(hosts) => [hosts[0].clone(), hosts[1].clone()],
             None if sketch.files.contains_key("fabric.txt") => {
                 let first = sketch.files["fabric.txt"].split_whitespace().nth(1)?.parse::<u64>().ok()?;

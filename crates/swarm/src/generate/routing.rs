@@ -15,9 +15,16 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         let kind = match place.kind.as_str() {
             "ndc" => *sketch.draw.pick(&["bcube", "shortest-path"]),
             "torus-2d" => *sketch.draw.pick(&["dimension-order", "shortest-path"]),
+            "leaf-spine" | "fat-tree" | "dumbbell" | "dci" => {
+                *sketch.draw.pick(&["valley-free", "shortest-path"])
+            }
             _ => "shortest-path",
         };
         t.put("kind", kind);
+        if kind == "valley-free" && place.kind == "leaf-spine" && sketch.draw.one_in(2) {
+            let tiers = [["S0.*"], ["S1.?"]].map(|names| Value::Array(names.map(Value::from).into()));
+            t.put("tiers", Value::Array(tiers.into()));
+        }
     } else if place.kind == "torus-2d" && sketch.draw.one_in(2) {
         t.put("kind", "dimension-order");
     }
@@ -37,11 +44,19 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
                 seen.push((at, to));
             }
         }
-        t.put("overrides", Value::Array(out));
+        if sketch.draw.one_in(3) {
+            let line =
+                |entry: &Value| ["at", "to", "via"].map(|key| entry[key].as_str().unwrap_or("")).join(",");
+            let lines: Vec<String> = out.iter().map(line).collect();
+            sketch.files.insert("routes.csv".into(), format!("at,to,via\n{}\n", lines.join("\n")));
+            t.put("overrides_file", "routes.csv");
+        } else {
+            t.put("overrides", Value::Array(out));
+        }
     } else if by_hash
         && place.relays
         && place.host_links == 2
-        && place.kind != "custom"
+        && !matches!(place.kind.as_str(), "custom" | "file")
         && sketch.draw.one_in(3)
         && !sketch.arbiter
     {

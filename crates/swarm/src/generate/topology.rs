@@ -8,7 +8,7 @@ use super::{Put, Sketch, links};
 use crate::draw::{int, text, texts, time};
 
 /// The kinds; those with keys of their own for the rest of the scenario come more than once.
-const KINDS: [&str; 19] = [
+const KINDS: [&str; 20] = [
     "ndc",
     "ndc",
     "leaf-spine",
@@ -27,6 +27,7 @@ const KINDS: [&str; 19] = [
     "pods",
     "zeropod",
     "hpcc",
+    "file",
     "custom",
 ];
 
@@ -35,7 +36,7 @@ pub fn draw(sketch: &mut Sketch) -> Table {
     let mut t = Table::new();
     t.put("kind", kind);
     let bits = links::bits(sketch);
-    if !matches!(kind, "leaf-spine" | "rail-only" | "hpcc" | "custom") {
+    if !matches!(kind, "leaf-spine" | "rail-only" | "hpcc" | "file" | "custom") {
         let link = links::at(sketch, bits);
         t.put("link", link);
     }
@@ -99,6 +100,7 @@ pub fn draw(sketch: &mut Sketch) -> Table {
         }
         "pods" | "zeropod" => pods(sketch, &mut t),
         "hpcc" => hpcc(sketch, &mut t),
+        "file" => file(sketch, &mut t),
         _ => custom(sketch, &mut t),
     }
     t
@@ -196,6 +198,39 @@ fn hpcc(sketch: &mut Sketch, t: &mut Table) {
     }
 }
 
+/// A CSV of links, some without a rate or a delay.
+fn file(sketch: &mut Sketch, t: &mut Table) {
+    let (_, _, links) = graph(sketch);
+    let bits = links::bits(sketch);
+    let labelled = sketch.draw.one_in(2);
+    let mut file = String::from("device,port,device,port,rate,delay_ns\n");
+    let (mut longest, mut without) = (0, false);
+    for (i, (a, b)) in links.iter().enumerate() {
+        let [p, q] = if labelled { [format!("et{i}/a"), format!("et{i}/b")] } else { Default::default() };
+        let delay = sketch.draw.between(0, 30) * 100;
+        longest = longest.max(delay);
+        let rate = if sketch.draw.one_in(6) { String::new() } else { format!("{bits}bps") };
+        without |= rate.is_empty();
+        let delay = if sketch.draw.one_in(6) { String::new() } else { delay.to_string() };
+        let _ = writeln!(file, "{a},{p},{b},{q},{rate},{delay}");
+    }
+    if sketch.draw.one_in(4) {
+        let _ = writeln!(file, "console,c0,{},c0,1G,0", links[0].0);
+        t.put("exclude", texts(&["cons*".to_string()]));
+    }
+    if without {
+        t.put("rate", text(format!("{bits}bps")));
+    }
+    sketch.maybe(t, 3, "delay", |s| time(s.draw.between(0, 3_000) * 1_000));
+    sketch.maybe(t, 3, "format", |_| "csv");
+    sketch.maybe(t, 3, "hosts", |_| texts(&["H*".to_string()]));
+    if longest > 0 && sketch.draw.one_in(3) {
+        t.put("long_delay", time(longest * 1_000));
+    }
+    t.put("file", "links.csv");
+    sketch.files.insert("links.csv".into(), file);
+}
+
 fn custom(sketch: &mut Sketch, t: &mut Table) {
     let (switches, mut hosts, links) = graph(sketch);
     let bits = links::bits(sketch);
@@ -206,6 +241,10 @@ fn custom(sketch: &mut Sketch, t: &mut Table) {
         let mut link = links::at(sketch, bits);
         link.put("a", a.as_str());
         link.put("b", b.as_str());
+        if sketch.draw.one_in(4) {
+            link.put("a_port", format!("Ethernet{i}"));
+            link.put("b_port", format!("xe-{i}:0"));
+        }
         let inner = a.starts_with('S') && b.starts_with('S');
         if long == Some(i) && inner {
             link.put("long", true);
