@@ -17,14 +17,17 @@ pub fn explain(args: &ExplainArgs) -> miette::Result<ExitCode> {
 
 fn answer(args: &ExplainArgs, run: &read::Run) -> miette::Result<String> {
     let path = &args.run;
+    let (class, src, dst) = (args.class.as_deref(), args.src.as_deref(), args.dst.as_deref());
+    let choice = explain::Choice { class, src, dst };
     if let Some(id) = args.flow {
         let answer = explain::flow(path, run, id).map_err(report)?;
         render(args, &answer, text::flow)
     } else if let Some(port) = &args.port {
-        let answer = explain::port(path, run, port, args.class.as_deref()).map_err(report)?;
+        let answer = explain::port(path, run, port, choice).map_err(report)?;
         render(args, &answer, text::port)
     } else {
-        let answer = explain::overview(path, run, args.class.as_deref()).map_err(report)?;
+        let answer =
+            explain::overview(path, run, choice, args.slowest.unwrap_or(explain::SLOWEST)).map_err(report)?;
         render(args, &answer, text::overview)
     }
 }

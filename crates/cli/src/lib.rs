@@ -298,6 +298,15 @@ struct ExplainArgs {
     /// Explain only the flows of this class (the name of a [[traffic]] table)
     #[arg(long, value_name = "CLASS", conflicts_with = "flow")]
     class: Option<String>,
+    /// Explain only the flows from this host
+    #[arg(long, value_name = "HOST", conflicts_with = "flow")]
+    src: Option<String>,
+    /// Explain only the flows to this host
+    #[arg(long, value_name = "HOST", conflicts_with = "flow")]
+    dst: Option<String>,
+    /// List so many of the slowest flows, by slowdown [default: 5]
+    #[arg(long, value_name = "N", conflicts_with_all = ["flow", "port"], value_parser = whole::<usize>(0, u32::MAX.into()))]
+    slowest: Option<usize>,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,

@@ -56,6 +56,9 @@ pub struct Outcome {
     /// The time of flows along their critical paths, if the plan asks for it: by flow, then in the order of
     /// the path. Flows that did not begin have none.
     pub paths: Option<Vec<Share>>,
+    /// The packets before those of critical paths in their queues, if the plan asks for paths: by flow, then in
+    /// the order of the path, most time first.
+    pub ahead: Vec<Ahead>,
     /// By flow: where the route of its data starts in the plan's hops at the end, where senders choose
     /// or change it.
     pub routes: Option<Vec<u32>>,
@@ -390,6 +393,24 @@ pub enum Leg {
     Data,
     /// The path of the ACK.
     Ack,
+}
+
+/// Packets that a port sent while a packet of a critical path waited in its queue for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// The flow that waited.
+    pub flow: u32,
+    /// [`Leg::Data`] or [`Leg::Ack`].
+    pub leg: Leg,
+    pub port: PortId,
+    /// The flow whose packets were sent; `None` for all that are not listed, and for control frames.
+    pub other: Option<u32>,
+    /// Number of flows: 1, or that of those not listed.
+    pub others: u32,
+    /// Bytes on the wire.
+    pub bytes: u64,
+    /// Time on the wire within the wait.
+    pub time: Time,
 }
 
 /// The activity of a part of a critical path.

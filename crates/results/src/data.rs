@@ -13,7 +13,9 @@ use crate::{names, statistics};
 use parquet::errors::Result;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_outcome::report::Unit;
-use xoff_outcome::{FlowBlame, FlowOutcome, Leg, Outcome, Part, Pause, Place, PortOutcome, Quantity, Share};
+use xoff_outcome::{
+    Ahead, FlowBlame, FlowOutcome, Leg, Outcome, Part, Pause, Place, PortOutcome, Quantity, Share,
+};
 use xoff_plan::plan::{Account, Flow, Limit, Plan};
 
 /// The enum of the files in the order in which they are written, with what a row of each is about; the name of
@@ -61,6 +63,8 @@ files! { plan, outcome:
     Blocking "blocking.parquet" outcome.blocking.as_ref().map_or(0, |b| b.places.len()), blocked;
     /// A part of a flow's time on its critical path.
     Critical "critical.parquet" outcome.paths.as_ref().map_or(0, Vec::len), critical;
+    /// Packets of another flow that were ahead of a flow's critical packet at a port.
+    Ahead "ahead.parquet" outcome.ahead.len(), ahead;
     /// A port.
     Ports "ports.parquet" plan.topology.ports.len(), ports;
     /// An ingress port and priority.
@@ -242,6 +246,20 @@ fn critical(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
         ("named_part", Column::MaybeText(named_parts.map(|p| p.map(|p| part_name(p).into())).collect())),
         ("named_root", Column::MaybeText(named().map(|n| n.map(|n| names::port(plan, n.root))).collect())),
         ("time_ps", int(&|s| s.time)),
+    ]
+}
+
+fn ahead(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
+    let ahead = &outcome.ahead[range];
+    let int = |get: &dyn Fn(&Ahead) -> u64| Column::Int(ahead.iter().map(get).collect());
+    vec![
+        ("flow", int(&|a| u64::from(a.flow))),
+        ("leg", Column::Text(ahead.iter().map(|a| leg_name(a.leg).into()).collect())),
+        ("port", Column::Text(ahead.iter().map(|a| names::port(plan, a.port)).collect())),
+        ("other", Column::MaybeInt(ahead.iter().map(|a| a.other.map(u64::from)).collect())),
+        ("others", int(&|a| u64::from(a.others))),
+        ("bytes", int(&|a| a.bytes)),
+        ("time_ps", int(&|a| a.time)),
     ]
 }
 

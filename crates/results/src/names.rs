@@ -14,7 +14,7 @@ pub fn port(plan: &Plan, port: PortId) -> String {
 
 /// A port with where it leads, by the names of it and its peer: `S0.1:3 -> H35`.
 pub(crate) fn link(port: &str, peer: &str) -> String {
-    format!("{port} -> {}", peer.rsplit_once(':').map_or(peer, |(node, _)| node))
+    format!("{port} -> {}", peer.split_once(':').map_or(peer, |(node, _)| node))
 }
 
 /// The name of a node: `H13`.

@@ -66,17 +66,23 @@ fn a_victim_reads_whose_congestion_held_it_up() {
     insta::assert_snapshot!("victim", text::flow(&victim));
     insta::assert_snapshot!("elephant", text::flow(&explain::flow(&path, &run, 0).unwrap()));
 
-    let port = explain::port(&path, &run, "S2:1", None).unwrap();
+    let port = explain::port(&path, &run, "S2:1", explain::Choice::default()).unwrap();
     assert_eq!((port.victim_ps, port.victims.len(), port.own_flows), (4_270_240, 1, 1));
     assert_eq!(port.places[0].port, "S0:2");
     insta::assert_snapshot!("port", text::port(&port));
-    let blameless = explain::port(&path, &run, "S0:2", None).unwrap();
+    let blameless = explain::port(&path, &run, "S0:2", explain::Choice::default()).unwrap();
     insta::assert_snapshot!("port-blameless", text::port(&blameless));
 
-    let overview = explain::overview(&path, &run, None).unwrap();
+    let overview = explain::overview(&path, &run, explain::Choice::default(), explain::SLOWEST).unwrap();
     assert_eq!((overview.flows, overview.victim_flows, overview.roots.len()), (2, 1, 1));
     insta::assert_snapshot!("overview", text::overview(&overview));
-    let elephants = explain::overview(&path, &run, Some("elephant")).unwrap();
+    let elephants = explain::overview(
+        &path,
+        &run,
+        explain::Choice { class: Some("elephant"), ..Default::default() },
+        explain::SLOWEST,
+    )
+    .unwrap();
     assert_eq!((elephants.flows, elephants.victim_flows), (1, 0));
 }
 
@@ -92,7 +98,7 @@ fn what_did_not_end_is_said_not_to_have() {
         [[traffic]]\nkind = \"ring-all-reduce\"\nsize = \"300kB\"\n";
     let path = left_by(ring, "early", &[]);
     let run = read::read(&path).unwrap();
-    let overview = explain::overview(&path, &run, None).unwrap();
+    let overview = explain::overview(&path, &run, explain::Choice::default(), explain::SLOWEST).unwrap();
     assert_eq!((overview.flows, overview.unfinished, run.flows.len()), (3, 3, 12));
     let later = explain::flow(&path, &run, 11).unwrap();
     assert!(text::flow(&later).ends_with("had not started when the run ended.\n") && later.parts.is_empty());
@@ -110,7 +116,7 @@ fn the_named_root_and_where_packets_stood_are_both_told() {
     let example = example();
     let path = left_by(&example, "named", &[("flow_control.scheme", "pyrrha")]);
     let run = read::read(&path).unwrap();
-    let overview = explain::overview(&path, &run, None).unwrap();
+    let overview = explain::overview(&path, &run, explain::Choice::default(), explain::SLOWEST).unwrap();
     let surviving = overview.surviving.as_ref().expect("pauses name ports");
     assert_eq!((overview.victim_ps, overview.victim_flows, overview.victims.len()), (0, 0, 0));
     assert!(surviving.victim_ps > 0 && surviving.victim_flows > 0);
@@ -138,7 +144,7 @@ fn the_named_root_and_where_packets_stood_are_both_told() {
     let victim = surviving.victims[0].head.flow;
     insta::assert_snapshot!("named-flow", text::flow(&explain::flow(&path, &run, victim).unwrap()));
     let stood = &surviving.roots[0].port;
-    let port = explain::port(&path, &run, stood, None).unwrap();
+    let port = explain::port(&path, &run, stood, explain::Choice::default()).unwrap();
     assert_eq!((port.victim_ps, port.surviving.unwrap().victim_ps), (0, surviving.roots[0].victim_ps));
 
     // With one queue for all roots some wait for a named port off their path.
@@ -147,14 +153,19 @@ fn the_named_root_and_where_packets_stood_are_both_told() {
     let example = example.replace("[measure]", &format!("{more}[measure]"));
     let path = left_by(&example, "shared", &few);
     let run = read::read(&path).unwrap();
-    let overview = explain::overview(&path, &run, None).unwrap();
+    let overview = explain::overview(&path, &run, explain::Choice::default(), explain::SLOWEST).unwrap();
     assert!(overview.victim_ps > 0 && !overview.roots.is_empty());
     assert!(text::overview(&overview).contains("Worst victims\n"));
 
     // PFC's pauses name none.
     let path = left("unnamed", &[]);
     let run = read::read(&path).unwrap();
-    assert!(explain::overview(&path, &run, None).unwrap().surviving.is_none());
+    assert!(
+        explain::overview(&path, &run, explain::Choice::default(), explain::SLOWEST)
+            .unwrap()
+            .surviving
+            .is_none()
+    );
     assert!(explain::flow(&path, &run, 0).unwrap().surviving.is_none());
 }
 
@@ -175,18 +186,20 @@ fn a_deadlock_and_an_interruption_come_first() {
     let run = read::read(&path).unwrap();
     let deadlock = run.ending.deadlock.as_ref().expect("three flows round a ring of three");
     assert_eq!((run.ending.stop.as_str(), deadlock.cycle.len()), ("starved", 3));
-    let overview = explain::overview(&path, &run, None).unwrap();
+    let overview = explain::overview(&path, &run, explain::Choice::default(), explain::SLOWEST).unwrap();
     insta::assert_snapshot!("locked", text::overview(&overview));
     let first = "The run deadlocked at ";
     assert!(text::flow(&explain::flow(&path, &run, 0).unwrap()).starts_with(first));
-    let port = explain::port(&path, &run, &deadlock.cycle[0], None).unwrap();
+    let port = explain::port(&path, &run, &deadlock.cycle[0], explain::Choice::default()).unwrap();
     assert!(text::port(&port).starts_with(first));
     assert_eq!(serde_json::to_value(&port).unwrap()["run"]["deadlock"]["cycle"][0], deadlock.cycle[0]);
 
     let path = left_until(&example(), "interrupted", &[], &mut |_| false);
     let run = read::read(&path).unwrap();
     assert_eq!((run.ending.stop.as_str(), &run.ending.deadlock), ("interrupted", &None));
-    let text = text::overview(&explain::overview(&path, &run, None).unwrap());
+    let text = text::overview(
+        &explain::overview(&path, &run, explain::Choice::default(), explain::SLOWEST).unwrap(),
+    );
     assert!(text.starts_with("The run was interrupted at "), "{text}");
 }
 
@@ -200,13 +213,21 @@ fn what_cannot_be_explained_is_said() {
         "has no flow 2. The flows are 0 to 1: column `id` of flows.parquet."
     );
     assert_eq!(
-        wrong(explain::port(&path, &run, "S0:9", None).unwrap_err()),
+        wrong(explain::port(&path, &run, "S0:9", explain::Choice::default()).unwrap_err()),
         "has no port `S0:9`. The ports of S0 are S0:0, S0:1, S0:2."
     );
-    let nowhere = wrong(explain::port(&path, &run, "tor3:5", None).unwrap_err());
+    let nowhere = wrong(explain::port(&path, &run, "tor3:5", explain::Choice::default()).unwrap_err());
     assert!(nowhere.contains("NODE:NUMBER"), "{nowhere}");
     assert_eq!(
-        wrong(explain::overview(&path, &run, Some("cat")).unwrap_err()),
+        wrong(
+            explain::overview(
+                &path,
+                &run,
+                explain::Choice { class: Some("cat"), ..Default::default() },
+                explain::SLOWEST
+            )
+            .unwrap_err()
+        ),
         "has no flow of the class `cat`. The classes are elephant, mouse."
     );
     let blind = left("blind", &[("measure.explain", "false"), ("measure.blocking", "true")]);

@@ -25,6 +25,16 @@ fn shares(plan: &Plan, outcome: &Outcome) -> Vec<Share> {
         let until = seen.completed.unwrap_or(outcome.end);
         assert_eq!(sum, seen.started.map_or(0, |started| until - started), "flow {flow}: {seen:?}");
     }
+    // Packets ahead take no more time than the wait behind them.
+    for of in outcome.ahead.chunk_by(|a, b| (a.flow, a.leg, a.port) == (b.flow, b.leg, b.port)) {
+        let (flow, leg, port) = (of[0].flow, of[0].leg, of[0].port);
+        let waited =
+            shares.iter().filter(|s| (s.flow, s.leg, s.port, s.part) == (flow, leg, port, Part::Queueing));
+        let (ahead, waited) = (of.iter().map(|a| a.time).sum::<u64>(), waited.map(|s| s.time).sum::<u64>());
+        assert!(0 < ahead && ahead <= waited, "{ahead} {waited} {of:?}");
+        assert!(of.len() <= 6 && of.iter().all(|a| a.time > 0 && a.bytes > 0), "{of:?}");
+        assert!(of.windows(2).all(|pair| pair[1].other.is_none() || pair[0].time >= pair[1].time), "{of:?}");
+    }
     for pair in shares.windows(2) {
         let place = |s: &Share| (s.flow, s.step, s.leg, s.part, s.root, s.named);
         assert!(place(&pair[0]) < place(&pair[1]), "{pair:?}");
@@ -103,6 +113,41 @@ fn queue_pairs_of_a_nic_and_packets_at_a_port_wait_in_line() {
     let nic = (Leg::Source, "H0:0".into(), 80.0);
     // Their ACKs leave H1 at 360, 440 (to H2) and 520: none of them waits there.
     assert_eq!(queueing(1), [nic, (Leg::Data, "S0.0:1".into(), 80.0)]);
+}
+
+#[test]
+fn packets_ahead_are_named_by_flow() {
+    // As above: the packet of H2 waits for the rest of the first one, and the second one for that of H2.
+    let text = flow("H0", "H1", "938B", "")
+        + &flow("H0", "H1", "938B", "")
+        + &flow("H2", "H1", "938B", "start = \"40ns\"");
+    let plan = plan(&format!("{STAR}{text}"));
+    let outcome = run(&plan);
+    shares(&plan, &outcome);
+    let all = outcome
+        .ahead
+        .iter()
+        .map(|a| (a.flow, plan.topology.port_name(a.port), a.other, a.bytes, a.time / 1000));
+    let port = "S0.0:1".to_string();
+    assert_eq!(all.collect::<Vec<_>>(), [(1, port.clone(), Some(2), 1000, 80), (2, port, Some(0), 1000, 40)]);
+}
+
+/// Eight flows of one packet each arrive at once: the last one waits for seven, of which five are named.
+#[test]
+fn of_many_flows_ahead_some_are_named() {
+    let hosts = STAR.replace("hosts_per_switch = 3", "hosts_per_switch = 9");
+    let flows: String = (0..8).map(|i| flow(&format!("H{i}"), "H8", "938B", "")).collect();
+    let plan = plan(&format!("{hosts}{flows}"));
+    let outcome = run(&plan);
+    shares(&plan, &outcome);
+    let last =
+        outcome.ahead.iter().map(|a| a.flow).max_by_key(|&f| outcome.flows[f as usize].completed).unwrap();
+    let its: Vec<_> = outcome.ahead.iter().filter(|a| a.flow == last && a.leg == Leg::Data).collect();
+    assert_eq!(
+        its.iter().map(|a| (a.others, a.bytes, a.time / 1000)).collect::<Vec<_>>(),
+        [(1, 1000, 80), (1, 1000, 80), (1, 1000, 80), (1, 1000, 80), (1, 1000, 80), (2, 2000, 160)]
+    );
+    assert!(its[..5].iter().all(|a| a.other.is_some()) && its[5].other.is_none());
 }
 
 #[test]

@@ -153,7 +153,10 @@ fn directory(loaded: &Loaded, outcome: &Outcome, path: &Path) -> Result<(), Brok
 /// `explain`: the run, its slowest flow, and a port.
 fn explained(plan: &xoff_plan::plan::Plan, path: &Path) -> Result<(), Broken> {
     let run = expect_success("explain", read::read(path))?;
-    let overview = expect_success("explain", explain::overview(path, &run, None))?;
+    let overview = expect_success(
+        "explain",
+        explain::overview(path, &run, explain::Choice::default(), explain::SLOWEST),
+    )?;
     expect_text("explain", &text::overview(&overview))?;
     expect_json("explain --json", &overview)?;
     // A run may end before its first flow starts.
@@ -163,7 +166,8 @@ fn explained(plan: &xoff_plan::plan::Plan, path: &Path) -> Result<(), Broken> {
         expect_json("explain --flow --json", &answer)?;
     }
     let port = plan.topology.port_name(plan.topology.ports.len() as u32 / 2);
-    let answer = expect_success("explain --port", explain::port(path, &run, &port, None))?;
+    let answer =
+        expect_success("explain --port", explain::port(path, &run, &port, explain::Choice::default()))?;
     expect_text("explain --port", &text::port(&answer))?;
     expect_json("explain --port --json", &answer)?;
     Ok(())

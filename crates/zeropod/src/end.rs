@@ -126,6 +126,7 @@ impl World<'_> {
             memory,
             blocking: None,
             paths: None,
+            ahead: Vec::new(),
             routes: None,
             roots: Vec::new(),
             records: Records::of(self.report),

@@ -142,7 +142,7 @@ class Stored:
 
 
 #: The tables of a run.
-TABLES = ("flows", "series", "pauses", "blocking", "critical", "ports", "accounts", "nodes")
+TABLES = ("flows", "series", "pauses", "blocking", "critical", "ahead", "ports", "accounts", "nodes")
 
 
 class Run(Stored):
@@ -209,6 +209,11 @@ class Run(Stored):
     def critical(self) -> Table:
         """A row for each part of a flow's time on its critical path, in ps (`measure.explain`)."""
         return self._table("critical")
+
+    @cached_property
+    def ahead(self) -> Table:
+        """A row for each flow whose packets were ahead of a critical packet at a port (`measure.explain`)."""
+        return self._table("ahead")
 
     @cached_property
     def ports(self) -> Table:

@@ -11,14 +11,16 @@ pub mod read;
 pub mod text;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::storage::Error;
-use read::{By, Ending, Flow, Run, Share};
+use read::{Ahead, By, Ending, Flow, Run, Share};
 
+/// Slow flows that an overview names.
+pub const SLOWEST: usize = 5;
 /// Victims and roots that an overview names.
 const LISTED: usize = 10;
 
@@ -108,6 +110,35 @@ pub struct FlowAnswer {
     pub roots: Vec<RootTime>,
     /// Along its path. They add up to its time.
     pub steps: Vec<Step>,
+    /// The packets ahead of it in queues that were not paused: at most five flows at each port, then all others.
+    pub ahead: Vec<AheadOf>,
+    /// The same by class, most time first.
+    pub ahead_by_class: Vec<ClassAhead>,
+}
+
+/// Packets of a flow that were ahead of the explained one's.
+#[derive(Clone, Debug, Serialize)]
+pub struct AheadOf {
+    /// `data` or `ack`.
+    pub leg: String,
+    pub port: String,
+    pub peer: String,
+    /// Null: all flows that are not listed, and control frames.
+    pub flow: Option<Flow>,
+    /// The number of flows.
+    pub flows: u64,
+    /// Bytes on the wire.
+    pub bytes: u64,
+    pub time_ps: u64,
+}
+
+/// Packets of a class of traffic that were ahead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClassAhead {
+    /// Null: flows that are not listed, and control frames.
+    pub class: Option<String>,
+    pub bytes: u64,
+    pub time_ps: u64,
 }
 
 /// A flow that waited for a port that was off its path.
@@ -119,6 +150,27 @@ pub struct Victim {
     pub victim_ps: u64,
     /// Where, or (in an overview) for whom; most first.
     pub most: Vec<Place>,
+}
+
+/// A slow flow, and its largest delay.
+#[derive(Clone, Debug, Serialize)]
+pub struct Slow {
+    #[serde(flatten)]
+    pub head: Flow,
+    /// Null: only transmission and propagation.
+    pub most: Option<Delay>,
+}
+
+/// The time of one activity at one port.
+#[derive(Clone, Debug, Serialize)]
+pub struct Delay {
+    /// As in `critical.parquet`.
+    pub part: String,
+    pub port: String,
+    pub peer: String,
+    /// The congested port, of pauses.
+    pub root: Option<String>,
+    pub time_ps: u64,
 }
 
 /// A port and a time.
@@ -188,6 +240,8 @@ pub struct Overview {
     /// Name of its scenario.
     pub scenario: String,
     pub run: Ending,
+    /// Which flows are looked at, in words; empty: all.
+    pub chosen: String,
     /// Only flows of this class are looked at; null: all.
     pub class: Option<String>,
     pub flows: usize,
@@ -204,6 +258,12 @@ pub struct Overview {
     pub roots: Vec<Root>,
     /// Congested ports on the path of the packets that waited for them: at most ten, longest wait first.
     pub own_roots: Vec<Place>,
+    /// The flows with the highest slowdown (unfinished ones by their time until the end), each with its reason.
+    pub slowest: Vec<Slow>,
+    /// Packets of other flows, and of the same flow, that were ahead in queues that were not paused; by class.
+    pub ahead_by_class: Vec<ClassAhead>,
+    /// Packets that were dropped.
+    pub dropped: u64,
     pub surviving: Option<Surviving>,
     /// Longest time from the PAUSE that made a root yield until a MERGE of its tree took
     /// effect; 0 without any.
@@ -250,14 +310,49 @@ fn places<'s>(
     places
 }
 
-/// The flows that are looked at: of a class, or all.
+/// The flows that are looked at: those of a class, from and to a host; or all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choice<'a> {
+    pub class: Option<&'a str>,
+    pub src: Option<&'a str>,
+    pub dst: Option<&'a str>,
+}
+
+impl Choice<'_> {
+    fn has(&self, flow: &Flow) -> bool {
+        let is = |wanted: Option<&str>, found: &str| wanted.is_none_or(|wanted| wanted == found);
+        is(self.class, &flow.class) && is(self.src, &flow.src) && is(self.dst, &flow.dst)
+    }
+
+    /// Such as ` of class storage from H1`.
+    fn words(&self) -> String {
+        let word =
+            |what: &str, name: Option<&str>| name.map_or(String::new(), |name| format!(" {what} {name}"));
+        word("of class", self.class) + &word("from", self.src) + &word("to", self.dst)
+    }
+}
+
 fn chosen<'r>(
     path: &Path,
     run: &'r Run,
-    class: Option<&'r str>,
+    choice: Choice<'r>,
 ) -> Result<impl Iterator<Item = &'r Flow> + Clone, Error> {
-    let flows = run.flows.iter().filter(move |flow| class.is_none_or(|class| flow.class == class));
-    if let Some(class) = class
+    let flows = run.flows.iter().filter(move |flow| choice.has(flow));
+    let ends =
+        [("--src", choice.src), ("--dst", choice.dst)].map(|(option, name)| name.map(|name| (option, name)));
+    for (option, name) in ends.into_iter().flatten() {
+        if !run.flows.iter().any(|flow| [&flow.src, &flow.dst].into_iter().any(|host| host == name)) {
+            let help = format!(
+                "Type the name of a host with flows after {option}: columns `src` and `dst` of flows.parquet."
+            );
+            return Err(Error::new(path, format!("has no flow of the host `{name}`"), help));
+        }
+    }
+    if flows.clone().next().is_none() && (choice.src.is_some() || choice.dst.is_some()) {
+        let help = "Leave out one of --class, --src and --dst.";
+        return Err(Error::new(path, format!("has no flow{}", choice.words()), help));
+    }
+    if let Some(class) = choice.class
         && flows.clone().next().is_none()
     {
         let mut classes: Vec<&str> = run.flows.iter().map(|flow| flow.class.as_str()).collect();
@@ -308,7 +403,45 @@ pub fn flow(path: &Path, run: &Run, id: usize) -> Result<FlowAnswer, Error> {
         parts: parts(shares.iter()),
         roots: roots_of(run, shares),
         steps: steps.collect(),
+        ahead: its_ahead(run, id).map(|ahead| ahead_of(run, ahead)).collect(),
+        ahead_by_class: by_class(run, its_ahead(run, id)),
     })
+}
+
+/// What was ahead of a flow's packets.
+fn its_ahead(run: &Run, id: usize) -> impl Iterator<Item = &Ahead> {
+    let first = run.ahead.partition_point(|ahead| ahead.flow < id);
+    run.ahead[first..].iter().take_while(move |ahead| ahead.flow == id)
+}
+
+fn ahead_of(run: &Run, ahead: &Ahead) -> AheadOf {
+    AheadOf {
+        leg: ahead.leg.clone(),
+        port: ahead.port.clone(),
+        peer: peer(run, &ahead.port),
+        flow: ahead.other.and_then(|id| run.flows.get(id).cloned()),
+        flows: ahead.others,
+        bytes: ahead.bytes,
+        time_ps: ahead.time_ps,
+    }
+}
+
+/// Sums by class, most time first.
+fn by_class<'r>(run: &'r Run, all: impl Iterator<Item = &'r Ahead>) -> Vec<ClassAhead> {
+    let mut sums: BTreeMap<Option<&str>, (u64, u64)> = BTreeMap::new();
+    for ahead in all {
+        let class = ahead.other.and_then(|id| run.flows.get(id)).map(|flow| flow.class.as_str());
+        let sum = sums.entry(class).or_default();
+        *sum = (sum.0 + ahead.bytes, sum.1 + ahead.time_ps);
+    }
+    let entry = |(class, (bytes, time_ps)): (Option<&str>, (u64, u64))| ClassAhead {
+        class: class.map(Into::into),
+        bytes,
+        time_ps,
+    };
+    let mut classes: Vec<_> = sums.into_iter().map(entry).collect();
+    classes.sort_by_key(|class| (class.class.is_none(), Reverse(class.time_ps)));
+    classes
 }
 
 pub(crate) fn victim_time(shares: &[Share], by: By) -> u64 {
@@ -363,10 +496,10 @@ fn stood(run: &Run, shares: &[Share]) -> Vec<Stood> {
 }
 
 /// Explains the effect of a port on other flows.
-pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<PortAnswer, Error> {
+pub fn port(path: &Path, run: &Run, name: &str, choice: Choice<'_>) -> Result<PortAnswer, Error> {
     if !run.peers.contains_key(name) {
-        let node = name.rsplit_once(':').map_or(name, |(node, _)| node);
-        let of_node = |p: &&String| p.rsplit_once(':').is_some_and(|p| p.0 == node);
+        let node = name.split_once(':').map_or(name, |(node, _)| node);
+        let of_node = |p: &&String| p.split_once(':').is_some_and(|p| p.0 == node);
         let its: Vec<&str> = run.peers.keys().filter(of_node).map(String::as_str).collect();
         let help = match its.len() {
             0 => "Type NODE:NUMBER, such as S0.0:1; `xoff topo` and ports.parquet list the ports.".into(),
@@ -375,7 +508,7 @@ pub fn port(path: &Path, run: &Run, name: &str, class: Option<&str>) -> Result<P
         };
         return Err(Error::new(path, format!("has no port `{name}`"), help));
     }
-    let flows = chosen(path, run, class)?;
+    let flows = chosen(path, run, choice)?;
     let as_victim = |share: &&Share| share.root(By::Named) == Some(name) && share.is_victim(By::Named);
     let most = |flow: &Flow| places(run, run.of(flow).iter().filter(as_victim), |share| Some(&share.port));
     let waited = |flow: &Flow| {
@@ -419,9 +552,10 @@ fn sums<'r>(run: &Run, name: &str, flows: impl Iterator<Item = &'r Flow>, by: By
     sums
 }
 
-/// Explains a run as a whole.
-pub fn overview(path: &Path, run: &Run, class: Option<&str>) -> Result<Overview, Error> {
-    let flows = chosen(path, run, class)?.filter(|flow| flow.start_ps.is_some());
+/// Explains a run as a whole, and its `slowest` flows.
+pub fn overview(path: &Path, run: &Run, choice: Choice<'_>, slowest: usize) -> Result<Overview, Error> {
+    let flows = chosen(path, run, choice)?.filter(|flow| flow.start_ps.is_some());
+    let chosen: BTreeSet<usize> = flows.clone().map(|flow| flow.flow).collect();
     let shares = || flows.clone().flat_map(|flow| run.of(flow));
     let own = shares().filter(|share| share.part(By::Named) == "own");
     let mut own_roots = places(run, own, |share| share.root(By::Named));
@@ -430,7 +564,8 @@ pub fn overview(path: &Path, run: &Run, class: Option<&str>) -> Result<Overview,
     Ok(Overview {
         scenario: run.scenario.clone(),
         run: run.ending.clone(),
-        class: class.map(Into::into),
+        chosen: choice.words(),
+        class: choice.class.map(Into::into),
         flows: flows.clone().count(),
         unfinished: flows.clone().filter(|flow| !flow.finished).count(),
         took_ps: flows.clone().map(|flow| flow.took_ps).sum(),
@@ -440,9 +575,40 @@ pub fn overview(path: &Path, run: &Run, class: Option<&str>) -> Result<Overview,
         victims,
         roots,
         own_roots,
+        slowest: slowest_of(run, flows.clone(), slowest),
+        ahead_by_class: by_class(run, run.ahead.iter().filter(|ahead| chosen.contains(&ahead.flow))),
+        dropped: run.dropped,
         surviving: run.names_roots().then(|| waiting(run, flows.clone(), By::Surviving)),
         merged_longest_ps: run.merged_longest_ps,
     })
+}
+
+/// The flows with the highest slowdown.
+fn slowest_of<'r>(run: &Run, flows: impl Iterator<Item = &'r Flow>, count: usize) -> Vec<Slow> {
+    let mut flows: Vec<&Flow> = flows.collect();
+    let slowdown = |flow: &Flow| flow.took_ps as f64 / flow.ideal_ps.max(1) as f64;
+    flows.sort_by(|a, b| slowdown(b).total_cmp(&slowdown(a)).then(a.flow.cmp(&b.flow)));
+    let slow = |flow: &&Flow| {
+        let shares = run.of(flow);
+        let mut sums: BTreeMap<(&str, &str, Option<&str>), u64> = BTreeMap::new();
+        for share in shares {
+            let key = (share.part(By::Named), share.port.as_str(), share.root(By::Named));
+            *sums.entry(key).or_default() += share.time_ps;
+        }
+        let delays = sums.into_iter().filter(|((part, ..), _)| !["sending", "propagation"].contains(part));
+        let most = delays.max_by_key(|&(key, time)| (time, Reverse(key)));
+        Slow {
+            head: (*flow).clone(),
+            most: most.map(|((part, port, root), time_ps)| Delay {
+                part: part.into(),
+                port: port.into(),
+                peer: peer(run, port),
+                root: root.map(Into::into),
+                time_ps,
+            }),
+        }
+    };
+    flows.iter().take(count).map(slow).collect()
 }
 
 /// Victim waiting of some flows: the worst of them, and the worst roots.

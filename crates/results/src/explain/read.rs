@@ -53,6 +53,20 @@ pub struct Share {
     pub time_ps: u64,
 }
 
+/// Packets that were ahead of a flow's at a port, as `ahead.parquet` has them.
+#[derive(Clone, Debug)]
+pub struct Ahead {
+    pub flow: usize,
+    pub leg: String,
+    pub port: String,
+    /// The flow whose packets they were; none for all that are not listed.
+    pub other: Option<usize>,
+    /// The number of flows.
+    pub others: u64,
+    pub bytes: u64,
+    pub time_ps: u64,
+}
+
 /// By which congested port the waiting in paused queues is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
@@ -108,9 +122,13 @@ pub struct Run {
     pub ending: Ending,
     /// As in [`Overview`](super::Overview).
     pub merged_longest_ps: u64,
+    /// Packets that were dropped.
+    pub dropped: u64,
     pub flows: Vec<Flow>,
     /// By flow, then along its path.
     pub shares: Vec<Share>,
+    /// By flow, then along its path, most time first.
+    pub ahead: Vec<Ahead>,
     /// The port at the other end of each port.
     pub peers: BTreeMap<String, String>,
 }
@@ -153,6 +171,15 @@ pub(crate) fn with(path: &Path, manifest: &Json) -> Result<Run, Error> {
     let ending = ending(&summary);
     let flows = flows(&table(DataFile::Flows, &FLOW_COLUMNS)?, ending.end_ps);
     let shares = shares(&table(DataFile::Critical, &SHARE_COLUMNS)?);
+    let ahead = ahead(&table(DataFile::Ahead, &AHEAD_COLUMNS)?);
+    if let Some(wrong) =
+        ahead.iter().flat_map(|a| [Some(a.flow), a.other]).flatten().find(|id| *id >= flows.len())
+    {
+        return Err(damaged(
+            path,
+            format!("is damaged: ahead.parquet names flow {wrong}, which is not there"),
+        ));
+    }
     let ports = table(DataFile::Ports, &["port", "peer"])?;
     let (names, peers) = (ports.texts("port"), ports.texts("peer"));
     let pair = |i: usize| Some((names.get(i)?.to_owned(), peers.get(i)?.to_owned()));
@@ -160,8 +187,10 @@ pub(crate) fn with(path: &Path, manifest: &Json) -> Result<Run, Error> {
         scenario: manifest["name"].as_str().unwrap_or_default().into(),
         ending,
         merged_longest_ps: summary["blocking"]["merged_longest_ps"].as_u64().unwrap_or(0),
+        dropped: summary["counters"]["dropped"].as_u64().unwrap_or(0),
         flows,
         shares,
+        ahead,
         peers: (0..ports.rows()).filter_map(pair).collect(),
     };
     index(&mut run).map_err(|message| damaged(path, message))?;
@@ -242,6 +271,21 @@ fn shares(table: &Table) -> Vec<Share> {
         time_ps: table.int("time_ps", i),
     };
     (0..table.rows()).map(share).collect()
+}
+
+const AHEAD_COLUMNS: [&str; 7] = ["flow", "leg", "port", "other", "others", "bytes", "time_ps"];
+
+fn ahead(table: &Table) -> Vec<Ahead> {
+    let one = |i: usize| Ahead {
+        flow: table.int("flow", i) as usize,
+        leg: table.text("leg", i).into(),
+        port: table.text("port", i).into(),
+        other: table.maybe_int("other", i).map(|id| id as usize),
+        others: table.int("others", i),
+        bytes: table.int("bytes", i),
+        time_ps: table.int("time_ps", i),
+    };
+    (0..table.rows()).map(one).collect()
 }
 
 /// Finds each flow's shares, and sees that they add up.

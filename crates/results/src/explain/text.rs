@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::read::{Ending, Flow};
-use super::{FlowAnswer, Overview, PartTime, Place, PortAnswer, Root, RootTime, Step, Stood, Victim};
+use super::{
+    AheadOf, ClassAhead, FlowAnswer, Overview, PartTime, Place, PortAnswer, Root, RootTime, Slow, Step,
+    Stood, Victim,
+};
 use crate::human;
 use crate::names::link;
 use crate::table::Align::{Left, Right};
@@ -14,8 +17,7 @@ const LISTED: usize = 20;
 /// Parts of the time at a port in one line.
 const IN_LINE: usize = 4;
 /// How to ask further, at the end of an overview.
-pub(crate) const FURTHER: &str =
-    "\nTo explain one flow: --flow ID. To explain one congested port: --port PORT.\n";
+pub(crate) const FURTHER: &str = "\nTo explain one flow: --flow ID. To explain one congested port: --port PORT. To list more flows: --slowest N.\n";
 /// Columns of the longest bar.
 const BAR: u64 = 40;
 
@@ -198,7 +200,35 @@ pub fn flow(answer: &FlowAnswer) -> String {
         return text;
     }
     let sentences = paragraph(&reason(answer)) + &waited_for(answer) + &stood(answer);
-    format!("{text}{sentences}\n{}\n{}", bars(&answer.parts), steps(&answer.steps))
+    format!("{text}{sentences}\n{}{}\n{}", bars(&answer.parts), ahead(answer), steps(&answer.steps))
+}
+
+/// Who was ahead in queues that were not paused: by class in a sentence, by port and flow in a table.
+fn ahead(answer: &FlowAnswer) -> String {
+    if answer.ahead.is_empty() {
+        return String::new();
+    }
+    let row = |ahead: &AheadOf| {
+        let who = match &ahead.flow {
+            Some(flow) if flow.flow == answer.head.flow => format!("{} (its own packets)", name(flow)),
+            Some(flow) => name(flow),
+            None if ahead.flows == 0 => "control frames".into(),
+            None => format!("{} and control frames", human::counted(ahead.flows, "other flow")),
+        };
+        [link(&ahead.port, &ahead.peer), who, human::bytes(ahead.bytes), human::time(ahead.time_ps)]
+    };
+    let rows = answer.ahead.iter().map(row);
+    let table = headed(["queued at", "behind", "bytes", "time"], [Left, Left, Right, Right], rows);
+    format!("\n{}\n{table}", classes("Ahead of it in queues that were not paused", &answer.ahead_by_class))
+}
+
+/// Such as `Ahead: training 240 us (1.2 MB), storage 3 us (4 kB).`
+fn classes(what: &str, classes: &[ClassAhead]) -> String {
+    let one = |class: &ClassAhead| {
+        let name = class.class.as_deref().unwrap_or("flows that are not listed");
+        format!("{name} {} ({})", human::time(class.time_ps), human::bytes(class.bytes))
+    };
+    paragraph(&format!("{what}: {}.", classes.iter().map(one).collect::<Vec<_>>().join(", ")))
 }
 
 /// The congested ports for which a flow waited: those off its path, or if there are none those on it. The
@@ -359,7 +389,7 @@ pub fn port(answer: &PortAnswer) -> String {
 
 /// The whole run: sentences, a bar for each part, the worst victims and roots.
 pub fn overview(answer: &Overview) -> String {
-    let class = answer.class.as_ref().map_or(String::new(), |class| format!(" of class {class}"));
+    let class = &answer.chosen;
     let unfinished = match answer.unfinished {
         0 => String::new(),
         n => format!(", {} of them unfinished", human::count(n as u64)),
@@ -392,7 +422,17 @@ pub fn overview(answer: &Overview) -> String {
     if answer.flows == 0 {
         return text;
     }
+    if answer.dropped > 0 {
+        text += &paragraph(&format!("{} were dropped in the run.", human::counted(answer.dropped, "packet")));
+    }
     text = text + "\n" + &bars(&answer.parts);
+    if !answer.ahead_by_class.is_empty() {
+        text += "\n";
+        text += &classes("Ahead of the flows in queues that were not paused", &answer.ahead_by_class);
+    }
+    if !answer.slowest.is_empty() {
+        text += &slowest(&answer.slowest);
+    }
     if !answer.victims.is_empty() {
         text += &worst_of("", &answer.victims, &answer.roots);
     } else if !answer.own_roots.is_empty() {
@@ -407,6 +447,38 @@ pub fn overview(answer: &Overview) -> String {
         text += FURTHER;
     }
     text
+}
+
+/// The slowest flows, each with its largest delay.
+fn slowest(flows: &[Slow]) -> String {
+    let row = |slow: &Slow| {
+        let head = &slow.head;
+        let times = match (head.finished, head.ideal_ps) {
+            (false, _) => "unfinished".into(),
+            (_, 0) => "-".into(),
+            (_, ideal) => human::ratio(head.took_ps as f64 / ideal as f64),
+        };
+        let most = slow.most.as_ref().map_or("nothing".into(), |delay| {
+            let root = delay.root.as_ref().map_or(String::new(), |root| format!(" for {root}"));
+            format!(
+                "{} {}{root} at {}",
+                human::time(delay.time_ps),
+                delay.part,
+                link(&delay.port, &delay.peer)
+            )
+        });
+        [
+            name(head),
+            human::bytes(head.size),
+            human::time(head.took_ps),
+            human::time(head.ideal_ps),
+            times,
+            most,
+        ]
+    };
+    let heads = ["flow", "size", "FCT", "ideal", "slowdown", "delayed most by"];
+    let table = headed(heads, [Left, Right, Right, Right, Right, Left], flows.iter().map(row));
+    format!("\nSlowest flows\n{table}")
 }
 
 /// The victims that waited longest, and the ports for which they waited.

@@ -27,7 +27,7 @@ pub struct Stories {
 /// Explains the run that was read from `path`: all of it, its slowest flows and worst victims, and the ports
 /// in `ports`, which come before others.
 pub fn tell(path: &Path, run: &Run, ports: &[String]) -> Result<(Stories, Overview), Error> {
-    let overview = explain::overview(path, run, None)?;
+    let overview = explain::overview(path, run, explain::Choice::default(), explain::SLOWEST)?;
     let text = text::overview(&overview);
     let text = text.trim_end_matches(text::FURTHER).trim_end();
     let mut stories = Stories { overview: text.into(), ..Stories::default() };
@@ -47,7 +47,7 @@ pub fn tell(path: &Path, run: &Run, ports: &[String]) -> Result<(Stories, Overvi
         if stories.ports.len() == PORTS || stories.ports.contains_key(port) {
             continue;
         }
-        let story = text::port(&explain::port(path, run, port, None)?);
+        let story = text::port(&explain::port(path, run, port, explain::Choice::default())?);
         if story.len() <= left {
             left -= story.len();
             stories.ports.insert(port.clone(), story);

@@ -203,6 +203,7 @@ pub fn healthy(plan: &Plan) -> Outcome {
         memory: Vec::new(),
         blocking: None,
         paths: None,
+        ahead: Vec::new(),
         routes: None,
         roots: Vec::new(),
         records: Default::default(),

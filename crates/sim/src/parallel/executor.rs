@@ -577,6 +577,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         if let Some(deadlock) = &mut self.deadlock {
             deadlock.ended = deadlock::ended(deadlock, &pauses);
         }
+        let (paths, ahead) = critical::paths(plan, paths);
         Outcome {
             end: at,
             stop,
@@ -592,7 +593,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             livelock,
             memory,
             blocking,
-            paths: plan.measure.explain.then(|| critical::shares(plan, paths)),
+            paths: plan.measure.explain.then_some(paths),
+            ahead,
             routes,
             roots,
             records,

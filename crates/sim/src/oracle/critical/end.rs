@@ -1,20 +1,26 @@
 //! The reported paths: of complete flows, of the others at the end of a run, and of all parts together.
 
-use super::record::{Piece, add};
-use crate::outcome::{Leg, Part, Share};
+use super::ahead;
+use super::record::{Piece, Sent, Wait, add};
+use crate::outcome::{Ahead, Leg, Part, Share};
 use crate::packet::{Kind, NONE};
 use crate::{core::Core, host::flow::SenderState};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 
+/// A path, and its waits for other packets.
+type Path = (Vec<Piece>, Vec<Wait>);
+
 /// The paths that a part of a run has recorded at its end.
 #[derive(Default)]
 pub struct Known {
     /// Of flows whose sources it runs, complete or waiting. `true`: a packet in flight counts if any.
-    flows: Vec<(u32, bool, Vec<Piece>)>,
+    flows: Vec<(u32, bool, Path)>,
     /// By unfinished flow: the oldest packet in flight, and when it was sent.
-    under_way: BTreeMap<u32, (Time, Vec<Piece>)>,
+    under_way: BTreeMap<u32, (Time, Path)>,
+    /// By port: what it sent.
+    sent: Vec<Vec<Sent>>,
 }
 
 impl Core<'_> {
@@ -23,7 +29,8 @@ impl Core<'_> {
         let mut critical = self.critical()?;
         self.now = now;
         let mut known = Known::default();
-        known.flows.extend(critical.done.drain(..).map(|(flow, path)| (flow, false, path)));
+        known.sent = std::mem::take(&mut critical.sent);
+        known.flows.extend(critical.done.drain(..).map(|(flow, path, waits)| (flow, false, (path, waits))));
         for (flow, f) in (0u32..).zip(&self.plan.flows) {
             let seen = &self.observed.flows[flow as usize];
             if self.partition.of(f.src) != self.part || seen.started.is_none() || seen.completed.is_some() {
@@ -37,7 +44,8 @@ impl Core<'_> {
             let source = &mut critical.sources[flow as usize];
             let part = if held { Part::Pacing } else { Part::Recovery };
             add(&mut source.pieces, Piece::free(Leg::Source, part, port, now - source.at));
-            known.flows.push((flow, !in_ring && !held, std::mem::take(&mut source.pieces)));
+            let path = (std::mem::take(&mut source.pieces), Vec::new());
+            known.flows.push((flow, !in_ring && !held, path));
         }
         for id in 0..self.packets.slots().len() as u32 {
             let packet = self.packets[id];
@@ -62,7 +70,8 @@ impl Core<'_> {
                 piece.time -= time;
                 ahead -= time;
             }
-            known.under_way.insert(packet.flow, (record.sent, record.path()));
+            let (sent, waits) = (record.sent, record.waits());
+            known.under_way.insert(packet.flow, (sent, (record.path(), waits)));
         }
         Some(known)
     }
@@ -86,28 +95,36 @@ pub(super) fn in_order(source: Vec<Piece>, network: Vec<Piece>) -> Vec<Piece> {
     path
 }
 
-/// All flows' paths, from the records of the parts of a run.
-pub fn shares(plan: &Plan, parts: Vec<Known>) -> Vec<Share> {
-    let mut under_way: BTreeMap<u32, (Time, Vec<Piece>)> = BTreeMap::new();
-    let mut flows: Vec<Option<(bool, Vec<Piece>)>> = vec![None; plan.flows.len()];
+/// All flows' paths and the packets ahead of them, from the records of the parts of a run.
+pub fn paths(plan: &Plan, parts: Vec<Known>) -> (Vec<Share>, Vec<Ahead>) {
+    let mut under_way: BTreeMap<u32, (Time, Path)> = BTreeMap::new();
+    let mut flows: Vec<Option<(bool, Path)>> = vec![None; plan.flows.len()];
+    let mut sent: Vec<Vec<Sent>> = vec![Vec::new(); plan.topology.ports.len()];
     for part in parts {
         for (flow, waits, path) in part.flows {
             flows[flow as usize] = Some((waits, path));
         }
         for (flow, other) in part.under_way {
-            let known = under_way.entry(flow).or_insert_with(|| (Time::MAX, Vec::new()));
+            let known = under_way.entry(flow).or_insert_with(|| (Time::MAX, Path::default()));
             if other.0 < known.0 {
                 *known = other;
             }
         }
+        // A port is of one part.
+        for (all, own) in sent.iter_mut().zip(part.sent) {
+            if !own.is_empty() {
+                *all = own;
+            }
+        }
     }
-    let mut shares = Vec::new();
+    let (mut shares, mut ahead) = (Vec::new(), Vec::new());
     for (flow, known) in (0..).zip(flows) {
         let Some((waits, mut path)) = known else { continue };
         if let Some((_, network)) = under_way.remove(&flow).filter(|_| waits) {
             path = network;
         }
-        let path = in_order(path, Vec::new());
+        ahead.extend(ahead::of_flow(plan, &sent, flow, &path.1));
+        let path = in_order(path.0, Vec::new());
         let mut step = 0;
         for (i, p) in path.iter().enumerate() {
             step += u32::from(i > 0 && (path[i - 1].leg, path[i - 1].port) != (p.leg, p.port));
@@ -116,5 +133,5 @@ pub fn shares(plan: &Plan, parts: Vec<Known>) -> Vec<Share> {
             shares.push(Share { flow, step, leg, part, port, root, named, time });
         }
     }
-    shares
+    (shares, ahead)
 }

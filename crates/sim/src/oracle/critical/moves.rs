@@ -1,6 +1,6 @@
 //! Packets depart and arrive: the records of their past.
 
-use super::record::{Piece, Record, add};
+use super::record::{Piece, Record, Sent, add};
 use super::{Critical, Past, Place, past};
 use crate::core::Core;
 use crate::outcome::{Leg, Part};
@@ -110,6 +110,8 @@ impl Core<'_> {
     pub fn departs(&mut self, port: u32, queue: usize, id: u32) {
         let Some(mut critical) = self.critical() else { return };
         let (packet, now, p) = (self.packets[id], self.now, &self.egress.ports[port as usize]);
+        let flow = if packet.kind == Kind::Control { NONE } else { packet.flow };
+        critical.sent[port as usize].push(Sent { at: now, flow, size: packet.size.into() });
         let leg = match packet.kind {
             Kind::Data => Leg::Data,
             Kind::Ack | Kind::Nack => Leg::Ack,
@@ -190,9 +192,10 @@ impl Core<'_> {
     pub fn path_ends(&mut self, flow: u32, id: u32) {
         let took = self.now - self.observed.flows[flow as usize].started.unwrap_or(0);
         let Some(critical) = self.critical_mut() else { return };
-        let path = critical.take(id).expect("what completes a flow is followed").path();
+        let record = critical.take(id).expect("what completes a flow is followed");
+        let (waits, path) = (record.waits(), record.path());
         assert_eq!(path.iter().map(|p| p.time).sum::<Time>(), took, "the parts of flow {flow} add up");
-        critical.done.push((flow, path));
+        critical.done.push((flow, path, waits));
         critical.sources[flow as usize].pieces = Vec::new();
     }
 

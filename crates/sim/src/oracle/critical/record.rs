@@ -62,6 +62,25 @@ impl Source {
     }
 }
 
+/// A wait of a packet for its turn, after it left its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    pub(super) leg: Leg,
+    pub(super) port: u32,
+    pub(super) from: Time,
+    pub(super) until: Time,
+}
+
+/// A packet that a port sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// When its transmission began.
+    pub(super) at: Time,
+    /// [`NONE`] for control frames.
+    pub(super) flow: u32,
+    pub(super) size: u32,
+}
+
 /// The past of a packet: one cache line and a list.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
@@ -84,6 +103,20 @@ pub struct Record {
 impl Record {
     pub(super) fn network(&self) -> &[Piece] {
         &self.pieces[self.source as usize..]
+    }
+
+    /// Its waits for its turn, in the order of time: the pieces of its path follow each other from its sending on.
+    pub(super) fn waits(&self) -> Vec<Wait> {
+        let mut at = self.sent;
+        let mut waits = Vec::new();
+        for piece in self.network() {
+            let from = at;
+            at += piece.time;
+            if piece.part == Part::Queueing && piece.time > 0 {
+                waits.push(Wait { leg: piece.leg, port: piece.port, from, until: at });
+            }
+        }
+        waits
     }
 
     /// The activities of its source, and its path, as one path.
