@@ -231,7 +231,24 @@ fn write_cycle(out: &mut String, cycle: &CycleReport) -> std::fmt::Result {
         "\n{}\n{kind}. Each queue could wait for the next, because packets of these flows cross both:",
         ports.join(" -> ")
     )?;
-    cycle.edges.iter().try_for_each(|edge| write_edge(out, edge))
+    cycle.edges.iter().try_for_each(|edge| write_edge(out, edge))?;
+    // Flows are counted on their own routes only.
+    let Some(least) = cycle.edges.iter().filter(|edge| edge.flows > 0).min_by_key(|edge| edge.flows) else {
+        return Ok(());
+    };
+    if cycle.edges.iter().any(|edge| edge.passed_on) {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nOther routes for {} over {} -> {} would break this cycle; other cycles may remain.",
+        match least.flows {
+            1 => "the one flow".to_string(),
+            n => format!("the {} flows", grouped(n)),
+        },
+        wait(&least.from),
+        wait(&least.to)
+    )
 }
 
 fn write_edge(out: &mut String, edge: &EdgeReport) -> std::fmt::Result {

@@ -11,6 +11,7 @@ mod import;
 mod interrupt;
 pub mod library;
 mod load;
+mod measure;
 mod memory;
 mod output;
 mod pool;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import tomllib
 import warnings
 from collections.abc import Iterable, Mapping
@@ -160,6 +161,8 @@ class Scenario:
             Ctrl-C; there is no result.
 
         """
+        if isinstance(failures, str) and not re.fullmatch(r"(links|switches)=[0-3](,(links|switches)=[0-3])?", failures):
+            _check.refuse("failures", failures, "a number of links, or a text such as 'links=2,switches=1'")
         if failures is not None:
             failures = str(failures if isinstance(failures, str) else _check.whole("failures", failures, 0, 3))
         with bar(progress) as tell:
