@@ -3,11 +3,13 @@
 //! verbs as functions, for programs.
 
 mod check;
+mod examples;
 mod explain;
 mod file;
 mod grid;
 mod grid_progress;
 mod import;
+mod init;
 mod interrupt;
 pub mod library;
 mod load;
@@ -108,6 +110,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Write a scenario to begin with: a small fabric, with a comment at each key
+    #[command(after_help = exit_status(Some("init")))]
+    Init(init::InitArgs),
+    /// List the examples that xoff contains, print one, or write it to a directory
+    #[command(after_help = exit_status(Some("examples")))]
+    Examples(examples::ExamplesArgs),
     /// Simulate a scenario, or a grid of its variants, and report the results
     #[command(after_help = exit_status(Some("run")))]
     Run(RunArgs),
@@ -158,6 +166,9 @@ struct RunArgs {
     /// Print the results and write no files
     #[arg(long, conflicts_with = "out")]
     no_out: bool,
+    /// Replace an older run in the directory
+    #[arg(long, conflicts_with_all = ["no_out", "grid"])]
+    overwrite: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -383,6 +394,8 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     memory::enter(memory::Phase::Command);
     let ready = interrupt::ignore_file_limit().and_then(|()| memory::limit(memory, spill.as_deref()));
     let done = ready.and_then(|()| match verb {
+        Verb::Init(args) => init::init(&args),
+        Verb::Examples(args) => examples::examples(&args),
         Verb::Run(args) if args.is_grid() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
         Verb::Grid(GridVerb::Plan(args)) => store::plan::plan(&args),
