@@ -3,6 +3,7 @@
 //! verbs as functions, for programs.
 
 mod check;
+mod completions;
 mod examples;
 mod explain;
 mod file;
@@ -13,6 +14,7 @@ mod init;
 mod interrupt;
 pub mod library;
 mod load;
+mod man;
 mod memory;
 mod output;
 mod pool;
@@ -69,11 +71,16 @@ const EXIT_STATUS: [(u8, &str, &[&str]); 10] = [
     (interrupt::INTERRUPTED, "`xoff check`: interrupted; nothing is written", &["check"]),
 ];
 
-/// The exit status of a verb, for its help; of all of them without one.
+/// The exit statuses of a verb and their meanings; all of them without a verb.
+fn exit_statuses(verb: Option<&str>) -> impl Iterator<Item = (u8, &'static str)> {
+    let of = move |verbs: &[&str]| verbs.is_empty() || verb.is_none_or(|verb| verbs.contains(&verb));
+    let found = EXIT_STATUS.iter().filter(move |(.., verbs)| of(verbs));
+    found.map(|&(status, meaning, _)| (status, meaning))
+}
+
+/// The exit statuses of a verb, for its help; all of them without a verb.
 fn exit_status(verb: Option<&str>) -> String {
-    let of = |verbs: &[&str]| verbs.is_empty() || verb.is_none_or(|verb| verbs.contains(&verb));
-    let lines = EXIT_STATUS.iter().filter(|(.., verbs)| of(verbs));
-    let lines = lines.map(|(status, meaning, _)| format!("\n  {status:<3}  {meaning}"));
+    let lines = exit_statuses(verb).map(|(status, meaning)| format!("\n  {status:<3}  {meaning}"));
     format!("Exit status:{}", lines.collect::<String>())
 }
 
@@ -153,6 +160,12 @@ enum Verb {
         #[arg(long)]
         markdown: bool,
     },
+    /// Print a script that completes the commands of xoff in a shell
+    #[command(after_help = exit_status(Some("completions")))]
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page of xoff or of a verb, or write all pages
+    #[command(after_help = exit_status(Some("man")))]
+    Man(man::ManArgs),
 }
 
 #[derive(clap::Args)]
@@ -414,6 +427,8 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Schemes(args) => schemes::schemes(&args),
         Verb::Size(args) => size::size(&args),
         Verb::Schema { markdown } => schema::schema(markdown),
+        Verb::Completions(args) => completions::completions(&args),
+        Verb::Man(args) => man::man(&args),
     });
     done.unwrap_or_else(|report| {
         output::fail(report);

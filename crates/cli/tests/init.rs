@@ -145,3 +145,66 @@ fn every_example_is_in_the_program() {
     let why = err(&xoff(&dir, &["examples", "victim"]));
     assert!(why.contains("unknown example `victim`") && why.contains("victims"), "{why}");
 }
+
+/// Each script names the verbs, and a shell that is here accepts it.
+#[test]
+fn shells_get_completions() {
+    let dir = scratch("completions");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = out(xoff(&dir, &["completions", shell]));
+        for word in ["explain", "completions", "overwrite", "ci95"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        fs::write(dir.join(shell), script).unwrap();
+        if ["bash", "zsh", "fish"].contains(&shell) {
+            let checked = Command::new(shell).current_dir(&dir).args(["-n", shell]).status();
+            assert!(checked.is_ok_and(|done| done.success()) || which(shell).is_none(), "{shell}");
+        }
+    }
+    let completed = "source ./bash && COMP_WORDS=(xoff expl) COMP_CWORD=1 && \
+                     _xoff xoff expl xoff && echo \"${COMPREPLY[@]}\"";
+    if which("bash").is_some() {
+        let done = Command::new("bash").current_dir(&dir).args(["-c", completed]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&done.stdout), "explain\n");
+    }
+    assert_eq!(xoff(&dir, &["completions", "csh"]).status.code(), Some(2));
+}
+
+/// The path of a program, if it is here.
+fn which(program: &str) -> Option<PathBuf> {
+    let paths = std::env::var_os("PATH")?;
+    std::env::split_paths(&paths).map(|path| path.join(program)).find(|path| path.is_file())
+}
+
+#[test]
+fn each_verb_has_a_manual_page() {
+    let dir = scratch("man");
+    let said = out(xoff(&dir, &["man", "--out", "man1"]));
+    assert!(said.ends_with("man man1/xoff.1\n"), "{said}");
+    let count = fs::read_dir(dir.join("man1")).unwrap().count();
+    assert!(said.starts_with(&format!("wrote {count} pages to man1\n")), "{said}");
+    let help = out(xoff(&dir, &["--help"]));
+    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let verbs = verbs.map_while(|line| line.split_whitespace().next()).filter(|verb| *verb != "help");
+    let mut pages = vec![(vec!["man"], "xoff.1".to_string())];
+    pages.extend(verbs.map(|verb| (vec!["man", verb], format!("xoff-{verb}.1"))));
+    pages.push((vec!["man", "grid", "plan"], "xoff-grid-plan.1".into()));
+    assert!(pages.len() > 15, "{pages:?}");
+    for (args, file) in pages {
+        let page = fs::read_to_string(dir.join("man1").join(&file)).expect(&file);
+        assert_eq!(out(xoff(&dir, &args)), page, "{file}");
+        for part in [".TH ", "SYNOPSIS", "EXIT STATUS", "\\fB0\\fR"] {
+            assert!(page.contains(part), "{file}: {part}");
+        }
+        assert!(!page.contains("formats:"), "{file}");
+    }
+    // An older page is replaced.
+    fs::write(dir.join("man1/xoff.1"), "old").unwrap();
+    out(xoff(&dir, &["man", "--out", "man1"]));
+    assert!(fs::read(dir.join("man1/xoff.1")).unwrap().len() > 100);
+    let why = err(&xoff(&dir, &["man", "grid", "plam"]));
+    assert!(why.contains("unknown verb `plam`") && why.contains("plan"), "{why}");
+    fs::write(dir.join("file"), "").unwrap();
+    let why = err(&xoff(&dir, &["man", "--out", "file"]));
+    assert!(why.contains("file cannot be"), "{why}");
+}
