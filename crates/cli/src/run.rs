@@ -11,7 +11,7 @@ use xoff_plan::{Loaded, Needs, names, plan::Plan};
 use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About, Writer};
 use xoff_results::summary::{self, Summary};
-use xoff_results::{human, storage, table};
+use xoff_results::{human, overload, storage, table};
 use xoff_sim::outcome::tap::{Crossing, Tap};
 use xoff_sim::outcome::{Outcome, Progress, Stop};
 
@@ -206,10 +206,11 @@ fn hint(plan: &Plan, summary: &Summary, path: &Path) -> Option<String> {
     })
 }
 
-/// Summarises a run, with the warnings of its scenario.
+/// Summarises a run, with the warnings of its scenario and the notes on its loads.
 pub fn summarise(name: &str, loaded: &Loaded, outcome: &Outcome) -> Summary {
     let mut summary = summary::summarise(name, &loaded.plan, outcome);
-    summary.add_notes(loaded.warnings.iter().map(|w| Note::new(Level::Warning, format!("{w}."))));
+    let warnings = loaded.warnings.iter().map(|w| Note::new(Level::Warning, format!("{w}.")));
+    summary.add_notes(warnings.chain(overload::notes(loaded)));
     summary
 }
 
