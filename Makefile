@@ -52,7 +52,7 @@ help:
 run:
 	@for tool in cc $(CARGO); do command -v $$tool >/dev/null || \
 		{ echo "make run needs $$tool: ./run installs it on Debian and Ubuntu" >&2; exit 1; }; done
-	$(CARGO) run --locked --profile quick --bin xoff -- run examples/bcube-deadlock.toml
+	$(CARGO) run --locked --profile quick --bin xoff -- run examples/bcube-deadlock.toml --overwrite
 
 # Linking across crates makes the program faster and takes minutes, and no check measures speed.
 test python python-reference: export CARGO_PROFILE_RELEASE_LTO = off

@@ -50,10 +50,8 @@ pub fn grid(args: &RunArgs) -> miette::Result<ExitCode> {
     let grid =
         vary::bounded(vary::with_variants(&overrides, &variants, args.vary.clone(), args.seeds.as_ref())?)?;
     let baseline = grid.baseline(args.baseline.as_deref()).map_err(|why| miette!("--baseline: {why}"))?;
-    if let ([seed], false) = (&grid.seeds[..], args.quiet) {
-        let help =
-            format!("--seeds {seed} is one seed, number {seed}; for {seed} seeds type --seeds 1..{seed}");
-        output::complain(if *seed > 1 { &help } else { "--seeds 1 is one seed, number 1" });
+    if !args.quiet {
+        vary::one_seed(&grid);
     }
     let threads = args.threads.map(usize::from);
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);

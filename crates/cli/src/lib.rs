@@ -3,14 +3,18 @@
 //! verbs as functions, for programs.
 
 mod check;
+mod completions;
+mod examples;
 mod explain;
 mod file;
 mod grid;
 mod grid_progress;
 mod import;
+mod init;
 mod interrupt;
 pub mod library;
 mod load;
+mod man;
 mod measure;
 mod memory;
 mod output;
@@ -68,11 +72,16 @@ const EXIT_STATUS: [(u8, &str, &[&str]); 10] = [
     (interrupt::INTERRUPTED, "`xoff check`: interrupted; nothing is written", &["check"]),
 ];
 
-/// The exit status of a verb, for its help; of all of them without one.
+/// The exit statuses of a verb and their meanings; all of them without a verb.
+fn exit_statuses(verb: Option<&str>) -> impl Iterator<Item = (u8, &'static str)> {
+    let of = move |verbs: &[&str]| verbs.is_empty() || verb.is_none_or(|verb| verbs.contains(&verb));
+    let found = EXIT_STATUS.iter().filter(move |(.., verbs)| of(verbs));
+    found.map(|&(status, meaning, _)| (status, meaning))
+}
+
+/// The exit statuses of a verb, for its help; all of them without a verb.
 fn exit_status(verb: Option<&str>) -> String {
-    let of = |verbs: &[&str]| verbs.is_empty() || verb.is_none_or(|verb| verbs.contains(&verb));
-    let lines = EXIT_STATUS.iter().filter(|(.., verbs)| of(verbs));
-    let lines = lines.map(|(status, meaning, _)| format!("\n  {status:<3}  {meaning}"));
+    let lines = exit_statuses(verb).map(|(status, meaning)| format!("\n  {status:<3}  {meaning}"));
     format!("Exit status:{}", lines.collect::<String>())
 }
 
@@ -109,6 +118,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Write a scenario to begin with: a small fabric, with a comment at each key
+    #[command(after_help = exit_status(Some("init")))]
+    Init(init::InitArgs),
+    /// List the examples that xoff contains, print one, or write it to a directory
+    #[command(after_help = exit_status(Some("examples")))]
+    Examples(examples::ExamplesArgs),
     /// Simulate a scenario, or a grid of its variants, and report the results
     #[command(after_help = exit_status(Some("run")))]
     Run(RunArgs),
@@ -146,6 +161,12 @@ enum Verb {
         #[arg(long)]
         markdown: bool,
     },
+    /// Print a script that completes the commands of xoff in a shell
+    #[command(after_help = exit_status(Some("completions")))]
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page of xoff or of a verb, or write all pages
+    #[command(after_help = exit_status(Some("man")))]
+    Man(man::ManArgs),
 }
 
 #[derive(clap::Args)]
@@ -159,6 +180,9 @@ struct RunArgs {
     /// Print the results and write no files
     #[arg(long, conflicts_with = "out")]
     no_out: bool,
+    /// Replace an older run in the directory
+    #[arg(long, conflicts_with_all = ["no_out", "grid"])]
+    overwrite: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -397,6 +421,8 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     memory::enter(memory::Phase::Command);
     let ready = interrupt::ignore_file_limit().and_then(|()| memory::limit(memory, spill.as_deref()));
     let done = ready.and_then(|()| match verb {
+        Verb::Init(args) => init::init(&args),
+        Verb::Examples(args) => examples::examples(&args),
         Verb::Run(args) if args.is_grid() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
         Verb::Grid(GridVerb::Plan(args)) => store::plan::plan(&args),
@@ -415,6 +441,8 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Schemes(args) => schemes::schemes(&args),
         Verb::Size(args) => size::size(&args),
         Verb::Schema { markdown } => schema::schema(markdown),
+        Verb::Completions(args) => completions::completions(&args),
+        Verb::Man(args) => man::man(&args),
     });
     done.unwrap_or_else(|report| {
         output::fail(report);

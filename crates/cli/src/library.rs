@@ -75,6 +75,8 @@ pub struct RunOptions {
     pub capture: Vec<String>,
     /// Most bytes of a captured packet, 14 to 65,535.
     pub snap: Option<u32>,
+    /// Replace an older run in the directory.
+    pub overwrite: bool,
 }
 
 /// Gets the part of a run that is done, 0 to 1, and the state in words; ends the run by `false`.
@@ -250,6 +252,7 @@ impl Planned<'_> {
             ports: &options.capture,
             snap: options.snap,
             out: Some(out),
+            overwrite: options.overwrite,
         };
         let mut ready = request.prepare()?;
         let remarks = std::mem::take(&mut ready.remarks);

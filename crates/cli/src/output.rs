@@ -1,6 +1,7 @@
 //! Printing that survives a closed pipe: `xoff run … | head` is no failure. Names, paths
 //! and contents of files come from outside: nothing hidden in them reaches the terminal.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::{error::Error, ffi::OsString, fmt, path::Path, process::ExitCode};
 
@@ -39,6 +40,26 @@ pub fn complain(text: &str) {
 pub fn json(value: &impl Serialize) -> miette::Result<String> {
     let text = serde_json::to_string_pretty(value).into_diagnostic()? + "\n";
     Ok(visible_json(&text).into_owned())
+}
+
+/// Writes a new file, completely or not at all. An existing file stays, and is an error.
+pub fn create(path: &Path, text: &str) -> miette::Result<()> {
+    let refused = |e: io::Error| match e.kind() {
+        io::ErrorKind::AlreadyExists => exists(path),
+        _ => miette!("{} cannot be written: {e}", path.display()),
+    };
+    let mut file = File::create_new(path).map_err(refused)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| {
+        // The error that led here is the one to report.
+        let _ = std::fs::remove_file(path);
+        refused(e)
+    })
+}
+
+/// The error that a file would be replaced.
+pub fn exists(path: &Path) -> Report {
+    let help = "it was not changed; choose another name, or remove it";
+    miette!(help = help, "{} exists already", path.display())
 }
 
 /// Prints an error to standard error, in colours where the terminal has them.

@@ -11,7 +11,7 @@ use xoff_plan::{Loaded, Needs, names, plan::Plan};
 use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About, Writer};
 use xoff_results::summary::{self, Summary};
-use xoff_results::{human, storage, table};
+use xoff_results::{human, overload, storage, table};
 use xoff_sim::outcome::tap::{Crossing, Tap};
 use xoff_sim::outcome::{Outcome, Progress, Stop};
 
@@ -39,6 +39,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         ports: &args.pcap,
         snap: args.pcap_snaplen,
         out: out.as_deref(),
+        overwrite: args.overwrite,
     };
     let ready = request.prepare()?;
     if !args.quiet {
@@ -98,6 +99,8 @@ pub struct Request<'a> {
     pub snap: Option<u32>,
     /// The run directory; without one nothing is stored.
     pub out: Option<&'a Path>,
+    /// The run directory may replace an older one.
+    pub overwrite: bool,
 }
 
 /// The place and the threads of a run, found before any time is spent on it.
@@ -125,7 +128,8 @@ impl Request<'_> {
         let mut writer = None;
         if let Some(out) = self.out {
             output::sweep_beside(out);
-            let writer = writer.insert(directory::prepare(out).map_err(report)?);
+            let prepare = if self.overwrite { directory::prepare } else { directory::prepare_new };
+            let writer = writer.insert(prepare(out).map_err(report)?);
             if !ports.is_empty() {
                 let what = What { ports: ports.clone(), snap: self.snap, version: VERSION.into() };
                 writer.begin_capture(plan, &what).map_err(report)?;
@@ -197,15 +201,16 @@ fn hint(plan: &Plan, summary: &Summary, path: &Path) -> Option<String> {
     found.then(|| match plan.measure.explain {
         true => format!("some flows were victims; to see which ports blocked them: xoff explain {run}"),
         false => {
-            "some flows were victims; to see which ports blocked them: rerun with --set measure.explain=true, then xoff explain".into()
+            "some flows were victims; to see which ports blocked them: rerun with --overwrite --set measure.explain=true, then xoff explain".into()
         }
     })
 }
 
-/// Summarises a run, with the warnings of its scenario.
+/// Summarises a run, with the warnings of its scenario and the notes on its loads.
 pub fn summarise(name: &str, loaded: &Loaded, outcome: &Outcome) -> Summary {
     let mut summary = summary::summarise(name, &loaded.plan, outcome);
-    summary.add_notes(loaded.warnings.iter().map(|w| Note::new(Level::Warning, format!("{w}."))));
+    let warnings = loaded.warnings.iter().map(|w| Note::new(Level::Warning, format!("{w}.")));
+    summary.add_notes(warnings.chain(overload::notes(loaded)));
     summary
 }
 

@@ -6,6 +6,7 @@ use xoff_plan::variants::{ALL, Variant};
 use xoff_results::grid::{Axis, Grid};
 
 use crate::load::Source;
+use crate::output;
 use crate::schemes::resolve;
 
 /// Most runs of a grid.
@@ -86,6 +87,17 @@ pub fn seeds(text: &str) -> Result<Seeds, String> {
 /// The same with more seeds.
 pub fn many_seeds(text: &str) -> Result<Seeds, String> {
     at_most(text, 100 * LARGEST)
+}
+
+/// Says that one number is one seed, which is easily taken for the number of seeds.
+pub fn one_seed(grid: &Grid) {
+    match grid.seeds[..] {
+        [seed] if seed > 1 => output::complain(&format!(
+            "--seeds {seed} is one seed, number {seed}; for {seed} seeds type --seeds 1..{seed}"
+        )),
+        [1] => output::complain("--seeds 1 is one seed, number 1"),
+        _ => {}
+    }
 }
 
 fn at_most(text: &str, most: usize) -> Result<Seeds, String> {

@@ -174,8 +174,17 @@ fn a_run_prints_results_and_writes_its_directory() {
     assert!(out(&table).lines().all(|l| l.chars().count() <= 100));
     assert!(dir.join("xoff-runs/hello/manifest.json").is_file());
 
-    // Again over the older one, as JSON; the output equals the file.
-    let json = xoff(&dir, &["run", "hello.toml", "--json", "--quiet", "--seed", "9"]);
+    // An older run stays, before anything is simulated.
+    let manifest = fs::read(dir.join("xoff-runs/hello/manifest.json")).unwrap();
+    let again = xoff(&dir, &["run", "hello.toml", "--seed", "9"]);
+    assert_eq!(again.status.code(), Some(1));
+    let why = err(&again);
+    assert!(again.stdout.is_empty() && why.contains("xoff-runs/hello already contains a run"), "{why}");
+    assert!(why.contains("--overwrite") && why.contains("--out DIR"), "{why}");
+    assert_eq!(fs::read(dir.join("xoff-runs/hello/manifest.json")).unwrap(), manifest);
+
+    // It is replaced by JSON's run on request; the output equals the file.
+    let json = xoff(&dir, &["run", "hello.toml", "--json", "--quiet", "--seed", "9", "--overwrite"]);
     assert_eq!(json.status.code(), Some(0), "{}", err(&json));
     assert!(json.stderr.is_empty());
     let summary: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
@@ -413,11 +422,12 @@ fn strict_takes_warnings_for_errors() {
     let dir = scratch("strict");
     let set = ["--set", "priority=[{ id = 1, weight = 2 }]"];
     for verb in ["run", "topo", "traffic", "check"] {
+        let more: &[&str] = if verb == "run" { &["--overwrite"] } else { &[] };
         assert!(
-            xoff(&dir, &[&[verb, "hello.toml", "--strict"][..], &[]].concat()).status.success(),
+            xoff(&dir, &[&[verb, "hello.toml", "--strict"][..], more].concat()).status.success(),
             "{verb}"
         );
-        assert!(xoff(&dir, &[&[verb, "hello.toml"][..], &set].concat()).status.success(), "{verb}");
+        assert!(xoff(&dir, &[&[verb, "hello.toml"][..], more, &set].concat()).status.success(), "{verb}");
         let strict = xoff(&dir, &[&[verb, "hello.toml", "--strict"][..], &set].concat());
         assert_eq!(strict.status.code(), Some(1), "{verb}");
         assert!(

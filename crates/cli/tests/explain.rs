@@ -64,12 +64,12 @@ fn err(output: &Output) -> String {
 fn a_run_says_how_to_ask_and_is_explained() {
     let dir = scratch("explain");
     let first = xoff(&dir, &["run", "victim.toml", "--set", "measure.blocking=true"]);
-    assert!(err(&first).contains("with --set measure.explain=true"), "{}", err(&first));
+    assert!(err(&first).contains("with --overwrite --set measure.explain=true"), "{}", err(&first));
     let refused = xoff(&dir, &["explain", "xoff-runs/victim"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(err(&refused).contains("--set measure.explain=true"), "{}", err(&refused));
 
-    let run = xoff(&dir, &["run", "victim.toml", "--set", "measure.explain=true"]);
+    let run = xoff(&dir, &["run", "victim.toml", "--overwrite", "--set", "measure.explain=true"]);
     let hint = "to see which ports blocked them: xoff explain ";
     assert!(err(&run).contains(hint) && err(&run).trim_end().ends_with("xoff-runs/victim"), "{}", err(&run));
     let overview = out(&xoff(&dir, &["explain", "xoff-runs/victim"]));

@@ -116,17 +116,19 @@ impl Scenario {
 
     /// `xoff run` into the directory `out`; returns remarks about threads. After Ctrl-C the run is stored and not
     /// complete.
-    #[pyo3(signature = (out, threads, capture, snap, progress))]
+    #[pyo3(signature = (out, overwrite, threads, capture, snap, progress))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords for Python")]
     fn run(
         &self,
         py: Python<'_>,
         out: PathBuf,
+        overwrite: bool,
         threads: Option<usize>,
         capture: Vec<String>,
         snap: Option<u32>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<String>> {
-        let options = RunOptions { threads, capture, snap };
+        let options = RunOptions { threads, capture, snap, overwrite };
         let run = |shared: &Shared, planned: &Planned<'_>| {
             planned.run(&options, &out, &mut |done, text| shared.tell(done, text)).map(Some)
         };

@@ -245,6 +245,7 @@ WRONG = [
     lambda: HELLO.set("run.seed"),
     lambda: HELLO.set({"run.seed": 1}, 5),
     lambda: HELLO.run(out=5),
+    lambda: HELLO.run(overwrite=True),
     lambda: HELLO.run(capture=5),
     lambda: HELLO.run(capture=[1]),
     lambda: HELLO.run(capture_bytes=20),

@@ -127,7 +127,10 @@ def test_opened_runs_stay(tmp_path):
 
 def test_a_run_that_was_replaced_says_so(tmp_path):
     first = xoff.example("hello").run(out=tmp_path / "run")
-    xoff.example("hello").run(out=tmp_path / "run", seed=2)
+    with pytest.raises(xoff.ResultsError, match="already contains a run"):
+        xoff.example("hello").run(out=tmp_path / "run", seed=2)
+    assert len(first.flows) == 1
+    assert xoff.example("hello").run(out=tmp_path / "run", seed=2, overwrite=True).seed == 2
     with pytest.raises(xoff.ResultsError, match="was replaced"):
         first.flows  # noqa: B018
 

@@ -2,7 +2,7 @@
 //! is one.
 //!
 //! It is written under a temporary name beside its place and renamed when complete, so a run directory is
-//! always complete. An older run of the same name is exchanged with it and deleted last. Anything else in its
+//! always complete. An older run that may be replaced is exchanged with it and deleted last. Anything else in its
 //! place is kept and reported. Only `manifest.json` has the wall time. It lists the checksum of every other
 //! file, and has one of itself.
 
@@ -87,6 +87,8 @@ pub struct Writer {
 /// The results that a new run may replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Older {
+    /// None.
+    Nothing,
     /// A directory that is known for a run by its manifest, or by all of its data files.
     Run,
     /// A directory in which nothing else than files of a run is: in a grid the place is xoff's.
@@ -94,7 +96,12 @@ enum Older {
 }
 
 /// Checks, before anything is simulated, that a run directory can be written at `out`: makes its parent
-/// directories, tries to make and write a directory there, and removes that again.
+/// directories, tries to make and write a directory there, and removes that again. An older run there is an error.
+pub fn prepare_new(out: &Path) -> Result<Writer, Error> {
+    prepare_to_replace(out, Older::Nothing)
+}
+
+/// Like [`prepare_new`], but replaces an older run.
 pub fn prepare(out: &Path) -> Result<Writer, Error> {
     prepare_to_replace(out, Older::Run)
 }
@@ -283,6 +290,13 @@ fn replaceable(target: &Path, older: Older) -> Result<(), Error> {
             "exists, but is not a run directory of xoff",
             "It was not changed. Choose another directory with --out DIR, or remove it.",
         );
+    }
+    if older == Older::Nothing {
+        let help = match foreign {
+            None => "Replace it with --overwrite, choose another directory with --out DIR, or remove it.",
+            Some(_) => "Choose another directory with --out DIR, or remove it.",
+        };
+        return refuse("already contains a run", help);
     }
     if let Some(foreign) = foreign {
         let message = format!(

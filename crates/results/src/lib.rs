@@ -26,6 +26,7 @@ pub mod names;
 pub mod network;
 pub mod notes;
 pub mod offered;
+pub mod overload;
 pub mod pauses;
 pub mod report;
 pub mod sections;

@@ -102,7 +102,15 @@ fn header(s: &Summary) -> String {
         human::count(s.counters.packet_hops),
         human::count(s.counters.data_hops),
     );
-    let protocols = format!("flow control {}, transport {}, seed {}", s.flow_control, s.transport, s.seed);
+    let control = match (s.transport.as_str(), s.congestion_control.as_str()) {
+        // The scheduler of pods without buffers takes the place of both.
+        ("none", _) => String::new(),
+        (tcp, "none") if tcp.starts_with("tcp-") => " with its own congestion control".to_string(),
+        (_, "none") => ", no congestion control".to_string(),
+        (_, control) => format!(", congestion control {control}"),
+    };
+    let protocols =
+        format!("flow control {}, transport {}{control}, seed {}", s.flow_control, s.transport, s.seed);
     let lines = [format!("{}: {}", s.scenario, s.network), protocols, amount];
     lines.iter().map(|line| wrapped("", "  ", line)).collect()
 }

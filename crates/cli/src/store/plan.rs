@@ -58,6 +58,9 @@ pub fn plan(args: &PlanArgs) -> miette::Result<ExitCode> {
     let overrides = &args.scenario.set;
     let variants = vary::for_command(&source, &args.variant, overrides)?;
     let grid = vary::with_variants(overrides, &variants, args.vary.clone(), args.seeds.as_ref())?;
+    if !args.quiet {
+        vary::one_seed(&grid);
+    }
     let name = load::name(&args.scenario.path);
     let options = Options { chunk: args.chunk.map(|n| n as usize), keep: args.keep };
     let text = write(&source, &name, overrides, &variants, &grid, options, &args.store)?;

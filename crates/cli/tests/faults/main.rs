@@ -202,12 +202,12 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-const RUN: [&str; 7] = ["run", "tiny.toml", "--pcap", "all", "--quiet", "--out", ""];
+const RUN: [&str; 8] = ["run", "tiny.toml", "--pcap", "all", "--quiet", "--overwrite", "--out", ""];
 
 /// The command of a run in `out/deep/run` of a directory.
 fn run<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut args = RUN.to_vec();
-    args[6] = out;
+    args[7] = out;
     args.extend(more);
     args
 }

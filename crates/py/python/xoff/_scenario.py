@@ -178,6 +178,7 @@ class Scenario:
         threads: int | None = None,
         seed: int | None = None,
         out: str | Path | None = None,
+        overwrite: bool = False,
         capture: str | Iterable[str] = (),
         capture_bytes: int | None = None,
         progress: Progress = None,
@@ -195,6 +196,8 @@ class Scenario:
             The same as `set("run.seed", seed)`.
         out
             Directory for the results; without it a temporary one, which `Run.save` copies.
+        overwrite
+            Whether to replace an older run in that directory.
         capture
             Ports whose packets are captured in `capture.pcapng`: a port (`"S0.0:3"`), a device, `"switches"`, `"all"`,
             or several.
@@ -209,9 +212,11 @@ class Scenario:
         ScenarioError
             The scenario is invalid.
         ResultsError
-            The results cannot be written.
+            The results cannot be written, or the directory already contains a run.
 
         """
+        if overwrite and out is None:
+            raise ScenarioError("overwrite needs out", key="overwrite", remedy="give the directory of the run as out")
         scenario = self if seed is None else self.set("run.seed", seed)
         threads = _check.maybe("threads", threads, 1, 1024)
         capture_bytes = _check.maybe("capture_bytes", capture_bytes, 14, 65_535)
@@ -225,7 +230,7 @@ class Scenario:
         owner = Temporary() if out is None else None
         place = _check.path("out", out) if owner is None else owner.base / self.name
         with bar(progress) as tell:
-            remarks = scenario._native.run(place, threads, ports, capture_bytes, tell)
+            remarks = scenario._native.run(place, bool(overwrite), threads, ports, capture_bytes, tell)
         for remark in remarks:
             warnings.warn(remark, stacklevel=2)
         return Run(place)

@@ -76,7 +76,7 @@ class Scenario:
         """
         Every key with its value, as JSON, and the warnings. Ctrl-C raises KeyboardInterrupt; so it does below.
         """
-    def run(self, /, out: str | PathLike[str], threads: SupportsIndex | None, capture: SupportsGetItem[int, str], snap: SupportsIndex | None, progress: Any | None) -> list[str]:
+    def run(self, /, out: str | PathLike[str], overwrite: bool, threads: SupportsIndex | None, capture: SupportsGetItem[int, str], snap: SupportsIndex | None, progress: Any | None) -> list[str]:
         """
         `xoff run` into the directory `out`; returns remarks about threads. After Ctrl-C the run is stored and not
         complete.

@@ -162,7 +162,7 @@ pub fn read(path: &Path) -> Result<Run, Error> {
 /// As [`read`], of a run with this manifest, whose files have been compared with it.
 pub(crate) fn with(path: &Path, manifest: &Json) -> Result<Run, Error> {
     if manifest["scenario"]["measure"]["explain"] != true {
-        let help = "Run the scenario again with --set measure.explain=true.";
+        let help = "Run the scenario again with --overwrite --set measure.explain=true.";
         let message = "has no per-flow timing, because measure.explain was not set";
         return Err(Error::new(path, message, help));
     }

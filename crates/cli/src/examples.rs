@@ -1,0 +1,131 @@
+//! `xoff examples`: the scenarios that the program contains, with the files that they name.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use miette::miette;
+use xoff_plan::error::suggest;
+use xoff_results::table::wrapped;
+use xoff_results::temporary::make_directories;
+
+use crate::{grid::quoted, output};
+
+/// Path and text of each file, as `build.rs` lists them: scenarios, and in folders the files that these name.
+const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/examples.rs"));
+const ENDING: &str = ".toml";
+
+#[derive(clap::Args)]
+pub struct ExamplesArgs {
+    /// Example to print, such as victims [default: list all examples]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Directory in which to write the example and the files that it names; without NAME all examples
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// A scenario of `examples/`.
+#[derive(Clone, Copy)]
+pub struct Example {
+    /// Its path in `examples/` without the ending.
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+/// All examples, in alphabetical order.
+pub fn all() -> impl Iterator<Item = Example> {
+    FILES.iter().filter_map(|&(path, text)| Some(Example { name: path.strip_suffix(ENDING)?, text }))
+}
+
+impl Example {
+    /// Its folder in `examples/`, with a slash at the end; empty without a folder.
+    fn folder(self) -> &'static str {
+        self.name.rfind('/').map_or("", |slash| &self.name[..=slash])
+    }
+
+    /// The scenario and the files that it names, by their paths in its folder.
+    fn files(self) -> Vec<(&'static str, &'static str)> {
+        let beside = |&(path, text): &(&'static str, &'static str)| {
+            Some((path.strip_prefix(self.folder())?, text)).filter(|(path, _)| !path.contains('/'))
+        };
+        let named = |(path, _): &(&str, &str)| {
+            self.name.strip_prefix(self.folder()) == path.strip_suffix(ENDING)
+                || self.text.contains(&format!("{path:?}"))
+        };
+        FILES.iter().filter_map(beside).filter(named).collect()
+    }
+
+    /// The first sentence of its first comment.
+    fn about(self) -> String {
+        let comment = self.text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
+        let comment = comment.collect::<Vec<_>>().join(" ");
+        let end = comment.find(". ").map_or(comment.len(), |end| end + 1);
+        comment[..end].to_string()
+    }
+}
+
+pub fn examples(args: &ExamplesArgs) -> miette::Result<ExitCode> {
+    match (&args.name, &args.out) {
+        (None, None) => output::print(&list())?,
+        (Some(name), None) => output::print(find(name)?.text)?,
+        (None, Some(out)) => {
+            write(out, FILES)?;
+            let path = quoted(&out.join("victims.toml").display().to_string());
+            let count = all().count();
+            output::print(&format!(
+                "wrote {count} examples to {}\nto simulate one of them, type for example: xoff run {path}\n",
+                out.display()
+            ))?;
+        }
+        (Some(name), Some(out)) => {
+            let files = find(name)?.files();
+            write(out, &files)?;
+            let path = |name: &str| quoted(&out.join(name).display().to_string());
+            let written: Vec<String> = files.iter().map(|(name, _)| path(name)).collect();
+            let scenario = files.iter().find(|(name, _)| name.ends_with(ENDING));
+            let scenario = scenario.map(|(name, _)| path(name)).unwrap_or_default();
+            output::print(&format!(
+                "wrote {}\nto simulate it, type: xoff run {scenario}\n",
+                written.join(", ")
+            ))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list() -> String {
+    let width = all().map(|example| example.name.len()).max().unwrap_or(0);
+    let indent = " ".repeat(width + 2);
+    let line = |example: Example| wrapped(&format!("{:<width$}  ", example.name), &indent, &example.about());
+    all().map(line).collect::<String>()
+        + "\nxoff examples NAME prints one of them; with --out DIR it writes it and the files that it names.\n"
+}
+
+/// The example of a name, also as the path of its file.
+fn find(name: &str) -> miette::Result<Example> {
+    let wanted = name.strip_prefix("examples/").unwrap_or(name);
+    let wanted = wanted.strip_suffix(ENDING).unwrap_or(wanted);
+    all().find(|example| example.name == wanted).ok_or_else(|| {
+        let names: Vec<&str> = all().map(|example| example.name).collect();
+        miette!(help = suggest(wanted, "the examples", &names), "unknown example `{wanted}`")
+    })
+}
+
+/// Writes files into a directory, and replaces none. A file that has the same text stays.
+fn write(out: &Path, files: &[(&str, &str)]) -> miette::Result<()> {
+    let there = |path: &Path, text: &str| std::fs::read(path).is_ok_and(|found| found == text.as_bytes());
+    let missing: Vec<(PathBuf, &str)> = files
+        .iter()
+        .map(|(name, text)| (out.join(name), *text))
+        .filter(|(path, text)| !there(path, text))
+        .collect();
+    // Before the first one is written.
+    if let Some((path, _)) = missing.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
+        return Err(output::exists(path));
+    }
+    for (path, text) in missing {
+        make_directories(path.parent().unwrap_or(Path::new(""))).map_err(crate::run::report)?;
+        output::create(&path, text)?;
+    }
+    Ok(())
+}
