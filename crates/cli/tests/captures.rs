@@ -185,7 +185,7 @@ fn a_capture_changes_nothing_and_threads_do_not_change_it() {
         assert!(file("pods", name) == file("tapped", name), "{name}");
     }
     // A run without one takes its place, and nothing of it stays.
-    let done = xoff(&dir, "lossy.toml", "--quiet --out one");
+    let done = xoff(&dir, "lossy.toml", "--quiet --overwrite --out one");
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
     assert!(!dir.join("one/capture.pcapng").exists());
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 5, "no temporary file is left");

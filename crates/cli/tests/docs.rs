@@ -115,7 +115,7 @@ fn the_reference_is_that_of_the_schema() {
 fn the_results_page_has_every_column_and_key() {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs-results");
     let done = Command::new(env!("CARGO_BIN_EXE_xoff"))
-        .args(["run", "--quiet", "--out"])
+        .args(["run", "--quiet", "--overwrite", "--out"])
         .args([out.as_os_str(), root().join("examples/hello.toml").as_os_str()])
         .output()
         .unwrap();
