@@ -496,11 +496,12 @@ pub fn size(arguments: &[String]) -> Result<Answer, Report> {
     if args.writes() {
         let help =
             "the chart is in the files of the answer, and the links of a scenario are asked by Scenario.size";
-        return Err(miette!(help = help, "curve, points, json and scenario are not possible here"));
+        return Err(miette!(help = help, "curve, points, json, all and scenario are not possible here"));
     }
-    let data = sizes::json(&question, distance, args.buffer);
-    let mut answer = Answer::new(data, sizes::render(&question, distance, args.buffer))?;
-    answer.files.push(("size.svg".into(), sizes::curve::curve(&question).svg()));
+    let schemes = size::schemes(&args);
+    let request = size::request(&args, &question, distance, &schemes);
+    let mut answer = Answer::new(sizes::json(&request), sizes::render(&request))?;
+    answer.files.push(("size.svg".into(), size::chart(&args, &question)));
     Ok(answer)
 }
 

@@ -3,11 +3,14 @@
 
 use std::{io, path::PathBuf, process::ExitCode};
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_plan::Loaded;
 use xoff_plan::size::links::Report;
-use xoff_plan::size::{self, Question, Refusal};
+use xoff_plan::size::response::{ASICS, Asic};
+use xoff_plan::size::{self, Question, Refusal, SCHEMES};
+use xoff_results::size::{Request, Response, curve::Range};
 use xoff_results::{size as answer, temporary::put};
 use xoff_schemes::flow_control::registry::size_help;
 
@@ -33,12 +36,20 @@ pub struct SizeArgs {
     /// Also compute the distance that this buffer at one end supports, such as 64MiB
     #[arg(long, value_name = "SIZE", requires = "distance", conflicts_with = "scenario")]
     pub buffer: Option<Bytes>,
-    /// Write an SVG chart of buffer over distance, 10 km to 2,000 km, to this file (- for standard output)
+    /// Compute the needs of these schemes, such as pfc,cbfc [default: pfc,cbfc; all schemes with --json]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new(SCHEMES),
+        conflicts_with = "scenario")]
+    scheme: Vec<String>,
+    /// Print a table of all schemes, with thresholds, formulas and sources
+    #[arg(long, requires = "distance", conflicts_with_all = ["scheme", "scenario"])]
+    all: bool,
+    /// Write an SVG chart of buffer over distance to this file (- for standard output): from 0 to about twice
+    /// --distance, or from 10 km to 2,000 km
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
     curve: Option<PathBuf>,
     /// Add measured buffers to the chart: a CSV file with the columns distance_km, scheme and
     /// measured_B; the optional column formula_B replaces the lines
-    #[arg(long, value_name = "FILE", requires = "curve")]
+    #[arg(long, value_name = "FILE", requires = "curve", conflicts_with = "scheme")]
     points: Option<PathBuf>,
     /// Print JSON instead of text
     #[arg(long)]
@@ -52,6 +63,10 @@ pub struct SizeArgs {
     /// Time from the arrival of a control frame until it takes effect [default: 0ps]
     #[arg(long, value_name = "TIME", conflicts_with = "scenario", help_heading = PARAMETERS)]
     response_time: Option<Span>,
+    /// Use the response time of this chip at the rate of the link
+    #[arg(long, value_name = "NAME", value_parser = asics(), conflicts_with_all = ["scenario", "response_time"],
+        help_heading = PARAMETERS)]
+    asic: Option<String>,
     #[arg(long, help = size_help::SLOT, value_name = "TIME", conflicts_with = "scenario", help_heading = PARAMETERS)]
     slot: Option<Span>,
     #[arg(long, help = size_help::PROCESSING, value_name = "TIME", conflicts_with = "scenario", help_heading = PARAMETERS)]
@@ -81,7 +96,7 @@ pub struct SizeArgs {
 impl SizeArgs {
     /// Whether they ask for more than numbers about one link.
     pub fn writes(&self) -> bool {
-        self.curve.is_some() || self.points.is_some() || self.json || self.scenario.is_some()
+        self.curve.is_some() || self.points.is_some() || self.json || self.all || self.scenario.is_some()
     }
 }
 
@@ -99,7 +114,7 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     }
     if let Some(path) = &args.curve {
         let svg = match &args.points {
-            None => answer::curve::curve(&question).svg(),
+            None => chart(args, &question),
             Some(points) => {
                 let table = file::read(points)
                     .and_then(|text| String::from_utf8(text).map_err(io::Error::other))
@@ -120,22 +135,88 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
         }
     }
     if let Some(distance) = args.distance {
-        output::print(&match args.json {
-            true => output::json(&answer::json(&question, distance, args.buffer))?,
-            false => answer::render(&question, distance, args.buffer),
+        let schemes = schemes(args);
+        let request = request(args, &question, distance, &schemes);
+        output::print(&match (args.json, args.all) {
+            (true, _) => output::json(&answer::json(&request))?,
+            (false, true) => answer::render_all(&request),
+            (false, false) => answer::render(&request),
         })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The chips, with their descriptions.
+fn asics() -> PossibleValuesParser {
+    PossibleValuesParser::new(ASICS.iter().map(|asic| PossibleValue::new(asic.name).help(asic.what)))
+}
+
+/// The schemes that the arguments name, each once.
+pub fn schemes(args: &SizeArgs) -> Vec<&'static str> {
+    let mut named = Vec::new();
+    for scheme in args.scheme.iter().filter_map(|name| SCHEMES.into_iter().find(|scheme| scheme == name)) {
+        if !named.contains(&scheme) {
+            named.push(scheme);
+        }
+    }
+    named
+}
+
+/// The request that the arguments make about a link of length `distance`.
+pub fn request<'a>(
+    args: &SizeArgs,
+    question: &'a Question,
+    distance: Length,
+    schemes: &'a [&'static str],
+) -> Request<'a> {
+    let response = match (args.response_time, asic(args)) {
+        (Some(_), _) => Response::Given,
+        (None, Some(asic)) => Response::Asic(asic),
+        (None, None) => Response::NotGiven,
+    };
+    Request { question, distance, buffer: args.buffer, schemes, response }
+}
+
+fn asic(args: &SizeArgs) -> Option<&'static Asic> {
+    args.asic.as_deref().and_then(Asic::find)
+}
+
+/// The chart of the named schemes, or of all that have a line, as SVG.
+pub fn chart(args: &SizeArgs, question: &Question) -> String {
+    let named = schemes(args);
+    let lines = if named.is_empty() { answer::curve::drawn() } else { named };
+    let range = args.distance.map_or(Range::WIDE, Range::around);
+    let (figure, marks) = answer::curve::curve(question, &lines, range, args.distance);
+    figure.svg_with(&marks)
+}
+
+/// The response time of the arguments, if they give one.
+fn response_time(args: &SizeArgs, rate: Bandwidth) -> miette::Result<Option<Span>> {
+    let Some(asic) = asic(args) else { return Ok(args.response_time) };
+    let time = asic.response_time(rate).ok_or_else(|| {
+        let rates: Vec<String> = asic.rates().map(|rate| rate.to_string()).collect();
+        miette!(
+            help = format!(
+                "--asic {} is for {}; for other rates use --response-time",
+                asic.name,
+                rates.join(", ")
+            ),
+            "--asic: the source of `{}` has no response time for {rate}",
+            asic.name
+        )
+    })?;
+    Ok(Some(time))
 }
 
 /// The question about a link that the arguments ask; refused values are errors.
 pub fn question(args: &SizeArgs) -> miette::Result<Question> {
     let Some(rate) = args.rate else { return Err(miette!("--rate is missing")) };
     let standard = Question::new(rate);
+    let response_time = response_time(args, rate)?;
     let question = Question {
         mtu: args.mtu.unwrap_or(standard.mtu),
         priorities: args.priorities.unwrap_or(standard.priorities),
-        response_time: args.response_time.unwrap_or(standard.response_time),
+        response_time: response_time.unwrap_or(standard.response_time),
         slot: args.slot.unwrap_or(standard.slot),
         processing: args.processing.unwrap_or(standard.processing),
         jitter: args.jitter.unwrap_or(standard.jitter),

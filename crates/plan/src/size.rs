@@ -1,6 +1,6 @@
 //! The buffer that links need, before there is a scenario and for a scenario's own links: `xoff size`.
 
-pub use xoff_schemes::flow_control::size::question::*;
+pub use xoff_schemes::flow_control::size::{question::*, response};
 
 /// Which links of a scenario have less memory than its scheme needs on them.
 pub mod links {
@@ -22,7 +22,10 @@ pub mod links {
         };
         let mut report = Report { scheme: plan.flow_control.name(), ..Report::default() };
         match plan.flow_control.compare(&links, &mut report) {
-            true => Ok(report),
+            true => {
+                report.sort();
+                Ok(report)
+            }
             false => Err(report.scheme),
         }
     }

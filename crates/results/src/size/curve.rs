@@ -2,10 +2,48 @@
 
 use crate::svg::{Figure, Line, Panel, Point};
 use xoff_net::units::Length;
-use xoff_plan::size::{Question, SCHEMES, line};
+use xoff_plan::size::{LONGEST, Question, SCHEMES, line};
 
-/// Ends of the curve, in kilometres: city-wide and nationwide.
+/// Ends of the curve without a distance, and of measured points, in kilometres: city-wide and nationwide.
 pub const ENDS: (u64, u64) = (10, 2_000);
+
+/// The distances of a curve, in metres.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    first: u64,
+    last: u64,
+}
+
+impl Range {
+    /// From [`ENDS`].
+    pub const WIDE: Self = Self { first: ENDS.0 * 1_000, last: ENDS.1 * 1_000 };
+
+    /// From 0 to a round number, with `distance` near the middle.
+    pub fn around(distance: Length) -> Self {
+        Self { first: 0, last: round(distance.0.div_ceil(1_000).saturating_mul(2)).min(LONGEST) }
+    }
+
+    /// From 0 to a round number of at least `metres`; [`Self::WIDE`] if most of that is needed.
+    fn until(metres: u64) -> Self {
+        if metres > Self::WIDE.last / 2 { Self::WIDE } else { Self { first: 0, last: round(metres) } }
+    }
+
+    /// Metres in a unit of the axis, and the unit.
+    fn unit(self) -> (f64, &'static str) {
+        if self.last < 10_000 { (1.0, "m") } else { (1e3, "km") }
+    }
+}
+
+/// The least of 1, 2 and 5 times a power of ten that is at least `metres`.
+fn round(metres: u64) -> u64 {
+    let mut power = 1u64;
+    loop {
+        match [1, 2, 5].map(|digit: u64| digit.saturating_mul(power)).into_iter().find(|end| *end >= metres) {
+            Some(end) => return end.max(10),
+            None => power = power.saturating_mul(10),
+        }
+    }
+}
 
 /// Points of a curve.
 const POINTS: u64 = 200;
@@ -13,36 +51,67 @@ const POINTS: u64 = 200;
 /// Most bytes of a point: a terabyte, beyond any link of the curve.
 const MOST: u64 = 1_000_000_000_000;
 
+const MIB: f64 = 1_048_576.0;
+
 /// The lines that are drawn, in the order of the schemes.
 pub fn drawn() -> Vec<&'static str> {
     SCHEMES.into_iter().filter(|scheme| line(scheme) == Some(scheme)).collect()
 }
 
-/// The need of each [`drawn`] scheme from 10 km to 2,000 km, in MiB. A curve of formulas; see [`measured`].
-pub fn curve(question: &Question) -> Figure {
-    let (first, last) = ENDS;
-    let at = |i: u64| first * 1_000 + i * (last - first) * 1_000 / (POINTS - 1);
-    let needed = |scheme: &&str| {
-        let buffer = |metres: u64| question.compute_size(scheme, Length(metres * 1_000)).buffer();
-        let points = (0..POINTS).map(at).map(|metres| point(metres as f64 / 1e3, buffer(metres))).collect();
-        Line { name: scheme.to_string(), points }
+/// A figure, and marks in it for `svg_with`.
+pub type Chart = (Figure, Vec<Line>);
+
+/// The need of each of `schemes` over the distances, and a mark on each line at `distance`. A curve of formulas;
+/// see [`measured`].
+pub fn curve(question: &Question, schemes: &[&'static str], range: Range, distance: Option<Length>) -> Chart {
+    let mark = |scheme: &&'static str, distance| Line {
+        name: scheme.to_string(),
+        points: vec![needed(question, scheme, range, distance)],
     };
-    figure(question, &settings(question), drawn().iter().map(needed).collect())
+    let marks = distance.map_or(Vec::new(), |d| schemes.iter().map(|scheme| mark(scheme, d)).collect());
+    let said = settings(question) + &distance.map_or(String::new(), |d| format!("; marks: {d}"));
+    chart(question, &said, range.unit().1, formulas(question, schemes, range), marks)
 }
 
-fn figure(question: &Question, said: &str, lines: Vec<Line>) -> Figure {
+fn formulas(question: &Question, schemes: &[&'static str], range: Range) -> Vec<Line> {
+    let at = |i: u64| Length(range.first * 1_000 + i * (range.last - range.first) * 1_000 / (POINTS - 1));
+    let line = |scheme: &&'static str| Line {
+        name: scheme.to_string(),
+        points: (0..POINTS).map(|i| needed(question, scheme, range, at(i))).collect(),
+    };
+    schemes.iter().map(line).collect()
+}
+
+fn needed(question: &Question, scheme: &str, range: Range, distance: Length) -> Point {
+    let buffer = question.compute_size(scheme, distance).buffer();
+    point(distance.0 as f64 / 1e3 / range.unit().0, buffer)
+}
+
+/// A chart of points whose heights are bytes.
+fn chart(question: &Question, said: &str, unit: &str, mut lines: Vec<Line>, mut marks: Vec<Line>) -> Chart {
     let priorities = match question.priorities {
         1 => String::new(),
         n => format!(", {n} priorities"),
     };
-    Figure {
+    let points = || lines.iter().chain(&marks).flat_map(|line| &line.points);
+    let largest = points().map(|point| point.y).fold(0.0, f64::max);
+    let (name, bytes) = match largest {
+        y if y < MIB => ("KiB", MIB / 1024.0),
+        y if y < MIB * 16_384.0 => ("MiB", MIB),
+        _ => ("GiB", MIB * 1024.0),
+    };
+    for point in lines.iter_mut().chain(&mut marks).flat_map(|line| &mut line.points) {
+        point.y /= bytes;
+    }
+    let figure = Figure {
         title: format!("Buffer over distance at {}{priorities}", question.rate),
-        x: "length of the link (km)".into(),
-        y: "buffer at one end (MiB)".into(),
+        x: format!("length of the link ({unit})"),
+        y: format!("buffer at one end ({name})"),
         categories: Vec::new(),
         log_x: false,
         panels: vec![Panel { title: said.into(), lines }],
-    }
+    };
+    (figure, marks)
 }
 
 /// The other parameters of the curves, in a line.
@@ -59,14 +128,14 @@ fn settings(question: &Question) -> String {
     said + &question.update.map_or(", updates as in InfiniBand".into(), |t| format!(", updates every {t}"))
 }
 
-fn point(km: f64, bytes: u64) -> Point {
-    Point { x: km, y: bytes as f64 / (1u64 << 20) as f64, range: None }
+fn point(x: f64, bytes: u64) -> Point {
+    Point { x, y: bytes as f64, range: None }
 }
 
 /// A figure from a table with the columns `distance_km`, `scheme` and `measured_B`, such as
 /// `docs/data/least-buffer.csv`, and the marks that belong into it. Where the table has a column `formula_B`,
 /// its lines are those formulas, with the settings of each measurement; otherwise they are those of [`curve`].
-pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>), String> {
+pub fn measured(question: &Question, table: &str) -> Result<Chart, String> {
     let cell = |text: &str| text.trim().trim_matches('"').to_string();
     let mut rows = table
         .trim_start_matches('\u{feff}')
@@ -83,6 +152,7 @@ pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>),
     let (distance, of, bytes) = (needed("distance_km")?, needed("scheme")?, needed("measured_B")?);
     let formula = column("formula_B")?;
     let (mut marks, mut lines): (Vec<Line>, Vec<Line>) = (Vec::new(), Vec::new());
+    let mut farthest = 0;
     for (i, row) in rows.enumerate() {
         let text = |column: usize| row.get(column).map_or("", String::as_str);
         let value = |column: usize, from: u64, to: u64| {
@@ -92,7 +162,9 @@ pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>),
                 format!("row {}: {name} = `{text}` is not a whole number from {from} to {to}", i + 1)
             })
         };
-        let km = value(distance, ENDS.0, ENDS.1)? as f64;
+        let whole = value(distance, ENDS.0, ENDS.1)?;
+        farthest = farthest.max(whole * 1_000);
+        let km = whole as f64;
         let name = line(text(of)).ok_or_else(|| {
             format!("row {}: unknown scheme `{}`; the schemes are {}", i + 1, text(of), drawn().join(", "))
         })?;
@@ -107,13 +179,13 @@ pub fn measured(question: &Question, table: &str) -> Result<(Figure, Vec<Line>),
     for line in &mut lines {
         line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
-    let figure = match formula {
-        None => curve(question),
-        Some(_) => {
-            figure(question, "marks: measured; lines: formulas with the settings of each point", lines)
-        }
-    };
-    Ok((figure, marks))
+    if formula.is_some() {
+        let said = "marks: measured; lines: formulas with the settings of each point";
+        return Ok(chart(question, said, "km", lines, marks));
+    }
+    let range = Range::until(farthest);
+    let said = settings(question) + "; marks: measured";
+    Ok(chart(question, &said, range.unit().1, formulas(question, &drawn(), range), marks))
 }
 
 fn put(lines: &mut Vec<Line>, name: &str, point: Point) {

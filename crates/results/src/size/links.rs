@@ -2,13 +2,17 @@
 
 use super::size;
 use crate::human;
-use crate::table::wrapped;
+use crate::table::Align::{Left, Right};
+use crate::table::{headed, wrapped};
 use xoff_net::units::{Bandwidth, Span};
-use xoff_plan::size::links::{Need, Report};
+use xoff_plan::size::links::{Class, Effect, Need, Report};
 use xoff_schemes::flow_control::size::grouped;
 
 /// Names of places that are shown with one kind of need; JSON has all.
 const SAMPLE: usize = 12;
+
+/// Classes that are shown; JSON has all.
+const ROWS: usize = 20;
 
 /// The report of a scenario called `name`.
 pub fn render(name: &str, report: &Report) -> String {
@@ -21,6 +25,12 @@ pub fn render(name: &str, report: &Report) -> String {
     };
     let scheme = &report.scheme;
     text += &wrapped("", "  ", &format!("{name} ({scheme}): {verdict}; {compared} compared."));
+    if report.classes.iter().any(|class| class.instant) {
+        let instant = "The response time of the switches is 0 in this scenario (flow_control.response_time): \
+                       the needs do not include it.";
+        text += &wrapped("warning: ", "  ", instant);
+    }
+    text += &table(&report.classes);
     for group in groups(&report.too_small) {
         text += &described("TOO SMALL", &group);
     }
@@ -29,6 +39,61 @@ pub fn render(name: &str, report: &Report) -> String {
         for group in groups(&report.may_idle) {
             text += &described("may idle", &group);
         }
+    }
+    text
+}
+
+/// The tightest classes, with their needs.
+fn table(classes: &[Class]) -> String {
+    if classes.is_empty() {
+        return String::new();
+    }
+    let heads = [
+        "buffer",
+        "link",
+        "rate",
+        "delay",
+        "number",
+        "have",
+        "need",
+        "margin",
+        "",
+        "tightest",
+        "if too small",
+    ];
+    let row = |class: &Class| {
+        let sign = if class.margin < 0 { "-" } else { "+" };
+        let percent = 100.0 * class.margin as f64 / class.needed.max(1) as f64;
+        let (rate, delay) = match class.rate_bps {
+            0 => (String::new(), String::new()),
+            rate => (Bandwidth(rate).to_string(), Span(class.delay_ps).to_string()),
+        };
+        [
+            class.what.into(),
+            class.link.into(),
+            rate,
+            delay,
+            human::count(class.count),
+            human::bytes(class.configured),
+            human::bytes(class.needed),
+            format!("{sign}{}", human::bytes(class.margin.unsigned_abs())),
+            match class.needed {
+                0 => String::new(),
+                _ if percent.abs() >= 1000.0 => format!("{percent:+.0}%"),
+                _ => format!("{percent:+.1}%"),
+            },
+            class.place.clone(),
+            match class.if_too_small {
+                Effect::Drop => "drop".into(),
+                Effect::Idle => "idle".into(),
+            },
+        ]
+    };
+    let align = [Left, Left, Right, Right, Right, Right, Right, Right, Right, Left, Left];
+    let mut text = format!("\n{}", headed(heads, align, classes.iter().take(ROWS).map(row)));
+    if classes.len() > ROWS {
+        let more = human::counted((classes.len() - ROWS) as u64, "row");
+        text += &format!("{more} not shown, with larger margins; --json prints all.\n");
     }
     text
 }

@@ -1,5 +1,6 @@
 //! The needs of links, for people and programs: the output of `xoff size`.
 
+mod brief;
 pub mod curve;
 pub mod links;
 mod text;
@@ -7,10 +8,35 @@ mod text;
 use crate::human;
 use serde_json::{Value, json};
 use xoff_net::units::{Bytes, Length};
+use xoff_plan::size::response::Asic;
 use xoff_plan::size::{Question, Reach, SCHEMES};
 use xoff_schemes::flow_control::size::{Figure, Sizing, Unit};
 
-pub use text::render;
+pub use brief::render;
+pub use text::render as render_all;
+
+/// The origin of the question's response time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response {
+    NotGiven,
+    Given,
+    Asic(&'static Asic),
+}
+
+/// A question about a link of length `distance`.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub question: &'a Question,
+    pub distance: Length,
+    /// Of this buffer, the distance that it supports.
+    pub buffer: Option<Bytes>,
+    /// The schemes that are named; [`DEFAULT`] where there are none.
+    pub schemes: &'a [&'static str],
+    pub response: Response,
+}
+
+/// The schemes of the short output.
+pub const DEFAULT: [&str; 2] = ["pfc", "cbfc"];
 
 /// Everything that is said of one scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +48,10 @@ pub struct Row {
     pub format_reach: Option<Reach>,
 }
 
-/// Asks every scheme about a link of length `distance`, and about `buffer` if given.
-pub fn rows(question: &Question, distance: Length, buffer: Option<Bytes>) -> Vec<Row> {
-    let row = |scheme: &&str| {
+/// Asks `schemes` about the link, and about the buffer if given.
+pub fn rows(request: &Request<'_>, schemes: &[&'static str]) -> Vec<Row> {
+    let Request { question, distance, buffer, .. } = *request;
+    let row = |scheme: &&'static str| {
         let sizing = question.compute_size(scheme, distance);
         let limited = sizing.expressible.is_some();
         Row {
@@ -33,15 +60,21 @@ pub fn rows(question: &Question, distance: Length, buffer: Option<Bytes>) -> Vec
             sizing,
         }
     };
-    SCHEMES.iter().map(row).collect()
+    schemes.iter().map(row).collect()
 }
 
-/// The result as JSON; docs/SIZE.md has its keys.
-pub fn json(question: &Question, distance: Length, buffer: Option<Bytes>) -> Value {
+/// The result as JSON, of all schemes if none is named; docs/SIZE.md has its keys.
+pub fn json(request: &Request<'_>) -> Value {
+    let Request { question, distance, buffer, .. } = *request;
     let link = question.link(distance);
-    let schemes: Vec<Value> =
-        rows(question, distance, buffer).iter().map(|row| scheme(row, question.rate.0)).collect();
+    let named: &[&str] = if request.schemes.is_empty() { &SCHEMES } else { request.schemes };
+    let schemes: Vec<Value> = rows(request, named).iter().map(|row| scheme(row, question.rate.0)).collect();
+    let asic = match request.response {
+        Response::Asic(asic) => Some(asic),
+        _ => None,
+    };
     json!({
+        "answer": brief::sentences(request).join(" "),
         "link": {
             "rate_bps": link.rate,
             "distance_mm": distance.0,
@@ -52,6 +85,8 @@ pub fn json(question: &Question, distance: Length, buffer: Option<Bytes>) -> Val
         },
         "settings": {
             "response_time_ps": question.response_time.0,
+            "response_time_given": request.response != Response::NotGiven,
+            "asic": asic.map(|asic| json!({ "name": asic.name, "source": asic.source })),
             "slot_ps": question.slot.0,
             "processing_ps": question.processing.0,
             "jitter_ps": question.jitter.0,
@@ -77,6 +112,8 @@ fn scheme(row: &Row, rate: u64) -> Value {
     let terms: Vec<Value> = s.terms.iter().map(|t| json!({ "name": t.0, "bytes": t.1 })).collect();
     json!({
         "scheme": s.scheme,
+        "title": s.title,
+        "need": { "of": s.basis.name(), "bytes": s.need().1, "per": s.per },
         "buffer_bytes": s.buffer(),
         "shares": s.shares,
         "share_bytes": s.share(),
@@ -150,5 +187,12 @@ fn reached(reach: Reach) -> String {
         Reach::Nowhere => "0 km".into(),
         Reach::UpTo(metres) => distance(metres),
         Reach::Anywhere => "any distance".into(),
+    }
+}
+
+fn priorities(count: u8) -> String {
+    match count {
+        1 => "one lossless priority".into(),
+        n => format!("{n} lossless priorities"),
     }
 }

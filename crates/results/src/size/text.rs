@@ -1,18 +1,20 @@
 //! The result as a table, and each formula with its terms below it.
 
-use super::{Row, bdp, binary, distance, reached, rows, size};
+use super::{Request, Row, bdp, binary, brief, distance, priorities, reached, rows, size};
 use crate::human;
 use crate::table::Align::{Left, Right};
 use crate::table::{aligned, paragraph, wrapped};
 use xoff_net::units::{Bytes, Length};
-use xoff_plan::size::Question;
+use xoff_plan::size::{Question, SCHEMES};
 use xoff_schemes::flow_control::size::{Unit, grouped};
 
-/// The needs of a link of length `length` under every scheme, and the distance that `buffer` supports.
-pub fn render(question: &Question, length: Length, buffer: Option<Bytes>) -> String {
-    let rows = rows(question, length, buffer);
+/// The answer for the named schemes, and the needs of the link under every scheme.
+pub fn render(request: &Request<'_>) -> String {
+    let Request { question, distance, buffer, .. } = *request;
+    let rows = rows(request, &SCHEMES);
     let details: String = rows.iter().map(|row| format!("\n{}", details(question, row))).collect();
-    format!("{}\n{}{details}", head(question, length, buffer), table(question, &rows, buffer))
+    let (head, table) = (head(question, distance, buffer), table(question, &rows, buffer));
+    format!("{}\n{head}\n{table}{details}", brief::verdict(request))
 }
 
 fn head(question: &Question, length: Length, buffer: Option<Bytes>) -> String {
@@ -25,10 +27,7 @@ fn head(question: &Question, length: Length, buffer: Option<Bytes>) -> String {
         human::time(question.link(length).delay),
         size(bdp(question, length)),
         question.mtu,
-        match question.priorities {
-            1 => "one lossless priority".to_string(),
-            n => format!("{n} lossless priorities"),
-        },
+        priorities(question.priorities),
     ))
 }
 

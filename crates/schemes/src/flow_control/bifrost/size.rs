@@ -3,7 +3,7 @@
 use super::super::size::grouped;
 use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::{LONGEST_TIME, Question, Refusal};
-use super::super::size::{Control, Figure, Promise, Sizing, Unit, bytes_of, terms_of};
+use super::super::size::{Basis, Control, Figure, Promise, Sizing, Unit, bytes_of, terms_of};
 use super::super::{Headroom, LinkFacts};
 use super::BifrostParams;
 use super::frame::FeedbackFrame;
@@ -122,6 +122,9 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
     ];
     Sizing {
         scheme: if budgets { "bifrostx" } else { "bifrost" },
+        title: if budgets { "BifrostX" } else { "Bifrost" },
+        basis: Basis::Buffer,
+        per: if budgets { "port, for all priorities" } else { "port and priority" },
         terms,
         shares: if budgets { 1 } else { priorities },
         headroom: spare.total,

@@ -3,7 +3,7 @@
 use super::super::LinkFacts;
 use super::super::size::links::{Links, Report};
 use super::super::size::question::Question;
-use super::super::size::{Control, Figure, Promise, Sizing, Unit, bytes_in, grouped, terms_of};
+use super::super::size::{Basis, Control, Figure, Promise, Sizing, Unit, bytes_in, grouped, terms_of};
 use super::CbfcParams;
 use super::frame::{BLOCK, CreditPacket, Form};
 use super::{blocks, full_throughput, longest_update, most};
@@ -49,6 +49,9 @@ pub fn compute_size(question: &Question, link: &LinkFacts, unlimited: bool) -> S
     notes.extend(unlimited.then(|| wide.into()));
     let sizing = Sizing {
         scheme: if unlimited { "cbfc-ideal" } else { "cbfc" },
+        title: if unlimited { "CBFC without the limit of 12 bits (cbfc-ideal)" } else { "CBFC" },
+        basis: Basis::Buffer,
+        per: "port and priority",
         terms,
         shares: priorities,
         headroom: 0,

@@ -3,7 +3,7 @@
 use super::super::fabric::Limit;
 use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::Question;
-use super::super::size::{Control, Promise, Sizing, Term, bytes_of, grouped};
+use super::super::size::{Basis, Control, Promise, Sizing, Term, bytes_of, grouped};
 use super::super::{Headroom, LinkFacts};
 use super::keys::PfcKeys;
 use super::{headroom, pause_time};
@@ -57,20 +57,27 @@ pub fn compute_size(question: &Question, link: &LinkFacts, given: Option<u64>) -
     let full = xoff >= busy.total;
     let mut terms: Vec<Term> = vec![("XOFF", xoff), ("packet that crosses XOFF", u64::from(link.largest))];
     terms.extend(&room.terms);
-    let (scheme, formula, source) = match given {
+    let (scheme, title, basis, formula, source) = match given {
         Some(_) => (
             "pfc",
+            "PFC",
+            Basis::Headroom,
             "XOFF + packet + headroom; headroom = Rs·(2D + response) + packet + 64 B + packet",
             "802.1Q-2018 Annex N; Huang et al. 2024, section III-B (headroom of one BDP) and VI-B (XOFF of 1 MiB)",
         ),
         None => (
             "pfc-deep",
+            "PFC with full rate (pfc-deep)",
+            Basis::Buffer,
             "XON + packet + headroom; XON = XOFF = headroom = Rs·(2D + response) + packet + 64 B + packet",
             "802.1Q-2018 Annex N; Huang et al. 2024, section III-B: two BDP, for losslessness and for throughput",
         ),
     };
     Sizing {
         scheme,
+        title,
+        basis,
+        per: "port and priority",
         terms,
         shares: priorities,
         headroom: room.total,

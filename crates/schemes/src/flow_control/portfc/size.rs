@@ -4,7 +4,7 @@ use super::super::LinkFacts;
 use super::super::pfc::size as pfc;
 use super::super::size::links::{self, Links, Report};
 use super::super::size::question::Question;
-use super::super::size::{Control, Promise, Sizing, Term, bytes_of};
+use super::super::size::{Basis, Control, Promise, Sizing, Term, bytes_of};
 use super::PortFcParams;
 use super::bound::{Link, Side, bound};
 use super::frame::PortPauseFrame;
@@ -53,6 +53,9 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     }
     Sizing {
         scheme: "portfc",
+        title: "PortFC",
+        basis: Basis::Buffer,
+        per: "port of the switch",
         headroom: terms[1].1 + terms[2].1,
         terms,
         shares: 1,

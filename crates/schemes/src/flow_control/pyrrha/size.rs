@@ -5,7 +5,7 @@ use super::super::pfc::headroom;
 use super::super::pfc::size as pfc;
 use super::super::size::links::{self, Links, Report};
 use super::super::size::question::Question;
-use super::super::size::{Control, Promise, Sizing, Term, bytes_of};
+use super::super::size::{Basis, Control, Promise, Sizing, Term, bytes_of};
 use super::{PyrrhaParams, frame::RootPauseFrame, keys::PyrrhaKeys};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::topology::{NodeKind, PortId};
@@ -54,6 +54,9 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
     let drained = serialisation((ask.k_pause - resume).max(frame), link.rate);
     Sizing {
         scheme: "pyrrha",
+        title: "Pyrrha",
+        basis: Basis::Buffer,
+        per: "congested port and priority",
         terms,
         shares: ask.priorities,
         headroom: room.total.saturating_mul(ask.fan_in),

@@ -6,6 +6,7 @@ use super::super::LinkFacts;
 use super::super::fabric::{Account, Buffer, Lane, PacketFormat};
 use super::Term;
 use serde::Serialize;
+use std::cmp::Ordering;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 
@@ -16,6 +17,9 @@ pub struct Need {
     pub place: String,
     /// The port that sends to it; of a device, empty.
     pub from: String,
+    /// What the link connects, in the direction of the packets: `host to switch`, `switch to switch`, `switch to
+    /// host` or `host to host`; of a device `device`.
+    pub link: &'static str,
     /// 802.1p priority; none where all share.
     pub priority: Option<u8>,
     /// Bits per second of the link; of a device 0.
@@ -37,6 +41,65 @@ impl Need {
     }
 }
 
+/// What can happen where a memory is too small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    Drop,
+    Idle,
+}
+
+/// Memories of one kind on links of the same rate, delay and ends. The amounts are those of the tightest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Class {
+    pub if_too_small: Effect,
+    pub what: &'static str,
+    pub link: &'static str,
+    pub rate_bps: u64,
+    pub delay_ps: Time,
+    /// Memories of the class.
+    pub count: u64,
+    /// The receiving port or the device of the tightest.
+    pub place: String,
+    pub configured: u64,
+    pub needed: u64,
+    /// `configured` minus `needed`.
+    pub margin: i64,
+    /// Whether the need has a term for a response time, and this term is 0.
+    #[serde(skip)]
+    pub instant: bool,
+}
+
+impl Class {
+    fn new(need: &Need, if_too_small: Effect) -> Self {
+        let amount = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        Self {
+            if_too_small,
+            what: need.what,
+            link: need.link,
+            rate_bps: need.rate_bps,
+            delay_ps: need.delay_ps,
+            count: 1,
+            place: need.place.clone(),
+            configured: need.configured,
+            needed: need.needed,
+            margin: amount(need.configured).saturating_sub(amount(need.needed)),
+            instant: need.terms.iter().any(|(name, bytes)| name.contains("response time") && *bytes == 0),
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        let key = |c: &Self| (c.if_too_small, c.what, c.link, c.rate_bps, c.delay_ps);
+        key(self) == key(other)
+    }
+
+    /// Orders by what is configured relative to the need.
+    fn by_tightness(&self, other: &Self) -> Ordering {
+        let product = |a: &Self, b: &Self| u128::from(a.configured) * u128::from(b.needed.max(1));
+        product(self, other).cmp(&product(other, self)).then(self.margin.cmp(&other.margin))
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     pub scheme: &'static str,
@@ -46,6 +109,8 @@ pub struct Report {
     pub too_small: Vec<Need>,
     /// Where nothing is lost for it, but an egress can run dry while its sender, which was stopped, has more.
     pub may_idle: Vec<Need>,
+    /// All memories by class: those whose lack drops packets first, and of these the tightest first.
+    pub classes: Vec<Class>,
 }
 
 /// Schemes under which some memory is known to suffice.
@@ -95,6 +160,10 @@ impl Links<'_> {
         self.packet.facts(&self.topology.ports[port as usize])
     }
 
+    fn kind(&self, port: PortId) -> NodeKind {
+        self.topology.nodes[self.topology.ports[port as usize].node as usize].kind
+    }
+
     /// The setting of a port, beside the need of its link.
     pub(in super::super) fn need(
         &self,
@@ -108,6 +177,7 @@ impl Links<'_> {
         Need {
             place: self.topology.port_name(port),
             from: self.topology.port_name(p.peer),
+            link: ends(self.kind(p.peer), self.kind(port)),
             priority,
             rate_bps: p.rate,
             delay_ps: p.delay,
@@ -121,6 +191,7 @@ impl Report {
     /// A memory that losslessness needs.
     pub(in super::super) fn add(&mut self, need: Need) {
         self.compared += 1;
+        self.classify(Class::new(&need, Effect::Drop));
         if !need.is_met() {
             self.too_small.push(need);
         }
@@ -128,10 +199,38 @@ impl Report {
 
     /// A port whose egress may run empty. Hosts have no egress that could wait for arrivals.
     pub(in super::super) fn idle(&mut self, links: &Links<'_>, port: PortId, need: Need) {
-        let node = links.topology.ports[port as usize].node;
-        if links.topology.nodes[node as usize].kind == NodeKind::Switch && !need.is_met() {
+        if links.kind(port) != NodeKind::Switch {
+            return;
+        }
+        self.classify(Class::new(&need, Effect::Idle));
+        if !need.is_met() {
             self.may_idle.push(need);
         }
+    }
+
+    fn classify(&mut self, class: Class) {
+        let Some(known) = self.classes.iter_mut().find(|known| known.is_like(&class)) else {
+            return self.classes.push(class);
+        };
+        let count = known.count + 1;
+        if class.by_tightness(known) == Ordering::Less {
+            *known = class;
+        }
+        known.count = count;
+    }
+
+    /// Orders the classes; equal ones stay in the order of the ports.
+    pub fn sort(&mut self) {
+        self.classes.sort_by(|a, b| a.if_too_small.cmp(&b.if_too_small).then_with(|| a.by_tightness(b)));
+    }
+}
+
+fn ends(from: NodeKind, to: NodeKind) -> &'static str {
+    match (from, to) {
+        (NodeKind::Host, NodeKind::Host) => "host to host",
+        (NodeKind::Host, NodeKind::Switch) => "host to switch",
+        (NodeKind::Switch, NodeKind::Host) => "switch to host",
+        (NodeKind::Switch, NodeKind::Switch) => "switch to switch",
     }
 }
 
@@ -139,6 +238,7 @@ pub(in super::super) fn device(name: &str, configured: u64, terms: &[Term]) -> N
     Need {
         place: name.to_string(),
         from: String::new(),
+        link: "device",
         priority: None,
         rate_bps: 0,
         delay_ps: 0,

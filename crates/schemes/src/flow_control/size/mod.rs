@@ -6,6 +6,7 @@
 
 pub mod links;
 pub mod question;
+pub mod response;
 
 use xoff_kernel::time::{SECOND, Time};
 pub use xoff_net::human::grouped;
@@ -18,6 +19,12 @@ pub type Term = (&'static str, u64);
 pub struct Sizing {
     /// As scenarios call the scheme, with `pfc-deep` for PFC that keeps its egress busy.
     pub scheme: &'static str,
+    /// The name in sentences.
+    pub title: &'static str,
+    /// The part of a share that answers the question.
+    pub basis: Basis,
+    /// The place that needs a share, such as `port and priority`.
+    pub per: &'static str,
     /// The memory of one share, by terms, in bytes.
     pub terms: Vec<Term>,
     /// Shares that the link needs: one for each lossless priority, or one in all.
@@ -45,6 +52,23 @@ impl Sizing {
         self.terms.iter().fold(0, |sum, term| sum.saturating_add(term.1))
     }
 
+    /// The terms of the basis, and their sum.
+    pub fn need(&self) -> (&[Term], u64) {
+        match self.basis {
+            Basis::Buffer => (&self.terms, self.share()),
+            Basis::Headroom => {
+                let mut before = self.share().saturating_sub(self.headroom);
+                let is_other = |term: &&Term| {
+                    let other = before > 0;
+                    before = before.saturating_sub(term.1);
+                    other
+                };
+                let others = self.terms.iter().take_while(is_other).count();
+                (&self.terms[others..], self.headroom)
+            }
+        }
+    }
+
     /// Bytes in all.
     pub fn buffer(&self) -> u64 {
         self.share().saturating_mul(self.shares)
@@ -66,6 +90,23 @@ impl Sizing {
     /// Whether the scheme's frames can speak of a share.
     pub fn can_be_said(&self) -> bool {
         self.expressible.is_none_or(|most| self.share() <= most)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The last terms: bytes that can arrive after a pause. The terms before them are a setting.
+    Headroom,
+    /// The whole share.
+    Buffer,
+}
+
+impl Basis {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Headroom => "headroom",
+            Self::Buffer => "buffer",
+        }
     }
 }
 

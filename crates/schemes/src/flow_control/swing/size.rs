@@ -6,7 +6,7 @@ use super::super::pfc::headroom;
 use super::super::pfc::size as pfc;
 use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::Question;
-use super::super::size::{Promise, Sizing, Term, bytes_of};
+use super::super::size::{Basis, Promise, Sizing, Term, bytes_of};
 use super::{THRESHOLD, memory, xon};
 use xoff_kernel::time::Time;
 
@@ -47,6 +47,9 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
     ];
     Sizing {
         scheme: "swing",
+        title: "SWING",
+        basis: Basis::Buffer,
+        per: "port and priority, in the switch and its relay",
         terms,
         shares: priorities,
         headroom: relay + near,
