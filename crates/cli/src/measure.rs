@@ -5,7 +5,7 @@
 //! that the pause frame meets a packet just begun. The times at which packets begin, and the XOFF threshold, vary.
 
 use miette::miette;
-use serde::Serialize;
+use xoff_net::human::grouped;
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_plan::plan::Plan;
 use xoff_plan::size::Question;
@@ -15,9 +15,11 @@ const MOST_PACKETS: u64 = 3_000_000;
 /// Variations of the times and the threshold.
 const PHASES: u64 = 16;
 const XOFF: u64 = 100_000;
+/// Simulations of a search: two for each phase, and one for each halving of some megabytes.
+pub const ABOUT: u32 = 56;
 
 /// What the simulations found, for one priority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Headroom by the formula, in bytes.
     pub formula: u64,
@@ -30,13 +32,15 @@ pub struct Measured {
 
 /// Searches the worst case of a link. `go_on` is asked before each simulation, with its number.
 ///
+/// `None` if `go_on` ended the search.
+///
 /// # Errors
-/// The link holds too many packets for a search, or the user interrupted it.
+/// The link holds too many packets for a search.
 pub fn measure(
     question: &Question,
     distance: Length,
     go_on: &mut dyn FnMut(u32) -> bool,
-) -> miette::Result<Measured> {
+) -> miette::Result<Option<Measured>> {
     let link = Link { question, delay: distance.delay() };
     let formula = headroom(&link.plan(0, None)?);
     let packets = (4 * formula + link.bytes_of(link.lead())) / question.mtu.0;
@@ -47,10 +51,12 @@ pub fn measure(
         ));
     }
     let mut simulations = 0;
+    let mut stopped = false;
     let mut run = |phase: u64, room: u64| -> miette::Result<(u64, bool)> {
         simulations += 1;
-        if !go_on(simulations) {
-            return Err(miette!("interrupted: the search was not finished"));
+        stopped |= !go_on(simulations);
+        if stopped {
+            return Ok((0, false));
         }
         let outcome = xoff_sim::run(&link.plan(phase, Some(room))?, &mut |_| true);
         let peak = outcome.accounts.iter().map(|account| account.headroom).max().unwrap_or(0);
@@ -81,7 +87,23 @@ pub fn measure(
             high += 1;
         }
     }
-    Ok(Measured { formula, watermark, least: high, simulations })
+    Ok((!stopped).then_some(Measured { formula, watermark, least: high, simulations }))
+}
+
+/// The result in words.
+pub fn render(found: &Measured) -> String {
+    let Measured { formula, watermark, least, simulations } = *found;
+    let spare = formula.saturating_sub(least);
+    let share = spare as f64 * 100.0 / formula.max(1) as f64;
+    format!(
+        "\nMeasured in {simulations} simulations: the headroom of PFC by the formula is {} B ({share:.3}%) more than the \
+         worst case needs, and no packet was lost.\n  {:>14} B  formula\n  {:>14} B  watermark: most bytes in a headroom of \
+         that size\n  {:>14} B  least headroom that lost no packet\n",
+        grouped(spare),
+        grouped(formula),
+        grouped(watermark),
+        grouped(least)
+    )
 }
 
 /// The headroom of the account at the far end of the link, by the formula.
@@ -155,12 +177,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_search_can_be_ended_and_refused() {
+        let question = Question::new(Bandwidth(400_000_000_000));
+        assert_eq!(measure(&question, Length(50_000), &mut |n| n < 20).unwrap(), None);
+        assert!(measure(&question, Length(2_000_000_000), &mut |_| true).is_err());
+    }
+
+    #[test]
     fn the_formula_is_the_worst_case_of_the_simulations() {
         for (rate, metres, response) in
             [(400_000_000_000, 50, 0), (100_000_000_000, 1_000, 1_000_000), (25_000_000_000, 5, 500_000)]
         {
             let question = Question { response_time: Span(response), ..Question::new(Bandwidth(rate)) };
-            let found = measure(&question, Length(metres * 1_000), &mut |_| true).unwrap();
+            let found = measure(&question, Length(metres * 1_000), &mut |_| true).unwrap().unwrap();
             let packet = question.mtu.0;
             assert!(found.watermark <= found.formula && found.least <= found.formula, "{found:?}");
             // Nothing is added for safety: the worst case is within one packet of it.

@@ -1,6 +1,8 @@
 //! `xoff size`: the memory that a link needs under each scheme, and the links of a scenario that have too
 //! little.
 
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -16,8 +18,10 @@ use xoff_schemes::flow_control::registry::size_help;
 
 use xoff_plan::Needs;
 
-use crate::{file, key_value, load, output};
+use crate::{file, interrupt, key_value, load, measure, output};
 
+/// Distance of lines about the progress.
+const PROGRESS: Duration = Duration::from_secs(3);
 /// Exit status: a link of the scenario is too small.
 const TOO_SMALL: u8 = 3;
 
@@ -51,6 +55,9 @@ pub struct SizeArgs {
     /// measured_B; the optional column formula_B replaces the lines
     #[arg(long, value_name = "FILE", requires = "curve", conflicts_with = "scheme")]
     points: Option<PathBuf>,
+    /// Also search the headroom that PFC needs by simulation: the worst case of a receiver that stops reading
+    #[arg(long, requires = "distance", conflicts_with_all = ["scenario", "json"])]
+    measure: bool,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -96,7 +103,12 @@ pub struct SizeArgs {
 impl SizeArgs {
     /// Whether they ask for more than numbers about one link.
     pub fn writes(&self) -> bool {
-        self.curve.is_some() || self.points.is_some() || self.json || self.all || self.scenario.is_some()
+        self.measure
+            || self.curve.is_some()
+            || self.points.is_some()
+            || self.json
+            || self.all
+            || self.scenario.is_some()
     }
 }
 
@@ -142,7 +154,28 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
             (false, true) => answer::render_all(&request),
             (false, false) => answer::render(&request),
         })?;
+        if args.measure {
+            return measured(&question, distance);
+        }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Searches the headroom of PFC by simulation, and prints it beside the formula.
+fn measured(question: &Question, distance: Length) -> miette::Result<ExitCode> {
+    let (interrupted, mut shown) = (interrupt::flag()?, Instant::now());
+    let mut go_on = |simulation: u32| {
+        if shown.elapsed() >= PROGRESS {
+            shown = Instant::now();
+            output::complain(&format!("--measure: simulation {simulation} of about {}", measure::ABOUT));
+        }
+        !interrupted.load(Ordering::Relaxed)
+    };
+    let Some(found) = measure::measure(question, distance, &mut go_on)? else {
+        output::complain("interrupted: the search was not finished");
+        return Ok(ExitCode::from(interrupt::INTERRUPTED));
+    };
+    output::print(&measure::render(&found))?;
     Ok(ExitCode::SUCCESS)
 }
 
