@@ -28,8 +28,7 @@ impl Core<'_> {
     pub fn paths(&mut self, now: Time) -> Option<Known> {
         let mut critical = self.critical()?;
         self.now = now;
-        let mut known = Known::default();
-        known.sent = std::mem::take(&mut critical.sent);
+        let mut known = Known { sent: std::mem::take(&mut critical.sent), ..Known::default() };
         known.flows.extend(critical.done.drain(..).map(|(flow, path, waits)| (flow, false, (path, waits))));
         for (flow, f) in (0u32..).zip(&self.plan.flows) {
             let seen = &self.observed.flows[flow as usize];

@@ -111,7 +111,7 @@ impl Core<'_> {
         let Some(mut critical) = self.critical() else { return };
         let (packet, now, p) = (self.packets[id], self.now, &self.egress.ports[port as usize]);
         let flow = if packet.kind == Kind::Control { NONE } else { packet.flow };
-        critical.sent[port as usize].push(Sent { at: now, flow, size: packet.size.into() });
+        critical.sent[port as usize].push(Sent { at: now, flow, size: packet.size });
         let leg = match packet.kind {
             Kind::Data => Leg::Data,
             Kind::Ack | Kind::Nack => Leg::Ack,
