@@ -1,12 +1,11 @@
 //! `xoff examples`: the scenarios that the program contains, with the files that they name.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use miette::miette;
 use xoff_plan::error::suggest;
 use xoff_results::table::wrapped;
-use xoff_results::temporary::make_directories;
 
 use crate::{grid::quoted, output};
 
@@ -69,7 +68,7 @@ pub fn examples(args: &ExamplesArgs) -> miette::Result<ExitCode> {
         (None, None) => output::print(&list())?,
         (Some(name), None) => output::print(find(name)?.text)?,
         (None, Some(out)) => {
-            write(out, FILES)?;
+            output::create_all(out, FILES)?;
             let path = quoted(&out.join("victims.toml").display().to_string());
             let count = all().count();
             output::print(&format!(
@@ -79,7 +78,7 @@ pub fn examples(args: &ExamplesArgs) -> miette::Result<ExitCode> {
         }
         (Some(name), Some(out)) => {
             let files = find(name)?.files();
-            write(out, &files)?;
+            output::create_all(out, &files)?;
             let path = |name: &str| quoted(&out.join(name).display().to_string());
             let written: Vec<String> = files.iter().map(|(name, _)| path(name)).collect();
             let scenario = files.iter().find(|(name, _)| name.ends_with(ENDING));
@@ -109,23 +108,4 @@ fn find(name: &str) -> miette::Result<Example> {
         let names: Vec<&str> = all().map(|example| example.name).collect();
         miette!(help = suggest(wanted, "the examples", &names), "unknown example `{wanted}`")
     })
-}
-
-/// Writes files into a directory, and replaces none. A file that has the same text stays.
-fn write(out: &Path, files: &[(&str, &str)]) -> miette::Result<()> {
-    let there = |path: &Path, text: &str| std::fs::read(path).is_ok_and(|found| found == text.as_bytes());
-    let missing: Vec<(PathBuf, &str)> = files
-        .iter()
-        .map(|(name, text)| (out.join(name), *text))
-        .filter(|(path, text)| !there(path, text))
-        .collect();
-    // Before the first one is written.
-    if let Some((path, _)) = missing.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
-        return Err(output::exists(path));
-    }
-    for (path, text) in missing {
-        make_directories(path.parent().unwrap_or(Path::new(""))).map_err(crate::run::report)?;
-        output::create(&path, text)?;
-    }
-    Ok(())
 }

@@ -532,9 +532,9 @@ pub fn schema() -> Result<Value, Report> {
 /// The experiments cannot be read, or the results not be written.
 pub fn repro(arguments: &[String], interrupted: &AtomicBool) -> Result<Option<Answer>, Report> {
     let args = parsed::<ReproCommand>(arguments)?.args;
-    let chosen = papers::choose(papers::load(&args.experiments)?, args.what.as_deref())?;
+    let chosen = papers::choose(papers::load_from(&args.place())?, args.what.as_deref())?;
     if args.list {
-        return Answer::new(Value::Null, answer::list(&chosen)).map(Some);
+        return Answer::new(Value::Null, repro::list(&args, &chosen)).map(Some);
     }
     let mut text = String::new();
     let made = repro::make(&args, &chosen, interrupted, &mut |part| {

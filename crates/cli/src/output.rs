@@ -3,7 +3,8 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::{error::Error, ffi::OsString, fmt, path::Path, process::ExitCode};
+use std::path::{Path, PathBuf};
+use std::{error::Error, ffi::OsString, fmt, process::ExitCode};
 
 use miette::{Diagnostic, IntoDiagnostic, LabeledSpan, Report, Severity, SourceCode, WrapErr, miette};
 use serde::Serialize;
@@ -56,8 +57,29 @@ pub fn create(path: &Path, text: &str) -> miette::Result<()> {
     })
 }
 
+/// Writes files into a directory, and replaces none. A file that has the same text stays.
+pub fn create_all(out: &Path, files: &[(&str, &str)]) -> miette::Result<()> {
+    let there = |path: &Path, text: &str| std::fs::read(path).is_ok_and(|found| found == text.as_bytes());
+    let missing: Vec<(PathBuf, &str)> = files
+        .iter()
+        .map(|(name, text)| (out.join(name), *text))
+        .filter(|(path, text)| !there(path, text))
+        .collect();
+    // Before the first one is written.
+    if let Some((path, _)) = missing.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
+        return Err(exists(path));
+    }
+    for (path, text) in missing {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        // Its advice is about results.
+        temporary::make_directories(folder).map_err(|e| miette!("{e}"))?;
+        create(&path, text)?;
+    }
+    Ok(())
+}
+
 /// The error that a file would be replaced.
-pub fn exists(path: &Path) -> Report {
+fn exists(path: &Path) -> Report {
     let help = "it was not changed; choose another name, or remove it";
     miette!(help = help, "{} exists already", path.display())
 }

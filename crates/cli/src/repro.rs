@@ -7,10 +7,11 @@ use std::{num::NonZeroUsize, process::ExitCode, thread};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_plan::plan::Setup;
 use xoff_repro::experiment::{Experiment, SCENARIO};
-use xoff_repro::library::{self, Item, Paper};
+use xoff_repro::library::{self, Item, Paper, Place};
 use xoff_repro::metrics::{Run, Value};
+use xoff_repro::read::{Base, is_experiment};
 use xoff_repro::report::{self, AsChosen, ChangeResult, ExperimentResult, Results};
-use xoff_repro::{answer, equal, evaluate, page, plot::Drawn, read::Base, runs::Change, sensitivity};
+use xoff_repro::{answer, equal, evaluate, page, plot::Drawn, runs::Change, sensitivity};
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
@@ -53,9 +54,12 @@ pub struct ReproArgs {
     /// Earlier results.json; its experiments that are not run now are added to the new results
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     beside: Option<PathBuf>,
-    /// Directory of the experiments
-    #[arg(long, value_name = "DIR", default_value = "experiments")]
-    pub experiments: PathBuf,
+    /// Directory of the experiments [default: experiments, if it contains some, or else those in xoff]
+    #[arg(long, value_name = "DIR")]
+    experiments: Option<PathBuf>,
+    /// Write the experiments that xoff contains to a directory; run nothing
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    write: Option<PathBuf>,
     /// Print results.json instead of tables
     #[arg(long)]
     json: bool,
@@ -64,10 +68,23 @@ pub struct ReproArgs {
     quiet: bool,
 }
 
+impl ReproArgs {
+    pub fn place(&self) -> Place {
+        Place::found(self.experiments.as_deref())
+    }
+}
+
 pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
-    let papers = library::choose(library::load(&args.experiments)?, args.what.as_deref())?;
+    if let Some(out) = &args.write {
+        output::create_all(out, library::BUNDLED)?;
+        let count =
+            library::load_from(&Place::Bundled)?.iter().map(|paper| paper.experiments.len()).sum::<usize>();
+        output::print(&format!("wrote {count} experiments to {}\n", out.display()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let papers = library::choose(library::load_from(&args.place())?, args.what.as_deref())?;
     if args.list {
-        output::print(&answer::list(&papers))?;
+        output::print(&list(args, &papers))?;
         return Ok(ExitCode::SUCCESS);
     }
     let interrupted = interrupt::flag()?;
@@ -87,6 +104,17 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
     }
     let stopped = interrupted.load(Ordering::Relaxed) && !results.complete;
     Ok(output::status(&[(stopped, interrupt::INTERRUPTED), (failed, FAILED), (lost, LOST)]))
+}
+
+/// Papers and experiments, and where they are from if it is no directory.
+pub fn list(args: &ReproArgs, papers: &[Paper]) -> String {
+    let text = answer::list(papers);
+    match args.place() {
+        Place::Directory(_) => text,
+        Place::Bundled => {
+            text + "\nxoff contains these experiments; `xoff repro --write DIR` writes their files.\n"
+        }
+    }
 }
 
 /// What `xoff repro` made.
@@ -121,7 +149,8 @@ pub fn make(
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let before = args.beside.as_deref().map(stored).transpose()?;
     let jobs = args.jobs.map_or(cores, NonZeroUsize::get);
-    let cx = Context { args, out: &out, jobs, interrupted };
+    let place = args.place();
+    let cx = Context { args, place: &place, out: &out, jobs, interrupted };
     // Every plan of every experiment is worked out before the first one runs.
     // Experiments that look at the same runs share a task.
     let items: Vec<&Item> = papers.iter().flat_map(|p| &p.experiments).collect();
@@ -159,7 +188,9 @@ pub fn make(
             results.complete &= result.done == result.runs;
             if !args.json {
                 let text = match claim {
-                    Some(_) => answer::claim(&result, args.quick, &cx.commands(task)),
+                    Some(_) => {
+                        answer::claim(&result, args.quick, &cx.commands(task), place == Place::Bundled)
+                    }
                     None => answer::experiment(&result, args.quick),
                 };
                 print(&format!("{text}\n"))?;
@@ -176,8 +207,8 @@ pub fn make(
     let (failed, lost) = (any(|e| !e.failed.is_empty()), any(|e| e.lost > 0));
     results = match before {
         // The full results stay, and have the table of the quick version beside them.
-        Some(before) if args.quick => before.with_tables(results, &library::load(&args.experiments)?),
-        Some(before) => results.beside(before, &library::load(&args.experiments)?),
+        Some(before) if args.quick => before.with_tables(results, &library::load_from(&place)?),
+        Some(before) => results.beside(before, &library::load_from(&place)?),
         None => results.counted(),
     };
     make_directories(&out).map_err(crate::run::report)?;
@@ -209,6 +240,7 @@ fn stored(path: &Path) -> miette::Result<Results> {
 
 struct Context<'a> {
     args: &'a ReproArgs,
+    place: &'a Place,
     out: &'a Path,
     jobs: usize,
     interrupted: &'a AtomicBool,
@@ -234,11 +266,7 @@ impl Context<'_> {
     /// Works the runs of an experiment out; `None` if it was interrupted.
     fn tasks<'i>(&self, item: &'i Item) -> miette::Result<Option<Task<'i>>> {
         let e = &item.read.experiment;
-        let beside = item.path.parent().unwrap_or(Path::new(""));
-        let source = |base: &Base| match base {
-            Base::Inline => Ok(Source::within(&item.path, &item.text, SCENARIO)),
-            Base::File(file) => Source::read(&beside.join(file), false),
-        };
+        let source = |base: &Base| self.source(item, base);
         let sources = item.read.bases.iter().map(source).collect::<miette::Result<Vec<_>>>()?;
         let changes =
             if self.args.sensitivity { sensitivity::changes(e, self.args.quick) } else { Ok(Vec::new()) };
@@ -256,6 +284,24 @@ impl Context<'_> {
         }
         let (owner, path, shown) = (e, item.path.as_path(), Vec::new());
         Ok(Some(Task { owner, path, shown, sources, about, setups, changes, changed }))
+    }
+
+    /// A scenario of an experiment.
+    fn source(&self, item: &Item, base: &Base) -> miette::Result<Source> {
+        let path = match base {
+            Base::Inline => item.path.clone(),
+            Base::File(file) => item.path.with_file_name(file),
+        };
+        match (self.place, base) {
+            (Place::Directory(_), Base::Inline) => Ok(Source::within(&path, &item.text, SCENARIO)),
+            (Place::Directory(_), Base::File(_)) => Source::read(&path, false),
+            (Place::Bundled, _) => {
+                let text = self.place.read(&path).into_diagnostic();
+                let text = text.wrap_err_with(|| format!("xoff does not contain {}", path.display()))?;
+                let (in_table, text) = (is_experiment(&text), String::from_utf8_lossy(&text));
+                Ok(Source::embedded(&path, &text, in_table, library::bundled_beside(&path)))
+            }
+        }
     }
 
     /// Calls `f` with the runs of a grid of an experiment.

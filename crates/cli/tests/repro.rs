@@ -389,3 +389,50 @@ fn quicker(results: Value) -> serde_json::Map<String, Value> {
     results.insert("quick".into(), true.into());
     results
 }
+
+/// The program contains the experiments, and the files that these name.
+#[test]
+fn without_a_directory_the_experiments_of_the_program_are_run() {
+    let dir = place("bundled");
+    // A directory of this name without experiments is something else.
+    fs::create_dir_all(dir.join("experiments/mine")).unwrap();
+    let within = |at: &Path, args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_xoff")).current_dir(at).args(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let bundled = |args: &[&str]| within(&dir, &[&["repro"], args].concat());
+    let list = bundled(&["--list"]);
+    let (last, papers) = list.trim_end().rsplit_once("\n\n").unwrap();
+    assert_eq!(papers, "xoff contains these experiments; `xoff repro --write DIR` writes their files.");
+    let disk = within(&root(), &["repro", "--list"]);
+    assert_eq!(disk.trim_end(), last);
+    assert!(disk.lines().all(|line| line.chars().count() <= 120), "{disk}");
+    // One with a scenario in its file, one with scenarios in files beside it, and one whose traffic is in files.
+    for claim in ["pyrrha/fig13.pfc", "roundabout/fig6", "pyrrha/r5"] {
+        let out = place("bundled-disk");
+        let out = out.to_str().unwrap();
+        let args = [claim, "--quick", "--quiet", "--jobs", "2", "--out"];
+        let disk = within(&root(), &[&["repro"], &args[..], &[out]].concat());
+        let text = bundled(&[&args[..], &["r"]].concat());
+        assert_eq!(text.replace(", after `xoff repro --write experiments`", ""), disk);
+        assert!(text.lines().all(|l| l.chars().count() <= 120 || l.starts_with("  xoff run ")), "{text}");
+        let results = |dir: &Path| untimed(&fs::read(dir.join("results.json")).unwrap());
+        assert_eq!(results(&dir.join("r")), results(Path::new(out)));
+        fs::remove_dir_all(dir.join("r")).unwrap();
+    }
+    // Once they are written, the commands that it prints work.
+    let text = bundled(&["pyrrha/fig13.pfc", "--quiet", "--out", "r"]);
+    assert!(text.contains("Each run by itself, after `xoff repro --write experiments`:"), "{text}");
+    assert!(bundled(&["--write", "experiments"]).contains("experiments to experiments"));
+    for file in ["pyrrha/fig13.toml", "pyrrha/data/r5-incast.csv", "bifrost/scenarios/line.toml"] {
+        let [ours, theirs] = [&dir, &root()].map(|at| fs::read(at.join("experiments").join(file)).unwrap());
+        assert_eq!(ours, theirs);
+    }
+    within(
+        &dir,
+        &["run", "experiments/pyrrha/fig13.toml", "--set", "flow_control.alpha=2", "--no-out", "--quiet"],
+    );
+    // Now this directory is read.
+    assert!(!bundled(&["--list"]).contains("--write"));
+}

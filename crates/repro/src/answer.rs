@@ -2,7 +2,13 @@
 
 use crate::report::{self, ClaimResult, ExperimentResult, Flip, MeasureResult, Results, counts};
 use crate::{library::Paper, verdict::Verdict};
-use xoff_results::{human, table::wrapped};
+use xoff_results::human;
+use xoff_results::table::{wrapped, wrapped_to};
+
+/// Most columns of a table.
+const WIDTH: usize = 120;
+/// Least columns of a column whose cells are broken into lines.
+const NARROWEST: usize = 16;
 
 /// Said of everything that the shorter version gives.
 pub const QUICK: &str = "quick version: shorter than the experiment, not a reproduction";
@@ -32,7 +38,7 @@ fn state(e: &ExperimentResult, quick: bool) -> String {
         let runs = human::counted(e.lost as u64, "run");
         out += &format!("  packets of a lossless priority were DROPPED in {runs}\n");
     }
-    out.extend(e.failed.iter().map(|failed| format!("  FAILED: {failed}\n")));
+    out.extend(e.failed.iter().map(|failed| item(&format!("FAILED: {failed}"))));
     out
 }
 
@@ -41,7 +47,7 @@ fn notes(claims: &[ClaimResult]) -> String {
     let mut notes: Vec<String> = Vec::new();
     for claim in claims {
         for note in claim.measures.iter().flat_map(|m| &m.notes) {
-            let line = format!("  {}: {note}\n", claim.id);
+            let line = item(&format!("{}: {note}", claim.id));
             if !notes.contains(&line) {
                 notes.push(line);
             }
@@ -55,23 +61,29 @@ fn changes(e: &ExperimentResult) -> String {
     for change in e.sensitivity.iter().flatten() {
         let what = &change.change;
         if change.flips.is_empty() {
-            out += &format!("  {what}: no verdict changes\n");
+            out += &item(&format!("{what}: no verdict changes"));
         }
         for Flip { claim, from, to } in &change.flips {
             let (from, to) = (from.name(), to.name());
-            out += &format!("  {what}: the verdict of {claim} changes from {from} to {to}\n");
+            out += &item(&format!("{what}: the verdict of {claim} changes from {from} to {to}"));
         }
     }
     if e.sensitivity.is_some() {
         for c in e.chosen.iter().filter(|c| c.in_words) {
-            out.push_str(&format!("  not varied, because no key represents it: {}\n", c.what));
+            out.push_str(&item(&format!("not varied, because no key represents it: {}", c.what)));
         }
     }
     out
 }
 
-/// A claim in text: the paper's sentence, the numbers and the verdict, and the commands that make its runs.
-pub fn claim(e: &ExperimentResult, quick: bool, commands: &[String]) -> String {
+/// A line of a list, broken at blanks.
+fn item(text: &str) -> String {
+    wrapped("  ", "    ", text)
+}
+
+/// A claim in text: the paper's sentence, the numbers and the verdict, and the commands that make its runs. If the
+/// experiments are `bundled`, the commands need their files.
+pub fn claim(e: &ExperimentResult, quick: bool, commands: &[String], bundled: bool) -> String {
     let [claim] = &e.claims[..] else { panic!("an experiment of one claim") };
     let mut out = sentence(claim, &format!(" (§ {}: {})", e.section, e.title));
     out.push_str(&state(e, quick));
@@ -80,13 +92,14 @@ pub fn claim(e: &ExperimentResult, quick: bool, commands: &[String]) -> String {
     out.push_str(&changes(e));
     for tried in e.tried(claim).iter().filter(|t| !t.in_table) {
         let (verdict, values) = (tried.verdict.map_or("not run", Verdict::name), tried.values.join("; "));
-        out += &wrapped("  ", "    ", &format!("Another reading, {}: {verdict}, {values}", tried.choice));
+        out += &item(&format!("Another reading, {}: {verdict}, {values}", tried.choice));
     }
     if let Some(text) = claim.discussion.as_ref().map(|text| e.expanded(text)) {
         out.push('\n');
         out.extend(text.trim().lines().map(|line| wrapped("  ", "  ", line)));
     }
-    out.push_str("\n  Each run by itself:\n");
+    let first = if bundled { ", after `xoff repro --write experiments`" } else { "" };
+    out.push_str(&format!("\n  Each run by itself{first}:\n"));
     out.extend(commands.iter().map(|command| format!("  {command}\n")));
     out
 }
@@ -121,19 +134,39 @@ fn rows(claim: &ClaimResult) -> Vec<[String; 4]> {
     }
 }
 
-/// Columns as wide as their longest cell.
+/// Columns as wide as their longest cell, if together they have at most [`WIDTH`] columns. Otherwise the cells of the
+/// widest ones are broken at blanks into several lines.
 fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let width = |c: usize| {
         let cells = rows.iter().map(|r| r[c].chars().count());
         cells.chain([head[c].chars().count()]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |cells: Vec<&str>| {
-        let padded: Vec<String> = cells.iter().zip(&widths).map(|(c, &w)| format!("{c:w$}")).collect();
-        format!("  {}\n", padded.join("  ").trim_end())
+    let mut widths: [usize; N] = std::array::from_fn(width);
+    let room = WIDTH.saturating_sub(2 * N);
+    while widths.iter().sum::<usize>() > room {
+        let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > NARROWEST) else { break };
+        *widest -= 1;
+    }
+    let line = |cells: [&str; N]| {
+        let broken: [Vec<String>; N] = std::array::from_fn(|c| broken(cells[c], widths[c]));
+        let lines = broken.iter().map(Vec::len).max().unwrap_or(0);
+        let cell = |n: usize, c: usize| broken[c].get(n).map_or("", String::as_str);
+        let padded =
+            |n: usize| (0..N).map(|c| format!("{:w$}", cell(n, c), w = widths[c])).collect::<Vec<_>>();
+        (0..lines).map(|n| format!("  {}\n", padded(n).join("  ").trim_end())).collect::<String>()
     };
-    let rows = rows.iter().map(|row| line(row.iter().map(String::as_str).collect()));
-    line(head.to_vec()) + &rows.collect::<String>()
+    let rows = rows.iter().map(|row| line(std::array::from_fn(|c| row[c].as_str())));
+    line(head) + &rows.collect::<String>()
+}
+
+/// A cell in lines of at most `width` columns; the lines after the first are indented further.
+fn broken(cell: &str, width: usize) -> Vec<String> {
+    if cell.chars().count() <= width {
+        return vec![cell.into()];
+    }
+    let indent = " ".repeat(cell.len() - cell.trim_start().len());
+    let text = wrapped_to(width, &indent, &format!("{indent}  "), cell);
+    text.lines().map(String::from).collect()
 }
 
 /// The sum of all experiments in a line.
@@ -189,7 +222,10 @@ pub fn list(papers: &[Paper]) -> String {
             }
         }
         for (text, n) in missing {
-            out.push_str(&format!("  {} without an experiment: {text}\n", human::counted(n as u64, "claim")));
+            out.push_str(&item(&format!(
+                "{} without an experiment: {text}",
+                human::counted(n as u64, "claim")
+            )));
         }
     }
     out

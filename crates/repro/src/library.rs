@@ -1,8 +1,9 @@
 //! The directory of experiments: `PAPER/FIGURE.toml`, and `PAPER/claims.toml` for the claims whose experiment
 //! has no file. Directories within that of a paper are ignored: they contain scenarios, flow sizes and the
-//! like.
+//! like. xoff contains such a directory, for those who have only the program.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
 use xoff_plan::{Error, error::suggest};
@@ -13,6 +14,104 @@ use crate::runs::written;
 
 /// The file of claims whose experiment has no file.
 pub const CLAIMS: &str = "claims.toml";
+
+/// The directory of experiments in the current one, and the name of that in the program.
+pub const EXPERIMENTS: &str = "experiments";
+
+/// Path and text of each file that the program contains, as `build.rs` lists them.
+pub const BUNDLED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+
+/// Where experiments are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    Directory(PathBuf),
+    /// In the program. Their paths begin with [`EXPERIMENTS`].
+    Bundled,
+}
+
+impl Place {
+    /// The given directory. Without one, [`EXPERIMENTS`] in the current directory if it contains experiments, or
+    /// else those of the program.
+    pub fn found(given: Option<&Path>) -> Self {
+        let dir = given.unwrap_or(Path::new(EXPERIMENTS));
+        let toml = |path: &Path| path.extension().is_some_and(|e| e == "toml");
+        let entries =
+            |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        let has_some = || entries(dir).any(|paper| entries(&paper).any(|path| toml(&path)));
+        if given.is_some() || has_some() { Self::Directory(dir.into()) } else { Self::Bundled }
+    }
+
+    fn root(&self) -> &Path {
+        match self {
+            Self::Directory(dir) => dir,
+            Self::Bundled => Path::new(EXPERIMENTS),
+        }
+    }
+
+    /// Reads a file below [`Place::root`].
+    pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Directory(_) => fs::read(path),
+            Self::Bundled => {
+                let found = BUNDLED.iter().find(|(name, _)| Path::new(EXPERIMENTS).join(name) == path);
+                found.map(|(_, text)| text.as_bytes().into()).ok_or(io::ErrorKind::NotFound.into())
+            }
+        }
+    }
+
+    fn is_file(&self, path: &Path) -> bool {
+        match self {
+            Self::Directory(_) => path.is_file(),
+            Self::Bundled => self.read(path).is_ok(),
+        }
+    }
+
+    /// Names of the directories, or of the files, in a directory, in alphabetical order.
+    fn names(&self, dir: &Path, directories: bool) -> Result<Vec<String>, Error> {
+        let mut names = Vec::new();
+        match self {
+            Self::Directory(_) => {
+                for entry in fs::read_dir(dir).map_err(|e| unreadable(dir, &e))? {
+                    let path = entry.map_err(|e| unreadable(dir, &e))?.path();
+                    if if directories { path.is_dir() } else { path.is_file() } {
+                        names.extend(path.file_name().map(|n| n.to_string_lossy().into_owned()));
+                    }
+                }
+            }
+            Self::Bundled => {
+                for (name, _) in BUNDLED {
+                    let path = Path::new(EXPERIMENTS).join(name);
+                    let mut rest = path.strip_prefix(dir).into_iter().flat_map(Path::components);
+                    let first = rest.next();
+                    names.extend(
+                        first
+                            .filter(|_| rest.next().is_some() == directories)
+                            .map(|name| name.as_os_str().to_string_lossy().into_owned()),
+                    );
+                }
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+/// The files that the program contains for a paper, by their paths from the directory of `path`, which is one of them.
+pub fn bundled_beside(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let inner = path.strip_prefix(EXPERIMENTS).unwrap_or(path);
+    let paper = inner.components().next();
+    let depth = inner.components().count().saturating_sub(1);
+    let mut files = BTreeMap::new();
+    for (name, text) in BUNDLED.iter().filter(|(name, _)| Path::new(name).components().next() == paper) {
+        let from: Vec<Component<'_>> = inner.components().take(depth).collect();
+        let to: Vec<Component<'_>> = Path::new(name).components().collect();
+        let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+        let up = std::iter::repeat_n(Component::ParentDir, depth - common);
+        files.insert(up.chain(to[common..].iter().copied()).collect(), text.as_bytes().into());
+    }
+    files
+}
 
 #[derive(Clone, Debug)]
 pub struct Paper {
@@ -77,10 +176,16 @@ impl Item {
 
 /// Reads all experiments below `dir`, papers in alphabetical order.
 pub fn load(dir: &Path) -> Result<Vec<Paper>, Error> {
-    let names = entries(dir, |path| path.is_dir())?;
+    load_from(&Place::Directory(dir.into()))
+}
+
+/// The same of the experiments in a place.
+pub fn load_from(place: &Place) -> Result<Vec<Paper>, Error> {
+    let dir = place.root();
+    let names = place.names(dir, true)?;
     let mut papers = Vec::new();
     for name in names.iter().filter(|n| !n.starts_with('.')) {
-        papers.push(paper(&dir.join(name), name)?);
+        papers.push(paper(place, &dir.join(name), name)?);
     }
     papers.retain(|p| !p.experiments.is_empty() || p.claims.is_some());
     if papers.is_empty() {
@@ -90,15 +195,15 @@ pub fn load(dir: &Path) -> Result<Vec<Paper>, Error> {
     Ok(papers)
 }
 
-fn paper(dir: &Path, name: &str) -> Result<Paper, Error> {
-    let toml = |path: &Path| path.extension().is_some_and(|e| e == "toml") && path.is_file();
-    let mut files = entries(dir, toml)?;
+fn paper(place: &Place, dir: &Path, name: &str) -> Result<Paper, Error> {
+    let mut files = place.names(dir, false)?;
+    files.retain(|name| name.ends_with(".toml"));
     files.sort_by_key(|f| natural(f.trim_end_matches(".toml")));
     let mut found = Paper { name: name.into(), experiments: Vec::new(), claims: None };
     let mut known: Vec<(String, PathBuf)> = Vec::new();
     for file in files {
         let path = dir.join(&file);
-        let text = fs::read(&path).map_err(|e| unreadable(&path, &e))?;
+        let text = place.read(&path).map_err(|e| unreadable(&path, &e))?;
         let shown = path.display().to_string();
         let (paper, ids) = if file == CLAIMS {
             let claims = read::read_claims(&shown, &text)?;
@@ -106,7 +211,7 @@ fn paper(dir: &Path, name: &str) -> Result<Paper, Error> {
             found.claims = Some(claims);
             said
         } else {
-            let read = read::read_beside(&shown, &text, &|id| beside(dir, id))?;
+            let read = read::read_beside(&shown, &text, &|id| beside(place, dir, id))?;
             let e = &read.experiment;
             if file != format!("{}.toml", e.id) {
                 let help = format!("write id = \"{}\", or rename the file", file.trim_end_matches(".toml"));
@@ -138,12 +243,12 @@ fn paper(dir: &Path, name: &str) -> Result<Paper, Error> {
 }
 
 /// The experiment `id` of the paper in `dir`, if it has a file; whose runs it looks at is not followed.
-fn beside(dir: &Path, id: &str) -> Result<Option<Read>, Error> {
+fn beside(place: &Place, dir: &Path, id: &str) -> Result<Option<Read>, Error> {
     let path = dir.join(format!("{id}.toml"));
-    if id == CLAIMS.trim_end_matches(".toml") || !path.is_file() {
+    if id == CLAIMS.trim_end_matches(".toml") || !place.is_file(&path) {
         return Ok(None);
     }
-    let text = fs::read(&path).map_err(|e| unreadable(&path, &e))?;
+    let text = place.read(&path).map_err(|e| unreadable(&path, &e))?;
     let shown = path.display().to_string();
     read::read_beside(&shown, &text, &|third| {
         let message = format!("`{id}` has no runs: it uses the runs of `{third}`");
@@ -225,26 +330,13 @@ fn only(paper: &mut Paper, id: &str) -> Option<()> {
     Some(())
 }
 
-/// Names in a directory, in alphabetical order.
-fn entries(dir: &Path, keep: impl Fn(&Path) -> bool) -> Result<Vec<String>, Error> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(dir).map_err(|e| unreadable(dir, &e))? {
-        let path = entry.map_err(|e| unreadable(dir, &e))?.path();
-        if keep(&path) {
-            names.extend(path.file_name().map(|n| n.to_string_lossy().into_owned()));
-        }
-    }
-    names.sort_unstable();
-    Ok(names)
-}
-
 fn about(path: &Path, message: &str) -> Error {
     Error::new(&path.display().to_string(), "", None, message)
 }
 
 fn unreadable(path: &Path, e: &io::Error) -> Error {
     let help = if e.kind() == io::ErrorKind::NotFound {
-        "xoff reads `experiments` in the current directory; for another directory: --experiments DIR"
+        "without --experiments xoff uses the experiments that it contains; `xoff repro --write DIR` writes their files"
     } else {
         ""
     };

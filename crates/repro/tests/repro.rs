@@ -44,6 +44,31 @@ fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
     assert_eq!(found, known);
 }
 
+#[test]
+fn the_program_contains_the_experiments() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let bundled = library::load_from(&library::Place::Bundled).unwrap();
+    let (texts, disk) = (
+        |papers: &[library::Paper]| {
+            let items =
+                papers.iter().flat_map(|p| p.experiments.iter().map(|i| (p.claims.clone(), i.text.clone())));
+            items.collect::<Vec<_>>()
+        },
+        library::load(&dir).unwrap(),
+    );
+    assert!(texts(&bundled).len() > 90 && texts(&bundled) == texts(&disk));
+    let mut count = 0;
+    for (path, text) in library::BUNDLED {
+        assert_eq!(std::fs::read_to_string(dir.join(path)).unwrap(), *text, "{path}");
+        count += 1;
+    }
+    assert!(count > texts(&disk).len());
+    let beside = library::bundled_beside(Path::new("experiments/pyrrha/scenarios/clos.toml"));
+    assert!(beside.contains_key(Path::new("../data/r5-incast.csv")));
+    assert!(beside.contains_key(Path::new("clos.toml")) && beside.contains_key(Path::new("../r5.toml")));
+    assert!(beside.keys().all(|path| !path.starts_with("../../")));
+}
+
 /// Sweeps are beside the claims of the papers, and have no claims of them.
 #[test]
 fn sweeps_are_read_and_their_expectations_are_ours() {

@@ -158,7 +158,7 @@ def schema() -> dict[str, _Any]:
 def repro(
     what: str | None = None,
     *,
-    experiments: str | _Path = "experiments",
+    experiments: str | _Path | None = None,
     out: str | _Path | None = None,
     quick: bool = False,
     sensitivity: bool = False,
@@ -173,7 +173,7 @@ def repro(
     what
         A paper, an experiment or a claim, such as `"pyrrha/fig13"`; without it, all papers.
     experiments
-        Directory of the experiments.
+        Directory of the experiments; without it `experiments`, if it contains some, or else those in xoff.
     out
         Directory of the results; without it `xoff-repro`, or `xoff-repro-quick`.
     quick
@@ -202,7 +202,9 @@ def repro(
         Ctrl-C; the finished runs are stored.
 
     """
-    arguments = ["--quiet", f"--experiments={experiments}"]
+    arguments = ["--quiet"]
+    if experiments is not None:
+        arguments.append(f"--experiments={experiments}")
     if out is not None:
         arguments.append(f"--out={out}")
     if jobs is not None:
