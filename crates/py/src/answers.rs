@@ -37,16 +37,22 @@ fn stored<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, storage::Err
     detached(py, work)?.map_err(|error| errors::of_results(py, &error))
 }
 
-/// `xoff explain` of the run at `path`: of one flow, of one congested port, or of all, also only of one class.
+/// `xoff explain` of the run at `path`: of one flow, of one congested port, or of all; also only of the flows of one
+/// class, from or to one host.
 #[pyfunction]
-#[pyo3(signature = (path, flow = None, port = None, class_ = None))]
+#[pyo3(signature = (path, flow = None, port = None, class_ = None, src = None, dst = None, slowest = None))]
+#[allow(clippy::too_many_arguments)]
 pub fn explain(
     py: Python<'_>,
     path: PathBuf,
     flow: Option<usize>,
     port: Option<&str>,
     class_: Option<&str>,
+    src: Option<&str>,
+    dst: Option<&str>,
+    slowest: Option<usize>,
 ) -> PyResult<Answer> {
+    let choice = explained::Choice { class: class_, src, dst };
     fn answer<A: serde::Serialize>(answer: &A, text: fn(&A) -> String) -> Answer {
         let json = serde_json::to_string(answer).expect("plain data becomes JSON");
         Answer { json, text: text(answer), files: Vec::new() }
@@ -57,9 +63,10 @@ pub fn explain(
             if let Some(id) = flow {
                 Ok(answer(&explained::flow(&path, &run, id)?, text::flow))
             } else if let Some(port) = port {
-                Ok(answer(&explained::port(&path, &run, port, class_)?, text::port))
+                Ok(answer(&explained::port(&path, &run, port, choice)?, text::port))
             } else {
-                Ok(answer(&explained::overview(&path, &run, class_)?, text::overview))
+                let slowest = slowest.unwrap_or(explained::SLOWEST);
+                Ok(answer(&explained::overview(&path, &run, choice, slowest)?, text::overview))
             }
         })
     })

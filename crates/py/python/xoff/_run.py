@@ -233,26 +233,39 @@ class Run(Stored):
     def _table(self, name: str) -> Table:
         return Table(_xoff.read_table(self.path / f"{name}.parquet"))
 
-    def explain(self, *, flow: int | None = None, port: str | None = None, class_: str | None = None) -> Answer:
+    def explain(
+        self,
+        *,
+        flow: int | None = None,
+        port: str | None = None,
+        class_: str | None = None,
+        src: str | None = None,
+        dst: str | None = None,
+        slowest: int | None = None,
+    ) -> Answer:
         """Explain the delays of the run, of one flow (its `id`) or of one congested port (`xoff explain`).
 
-        The run must have been made with `measure.explain = true`. `class_` is the name of a `[[traffic]]` table.
+        The run must have been made with `measure.explain = true`. `class_` is the name of a `[[traffic]]` table; `src`
+        and `dst` are hosts. `slowest` is the number of slow flows that the answer about a run lists (5).
 
         Raises
         ------
         ResultsError
-            The run has no times of flows, or no such flow, port or class.
+            The run has no times of flows, or no such flow, port, class or host.
 
         """
         flow = _check.maybe("flow", flow, 0, 2**32 - 1)
-        for what, value in (("port", port), ("class_", class_)):
+        slowest = _check.maybe("slowest", slowest, 0, 2**32 - 1)
+        choice = {"class_": class_, "src": src, "dst": dst}
+        for what, value in (("port", port), *choice.items()):
             if value is not None:
                 _check.text(what, value)
-        if flow is not None and (port is not None or class_ is not None):
+        others = [what for what, value in (("port", port), *choice.items(), ("slowest", slowest)) if value is not None]
+        if flow is not None and others:
             raise ScenarioError(
-                "flow cannot be combined with port or class_", key="flow", remedy="remove one of the two"
+                f"flow cannot be combined with {others[0]}", key="flow", remedy="remove one of the two"
             )
-        return Answer(_xoff.explain(self.path, flow, port, class_))
+        return Answer(_xoff.explain(self.path, flow, port, class_, src, dst, slowest))
 
     def save(self, out: str | Path) -> Run:
         """Copy the run to the directory `out`, byte by byte, and return it from there. An older run is replaced.
