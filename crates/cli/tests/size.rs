@@ -61,7 +61,7 @@ fn err(output: &Output) -> String {
 fn a_link_has_text_data_and_a_picture() {
     let dir = scratch("size-link");
     let link = ["--rate", "400Gbps", "--distance", "600km"];
-    let text = xoff(&dir, &link);
+    let text = xoff(&dir, &[&link[..], &["--all"]].concat());
     assert_eq!(text.status.code(), Some(0), "{}", err(&text));
     assert!(out(&text).contains("286.1 MiB") && out(&text).contains("7,813 quanta"), "{}", out(&text));
     let json = xoff(&dir, &[&link[..], &["--json", "--priorities", "3", "--buffer", "64MiB"]].concat());
@@ -88,6 +88,64 @@ fn a_link_has_text_data_and_a_picture() {
     let nowhere = xoff(&dir, &["--rate", "400Gbps", "--curve", "no/such/curve.svg"]);
     assert_eq!(nowhere.status.code(), Some(1));
     assert!(err(&nowhere).contains("cannot be written"), "{}", err(&nowhere));
+}
+
+/// The first line is the answer.
+#[test]
+fn the_named_schemes_come_first() {
+    let dir = scratch("size-first");
+    let link = ["--rate", "400Gbps", "--distance", "30km"];
+    let first = |more: &[&str]| -> Vec<String> {
+        let done = xoff(&dir, &[&link[..], more].concat());
+        assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+        out(&done).lines().map(String::from).collect()
+    };
+    let usual = first(&[]);
+    assert_eq!(usual[0], "PFC needs 15 MB of headroom per port and priority, 16.1 MB of buffer with XOFF.");
+    assert!(usual[1].starts_with("CBFC needs 15.6 MB of buffer"), "{usual:?}");
+    assert!(usual[2].starts_with("warning: The response time of the switches is not included"), "{usual:?}");
+    assert!(usual.len() < 25, "{usual:?}");
+    let one = first(&["--scheme", "swing"]);
+    assert!(one[0].starts_with("SWING needs") && !one.iter().any(|line| line.contains("PFC")), "{one:?}");
+    let two = first(&["--scheme", "bifrost,pfc,bifrost"]);
+    assert!(two[0].starts_with("Bifrost needs") && two[1].starts_with("PFC needs"), "{two:?}");
+    assert!(two[2].starts_with("warning"), "{two:?}");
+    let all = first(&["--all"]);
+    assert_eq!(all[..3], usual[..3]);
+    assert!(all.iter().any(|line| line.starts_with("portfc ")), "{all:?}");
+    let named = xoff(&dir, &[&link[..], &["--json", "--scheme", "cbfc"]].concat());
+    let value: Value = serde_json::from_slice(&named.stdout).unwrap();
+    assert_eq!(value["schemes"].as_array().unwrap().len(), 1);
+    let need = &value["schemes"][0]["need"];
+    assert_eq!((&need["of"], &need["bytes"]), (&"buffer".into(), &15_634_944.into()), "{need}");
+    assert!(value["answer"].as_str().unwrap().starts_with("CBFC needs 15.6 MB"), "{value}");
+    let curve = xoff(&dir, &["--rate", "400Gbps", "--scheme", "pyrrha", "--curve", "-"]);
+    assert!(
+        out(&curve).contains(">pyrrha</text>") && !out(&curve).contains(">pfc</text>"),
+        "{}",
+        out(&curve)
+    );
+}
+
+#[test]
+fn a_chip_gives_the_response_time_of_the_rate() {
+    let dir = scratch("size-asic");
+    let link = ["--distance", "50m", "--asic"];
+    let done = xoff(&dir, &[&["--rate", "400Gbps"][..], &link, &["ieee"]].concat());
+    let text = out(&done).split_whitespace().collect::<Vec<_>>().join(" ");
+    let said =
+        "The response time is 1.158 us (--asic ieee): 57.9 kB at 400Gbps. Source: IEEE 802.3, 31B.3.7,";
+    assert!(text.contains(said) && !text.contains("warning"), "{text}");
+    let json = xoff(&dir, &[&["--rate", "100Gbps", "--json"][..], &link, &["ieee"]].concat());
+    let value: Value = serde_json::from_slice(&json.stdout).unwrap();
+    // 394 pause quanta of 512 bit.
+    assert_eq!(value["settings"]["response_time_ps"], 2_017_280);
+    assert_eq!(value["settings"]["asic"]["name"], "ieee");
+    assert_eq!(value["settings"]["response_time_given"], true);
+    let refused = xoff(&dir, &[&["--rate", "40Gbps"][..], &link, &["i40e"]].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(err(&refused).contains("no response time for 40Gbps"), "{}", err(&refused));
+    assert!(err(&refused).contains("--asic i40e is for 10Gbps"), "{}", err(&refused));
 }
 
 /// Every option of a scheme changes the value that its help names.
@@ -148,6 +206,11 @@ fn links_of_a_scenario_that_are_too_small_are_named_and_exit_with_3() {
     assert_eq!(json.status.code(), Some(3));
     let value: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(value["too_small"][0]["configured"], 100_000);
+    // The long link is the tightest class.
+    let tightest = &value["classes"][0];
+    assert_eq!((&tightest["what"], &tightest["if_too_small"]), (&"headroom".into(), &"drop".into()));
+    assert_eq!((&tightest["configured"], &tightest["count"]), (&100_000.into(), &2.into()), "{tightest}");
+    assert!(tightest["margin"].as_i64().unwrap() < 0, "{tightest}");
     let lossy = xoff(&dir, &["--scenario", "long.toml", "--set", "flow_control={ scheme = \"none\" }"]);
     assert_eq!(lossy.status.code(), Some(1));
     assert!(err(&lossy).contains("`none`") && err(&lossy).contains("bifrost"), "{}", err(&lossy));
@@ -178,6 +241,23 @@ fn wrong_values_are_refused_by_name() {
         (&["--scenario", "long.toml", "--buffer", "1MB"], 2, "cannot be used with"),
         (&["--rate", "400Gbps", "--curve", "c.svg", "--json"], 1, "--json"),
         (&["--scenario", "none.toml"], 1, "there is no file"),
+        (
+            &["--rate", "400Gbps", "--distance", "1km", "--scheme", "pfx"],
+            2,
+            "possible values: pfc, pfc-deep, bifrost",
+        ),
+        (&["--rate", "400Gbps", "--distance", "1km", "--scheme", ""], 2, "possible values"),
+        (&["--rate", "400Gbps", "--distance", "1km", "--scheme", "pfc", "--all"], 2, "cannot be used with"),
+        (&["--rate", "400Gbps", "--curve", "c.svg", "--all"], 2, "--distance"),
+        (&["--rate", "400Gbps", "--distance", "1km", "--asic", "x"], 2, "possible values: ieee, spectrum"),
+        (
+            &["--rate", "400Gbps", "--distance", "1km", "--asic", "ieee", "--response-time", "1us"],
+            2,
+            "cannot be used with",
+        ),
+        (&["--scenario", "long.toml", "--asic", "ieee"], 2, "cannot be used with"),
+        (&["--scenario", "long.toml", "--scheme", "pfc"], 2, "cannot be used with"),
+        (&["--scenario", "long.toml", "--all"], 2, "cannot be used with"),
     ] {
         let done = xoff(&dir, args);
         assert_eq!(done.status.code(), Some(status), "{args:?} {}", err(&done));

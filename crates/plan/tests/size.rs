@@ -173,6 +173,34 @@ fn headroom_that_is_too_small_is_named_link_by_link() {
     }
 }
 
+/// Classes differ in rate, delay or ends; the tightest is first.
+#[test]
+fn links_of_one_kind_are_one_class() {
+    let table = "[flow_control]\nscheme = \"pfc\"\nxoff = \"1MB\"\nxon = \"1MB\"\nheadroom = \"100kB\"";
+    let classes = report(table).classes;
+    let found: Vec<_> = classes.iter().map(|c| (c.what, c.link, c.count, c.margin < 0)).collect();
+    let expected = [
+        ("headroom", "switch to switch", 2, true),
+        ("headroom", "host to switch", 2, false),
+        ("headroom", "switch to host", 2, false),
+        ("XON", "switch to switch", 2, true),
+        ("XON", "host to switch", 2, false),
+    ];
+    assert_eq!(found, expected);
+    let long = 10_000_000 + 64 + 2 * 1_062;
+    assert_eq!(
+        (classes[0].configured, classes[0].needed, classes[0].margin),
+        (100_000, long, 100_000 - long as i64)
+    );
+    assert!(classes.iter().all(|class| class.instant));
+    assert_eq!(classes[0].place, "M:1");
+    let delayed = report(&format!("{table}\nresponse_time = \"1us\""));
+    assert!(delayed.classes.iter().all(|class| !class.instant), "{delayed:?}");
+    // A switch is a class without a link.
+    let pyrrha = report("[flow_control]\nscheme = \"pyrrha\"\n").classes;
+    assert_eq!((pyrrha[0].what, pyrrha[0].link, pyrrha[0].count), ("buffer", "device", 2));
+}
+
 #[test]
 fn bifrost_is_compared_by_its_grants() {
     let keys = |scheme: &str, more: &str| {

@@ -86,6 +86,7 @@ def limit_memory(memory: str | None = None, *, spill: str | _Path | None = None)
 #: The parameters of `size`.
 _SIZE = (
     *("rate", "distance", "buffer", "mtu", "priorities", "response_time"),
+    *("asic", "scheme"),
     *("slot", "processing", "jitter", "repair_every", "xoff", "update", "fan_in"),
 )
 
@@ -101,7 +102,8 @@ def size(*, rate: str, distance: str, **parameters: str | int) -> Answer:
         Length of the link, such as `"30km"`; the delay is 5 us per km.
     parameters
         The other options of `xoff size`, with underscores: `buffer="64MiB"`, `mtu="4096B"`, `priorities=2`,
-        `response_time="1us"`, and the parameters of the schemes.
+        `response_time="1us"`, `scheme="pfc,swing"`, and the parameters of the schemes. `scheme` defaults to
+        all schemes in `data`, and to `pfc,cbfc` in the text.
 
     Returns
     -------

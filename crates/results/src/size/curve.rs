@@ -69,8 +69,14 @@ pub fn curve(question: &Question, schemes: &[&'static str], range: Range, distan
         points: vec![needed(question, scheme, range, distance)],
     };
     let marks = distance.map_or(Vec::new(), |d| schemes.iter().map(|scheme| mark(scheme, d)).collect());
-    let said = settings(question) + &distance.map_or(String::new(), |d| format!("; marks: {d}"));
-    chart(question, &said, range.unit().1, formulas(question, schemes, range), marks)
+    let at = distance.map_or(String::new(), |d| format!(", marks at {d}"));
+    chart(
+        (question, &(packets(question) + &at)),
+        &settings(question),
+        range.unit().1,
+        formulas(question, schemes, range),
+        marks,
+    )
 }
 
 fn formulas(question: &Question, schemes: &[&'static str], range: Range) -> Vec<Line> {
@@ -87,8 +93,14 @@ fn needed(question: &Question, scheme: &str, range: Range, distance: Length) -> 
     point(distance.0 as f64 / 1e3 / range.unit().0, buffer)
 }
 
-/// A chart of points whose heights are bytes.
-fn chart(question: &Question, said: &str, unit: &str, mut lines: Vec<Line>, mut marks: Vec<Line>) -> Chart {
+/// A chart of points whose heights are bytes; `more` ends the title, `said` is the line below it.
+fn chart(
+    (question, more): (&Question, &str),
+    said: &str,
+    unit: &str,
+    mut lines: Vec<Line>,
+    mut marks: Vec<Line>,
+) -> Chart {
     let priorities = match question.priorities {
         1 => String::new(),
         n => format!(", {n} priorities"),
@@ -104,7 +116,7 @@ fn chart(question: &Question, said: &str, unit: &str, mut lines: Vec<Line>, mut 
         point.y /= bytes;
     }
     let figure = Figure {
-        title: format!("Buffer over distance at {}{priorities}", question.rate),
+        title: format!("Buffer over distance at {}{priorities}{more}", question.rate),
         x: format!("length of the link ({unit})"),
         y: format!("buffer at one end ({name})"),
         categories: Vec::new(),
@@ -114,11 +126,15 @@ fn chart(question: &Question, said: &str, unit: &str, mut lines: Vec<Line>, mut 
     (figure, marks)
 }
 
+fn packets(question: &Question) -> String {
+    format!(", packets up to {}", question.mtu)
+}
+
 /// The other parameters of the curves, in a line.
 fn settings(question: &Question) -> String {
     let mut said = format!(
-        "formulas: packets up to {}, slot {}, processing time {}, XOFF {}",
-        question.mtu, question.slot, question.processing, question.xoff
+        "formulas with slot {}, processing time {}, XOFF {}",
+        question.slot, question.processing, question.xoff
     );
     for (name, time) in [("jitter", question.jitter), ("response time", question.response_time)] {
         if time.0 > 0 {
@@ -181,11 +197,17 @@ pub fn measured(question: &Question, table: &str) -> Result<Chart, String> {
     }
     if formula.is_some() {
         let said = "marks: measured; lines: formulas with the settings of each point";
-        return Ok(chart(question, said, "km", lines, marks));
+        return Ok(chart((question, ""), said, "km", lines, marks));
     }
     let range = Range::until(farthest);
-    let said = settings(question) + "; marks: measured";
-    Ok(chart(question, &said, range.unit().1, formulas(question, &drawn(), range), marks))
+    let more = packets(question) + ", marks: measured";
+    Ok(chart(
+        (question, &more),
+        &settings(question),
+        range.unit().1,
+        formulas(question, &drawn(), range),
+        marks,
+    ))
 }
 
 fn put(lines: &mut Vec<Line>, name: &str, point: Point) {

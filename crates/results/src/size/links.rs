@@ -31,6 +31,9 @@ pub fn render(name: &str, report: &Report) -> String {
         text += &wrapped("warning: ", "  ", instant);
     }
     text += &table(&report.classes);
+    if !report.too_small.is_empty() {
+        text.push('\n');
+    }
     for group in groups(&report.too_small) {
         text += &described("TOO SMALL", &group);
     }
@@ -48,19 +51,8 @@ fn table(classes: &[Class]) -> String {
     if classes.is_empty() {
         return String::new();
     }
-    let heads = [
-        "buffer",
-        "link",
-        "rate",
-        "delay",
-        "number",
-        "have",
-        "need",
-        "margin",
-        "",
-        "tightest",
-        "if too small",
-    ];
+    let heads =
+        ["buffer", "link", "rate", "delay", "count", "have", "need", "margin", "", "tightest", "risk"];
     let row = |class: &Class| {
         let sign = if class.margin < 0 { "-" } else { "+" };
         let percent = 100.0 * class.margin as f64 / class.needed.max(1) as f64;
@@ -79,8 +71,7 @@ fn table(classes: &[Class]) -> String {
             format!("{sign}{}", human::bytes(class.margin.unsigned_abs())),
             match class.needed {
                 0 => String::new(),
-                _ if percent.abs() >= 1000.0 => format!("{percent:+.0}%"),
-                _ => format!("{percent:+.1}%"),
+                _ => format!("{percent:+.0}%"),
             },
             class.place.clone(),
             match class.if_too_small {
