@@ -181,8 +181,8 @@ fn links_of_one_kind_are_one_class() {
     let found: Vec<_> = classes.iter().map(|c| (c.what, c.link, c.count, c.margin < 0)).collect();
     let expected = [
         ("headroom", "switch to switch", 2, true),
-        ("headroom", "host to switch", 2, false),
         ("headroom", "switch to host", 2, false),
+        ("headroom", "host to switch", 2, false),
         ("XON", "switch to switch", 2, true),
         ("XON", "host to switch", 2, false),
     ];
