@@ -41,7 +41,7 @@ class Scenario:
     """
     A scenario, with the keys that were set.
     """
-    def check(self, /, failures: SupportsIndex | None, out: str | PathLike[str] | None, progress: Any | None) -> Answer:
+    def check(self, /, failures: str | None, out: str | PathLike[str] | None, progress: Any | None) -> Answer:
         """
         `xoff check`.
         """
@@ -154,9 +154,10 @@ def examples() -> list[tuple[str, str]]:
     Name and text of each scenario in examples/.
     """
 
-def explain(path: str | PathLike[str], flow: SupportsIndex | None = None, port: str | None = None, class_: str | None = None) -> Answer:
+def explain(path: str | PathLike[str], flow: SupportsIndex | None = None, port: str | None = None, class_: str | None = None, src: str | None = None, dst: str | None = None, slowest: SupportsIndex | None = None) -> Answer:
     """
-    `xoff explain` of the run at `path`: of one flow, of one congested port, or of all, also only of one class.
+    `xoff explain` of the run at `path`: of one flow, of one congested port, or of all; also only of the flows of one
+    class, from or to one host.
     """
 
 def grid(scenario: Scenario, vary: SupportsGetItem[int, tuple[str, SupportsGetItem[int, str]]], variants: SupportsGetItem[int, tuple[str, SupportsGetItem[int, tuple[str, str]]]], seeds: SupportsGetItem[int, SupportsIndex], jobs: SupportsIndex | None, threads: SupportsIndex | None, out: str | PathLike[str], resume: bool, progress: Any | None) -> None:
