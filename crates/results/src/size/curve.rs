@@ -1,5 +1,6 @@
 //! Buffer against distance, as a figure.
 
+use crate::human;
 use crate::svg::{Figure, Line, Panel, Point};
 use xoff_net::units::Length;
 use xoff_plan::size::{LONGEST, Question, SCHEMES, line};
@@ -138,7 +139,7 @@ fn settings(question: &Question) -> String {
     );
     for (name, time) in [("jitter", question.jitter), ("response time", question.response_time)] {
         if time.0 > 0 {
-            said += &format!(", {name} {time}");
+            said += &format!(", {name} {}", human::time(time.0));
         }
     }
     said + &question.update.map_or(", updates as in InfiniBand".into(), |t| format!(", updates every {t}"))
