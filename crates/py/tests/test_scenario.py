@@ -116,7 +116,9 @@ def test_check_proves_and_refutes(command, tmp_path):
     assert verified.startswith("The certificate is valid")
     with pytest.raises(xoff.ScenarioError, match="is not a proof for this scenario"):
         scenario.verify(certificate)
-    assert xoff.example("victims").check(failures="links=1,switches=1").data["failures"]["classes"][0]["examined"] > 0
+    assert (
+        xoff.example("victims").check(failures="links=1,switches=1").data["failures"]["classes"][0]["examined"] > 0
+    )
 
 
 def test_sizes(command):

@@ -48,7 +48,7 @@ impl Place {
         }
     }
 
-    /// Reads a file below [`Place::root`].
+    /// Reads a file below the folder of the experiments.
     pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         match self {
             Self::Directory(_) => fs::read(path),

@@ -260,7 +260,9 @@ class Run(Stored):
         for what, value in (("port", port), *choice.items()):
             if value is not None:
                 _check.text(what, value)
-        others = [what for what, value in (("port", port), *choice.items(), ("slowest", slowest)) if value is not None]
+        others = [
+            what for what, value in (("port", port), *choice.items(), ("slowest", slowest)) if value is not None
+        ]
         if flow is not None and others:
             raise ScenarioError(
                 f"flow cannot be combined with {others[0]}", key="flow", remedy="remove one of the two"

@@ -161,7 +161,9 @@ class Scenario:
             Ctrl-C; there is no result.
 
         """
-        if isinstance(failures, str) and not re.fullmatch(r"(links|switches)=[0-3](,(links|switches)=[0-3])?", failures):
+        if isinstance(failures, str) and not re.fullmatch(
+            r"(links|switches)=[0-3](,(links|switches)=[0-3])?", failures
+        ):
             _check.refuse("failures", failures, "a number of links, or a text such as 'links=2,switches=1'")
         if failures is not None:
             failures = str(failures if isinstance(failures, str) else _check.whole("failures", failures, 0, 3))
@@ -216,7 +218,9 @@ class Scenario:
 
         """
         if overwrite and out is None:
-            raise ScenarioError("overwrite needs out", key="overwrite", remedy="give the directory of the run as out")
+            raise ScenarioError(
+                "overwrite needs out", key="overwrite", remedy="give the directory of the run as out"
+            )
         scenario = self if seed is None else self.set("run.seed", seed)
         threads = _check.maybe("threads", threads, 1, 1024)
         capture_bytes = _check.maybe("capture_bytes", capture_bytes, 14, 65_535)
