@@ -373,3 +373,30 @@ fn files_of_hpcc_are_read_as_such() {
     assert_eq!(read.format, Format::Hpcc);
     assert_eq!(names(&read.topology, NodeKind::Switch), "S2");
 }
+
+proptest::proptest! {
+    /// Damaged files are refused, and no reader panics.
+    #[test]
+    fn damaged_files_are_refused(which in 0usize..7, cuts in proptest::collection::vec((0usize..2000, ".{0,4}"), 1..6)) {
+        let csv = "device,port,device,port,rate,length\nh1,e0,s1,e1,100G,3m\nh2,\"e,0\",s1,e2,100G,3m\n";
+        let dot = "graph { edge [speed=\"1G\"]; \"h1\":a -- s1:b [length=\"3m\"]; s1 -- { h2 h3 } }";
+        let graphml = "<graphml><key id=\"d\" attr.name=\"speed\"/><graph><node id=\"h1\"/><node id=\"s1\"/>\
+            <edge source=\"h1\" target=\"s1\"><data key=\"d\">1G</data></edge></graph></graphml>";
+        let lab = "topology:\n  nodes:\n    h1: {kind: linux}\n  links:\n    - endpoints: [\"h1:e\", \"s1:e\"]\n";
+        let mininet = "h1 = self.addHost('h1')\nself.addLink(h1, 's1', bw=10, delay='1ms', loss=1)\n";
+        let lldp = "LocalPort RemoteDevice RemotePortID\n--- --- ---\nEthernet0 h1 eth0\n";
+        let mut text = [csv, dot, graphml, lab, mininet, lldp, LEAF][which].to_string();
+        for (at, new) in cuts {
+            let at = text.floor_char_boundary(at % (text.len() + 1));
+            let end = text.ceil_char_boundary((at + new.len()).min(text.len()));
+            text.replace_range(at..end, &new);
+        }
+        let with_rate = File { rate: Some(Bandwidth(1_000_000_000)), ..spec() };
+        if let Err(e) = with_rate.read(&text) {
+            proptest::prop_assert!(!e.message.is_empty() && !e.help.is_empty(), "{:?}", e);
+        }
+        for (format, ..) in Format::ALL {
+            let _ = File { format: Some(format), ..with_rate.clone() }.read(&text);
+        }
+    }
+}
