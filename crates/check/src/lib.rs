@@ -300,6 +300,9 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
         notes: notes(loaded, routes),
         suggestions: None,
     };
+    if routes != Routes::Scenario {
+        report.notes.extend(unreachable(plan, &mut router));
+    }
     let mut matrix = None;
     let mut filled = None;
     let mut graph = match (routes, plan.flow_control.onward_queues()) {
@@ -485,7 +488,9 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             _ => " Failures of one case happen at the same time.",
         };
         notes.push(format!(
-            "What failed stays down: this check does not cover packets in flight when it recovers.{together}"
+            "What failed stays down: this check does not cover packets in flight when it recovers.{together} The only \
+             link of a host is not failed. A failure that separates hosts leaves them without routes, and that is no \
+             deadlock."
         ));
     }
     let later = plan.faults.down.iter().any(|d| d.spans.iter().any(|s| s.0 > 0 || s.1 < u64::MAX));
@@ -497,6 +502,23 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
         );
     }
     notes
+}
+
+/// Hosts without a route to the first one: between them nothing is examined.
+fn unreachable(plan: &Plan, router: &mut Router) -> Option<String> {
+    let mut hosts = plan.topology.hosts();
+    let first = hosts.next()?;
+    let name = |host: u32| plan.topology.nodes[host as usize].name.as_str();
+    let lost: Vec<&str> = hosts.filter(|&host| router.next_hops(host, first).is_empty()).map(name).collect();
+    (!lost.is_empty()).then(|| {
+        format!(
+            "{} of {} hosts have no route to {}: {}. Hosts without a route between them are not examined.",
+            lost.len(),
+            plan.topology.hosts().count(),
+            name(first),
+            xoff_net::text::sample(&lost)
+        )
+    })
 }
 
 /// Where packets come over a second relay under pauses by onward port.

@@ -63,12 +63,12 @@ const EXIT_STATUS: [(u8, &str, &[&str]); 10] = [
     (run::LOST, "a run dropped packets of a lossless priority", &["run", "repro"]),
     (run::LOST, "`xoff size`: the buffer of a link can overflow", &["size"]),
     (memory::SPENT, "the memory budget is exhausted; results until then are written", &["run", "work"]),
+    (check::REFUSED, "`xoff check --fail-on`: the verdict is one that it names", &["check"]),
     (
         interrupt::INTERRUPTED,
         "interrupted by Ctrl-C or a termination signal; results until then are written",
         &["run", "repro", "work"],
     ),
-    (check::REFUSED, "`xoff check --fail-on`: the verdict is one that it names", &["check"]),
     (interrupt::INTERRUPTED, "`xoff check`: interrupted; nothing is written", &["check"]),
 ];
 
@@ -283,9 +283,8 @@ struct TrafficArgs {
 struct CheckArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Check all routes between all hosts, instead of those of the flows, with up to so many links, or switches,
-    /// down at the same time. Such as links=2,switches=1, or a number of links; 0 is no failure [default: without
-    /// traffic 0]
+    /// Check all routes between all hosts, instead of those of the flows, and also failures of up to so many links,
+    /// or switches, at the same time: links=2,switches=1, or a number of links [default without traffic: 0]
     #[arg(long, value_name = "N", value_parser = check::failing)]
     failures: Option<Failing>,
     /// End with exit status 5 if a deadlock was shown, or already if no proof was found

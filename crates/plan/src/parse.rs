@@ -68,7 +68,7 @@ pub(crate) fn scenario(
     variants::read(doc)?;
     for (key, header, example) in [
         ("topology", "[topology]", "[topology] with kind = \"leaf-spine\""),
-        ("traffic", "[[traffic]]", "[[traffic]] with kind = \"poisson\""),
+        ("traffic", "[[traffic]]", "[[traffic]] with kind = \"flow\", src, dst and size"),
     ] {
         if doc.get(key).is_none() && (key != "traffic" || needs == Needs::Traffic) {
             let message = format!("the table {header} is missing");

@@ -236,7 +236,7 @@ fn each_fault_of_a_run_leaves_the_older_run_or_the_new_one_whole() {
         let new = contents(&dir.join("out/deep/run"));
         assert_eq!(new.len(), 12);
         assert!(new != older);
-        assert_eq!(contents(&dir.join("out")).len(), 13, "nothing is left beside the run");
+        assert_eq!(contents(&dir.join("out")).len(), 14, "nothing is left beside the run");
         for how in [How::Fail, How::Kill] {
             let count = each(&format!("run-{replaces}-{plain}-{how:?}"), straight.calls.len(), 1, |at, n| {
                 begin(at);

@@ -90,7 +90,7 @@ impl File {
                 }
                 return self.hpcc(text).map_err(|e| (i, e));
             }
-            inventory.add(text, used, device_of(name)).map_err(|e| (i, e))?;
+            inventory.add(name, text, used, device_of(name)).map_err(|e| (i, e))?;
         }
         inventory.check().and_then(|()| self.assemble(inventory, used)).map_err(|e| (0, e))
     }
@@ -124,6 +124,7 @@ impl File {
         let mut topology = Topology::default();
         let mut nodes: Vec<Option<NodeId>> = vec![None; devices.len()];
         let mut remarks = inventory.remarks.clone();
+        remarks.extend(inventory.renamed());
         let lonely: Vec<&str> = (0..devices.len())
             .filter(|&d| degree[d] == 0 && !excluded[d])
             .map(|d| devices[d].name.as_str())

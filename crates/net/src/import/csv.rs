@@ -3,7 +3,7 @@
 use super::{Cable, Inventory, quantities};
 use crate::builders::fault;
 use crate::error::SpecError;
-use crate::text::{count, shown};
+use crate::text::{count, sample};
 
 /// A file that works, for errors.
 pub(super) const EXAMPLE: &str = "a CSV of links has the header `device,port,device,port,rate,length` and lines such as `leaf1,Ethernet0,spine1,Ethernet4,400Gbps,20m`";
@@ -24,9 +24,13 @@ enum Column {
 
 /// Names of ends at the beginning or the end of a column's name, for the first and the second end.
 const SIDES: [&[&str]; 2] = [
-    &["sidea", "start", "source", "src", "local", "from", "terminationa", "enda", "a", "1", "left"],
+    &["sidea", "aend", "start", "source", "src", "local", "from", "terminationa", "enda", "a", "1", "left"],
     &[
         "sideb",
+        "zend",
+        "bend",
+        "zend",
+        "bend",
         "end",
         "destination",
         "target",
@@ -74,22 +78,24 @@ fn column(name: &str, netbox: bool, seen: &[Column]) -> Column {
     let unit = plain.as_str();
     // SONiC's lists of links have `BandWidth` in Mbit/s.
     let rate = match unit {
-        "rate" | "speed" | "capacity" => Some(Column::Rate(None)),
+        "rate" | "speed" | "capacity" | "bw" => Some(Column::Rate(None)),
         "bandwidth" => Some(Column::Rate(name.contains('W').then_some(1_000_000))),
         "ratebps" | "speedbps" | "bandwidthbps" => Some(Column::Rate(Some(1))),
         "ratekbps" | "speedkbps" | "bandwidthkbps" => Some(Column::Rate(Some(1_000))),
-        "ratembps" | "speedmbps" | "bandwidthmbps" => Some(Column::Rate(Some(1_000_000))),
-        "rategbps" | "speedgbps" | "bandwidthgbps" => Some(Column::Rate(Some(1_000_000_000))),
+        "ratembps" | "speedmbps" | "bandwidthmbps" | "mbps" => Some(Column::Rate(Some(1_000_000))),
+        "rategbps" | "speedgbps" | "bandwidthgbps" | "gbps" => Some(Column::Rate(Some(1_000_000_000))),
         _ => None,
     };
-    let measured = ["cablelength", "length", "distance", "delay", "latency"].iter().find_map(|word| {
-        let rest = unit.strip_prefix(word)?;
-        match rest {
-            "" => Some(Column::Delay(None)),
-            "unit" => Some(Column::LengthUnit),
-            unit => quantities::delay_unit(unit).map(|unit| Column::Delay(Some(unit))),
-        }
-    });
+    let measured = ["cablelength", "length", "cablelen", "len", "distance", "delay", "latency"]
+        .iter()
+        .find_map(|word| {
+            let rest = unit.strip_prefix(word)?;
+            match rest {
+                "" => Some(Column::Delay(None)),
+                "unit" => Some(Column::LengthUnit),
+                unit => quantities::delay_unit(unit).map(|unit| Column::Delay(Some(unit))),
+            }
+        });
     if let Some(found) = rate.or(measured) {
         return found;
     }
@@ -140,6 +146,7 @@ pub(super) fn read(text: &str, inventory: &mut Inventory) -> Result<(), SpecErro
         if columns.is_empty() {
             columns = header_columns(line, &record)?;
             names = record.iter().map(str::to_string).collect();
+            inventory.remarks.extend(unused(&columns, &names));
             continue;
         }
         if record.len() != columns.len() {
@@ -154,6 +161,18 @@ pub(super) fn read(text: &str, inventory: &mut Inventory) -> Result<(), SpecErro
         inventory.remarks.push(format!("{lines} left out: a link needs devices at both ends"));
     }
     Ok(())
+}
+
+/// What to say of columns that are not used, if none has the rate, or none the delay: one of them may be it.
+fn unused(columns: &[Column], names: &[String]) -> Option<String> {
+    let has = |is: fn(&Column) -> bool| columns.iter().any(is);
+    if has(|c| matches!(c, Column::Rate(_))) && has(|c| matches!(c, Column::Delay(_))) {
+        return None;
+    }
+    let others =
+        columns.iter().zip(names).filter(|(column, name)| **column == Column::Other && !name.is_empty());
+    let others: Vec<&str> = others.map(|(_, name)| name.as_str()).collect();
+    (!others.is_empty()).then(|| format!("columns that are not used: {}", sample(&others)))
 }
 
 fn header_columns(line: usize, record: &::csv::StringRecord) -> Result<Vec<Column>, SpecError> {
@@ -171,10 +190,8 @@ fn header_columns(line: usize, record: &::csv::StringRecord) -> Result<Vec<Colum
             let which = ["first", "second"][side];
             let read: Vec<&str> =
                 record.iter().map(|name| if name.is_empty() { "(empty)" } else { name }).collect();
-            let message = format!(
-                "no column has the {which} device of a link; the columns are {}",
-                shown(&read.join(", "))
-            );
+            let message =
+                format!("no column has the {which} device of a link; the columns are {}", sample(&read));
             return Err(fault(line, message, EXAMPLE));
         }
     }

@@ -22,7 +22,7 @@ pub use routes::{StaticRoute, static_routes};
 
 use crate::builders::fault;
 use crate::error::SpecError;
-use crate::text::shown;
+use crate::text::{count, shown};
 use crate::units::{Bandwidth, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -144,6 +144,14 @@ pub struct Cable {
     pub line: usize,
 }
 
+/// Where a link was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Origin {
+    /// Index in [`Inventory::files`].
+    file: usize,
+    line: usize,
+}
+
 /// What a file says about a network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inventory {
@@ -156,20 +164,19 @@ pub struct Inventory {
     by_name: BTreeMap<String, usize>,
     /// Cables by port: index of the device, and name.
     by_port: BTreeMap<(usize, String), usize>,
-}
-
-/// Reads a text. `device` is the device that a file of a single switch comes from: by convention the name of the
-/// file, without its ending.
-pub fn read(text: &str, format: Format, device: &str) -> Result<Inventory, SpecError> {
-    let mut inventory = Inventory::default();
-    inventory.add(text, format, device)?;
-    inventory.check()?;
-    Ok(inventory)
+    /// The files that were read.
+    files: Vec<String>,
+    /// By cable.
+    origins: Vec<Origin>,
+    /// Names of devices in the file that could not stay, with the names that they have.
+    renamed: Vec<(String, String)>,
 }
 
 impl Inventory {
-    /// Adds the devices and links of another file; a link that both ends report is one.
-    pub fn add(&mut self, text: &str, format: Format, device: &str) -> Result<(), SpecError> {
+    /// Adds the devices and links of the file called `name`; a link that both ends report is one. `device` is the
+    /// device that a file of a single switch comes from.
+    pub fn add(&mut self, name: &str, text: &str, format: Format, device: &str) -> Result<(), SpecError> {
+        self.files.push(name.to_string());
         match format {
             Format::Csv => csv::read(text, self),
             Format::Sonic => sonic::read(text, device, self),
@@ -180,6 +187,25 @@ impl Inventory {
             Format::Containerlab => containerlab::read(text, self),
             Format::Mininet => mininet::read(text, self),
             Format::Hpcc => unreachable!("Hpcc reads its own format"),
+        }
+    }
+
+    /// What to say of devices whose names could not stay.
+    pub fn renamed(&self) -> Option<String> {
+        let (name, used) = self.renamed.first()?;
+        let names = count(self.renamed.len() as u64, "name");
+        Some(format!(
+            "{names} changed, because a name has only letters, digits, `.`, `_` and `-`: `{}` is called {used}",
+            shown(name)
+        ))
+    }
+
+    /// The line where a link was read, with its file if that is another one.
+    fn place(&self, cable: usize) -> String {
+        let Origin { file, line } = self.origins[cable];
+        match file + 1 == self.files.len() {
+            true => format!("line {line}"),
+            false => format!("line {line} of {}", self.files[file]),
         }
     }
 
@@ -197,7 +223,11 @@ impl Inventory {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
                 let index = self.devices.len();
-                self.devices.push(Device { name: usable(name), role: None });
+                let used = usable(name);
+                if used != name {
+                    self.renamed.push((name.to_string(), used.clone()));
+                }
+                self.devices.push(Device { name: used, role: None });
                 *new.insert(index)
             }
         }
@@ -235,9 +265,12 @@ impl Inventory {
             let again = (same(a, &other.ends[0]) && same(b, &other.ends[1]))
                 || (same(a, &other.ends[1]) && same(b, &other.ends[0]));
             if !again {
-                let (port, line) = (self.end_name(end), other.line);
-                let message = format!("port {port} has a second link: its first one is in line {line}");
-                return Err(fault(cable.line, message, "give each link ports of its own"));
+                let (port, place) = (self.end_name(end), self.place(known));
+                let [x, y] = other.ends.each_ref().map(|end| self.end_name(end));
+                let message =
+                    format!("port {port} has a second link: its first one, {x} - {y}, is in {place}");
+                let help = "give each link ports of its own; both ends must call a port by the same name";
+                return Err(fault(cable.line, message, help));
             }
             return self.merge(known, cable);
         }
@@ -247,6 +280,7 @@ impl Inventory {
                 self.by_port.insert((end.device, port.clone()), index);
             }
         }
+        self.origins.push(Origin { file: self.files.len().saturating_sub(1), line: cable.line });
         self.cables.push(cable);
         Ok(())
     }
@@ -254,10 +288,10 @@ impl Inventory {
     /// Completes a known link by another report of it.
     fn merge(&mut self, known: usize, cable: Cable) -> Result<(), SpecError> {
         let name = format!("{} - {}", self.end_name(&cable.ends[0]), self.end_name(&cable.ends[1]));
+        let place = self.place(known);
         let other = &mut self.cables[known];
-        let line = other.line;
         let differs = |what: &str, x: &dyn std::fmt::Display, y: &dyn std::fmt::Display| {
-            let message = format!("the link {name} has two {what}: {x} here, and {y} in line {line}");
+            let message = format!("the link {name} has two {what}: {x} here, and {y} in {place}");
             fault(cable.line, message, "write the same at both ends")
         };
         match (cable.rate, other.rate) {

@@ -13,6 +13,12 @@ pub(super) fn rate(text: &str, unit: Option<u64>) -> Result<Bandwidth, String> {
             text.trim()
         ));
     }
+    if matches!(suffix, "kB" | "MB" | "GB" | "TB") {
+        return Err(format!(
+            "`{}` is a number of bytes: write bits per second, such as 100Gbps",
+            text.trim()
+        ));
+    }
     let lower = suffix.to_ascii_lowercase();
     let factor = match (lower.as_str(), unit) {
         ("", Some(unit)) => unit,

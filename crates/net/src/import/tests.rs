@@ -60,6 +60,21 @@ fn a_table_of_links_keeps_the_names_of_devices_and_ports() {
 }
 
 #[test]
+fn what_is_read_otherwise_is_said() {
+    let text = "A-End Device,Z-End Device,bw,fibre\nhost 1,leaf 1,100G,2km\n";
+    let read = imported(&spec(), text);
+    assert_eq!(links(&read.topology), ["host_1:0 leaf_1:0 100Gbps 50ns"]);
+    assert_eq!(
+        read.topology.remarks,
+        [
+            "columns that are not used: fibre",
+            "2 names changed, because a name has only letters, digits, `.`, `_` and `-`: `host 1` is called host_1",
+            "1 link without a length or delay in the file: 50ns applies (`delay`)",
+        ]
+    );
+}
+
+#[test]
 fn names_of_columns_are_those_of_the_tools() {
     for (header, row) in [
         // SONiC's lists of links: Mbit/s.
@@ -108,13 +123,21 @@ fn a_wrong_table_is_refused_at_its_line_and_column() {
         "`100GB/s` is in bytes per second: write bits per second, such as 100Gbps (column `rate`)"
     );
     assert_eq!(
+        at(&table("h2,e0,leaf1,e2,100GB,3m")).2,
+        "`100GB` is a number of bytes: write bits per second, such as 100Gbps (column `rate`)"
+    );
+    assert_eq!(
         at(&table("h2,\"e,0\",leaf1,e2,100G,3 parsec")),
         (Some(3), Some(24), "`3 parsec` is neither a delay nor a length: write a number with a unit, such as 20m or 100ns (column `length`)".into())
     );
     assert_eq!(at(&table("h2,e0,leaf1,e2,100G")).2, "this line has 5 fields, but the header has 6");
     assert_eq!(
         at(&table("h2,e0,leaf1,e1,100G,3m")),
-        (Some(3), None, "port leaf1:e1 has a second link: its first one is in line 2".into())
+        (
+            Some(3),
+            None,
+            "port leaf1:e1 has a second link: its first one, h1:e0 - leaf1:e1, is in line 2".into()
+        )
     );
     assert_eq!(at(&table("h2,e0,h2,e1,100G,3m")).2, "a link connects `h2` to itself");
     assert_eq!(at(&table("h2,e0,leaf1,e2,,3m")).2, "the link h2 - leaf1 has no rate");
@@ -240,6 +263,28 @@ fn lldp_tables_of_several_switches_are_one_network() {
     );
     let spine = table("Ethernet4    leaf1           Ethernet16      BR\n");
     let with_rate = File { rate: Some(Bandwidth(100_000_000_000)), ..spec() };
+    // SONiC's neighbours name their ports in the description, and their aliases as identifiers.
+    let aliases = table(
+        "Ethernet4    leaf1           etp5            BR            Ethernet16\n\
+         eth0         oob             12              B             management\n",
+    );
+    let read = with_rate.read_all(&[("leaf1.txt", &leaf), ("spine1.txt", &aliases)]).unwrap();
+    assert_eq!(read.topology.ports.len(), 4);
+    assert!(
+        read.topology.remarks[0].starts_with("1 line of `spine1` left out"),
+        "{:?}",
+        read.topology.remarks
+    );
+    let conflict = with_rate
+        .read_all(&[("leaf1.txt", &leaf), ("spine1.txt", &spine.replace("Ethernet16", "Ethernet20"))]);
+    let (file, conflict) = conflict.err().unwrap();
+    assert_eq!(
+        (file, conflict.message.as_str()),
+        (
+            1,
+            "port spine1:Ethernet4 has a second link: its first one, leaf1:Ethernet16 - spine1:Ethernet4, is in line 5 of leaf1.txt"
+        )
+    );
     let read = with_rate.read_all(&[("leaf1.txt", &leaf), ("spine1.txt", &spine)]).unwrap();
     assert_eq!(read.format, Format::Lldp);
     assert_eq!(
