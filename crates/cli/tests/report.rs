@@ -306,6 +306,6 @@ fn directories_without_a_run_are_refused_and_no_file_is_left() {
     };
     assert_eq!((hidden(&dir), hidden(&dir.join("run"))), (0, 0));
     // The page belongs to its run.
-    example(&dir, "hello", &["--out", "run"]);
+    example(&dir, "hello", &["--out", "run", "--overwrite"]);
     assert!(!dir.join("run/report.html").exists());
 }
