@@ -1,4 +1,5 @@
-//! `xoff size --measure`: the headroom that PFC needs on a link, searched by simulation.
+//! `xoff size --measure`: the headroom that pauses of priorities need on a link, searched by simulation. A
+//! scenario without `[flow_control]` has that scheme.
 //!
 //! Host `A` sends at line rate over the link to a switch, and on to host `B`, which stops reading for ever. So the
 //! switch pauses `A`, and everything that still arrives must fit the headroom. Host `B` sends to `A` at line rate, so
@@ -96,7 +97,7 @@ pub fn render(found: &Measured) -> String {
     let spare = formula.saturating_sub(least);
     let share = spare as f64 * 100.0 / formula.max(1) as f64;
     format!(
-        "\nMeasured in {simulations} simulations: the headroom of PFC by the formula is {} B ({share:.3}%) more than the \
+        "\nMeasured in {simulations} simulations: the headroom by the formula is {} B ({share:.3}%) more than the \
          worst case needs, and no packet was lost.\n  {:>14} B  formula\n  {:>14} B  watermark: most bytes in a headroom of \
          that size\n  {:>14} B  least headroom that lost no packet\n",
         grouped(spare),
@@ -155,7 +156,7 @@ impl Link<'_> {
              {{ a = \"A\", b = \"S\", rate = \"{rate}\", delay = \"{delay}\" }},\n\
              {{ a = \"S\", b = \"B\", rate = \"{rate}\", delay = \"0ps\" }},\n]\n\
              [switch]\nbuffer = \"{buffer}\"\n[host]\nbuffer = \"{buffer}\"\n\
-             [flow_control]\nscheme = \"pfc\"\nxoff = \"{xoff}B\"\nxon = \"1B\"\nheadroom = {room}\nresponse_time = \"{response_time}\"\n\
+             [flow_control]\nxoff = \"{xoff}B\"\nxon = \"1B\"\nheadroom = {room}\nresponse_time = \"{response_time}\"\n\
              [transport]\nmtu = \"{payload}B\"\nheader = \"{header}B\"\nack_priority = 0\n\
              [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"{size}B\"\n\
              [[traffic]]\nkind = \"flow\"\nsrc = \"B\"\ndst = \"A\"\nsize = \"{size}B\"\nstart = \"{}\"\n\

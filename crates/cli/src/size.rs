@@ -40,8 +40,7 @@ pub struct SizeArgs {
     /// Also compute the distance that this buffer at one end supports, such as 64MiB
     #[arg(long, value_name = "SIZE", requires = "distance", conflicts_with = "scenario")]
     pub buffer: Option<Bytes>,
-    /// Compute the needs of these schemes, such as pfc,cbfc [default: pfc,cbfc; all schemes with --json]
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new(SCHEMES),
+    #[arg(long, help = size_help::SCHEME, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new(SCHEMES),
         conflicts_with = "scenario")]
     scheme: Vec<String>,
     /// Print a table of all schemes, with thresholds, formulas and sources
@@ -55,8 +54,7 @@ pub struct SizeArgs {
     /// measured_B; the optional column formula_B replaces the lines
     #[arg(long, value_name = "FILE", requires = "curve", conflicts_with = "scheme")]
     points: Option<PathBuf>,
-    /// Also search the headroom that PFC needs by simulation: the worst case of a receiver that stops reading
-    #[arg(long, requires = "distance", conflicts_with_all = ["scenario", "json"])]
+    #[arg(long, help = size_help::MEASURE, requires = "distance", conflicts_with_all = ["scenario", "json"])]
     measure: bool,
     /// Print JSON instead of text
     #[arg(long)]
@@ -161,7 +159,7 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Searches the headroom of PFC by simulation, and prints it beside the formula.
+/// Searches the headroom by simulation, and prints it beside the formula.
 fn measured(question: &Question, distance: Length) -> miette::Result<ExitCode> {
     let (interrupted, mut shown) = (interrupt::flag()?, Instant::now());
     let mut go_on = |simulation: u32| {

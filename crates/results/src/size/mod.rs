@@ -36,7 +36,7 @@ pub struct Request<'a> {
 }
 
 /// The schemes of the short output.
-pub const DEFAULT: [&str; 2] = ["pfc", "cbfc"];
+pub use xoff_schemes::flow_control::registry::SIZE_STANDARD as DEFAULT;
 
 /// Everything that is said of one scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -332,6 +332,9 @@ pub type Counted = fn(u32, u32, bool) -> Result<String, (String, &'static str)>;
 pub const QUEUE_MAPS: [QueueMap; 1] =
     [QueueMap { name: "portfc", title: "PortFC", counted: portfc::queues::counted }];
 
+/// The schemes that `xoff size` answers for, if the question names none.
+pub const SIZE_STANDARD: [&str; 2] = ["pfc", "cbfc"];
+
 /// Schemes under which some memory of a scenario's links is known to suffice.
 pub const SIZED: [&str; 9] =
     ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "swing", "portfc", "pyrrha", "pfc-watchdog"];
@@ -490,6 +493,9 @@ mod tests {
 
 /// Help texts of the command line's options that set schemes for `xoff size`.
 pub mod size_help {
+    pub const SCHEME: &str =
+        "Compute the needs of these schemes, such as pfc,cbfc [default: pfc,cbfc; all schemes with --json]";
+    pub const MEASURE: &str = "Also search the headroom that PFC needs by simulation: the worst case of a receiver that stops reading";
     pub use super::super::bifrost::size::help::*;
     pub use super::super::cbfc::size::help::*;
     pub use super::super::pfc::size::help::*;
