@@ -152,7 +152,7 @@ wheel: $(VENV)/ready
 	$(VENV)/bin/maturin sdist --out $(TARGET)/wheels
 	mkdir -p $(TARGET)/source
 	tar xzmf $(TARGET)/wheels/xoff-*.tar.gz --strip-components=1 -C $(TARGET)/source
-	cd $(TARGET)/source && CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=$(TARGET)/published $(CARGO) build --locked --quiet --package xoff-py
+	cd $(TARGET)/source && CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_TARGET_DIR=$(TARGET)/published $(CARGO) build --locked --quiet --package xoff-py
 	CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --locked --strip --out $(TARGET)/wheels
 
 STUB := crates/py/python/xoff/_xoff.pyi
