@@ -438,7 +438,7 @@ def compare_tables(path, interfaces, packets):
 def capture(xoff, out, name, *more):
     """Runs a scenario; answers the capture."""
     scenario, ports, keys, _ = RUNS[name]
-    command = [xoff, "run", ROOT / scenario, "--quiet", "--out", out, "--pcap", ports, *more]
+    command = [xoff, "run", ROOT / scenario, "--quiet", "--overwrite", "--out", out, "--pcap", ports, *more]
     done = subprocess.run(command + [w for key in keys for w in ("--set", key)], capture_output=True, text=True)
     assert done.returncode in (0, 3), done.stderr
     return out / "capture.pcapng"
