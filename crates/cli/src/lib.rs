@@ -283,8 +283,8 @@ struct TrafficArgs {
 struct CheckArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Check all routes between all hosts, instead of those of the flows, and also failures of up to so many links,
-    /// or switches, at the same time: links=2,switches=1, or a number of links [default without traffic: 0]
+    /// Check all routes between all hosts, instead of those of the flows. Up to so many links, or switches, also
+    /// fail at the same time: links=2,switches=1, or a number of links [default without traffic: 0]
     #[arg(long, value_name = "N", value_parser = check::failing)]
     failures: Option<Failing>,
     /// End with exit status 5 if a deadlock was shown, or already if no proof was found
