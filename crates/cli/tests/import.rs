@@ -86,7 +86,7 @@ fn files_of_networks_are_not_scenarios() {
     assert_eq!(xoff(&dir, &["import", "absent.csv"]).status.code(), Some(1));
 }
 
-/// Each switch of SONiC has a file of its own.
+/// Each SONiC switch has one file.
 #[test]
 fn several_files_are_one_network() {
     let dir = scratch("import-several");

@@ -104,7 +104,7 @@ impl Custom {
                 if let Some(first) = labels.insert((node, label), i) {
                     let node = &topology.nodes[node as usize].name;
                     let message = format!("port `{label}` of {node} is used twice, first in links[{first}]");
-                    return Err(SpecError::new(key, message, "give each link ports of its own"));
+                    return Err(SpecError::new(key, message, "use each port for one link only"));
                 }
                 topology.port_labels.insert(port, label.clone());
             }

@@ -92,7 +92,8 @@ impl File {
             }
             inventory.add(name, text, used, device_of(name)).map_err(|e| (i, e))?;
         }
-        inventory.check().and_then(|()| self.assemble(inventory, used)).map_err(|e| (0, e))
+        inventory.check().map_err(|e| (0, e))?;
+        self.assemble(&inventory, used)
     }
 
     fn hpcc(&self, text: &str) -> Result<Imported, SpecError> {
@@ -100,23 +101,28 @@ impl File {
         Ok(Imported { topology, format: Format::Hpcc, hosts: None })
     }
 
-    fn assemble(&self, inventory: Inventory, format: Format) -> Result<Imported, SpecError> {
-        let Inventory { devices, cables, .. } = &inventory;
+    /// Builds the network of an inventory. The error has the index of its file.
+    fn assemble(&self, inventory: &Inventory, format: Format) -> Result<Imported, (usize, SpecError)> {
+        let Inventory { devices, cables, .. } = inventory;
+        let whole = |e: SpecError| (0, e);
         let size =
             Estimate { key: "file", hosts: devices.len() as u64, links: cables.len() as u64, radix: 0 };
-        size.admit().map_err(|e| fault(1, e.message, "choose a smaller network"))?;
-        self.check_patterns("hosts", &self.hosts, &inventory)?;
-        self.check_patterns("exclude", &self.exclude, &inventory)?;
-        let (is_host, found) = roles::hosts(&inventory, &self.hosts);
+        size.admit().map_err(|e| whole(fault(1, e.message, "choose a smaller network")))?;
+        self.check_patterns("hosts", &self.hosts, inventory).map_err(whole)?;
+        self.check_patterns("exclude", &self.exclude, inventory).map_err(whole)?;
+        let (is_host, found) = roles::hosts(inventory, &self.hosts);
         let excluded: Vec<bool> =
             devices.iter().map(|d| self.exclude.iter().any(|p| roles::matches(p, &d.name))).collect();
+        let kept =
+            || cables.iter().enumerate().filter(|(_, c)| c.ends.iter().all(|end| !excluded[end.device]));
         let mut degree = vec![0u64; devices.len()];
-        for cable in cables.iter().filter(|c| c.ends.iter().all(|end| !excluded[end.device])) {
+        for (i, cable) in kept() {
             for end in &cable.ends {
                 degree[end.device] += 1;
                 if degree[end.device] > MAX_RADIX {
                     let message = format!("`{}` has more than {MAX_RADIX} links", devices[end.device].name);
-                    return Err(fault(cable.line, message, "spread its links over several switches"));
+                    let e = fault(cable.line, message, "spread its links over several switches");
+                    return Err((inventory.file_of(i), e));
                 }
             }
         }
@@ -147,7 +153,7 @@ impl File {
                 count(names.len() as u64, "device"),
                 sample(&names)
             );
-            return Err(SpecError::new("file", message, "name the hosts, such as hosts = [\"srv*\"]"));
+            return Err(whole(SpecError::new("file", message, "name the hosts, such as hosts = [\"srv*\"]")));
         }
         let twice =
             |names: &[&str]| names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].to_string());
@@ -157,23 +163,19 @@ impl File {
             let message = format!(
                 "two devices would be called `{name}`, because names have only letters, digits, `.`, `_` and `-`"
             );
-            return Err(SpecError::new("file", message, "rename one of them in the file"));
+            return Err(whole(SpecError::new("file", message, "rename one of them in the file")));
         }
         let mut without_delay = 0;
-        for cable in cables {
-            let [Some(a), Some(b)] = [nodes[cable.ends[0].device], nodes[cable.ends[1].device]] else {
-                continue;
-            };
-            if cable.ends.iter().any(|end| excluded[end.device]) {
-                continue;
-            }
+        for (i, cable) in kept() {
+            let [a, b] =
+                cable.ends.each_ref().map(|end| nodes[end.device].expect("a device with links is a node"));
             without_delay += u64::from(cable.delay.is_none());
             let Some(rate) = cable.rate.or(self.rate) else {
                 let name = |end: &import::End| devices[end.device].name.as_str();
                 let message =
                     format!("the link {} - {} has no rate", name(&cable.ends[0]), name(&cable.ends[1]));
                 let help = "write rate = \"100Gbps\" for the links without one (--rate 100Gbps of xoff import), or add rates to the file";
-                return Err(fault(cable.line, message, help));
+                return Err((inventory.file_of(i), fault(cable.line, message, help)));
             };
             let delay = cable.delay.unwrap_or(self.delay);
             let (port, peer) = topology.link(a, b, LinkSpec { rate, delay });

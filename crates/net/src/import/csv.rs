@@ -29,8 +29,6 @@ const SIDES: [&[&str]; 2] = [
         "sideb",
         "zend",
         "bend",
-        "zend",
-        "bend",
         "end",
         "destination",
         "target",
@@ -134,7 +132,7 @@ pub(super) fn read(text: &str, inventory: &mut Inventory) -> Result<(), SpecErro
     loop {
         let more = rows.read_record(&mut record).map_err(|e| {
             let line = e.position().map_or(1, |p| p.line() as usize);
-            fault(line, "this line is no row of a CSV file", EXAMPLE)
+            fault(line, "this line is not a valid row of a CSV file", EXAMPLE)
         })?;
         if !more {
             break;

@@ -63,9 +63,9 @@ pub(super) fn read(text: &str, device: &str, inventory: &mut Inventory) -> Resul
     }
     if management > 0 {
         let lines = count(management, "line");
-        inventory.remarks.push(format!(
-            "{lines} of `{device}` left out: the local port is none of the data ports Ethernet…"
-        ));
+        inventory
+            .remarks
+            .push(format!("{lines} of `{device}` left out: its local port is not a data port (Ethernet…)"));
     }
     columns.map(|_| ()).ok_or_else(|| fault(1, "this file has no header of an LLDP table", FORM))
 }

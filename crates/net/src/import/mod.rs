@@ -140,16 +140,8 @@ pub struct Cable {
     pub delay: Option<Span>,
     /// Probability that a frame is lost, 0 to 1.
     pub loss: f64,
-    /// The line of the file, from 1.
+    /// The line of its file, from 1.
     pub line: usize,
-}
-
-/// Where a link was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Origin {
-    /// Index in [`Inventory::files`].
-    file: usize,
-    line: usize,
 }
 
 /// What a file says about a network.
@@ -166,8 +158,8 @@ pub struct Inventory {
     by_port: BTreeMap<(usize, String), usize>,
     /// The files that were read.
     files: Vec<String>,
-    /// By cable.
-    origins: Vec<Origin>,
+    /// By cable: the index of its file.
+    origins: Vec<usize>,
     /// Names of devices in the file that could not stay, with the names that they have.
     renamed: Vec<(String, String)>,
 }
@@ -202,7 +194,7 @@ impl Inventory {
 
     /// The line where a link was read, with its file if that is another one.
     fn place(&self, cable: usize) -> String {
-        let Origin { file, line } = self.origins[cable];
+        let (file, line) = (self.origins[cable], self.cables[cable].line);
         match file + 1 == self.files.len() {
             true => format!("line {line}"),
             false => format!("line {line} of {}", self.files[file]),
@@ -269,7 +261,7 @@ impl Inventory {
                 let [x, y] = other.ends.each_ref().map(|end| self.end_name(end));
                 let message =
                     format!("port {port} has a second link: its first one, {x} - {y}, is in {place}");
-                let help = "give each link ports of its own; both ends must call a port by the same name";
+                let help = "use each port for one link only; both ends must call a port by the same name";
                 return Err(fault(cable.line, message, help));
             }
             return self.merge(known, cable);
@@ -280,7 +272,7 @@ impl Inventory {
                 self.by_port.insert((end.device, port.clone()), index);
             }
         }
-        self.origins.push(Origin { file: self.files.len().saturating_sub(1), line: cable.line });
+        self.origins.push(self.files.len().saturating_sub(1));
         self.cables.push(cable);
         Ok(())
     }
@@ -305,24 +297,34 @@ impl Inventory {
         Ok(())
     }
 
-    /// Joins links that a directed graph has in both directions.
+    /// The index of the file that a cable was read from.
+    pub fn file_of(&self, cable: usize) -> usize {
+        self.origins[cable]
+    }
+
+    /// Joins links that the present file, a directed graph, has in both directions.
     fn join_directions(&mut self) {
-        let mut open: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
-        let mut kept: Vec<Cable> = Vec::with_capacity(self.cables.len());
-        for cable in std::mem::take(&mut self.cables) {
-            let [a, b] = [cable.ends[0].device, cable.ends[1].device];
-            let unnamed = cable.ends.iter().all(|end| end.port.is_none());
-            match open.get_mut(&[b, a]).and_then(Vec::pop) {
-                Some(_) if unnamed => {}
-                _ => {
-                    if unnamed {
-                        open.entry([a, b]).or_default().push(kept.len());
-                    }
-                    kept.push(cable);
+        let present = self.files.len().saturating_sub(1);
+        let mut open: BTreeMap<[usize; 2], usize> = BTreeMap::new();
+        let (cables, origins) = (std::mem::take(&mut self.cables), std::mem::take(&mut self.origins));
+        self.by_port.clear();
+        for (cable, file) in cables.into_iter().zip(origins) {
+            let [a, b] = cable.ends.each_ref().map(|end| end.device);
+            if file == present && cable.ends.iter().all(|end| end.port.is_none()) {
+                if let Some(count @ 1..) = open.get_mut(&[b, a]) {
+                    *count -= 1;
+                    continue;
+                }
+                *open.entry([a, b]).or_default() += 1;
+            }
+            for end in &cable.ends {
+                if let Some(port) = &end.port {
+                    self.by_port.insert((end.device, port.clone()), self.cables.len());
                 }
             }
+            self.cables.push(cable);
+            self.origins.push(file);
         }
-        self.cables = kept;
     }
 }
 

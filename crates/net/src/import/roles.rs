@@ -77,8 +77,8 @@ pub struct Found {
     pub by_links: usize,
 }
 
-/// Says by device whether it is a host: by `patterns` alone, if there are any; else by its role in the file, else by
-/// its name, else by having one neighbour.
+/// Returns for each device whether it is a host. `patterns` decide if there are any. Otherwise the role in the file
+/// decides, then the name, then whether it has only one neighbour.
 pub fn hosts(inventory: &Inventory, patterns: &[String]) -> (Vec<bool>, Found) {
     let mut found = Found::default();
     let mut neighbours: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); inventory.devices.len()];

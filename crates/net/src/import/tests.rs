@@ -235,7 +235,7 @@ fn sonic_switches_report_their_neighbours() {
     }
     let both = format!("{{\"leaf-01\": {LEAF},\n\t\"spine-01\": {spine}}}");
     assert_eq!(links(&imported(&spec(), &both).topology), expected);
-    // Without metadata of its own, a switch is called like its file or its folder.
+    // A switch without metadata has the name of its file or folder.
     let unnamed = LEAF.replace("\"hostname\": \"leaf-01\", ", "");
     for path in ["x/tor7.json", "x/tor7/config_db.json"] {
         let read = spec().read_all(&[(path, &unnamed)]).unwrap();
@@ -444,4 +444,19 @@ proptest::proptest! {
             let _ = File { format: Some(format), ..with_rate.clone() }.read(&text);
         }
     }
+}
+
+/// Cables of a directed graph are joined, and those of earlier files stay known by their ports.
+#[test]
+fn a_directed_graph_joins_only_its_own_links() {
+    let csv = "device,port,device,port,rate\nh1,,s1,,1G\ns1,,h1,,1G\nh2,e0,s1,e2,1G\n";
+    let graph = "digraph { s1 -> s2 [rate=\"1G\"]; s2 -> s1 [rate=\"1G\"]; h3 -> s2 [rate=\"1G\"] }";
+    let again = "device,port,device,port,rate\ns1,e2,h2,e0,1G\n";
+    let read = spec().read_all(&[("a.csv", csv), ("b.dot", graph), ("c.csv", again)]).unwrap();
+    // Two parallel links of h1, and one each of the others.
+    assert_eq!(read.topology.ports.len() / 2, 5);
+    // An error is in the file of its link.
+    let unrated = "a,b\nh9,s1\n";
+    let (file, e) = spec().read_all(&[("a.csv", csv), ("b.csv", unrated)]).err().unwrap();
+    assert_eq!((file, e.line, e.message.as_str()), (1, Some(2), "the link h9 - s1 has no rate"));
 }
