@@ -365,7 +365,7 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
             let order = order.iter().map(|&wait| entry(plan, wait)).collect();
             certificate.under.push(Under { down: cut.keys(&plan.topology), order });
         }
-        // To follow all routes under every failure once more, for each host by itself, may take hours.
+        // Following all routes under every failure again, host by host, may take hours.
         let cuts = report.failures.iter().filter(|_| proved.has_failures()).flat_map(|f| &f.classes);
         let cuts: u64 = cuts.map(|class| class.of).fold(0, u64::saturating_add);
         let by_root = if scope == PauseScope::Root { plan.topology.ports.len() as u64 } else { 0 };
@@ -488,8 +488,8 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             _ => " Failures of one case happen at the same time.",
         };
         notes.push(format!(
-            "What failed stays down: this check does not cover packets in flight when it recovers.{together} The only \
-             link of a host is not failed. A failure that separates hosts leaves them without routes, and that is no \
+            "Failed links and switches stay down: this check does not cover packets in flight when they recover.{together} A \
+             host's only link does not fail in this check. A failure that separates hosts leaves them without routes, and that is no \
              deadlock."
         ));
     }

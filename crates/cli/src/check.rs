@@ -96,12 +96,12 @@ fn suggestions(
     let others =
         schemes.iter().filter(|&&name| name != loaded.scenario.flow_control.name() && name != "none");
     changes.extend(others.map(|name| ["flow_control".to_string(), format!("{{ scheme = \"{name}\" }}")]));
+    let source = load::Source::read(&args.scenario.path, false)?.with_needs(Needs::Network);
     let mut found = Vec::new();
     for set in changes {
         let mut overrides = args.scenario.set.clone();
         overrides.retain(|(key, _)| !vary::replaces(&set[0], key));
         overrides.push((set[0].clone(), set[1].clone()));
-        let source = load::Source::read(&args.scenario.path, false)?.with_needs(Needs::Network);
         let Ok(changed) = source.load(&overrides, &mut |_, _| {}, &|| false) else { continue };
         let mut watch = |p: Progress| report_progress(&|| format!("{} = {}: {}", set[0], set[1], p.what));
         match xoff_check::check(&changed, "", routes, &mut watch) {

@@ -63,32 +63,34 @@ pub fn measure(
         let peak = outcome.accounts.iter().map(|account| account.headroom).max().unwrap_or(0);
         Ok((peak, outcome.drops.iter().any(|drop| drop.lossless)))
     };
-    let (mut watermark, mut worst) = (0, 0);
+    let mut peaks = Vec::new();
     for phase in 0..PHASES {
         let (peak, lost) = run(phase, formula)?;
         if lost {
             return Err(miette!("the headroom by the formula lost a packet, which is a bug in xoff"));
         }
-        if peak > watermark {
-            (watermark, worst) = (peak, phase);
-        }
+        peaks.push((peak, phase));
     }
-    // With `low` the worst phase loses packets, with `high` it does not.
-    let (mut low, mut high) = (0, formula);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        match run(worst, middle)?.1 {
-            true => low = middle,
-            false => high = middle,
+    // The worst phase first: the others then mostly need no search.
+    peaks.sort_by_key(|&(peak, phase)| (std::cmp::Reverse(peak), phase));
+    let watermark = peaks[0].0;
+    let mut least = 0;
+    for &(_, phase) in &peaks {
+        if !run(phase, least)?.1 {
+            continue;
         }
-    }
-    // A phase with a lower watermark may still need more, because packets do not fill the last bytes.
-    for phase in 0..PHASES {
-        while run(phase, high)?.1 {
-            high += 1;
+        // With `least` this phase loses packets, with `high` it does not.
+        let mut high = formula;
+        while high - least > 1 {
+            let middle = least + (high - least) / 2;
+            match run(phase, middle)?.1 {
+                true => least = middle,
+                false => high = middle,
+            }
         }
+        least = high;
     }
-    Ok((!stopped).then_some(Measured { formula, watermark, least: high, simulations }))
+    Ok((!stopped).then_some(Measured { formula, watermark, least, simulations }))
 }
 
 /// The result in words.

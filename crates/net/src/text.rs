@@ -20,6 +20,16 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
+/// Whether the name of a node may have this character.
+pub(crate) fn is_in_node_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '_' | '-')
+}
+
+/// Whether the name of a port may have this character.
+pub(crate) fn is_in_port_name(c: char) -> bool {
+    !(c.is_whitespace() || is_hidden(c) || matches!(c, '"' | '\'' | '\\'))
+}
+
 /// Text for a terminal: hidden characters become visible escapes such as `\u{1b}`. Line ends and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     with_escapes(text, |c, out| out.extend(c.escape_default()))

@@ -322,7 +322,7 @@ impl Topology {
 
     /// The port of `node` with this label.
     pub fn find_port(&self, node: NodeId, label: &str) -> Option<PortId> {
-        let ports = self.nodes[node as usize].ports.iter().copied();
-        ports.into_iter().find(|port| self.port_labels.get(port).is_some_and(|known| known == label))
+        let mut ports = self.nodes[node as usize].ports.iter().copied();
+        ports.find(|port| self.port_labels.get(port).is_some_and(|known| known == label))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Estimate, MAX_RADIX};
 use crate::error::SpecError;
+use crate::text::{is_in_node_name, is_in_port_name};
 use crate::topology::{LinkSpec, NodeId, NodeKind, Topology};
 use crate::units::{Bandwidth, Span};
 use schemars::JsonSchema;
@@ -129,8 +130,7 @@ impl Custom {
 /// Names appear in port names (`S1:3`), CSV files and on the command line, and a bare number would mean the
 /// index of a host.
 fn check_name(key: &str, name: &str) -> Result<(), SpecError> {
-    let usable = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if !name.is_empty() && name.chars().all(usable) && !name.bytes().all(|b| b.is_ascii_digit()) {
+    if !name.is_empty() && name.chars().all(is_in_node_name) && !name.bytes().all(|b| b.is_ascii_digit()) {
         return Ok(());
     }
     let help = "use letters, digits, `.`, `_` and `-`; at least one must not be a digit";
@@ -139,8 +139,7 @@ fn check_name(key: &str, name: &str) -> Result<(), SpecError> {
 
 /// Names of ports appear behind the node's: `leaf1:Ethernet16`.
 fn check_port(key: &str, name: &str) -> Result<(), SpecError> {
-    let bad = |c: char| c.is_whitespace() || crate::text::is_hidden(c) || matches!(c, '"' | '\'' | '\\');
-    if !name.is_empty() && !name.contains(bad) {
+    if !name.is_empty() && name.chars().all(is_in_port_name) {
         return Ok(());
     }
     let help = "write a name without white space and quotes, such as Ethernet16";

@@ -22,7 +22,7 @@ pub use routes::{StaticRoute, static_routes};
 
 use crate::builders::fault;
 use crate::error::SpecError;
-use crate::text::{count, shown};
+use crate::text::{count, is_in_node_name, is_in_port_name, shown};
 use crate::units::{Bandwidth, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -330,13 +330,12 @@ impl Inventory {
 
 /// A device's name in scenarios and results: letters, digits, `.`, `_` and `-`, and not only digits.
 fn usable(name: &str) -> String {
-    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
+    let plain = |c: char| if is_in_node_name(c) { c } else { '_' };
     let name: String = name.trim().chars().map(plain).collect();
     if name.bytes().all(|b| b.is_ascii_digit()) { format!("N{name}") } else { name }
 }
 
 /// A port's name: without white space, hidden characters and quotes.
 fn usable_port(name: &str) -> String {
-    let bad = |c: char| c.is_whitespace() || crate::text::is_hidden(c) || matches!(c, '"' | '\'' | '\\');
-    name.chars().map(|c| if bad(c) { '_' } else { c }).collect()
+    name.chars().map(|c| if is_in_port_name(c) { c } else { '_' }).collect()
 }
