@@ -7,12 +7,10 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_check::certificate::{Certificate, Failing, Routes};
 use xoff_check::witness::{Budget, Candidate, EVENTS};
 use xoff_check::{Analysis, Progress, Report, Suggestion, Verdict, Witness, text};
-use xoff_plan::Loaded;
+use xoff_plan::{Loaded, Needs};
 use xoff_results::temporary::{make_directories, put};
 
-use xoff_plan::Needs;
-
-use xoff_schemes::flow_control::FlowControlKeys;
+use xoff_schemes::flow_control::{FlowControlKeys, PauseScope};
 
 use crate::{CheckArgs, file, interrupt, load, output, vary};
 
@@ -93,8 +91,7 @@ fn suggestions(
 ) -> miette::Result<Option<Vec<Suggestion>>> {
     let mut changes = vec![["routing.kind".to_string(), "valley-free".to_string()]];
     let schemes = FlowControlKeys::names();
-    let others =
-        schemes.iter().filter(|&&name| name != loaded.scenario.flow_control.name() && name != "none");
+    let others = schemes.iter().filter(|&&name| name != loaded.scenario.flow_control.name());
     changes.extend(others.map(|name| ["flow_control".to_string(), format!("{{ scheme = \"{name}\" }}")]));
     let source = load::Source::read(&args.scenario.path, false)?.with_needs(Needs::Network);
     let mut found = Vec::new();
@@ -103,6 +100,10 @@ fn suggestions(
         overrides.retain(|(key, _)| !vary::replaces(&set[0], key));
         overrides.push((set[0].clone(), set[1].clone()));
         let Ok(changed) = source.load(&overrides, &mut |_, _| {}, &|| false) else { continue };
+        // What never pauses drops instead.
+        if changed.plan.flow_control.traits().pause_scope == PauseScope::Nothing {
+            continue;
+        }
         let mut watch = |p: Progress| report_progress(&|| format!("{} = {}: {}", set[0], set[1], p.what));
         match xoff_check::check(&changed, "", routes, &mut watch) {
             Ok(None) => return Ok(None),

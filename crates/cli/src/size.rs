@@ -8,15 +8,13 @@ use std::{io, path::PathBuf, process::ExitCode};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
-use xoff_plan::Loaded;
 use xoff_plan::size::links::Report;
 use xoff_plan::size::response::{ASICS, Asic};
 use xoff_plan::size::{self, Question, Refusal, SCHEMES};
+use xoff_plan::{Loaded, Needs};
 use xoff_results::size::{Request, Response, curve::Range};
 use xoff_results::{size as answer, temporary::put};
 use xoff_schemes::flow_control::registry::size_help;
-
-use xoff_plan::Needs;
 
 use crate::{file, interrupt, key_value, load, measure, output};
 

@@ -577,7 +577,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         if let Some(deadlock) = &mut self.deadlock {
             deadlock.ended = deadlock::ended(deadlock, &pauses);
         }
-        let (paths, ahead) = critical::paths(plan, paths);
+        let watched = plan.measure.explain.then(|| critical::paths(plan, paths));
+        let (paths, ahead) = watched.map_or((None, Vec::new()), |(paths, ahead)| (Some(paths), ahead));
         Outcome {
             end: at,
             stop,
@@ -593,7 +594,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             livelock,
             memory,
             blocking,
-            paths: plan.measure.explain.then_some(paths),
+            paths,
             ahead,
             routes,
             roots,

@@ -20,10 +20,11 @@
 //! *Who was ahead.* Each port keeps a list of what it sent and when. At the end of the run, the packets that it sent
 //! during a wait of a critical packet are those that were ahead of this packet.
 //!
-//! *At what cost.* Of each packet sent 16 bytes are kept. A record has a source's parts (one for each port, part and root) and some three for each
-//! hop; so some hundred bytes. Records are beside the packets' slots, and travel with posted events. Where
-//! packets stay in order and no window closes (go-back-N without one), only a flow's last packet and
-//! retransmissions are followed: the ACK of one of these then completes a flow.
+//! *At what cost.* A port keeps 16 bytes for each packet that it sends. A record has a source's parts (one for
+//! each port, part and root) and some three for each hop; so some hundred bytes. Records are beside the
+//! packets' slots, and travel with posted events. Where packets stay in order and no window closes (go-back-N
+//! without one), only a flow's last packet and retransmissions are followed: the ACK of one of these then
+//! completes a flow.
 
 mod ahead;
 mod end;
