@@ -1,7 +1,7 @@
-//! Files that describe a network for other programs: which devices there are, and the links between them.
+//! Files that describe a network for other programs: its devices, and the links between them.
 //!
-//! [`read`] gives an [`Inventory`]: names of devices and ports as the file writes them, and of each link the
-//! rate and the delay, where the file has them. It says nothing about roles; [`roles`] does.
+//! [`Inventory::add`] reads a file: names of devices and ports as the file writes them, and the rate and the delay of
+//! each link, where the file has them. [`roles`] decides which devices are hosts.
 
 mod containerlab;
 mod csv;
