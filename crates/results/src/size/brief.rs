@@ -38,7 +38,8 @@ fn sentence(question: &Question, s: &Sizing) -> String {
     let (need, basis) = (human::bytes(s.need().1), s.basis.name());
     let mut text = format!("{} needs {need} of {basis} per {}", s.title, s.per);
     if s.basis == Basis::Headroom {
-        text += &format!(", {} of buffer with XOFF", human::bytes(s.share()));
+        let rest = human::bytes(s.share().saturating_sub(s.need().1));
+        text += &format!(", {} of buffer with {rest} before the pause (XOFF)", human::bytes(s.share()));
     }
     if s.shares > 1 {
         text += &format!(", {} for {} priorities", human::bytes(s.buffer()), question.priorities);
