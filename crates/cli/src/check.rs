@@ -7,6 +7,7 @@ use miette::{IntoDiagnostic, WrapErr, miette};
 use xoff_check::certificate::{Certificate, Failing, Routes};
 use xoff_check::witness::{Budget, Candidate, EVENTS};
 use xoff_check::{Analysis, Progress, Report, Suggestion, Verdict, Witness, text};
+use xoff_net::routing::RoutingKind;
 use xoff_plan::{Loaded, Needs};
 use xoff_results::temporary::{make_directories, put};
 
@@ -81,7 +82,7 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     Ok(output::status(&[(fails, REFUSED)]))
 }
 
-/// Examines routes without valleys, and the other schemes with their default keys. A change that the scenario cannot
+/// Examines routes without valleys, those over a tree, and the other schemes with their default keys. A change that the scenario cannot
 /// have is no suggestion. `None` if the user interrupted it.
 fn suggestions(
     args: &CheckArgs,
@@ -89,7 +90,8 @@ fn suggestions(
     routes: Routes,
     report_progress: Lines<'_>,
 ) -> miette::Result<Option<Vec<Suggestion>>> {
-    let mut changes = vec![["routing.kind".to_string(), "valley-free".to_string()]];
+    let routings = [RoutingKind::ValleyFree, RoutingKind::UpDown];
+    let mut changes = routings.map(|kind| ["routing.kind".to_string(), kind.name().to_string()]).to_vec();
     let schemes = FlowControlKeys::names();
     let others = schemes.iter().filter(|&&name| name != loaded.scenario.flow_control.name());
     changes.extend(others.map(|name| ["flow_control".to_string(), format!("{{ scheme = \"{name}\" }}")]));

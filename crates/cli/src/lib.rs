@@ -310,7 +310,7 @@ struct CheckArgs {
 
 #[derive(clap::Args)]
 struct ExplainArgs {
-    /// Directory of a run with measure.explain = true, such as xoff-runs/NAME
+    /// Directory of a run, such as xoff-runs/NAME; a long run needs measure.explain = true
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// Explain one flow, by its id in flows.parquet

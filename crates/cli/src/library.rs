@@ -244,8 +244,9 @@ impl Planned<'_> {
         if loaded.scenario.traffic.is_empty() {
             return Err(miette!(help = "add a [[traffic]] table", "the scenario sends no traffic"));
         }
+        let explained = load::explained(&scenario.source, &scenario.overrides, loaded);
         let request = run::Request {
-            loaded,
+            loaded: explained.as_ref().unwrap_or(loaded),
             name: &scenario.name,
             overrides: &scenario.overrides,
             threads: options.threads,
@@ -256,7 +257,7 @@ impl Planned<'_> {
         };
         let mut ready = request.prepare()?;
         let remarks = std::mem::take(&mut ready.remarks);
-        let goal = Goal::new(&loaded.plan);
+        let goal = Goal::new(&request.loaded.plan);
         let began = std::time::Instant::now();
         let mut seen = |progress: &Progress| {
             watch(goal.fraction(progress), &|| goal.text(progress, began.elapsed().as_secs_f64()))

@@ -5,8 +5,10 @@ use std::{cell::RefCell, collections::BTreeMap, fs, io};
 
 use miette::{Report, miette};
 use xoff_net::import::Format;
+use xoff_plan::plan::{Flow, Plan};
 use xoff_plan::{Known, Loaded, Needs, variants::Variant};
 use xoff_repro::{experiment::SCENARIO, read::is_experiment};
+use xoff_results::names;
 
 use crate::file::{self, LARGEST};
 use crate::memory::{self, Phase};
@@ -129,10 +131,45 @@ pub fn load(
     strict: bool,
     needs: Needs,
 ) -> miette::Result<Loaded> {
+    opened(path, overrides, strict, needs)?.load(overrides, &mut |_, _| {}, &|| false)
+}
+
+/// The same for a single run, which records critical paths if it is short.
+pub fn load_run(path: &Path, overrides: &[(String, String)], strict: bool) -> miette::Result<Loaded> {
+    let source = opened(path, overrides, strict, Needs::Traffic)?;
+    let loaded = source.load(overrides, &mut |_, _| {}, &|| false)?;
+    Ok(explained(&source, overrides, &loaded).unwrap_or(loaded))
+}
+
+fn opened(path: &Path, overrides: &[(String, String)], strict: bool, needs: Needs) -> miette::Result<Source> {
     let given: Vec<(&str, &str)> = overrides.iter().map(|(key, _)| ("--set", key.as_str())).collect();
     vary::complete(&given)?;
     vary::given_once(&given)?;
-    Source::read(path, strict)?.with_needs(needs).load(overrides, &mut |_, _| {}, &|| false)
+    Ok(Source::read(path, strict)?.with_needs(needs))
+}
+
+/// Packet-hops of the longest run that records critical paths although its scenario does not ask for them. They cost
+/// at most as much time as the run itself, and 16 B of memory each.
+const EXPLAINED: u64 = 4_000_000;
+
+/// The scenario again with `measure.explain`, if the run is short and nothing is against it.
+pub fn explained(source: &Source, overrides: &[(String, String)], loaded: &Loaded) -> Option<Loaded> {
+    let measure = &loaded.scenario.measure;
+    let impossible = loaded.scenario.traffic.is_empty() || loaded.plan.pods.is_some();
+    if measure.explain.is_some() || impossible || hops(&loaded.plan) > EXPLAINED {
+        return None;
+    }
+    let asked = [overrides, &[("measure.explain".into(), "true".into())]].concat();
+    let again = source.load(&asked, &mut |_, _| {}, &|| false).ok()?;
+    (again.warnings.len() == loaded.warnings.len()).then_some(again)
+}
+
+/// The links that all packets of a plan cross, if none is dropped or sent twice.
+fn hops(plan: &Plan) -> u64 {
+    let links = |start: u32| names::route(plan, start).0.len() as u64;
+    let its =
+        |flow: &Flow| plan.packet.packets(flow.size).saturating_mul(links(flow.path) + links(flow.ack_path));
+    plan.flows.iter().fold(0, |sum, flow| sum.saturating_add(its(flow)))
 }
 
 /// The scenario's name: its file's, without the ending.

@@ -7,7 +7,7 @@ use std::{cell::Cell, fmt, num::NonZeroUsize, process::ExitCode, sync::atomic::O
 use miette::{Diagnostic, IntoDiagnostic, Report, miette};
 use xoff_net::topology::PortId;
 use xoff_outcome::report::{Level, Note};
-use xoff_plan::{Loaded, Needs, names, plan::Plan};
+use xoff_plan::{Loaded, names, plan::Plan};
 use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About, Writer};
 use xoff_results::summary::{self, Summary};
@@ -25,7 +25,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
-    let loaded = load::load(&args.scenario.path, &overrides, args.scenario.strict, Needs::Traffic)?;
+    let loaded = load::load_run(&args.scenario.path, &overrides, args.scenario.strict)?;
     let plan = &loaded.plan;
     let name = load::name(&args.scenario.path);
 

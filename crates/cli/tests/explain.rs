@@ -63,13 +63,14 @@ fn err(output: &Output) -> String {
 #[test]
 fn a_run_says_how_to_ask_and_is_explained() {
     let dir = scratch("explain");
-    let first = xoff(&dir, &["run", "victim.toml", "--set", "measure.blocking=true"]);
+    let off = ["--set", "measure.blocking=true", "--set", "measure.explain=false"];
+    let first = xoff(&dir, &[&["run", "victim.toml"], &off[..]].concat());
     assert!(err(&first).contains("with --overwrite --set measure.explain=true"), "{}", err(&first));
     let refused = xoff(&dir, &["explain", "xoff-runs/victim"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(err(&refused).contains("--set measure.explain=true"), "{}", err(&refused));
 
-    let run = xoff(&dir, &["run", "victim.toml", "--overwrite", "--set", "measure.explain=true"]);
+    let run = xoff(&dir, &["run", "victim.toml", "--overwrite"]);
     let hint = "to see which ports blocked them: xoff explain ";
     assert!(err(&run).contains(hint) && err(&run).trim_end().ends_with("xoff-runs/victim"), "{}", err(&run));
     let overview = out(&xoff(&dir, &["explain", "xoff-runs/victim"]));
@@ -125,4 +126,36 @@ fn unrecorded_runs_cannot_be_explained() {
     out(&grid);
     let failed = xoff(&dir, &["explain", "xoff-runs/victim-grid"]);
     assert!(err(&failed).contains("is a grid, not a single run"), "{}", err(&failed));
+}
+
+/// The other route of the weakest step, written as a path, makes the checker prove the network.
+#[test]
+fn a_deadlock_names_the_flows_and_routes_that_break_it() {
+    let dir = scratch("breaking");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for (example, step, route) in [
+        ("itsy", "S0:1 -> S1:2", ["S0", "S3", "S2"].as_slice()),
+        ("watchdog", "S0.0:1 -> S0.1:2", &["S0.0", "S0.2"]),
+    ] {
+        let scenario = examples.join(format!("{example}.toml"));
+        let scenario = scenario.to_str().unwrap();
+        let pfc = ["--set", "flow_control.scheme=pfc"];
+        let run =
+            [&["run", scenario, "--set", "measure.explain=true", "--quiet", "--out", example][..], &pfc]
+                .concat();
+        let text = out(&xoff(&dir, &run));
+        assert!(text.contains(&format!("1 flow crosses the step {step}")), "{text}");
+        let told = out(&xoff(&dir, &["explain", example])).replace('\n', " ");
+        assert!(told.contains("To break it: 1 flow crosses the step"), "{told}");
+        assert!(told.contains(&format!("flow 0 over {}", route.join(", "))), "{told}");
+        assert!(told.contains("then the routes of all flows have no cycle"), "{told}");
+        let answer: Value = serde_json::from_str(&out(&xoff(&dir, &["explain", example, "--json"]))).unwrap();
+        assert_eq!(answer["run"]["deadlock"]["weakest"]["routes"][0], serde_json::json!(route));
+
+        let path = [&["H0"], route, &["H2"]].concat();
+        let path = format!("traffic.0.path={}", serde_json::to_string(&path).unwrap());
+        let checked = |more: &[&str]| out(&xoff(&dir, &[&["check", scenario][..], &pfc, more].concat()));
+        assert!(checked(&[]).contains("can deadlock"), "{}", checked(&[]));
+        assert!(checked(&["--set", &path]).contains("cannot deadlock"), "{}", checked(&["--set", &path]));
+    }
 }

@@ -25,6 +25,9 @@ kind = "incast"
 fan_in = 2
 to = "H2"
 size = "400MB"
+
+[measure]
+explain = false
 "#;
 
 /// A torus of 90,000 switches.

@@ -165,14 +165,17 @@ fn runs_that_measured_little_have_pages_too() {
     let dir = scratch("little");
     for (name, set) in [
         ("zeropod", vec!["--set", "run.duration=200us", "--set", "run.drain=1ms"]),
-        ("dci", vec!["--set", "run.duration=200us", "--set", "run.drain=0us"]),
+        (
+            "dci",
+            vec!["--set", "run.duration=200us", "--set", "run.drain=0us", "--set", "measure.explain=false"],
+        ),
         // Without any flow, and without samples.
         (
             "victims",
             vec!["--set", "run.duration=1ns", "--set", "run.drain=0ns", "--set", "measure.explain=false"],
         ),
         ("all-reduce-loop", vec!["--set", "flow_control.scheme=pfc"]),
-        ("hello", vec![]),
+        ("hello", vec!["--set", "measure.explain=false"]),
     ] {
         example(&dir, name, &[&set[..], &["--out", name]].concat());
         let (_, document) = page(&dir, name);

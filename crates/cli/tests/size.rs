@@ -101,7 +101,10 @@ fn the_named_schemes_come_first() {
         out(&done).lines().map(String::from).collect()
     };
     let usual = first(&[]);
-    assert_eq!(usual[0], "PFC needs 15 MB of headroom per port and priority, 16.1 MB of buffer with 1.05 MB before the pause (XOFF).");
+    assert_eq!(
+        usual[0],
+        "PFC needs 15 MB of headroom per port and priority, 16.1 MB of buffer with 1.05 MB up to XOFF."
+    );
     assert!(usual[1].starts_with("CBFC needs 15.6 MB of buffer"), "{usual:?}");
     assert!(usual[2].starts_with("warning: The response time of the switches is not included"), "{usual:?}");
     assert!(usual.len() < 25, "{usual:?}");

@@ -59,3 +59,27 @@ fn tiers_name_each_switch_once() {
     let none = with("kind = \"valley-free\"\ntiers = [[\"S1.*\"], [\"S0.*\"]]\n", "").err().unwrap();
     assert!(none.message().contains("no path"), "{none}");
 }
+
+#[test]
+fn the_root_of_up_down_routing_is_a_switch() {
+    let router = |root: &str| {
+        with(&format!("kind = \"up-down\"\n{root}"), "").map(|loaded| (loaded.router, loaded.plan))
+    };
+    let (mut router_of_s1, plan) = router("root = \"S1.1\"\n").unwrap();
+    let find = |name: &str| plan.topology.find(name).unwrap();
+    let over = |router: &mut xoff_net::routing::Router| {
+        let ports = router.next_hops(find("S0.0"), find("H3"));
+        ports.iter().map(|&port| plan.topology.neighbour(port)).collect::<Vec<_>>()
+    };
+    assert_eq!(over(&mut router_of_s1), [find("S1.1")]);
+    assert_eq!(over(&mut router("").unwrap().0).len(), 1);
+    let message = |root: &str| {
+        let e = router(root).err().unwrap();
+        assert_eq!(e.key(), Some("routing.root"));
+        e.message().to_string()
+    };
+    assert_eq!(message("root = \"S9\"\n"), "no node is called `S9`");
+    assert_eq!(message("root = \"H0\"\n"), "H0 is a host that does not relay");
+    let unused = with("root = \"S1.1\"\n", "").err().unwrap();
+    assert_eq!(unused.message(), "`root` applies to up-down routing only");
+}

@@ -9,6 +9,7 @@
 #![allow(missing_docs)]
 
 pub mod blocking;
+pub mod breaking;
 pub mod capture;
 pub mod checksum;
 pub mod columns;

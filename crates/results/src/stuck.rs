@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::statistics::started;
-use crate::{faults, human, names};
+use crate::{breaking, faults, human, names};
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_outcome::report::{Level, Note};
@@ -46,13 +46,9 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
             note.details.push(format!("{queue} holds no packets of the cycle: it passes the pause on"));
             continue;
         }
-        let shown: Vec<String> = held.flows.iter().take(LISTED / 2).map(|&f| names::flow(plan, f)).collect();
-        let more = match held.flows.len() - shown.len() {
-            0 => String::new(),
-            n => format!(" and {n} more"),
-        };
+        let flows: Vec<String> = held.flows.iter().map(|&f| names::flow(plan, f)).collect();
         let bytes = human::bytes(held.bytes);
-        note.details.push(format!("{queue} holds {bytes} of {}{more}", shown.join("; ")));
+        note.details.push(format!("{queue} holds {bytes} of {}", breaking::flows(&flows)));
     }
     let behind = deadlock.stuck.len().saturating_sub(deadlock.cycle.len());
     if behind > 0 {
@@ -61,13 +57,14 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
         note.details.push(format!("{behind} {queues} upstream of the cycle {can}"));
     }
     note.details.extend(collapse(outcome, deadlock));
+    note.details.extend(breaking::step(plan, deadlock).iter().flat_map(breaking::advice));
     let lossless = match plan.flow_control {
         FlowControlParams::Pfc(_) => "PFC",
         _ => "flow control",
     };
     note.help(format!(
-        "Change the routes until no cycle of queues can form: xoff check finds such cycles. Without {lossless} \
-         (--set flow_control.scheme=none), packets are dropped instead."
+        "Change the routes until no cycle of queues can form: xoff check finds such cycles, and xoff check --suggest \
+         examines changes. Without {lossless} (--set flow_control.scheme=none), packets are dropped instead."
     ))
 }
 

@@ -6,6 +6,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::blocking::{self, BlockingSummary};
+use crate::breaking::{self, Step};
 use crate::drops::{self, DropSummary};
 use crate::livelock::{self, LivelockSummary};
 use crate::pauses::{self, PauseSummary};
@@ -68,6 +69,9 @@ pub struct DeadlockSummary {
     pub ended_ps: Option<Time>,
     /// The cycle: each egress waits for the next one, the last for the first.
     pub cycle: Vec<HeldSummary>,
+    /// The step of the cycle that the fewest flows cross: without them it cannot form. Null where a host passes pauses
+    /// on, where a pause stops another unit than a priority, and where routes change.
+    pub weakest: Option<Step>,
     /// Every ingress that could never drain by itself: the cycle and the queues that it blocked.
     pub stuck: Vec<QueueName>,
 }
@@ -224,6 +228,7 @@ fn deadlock(plan: &Plan, outcome: &Outcome) -> Option<DeadlockSummary> {
         seen_ps: d.seen,
         ended_ps: d.ended,
         cycle: d.cycle.iter().map(held).collect(),
+        weakest: breaking::step(plan, d),
         stuck: d.stuck.iter().map(queue).collect(),
     })
 }

@@ -9,6 +9,7 @@ mod load;
 mod route;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 pub use hash::HashKind;
 pub use load::{Saturation, host_capacity, saturation, uniform};
@@ -57,6 +58,9 @@ pub enum RoutingKind {
     /// else up; of one kind, the shortest (ECMP). `routing.tiers` sets the tiers. After failures hosts may
     /// have no route although a path exists.
     ValleyFree,
+    /// Up*/down* routing (Autonet): as `valley-free`, with the tiers of a tree of shortest paths from one switch,
+    /// `routing.root`. It needs no tiers in the network, and no cycle of waits can form.
+    UpDown,
 }
 
 impl RoutingKind {
@@ -67,7 +71,13 @@ impl RoutingKind {
             Self::Bcube => "bcube",
             Self::DimensionOrder => "dimension-order",
             Self::ValleyFree => "valley-free",
+            Self::UpDown => "up-down",
         }
+    }
+
+    /// Whether paths go up, then down.
+    fn has_tiers(self) -> bool {
+        matches!(self, Self::ValleyFree | Self::UpDown)
     }
 }
 
@@ -105,11 +115,11 @@ pub struct Router {
     cube: Option<Cube>,
     /// Set where dimensions are kept in order.
     torus: Option<Torus>,
-    /// By node, set under valley-free routing: hosts have 0.
+    /// By node, set where paths go up, then down: hosts that do not relay have 0.
     tiers: Vec<u32>,
     /// By destination, then by node.
     overrides: BTreeMap<(NodeId, NodeId), Vec<Link>>,
-    /// By root, where it was needed: each node's distance in links, under valley-free routing with its [`Leg`].
+    /// By root, where it was needed: each node's distance in links, with its [`Leg`] where they depend on tiers.
     distances: Vec<Option<Arc<[u32]>>>,
     /// By port, whether its link is down; empty in the intact network.
     dead: Vec<bool>,
@@ -178,6 +188,7 @@ impl Router {
             torus: topology.torus.filter(|_| spec.kind == RoutingKind::DimensionOrder),
             tiers: match spec.kind {
                 RoutingKind::ValleyFree => tiers(topology),
+                RoutingKind::UpDown => tree::tiers(topology, None),
                 _ => Vec::new(),
             },
             overrides: BTreeMap::new(),
@@ -218,6 +229,11 @@ impl Router {
     /// nearest host.
     pub fn with_tiers(self, tiers: Vec<u32>) -> Self {
         Self { tiers, ..self }
+    }
+
+    /// The same with the tree of another switch, of up-down routing.
+    pub fn with_root(self, topology: &Topology, root: NodeId) -> Self {
+        self.with_tiers(tree::tiers(topology, Some(root)))
     }
 
     fn add_override(&mut self, i: usize, entry: &Override) -> Result<(), SpecError> {
@@ -307,7 +323,7 @@ impl Router {
 
     /// The cube, if its addresses determine the distances: not with links down, and not by tiers.
     fn whole_cube(&self) -> Option<&Cube> {
-        self.cube.as_ref().filter(|_| self.dead.is_empty() && self.kind != RoutingKind::ValleyFree)
+        self.cube.as_ref().filter(|_| self.dead.is_empty() && !self.kind.has_tiers())
     }
 
     fn links(&self, node: NodeId) -> &[Link] {
@@ -328,9 +344,9 @@ impl Router {
             _ => Target { to, root: to, extra: 0 },
         };
         if self.whole_cube().is_none() && self.distances[target.root as usize].is_none() {
-            let found = match self.kind {
-                RoutingKind::ValleyFree => self.search_tiers(target.root),
-                _ => self.search(target.root),
+            let found = match self.kind.has_tiers() {
+                true => self.search_tiers(target.root),
+                false => self.search(target.root),
             };
             self.distances[target.root as usize] = Some(found.into());
         }
@@ -447,7 +463,7 @@ impl Router {
             links.extend(chosen);
             return;
         }
-        if self.kind == RoutingKind::ValleyFree {
+        if self.kind.has_tiers() {
             self.next_in_tiers(at, target, links);
             return;
         }

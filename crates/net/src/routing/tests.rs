@@ -574,3 +574,59 @@ fn valley_free_paths_are_the_shortest_ones_of_an_intact_clos() {
         assert_eq!(free.next_hops(at, to), shortest.next_hops(at, to), "{at} {to}");
     }
 }
+
+/// A random network of 9 switches with a host each, which is connected.
+fn meshed(seed: u64) -> Topology {
+    let mut random = Stream::new(seed, "mesh", 0);
+    let mut t = Topology::default();
+    let spec = LinkSpec { rate: Bandwidth(1_000_000_000), delay: Span(1_000_000) };
+    for i in 0..9 {
+        let (switch, host) =
+            (t.add(format!("S{i}"), NodeKind::Switch), t.add(format!("H{i}"), NodeKind::Host));
+        t.link(host, switch, spec);
+        if i > 0 {
+            t.link(switch, 2 * random.below(i) as NodeId, spec);
+        }
+    }
+    for _ in 0..random.below(12) {
+        let [a, b] = [0, 0].map(|_: u32| 2 * random.below(9) as NodeId);
+        if a != b {
+            t.link(a, b, spec);
+        }
+    }
+    t
+}
+
+#[test]
+fn up_down_paths_join_all_hosts_and_make_no_cycle_of_waits() {
+    let mut by_shortest = 0;
+    for seed in 0..200 {
+        let t = meshed(seed);
+        let cyclic = |router: &mut Router| {
+            // Each port with those that packets cross next.
+            let mut next: Vec<BTreeSet<PortId>> = vec![BTreeSet::new(); t.ports.len()];
+            for (src, dst) in t.hosts().flat_map(|a| t.hosts().map(move |b| (a, b))).filter(|(a, b)| a != b) {
+                for key in 0..8 {
+                    let route = router.route(src, dst, key, TTL).unwrap();
+                    route.ports.windows(2).for_each(|w| {
+                        next[w[0] as usize].insert(w[1]);
+                    });
+                }
+            }
+            let mut open: BTreeSet<PortId> = (0..t.ports.len() as PortId).collect();
+            while let Some(&last) = open.iter().find(|&&port| next[port as usize].is_disjoint(&open)) {
+                open.remove(&last);
+            }
+            !open.is_empty()
+        };
+        let spec = |kind| RoutingSpec { kind, seed, ..RoutingSpec::default() };
+        let mut router = Router::new(&t, &spec(RoutingKind::UpDown), &[]).unwrap();
+        assert!(!cyclic(&mut router), "seed {seed}");
+        for root in [0, 8, 16] {
+            assert!(!cyclic(&mut router.clone().with_root(&t, root)), "seed {seed}, root {root}");
+        }
+        by_shortest +=
+            usize::from(cyclic(&mut Router::new(&t, &spec(RoutingKind::ShortestPath), &[]).unwrap()));
+    }
+    assert!(by_shortest > 20, "shortest paths made a cycle in {by_shortest} networks");
+}

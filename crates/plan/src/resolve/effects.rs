@@ -87,7 +87,7 @@ fn stops(cx: &mut Context<'_>) {
 /// An oracle that is switched off, although another key needs it and switches it on again.
 fn oracles(cx: &mut Context<'_>) {
     let m = &cx.scenario.measure;
-    if m.explain && !m.blocking && cx.doc.get("measure.blocking").is_some() {
+    if m.explains() && !m.blocking && cx.doc.get("measure.blocking").is_some() {
         cx.warn("measure.blocking", "had no effect: measure.explain enables the oracle already");
     }
 }

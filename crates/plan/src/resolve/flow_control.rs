@@ -30,7 +30,7 @@ impl Context<'_> {
             data: &self.data,
             ack_priority: transport.ack_priority,
             cnp_priority: s.dcqcn.and_then(|d| d.cnp_priority),
-            blames: match (s.measure.blocking, s.measure.explain) {
+            blames: match (s.measure.blocking, s.measure.explains()) {
                 (true, _) => Some("blocking"),
                 (false, explain) => explain.then_some("explain"),
             },

@@ -44,11 +44,11 @@ pub(super) fn ports_and_interval(cx: &Context<'_>, topology: &Topology) -> Resul
             return cx.refuse(&format!("measure.{key}"), "requires measure.interval", help);
         }
     };
-    let blocking = m.blocking || m.explain;
+    let blocking = m.blocking || m.explains();
     if blocking {
         check_oracle(cx, topology)?;
     }
-    Ok(Measure { interval, ports, flows: Vec::new(), blocking, explain: m.explain })
+    Ok(Measure { interval, ports, flows: Vec::new(), blocking, explain: m.explains() })
 }
 
 /// Refuses the blocking oracle where its table (for each ingress, priority and

@@ -31,7 +31,7 @@ pub(super) fn check(cx: &mut Context<'_>) -> Result<(), Error> {
     let (this, choose) = ("this key is", "their schedulers choose the paths");
     for (used, key, what, why) in [
         (s.measure.blocking, "measure.blocking", "`blocking` is", "nothing is paused there"),
-        (s.measure.explain, "measure.explain", "`explain` is", "their switches have no queues"),
+        (s.measure.explains(), "measure.explain", "`explain` is", "their switches have no queues"),
         (s.measure.ports != PortSet::None, "measure.ports", "`ports` is", "ports have no queues to sample"),
         (
             !s.measure.flows.is_empty(),

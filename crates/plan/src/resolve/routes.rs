@@ -126,6 +126,24 @@ fn tiers(cx: &Context<'_>, topology: &Topology, kind: RoutingKind) -> Result<Opt
     Ok(Some(tiers))
 }
 
+/// The node of `routing.root`; `None` for the router's own.
+fn root(cx: &Context<'_>, topology: &Topology, kind: RoutingKind) -> Result<Option<NodeId>, Error> {
+    let Some(name) = &cx.scenario.routing.root else { return Ok(None) };
+    let key = "routing.root";
+    if kind != RoutingKind::UpDown {
+        return cx.refuse(
+            key,
+            "`root` applies to up-down routing only",
+            "write kind = \"up-down\", or remove `root`",
+        );
+    }
+    let root = node(cx, topology, key, name)?;
+    if topology.nodes[root as usize].kind == NodeKind::Host && !topology.relay_hosts {
+        return cx.refuse(key, format!("{name} is a host that does not relay"), "write the name of a switch");
+    }
+    Ok(Some(root))
+}
+
 impl Routes {
     pub(super) fn new(
         cx: &Context<'_>,
@@ -150,6 +168,10 @@ impl Routes {
             .map_err(|e| cx.doc.error(&format!("routing.{}", e.key), e.message, e.help))?;
         let router = match tiers(cx, topology, kind)? {
             Some(tiers) => router.with_tiers(tiers),
+            None => router,
+        };
+        let router = match root(cx, topology, kind)? {
+            Some(root) => router.with_root(topology, root),
             None => router,
         };
         Ok(Routes {

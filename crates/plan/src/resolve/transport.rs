@@ -65,7 +65,7 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
         (s.transport.congestion_control != CongestionControl::None, "transport.congestion_control"),
         (!flow_control, "flow controls other than `pfc` and `none`"),
         (paced, "flows with a `rate`"),
-        (s.measure.blocking || s.measure.explain, "measure.blocking and measure.explain"),
+        (s.measure.blocking || s.measure.explains(), "measure.blocking and measure.explain"),
         (!s.failure.is_empty() || !s.loss.is_empty(), "[[failure]] and [[loss]]: it never retransmits"),
         (
             s.routing.ate.is_some() || s.routing.load_balancing == LoadBalancing::Plb,

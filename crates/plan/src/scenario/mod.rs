@@ -185,6 +185,9 @@ pub struct Routing {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-default" = "derived: by the number of links to the nearest host"))]
     pub tiers: Vec<Vec<String>>,
+    /// Of `up-down`: the switch at the top of the tree. Default: a switch in the middle of a long path.
+    #[schemars(extend("x-default" = "derived: in the middle of a long path"))]
+    pub root: Option<String>,
     /// Static routes, each for one switch and one destination.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<RouteOverride>,
@@ -453,13 +456,27 @@ pub struct Measure {
     /// path or off it.
     pub blocking: bool,
     /// Records the time of each flow along its critical path, for `xoff explain`. It also enables
-    /// the oracle of `blocking`.
-    pub explain: bool,
+    /// the oracle of `blocking`. Default: true in a single run of at most 4 million packet-hops, unless
+    /// `blocking` is false or another key is incompatible; false in grids and longer runs.
+    #[serde(serialize_with = "whether")]
+    #[schemars(extend("x-default" = "derived: true in a single run of at most 4 million packet-hops"))]
+    pub explain: Option<bool>,
     /// Flows that are sampled, by their `id` in results: bytes received, throughput, and the rate
     /// set by a congestion control.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-unit" = "number of a flow"))]
     pub flows: Vec<u64>,
+}
+
+impl Measure {
+    pub fn explains(&self) -> bool {
+        self.explain == Some(true)
+    }
+}
+
+/// What is not set is false.
+fn whether<S: Serializer>(set: &Option<bool>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(*set == Some(true))
 }
 
 /// A set of ports.

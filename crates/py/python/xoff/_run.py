@@ -245,8 +245,9 @@ class Run(Stored):
     ) -> Answer:
         """Explain the delays of the run, of one flow (its `id`) or of one congested port (`xoff explain`).
 
-        The run must have been made with `measure.explain = true`. `class_` is the name of a `[[traffic]]` table; `src`
-        and `dst` are hosts. `slowest` is the number of slow flows that the answer about a run lists (5).
+        A run of more than 4 million packet-hops, or of a grid, needs `measure.explain = true`. `class_` is the name
+        of a `[[traffic]]` table; `src` and `dst` are hosts. `slowest` is the number of slow flows that the answer
+        about a run lists (5).
 
         Raises
         ------

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use crate::breaking::Step;
 use crate::columns::read::Table;
 use crate::data::DataFile;
 use crate::layout::{MANIFEST, SUMMARY};
@@ -114,6 +115,8 @@ pub struct Deadlock {
     pub ended_ps: Option<u64>,
     /// Its egress ports: each waits for the next one, the last for the first.
     pub cycle: Vec<String>,
+    /// As in `summary.json`.
+    pub weakest: Option<Step>,
 }
 
 #[derive(Clone, Debug)]
@@ -230,6 +233,7 @@ fn ending(summary: &Json) -> Ending {
         closed_ps: int(&deadlock["closed_ps"]),
         ended_ps: deadlock["ended_ps"].as_u64(),
         cycle: deadlock["cycle"].as_array().into_iter().flatten().map(|held| text(&held["port"])).collect(),
+        weakest: serde_json::from_value(deadlock["weakest"].clone()).ok(),
     });
     Ending { stop: text(&summary["stop"]), end_ps: int(&summary["simulated_ps"]), deadlock }
 }

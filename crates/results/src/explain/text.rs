@@ -7,10 +7,10 @@ use super::{
     AheadOf, ClassAhead, FlowAnswer, Overview, PartTime, Place, PortAnswer, Root, RootTime, Slow, Step,
     Stood, Victim,
 };
-use crate::human;
 use crate::names::link;
 use crate::table::Align::{Left, Right};
 use crate::table::{aligned, headed, paragraph};
+use crate::{breaking, human};
 
 /// Victims of a port that are named.
 const LISTED: usize = 20;
@@ -53,8 +53,11 @@ fn ending(run: &Ending) -> String {
             None => "Packets in the cycle or upstream of it are blocked permanently".into(),
             Some(at) => format!("The deadlock ended at {}", human::time(at)),
         };
-        text +=
-            &paragraph(&format!("The run deadlocked at {closed}: {cycle}. {ended}; the run ended at {end}."));
+        let mut all = format!("The run deadlocked at {closed}: {cycle}. {ended}; the run ended at {end}.");
+        if let Some(weakest) = &deadlock.weakest {
+            all += &format!(" To break it: {}.", breaking::advice(weakest).join("; "));
+        }
+        text += &paragraph(&all);
     }
     let ended = match run.stop.as_str() {
         "interrupted" => {

@@ -39,7 +39,7 @@ fn sentence(question: &Question, s: &Sizing) -> String {
     let mut text = format!("{} needs {need} of {basis} per {}", s.title, s.per);
     if s.basis == Basis::Headroom {
         let rest = human::bytes(s.share().saturating_sub(s.need().1));
-        text += &format!(", {} of buffer with {rest} before the pause (XOFF)", human::bytes(s.share()));
+        text += &format!(", {} of buffer with {rest} up to XOFF", human::bytes(s.share()));
     }
     if s.shares > 1 {
         text += &format!(", {} for {} priorities", human::bytes(s.buffer()), question.priorities);

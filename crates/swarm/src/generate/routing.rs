@@ -18,7 +18,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
             "leaf-spine" | "fat-tree" | "dumbbell" | "dci" => {
                 *sketch.draw.pick(&["valley-free", "shortest-path"])
             }
-            _ => "shortest-path",
+            _ => *sketch.draw.pick(&["up-down", "shortest-path"]),
         };
         t.put("kind", kind);
         if kind == "valley-free" && place.kind == "leaf-spine" && sketch.draw.one_in(2) {
