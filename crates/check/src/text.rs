@@ -59,19 +59,15 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
                 "root" => ("is not proved deadlock-free", "might"),
                 _ => ("may deadlock", "can"),
             };
-            writeln!(
-                out,
-                "{name} {may}: {queues} {can} block each other in a cycle, but no simulation deadlocked."
-            )?;
-            write_cycle(out, cycle)?;
             let unsteady =
                 cycle.edges.iter().any(|e| !e.passed_on && e.closed_by.iter().all(|c| c.path.is_empty()));
-            if unsteady {
-                writeln!(
-                    out,
-                    "\nThis cycle is possible only while routes change, and generated scenarios cannot test that."
-                )?;
-            } else {
+            let but = match unsteady {
+                true => "while routes change, which generated scenarios cannot test",
+                false => "but no simulation deadlocked",
+            };
+            writeln!(out, "{name} {may}: {queues} {can} block each other in a cycle, {but}.")?;
+            write_cycle(out, cycle)?;
+            if !unsteady {
                 let were = match tried.len() {
                     1 => "One scenario was".to_string(),
                     n => format!("{n} scenarios were"),
@@ -125,6 +121,9 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         if let Some(shown) = &failures.shown {
             let when = if failures.lasting { "" } else { ", while routes change" };
             writeln!(out, "the cycle above is possible with {shown} down{when}")?;
+        }
+        if !failures.cyclic.is_empty() {
+            writeln!(out, "a cycle is possible with:")?;
         }
         failures.cyclic.iter().take(16).try_for_each(|link| writeln!(out, "  {link}"))?;
         if failures.cyclic.len() > 16 {

@@ -100,11 +100,13 @@ fn list() -> String {
         + "\nxoff examples NAME prints one of them; with --out DIR it writes it and the files that it names.\n"
 }
 
-/// The example of a name, also as the path of its file.
+/// The example of a name, also as the path of its file, and without its folder if no other has this name.
 fn find(name: &str) -> miette::Result<Example> {
     let wanted = name.strip_prefix("examples/").unwrap_or(name);
     let wanted = wanted.strip_suffix(ENDING).unwrap_or(wanted);
-    all().find(|example| example.name == wanted).ok_or_else(|| {
+    let last = |example: &Example| example.name.rsplit('/').next() == Some(wanted);
+    let in_folder = || Some(all().filter(last).collect::<Vec<_>>()).filter(|all| all.len() == 1)?.pop();
+    all().find(|example| example.name == wanted).or_else(in_folder).ok_or_else(|| {
         let names: Vec<&str> = all().map(|example| example.name).collect();
         miette!(help = suggest(wanted, "the examples", &names), "unknown example `{wanted}`")
     })

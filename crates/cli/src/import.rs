@@ -53,6 +53,10 @@ pub fn import(args: &ImportArgs) -> miette::Result<ExitCode> {
     let mut texts = Vec::new();
     for path in &args.files {
         let name = path.display().to_string();
+        if path.is_dir() {
+            let help = format!("type its files, such as {name}/*.json");
+            return Err(miette!(help = help, "{name} is a directory, not a file"));
+        }
         let bytes = file::read(path).into_diagnostic().wrap_err_with(|| format!("{name} cannot be read"))?;
         let text = String::from_utf8(bytes).map_err(|_| miette!("{name} is not a text file"))?;
         texts.push((name, text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text)));
@@ -86,7 +90,8 @@ fn summary(names: &[&str], imported: &Imported) -> String {
     let topology = &imported.topology;
     let (hosts, switches) = (of_kind(topology, NodeKind::Host), of_kind(topology, NodeKind::Switch));
     let links = count(topology.ports.len() as u64 / 2, "link");
-    let mut out = format!("{}: {}, {links}\n", sample(names), imported.format.words());
+    let formats: Vec<&str> = imported.formats.iter().map(|format| format.words()).collect();
+    let mut out = format!("{}: {}, {links}\n", sample(names), formats.join(" and "));
     let how = imported.hosts.map_or(String::new(), |found| {
         let ways = [
             (found.by_pattern, "as --hosts names them"),
@@ -100,17 +105,20 @@ fn summary(names: &[&str], imported: &Imported) -> String {
     });
     let _ = writeln!(out, "  {}{how}: {}", count(hosts.len() as u64, "host"), sample(&hosts));
     let tiers = roles::tiers(topology);
-    for tier in 1..=tiers.iter().copied().max().unwrap_or(0) {
+    let highest = tiers.iter().copied().max().unwrap_or(0);
+    for tier in 1..=highest {
         let on = |(node, _): &(&&str, u32)| tiers[topology.find(node).unwrap_or(0) as usize] == tier;
         let names: Vec<&str> = switches.iter().zip(0u32..).filter(on).map(|(name, _)| *name).collect();
         if !names.is_empty() {
-            let what = count(names.len() as u64, "switch");
-            let _ = writeln!(
-                out,
-                "  {what}, {} from the nearest host: {}",
-                count(tier.into(), "link"),
-                sample(&names)
-            );
+            let role = match highest {
+                1 => String::new(),
+                _ => format!(
+                    " ({}: {} from the nearest host)",
+                    roles::tier_name(tier),
+                    count(tier.into(), "link")
+                ),
+            };
+            let _ = writeln!(out, "  {}{role}: {}", count(names.len() as u64, "switch"), sample(&names));
         }
     }
     topology.remarks.iter().for_each(|remark| {

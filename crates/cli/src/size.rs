@@ -14,6 +14,7 @@ use xoff_plan::size::{self, Question, Refusal, SCHEMES};
 use xoff_plan::{Loaded, Needs};
 use xoff_results::size::{Request, Response, curve::Range};
 use xoff_results::{size as answer, temporary::put};
+use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::registry::size_help;
 
 use crate::{file, interrupt, key_value, load, measure, output};
@@ -120,7 +121,24 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
         let help = "write the chart to a file, or remove --distance";
         return Err(miette!(help = help, "--curve - and --distance both use standard output"));
     }
+    // Simulations have the default scheme.
+    let measured_scheme = FlowControlKeys::default().name();
+    if args.measure && !args.scheme.is_empty() && !args.scheme.iter().any(|name| name == measured_scheme) {
+        let help = format!("add {measured_scheme} to --scheme, or remove --measure");
+        return Err(miette!(
+            help = help,
+            "--measure searches the headroom of {measured_scheme}, which --scheme leaves out"
+        ));
+    }
     if let Some(path) = &args.curve {
+        if path.extension().is_some_and(|e| e != "svg") {
+            let help = format!("write --curve {}", path.with_extension("svg").display());
+            return Err(miette!(
+                help = help,
+                "--curve draws an SVG picture, and {} is named otherwise",
+                path.display()
+            ));
+        }
         let svg = match &args.points {
             None => chart(args, &question),
             Some(points) => {

@@ -84,6 +84,8 @@ fn files_of_networks_are_not_scenarios() {
     assert!(out(&xoff(&dir, &["import", "no.csv", "--rate", "10Gbps"])).contains("rate = \"10Gbps\""));
     assert_eq!(xoff(&dir, &["import", "no.csv", "--format", "cvs"]).status.code(), Some(2));
     assert_eq!(xoff(&dir, &["import", "absent.csv"]).status.code(), Some(1));
+    let folder = xoff(&dir, &["import", "."]);
+    assert!(said(&folder).contains("type its files, such as ./*.json"), "{}", said(&folder));
 }
 
 /// Each SONiC switch has one file.
@@ -109,4 +111,10 @@ fn several_files_are_one_network() {
     };
     assert_eq!(sorted(&one).len(), 160);
     assert_eq!(sorted(&one), sorted(&many));
+
+    // Files of two formats.
+    fs::write(dir.join("more.csv"), "a,b,rate\nra01-tor-b,extra,100Gbps\n").unwrap();
+    let both = xoff(&dir, &["import", &network("clos.json"), "more.csv"]);
+    let summary = String::from_utf8(both.stderr.clone()).unwrap();
+    assert!(summary.contains("SONiC config_db.json and CSV of links, 161 links"), "{summary}");
 }

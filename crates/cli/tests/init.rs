@@ -126,6 +126,7 @@ fn every_example_is_in_the_program() {
         assert!(line.len() > 30, "{line}");
         let text = fs::read_to_string(examples.join(format!("{name}.toml"))).unwrap();
         assert_eq!(out(xoff(&dir, &["examples", name])), text, "{name}");
+        assert_eq!(out(xoff(&dir, &["examples", name.rsplit('/').next().unwrap()])), text, "{name}");
         // It has the files that it names.
         let said = out(xoff(&dir, &["examples", name, "--out", name]));
         let path = said.trim_end().rsplit(' ').next().unwrap();

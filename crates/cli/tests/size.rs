@@ -268,3 +268,18 @@ fn wrong_values_are_refused_by_name() {
         assert!(out(&done).is_empty(), "{args:?}");
     }
 }
+
+#[test]
+fn what_cannot_be_measured_or_drawn_is_refused() {
+    let dir = scratch("size-refused");
+    let link = ["--rate", "100Gbps", "--distance", "1km"];
+    let refused = |more: &[&str]| {
+        let done = xoff(&dir, &[&link[..], more].concat());
+        assert_eq!(done.status.code(), Some(1));
+        err(&done)
+    };
+    let measured = refused(&["--scheme", "swing", "--measure"]);
+    assert!(measured.contains("--measure searches the headroom of pfc"), "{measured}");
+    assert!(refused(&["--curve", "chart.png"]).contains("write --curve chart.svg"));
+    assert!(!dir.join("chart.png").exists());
+}

@@ -175,9 +175,11 @@ impl Error {
             let span = line_span(text, line);
             let start =
                 e.column.map_or(span.start, |column| (span.start + column.saturating_sub(1)).min(span.end));
-            // A field of a table ends at its delimiter.
+            // A field of a table ends at its delimiter, or at its quotation mark.
             let field = |column: usize| {
-                text[column..span.end].find([',', ';', '\t']).map_or(span.end, |n| column + n)
+                let rest = &text[column..span.end];
+                let quoted = rest.strip_prefix('"').and_then(|rest| rest.find('"')).map(|n| column + n + 2);
+                quoted.or_else(|| rest.find([',', ';', '\t']).map(|n| column + n)).unwrap_or(span.end)
             };
             let start = text.floor_char_boundary(start);
             start..if e.column.is_some() { field(start) } else { span.end }

@@ -56,7 +56,7 @@ pub fn ten_metres() -> Span {
 /// A network that was read, and how.
 pub struct Imported {
     pub topology: Topology,
-    pub format: Format,
+    pub formats: Vec<Format>,
     /// How the hosts were found; `None` where the format has their roles itself.
     pub hosts: Option<Found>,
 }
@@ -77,9 +77,12 @@ impl File {
     /// the index of its file.
     pub fn read_all(&self, files: &[(&str, &str)]) -> Result<Imported, (usize, SpecError)> {
         let mut inventory = Inventory::default();
-        let mut used = Format::Csv;
+        let mut formats: Vec<Format> = Vec::new();
         for (i, (name, text)) in files.iter().enumerate() {
-            used = self.format.map_or_else(|| Format::detect(text), Ok).map_err(|e| (i, e))?;
+            let used = self.format.map_or_else(|| Format::detect(text), Ok).map_err(|e| (i, e))?;
+            if !formats.contains(&used) {
+                formats.push(used);
+            }
             if used == Format::Hpcc {
                 if files.len() > 1 {
                     let help = "give one file: its format has all links of a network";
@@ -93,16 +96,16 @@ impl File {
             inventory.add(name, text, used, device_of(name)).map_err(|e| (i, e))?;
         }
         inventory.check().map_err(|e| (0, e))?;
-        self.assemble(&inventory, used)
+        self.assemble(&inventory, formats)
     }
 
     fn hpcc(&self, text: &str) -> Result<Imported, SpecError> {
         let topology = Hpcc { file: self.file.clone(), long_delay: self.long_delay }.build(text)?;
-        Ok(Imported { topology, format: Format::Hpcc, hosts: None })
+        Ok(Imported { topology, formats: vec![Format::Hpcc], hosts: None })
     }
 
     /// Builds the network of an inventory. The error has the index of its file.
-    fn assemble(&self, inventory: &Inventory, format: Format) -> Result<Imported, (usize, SpecError)> {
+    fn assemble(&self, inventory: &Inventory, formats: Vec<Format>) -> Result<Imported, (usize, SpecError)> {
         let Inventory { devices, cables, .. } = inventory;
         let whole = |e: SpecError| (0, e);
         let size =
@@ -197,7 +200,7 @@ impl File {
             ));
         }
         topology.remarks = remarks;
-        Ok(Imported { topology, format, hosts: Some(found) })
+        Ok(Imported { topology, formats, hosts: Some(found) })
     }
 
     /// Refuses a pattern that fits no device.

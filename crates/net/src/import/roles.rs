@@ -144,6 +144,17 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|&c| c == '*')
 }
 
+/// The switches of a tier, in a network without names for its tiers.
+pub fn tier_name(tier: u32) -> String {
+    match tier {
+        0 => "without hosts".into(),
+        1 => "leaf".into(),
+        2 => "spine".into(),
+        3 => "super-spine".into(),
+        n => format!("{n} links from hosts"),
+    }
+}
+
 /// The tier of each node: 0 for hosts, else the number of links to the nearest host. A node that no host reaches is
 /// on the tier above all others.
 pub fn tiers(topology: &Topology) -> Vec<u32> {

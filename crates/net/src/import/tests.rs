@@ -44,7 +44,7 @@ fn a_table_of_links_keeps_the_names_of_devices_and_ports() {
         leaf-b,Ethernet16,spine-1,Ethernet8,400GE,1.5us\n\
         spine-1,Ethernet12,,,,\n";
     let read = imported(&spec(), text);
-    assert_eq!(read.format, Format::Csv);
+    assert_eq!(read.formats, [Format::Csv]);
     assert_eq!(names(&read.topology, NodeKind::Host), "srv-1 srv-2");
     assert_eq!(
         links(&read.topology),
@@ -229,7 +229,7 @@ fn sonic_switches_report_their_neighbours() {
     ];
     for files in [vec![("a.json", LEAF)], vec![("a.json", LEAF), ("b.json", spine.as_str())]] {
         let read = spec().read_all(&files).unwrap();
-        assert_eq!(read.format, Format::Sonic);
+        assert_eq!(read.formats, [Format::Sonic]);
         assert_eq!(links(&read.topology), expected);
         assert_eq!(names(&read.topology, NodeKind::Host), "Servers0");
     }
@@ -286,7 +286,7 @@ fn lldp_tables_of_several_switches_are_one_network() {
         )
     );
     let read = with_rate.read_all(&[("leaf1.txt", &leaf), ("spine1.txt", &spine)]).unwrap();
-    assert_eq!(read.format, Format::Lldp);
+    assert_eq!(read.formats, [Format::Lldp]);
     assert_eq!(
         links(&read.topology),
         ["leaf1:Ethernet0 srv1:eth0 100Gbps 50ns", "leaf1:Ethernet16 spine1:Ethernet4 100Gbps 50ns"]
@@ -311,7 +311,7 @@ fn cables_of_netbox_have_lengths_and_ports() {
         cable(end("leaf1", "console"), "[]".into())
     );
     let read = read(&text);
-    assert_eq!(read.format, Format::Netbox);
+    assert_eq!(read.formats, [Format::Netbox]);
     assert_eq!(links(&read.topology), ["srv1:eth0 leaf1:Ethernet1/1 100Gbps 12500ps"]);
     assert_eq!(read.topology.remarks, ["1 cable left out: a link needs a port of a device at both ends"]);
 }
@@ -328,7 +328,7 @@ fn graphs_of_graphviz_have_ports_attributes_and_groups() {
         leaf1 -- { "spine-1" "spine-2" } [speed="400G", delay="1us"] /* two links */
     }"#;
     let read = imported(&spec(), text);
-    assert_eq!(read.format, Format::Dot);
+    assert_eq!(read.formats, [Format::Dot]);
     assert_eq!(
         links(&read.topology),
         [
@@ -362,7 +362,7 @@ fn graphml_names_nodes_by_their_labels() {
   </graph>
 </graphml>"#;
     let read = imported(&spec(), text);
-    assert_eq!(read.format, Format::Graphml);
+    assert_eq!(read.formats, [Format::Graphml]);
     assert_eq!(
         links(&read.topology),
         ["New_York:e0 host_Paris:0 10Gbps 400us", "New_York:1 N2:0 10Gbps 50ns"]
@@ -379,7 +379,7 @@ fn graphml_names_nodes_by_their_labels() {
 fn topologies_of_containerlab_have_hosts_of_kind_linux() {
     let text = "name: clos\ntopology:\n  nodes:\n    leaf1:\n      kind: nokia_srlinux\n    spine1:\n      kind: nokia_srlinux\n    client1:\n      kind: linux\n    client2: {kind: linux}\n  links:\n    - endpoints: [\"leaf1:e1-1\", \"spine1:e1-1\"]\n    - endpoints: [\"leaf1:e1-2\", \"client1:eth1\"]\n    - type: veth\n      rate: 25Gbps\n      endpoints:\n        - node: leaf1\n          interface: e1-3\n        - {node: client2, interface: eth1}\n";
     let read = read(text);
-    assert_eq!(read.format, Format::Containerlab);
+    assert_eq!(read.formats, [Format::Containerlab]);
     assert_eq!(
         links(&read.topology),
         [
@@ -397,7 +397,7 @@ fn topologies_of_containerlab_have_hosts_of_kind_linux() {
 fn scripts_and_links_of_mininet() {
     let script = "class T(Topo):\n  def build(self):\n    a = self.addHost('h1')\n    b = self.addHost( \"h2\" )\n    s = self.addSwitch('s1')\n    self.addLink(a, s, bw=1000, delay='5us', loss=1)\n    self.addLink('h2', 's1', port1=0, port2=3, bw=1000)\n";
     let read = imported(&spec(), script);
-    assert_eq!(read.format, Format::Mininet);
+    assert_eq!(read.formats, [Format::Mininet]);
     assert_eq!(links(&read.topology), ["h1:0 s1:0 1Gbps 5us", "h2:h2-eth0 s1:s1-eth3 1Gbps 50ns"]);
     assert_eq!(read.topology.ports[0].loss, 0.01);
     let output = "h1-eth0<->s1-eth1 (OK OK)\nh2-eth0<->s1-eth2 (OK OK)\n";
@@ -415,7 +415,7 @@ fn scripts_and_links_of_mininet() {
 #[test]
 fn files_of_hpcc_are_read_as_such() {
     let read = imported(&spec(), "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 100Gbps 1us 0\n");
-    assert_eq!(read.format, Format::Hpcc);
+    assert_eq!(read.formats, [Format::Hpcc]);
     assert_eq!(names(&read.topology, NodeKind::Switch), "S2");
 }
 

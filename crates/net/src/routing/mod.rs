@@ -228,7 +228,7 @@ impl Router {
     /// The same with other tiers: of each node, hosts having 0. By default the tier is the number of links to the
     /// nearest host.
     pub fn with_tiers(self, tiers: Vec<u32>) -> Self {
-        Self { tiers, ..self }
+        Self { tiers, distances: vec![None; self.distances.len()], ..self }
     }
 
     /// The same with the tree of another switch, of up-down routing.

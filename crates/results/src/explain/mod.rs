@@ -502,7 +502,7 @@ pub fn port(path: &Path, run: &Run, name: &str, choice: Choice<'_>) -> Result<Po
         let of_node = |p: &&String| p.split_once(':').is_some_and(|p| p.0 == node);
         let its: Vec<&str> = run.peers.keys().filter(of_node).map(String::as_str).collect();
         let help = match its.len() {
-            0 => "Type NODE:NUMBER, such as S0.0:1; `xoff topo` and ports.parquet list the ports.".into(),
+            0 => "`xoff topo` and ports.parquet list the ports, such as S0.0:1 or leaf1:Ethernet4.".into(),
             1..=16 => format!("The ports of {node} are {}.", its.join(", ")),
             n => format!("{node} has the ports {node}:0 to {node}:{}.", n - 1),
         };

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::data::DataFile;
 use crate::explain::read::{damaged, table};
 use crate::storage::Error;
+use xoff_net::import::roles;
 
 /// Devices and ports refer to each other by position. Sizes are bytes.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -146,27 +147,29 @@ fn fuller(a: (u64, u64), b: (u64, u64)) -> bool {
     u128::from(a.0) * u128::from(b.1.max(1)) >= u128::from(b.0) * u128::from(a.1.max(1))
 }
 
-/// The first part of a layer's name, which determines the order: the tier in names such as `S1.3`, otherwise
-/// the distance from the hosts.
-fn tier(node: &Node, distance: usize) -> (usize, String) {
+/// The place of a device's layer, and its name: by the tier in generated names such as `S1.3`, otherwise by the distance
+/// from the hosts.
+fn tier(node: &Node, distance: usize, is_generated: bool) -> (usize, String) {
     let numbered = |prefix: &str| prefix.strip_prefix('S').and_then(|n| n.parse::<usize>().ok());
     match (node.kind.as_str(), node.name.split_once('.')) {
         ("host", _) => (0, "hosts".into()),
         ("relay", _) => (usize::MAX, "relays".into()),
-        (_, Some((prefix, _))) => match numbered(prefix) {
+        (_, Some((prefix, _))) if is_generated => match numbered(prefix) {
             Some(tier) => (1 + tier, format!("switches {prefix}")),
             None => (usize::MAX / 2, format!("switches {prefix}")),
         },
-        _ => (
-            distance,
-            if distance <= 1 { "switches".into() } else { format!("switches, {distance} links from hosts") },
-        ),
+        _ => (distance, format!("switches, {}", roles::tier_name(distance as u32))),
     }
 }
 
 fn layers(fabric: &mut Fabric, headrooms: &BTreeMap<String, (u64, u64)>) {
     let distances = distances(fabric);
-    let tiers: Vec<_> = fabric.nodes.iter().zip(distances).map(|(node, d)| tier(node, d)).collect();
+    let is_generated = !["custom", "file", "hpcc"].contains(&fabric.topology.as_str());
+    let mut tiers: Vec<_> =
+        fabric.nodes.iter().zip(&distances).map(|(node, &d)| tier(node, d, is_generated)).collect();
+    if distances.iter().max() == Some(&1) && !is_generated {
+        tiers.iter_mut().filter(|(distance, _)| *distance == 1).for_each(|tier| tier.1 = "switches".into());
+    }
     let mut different = tiers.clone();
     different.sort_unstable();
     different.dedup();
