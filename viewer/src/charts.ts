@@ -2,7 +2,6 @@
 
 import * as Plot from "@observablehq/plot";
 import { h, more, s, table, type Cell } from "./dom";
-import { time } from "./format";
 
 /** The look of the n-th line: a colour of the style sheet and dashes. */
 const LOOKS = [
@@ -45,7 +44,7 @@ export interface Chart {
   table?: { heads: string[]; rows: Cell[][] };
 }
 
-const look = (i: number) => LOOKS[i % LOOKS.length] ?? LOOKS[0];
+export const look = (i: number) => LOOKS[i % LOOKS.length] ?? LOOKS[0];
 
 /** The n-th line's points. */
 function mark(i: number) {
@@ -229,55 +228,6 @@ const STEPS = 6;
 /** The colour of a share from above 0 to 1. */
 export function heat(share: number): string {
   return `var(--h${Math.min(STEPS - 1, Math.floor(share * STEPS))})`;
-}
-
-export interface HeatRow {
-  name: string;
-  shares: number[];
-  text: string;
-}
-
-/** Rows over time, coloured by share. */
-export function heatMap(
-  title: string,
-  about: string,
-  rows: HeatRow[],
-  clock: { begin: (bin: number) => number; end: number },
-  rules: { x: number; name: string }[],
-  numbers: { heads: string[]; rows: Cell[][] },
-): HTMLElement {
-  // Neighbours of one colour are one rectangle.
-  const cells: { name: string; from: number; to: number; colour: string }[] = [];
-  for (const row of rows) {
-    row.shares.forEach((share, bin) => {
-      if (share === 0) return;
-      const colour = heat(share);
-      const last = cells[cells.length - 1];
-      if (last && last.name === row.name && last.colour === colour && last.to === clock.begin(bin)) last.to = clock.begin(bin + 1);
-      else cells.push({ name: row.name, from: clock.begin(bin), to: clock.begin(bin + 1), colour });
-    });
-  }
-  const picture = Plot.plot({
-    width: 940,
-    height: 70 + rows.length * 15,
-    marginLeft: 110,
-    marginRight: 24,
-    marginTop: 24,
-    marginBottom: 40,
-    style: { background: "none", fontSize: "11px" },
-    x: { domain: [0, clock.end], tickFormat: ((x: number) => time(x)) as never, label: "time", ticks: 8 },
-    y: { type: "band", domain: rows.map((row) => row.name), label: null, padding: 0.1 },
-    marks: [
-      Plot.barX(cells, { x1: "from", x2: "to", y: "name", fill: "colour", insetLeft: 0, insetRight: -0.3 }),
-      Plot.ruleX(rules, { x: "x", stroke: "var(--alarm)", strokeWidth: 1.5, strokeDasharray: "2 3" }),
-      Plot.text(rules, { x: "x", text: "name", frameAnchor: "top", dy: -14, fill: "currentColor" }),
-      Plot.frame({ stroke: "var(--line)" }),
-    ],
-    color: { type: "identity" },
-    ariaLabel: `${title}. ${about}`,
-  });
-  picture.setAttribute("role", "img");
-  return figure(title, about, heatLegend(), picture, more("Data table", table(title, numbers.heads, numbers.rows)));
 }
 
 export function heatLegend(): HTMLElement {

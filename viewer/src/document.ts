@@ -126,7 +126,7 @@ export interface Series {
 export interface Deadlock {
   closed_ps: number;
   ended_ps: number | null;
-  cycle: { port: number; bytes: number }[];
+  cycle: { port: number; bytes: number; flows: string[] }[];
 }
 
 export interface RankingRow {
@@ -165,10 +165,25 @@ export interface Verdict {
   text: string;
 }
 
+export interface Banner {
+  state: "loss" | "deadlock" | "livelock" | "partial" | "victims" | "slow" | "fine";
+  text: string;
+  at_ps: number | null;
+}
+
+export interface FlowStory {
+  text: string;
+  // Part, congested port or -1, time.
+  steps: { leg: string; port: number; shares: [string, number, number][] }[];
+  // Port, flow or -1, bytes, time.
+  ahead: [number, number, number, number][];
+}
+
 export interface RunDocument {
   kind: "run";
   name: string;
   headline: string;
+  banner: Banner;
   complete: boolean;
   end_ps: number;
   facts: [string, string][];
@@ -184,7 +199,7 @@ export interface RunDocument {
   pauses: Pauses;
   deadlock: Deadlock | null;
   rankings: Ranking[];
-  stories: { overview: string; flows: Record<string, string>; ports: Record<string, string> } | null;
+  stories: { overview: { text: string; parts: [string, number][]; slowest: [number, string][] }; flows: Record<string, FlowStory>; ports: Record<string, string> } | null;
   left_out: string[];
   scenario: unknown;
 }

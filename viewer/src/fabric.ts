@@ -1,4 +1,4 @@
-// The picture of the fabric: devices, half a link for each egress port, and their states over time.
+// The picture of the fabric: devices, half a link for each egress port, and their states at the instant of the view.
 
 import { heat, heatLegend } from "./charts";
 import type { RunDocument } from "./document";
@@ -6,43 +6,41 @@ import { h, s } from "./dom";
 import * as format from "./format";
 import { layout, type Place } from "./layout";
 import { Replay, type Paused } from "./replay";
+import { short } from "./timeline";
+import type { View } from "./view";
 
-/** Devices beyond which a drawing shows nothing. */
-const DRAWN = 1500;
+/** Links between switches beyond which only those are drawn at which something happened. */
+const LINKS = 3000;
 /** Drawings wider than this have the whole width of the page. */
 const WIDE = 1200;
-/** Pictures in a second. */
-const PACE = 16;
+/** Width of a letter in the name of a device. */
+const LETTER = 6.6;
 
-export interface Picked {
-  port?: number;
-  node?: number;
-}
-
-/** The drawing with its controls. `pick` is called for what is clicked or chosen. */
-export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) => void): HTMLElement {
+/** The drawing. What is clicked or chosen in it is chosen in the view. */
+export function fabric(run: RunDocument, replay: Replay, view: View): { drawing: HTMLElement; legend: HTMLElement; isWide: boolean } {
   const { nodes, ports } = run.fabric;
-  if (nodes.length > DRAWN) {
-    return h("p", {}, `${format.count(nodes.length)} devices are too many for a drawing. The tables and charts include them.`);
-  }
-  const { width, height, places, names, step, scale } = layout(run.fabric, (run.scenario as { topology?: unknown }).topology ?? {});
+  const { width, height, places, names, step, scale, cell, room } = layout(run.fabric, (run.scenario as { topology?: unknown }).topology ?? {});
   const at = (node: number): Place => places[node] ?? { x: 0, y: 0 };
   const portName = (port: number) => {
     const it = ports[port];
     return it ? `${it.name} -> ${nodes[ports[it.peer]?.node ?? -1]?.name ?? ""}` : "";
   };
+  const isHost = (port: number) => nodes[ports[port]?.node ?? -1]?.kind === "host";
 
-  // Half-links, parallel ones beside each other.
+  // Half-links, parallel ones beside each other. Where hosts are cells, their links are not drawn.
   const parallels = new Map<string, number>();
   const between = (a: number, b: number) => `${Math.min(a, b)} ${Math.max(a, b)}`;
-  const pairs = ports.flatMap((port, i) => (i < port.peer ? [[i, port.peer] as const] : []));
+  const all = ports.flatMap((port, i) => (i < port.peer ? [[i, port.peer] as const] : []));
+  const inFabric = all.filter(([a, b]) => cell === 0 || (!isHost(a) && !isHost(b)));
+  const eventful = new Set(run.pauses.ports.map((one) => one.port));
+  const pairs = inFabric.length <= LINKS ? inFabric : inFabric.filter(([a, b]) => eventful.has(a) || eventful.has(b));
   for (const [a, b] of pairs) {
     const key = between(ports[a]?.node ?? 0, ports[b]?.node ?? 0);
     parallels.set(key, (parallels.get(key) ?? 0) + 1);
   }
   const drawn = new Map<string, number>();
   const lines: SVGPathElement[] = [];
-  const hits: SVGPathElement[] = [];
+  const hits: SVGElement[] = [];
   const ends: Place[] = [];
   const beyond: Place[] = [];
   for (const [a, b] of pairs) {
@@ -62,8 +60,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
       const middle = { x: (c1.x + c2.x) / 2, y: (c1.y + c2.y) / 2 };
       const d = `M${round(near.x)} ${round(near.y)}Q${round(c1.x)} ${round(c1.y)} ${round(middle.x)} ${round(middle.y)}`;
       lines[port] = s("path", { d, class: "port" });
-      hits[port] = s("path", { d, class: "hit", id: `port-${port}`, role: "option", "aria-label": portName(port), "data-port": port });
-      hits[port]?.append(s("title", {}, portName(port)));
+      hits[port] = s("path", { d, class: "hit", id: `port-${port}`, role: "option", "aria-label": portName(port), "data-port": port }, s("title", {}, portName(port)));
       const along = (pixels: number) => {
         const reach = Math.min(0.9, (2 * pixels) / length);
         return { x: near.x + (middle.x - near.x) * reach, y: near.y + (middle.y - near.y) * reach };
@@ -73,30 +70,50 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
       beyond[port] = along(44);
     }
   }
+  // Marks of the ports of hosts that are cells, and of those to them.
+  ports.forEach((port, i) => {
+    if (beyond[i] || cell === 0) return;
+    const host = isHost(i) ? port.node : (ports[port.peer]?.node ?? 0);
+    if (nodes[host]?.kind === "host") beyond[i] = ends[i] = at(host);
+  });
 
   const boxes = nodes.map((node, i) => {
     const { x, y } = at(i);
-    const group = s("g", { class: `node ${node.kind}`, "data-node": i, transform: `translate(${round(x)} ${round(y)})${node.kind === "host" ? "" : ` scale(${round(scale)})`}` });
+    const asCell = node.kind === "host" && cell > 0;
+    const group = s("g", { class: `node ${node.kind}${asCell ? " cell" : ""}`, "data-node": i, transform: `translate(${round(x)} ${round(y)})${node.kind === "host" ? "" : ` scale(${round(scale)})`}` });
     const fill = s("rect", { class: "fill" });
-    if (node.kind === "host") {
-      const r = Math.max(3, Math.min(8, step / 2.6));
-      group.append(s("circle", { r }));
-      fill.setAttribute("x", String(-r / 2));
-      fill.setAttribute("width", String(r));
-      if (step >= 26) group.append(s("text", { y: names.length > 0 ? r + 12 : 4, x: names.length > 0 ? 0 : r + 3, "text-anchor": names.length > 0 ? "middle" : "start" }, node.name));
+    let half = 11;
+    if (asCell) {
+      half = cell / 2 - 0.75;
+      group.append(s("rect", { x: -half, y: -half, width: 2 * half, height: 2 * half }));
+      fill.setAttribute("x", String(-half));
+      fill.setAttribute("width", String(half));
+    } else if (node.kind === "host") {
+      half = Math.max(3, Math.min(8, step / 2.6));
+      group.append(s("circle", { r: half }));
+      fill.setAttribute("x", String(-half / 2));
+      fill.setAttribute("width", String(half));
+      const inRow = names.length > 0;
+      const name = inRow ? short(node.name, Math.max(4, Math.floor(step / LETTER))) : node.name;
+      if (step >= 26) group.append(s("text", { y: inRow ? half + 12 : 4, x: inRow ? 0 : half + 3, "text-anchor": inRow ? "middle" : "start" }, name));
     } else {
-      group.append(s("rect", { x: -22, y: -11, width: 44, height: 22, rx: 3 }));
-      fill.setAttribute("x", "-22");
-      fill.setAttribute("width", "8");
-      group.append(s("text", { y: 4, x: 4, "text-anchor": "middle" }, node.name));
+      // As wide as its name, where there is room.
+      const free = (room[i] ?? Infinity) / scale - 4;
+      const wide = Math.max(12, Math.min(free, Math.max(44, node.name.length * LETTER + 18)));
+      group.append(s("rect", { x: -wide / 2, y: -11, width: wide, height: 22, rx: 3 }));
+      fill.setAttribute("x", String(-wide / 2));
+      fill.setAttribute("width", String(Math.min(8, wide / 4)));
+      const letters = Math.floor((wide - 12) / LETTER);
+      if (letters >= 3) group.append(s("text", { y: 4, x: 4, "text-anchor": "middle" }, short(node.name, letters)));
     }
     group.append(fill, s("title", {}, node.name));
-    return { group, fill, half: node.kind === "host" ? Math.max(3, Math.min(8, step / 2.6)) : 11 };
+    return { group, fill, half, asCell };
   });
 
   const halos = s("g", { class: "cycle" });
   const numbers = s("g", { class: "cycle" });
   const marks = s("g", { class: "roots" });
+  const path = s("g", { class: "path", id: "lit-path" });
   (run.deadlock?.cycle ?? []).forEach(({ port }, i) => {
     const d = lines[port]?.getAttribute("d");
     const end = ends[port];
@@ -114,34 +131,29 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
       role: "listbox",
       "aria-label": "The fabric. Arrow keys select a port; Enter shows its details.",
       // Wide fabrics scroll rather than shrink beyond recognition.
-      style: `min-width:${Math.ceil(width * 0.42)}px;max-width:${Math.ceil(width * 1.4)}px`,
+      style: `--narrow:${Math.ceil(width * 0.42)}px;--readable:${Math.ceil(width)}px;max-width:${Math.ceil(width * 1.4)}px`,
     },
     s("g", { class: "names" }, ...names.map(({ text, y }) => s("text", { x: 4, y: y + 4, style: `font-size:${Math.round(12 * scale)}px` }, text))),
-    s("g", {}, ...lines),
+    path,
+    s("g", {}, ...Object.values(lines)),
     halos,
     // Devices are above the ends of their links, so each can be clicked.
-    s("g", {}, ...hits),
+    s("g", {}, ...Object.values(hits)),
     s("g", {}, ...boxes.map((box) => box.group)),
     marks,
     numbers,
   );
 
-  // Controls.
-  const slider = h("input", { id: "time", type: "range", min: "0", max: String(replay.bins - 1), step: "1", "aria-label": "time" });
-  const clock = h("output", { id: "clock", for: "time" });
-  const play = h("button", { id: "play", type: "button", "aria-pressed": "false" }, "Play");
   const status = h("p", { id: "now", role: "status" });
   const roots = replay.roots();
   const highlight = h("select", { id: "tree" }, h("option", { value: "-1" }, "all pauses"), ...roots.slice(0, 40).map((root) => h("option", { value: String(root) }, `pauses caused by ${portName(root)}`)));
-  const bySelect = h("select", { id: "pick-port" }, h("option", { value: "" }, "choose…"), ...ports.map((port, i) => h("option", { value: String(i) }, port.name)));
+  const listed = ports.length > 4000 ? run.pauses.ports.map((one) => one.port) : ports.map((_, i) => i);
+  const bySelect = h("select", { id: "pick-port" }, h("option", { value: "" }, "choose…"), ...listed.map((i) => h("option", { value: String(i) }, ports[i]?.name ?? "")));
 
-  let bin = -1;
-  let chosen = -1;
-  const show = (next: number) => {
-    bin = Math.max(0, Math.min(replay.bins - 1, next));
-    slider.value = String(bin);
+  const show = () => {
+    const bin = replay.bin(view.time);
     const now = replay.at(bin);
-    const only = Number(highlight.value);
+    const only = view.root;
     const congested = new Map<number, number>();
     for (const { root } of now.values()) if (root >= 0) congested.set(root, (congested.get(root) ?? 0) + 1);
     lines.forEach((line, port) => {
@@ -154,6 +166,7 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
       fill.setAttribute("y", String(round(half - share * 2 * half)));
       fill.setAttribute("height", String(round(share * 2 * half)));
     });
+    if (cell > 0) paintCells(now, only);
     marks.replaceChildren(
       ...[...congested.keys()].flatMap((root) => {
         const end = beyond[root];
@@ -164,10 +177,22 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
     );
     const dead = replay.deadlocked(bin);
     for (const group of [halos, numbers]) group.setAttribute("visibility", dead ? "visible" : "hidden");
-    const [from, to] = [replay.begin(bin), replay.begin(bin + 1)];
-    clock.value = format.time(from);
-    slider.setAttribute("aria-valuetext", format.time(from));
-    status.textContent = words(from, to, now.size, congested, dead);
+    status.textContent = words(replay.begin(bin), replay.begin(bin + 1), now.size, congested, dead);
+  };
+
+  /** A cell has the colour of its host's paused port, or of the paused port that leads to it. */
+  const paintCells = (now: Map<number, Paused>, only: number) => {
+    const shares = new Map<number, number>();
+    for (const [port, paused] of now) {
+      if (only >= 0 && paused.root !== only) continue;
+      const host = isHost(port) ? ports[port]?.node : ports[ports[port]?.peer ?? -1]?.node;
+      if (host !== undefined && nodes[host]?.kind === "host") shares.set(host, Math.max(shares.get(host) ?? 0, paused.share));
+    }
+    boxes.forEach(({ group, asCell }, node) => {
+      if (!asCell) return;
+      const share = shares.get(node);
+      (group.firstElementChild as SVGElement).style.fill = share === undefined ? "" : heat(share);
+    });
   };
 
   const words = (from: number, to: number, paused: number, congested: Map<number, number>, dead: boolean): string => {
@@ -181,26 +206,53 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
     return parts.join(" ");
   };
 
-  const choose = (port: number) => {
-    hits[chosen]?.classList.remove("chosen");
-    hits[chosen]?.removeAttribute("aria-selected");
-    chosen = port;
+  /** The port that the arrow keys have reached; Enter chooses it. */
+  let reached = -1;
+  const reach = (port: number) => {
+    hits[reached]?.classList.remove("chosen");
+    hits[reached]?.removeAttribute("aria-selected");
+    reached = port;
     hits[port]?.classList.add("chosen");
     hits[port]?.setAttribute("aria-selected", "true");
     svg.setAttribute("aria-activedescendant", `port-${port}`);
     bySelect.value = String(port);
   };
 
+  /** The path of the chosen flow or pause, and its congested ports. */
+  const light = () => {
+    const { flow, port, node } = view.chosen;
+    if (port !== undefined && port !== reached) reach(port);
+    const story = flow === undefined ? undefined : run.stories?.flows[flow];
+    const row = flow === undefined ? undefined : run.flows.rows.find((one) => one.id === flow);
+    const along = story ? story.steps.filter((part) => part.leg !== "ack").map((part) => part.port) : [];
+    const blamed = new Set(story?.steps.flatMap((part) => part.shares.flatMap(([, root]) => (root >= 0 ? [root] : []))));
+    const halves = along.flatMap((one) => [one, ports[one]?.peer ?? -1]);
+    path.replaceChildren(
+      ...halves.flatMap((one) => {
+        const d = lines[one]?.getAttribute("d");
+        return d ? [s("path", { d })] : [];
+      }),
+      ...[...blamed].flatMap((root) => {
+        const d = lines[root]?.getAttribute("d");
+        return d ? [s("path", { d, class: "blamed" })] : [];
+      }),
+    );
+    const ends = new Set(row ? [row.src, row.dst] : node !== undefined ? [node] : []);
+    boxes.forEach(({ group }, i) => group.classList.toggle("lit", ends.has(i)));
+  };
+  view.on("time", show);
+  view.on("root", () => {
+    highlight.value = String(view.root);
+    show();
+  });
+  view.on("chosen", light);
+
   svg.addEventListener("click", (event) => {
     const target = event.target as Element;
     const port = target.closest("[data-port]")?.getAttribute("data-port");
     const node = target.closest("[data-node]")?.getAttribute("data-node");
-    if (port) {
-      choose(Number(port));
-      pick({ port: Number(port) });
-    } else if (node) {
-      pick({ node: Number(node) });
-    }
+    if (port) view.choose({ port: Number(port) });
+    else if (node) view.choose({ node: Number(node) });
   });
   // Paused ports first: readers look for them.
   svg.addEventListener("keydown", (event) => {
@@ -208,82 +260,43 @@ export function fabric(run: RunDocument, replay: Replay, pick: (what: Picked) =>
     const by = steps[event.key];
     if (by !== undefined) {
       event.preventDefault();
-      const paused = [...replay.at(bin).keys()].sort((a, b) => a - b);
-      const list = paused.length > 0 ? paused : ports.map((_, i) => i);
-      const i = list.indexOf(chosen);
-      choose(list[(i < 0 ? (by > 0 ? 0 : list.length - 1) : i + by + list.length) % list.length] ?? 0);
-    } else if ((event.key === "Enter" || event.key === " ") && chosen >= 0) {
+      const paused = [...replay.at(replay.bin(view.time)).keys()].filter((port) => hits[port]).sort((a, b) => a - b);
+      const list = paused.length > 0 ? paused : Object.keys(hits).map(Number);
+      const i = list.indexOf(reached);
+      reach(list[(i < 0 ? (by > 0 ? 0 : list.length - 1) : i + by + list.length) % list.length] ?? 0);
+    } else if ((event.key === "Enter" || event.key === " ") && reached >= 0) {
       event.preventDefault();
-      pick({ port: chosen });
+      view.choose({ port: reached });
     }
   });
   bySelect.addEventListener("change", () => {
-    if (bySelect.value === "") return;
-    choose(Number(bySelect.value));
-    pick({ port: chosen });
+    if (bySelect.value !== "") view.choose({ port: Number(bySelect.value) });
   });
-  highlight.addEventListener("change", () => show(bin));
+  highlight.addEventListener("change", () => view.setRoot(Number(highlight.value)));
+  show();
 
-  let timer: number | undefined;
-  const stop = () => {
-    window.clearInterval(timer);
-    timer = undefined;
-    play.textContent = "Play";
-    play.setAttribute("aria-pressed", "false");
-    // During playback a screen reader cannot read every picture.
-    status.setAttribute("aria-live", "polite");
-  };
-  play.addEventListener("click", () => {
-    if (timer !== undefined) return stop();
-    if (bin === replay.bins - 1) show(0);
-    play.textContent = "Stop";
-    play.setAttribute("aria-pressed", "true");
-    status.setAttribute("aria-live", "off");
-    timer = window.setInterval(() => {
-      if (bin === replay.bins - 1) return stop();
-      show(bin + 1);
-    }, 1000 / PACE);
-  });
-  slider.addEventListener("input", () => {
-    stop();
-    show(Number(slider.value));
-  });
-  const jump = (label: string, to: number) => {
-    const button = h("button", { type: "button" }, label);
-    button.addEventListener("click", () => {
-      stop();
-      show(to);
-    });
-    return button;
-  };
-  const jumps = [jump("Start", 0)];
-  if (run.pauses.count > 0) jumps.push(jump("First pause", replay.first()));
-  if (run.deadlock) jumps.push(jump("Deadlock", replay.bin(run.deadlock.closed_ps)));
-  jumps.push(jump("End", replay.bins - 1));
-  show(run.deadlock ? replay.bin(run.deadlock.closed_ps) : busiest(replay, run.pauses.count > 0));
-
-  return h(
-    "div",
+  const some = pairs.length < inFabric.length ? h("p", { class: "hint" }, `${format.count(pairs.length)} of ${format.count(inFabric.length)} links between switches are drawn: those whose ports were paused.`) : "";
+  const cells = cell > 0 ? h("p", { class: "hint" }, "Each small square is a host, below its switch. Its colour shows a pause of its port, or of the port that leads to it.") : "";
+  return {
+    drawing: h("div", { class: "fabric" }, h("div", { class: "drawing" }, svg), status),
+    legend: h("div", {}, h("div", { class: "controls" }, h("label", {}, "Show ", highlight), h("label", {}, "Port ", bySelect)), some, cells, legend(run)),
     // In half a page, the reader could not distinguish hundreds of hosts.
-    { class: width > WIDE ? "fabric wide" : "fabric" },
-    h("div", { class: "controls" }, play, slider, clock),
-    h("div", { class: "controls" }, ...jumps, h("label", {}, "Show ", highlight), h("label", {}, "Port ", bySelect)),
-    status,
-    h("div", { class: "drawing" }, svg),
-    legend(run),
-  );
+    isWide: width > WIDE,
+  };
 }
 
-/** The bin in which most is paused; of a run without pauses, in which most is held. */
-function busiest(replay: Replay, paused: boolean): number {
+/** The instant at which a page opens: that of its banner, else the one at which most is paused or held. */
+export function firstInstant(run: RunDocument, replay: Replay): number {
+  const at = run.banner.at_ps;
+  if (at !== null && at <= run.clock.end_ps) return at;
   let [best, most] = [0, 0];
   for (let bin = 0; bin < replay.bins; bin += 1) {
     let sum = 0;
     for (const { share } of replay.at(bin).values()) sum += share;
-    if (!paused) sum = replay.held(bin);
+    if (run.pauses.count === 0) sum = replay.held(bin);
     if (sum > most) [best, most] = [bin, sum];
   }
-  return best;
+  return replay.begin(best);
 }
 
 function paint(line: SVGPathElement, paused: Paused | undefined, dim: boolean, queued: number | undefined) {
@@ -310,6 +323,7 @@ function legend(run: RunDocument): HTMLElement {
   if (run.deadlock) {
     items.push(sample("stroke:var(--alarm);stroke-width:9;opacity:.45", "a port of the deadlock; each waits for the next number"));
   }
+  if (run.stories) items.push(sample("stroke:var(--c1);stroke-width:9;opacity:.6", "the path of the chosen flow"));
   if (run.series.nodes.most > 0) {
     items.push(h("li", {}, h("span", { class: "swatch level" }), ` buffer occupancy of a device; full height: ${format.bytes(run.series.nodes.most)}`));
   }

@@ -15,10 +15,16 @@ export interface Layout {
   names: { text: string; y: number }[];
   /** Room that a host has. */
   step: number;
+  /** Width of the square of a host; 0 where hosts are circles with links. */
+  cell: number;
+  /** By device, how much room its row gives it; nothing where that is no limit. */
+  room: number[];
   /** By how much switches and names are drawn larger, as wide fabrics are shown smaller. */
   scale: number;
 }
 
+/** Hosts beyond which each is a square below its switch. */
+const CELLS = 64;
 const LEFT = 96;
 const ROW = 118;
 
@@ -49,9 +55,13 @@ export function layout(fabric: Fabric, topology: unknown): Layout {
  *  the first layer of switches and the others. */
 function rows(fabric: Fabric, kind: string): Layout {
   const layers = byLayer(fabric);
+  if ((layers[0]?.length ?? 0) > CELLS && fabric.layers[0]?.name === "hosts") return cells(fabric, layers);
   const order = layers.map((_, i) => i);
   if (["ndc", "rail-only"].includes(kind) && layers.length > 2) order.splice(0, 2, 1, 0);
-  const widest = Math.max(...layers.map((nodes, i) => nodes.length * (fabric.layers[i]?.name === "hosts" ? 1 : 3)), 1);
+  // Switches have room for their names, within limits.
+  const letters = Math.max(0, ...fabric.nodes.map((node) => (node.kind === "host" ? 0 : node.name.length)));
+  const switches = Math.max(3, Math.min(5, (letters * 7 + 24) / 26));
+  const widest = Math.max(...layers.map((nodes, i) => nodes.length * (fabric.layers[i]?.name === "hosts" ? 1 : switches)), 1);
   const hosts = layers[0]?.length ?? 1;
   const step = Math.max(9, Math.min(44, 1300 / Math.max(hosts, widest)));
   const room = Math.max(640, Math.max(hosts * step, widest * step));
@@ -59,15 +69,63 @@ function rows(fabric: Fabric, kind: string): Layout {
   const left = LEFT * scale;
   const width = left + room;
   const places: Place[] = fabric.nodes.map(() => ({ x: 0, y: 0 }));
+  const free: number[] = [];
   const names = order.map((layer, row) => {
     const y = ((order.length - row - 1) * ROW + 46) * scale;
     const nodes = layers[layer] ?? [];
     nodes.forEach((node, i) => {
       places[node] = { x: left + ((i + 0.5) * room) / nodes.length, y };
+      free[node] = room / nodes.length;
     });
     return { text: fabric.layers[layer]?.name ?? "", y };
   });
-  return { width, height: (order.length * ROW - 20) * scale, places, names, scale, step: room / Math.max(hosts, 1) };
+  return { width, height: (order.length * ROW - 20) * scale, places, names, scale, step: room / Math.max(hosts, 1), cell: 0, room: free };
+}
+
+/** Hosts as squares below their switch, in as many columns as the width allows. */
+function cells(fabric: Fabric, layers: number[][]): Layout {
+  const at = homes(fabric);
+  const above = layers.slice(1);
+  // Switches with hosts, in their order; those of one layer are beside each other.
+  const groups = above.flat().filter((node) => at.has(node));
+  const most = Math.max(...groups.map((node) => at.get(node)?.length ?? 0), 1);
+  const free = 1300 / Math.max(groups.length, 1) - 6;
+  // As large as the width allows, and rather wide than high.
+  const square = Math.ceil(Math.sqrt(most * 2));
+  const cell = Math.max(10, Math.min(18, Math.floor(free / Math.min(most, square))));
+  const columns = Math.max(2, Math.min(most, square, Math.floor(free / cell)));
+  const wide = columns * cell + 6;
+  // Of thousands of switches, several rows.
+  const inRow = Math.max(1, Math.min(groups.length, Math.floor(4000 / wide)));
+  const room = Math.max(640, inRow * wide, ...above.map((nodes) => Math.min(nodes.length * 14, 4000)));
+  const scale = Math.max(1, Math.min(1.7, room / 1100));
+  const left = LEFT * scale;
+  const places: Place[] = fabric.nodes.map(() => ({ x: 0, y: 0 }));
+  const widths: number[] = [];
+  const names: Layout["names"] = [];
+  let y = 46;
+  for (const [i, nodes] of [...above.entries()].reverse()) {
+    const hasHosts = nodes.some((node) => at.has(node));
+    const perRow = hasHosts ? inRow : Math.max(1, Math.min(nodes.length, Math.floor(room / 14)));
+    names.push({ text: fabric.layers[i + 1]?.name ?? "", y });
+    for (let from = 0; from < nodes.length; from += perRow) {
+      const row = nodes.slice(from, from + perRow);
+      const each = room / row.length;
+      let tallest = 0;
+      row.forEach((node, k) => {
+        const x = left + (k + 0.5) * each;
+        places[node] = { x, y };
+        widths[node] = each;
+        const hosts = at.get(node) ?? [];
+        hosts.forEach((host, n) => {
+          places[host] = { x: x + ((n % columns) - (columns - 1) / 2) * cell, y: y + 30 * scale + Math.floor(n / columns) * cell };
+        });
+        tallest = Math.max(tallest, Math.ceil(hosts.length / columns));
+      });
+      y += hasHosts ? 50 * scale + tallest * cell : nodes.length > perRow ? 34 * scale : ROW * scale;
+    }
+  }
+  return { width: left + room, height: y + 10, places, names, scale, step: cell, cell, room: widths };
 }
 
 /** The switch that each host is at. */
@@ -99,7 +157,7 @@ function circle(fabric: Fabric): Layout {
       places[host] = on(i * turn + ((k + 0.5) / hosts.length - 0.5) * turn * 0.8, radius + 58);
     });
   });
-  return { width: 2 * middle, height: 2 * middle, places, names: [], step: 24, scale: 1 };
+  return { width: 2 * middle, height: 2 * middle, places, names: [], step: 24, scale: 1, cell: 0, room: [] };
 }
 
 function torus(fabric: Fabric, columns: number, rows: number): Layout {
@@ -116,5 +174,5 @@ function torus(fabric: Fabric, columns: number, rows: number): Layout {
       places[host] = { x: home.x + 50 * Math.cos(angle), y: home.y + 50 * Math.sin(angle) };
     });
   });
-  return { width: 70 + columns * cell, height: 50 + rows * cell, places, names: [], step: 20, scale: 1 };
+  return { width: 70 + columns * cell, height: 50 + rows * cell, places, names: [], step: 20, scale: 1, cell: 0, room: [] };
 }

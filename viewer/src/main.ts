@@ -9,7 +9,11 @@ const source = document.getElementById("document");
 const page = document.getElementById("page");
 if (source && page) {
   const data = JSON.parse(source.textContent ?? "") as PageDocument;
+  const headline = page.querySelector(".headline");
   page.append(...(data.kind === "grid" ? grid(data) : run(data)));
+  // The banner is first; all sentences are with all results.
+  const results = document.getElementById("what-title");
+  if (headline && results) results.after(headline);
   // Paper shows the parts that a screen folds, except long tables.
   window.addEventListener("beforeprint", () => {
     for (const details of page.querySelectorAll<HTMLDetailsElement>("details[data-print]")) details.open = true;

@@ -1,34 +1,69 @@
 // The page of a run.
 
-import { bars, chart, heatMap, type Bar, type Curve } from "./charts";
-import { levels, type Group, type RunDocument } from "./document";
+import { bars, chart, type Bar, type Curve } from "./charts";
+import { causes, ring } from "./causes";
+import type { Group, RunDocument } from "./document";
 import { h, section, table, type Cell } from "./dom";
-import { fabric } from "./fabric";
+import { fabric, firstInstant } from "./fabric";
 import * as format from "./format";
 import { Replay } from "./replay";
 import { scenario, storyteller, type Link } from "./stories";
+import { controls, lanes, pauseMap } from "./timeline";
+import { View } from "./view";
 
-/** Rows of the heat map. */
-const HEATED = 40;
 /** Rows of the table of flows that are shown at a time. */
 const SHOWN = 50;
+/** Figures beside the banner; all are in a table below. */
+const FIRST = 4;
 
 export function run(doc: RunDocument): Node[] {
   const replay = new Replay(doc);
-  const { panel, link, tell } = storyteller(doc, replay);
-  const rules = doc.deadlock ? [{ x: doc.deadlock.closed_ps, name: "deadlock" }] : [];
+  const view = new View(doc.clock.end_ps, firstInstant(doc, replay), doc.clock.end_ps / replay.bins);
+  const { panel, link } = storyteller(doc, replay, view);
+  const pick = (port: number) => view.choose({ port });
+  const { drawing, legend, isWide } = fabric(doc, replay, view);
+  const stage = h("div", { class: "stage" }, drawing, controls(doc, replay, view), legend);
+  const first = section("fabric", "The fabric over time", h("div", { class: isWide ? "beside wide" : "beside" }, stage, panel));
   const sections = [
-    section("what", "What happened", figures(doc.figures), verdicts(doc), ...notes(doc)),
-    section("fabric", "The fabric over time", h("div", { class: "beside" }, fabric(doc, replay, (what) => tell(what)), panel)),
-    ...(doc.pauses.count > 0 ? [section("pauses", "Pauses", pauseMap(doc, replay, rules, link))] : []),
+    first,
+    ...(doc.deadlock ? [section("deadlock", "The deadlock", ring(doc, link))] : []),
+    ...(doc.pauses.roots_known ? [section("causes", "Who pauses whom", causes(doc, replay, view, link))] : []),
+    ...(doc.pauses.count > 0 ? [section("pauses", "Pauses", pauseMap(doc, replay, view, pick))] : []),
+    section("over-time", "Over time", ...lanes(doc, view)),
+    section("flows", "Flows", flowTable(doc, link)),
     ...(doc.rankings.length > 0 ? [section("worst", "Rankings", h("div", { class: "rankings" }, ...doc.rankings.map((ranking) => rankingTable(ranking, link))))] : []),
     section("slowdown", "Slowdown and flow completion time (FCT)", h("div", { class: "charts" }, ...slowdowns(doc)), groups(doc)),
-    section("over-time", "Over time", h("div", { class: "charts" }, ...overTime(doc, rules))),
     section("buffers", "Buffers", buffers(doc, link)),
-    section("flows", "Flows", flowTable(doc, link)),
+    section("what", "All results", figures(doc.figures), verdicts(doc), ...notes(doc)),
     section("about", "About this run", pairs(doc.facts), leftOut(doc), scenario(doc.scenario)),
   ];
-  return [contents(sections), ...sections];
+  follow(view);
+  return [banner(doc), ...sections.slice(0, 1), contents(sections), ...sections.slice(1)];
+}
+
+/** The verdict in a sentence, with its colour, and the most important figures. */
+function banner(doc: RunDocument): HTMLElement {
+  const words = { loss: "LOSS", deadlock: "DEADLOCK", livelock: "LIVELOCK", partial: "PARTIAL", victims: "VICTIMS", slow: "SLOW", fine: "FINE" };
+  const few = doc.figures.slice(0, FIRST).map(([name, value]) => h("span", {}, `${name} `, h("strong", {}, value)));
+  return h("div", { class: `banner ${doc.banner.state}`, role: "status" }, h("p", {}, h("strong", { class: "state" }, words[doc.banner.state]), " ", doc.banner.text), h("p", { class: "few" }, ...few));
+}
+
+/** Follows the link in the address, and keeps there what is chosen. */
+function follow(view: View) {
+  const from = () => {
+    const hash = decodeURIComponent(location.hash.slice(1));
+    if (hash.includes("=")) view.follow(hash);
+  };
+  // When the page is drawn.
+  queueMicrotask(from);
+  window.addEventListener("hashchange", from);
+  let waiting = 0;
+  const keep = () => {
+    window.clearTimeout(waiting);
+    waiting = window.setTimeout(() => history.replaceState(null, "", `#${view.link()}`), 300);
+  };
+  view.on("chosen", keep);
+  view.on("time", keep);
 }
 
 export function contents(sections: HTMLElement[]): HTMLElement {
@@ -63,27 +98,6 @@ function notes(doc: RunDocument): HTMLElement[] {
       note.details.length > 0 ? h("ul", {}, ...note.details.map((detail) => h("li", {}, detail))) : null,
       note.help ? h("p", {}, `help: ${note.help}`) : null,
     ),
-  );
-}
-
-function pauseMap(doc: RunDocument, replay: Replay, rules: { x: number; name: string }[], link: Link): HTMLElement {
-  const ports = doc.pauses.ports.slice(0, HEATED);
-  const name = (port: number) => doc.fabric.ports[port]?.name ?? "";
-  const rows = ports.map((one) => ({ name: name(one.port), shares: levels(one.levels), text: format.time(one.paused_ps) }));
-  const some = ports.length < doc.pauses.paused_ports ? ` Shown: the ${ports.length} of ${doc.pauses.paused_ports} paused ports that were paused longest.` : "";
-  const numbers: Cell[][] = ports.map((one) => [
-    link({ port: one.port }, name(one.port)),
-    format.time(one.paused_ps),
-    format.percent(one.paused_ps / doc.end_ps),
-    format.count(one.count),
-  ]);
-  return heatMap(
-    "Paused ports over time",
-    `Colour: share of each time slice during which at least one queue of the port was paused.${some}`,
-    rows,
-    { begin: (bin) => replay.begin(bin), end: doc.clock.end_ps },
-    rules,
-    { heads: ["port", "paused", "share of the run", "pauses"], rows: numbers },
   );
 }
 
@@ -179,45 +193,6 @@ function groups(doc: RunDocument): HTMLElement {
     table("Slowdown of finished flows, by size", ["size", ...heads], doc.sizes.map(row)),
     table("Slowdown of finished flows, by traffic class", ["traffic", ...heads], doc.classes.map(row)),
   );
-}
-
-const QUANTITIES: Record<string, [string, string]> = {
-  goodput: ["Goodput", "Payload delivered in order, by traffic class."],
-  paused_queues: ["Paused queues", "Number of paused queues in the network."],
-  buffered: ["Buffer occupancy", "Bytes in the buffer of each device."],
-  throughput: ["Throughput of ports", "All packets that the port sent."],
-  queue: ["Egress queues of ports", "Bytes in the egress queues of the port."],
-  paused_priorities: ["Paused priorities of ports", "Number of priorities that are paused as a whole; pauses of single queues are not included."],
-  rate: ["Rates of flows", "Rate that the congestion control allows."],
-  sequence: ["Progress of flows", "Payload that the receiver has received in order."],
-  flow_goodput: ["Goodput of flows", "Payload delivered in order."],
-  ate_high: ["First hop over port 0", "Own data that hosts sent over port 0."],
-  ate_other: ["First hop over port 1", "Own data that hosts sent over port 1."],
-  ate_weight: ["Weight of port 0", "Probability that a host sends a flow over port 0 first."],
-};
-
-function overTime(doc: RunDocument, rules: { x: number; name: string }[]): HTMLElement[] {
-  const { lines, times_ps: times, counts } = doc.series;
-  // Quantities of the whole network come first.
-  const order = Object.keys(QUANTITIES);
-  const quantities = [...new Set(lines.map((line) => line.quantity))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
-  const charts = quantities.map((quantity) => {
-    const its = lines.filter((line) => line.quantity === quantity);
-    const [title, about] = QUANTITIES[quantity] ?? [quantity, ""];
-    const some = its.length < (counts[quantity] ?? 0) ? ` Shown: the ${its.length} of ${counts[quantity] ?? 0} with the highest maximum.` : "";
-    return chart({
-      title,
-      about: about + some,
-      x: { label: "time", format: format.time },
-      y: { label: title.toLowerCase(), format: format.inUnit(its[0]?.unit ?? "count") },
-      rules,
-      curves: its.map((line) => ({
-        name: line.element,
-        points: line.values.flatMap((y, i) => (y === null ? [] : [{ x: times[i] ?? 0, y }])),
-      })),
-    });
-  });
-  return charts.length > 0 ? charts : [h("p", { class: "none" }, "There are no samples over time, because measure.interval is not set.")];
 }
 
 function buffers(doc: RunDocument, link: Link): HTMLElement {

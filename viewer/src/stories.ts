@@ -1,23 +1,23 @@
 // The details of a port, a device or a flow, when the user selects it.
 
 import type { RunDocument } from "./document";
+import { chain } from "./causes";
 import { h, more } from "./dom";
 import * as format from "./format";
+import { flowName, gantt, shares } from "./gantt";
 import type { Replay } from "./replay";
+import type { Chosen, View } from "./view";
 
-export interface Asked {
-  port?: number;
+export interface Asked extends Chosen {
   /** The port by its name. */
   portName?: string;
-  node?: number;
-  flow?: number;
 }
 
 /** Leads to the story of something. */
 export type Link = (asked: Asked, text: string) => HTMLElement;
 
-/** The panel that tells stories, and what makes links to them. */
-export function storyteller(run: RunDocument, replay: Replay): { panel: HTMLElement; link: Link; tell: (asked: Asked, from?: HTMLElement) => void } {
+/** The panel about what is chosen in the view, and what makes links that choose. */
+export function storyteller(run: RunDocument, replay: Replay, view: View): { panel: HTMLElement; link: Link } {
   const body = h("div", { class: "story-body" });
   const back = h("button", { type: "button", hidden: "" }, "Back to the previous place");
   const panel = h("aside", { id: "story", tabindex: "-1", "aria-label": "details", "aria-live": "polite" }, body, back);
@@ -27,32 +27,41 @@ export function storyteller(run: RunDocument, replay: Replay): { panel: HTMLElem
     opener?.focus();
     back.hidden = true;
   });
-  const link: Link = (asked, text) => {
+  const link: Link = ({ portName, ...asked }, text) => {
     const button = h("button", { type: "button", class: "link" }, text);
-    button.addEventListener("click", () => tell(asked, button));
-    return button;
-  };
-  const tell = (asked: Asked, from?: HTMLElement) => {
-    const port = asked.portName === undefined ? asked.port : run.fabric.ports.findIndex((one) => one.name === asked.portName);
-    const told =
-      port !== undefined ? portStory(run, replay, port, link)
-      : asked.node !== undefined ? nodeStory(run, asked.node, link)
-      : flowStory(run, asked.flow ?? 0, link);
-    body.replaceChildren(...told);
-    // Links within the panel lead on; others are to be found again.
-    if (from && !panel.contains(from)) {
-      opener = from;
+    button.addEventListener("click", () => {
+      const chosen = portName === undefined ? asked : { port: run.fabric.ports.findIndex((one) => one.name === portName) };
+      view.choose(chosen);
+      // A flow is shown when it begins.
+      const flow = chosen.flow === undefined ? undefined : run.flows.rows.find((row) => row.id === chosen.flow);
+      if (flow) view.setTime(flow.start_ps);
+      // Links within the panel lead on; others are to be found again.
+      if (panel.contains(button) || !panel.isConnected) return;
+      opener = button;
       back.hidden = false;
       panel.focus({ preventScroll: true });
       panel.scrollIntoView({ block: "nearest" });
-    } else {
-      back.hidden = true;
-    }
+    });
+    return button;
   };
+  const show = () => {
+    const { port, node, flow } = view.chosen;
+    back.hidden = true;
+    body.replaceChildren(
+      ...(port !== undefined ? portStory(run, replay, view, port, link)
+        : node !== undefined ? nodeStory(run, node, link)
+        : flow !== undefined ? flowStory(run, flow, link)
+        : []),
+    );
+  };
+  view.on("chosen", show);
   const hint = "Click a port, a device or a table row to show its details here.";
   body.append(h("h3", {}, "The whole run"), h("p", { class: "hint" }, hint));
-  if (run.stories) body.append(prose(run.stories.overview));
-  return { panel, link, tell };
+  if (run.stories) {
+    const { text, parts, slowest } = run.stories.overview;
+    body.append(prose(text), shares(parts), h("h4", {}, "Slowest flows"), h("ul", { class: "slowest" }, ...slowest.map(([id, why]) => h("li", {}, link({ flow: id }, flowName(run, id)), ` ${why.replaceAll("->", "→")}`))));
+  }
+  return { panel, link };
 }
 
 function pairs(rows: [string, string | Node][]): HTMLElement {
@@ -92,7 +101,7 @@ function words(run: RunDocument, story: string | undefined, what: string): HTMLE
   return h("p", { class: "none" }, why);
 }
 
-function portStory(run: RunDocument, replay: Replay, index: number, link: Link): Node[] {
+function portStory(run: RunDocument, replay: Replay, view: View, index: number, link: Link): Node[] {
   const { nodes, ports } = run.fabric;
   const port = ports[index];
   if (!port) return [];
@@ -118,6 +127,11 @@ function portStory(run: RunDocument, replay: Replay, index: number, link: Link):
     if (most.length > 0) rows.push(["mostly because of", h("span", {}, ...most.flatMap(([root], i) => [i > 0 ? ", " : "", link({ port: root }, ports[root]?.name ?? "")]))]);
   } else if (run.pauses.paused_ports === run.pauses.ports.length) {
     rows.push(["paused", "never"]);
+  }
+  const way = chain(run, replay, index, replay.bin(view.time));
+  if (way.length > 1) {
+    const links = way.flatMap((one, i) => [i > 0 ? " waits for " : "", link({ port: one }, ports[one]?.name ?? "")]);
+    rows.push([`at ${format.time(view.time)}`, h("span", {}, ...links)]);
   }
   const place = run.deadlock?.cycle.findIndex((held) => held.port === index) ?? -1;
   if (run.deadlock && place >= 0) {
@@ -165,7 +179,10 @@ function flowStory(run: RunDocument, id: number, link: Link): Node[] {
   ];
   if (flow.slowdown !== null) rows.push(["slowdown", `${format.ratio(flow.slowdown)} (FCT over ideal FCT)`]);
   if (flow.dropped > 0) rows.push(["dropped", format.counted(flow.dropped, "packet")]);
-  return [title, pairs(rows), words(run, run.stories?.flows[id], "flow")];
+  const story = run.stories?.flows[id];
+  if (!story) return [title, pairs(rows), words(run, undefined, "flow")];
+  const told = prose(story.text);
+  return [title, told, ...(story.steps.length > 0 ? [gantt(run, story, flow.start_ps, link)] : []), more("Facts of the flow", pairs(rows))];
 }
 
 /** The scenario, for those who want it. */

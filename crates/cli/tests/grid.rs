@@ -133,17 +133,8 @@ fn a_grid_is_the_product_in_order_and_each_run_equals_a_single_run() {
         .collect();
     assert_eq!(there, names.iter().cloned().collect());
 
-    // The sixth run, by itself: without critical paths, which grids record only if asked to.
-    let alone = [
-        "--set",
-        "measure.explain=false",
-        "--set",
-        "traffic.0.load=0.6",
-        "--set",
-        "flow_control.scheme=pfc",
-        "--set",
-        "run.seed=2",
-    ];
+    // The sixth run, by itself.
+    let alone = ["--set", "traffic.0.load=0.6", "--set", "flow_control.scheme=pfc", "--set", "run.seed=2"];
     let done_alone = xoff(&dir, &[&["run", "small.toml", "--out", "alone"], &alone[..]].concat());
     assert_eq!(done_alone.status.code(), Some(0), "{}", err(&done_alone));
     assert_eq!(files(&dir.join("alone")), files(&dir.join("g").join(runs[5]["path"].as_str().unwrap())));

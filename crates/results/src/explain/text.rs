@@ -198,12 +198,20 @@ fn reason(answer: &FlowAnswer) -> String {
 
 /// One flow: sentences, a bar for each part, a line for each port.
 pub fn flow(answer: &FlowAnswer) -> String {
-    let text = ending(&answer.run) + &paragraph(&opening(&answer.head));
+    let text = ending(&answer.run) + &flow_sentences(answer);
     if answer.steps.is_empty() {
         return text;
     }
-    let sentences = paragraph(&reason(answer)) + &waited_for(answer) + &stood(answer);
-    format!("{text}{sentences}\n{}{}\n{}", bars(&answer.parts), ahead(answer), steps(&answer.steps))
+    format!("{text}\n{}{}\n{}", bars(&answer.parts), ahead(answer), steps(&answer.steps))
+}
+
+/// Only the sentences about a flow.
+pub fn flow_sentences(answer: &FlowAnswer) -> String {
+    let text = paragraph(&opening(&answer.head));
+    if answer.steps.is_empty() {
+        return text;
+    }
+    text + &paragraph(&reason(answer)) + &waited_for(answer) + &stood(answer)
 }
 
 /// Who was ahead in queues that were not paused: by class in a sentence, by port and flow in a table.
@@ -392,6 +400,36 @@ pub fn port(answer: &PortAnswer) -> String {
 
 /// The whole run: sentences, a bar for each part, the worst victims and roots.
 pub fn overview(answer: &Overview) -> String {
+    let mut text = overview_sentences(answer);
+    if answer.flows == 0 {
+        return text;
+    }
+    text = text + "\n" + &bars(&answer.parts);
+    if !answer.ahead_by_class.is_empty() {
+        text += "\n";
+        text += &classes("Ahead of the flows in queues that were not paused", &answer.ahead_by_class);
+    }
+    if !answer.slowest.is_empty() {
+        text += &slowest(&answer.slowest);
+    }
+    if !answer.victims.is_empty() {
+        text += &worst_of("", &answer.victims, &answer.roots);
+    } else if !answer.own_roots.is_empty() {
+        text += "\nWorst congested ports on the paths of the flows\n";
+        text += &places(["congested port", "waiting", "flows"], &answer.own_roots);
+    }
+    let both = answer.surviving.as_ref().filter(|surviving| !surviving.victims.is_empty());
+    if let Some(surviving) = both {
+        text += &worst_of(" (by the port where the packets queued)", &surviving.victims, &surviving.roots);
+    }
+    if !answer.victims.is_empty() || !answer.own_roots.is_empty() || both.is_some() {
+        text += FURTHER;
+    }
+    text
+}
+
+/// Only the sentences about the whole run.
+pub fn overview_sentences(answer: &Overview) -> String {
     let class = &answer.chosen;
     let unfinished = match answer.unfinished {
         0 => String::new(),
@@ -422,54 +460,43 @@ pub fn overview(answer: &Overview) -> String {
     let (name, flows) = (&answer.scenario, human::counted(answer.flows as u64, "flow"));
     let mut text = ending(&answer.run)
         + &paragraph(&format!("{name}: {flows}{class} explained{unfinished}. {victim}{surviving}"));
-    if answer.flows == 0 {
-        return text;
-    }
     if answer.dropped > 0 {
         text += &paragraph(&format!("{} were dropped in the run.", human::counted(answer.dropped, "packet")));
     }
-    text = text + "\n" + &bars(&answer.parts);
-    if !answer.ahead_by_class.is_empty() {
-        text += "\n";
-        text += &classes("Ahead of the flows in queues that were not paused", &answer.ahead_by_class);
-    }
-    if !answer.slowest.is_empty() {
-        text += &slowest(&answer.slowest);
-    }
-    if !answer.victims.is_empty() {
-        text += &worst_of("", &answer.victims, &answer.roots);
-    } else if !answer.own_roots.is_empty() {
-        text += "\nWorst congested ports on the paths of the flows\n";
-        text += &places(["congested port", "waiting", "flows"], &answer.own_roots);
-    }
-    let both = answer.surviving.as_ref().filter(|surviving| !surviving.victims.is_empty());
-    if let Some(surviving) = both {
-        text += &worst_of(" (by the port where the packets queued)", &surviving.victims, &surviving.roots);
-    }
-    if !answer.victims.is_empty() || !answer.own_roots.is_empty() || both.is_some() {
-        text += FURTHER;
-    }
     text
+}
+
+fn slowdown(slow: &Slow) -> String {
+    match (slow.head.finished, slow.head.ideal_ps) {
+        (false, _) => "unfinished".into(),
+        (_, 0) => "-".into(),
+        (_, ideal) => human::ratio(slow.head.took_ps as f64 / ideal as f64),
+    }
+}
+
+/// The largest delay of a slow flow: `23 us victim for S0.1:2 at S1.0:0 -> S0.1`.
+fn most_delayed(slow: &Slow) -> String {
+    slow.most.as_ref().map_or("nothing".into(), |delay| {
+        let root = delay.root.as_ref().map_or(String::new(), |root| format!(" for {root}"));
+        format!("{} {}{root} at {}", human::time(delay.time_ps), delay.part, link(&delay.port, &delay.peer))
+    })
+}
+
+/// The slowdown of a flow, and its largest delay.
+pub fn delay(slow: &Slow) -> String {
+    let times = match slowdown(slow).as_str() {
+        "unfinished" => "is unfinished".to_string(),
+        "-" => "finished".into(),
+        times => format!("took {times}× its ideal time"),
+    };
+    format!("{times}; its longest delay: {}", most_delayed(slow))
 }
 
 /// The slowest flows, each with its largest delay.
 fn slowest(flows: &[Slow]) -> String {
     let row = |slow: &Slow| {
         let head = &slow.head;
-        let times = match (head.finished, head.ideal_ps) {
-            (false, _) => "unfinished".into(),
-            (_, 0) => "-".into(),
-            (_, ideal) => human::ratio(head.took_ps as f64 / ideal as f64),
-        };
-        let most = slow.most.as_ref().map_or("nothing".into(), |delay| {
-            let root = delay.root.as_ref().map_or(String::new(), |root| format!(" for {root}"));
-            format!(
-                "{} {}{root} at {}",
-                human::time(delay.time_ps),
-                delay.part,
-                link(&delay.port, &delay.peer)
-            )
-        });
+        let [times, most] = [slowdown(slow), most_delayed(slow)];
         [
             name(head),
             human::bytes(head.size),

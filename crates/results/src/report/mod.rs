@@ -5,6 +5,7 @@
 //! in `left_out`. The words are those of `xoff run` and `xoff explain`. `viewer/` draws it: its bundle is
 //! embedded, so this crate builds with only Rust.
 
+pub mod banner;
 pub mod clock;
 pub mod fabric;
 pub mod flows;

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use super::banner::{self, Banner};
 use super::clock::Clock;
 use super::fabric::{self, Fabric};
 use super::flows::{self, Flows};
@@ -18,11 +19,16 @@ use crate::human;
 use crate::storage::Error;
 use crate::summary::stop_words;
 
+/// Flows that are named at each port of a deadlock.
+const NAMED: usize = 8;
+
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
     pub name: String,
     /// The events, in a few sentences.
     pub headline: String,
+    /// The most important one.
+    pub banner: Banner,
     pub complete: bool,
     /// When it ended, in picoseconds of simulated time.
     pub end_ps: u64,
@@ -43,7 +49,7 @@ pub struct Run {
     /// The first deadlock; null if there was none.
     pub deadlock: Option<Deadlock>,
     pub rankings: Vec<Ranking>,
-    /// The output of `xoff explain`; null if the run has recorded no critical paths.
+    /// The answers of `xoff explain`; null if the run has recorded no critical paths.
     pub stories: Option<Stories>,
     /// Lists that were shortened, and quantities that the run has not measured.
     pub left_out: Vec<String>,
@@ -64,6 +70,8 @@ pub struct Deadlock {
 pub struct Held {
     pub port: usize,
     pub bytes: u64,
+    /// Flows whose packets it holds, as `summary.json` names them: at most eight.
+    pub flows: Vec<String>,
 }
 
 /// Reads the directory of a run with this manifest.
@@ -79,7 +87,7 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
     let mut explained = None;
     if scenario["measure"]["explain"] == true {
         let asked = asked_first(&fabric, &pauses, deadlock.as_ref());
-        explained = Some(stories::tell(path, &explain::with(path, manifest)?, &asked)?);
+        explained = Some(stories::tell(path, &explain::with(path, manifest)?, &fabric, &asked)?);
     }
     let explained_flows: Vec<usize> =
         explained.iter().flat_map(|(stories, _)| stories.flows.keys().copied()).collect();
@@ -88,6 +96,7 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
     let mut run = Run {
         name: text(manifest, "/name").into(),
         headline: sentence::of_run(manifest, &summary),
+        banner: banner::of_run(&summary, explained.as_ref().map(|e| &e.1)),
         complete: summary["complete"] != false,
         end_ps,
         facts: facts(manifest, &summary),
@@ -121,7 +130,8 @@ fn deadlock(path: &Path, fabric: &Fabric, summary: &Json) -> Result<Option<Deadl
         let name = text(held, "/port");
         let port = by_name.get(name).copied();
         let port = port.ok_or_else(|| damaged(path, format!("is damaged: there is no port `{name}`")))?;
-        Ok(Held { port, bytes: int(held, "/bytes") })
+        let flows = held["flows"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        Ok(Held { port, bytes: int(held, "/bytes"), flows: flows.take(NAMED).map(Into::into).collect() })
     };
     let cycle: Result<_, Error> = found["cycle"].as_array().into_iter().flatten().map(held).collect();
     Ok(Some(Deadlock {

@@ -1,12 +1,13 @@
-//! The output of `xoff explain` about the run, and about the flows and ports of most interest.
+//! The answers of `xoff explain` about the run, and about the flows and ports of most interest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::fabric::Fabric;
 use crate::explain::read::{By, Run};
-use crate::explain::{self, Overview, text};
+use crate::explain::{self, FlowAnswer, Overview, text};
 use crate::storage::Error;
 
 /// Most flows of a class, by slowdown and by victim waiting each, that have a story.
@@ -16,28 +17,94 @@ const PORTS: usize = 120;
 /// Most bytes of the stories of flows, and of those of ports.
 const BYTES: usize = 400_000;
 
-/// Words of `xoff explain`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Stories {
-    pub overview: String,
-    pub flows: BTreeMap<usize, String>,
+    pub overview: OverviewStory,
+    pub flows: BTreeMap<usize, FlowStory>,
+    /// Words of `xoff explain --port`.
     pub ports: BTreeMap<String, String>,
+}
+
+/// Where the time of all flows went.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct OverviewStory {
+    /// In sentences.
+    pub text: String,
+    /// Parts and times, the largest first.
+    pub parts: Vec<(String, u64)>,
+    /// The slowest flows, with their slowdown and their largest delay in words.
+    pub slowest: Vec<(usize, String)>,
+}
+
+/// Where the time of a flow went.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowStory {
+    /// In sentences.
+    pub text: String,
+    /// Along its path; the times add up to that of the flow.
+    pub steps: Vec<StepStory>,
+    /// Who was ahead in queues that were not paused: port, flow or -1 for all others, bytes, time.
+    pub ahead: Vec<(usize, i64, u64, u64)>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct StepStory {
+    /// `source`, `data` or `ack`.
+    pub leg: String,
+    pub port: usize,
+    /// Part, the congested port of pauses or -1, and time.
+    pub shares: Vec<(String, i64, u64)>,
+}
+
+impl FlowStory {
+    fn new(answer: &FlowAnswer, by_name: &BTreeMap<&str, usize>) -> Self {
+        let port = |name: &str| by_name.get(name).copied().unwrap_or(0);
+        let step = |step: &explain::Step| StepStory {
+            leg: step.leg.clone(),
+            port: port(&step.port),
+            shares: step
+                .shares
+                .iter()
+                .map(|s| (s.part.clone(), s.root.as_deref().map_or(-1, |root| port(root) as i64), s.time_ps))
+                .collect(),
+        };
+        let ahead = |ahead: &explain::AheadOf| {
+            let flow = ahead.flow.as_ref().map_or(-1, |flow| flow.flow as i64);
+            (port(&ahead.port), flow, ahead.bytes, ahead.time_ps)
+        };
+        Self {
+            text: text::flow_sentences(answer),
+            steps: answer.steps.iter().map(step).collect(),
+            ahead: answer.ahead.iter().map(ahead).collect(),
+        }
+    }
+
+    /// About the bytes that it takes on the page.
+    fn size(&self) -> usize {
+        self.text.len()
+            + self.ahead.len() * 40
+            + self.steps.iter().map(|s| 40 + s.shares.len() * 40).sum::<usize>()
+    }
 }
 
 /// Explains the run that was read from `path`: all of it, its slowest flows and worst victims, and the ports
 /// in `ports`, which come before others.
-pub fn tell(path: &Path, run: &Run, ports: &[String]) -> Result<(Stories, Overview), Error> {
+pub fn tell(path: &Path, run: &Run, fabric: &Fabric, ports: &[String]) -> Result<(Stories, Overview), Error> {
     let overview = explain::overview(path, run, explain::Choice::default(), explain::SLOWEST)?;
-    let text = text::overview(&overview);
-    let text = text.trim_end_matches(text::FURTHER).trim_end();
-    let mut stories = Stories { overview: text.into(), ..Stories::default() };
+    let story = OverviewStory {
+        text: text::overview_sentences(&overview),
+        parts: overview.parts.iter().map(|part| (part.part.clone(), part.time_ps)).collect(),
+        slowest: overview.slowest.iter().map(|slow| (slow.head.flow, text::delay(slow))).collect(),
+    };
+    let mut stories = Stories { overview: story, ..Stories::default() };
+    let by_name = fabric.by_name();
     let mut left = BYTES;
     for id in asked_first(run, &overview) {
-        let story = text::flow(&explain::flow(path, run, id)?);
-        if story.len() > left {
+        let story = FlowStory::new(&explain::flow(path, run, id)?, &by_name);
+        if story.size() > left {
             break;
         }
-        left -= story.len();
+        left -= story.size();
         stories.flows.insert(id, story);
     }
     let mut left = BYTES;
