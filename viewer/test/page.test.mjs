@@ -158,6 +158,195 @@ test("a click on a port, a device or a flow opens its story", async () => {
   });
 });
 
+/** The pixels of a lane. */
+const pixels = (page, lane) => page.locator(".lane canvas").nth(lane).evaluate((canvas) => canvas.toDataURL());
+const clock = (page) => page.locator("#clock").innerText();
+
+test("the first screen has the verdict, and the fabric at that instant", async () => {
+  for (const [name, state, words] of [
+    ["deadlock", "DEADLOCK", /Deadlock at 2\.151 ms: 8 ports, 84% of 952 flows unfinished\./],
+    ["victims", "VICTIMS", /487 victims waited 45% of the time of all flows for congestion off their path/],
+    ["large", "VICTIMS", /27 victims waited 9% of the time of all flows/],
+    ["ring", "DEADLOCK", /Deadlock at 43\.89 us: 7 ports, 100% of 7 flows unfinished/],
+    ["grid", null, null],
+  ]) {
+    await open(name, { viewport: { width: 1400, height: 900 } }, async (page) => {
+      if (state === null) return assert.equal(await page.locator(".banner").count(), 0);
+      assert.match(await page.locator(".banner").innerText(), words);
+      assert.equal(await page.locator(".banner .state").innerText(), state);
+      const box = await page.locator("#fabric-drawing").boundingBox();
+      assert.ok(box.y + Math.min(box.height, 600) <= 900, JSON.stringify(box));
+      const player = await page.locator("#play").boundingBox();
+      assert.ok(player.y < 900, JSON.stringify(player));
+    });
+  }
+  await open("deadlock", {}, async (page) => {
+    assert.equal(await clock(page), "2.151 ms");
+    assert.match(await page.locator("#now").innerText(), /in deadlock/);
+  });
+});
+
+test("all charts over time share their window and instant", async () => {
+  await open("victims", { viewport: { width: 1400, height: 900 } }, async (page) => {
+    const over = page.locator(".lane .u-over");
+    const lanes = await over.count();
+    assert.ok(lanes >= 4, `${lanes}`);
+    const [map, goodput, last] = [0, 1, lanes - 1];
+    // A click moves the instant: slider, picture, and the line in every lane.
+    let [time, before, fabric] = [await clock(page), await pixels(page, last), await picture(page)];
+    await over.nth(goodput).scrollIntoViewIfNeeded();
+    const box = await over.nth(goodput).boundingBox();
+    await page.mouse.click(box.x + box.width * 0.8, box.y + 20);
+    assert.notEqual(await clock(page), time);
+    assert.ok(Math.abs(Number(await page.locator("#time").inputValue()) - 160) <= 1);
+    assert.notEqual(await pixels(page, last), before);
+    assert.notEqual(await picture(page), fabric);
+    // A drag zooms in on all, and a double click shows all again.
+    const whole = [await pixels(page, map), await pixels(page, last)];
+    await page.mouse.move(box.x + box.width * 0.6, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.9, box.y + 20, { steps: 4 });
+    await page.mouse.up();
+    const part = [await pixels(page, map), await pixels(page, last)];
+    assert.ok(part.every((now, i) => now !== whole[i]));
+    // Shift and drag moves the window; the wheel after a click zooms.
+    await page.keyboard.down("Shift");
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.7, box.y + 20, { steps: 4 });
+    await page.mouse.up();
+    await page.keyboard.up("Shift");
+    const moved = await pixels(page, last);
+    assert.notEqual(moved, part[1]);
+    await page.mouse.click(box.x + box.width * 0.5, box.y + 20);
+    const clicked = await pixels(page, last);
+    await page.mouse.wheel(0, -240);
+    await page.waitForTimeout(50);
+    assert.notEqual(await pixels(page, last), clicked);
+    await page.mouse.dblclick(box.x + box.width * 0.3, box.y + 20);
+    await page.mouse.click(box.x + box.width * 0.8, box.y + 20);
+    await page.mouse.move(5, 5);
+    await page.waitForTimeout(50);
+    assert.equal(await pixels(page, map), whole[0]);
+    // Values are those under the pointer.
+    const value = () => page.locator(".lane .u-legend").first().innerText();
+    await page.mouse.move(box.x + box.width * 0.1, box.y + 20);
+    const early = await value();
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 20);
+    assert.notEqual(await value(), early);
+    assert.match(await value(), /[GM]bps/);
+    // Other values on the axis.
+    const linear = await pixels(page, goodput);
+    await page.locator("#scale").selectOption("log");
+    assert.notEqual(await pixels(page, goodput), linear);
+    // A row of the map is a port.
+    await over.nth(map).scrollIntoViewIfNeeded();
+    const rows = await over.nth(map).boundingBox();
+    await page.mouse.click(rows.x + rows.width * 0.5, rows.y + 5);
+    assert.match(await page.locator("#story h3").innerText(), /^Port /);
+    assert.match(await clock(page), /ms|us/);
+  });
+});
+
+test("keys play, step, zoom and go to events", async () => {
+  await open("deadlock", {}, async (page) => {
+    await page.locator("h1").click();
+    const time = () => page.locator("#time").inputValue().then(Number);
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.locator("h1").click();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await time(), 2);
+    await page.keyboard.press("ArrowLeft");
+    assert.equal(await time(), 1);
+    const events = [];
+    for (let i = 0; i < 3; i += 1) {
+      await page.keyboard.press(".");
+      events.push(await page.locator(".event").innerText());
+    }
+    assert.ok(events.some((text) => text.startsWith("Deadlock at 2.151 ms")) || events[0] === "pauses begin", events.join("; "));
+    const before = await time();
+    await page.keyboard.press(",");
+    assert.ok((await time()) < before);
+    const whole = await pixels(page, 0);
+    await page.keyboard.press("+");
+    assert.notEqual(await pixels(page, 0), whole);
+    await page.keyboard.press("0");
+    assert.equal(await pixels(page, 0), whole);
+    await page.keyboard.press(" ");
+    await page.waitForFunction((from) => Number(document.getElementById("time").value) > from + 3, await time());
+    await page.keyboard.press(" ");
+    assert.equal(await page.locator("#play").getAttribute("aria-pressed"), "false");
+  });
+});
+
+test("a flow has its bars, its path is lit, and a link leads to it", async () => {
+  await open("victims", {}, async (page) => {
+    assert.equal(await page.locator("#lit-path path").count(), 0);
+    await page.locator("#story").getByRole("button").first().click();
+    const flow = /Flow (\d+)/.exec(await page.locator("#story h3").innerText())[1];
+    assert.ok((await page.locator("#lit-path path").count()) >= 4);
+    assert.ok((await page.locator("#lit-path .blamed").count()) >= 1);
+    assert.equal(await page.locator("#fabric-drawing .node.lit").count(), 2);
+    assert.ok((await page.locator(".gantt rect").count()) > 5);
+    keep("stories", await page.locator("#story").innerText());
+    // The instant is its start.
+    const started = /From its start at ([\d.]+ us)/.exec(await page.locator(".gantt").innerText())[1];
+    assert.equal(await clock(page), started);
+    await page.waitForFunction(() => location.hash.includes("flow="));
+    const hash = new URL(page.url()).hash;
+    assert.match(hash, new RegExp(`^#flow=${flow}&t=[\\d.]+us$`));
+    await page.goto(`${page.url().split("#")[0]}#flow=${flow}&t=700us`);
+    await page.reload();
+    assert.equal(await page.locator("#story h3").innerText(), `Flow ${flow}`);
+    assert.equal(await clock(page), "700 us");
+  });
+});
+
+test("the cycle and the tree of a deadlock can be followed", async () => {
+  await open("deadlock", {}, async (page) => {
+    assert.equal(await page.locator(".ring rect").count(), 8);
+    assert.equal(await page.locator(".ring .wait").count(), 8);
+    assert.equal(await page.locator("#deadlock ol li").count(), 8);
+    assert.match(await page.locator("#deadlock ol li").first().innerText(), /holds .* of flow \d+.*; it waits for /);
+    const tree = page.locator("#causes .root-of-tree");
+    assert.ok((await tree.locator("li").count()) > 3);
+    const root = await tree.locator("strong").innerText();
+    // Every port of the tree leads to the device of the port above it.
+    const wrong = await tree.evaluate((list) => {
+      const name = (item) => item.querySelector(":scope > button, :scope > strong").textContent;
+      const found = [];
+      for (const item of list.querySelectorAll("li li")) {
+        const above = item.parentElement.closest("li");
+        if (name(item).split(" -> ")[1] !== name(above).split(":")[0]) found.push(`${name(item)} below ${name(above)}`);
+      }
+      return found;
+    });
+    assert.ok(wrong.length <= 2, wrong.join("; "));
+    keep("stories", await page.locator("#causes").innerText());
+    const told = await page.locator("#causes").innerText();
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    assert.notEqual(await page.locator("#causes").innerText(), told);
+    await page.getByRole("button", { name: "Deadlock", exact: true }).click();
+    assert.equal(await tree.locator("strong").innerText(), root);
+    await page.locator("#causes p").nth(1).getByRole("button").first().click();
+    assert.notEqual(await tree.locator("strong").innerText(), root);
+    // A paused port says for which congested port it waits.
+    await tree.getByRole("button").last().click();
+    assert.match(await page.locator("#story").innerText(), / waits for /);
+  });
+});
+
+test("hosts of a large fabric are squares below their switches", async () => {
+  await open("large", {}, async (page) => {
+    assert.equal(await page.locator("#fabric-drawing .node.cell").count(), 160);
+    await page.locator("#time").fill("100");
+    assert.ok((await page.locator("#fabric-drawing .node.cell > rect[style*=fill]").count()) > 3);
+    await page.locator("#fabric-drawing .node.cell").nth(7).click();
+    assert.equal(await page.locator("#story h3").innerText(), "Host H7");
+  });
+});
+
 test("the tree of one congested port stands out", async () => {
   await open("deadlock", {}, async (page) => {
     const all = await page.locator("#fabric-drawing .root").count();

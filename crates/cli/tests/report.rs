@@ -135,7 +135,54 @@ fn a_deadlock_is_reported_drawn_and_explained() {
     assert_eq!(document["stories"]["ports"][cycle[0]], String::from_utf8(told.stdout).unwrap());
     let (flow, story) = document["stories"]["flows"].as_object().unwrap().iter().next().unwrap();
     let told = xoff(&dir, &["explain", "run", "--flow", flow]);
-    assert_eq!(*story, String::from_utf8(told.stdout).unwrap());
+    let told = String::from_utf8(told.stdout).unwrap();
+    let sentences = story["text"].as_str().unwrap();
+    assert!(sentences.len() > 100 && told.contains(sentences), "{sentences}\n{told}");
+    // The bars of its ports add up to its time.
+    let row = list(&document, "/flows/rows").iter().find(|row| row["id"].to_string() == *flow).unwrap();
+    let shares = list(story, "/steps").iter().flat_map(|step| step["shares"].as_array().unwrap());
+    let took: u64 = shares.map(|share| share[2].as_u64().unwrap()).sum();
+    assert_eq!(row["fct_ps"], took);
+    // The banner has the instant at which the page opens.
+    let banner = &document["banner"];
+    assert_eq!((&banner["state"], &banner["at_ps"]), (&"deadlock".into(), &summary["deadlock"]["closed_ps"]));
+    assert_eq!(banner["text"], "Deadlock at 2.151 ms: 8 ports, 84% of 952 flows unfinished.");
+}
+
+/// The worst finding of a run is its banner.
+#[test]
+fn a_banner_says_the_most_important_finding() {
+    let dir = scratch("banner");
+    let duration = ["--set", "run.duration=200us"];
+    let lossy = [
+        "--set",
+        "flow_control.headroom=0B",
+        "--set",
+        "flow_control.xoff=380kB",
+        "--set",
+        "switch.buffer=400kB",
+    ];
+    for (example_name, set, state, words) in [
+        ("victims", &duration[..], "victims", "of the time of all flows for congestion off their path"),
+        ("hello", &[], "fine", "no victims, no deadlock: 1 flow finished. p99 slowdown 1.00."),
+        ("leaf-spine", &duration, "slow", "did not finish"),
+        ("victims", &lossy, "loss", "lossless packets were lost, first at "),
+        (
+            "itsy",
+            &["--set", "flow_control.scheme=pfc"],
+            "deadlock",
+            "Deadlock at 176.5 us: 4 ports, 100% of 4 flows",
+        ),
+        ("itsy", &[], "slow", "A slow tail: 1% of the flows took at least 11.7× their ideal time."),
+    ] {
+        let run = format!("{example_name}-{state}-{}", set.len());
+        let path = format!("{}/../../examples/{example_name}.toml", env!("CARGO_MANIFEST_DIR"));
+        xoff(&dir, &[&["run", &path, "--quiet", "--out", &run][..], set].concat());
+        let (_, document) = page(&dir, &run);
+        let banner = &document["banner"];
+        assert_eq!(banner["state"], state, "{banner}");
+        assert!(banner["text"].as_str().unwrap().contains(words), "{banner}");
+    }
 }
 
 #[test]
