@@ -231,12 +231,19 @@ export interface GridDocument {
   folder: string | null;
   /** Finished runs that are not listed. */
   left_out: number;
-  runs: { name: string; point: number; seed: number; status: string; error: string | null }[];
+  runs: { name: string; point: number; seed: number; status: string; error: string | null; page: boolean }[];
   warnings: { text: string; runs: string[] }[];
   scenario: unknown;
 }
 
-export type PageDocument = RunDocument | GridDocument;
+export interface PairDocument {
+  kind: "pair";
+  name: string;
+  headline: string;
+  runs: [RunDocument, RunDocument];
+}
+
+export type PageDocument = RunDocument | PairDocument | GridDocument;
 
 const LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
 

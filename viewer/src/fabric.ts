@@ -16,8 +16,8 @@ const WIDE = 1200;
 /** Width of a letter in the name of a device. */
 const LETTER = 6.6;
 
-/** The drawing. What is clicked or chosen in it is chosen in the view. */
-export function fabric(run: RunDocument, replay: Replay, view: View): { drawing: HTMLElement; legend: HTMLElement; isWide: boolean } {
+/** The drawing. What is clicked or chosen in it is chosen in the view. Of two on a page, one has a suffix to its ids. */
+export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""): { drawing: HTMLElement; legend: HTMLElement; isWide: boolean } {
   const { nodes, ports } = run.fabric;
   const { width, height, places, names, step, scale, cell, room } = layout(run.fabric, (run.scenario as { topology?: unknown }).topology ?? {});
   const at = (node: number): Place => places[node] ?? { x: 0, y: 0 };
@@ -60,7 +60,7 @@ export function fabric(run: RunDocument, replay: Replay, view: View): { drawing:
       const middle = { x: (c1.x + c2.x) / 2, y: (c1.y + c2.y) / 2 };
       const d = `M${round(near.x)} ${round(near.y)}Q${round(c1.x)} ${round(c1.y)} ${round(middle.x)} ${round(middle.y)}`;
       lines[port] = s("path", { d, class: "port" });
-      hits[port] = s("path", { d, class: "hit", id: `port-${port}`, role: "option", "aria-label": portName(port), "data-port": port }, s("title", {}, portName(port)));
+      hits[port] = s("path", { d, class: "hit", id: `port-${port}${suffix}`, role: "option", "aria-label": portName(port), "data-port": port }, s("title", {}, portName(port)));
       const along = (pixels: number) => {
         const reach = Math.min(0.9, (2 * pixels) / length);
         return { x: near.x + (middle.x - near.x) * reach, y: near.y + (middle.y - near.y) * reach };
@@ -104,7 +104,10 @@ export function fabric(run: RunDocument, replay: Replay, view: View): { drawing:
       fill.setAttribute("x", String(-wide / 2));
       fill.setAttribute("width", String(Math.min(8, wide / 4)));
       const letters = Math.floor((wide - 12) / LETTER);
-      if (letters >= 3) group.append(s("text", { y: 4, x: 4, "text-anchor": "middle" }, short(node.name, letters)));
+      // Smaller letters rather than fewer, as far as they can be read.
+      const size = Math.min(11, ((wide - 10) * 11) / (node.name.length * LETTER));
+      if (size >= 7.5) group.append(s("text", { y: 4, x: 4, "text-anchor": "middle", style: `font-size:${round(size)}px` }, node.name));
+      else if (letters >= 3) group.append(s("text", { y: 4, x: 4, "text-anchor": "middle" }, short(node.name, letters)));
     }
     group.append(fill, s("title", {}, node.name));
     return { group, fill, half, asCell };
@@ -113,7 +116,7 @@ export function fabric(run: RunDocument, replay: Replay, view: View): { drawing:
   const halos = s("g", { class: "cycle" });
   const numbers = s("g", { class: "cycle" });
   const marks = s("g", { class: "roots" });
-  const path = s("g", { class: "path", id: "lit-path" });
+  const path = s("g", { class: "path", id: `lit-path${suffix}` });
   (run.deadlock?.cycle ?? []).forEach(({ port }, i) => {
     const d = lines[port]?.getAttribute("d");
     const end = ends[port];
@@ -125,7 +128,7 @@ export function fabric(run: RunDocument, replay: Replay, view: View): { drawing:
   const svg = s(
     "svg",
     {
-      id: "fabric-drawing",
+      id: `fabric-drawing${suffix}`,
       viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`,
       tabindex: 0,
       role: "listbox",
@@ -135,7 +138,7 @@ export function fabric(run: RunDocument, replay: Replay, view: View): { drawing:
     },
     s("g", { class: "names" }, ...names.map(({ text, y }) => s("text", { x: 4, y: y + 4, style: `font-size:${Math.round(12 * scale)}px` }, text))),
     path,
-    s("g", {}, ...Object.values(lines)),
+    s("g", { class: pairs.length > 150 ? "many" : "" }, ...Object.values(lines)),
     halos,
     // Devices are above the ends of their links, so each can be clicked.
     s("g", {}, ...Object.values(hits)),
@@ -144,11 +147,11 @@ export function fabric(run: RunDocument, replay: Replay, view: View): { drawing:
     numbers,
   );
 
-  const status = h("p", { id: "now", role: "status" });
+  const status = h("p", { id: `now${suffix}`, role: "status" });
   const roots = replay.roots();
-  const highlight = h("select", { id: "tree" }, h("option", { value: "-1" }, "all pauses"), ...roots.slice(0, 40).map((root) => h("option", { value: String(root) }, `pauses caused by ${portName(root)}`)));
+  const highlight = h("select", { id: `tree${suffix}` }, h("option", { value: "-1" }, "all pauses"), ...roots.slice(0, 40).map((root) => h("option", { value: String(root) }, `pauses caused by ${portName(root)}`)));
   const listed = ports.length > 4000 ? run.pauses.ports.map((one) => one.port) : ports.map((_, i) => i);
-  const bySelect = h("select", { id: "pick-port" }, h("option", { value: "" }, "choose…"), ...listed.map((i) => h("option", { value: String(i) }, ports[i]?.name ?? "")));
+  const bySelect = h("select", { id: `pick-port${suffix}` }, h("option", { value: "" }, "choose…"), ...listed.map((i) => h("option", { value: String(i) }, ports[i]?.name ?? "")));
 
   const show = () => {
     const bin = replay.bin(view.time);
@@ -214,7 +217,7 @@ export function fabric(run: RunDocument, replay: Replay, view: View): { drawing:
     reached = port;
     hits[port]?.classList.add("chosen");
     hits[port]?.setAttribute("aria-selected", "true");
-    svg.setAttribute("aria-activedescendant", `port-${port}`);
+    svg.setAttribute("aria-activedescendant", `port-${port}${suffix}`);
     bySelect.value = String(port);
   };
 

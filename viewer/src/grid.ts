@@ -34,8 +34,8 @@ const LISTED: [string, string][] = [
 
 export function grid(doc: GridDocument): Node[] {
   const sections = [
-    section("points", "Points of the grid", pointTable(doc)),
     section("measures", "Results by parameter", ...measures(doc)),
+    section("points", "Points of the grid", pointTable(doc)),
     section("runs", "Runs", runTable(doc), ...warnings(doc)),
     section("about", "About this grid", scenario(doc.scenario)),
   ];
@@ -129,14 +129,31 @@ function measure(doc: GridDocument, along: number, name: string, title: string):
 
 function runTable(doc: GridDocument): HTMLElement {
   const place = doc.folder === null ? "" : `${doc.folder}/`;
-  const rows = doc.runs.map((run): Cell[] => [place + run.name, String(run.point + 1), String(run.seed), run.status, run.error ?? ""]);
-  const how = doc.folder === null ? "Directories of the runs were not kept." : "For a page of one run: xoff report DIRECTORY";
+  const name = (run: GridDocument["runs"][number]) => (run.page ? h("a", { href: `${place}${encodeURIComponent(run.name)}/report.html` }, place + run.name) : place + run.name);
+  const rows = doc.runs.map((run): Cell[] => [name(run), String(run.point + 1), String(run.seed), run.status, run.error ?? ""]);
+  const how = doc.folder === null ? "Directories of the runs were not kept." : doc.runs.some((run) => run.page) ? "Each link leads to the page of a run." : "For pages of all runs, with links: xoff report GRID --pages";
   const more = doc.left_out === 0 ? "" : ` ${format.counted(doc.left_out, "finished run")} not listed: grid.parquet has all.`;
   return table(how + more, [doc.folder === null ? "run" : "directory", "point", "seed", "status", "error"], rows, [3, 4]);
 }
 
+/** Warnings that differ only in their numbers are one. */
 function warnings(doc: GridDocument): HTMLElement[] {
-  return doc.warnings.map((warning) =>
-    h("div", { class: "note warning" }, h("p", {}, h("strong", {}, "warning: "), warning.text), h("p", {}, `In ${format.counted(warning.runs.length, "run")}: ${warning.runs.slice(0, 6).join(", ")}${warning.runs.length > 6 ? ", …" : ""}`)),
-  );
+  const alike = new Map<string, { text: string; texts: number; runs: Set<string> }>();
+  for (const { text, runs } of doc.warnings) {
+    const key = text.replaceAll(/\d[\d.,]*/g, "#");
+    const one = alike.get(key) ?? { text, texts: 0, runs: new Set<string>() };
+    one.texts += 1;
+    runs.forEach((run) => one.runs.add(run));
+    alike.set(key, one);
+  }
+  return [...alike.values()].map(({ text, texts, runs }) => {
+    const names = [...runs];
+    const numbers = texts > 1 ? " with other numbers in the other runs" : "";
+    return h(
+      "div",
+      { class: "note warning" },
+      h("p", {}, h("strong", {}, "warning: "), text),
+      h("p", {}, `In ${format.counted(names.length, "run")}${numbers}: ${names.slice(0, 6).join(", ")}${names.length > 6 ? ", …" : ""}`),
+    );
+  });
 }

@@ -3,6 +3,7 @@
 import "./style.css";
 import type { PageDocument } from "./document";
 import { grid } from "./grid";
+import { pair } from "./pair";
 import { run } from "./run";
 
 const source = document.getElementById("document");
@@ -10,7 +11,7 @@ const page = document.getElementById("page");
 if (source && page) {
   const data = JSON.parse(source.textContent ?? "") as PageDocument;
   const headline = page.querySelector(".headline");
-  page.append(...(data.kind === "grid" ? grid(data) : run(data)));
+  page.append(...(data.kind === "grid" ? grid(data) : data.kind === "pair" ? pair(data) : run(data)));
   // The banner is first; all sentences are with all results.
   const results = document.getElementById("what-title");
   if (headline && results) results.after(headline);

@@ -8,7 +8,7 @@ import { fabric, firstInstant } from "./fabric";
 import * as format from "./format";
 import { Replay } from "./replay";
 import { scenario, storyteller, type Link } from "./stories";
-import { controls, lanes, pauseMap } from "./timeline";
+import { controls, lanes, lanesOf, pauseMap, rulesOf } from "./timeline";
 import { View } from "./view";
 
 /** Rows of the table of flows that are shown at a time. */
@@ -24,12 +24,13 @@ export function run(doc: RunDocument): Node[] {
   const { drawing, legend, isWide } = fabric(doc, replay, view);
   const stage = h("div", { class: "stage" }, drawing, controls(doc, replay, view), legend);
   const first = section("fabric", "The fabric over time", h("div", { class: isWide ? "beside wide" : "beside" }, stage, panel));
+  first.classList.add("quiet");
   const sections = [
     first,
     ...(doc.deadlock ? [section("deadlock", "The deadlock", ring(doc, link))] : []),
     ...(doc.pauses.roots_known ? [section("causes", "Who pauses whom", causes(doc, replay, view, link))] : []),
     ...(doc.pauses.count > 0 ? [section("pauses", "Pauses", pauseMap(doc, replay, view, pick))] : []),
-    section("over-time", "Over time", ...lanes(doc, view)),
+    section("over-time", "Over time", ...lanes(lanesOf(doc), view, rulesOf(doc))),
     section("flows", "Flows", flowTable(doc, link)),
     ...(doc.rankings.length > 0 ? [section("worst", "Rankings", h("div", { class: "rankings" }, ...doc.rankings.map((ranking) => rankingTable(ranking, link))))] : []),
     section("slowdown", "Slowdown and flow completion time (FCT)", h("div", { class: "charts" }, ...slowdowns(doc)), groups(doc)),
@@ -42,14 +43,14 @@ export function run(doc: RunDocument): Node[] {
 }
 
 /** The verdict in a sentence, with its colour, and the most important figures. */
-function banner(doc: RunDocument): HTMLElement {
+export function banner(doc: RunDocument): HTMLElement {
   const words = { loss: "LOSS", deadlock: "DEADLOCK", livelock: "LIVELOCK", partial: "PARTIAL", victims: "VICTIMS", slow: "SLOW", fine: "FINE" };
   const few = doc.figures.slice(0, FIRST).map(([name, value]) => h("span", {}, `${name} `, h("strong", {}, value)));
   return h("div", { class: `banner ${doc.banner.state}`, role: "status" }, h("p", {}, h("strong", { class: "state" }, words[doc.banner.state]), " ", doc.banner.text), h("p", { class: "few" }, ...few));
 }
 
 /** Follows the link in the address, and keeps there what is chosen. */
-function follow(view: View) {
+export function follow(view: View) {
   const from = () => {
     const hash = decodeURIComponent(location.hash.slice(1));
     if (hash.includes("=")) view.follow(hash);

@@ -17,10 +17,10 @@ export interface Asked extends Chosen {
 export type Link = (asked: Asked, text: string) => HTMLElement;
 
 /** The panel about what is chosen in the view, and what makes links that choose. */
-export function storyteller(run: RunDocument, replay: Replay, view: View): { panel: HTMLElement; link: Link } {
+export function storyteller(run: RunDocument, replay: Replay, view: View, suffix = ""): { panel: HTMLElement; link: Link } {
   const body = h("div", { class: "story-body" });
   const back = h("button", { type: "button", hidden: "" }, "Back to the previous place");
-  const panel = h("aside", { id: "story", tabindex: "-1", "aria-label": "details", "aria-live": "polite" }, body, back);
+  const panel = h("aside", { id: `story${suffix}`, class: "story", tabindex: "-1", "aria-label": "details", "aria-live": "polite" }, body, back);
   let opener: HTMLElement | undefined;
   back.addEventListener("click", () => {
     opener?.scrollIntoView({ block: "center" });

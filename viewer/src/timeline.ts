@@ -63,13 +63,13 @@ export function controls(run: RunDocument, replay: Replay, view: View): HTMLElem
     play.textContent = "Play";
     play.setAttribute("aria-pressed", "false");
     // During playback a screen reader cannot read every picture.
-    document.getElementById("now")?.setAttribute("aria-live", "polite");
+    for (const now of document.querySelectorAll("[role=status][id^=now]")) now.setAttribute("aria-live", "polite");
   };
   const start = () => {
     if (view.time >= replay.begin(replay.bins - 1)) view.setTime(0);
     play.textContent = "Stop";
     play.setAttribute("aria-pressed", "true");
-    document.getElementById("now")?.setAttribute("aria-live", "off");
+    for (const now of document.querySelectorAll("[role=status][id^=now]")) now.setAttribute("aria-live", "off");
     let last = performance.now();
     const step = (now: number) => {
       const by = ((now - last) / 1000 / SECONDS) * Number(speed.value) * view.end;
@@ -310,15 +310,14 @@ function mount(place: HTMLElement, view: View, make: (width: number) => uPlot) {
   return draw;
 }
 
-/** The lanes of lines, with a choice of linear or logarithmic values. */
-export function lanes(run: RunDocument, view: View): HTMLElement[] {
-  const all = lanesOf(run);
+/** The lanes of lines, with a choice of linear or logarithmic values, and instants that are marked. */
+export function lanes(all: Lane[], view: View, rules: Event[]): HTMLElement[] {
   if (all.length === 0) return [h("p", { class: "none" }, "There are no samples over time, because measure.interval is not set.")];
   const scale = h("select", { id: "scale" }, h("option", { value: "linear" }, "linear"), h("option", { value: "log" }, "logarithmic"));
   const redraws: (() => void)[] = [];
   const figures = all.map((lane) => {
     const place = h("div", { class: "lane", role: "img", "aria-label": `${lane.title}. ${lane.about}` });
-    redraws.push(mount(place, view, (width) => lines(lane, view, rulesOf(run), width, scale.value === "log", place)));
+    redraws.push(mount(place, view, (width) => lines(lane, view, rules, width, scale.value === "log", place)));
     const heads = ["time", ...lane.curves.map((curve) => curve.name)];
     const xs = [...new Set(lane.curves.flatMap((curve) => curve.points.map((point) => point.x)))].sort((a, b) => a - b);
     const at = lane.curves.map((curve) => new Map(curve.points.map((point) => [point.x, point.y])));
@@ -330,7 +329,7 @@ export function lanes(run: RunDocument, view: View): HTMLElement[] {
   return [h("div", { class: "controls" }, h("label", {}, "Values ", scale), h("span", { class: "hint" }, hint)), ...figures];
 }
 
-function rulesOf(run: RunDocument): Event[] {
+export function rulesOf(run: RunDocument): Event[] {
   return run.deadlock ? [{ at: run.deadlock.closed_ps, text: "deadlock" }] : [];
 }
 

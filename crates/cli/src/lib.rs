@@ -338,12 +338,15 @@ struct ExplainArgs {
 
 #[derive(clap::Args)]
 struct ReportArgs {
-    /// Directory of a run or a grid, such as xoff-runs/NAME
-    #[arg(value_name = "RUN")]
-    run: PathBuf,
-    /// File for the page [default: report.html in that directory]
+    /// Directory of a run or a grid, such as xoff-runs/NAME; two runs are shown beside each other
+    #[arg(value_name = "RUN", required = true, num_args = 1..=2)]
+    runs: Vec<PathBuf>,
+    /// File for the page [default: report.html in that directory; with two runs beside.html in the first]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write the pages of all runs of a grid, too, with links from its page
+    #[arg(long, conflicts_with = "out")]
+    pages: bool,
 }
 
 #[derive(clap::Args)]

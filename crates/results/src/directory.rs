@@ -17,7 +17,7 @@ use crate::capture::{CAPTURE, Capture, What};
 use crate::checksum::{self, Stored};
 use crate::data::DataFile;
 use crate::explain::read;
-use crate::layout::{FORMAT, FORMAT_VERSION, MANIFEST, PAGE, SUMMARY};
+use crate::layout::{BESIDE, FORMAT, FORMAT_VERSION, MANIFEST, PAGE, SUMMARY};
 use crate::storage::{Error, failed, resolved, store, store_text, unwrapped};
 use crate::summary::Summary;
 use crate::temporary::{Temporary, make_directories};
@@ -252,7 +252,8 @@ pub struct Written {
 
 /// The run's files have these names and no others; its page belongs to it.
 fn is_ours(name: &str) -> bool {
-    [MANIFEST, SUMMARY, CAPTURE, PAGE].contains(&name) || DataFile::ALL.iter().any(|d| d.name() == name)
+    [MANIFEST, SUMMARY, CAPTURE, PAGE, BESIDE].contains(&name)
+        || DataFile::ALL.iter().any(|d| d.name() == name)
 }
 
 /// Whether nothing would be lost by putting a run at `target`: nothing is there, or an empty directory, or a

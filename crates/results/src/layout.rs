@@ -11,3 +11,5 @@ pub const MANIFEST: &str = "manifest.json";
 pub const SUMMARY: &str = "summary.json";
 /// The page's file name in the directory of the run or grid that it is about.
 pub const PAGE: &str = "report.html";
+/// The page of a run beside another one.
+pub const BESIDE: &str = "beside.html";

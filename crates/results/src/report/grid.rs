@@ -13,7 +13,7 @@ use crate::grid::interval::{Interval, Spread};
 use crate::grid::metrics::{METRICS, Row, Unit};
 use crate::grid::table::shown;
 use crate::grid::{Axis, Grid as Plan};
-use crate::layout::{MANIFEST as RUN_MANIFEST, SUMMARY};
+use crate::layout::{MANIFEST as RUN_MANIFEST, PAGE, SUMMARY};
 use crate::storage::Error;
 use crate::{human, integrity};
 
@@ -93,6 +93,8 @@ pub struct Made {
     pub seed: u64,
     pub status: Status,
     pub error: Option<String>,
+    /// Whether its directory has a page.
+    pub page: bool,
 }
 
 /// The comparison of the points of a stored grid, and its axes and seeds.
@@ -139,14 +141,25 @@ pub(crate) fn stored(path: &Path) -> Result<Stored, Error> {
 pub fn read(path: &Path) -> Result<Grid, Error> {
     let Stored { manifest, plan, runs, entries } = stored(path)?;
     let seeds: Vec<u64> = runs.iter().map(|run| int(run, "/seed")).collect();
-    Ok(of(
+    let mut grid = of(
         text(&manifest, "/name"),
         &plan,
         &entries,
         &seeds,
         Some(directory::RUNS),
         manifest["scenario"].clone(),
-    ))
+    );
+    for run in &mut grid.runs {
+        run.page = path.join(directory::RUNS).join(&run.name).join(PAGE).exists();
+    }
+    Ok(grid)
+}
+
+/// The directories of the runs of a grid that are there, relative to it.
+pub(crate) fn stored_runs(path: &Path) -> Result<Vec<String>, Error> {
+    let stored = stored(path)?;
+    let names = stored.runs.iter().map(|run| text(run, "/path").to_string());
+    Ok(names.filter(|name| !name.is_empty() && path.join(name).join(RUN_MANIFEST).exists()).collect())
 }
 
 /// The content of the page of these runs. `seeds` are theirs, and their directories are in `folder`.
@@ -170,6 +183,7 @@ pub fn of(
         seed,
         status: entry.status,
         error: entry.error.clone(),
+        page: false,
     };
     let mut left_out = 0;
     // A list of more runs would be longer than anybody reads.

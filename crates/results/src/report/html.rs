@@ -18,6 +18,7 @@ const NOTICE: &str = include_str!("NOTICE.txt");
 pub fn page(document: &Document) -> String {
     let (title, headline) = match document {
         Document::Run(run) => (&run.name, &run.headline),
+        Document::Pair(pair) => (&pair.name, &pair.headline),
         Document::Grid(grid) => (&grid.name, &grid.headline),
     };
     let mut json = Vec::new();

@@ -1,4 +1,4 @@
-//! `xoff report`: one page of HTML for a run or a grid, only from its directory.
+//! `xoff report`: one page of HTML for a run, two runs or a grid, only from their directories.
 //!
 //! This side reads the directory and makes one [`Document`] of it, of limited size for any run. Time is
 //! divided into [`clock::BINS`] bins. Of long lists only the worst entries are kept, and the rest is counted
@@ -32,7 +32,32 @@ use crate::{explain, grid as grids, integrity, temporary};
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Document {
     Run(Box<run::Run>),
+    Pair(Box<Pair>),
     Grid(Box<grid::Grid>),
+}
+
+/// Two runs beside each other.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pair {
+    pub name: String,
+    pub headline: String,
+    pub runs: [run::Run; 2],
+}
+
+/// Reads the directories of two runs.
+pub fn pair(paths: [&Path; 2]) -> Result<Document, Error> {
+    let read = |path: &Path| match document(path)? {
+        Document::Run(run) => Ok(*run),
+        _ => Err(Error::new(
+            path,
+            "is a grid, and only runs can be beside each other",
+            "Type two of its runs.",
+        )),
+    };
+    let runs = [read(paths[0])?, read(paths[1])?];
+    let name = format!("{} and {}", runs[0].name, runs[1].name);
+    let headline = runs.each_ref().map(|run| format!("{}: {}", run.name, run.headline)).join(" ");
+    Ok(Document::Pair(Box::new(Pair { name, headline, runs })))
 }
 
 /// Reads the directory of a run or a grid.
@@ -53,6 +78,17 @@ pub fn write(path: &Path, out: Option<&Path>) -> Result<PathBuf, Error> {
     let target = out.map_or_else(|| path.join(PAGE), Path::to_path_buf);
     put(&page, &target)?;
     Ok(target)
+}
+
+/// The pages of all runs of the grid at `path`, each in its directory; `wrote` is called after each one, with the
+/// number of pages so far and of all. Returns how many there are.
+pub fn write_runs(path: &Path, wrote: &mut dyn FnMut(usize, usize)) -> Result<usize, Error> {
+    let names = grid::stored_runs(path)?;
+    for (done, name) in names.iter().enumerate() {
+        write(&path.join(name), None)?;
+        wrote(done + 1, names.len());
+    }
+    Ok(names.len())
 }
 
 /// Writes a page to a file.
