@@ -243,7 +243,48 @@ export interface PairDocument {
   runs: [RunDocument, RunDocument];
 }
 
-export type PageDocument = RunDocument | PairDocument | GridDocument;
+export interface PaperClaim {
+  paper: string;
+  id: string;
+  own: boolean;
+  statement: string;
+  verdict: string;
+  as_printed: boolean;
+  measures: { which: string; paper: string; measured: string; verdict: string }[];
+  remarks: string[];
+}
+
+export interface PaperExperiment {
+  paper: string;
+  id: string;
+  title: string;
+  section: string;
+  note: string;
+  runs: number;
+  done: number;
+  seeds: number;
+  seconds: number | null;
+  folder: string | null;
+  // Name and SVG.
+  figures: [string, string][];
+  claims: PaperClaim[];
+  chosen: [string, string][];
+}
+
+// crates/repro/src/site.rs makes its content.
+export interface PapersDocument {
+  kind: "papers";
+  name: string;
+  headline: string;
+  site: {
+    papers: { name: string; title: string; summary: string }[];
+    verdicts: string[];
+    experiments: PaperExperiment[];
+    others: PaperClaim[];
+  };
+}
+
+export type PageDocument = RunDocument | PairDocument | GridDocument | PapersDocument;
 
 const LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
 

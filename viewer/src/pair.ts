@@ -44,6 +44,8 @@ export function pair(doc: PairDocument): Node[] {
     section("about", "About these runs", both((_, i) => [h("h3", {}, names[i] ?? ""), pairs(runs[i]?.facts ?? [])])),
   ];
   follow(view);
+  const heading = document.querySelector("h1");
+  if (heading) heading.textContent = names.join(" beside ");
   return [...sections.slice(0, 1), contents(sections), ...sections.slice(1)];
 }
 

@@ -24,7 +24,14 @@ const RUNS = {
   zeropod: ["zeropod", ...set("run.duration=500us", "run.drain=2ms")],
   ring: ["all-reduce-loop", ...set("flow_control.scheme=pfc")],
   empty: ["victims", ...set("run.duration=1ns", "run.drain=0ns")],
+  pyrrha: ["victims", ...set('flow_control={scheme="pyrrha"}')],
   grid: ["victims", ...set("run.duration=100us", "measure.explain=false"), "--vary", "flow_control.scheme=pfc,none", "--vary", "traffic.0.load=0.1,0.2,0.3", "--seeds", "1..2", "--jobs", "1"],
+};
+
+/** Pages that are not of one run: name, and the arguments of `xoff report`. */
+const OTHERS = {
+  pair: () => [resolve(pages, "victims"), resolve(pages, "pyrrha"), "--out", resolve(pages, "pair/report.html")],
+  papers: () => [resolve("../experiments"), "--out", resolve(pages, "papers/report.html")],
 };
 
 let browser;
@@ -35,7 +42,11 @@ before(async () => {
   for (const [name, [scenario, ...args]] of Object.entries(RUNS)) {
     const out = resolve(pages, name);
     execFileSync(xoff, ["run", example(scenario), "--quiet", "--out", out, ...args], { stdio: ["ignore", "ignore", "pipe"] });
-    execFileSync(xoff, ["report", out], { stdio: ["ignore", "ignore", "pipe"] });
+    execFileSync(xoff, ["report", out, ...(name === "grid" ? ["--pages"] : [])], { stdio: ["ignore", "ignore", "pipe"] });
+  }
+  for (const [name, args] of Object.entries(OTHERS)) {
+    mkdirSync(resolve(pages, name));
+    execFileSync(xoff, ["report", ...args()], { stdio: ["ignore", "ignore", "pipe"] });
   }
   const executablePath = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => path && existsSync(path));
   assert.ok(executablePath, "Chromium is needed: apt-get install chromium, or name it in CHROMIUM");
@@ -68,7 +79,7 @@ const keep = (name, text) => appendFileSync(resolve(pages, `${name}.txt`), `${te
 
 const picture = (page) => page.locator("#fabric-drawing").evaluate((svg) => svg.innerHTML);
 
-for (const name of Object.keys(RUNS)) {
+for (const name of [...Object.keys(RUNS), ...Object.keys(OTHERS)]) {
   test(`${name}: opens from disk in any size and scheme, and is named throughout`, async () => {
     for (const options of [{}, { colorScheme: "dark" }, { viewport: { width: 400, height: 800 } }]) {
       await open(name, options, async (page) => {
@@ -414,6 +425,59 @@ test("a grid has its points, and charts along each axis", async () => {
     assert.equal(await page.locator("#measures .legend").first().locator("li").count(), 2);
     await page.locator("#along").selectOption({ label: "flow_control.scheme" });
     assert.equal(await page.locator("#measures .legend").first().locator("li").count(), 3);
+  });
+});
+
+test("a grid begins with its charts, and leads to the pages of its runs", async () => {
+  await open("grid", {}, async (page) => {
+    const order = await page.locator("section").evaluateAll((all) => all.map((one) => one.id));
+    assert.ok(order.indexOf("measures") < order.indexOf("points"), order.join(" "));
+    const links = page.locator("#runs tbody a");
+    assert.equal(await links.count(), 12);
+    const there = await links.evaluateAll((all) => all.map((one) => decodeURIComponent(new URL(one.href).pathname)));
+    for (const file of there) assert.ok(existsSync(file), file);
+  });
+});
+
+test("two runs share one time axis", async () => {
+  await open("pair", { viewport: { width: 1400, height: 900 } }, async (page) => {
+    assert.equal(await page.locator("h1").innerText(), "victims, pfc beside victims, pyrrha");
+    assert.deepEqual(await page.locator(".banner .state").allInnerTexts(), ["VICTIMS", "SLOW"]);
+    const drawings = page.locator(".drawing > svg");
+    assert.equal(await drawings.count(), 2);
+    const pictures = () => drawings.evaluateAll((all) => all.map((svg) => svg.innerHTML));
+    const before = await pictures();
+    await page.locator("#time").fill("60");
+    const after = await pictures();
+    assert.ok(after.every((now, i) => now !== before[i]));
+    // A flow of both lists: its story in each run.
+    await page.locator("#flows tbody").getByRole("button").first().click();
+    assert.equal(await page.locator(".story h3").count(), 2);
+    const [one, other] = await page.locator(".story h3").allInnerTexts();
+    assert.equal(one, other);
+    assert.match(await page.locator("#over-time .u-legend").first().innerText(), /victims, pfc: .*victims, pyrrha: /s);
+  });
+});
+
+test("claims of the papers are found, and lead to their experiments", async () => {
+  await open("papers", {}, async (page) => {
+    const squares = page.locator(".matrix .square");
+    const all = await squares.count();
+    assert.equal(all, 322);
+    await page.locator("#claim-verdict").selectOption("contradicted");
+    const contradicted = await squares.count();
+    assert.equal(String(contradicted), await page.locator("#scoreboard tbody tr").last().locator("td").nth(5).innerText());
+    await page.locator("#claim-filter").fill("fig15");
+    assert.ok((await squares.count()) < contradicted);
+    await page.locator("#claim-own").check();
+    await page.locator("#claim-verdict").selectOption("");
+    await squares.first().click();
+    assert.match(await page.locator("#experiment h3").innerText(), /fig15/);
+    assert.ok(await page.locator("#experiment .plot img").first().evaluate((image) => image.decode().then(() => image.naturalWidth > 100)));
+    assert.equal(await page.locator("#experiment .claim.chosen").count(), 1);
+    assert.match(new URL(page.url()).hash, /^#experiment=\w+\/fig15&claim=fig15/);
+    await page.reload();
+    assert.equal(await page.locator("#experiment .claim.chosen").count(), 1);
   });
 });
 

@@ -338,7 +338,7 @@ struct ExplainArgs {
 
 #[derive(clap::Args)]
 struct ReportArgs {
-    /// Directory of a run or a grid, such as xoff-runs/NAME; two runs are shown beside each other
+    /// Directory of a run, a grid or a reproduction (xoff-repro); two runs are shown beside each other
     #[arg(value_name = "RUN", required = true, num_args = 1..=2)]
     runs: Vec<PathBuf>,
     /// File for the page [default: report.html in that directory; with two runs beside.html in the first]

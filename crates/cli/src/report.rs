@@ -1,4 +1,4 @@
-//! `xoff report`: a page of HTML for a run, two runs or a grid.
+//! `xoff report`: a page of HTML for a run, two runs, a grid or a reproduction of papers.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use miette::miette;
 use xoff_results::{grid, layout, report};
 
-use crate::{ReportArgs, output, run};
+use crate::{ReportArgs, output, repro, run};
 
 /// Distance of lines about the progress.
 const LINES: Duration = Duration::from_secs(3);
@@ -35,10 +35,11 @@ pub fn report(args: &ReportArgs) -> miette::Result<ExitCode> {
         output::complain(&format!("{pages} pages of runs written"));
     }
     let document = match &args.runs[..] {
-        [a, b] => report::pair([a, b]),
-        _ => report::document(first),
+        [a, b] => report::pair([a, b]).map_err(run::report)?,
+        _ if repro::has_results(first) => repro::document(first)?,
+        _ => report::document(first).map_err(run::report)?,
     };
-    report::put(&report::html::page(&document.map_err(run::report)?), &target).map_err(run::report)?;
+    report::put(&report::html::page(&document), &target).map_err(run::report)?;
     output::complain(&format!("written to {}", target.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -11,10 +11,11 @@ use xoff_repro::library::{self, Item, Paper, Place};
 use xoff_repro::metrics::{Run, Value};
 use xoff_repro::read::{Base, is_experiment};
 use xoff_repro::report::{self, AsChosen, ChangeResult, ExperimentResult, Results};
-use xoff_repro::{answer, equal, evaluate, page, plot::Drawn, runs::Change, sensitivity};
+use xoff_repro::{answer, equal, evaluate, page, plot::Drawn, runs::Change, sensitivity, site};
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
 use xoff_results::grid::directory::{About, Directory, MANIFEST, RUNS};
+use xoff_results::report::{Document, Papers};
 use xoff_results::temporary::{make_directories, put};
 
 use crate::grid_progress::Tally;
@@ -223,12 +224,31 @@ pub fn make(
     Ok(Some(Made { results, failed, lost, out }))
 }
 
-fn stored(path: &Path) -> miette::Result<Results> {
+/// Whether it is a directory of results of `xoff repro`.
+pub fn has_results(path: &Path) -> bool {
+    path.join(RESULTS).exists()
+}
+
+/// The page of a directory with the results of `xoff repro`.
+pub fn document(path: &Path) -> miette::Result<Document> {
+    let results = read(&path.join(RESULTS))?;
+    let name =
+        path.file_name().map_or_else(|| "xoff-repro".into(), |name| name.to_string_lossy().into_owned());
+    let headline = site::headline(&results);
+    let site = serde_json::to_value(site::site(&results, path)).into_diagnostic()?;
+    Ok(Document::Papers(Box::new(Papers { name, headline, site })))
+}
+
+fn read(path: &Path) -> miette::Result<Results> {
     let shown = path.display();
     let text = file::read(path).into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))?;
-    let results: Results = serde_json::from_slice(&text)
+    serde_json::from_slice(&text)
         .into_diagnostic()
-        .wrap_err_with(|| format!("{shown} is not a results.json of `xoff repro`"))?;
+        .wrap_err_with(|| format!("{shown} is not a results.json of `xoff repro`"))
+}
+
+fn stored(path: &Path) -> miette::Result<Results> {
+    let (shown, results) = (path.display(), read(path)?);
     if results.quick {
         return Err(miette!(
             help = "give the results of a command without --quick",

@@ -27,4 +27,5 @@ pub mod read;
 pub mod report;
 pub mod runs;
 pub mod sensitivity;
+pub mod site;
 pub mod verdict;

@@ -160,7 +160,7 @@ fn decisions(o: &mut String, r: &Results, papers: &[&str]) {
 }
 
 /// What decides a claim that fails.
-fn decided(e: &ExperimentResult, c: &ClaimResult) -> String {
+pub(crate) fn decided(e: &ExperimentResult, c: &ClaimResult) -> String {
     let tried = e.tried(c);
     let text = |t: &Tried| match t.verdict {
         Some(verdict) => format!("{} ({}: {})", t.choice, verdict.name(), t.values.join("; ")),

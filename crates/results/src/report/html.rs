@@ -20,6 +20,7 @@ pub fn page(document: &Document) -> String {
         Document::Run(run) => (&run.name, &run.headline),
         Document::Pair(pair) => (&pair.name, &pair.headline),
         Document::Grid(grid) => (&grid.name, &grid.headline),
+        Document::Papers(papers) => (&papers.name, &papers.headline),
     };
     let mut json = Vec::new();
     let mut writer = serde_json::Serializer::with_formatter(&mut json, Visible);

@@ -34,6 +34,15 @@ pub enum Document {
     Run(Box<run::Run>),
     Pair(Box<Pair>),
     Grid(Box<grid::Grid>),
+    Papers(Box<Papers>),
+}
+
+/// A reproduction of papers. The crate that judges claims makes its content.
+#[derive(Clone, Debug, Serialize)]
+pub struct Papers {
+    pub name: String,
+    pub headline: String,
+    pub site: Json,
 }
 
 /// Two runs beside each other.
