@@ -154,8 +154,8 @@ export function ring(run: RunDocument, link: Link): HTMLElement {
   });
   const items = cycle.map((held, i) => {
     const next = cycle[(i + 1) % n];
-    const flows = held.flows.length > 0 ? ` of ${held.flows.slice(0, 3).join("; ")}${held.flows.length > 3 ? " and others" : ""}` : "";
-    return h("li", {}, link({ port: held.port }, name(held.port)), ` holds ${format.bytes(held.bytes)}${flows}; it waits for `, link({ port: next?.port ?? 0 }, name(next?.port ?? 0)));
+    const flows = held.flows.length > 0 ? ` of ${held.flows.slice(0, 2).join("; ")}${held.flows.length > 2 ? " and others" : ""}` : "";
+    return h("li", {}, link({ port: held.port }, name(held.port)), ` holds ${format.bytes(held.bytes)}${flows}. It waits for `, link({ port: next?.port ?? 0 }, name(next?.port ?? 0)));
   });
   const ended = deadlock.ended_ps === null ? "It lasted until the end of the run." : `It lasted until ${format.time(deadlock.ended_ps)}.`;
   return h("div", { class: "deadlock" }, h("p", {}, `The cycle closed at ${format.time(deadlock.closed_ps)}. ${ended} Each queue waits for the next.`), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "cycle of the deadlock" }, picture), h("ol", {}, ...items));

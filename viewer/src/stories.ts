@@ -57,7 +57,15 @@ export function storyteller(run: RunDocument, replay: Replay, view: View, suffix
   view.on("chosen", show);
   const hint = "Click a port, a device or a table row to show its details here.";
   body.append(h("h3", {}, "The whole run"), h("p", { class: "hint" }, hint));
-  if (run.stories) {
+  if (!run.stories) {
+    // The findings instead of the parts of the time.
+    const findings = run.notes.filter((note) => note.level === "finding");
+    body.append(
+      h("p", {}, run.headline),
+      ...findings.map((note) => h("div", { class: "note finding" }, h("p", {}, note.text.replaceAll("->", "→")), h("ul", {}, ...note.details.map((detail) => h("li", {}, detail.replaceAll("->", "→")))))),
+      h("p", { class: "hint" }, "Where the time of the flows went was not recorded; rerun with measure.explain = true."),
+    );
+  } else {
     const { text, parts, slowest } = run.stories.overview;
     body.append(prose(text), shares(parts), h("h4", {}, "Slowest flows"), h("ul", { class: "slowest" }, ...slowest.map(([id, why]) => h("li", {}, link({ flow: id }, flowName(run, id)), ` ${why.replaceAll("->", "→")}`))));
   }

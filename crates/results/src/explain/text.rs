@@ -489,7 +489,7 @@ pub fn delay(slow: &Slow) -> String {
         "-" => "finished".into(),
         times => format!("took {times}× its ideal time"),
     };
-    format!("{times}; its longest delay: {}", most_delayed(slow))
+    format!("{times}. Its longest delay: {}.", most_delayed(slow))
 }
 
 /// The slowest flows, each with its largest delay.
