@@ -139,7 +139,8 @@ fn a_deadlock_is_reported_drawn_and_explained() {
     let sentences = story["text"].as_str().unwrap();
     assert!(sentences.len() > 100 && told.contains(sentences), "{sentences}\n{told}");
     // The bars of its ports add up to its time.
-    let row = list(&document, "/flows/rows").iter().find(|row| row["id"].to_string() == *flow).unwrap();
+    let row =
+        list(&document, "/flows/rows").iter().find(|row| row["id"].as_u64() == flow.parse().ok()).unwrap();
     let shares = list(story, "/steps").iter().flat_map(|step| step["shares"].as_array().unwrap());
     let took: u64 = shares.map(|share| share[2].as_u64().unwrap()).sum();
     assert_eq!(row["fct_ps"], took);
