@@ -233,6 +233,7 @@ export interface GridDocument {
   left_out: number;
   runs: { name: string; point: number; seed: number; status: string; error: string | null; page: boolean }[];
   warnings: { text: string; runs: string[] }[];
+  sizes: { groups: string[]; p99: (number | null)[][] } | null;
   scenario: unknown;
 }
 

@@ -1,5 +1,6 @@
 // The picture of the fabric: devices, half a link for each egress port, and their states at the instant of the view.
 
+import { chain } from "./causes";
 import { heat, heatLegend } from "./charts";
 import type { RunDocument } from "./document";
 import { h, s } from "./dom";
@@ -11,6 +12,8 @@ import type { View } from "./view";
 
 /** Links between switches beyond which only those are drawn at which something happened. */
 const LINKS = 3000;
+/** Links beyond which a drawing shows the pauses of one congested port at first. */
+const MANY = 150;
 /** Drawings wider than this have the whole width of the page. */
 const WIDE = 1200;
 /** Width of a letter in the name of a device. */
@@ -66,8 +69,8 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
         return { x: near.x + (middle.x - near.x) * reach, y: near.y + (middle.y - near.y) * reach };
       };
       // Beside the device: numbers of a deadlock, and after them the marks of congested ports.
-      ends[port] = along(26);
-      beyond[port] = along(44);
+      ends[port] = along(34);
+      beyond[port] = along(52);
     }
   }
   // Marks of the ports of hosts that are cells, and of those to them.
@@ -107,7 +110,11 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
       // Smaller letters rather than fewer, as far as they can be read.
       const size = Math.min(11, ((wide - 10) * 11) / (node.name.length * LETTER));
       if (size >= 7.5) group.append(s("text", { y: 4, x: 4, "text-anchor": "middle", style: `font-size:${round(size)}px` }, node.name));
-      else if (letters >= 3) group.append(s("text", { y: 4, x: 4, "text-anchor": "middle" }, short(node.name, letters)));
+      else if (letters >= 1) {
+        // Of names with parts the last one.
+        const last = node.name.slice(node.name.lastIndexOf(".") + 1);
+        group.append(s("text", { y: 4, x: 3, "text-anchor": "middle", style: "font-size:9px" }, last.length <= letters + 1 ? last : short(node.name, Math.max(3, letters))));
+      }
     }
     group.append(fill, s("title", {}, node.name));
     return { group, fill, half, asCell };
@@ -138,7 +145,7 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
     },
     s("g", { class: "names" }, ...names.map(({ text, y }) => s("text", { x: 4, y: y + 4, style: `font-size:${Math.round(12 * scale)}px` }, text))),
     path,
-    s("g", { class: pairs.length > 150 ? "many" : "" }, ...Object.values(lines)),
+    s("g", { class: pairs.length > MANY ? "many" : "" }, ...Object.values(lines)),
     halos,
     // Devices are above the ends of their links, so each can be clicked.
     s("g", {}, ...Object.values(hits)),
@@ -170,12 +177,17 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
       fill.setAttribute("height", String(round(share * 2 * half)));
     });
     if (cell > 0) paintCells(now, only);
+    const main = only >= 0 ? only : [...congested].sort((a, b) => b[1] - a[1])[0]?.[0];
     marks.replaceChildren(
       ...[...congested.keys()].flatMap((root) => {
         const end = beyond[root];
         if (!end || (only >= 0 && root !== only)) return [];
         const { x, y } = end;
-        return [s("path", { class: "root", d: `M${round(x)} ${round(y - 7)}l7 7l-7 7l-7 -7z` }, s("title", {}, `congested: ${portName(root)}`))];
+        // The one for which most ports are paused is larger, and has its name.
+        const isMain = root === main;
+        const r = isMain ? 11 : 7;
+        const mark = s("path", { class: "root", d: `M${round(x)} ${round(y - r)}l${r} ${r}l${-r} ${r}l${-r} ${-r}z` }, s("title", {}, `congested: ${portName(root)}`));
+        return isMain ? [mark, s("text", { x: round(x + 15), y: round(y + 4) }, ports[root]?.name ?? "")] : [mark];
       }),
     );
     const dead = replay.deadlocked(bin);
@@ -203,10 +215,10 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
     parts.push(paused === 0 ? "no port is paused." : `${paused} of ${ports.length} ports are paused.`);
     if (congested.size > 0) {
       const most = [...congested].sort((a, b) => b[1] - a[1]).slice(0, 3);
-      parts.push(`Congested: ${most.map(([root, n]) => `${portName(root)} (${n})`).join(", ")}${congested.size > 3 ? ` and ${congested.size - 3} more` : ""}.`);
+      parts.push(`Congested: ${most.map(([root, n]) => `${portName(root)} (${n})`).join(", ")}${congested.size > 3 ? ` and ${congested.size - 3} more` : ""} (ports paused because of each).`);
     }
     if (dead) parts.push("The fabric is in deadlock: the numbers show the cycle.");
-    return parts.join(" ");
+    return parts.join(" ").replaceAll(" -> ", "\u00a0→\u00a0");
   };
 
   /** The port that the arrow keys have reached; Enter chooses it. */
@@ -229,6 +241,12 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
     const row = flow === undefined ? undefined : run.flows.rows.find((one) => one.id === flow);
     const along = story ? story.steps.filter((part) => part.leg !== "ack").map((part) => part.port) : [];
     const blamed = new Set(story?.steps.flatMap((part) => part.shares.flatMap(([, root]) => (root >= 0 ? [root] : []))));
+    // Of a paused port, the way to the congested port that it waits for.
+    const waits = port === undefined ? [] : chain(run, replay, port, replay.bin(view.time));
+    if (waits.length > 1) {
+      blamed.add(waits.pop() ?? -1);
+      along.push(...waits);
+    }
     const halves = along.flatMap((one) => [one, ports[one]?.peer ?? -1]);
     path.replaceChildren(
       ...halves.flatMap((one) => {
@@ -276,6 +294,8 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
     if (bySelect.value !== "") view.choose({ port: Number(bySelect.value) });
   });
   highlight.addEventListener("change", () => view.setRoot(Number(highlight.value)));
+  // Of many links, those of the main congested port first.
+  if (pairs.length > MANY && roots[0] !== undefined) view.setRoot(roots[0]);
   show();
 
   const some = pairs.length < inFabric.length ? h("p", { class: "hint" }, `${format.count(pairs.length)} of ${format.count(inFabric.length)} links between switches are drawn: those whose ports were paused.`) : "";

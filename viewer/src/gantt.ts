@@ -10,10 +10,10 @@ import { short } from "./timeline";
 export const PARTS: Record<string, [string, string]> = {
   sending: ["var(--c0)", "transmission onto links"],
   propagation: ["var(--c5)", "propagation along links"],
-  queueing: ["var(--c4)", "behind other packets, in queues that were not paused"],
+  queueing: ["var(--c2)", "behind other packets, in queues that were not paused"],
   own: ["var(--c3)", "paused because of a congested port on its path"],
   victim: ["var(--alarm)", "paused because of a port off its path"],
-  pacing: ["var(--c2)", "limited by its rate or by congestion control"],
+  pacing: ["var(--c4)", "limited by its rate or by congestion control"],
   receiver: ["var(--c7)", "the receiver did not accept packets"],
   down: ["var(--c6)", "a link was down"],
   recovery: ["var(--line-strong)", "retransmissions and timeouts"],
@@ -94,7 +94,7 @@ export function shares(parts: [string, number][]): HTMLElement {
     bar.append(s("rect", { x: at, y: 0, width, height: 26, style: `fill:${PARTS[part]?.[0] ?? ""}` }, s("title", {}, `${part}: ${format.time(ps)}`)));
     at += width;
   }
-  const items = parts.map(([part, ps]) => h("li", {}, h("span", { class: "swatch", style: `background:${PARTS[part]?.[0] ?? ""}` }), h("span", {}, `${part} ${format.percent(ps / Math.max(whole, 1))} `, h("span", { class: "meaning" }, `${format.time(ps)}, ${PARTS[part]?.[1] ?? ""}`))));
+  const items = parts.map(([part, ps]) => h("li", {}, h("span", { class: "swatch", style: `background:${PARTS[part]?.[0] ?? ""}` }), h("span", {}, `${part} ${((ps * 100) / Math.max(whole, 1)).toFixed(1)}% `, h("span", { class: "meaning" }, `${format.time(ps)}, ${PARTS[part]?.[1] ?? ""}`))));
   return h("div", { class: "parts" }, h("h4", {}, "Where the time of all flows went"), bar, h("ul", { class: "legend" }, ...items));
 }
 

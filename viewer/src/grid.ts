@@ -35,6 +35,8 @@ const LISTED: [string, string][] = [
 export function grid(doc: GridDocument): Node[] {
   const sections = [
     section("measures", "Results by parameter", ...measures(doc)),
+    ...(doc.axes.length > 0 ? [section("differences", "Differences to a baseline", differences(doc))] : []),
+    ...(doc.sizes ? [section("sizes", "Slowdown by flow size", bySize(doc))] : []),
     section("points", "Points of the grid", pointTable(doc)),
     section("runs", "Runs", runTable(doc), ...warnings(doc)),
     section("about", "About this grid", scenario(doc.scenario)),
@@ -71,6 +73,81 @@ function pointTable(doc: GridDocument): HTMLElement {
   return table(caption, heads, rows, doc.axes.map((_, i) => i + 1));
 }
 
+/** The words of a point, without one of its axes. */
+function others(doc: GridDocument, point: GridPoint, without: number): string {
+  return point.values.flatMap((v, i) => (i === without ? [] : [`${doc.axes[i]?.head ?? ""} ${doc.axes[i]?.values[v] ?? ""}`])).join(", ");
+}
+
+/** Each value of an axis against one of them, where all other values are equal. */
+function differences(doc: GridDocument): HTMLElement {
+  const metrics = DRAWN.filter(([name]) => doc.points.some((point) => (point.metrics[metric(doc, name)]?.mean ?? 0) !== 0));
+  const isNumber = (text: string) => text !== "" && Number.isFinite(Number(text));
+  // Named values, such as schemes, rather than numbers.
+  const named = doc.axes.findIndex((axis) => axis.values.length > 1 && !axis.values.every(isNumber));
+  const first = Math.max(0, named);
+  const which = h("select", { id: "baseline" }, ...doc.axes.flatMap((axis, i) => axis.values.map((value, v) => h("option", { value: `${i} ${v}`, ...(i === first && v === 0 ? { selected: "" } : {}) }, `${axis.head} ${value}`))));
+  const what = h("select", { id: "difference-of" }, ...metrics.map(([name, title]) => h("option", { value: name, ...(name === "slowdown_p99" ? { selected: "" } : {}) }, title)));
+  const place = h("div", {});
+  const fill = () => {
+    const [axis, base] = which.value.split(" ").map(Number) as [number, number];
+    const at = metric(doc, what.value);
+    const values = doc.axes[axis]?.values ?? [];
+    const rows = new Map<string, (GridPoint | undefined)[]>();
+    for (const point of doc.points) {
+      const key = others(doc, point, axis) || "all";
+      if (!rows.has(key)) rows.set(key, []);
+      const row = rows.get(key);
+      if (row) row[point.values[axis] ?? 0] = point;
+    }
+    const cell = (point: GridPoint | undefined, of: GridPoint | undefined): Cell => {
+      const [value, its] = [point?.metrics[at], of?.metrics[at]];
+      if (!value || !its) return "-";
+      if (point === of) return value.text;
+      if (its.mean === 0) return `${value.text} (from 0)`;
+      const change = value.mean / its.mean - 1;
+      const sure = !value.range || !its.range || value.range[0] > its.range[1] || value.range[1] < its.range[0];
+      const percent = change >= 1 ? `${format.ratio(value.mean / its.mean)}×` : `${change > 0 ? "+" : ""}${(change * 100).toFixed(1)}%`;
+      return h("span", {}, `${value.text}, ${percent}`, sure ? "" : h("small", {}, " (ranges overlap)"));
+    };
+    const head = doc.axes[axis]?.head ?? "";
+    const cells = [...rows].map(([key, points]): Cell[] => [key, ...values.map((_, v) => cell(points[v], points[base]))]);
+    place.replaceChildren(table(`Change against ${head} ${values[base] ?? ""}, where all other values are equal`, ["point", ...values.map((value, v) => `${head} ${value}${v === base ? " (baseline)" : ""}`)], cells));
+  };
+  for (const control of [which, what]) control.addEventListener("change", fill);
+  fill();
+  return h("div", {}, h("div", { class: "controls" }, h("label", {}, "Baseline ", which), h("label", {}, "Of ", what)), place);
+}
+
+/** The p99 slowdown by flow size: a line for each value of the axes but one, which is fixed. */
+function bySize(doc: GridDocument): HTMLElement {
+  const { groups, p99 } = doc.sizes ?? { groups: [], p99: [] };
+  const LINES = 8;
+  const place = h("div", { class: "charts" });
+  const words = (point: GridPoint) => others(doc, point, -1) || "all runs";
+  const choice = h("select", { id: "size-points" }, h("option", { value: "" }, doc.points.length > LINES ? `the first ${LINES} points` : "all points"), ...doc.axes.flatMap((axis, i) => (axis.values.length > 1 ? axis.values.map((value, v) => h("option", { value: `${i} ${v}` }, `${axis.head} ${value}`)) : [])));
+  const draw = () => {
+    const [axis, value] = choice.value.split(" ").map(Number);
+    const points = doc.points.flatMap((point, i) => (choice.value === "" || point.values[axis ?? 0] === value ? [{ point, i }] : [])).slice(0, LINES);
+    const curves = points.map(({ point, i }) => ({
+      name: words(point),
+      points: (p99[i] ?? []).flatMap((y, x) => (y === null ? [] : [{ x, y }])),
+    }));
+    place.replaceChildren(
+      chart({
+        title: "p99 slowdown by flow size",
+        about: "Mean over seeds of the p99 of the finished flows of this size.",
+        x: { label: "flow size", format: (x) => groups[x] ?? "", names: groups.length },
+        y: { label: "p99 slowdown", format: format.ratio, log: true },
+        curves,
+        dots: true,
+      }),
+    );
+  };
+  choice.addEventListener("change", draw);
+  draw();
+  return h("div", {}, h("div", { class: "controls" }, h("label", {}, "Points ", choice)), place);
+}
+
 /** Charts along one axis, a line for each combination of the others. */
 function measures(doc: GridDocument): HTMLElement[] {
   // Along the axis that has most numbers, else the longest.
@@ -98,8 +175,7 @@ function measure(doc: GridDocument, along: number, name: string, title: string):
   const curves = new Map<string, { x: number; y: number; low?: number; high?: number }[]>();
   for (const point of doc.points) {
     const value = point.metrics[at];
-    const others = point.values.flatMap((v, i) => (i === along ? [] : [`${doc.axes[i]?.head ?? ""} ${doc.axes[i]?.values[v] ?? ""}`]));
-    const key = others.join(", ") || title;
+    const key = others(doc, point, along) || title;
     if (!curves.has(key)) curves.set(key, []);
     if (value) curves.get(key)?.push({ x: x(point), y: value.mean, ...(value.range ? { low: value.range[0], high: value.range[1] } : {}) });
   }
@@ -109,7 +185,7 @@ function measure(doc: GridDocument, along: number, name: string, title: string):
   const rows = doc.points.map((point): Cell[] => {
     const value = point.metrics[at];
     return [
-      point.values.map((v, i) => `${doc.axes[i]?.head ?? ""} ${doc.axes[i]?.values[v] ?? ""}`).join(", "),
+      others(doc, point, -1),
       value ? value.text : "-",
       value?.ends ? span(value.ends) : "-",
     ];

@@ -110,7 +110,7 @@ function cells(fabric: Fabric, layers: number[][]): Layout {
     names.push({ text: fabric.layers[i + 1]?.name ?? "", y });
     for (let from = 0; from < nodes.length; from += perRow) {
       const row = nodes.slice(from, from + perRow);
-      const each = room / row.length;
+      const each = room / Math.min(perRow, nodes.length);
       let tallest = 0;
       row.forEach((node, k) => {
         const x = left + (k + 0.5) * each;

@@ -32,7 +32,7 @@ export function pair(doc: PairDocument): Node[] {
   });
   const link = sides[0]?.link as Link;
   const both = (of: (side: (typeof sides)[number], i: number) => HTMLElement[]) => h("div", { class: "two" }, ...sides.map((side, i) => h("div", {}, ...of(side, i))));
-  const first = section("fabric", "The fabrics over time", both((side, i) => [side.heading, banner(runs[i] as RunDocument), side.drawing]), controls(runs[longer] as RunDocument, replays[longer] as Replay, view), both((side) => [side.legend]));
+  const first = section("fabric", "The fabrics over time", changes(runs, names), both((side, i) => [side.heading, banner(runs[i] as RunDocument)]), both((side) => [side.drawing]), controls(runs[longer] as RunDocument, replays[longer] as Replay, view), both((side) => [side.legend]));
   first.classList.add("quiet");
   const sections = [
     first,
@@ -101,6 +101,17 @@ function flows(runs: [RunDocument, RunDocument], names: [string, string], link: 
     row.fct_ps !== null && its.fct_ps !== null ? `${format.ratio(its.fct_ps / row.fct_ps)}×` : "-",
   ]);
   return table(`Flows that both pages list (${format.count(common.length)}), the largest change first`, ["flow", "size", "start", `FCT, ${names[0]}`, `FCT, ${names[1]}`, "second to first"], rows);
+}
+
+/** What changes from the first run to the second, in a line. */
+function changes(runs: [RunDocument, RunDocument], names: [string, string]): HTMLElement {
+  const [first, second] = runs.map((run) => new Map(run.figures)) as [Map<string, string>, Map<string, string>];
+  const shown = ["slowdown, mean", "slowdown, p99", "victims", "flows finished", "goodput"].flatMap((name) => {
+    const [a, b] = [first.get(name), second.get(name)];
+    if (a === undefined || b === undefined) return [];
+    return [h("span", {}, `${name}: `, h("strong", {}, a === b ? `${a} in both` : `${a} → ${b}`))];
+  });
+  return h("div", { class: "banner" }, h("p", {}, `From ${names[0]} to ${names[1]}:`), h("p", { class: "few" }, ...shown));
 }
 
 function results(runs: [RunDocument, RunDocument], names: [string, string]): HTMLElement {

@@ -14,7 +14,7 @@ import { View } from "./view";
 /** Rows of the table of flows that are shown at a time. */
 const SHOWN = 50;
 /** Figures beside the banner; all are in a table below. */
-const FIRST = 4;
+const FIRST = 5;
 
 export function run(doc: RunDocument): Node[] {
   const replay = new Replay(doc);

@@ -138,7 +138,7 @@ export function controls(run: RunDocument, replay: Replay, view: View): HTMLElem
     { class: "player" },
     h("div", { class: "controls" }, play, speed, slider, clock),
     h("div", { class: "controls" }, ...jumps, ...zooms, status),
-    h("p", { class: "hint" }, "Keys: space plays, arrows step, . and , go to the next and previous event, + and - zoom, 0 shows all."),
+    h("p", { class: "hint" }, `Keys: space plays, arrows step${list.length > 0 ? ", . and , go to the next and previous event" : ""}, + and - zoom, 0 shows all.`),
   );
 }
 

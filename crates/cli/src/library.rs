@@ -244,7 +244,8 @@ impl Planned<'_> {
         if loaded.scenario.traffic.is_empty() {
             return Err(miette!(help = "add a [[traffic]] table", "the scenario sends no traffic"));
         }
-        let explained = load::explained(&scenario.source, &scenario.overrides, loaded);
+        let again = || load::explained(&scenario.source, &scenario.overrides, loaded.warnings.len());
+        let explained = load::is_short(loaded).then(again).flatten();
         let request = run::Request {
             loaded: explained.as_ref().unwrap_or(loaded),
             name: &scenario.name,

@@ -138,7 +138,16 @@ pub fn load(
 pub fn load_run(path: &Path, overrides: &[(String, String)], strict: bool) -> miette::Result<Loaded> {
     let source = opened(path, overrides, strict, Needs::Traffic)?;
     let loaded = source.load(overrides, &mut |_, _| {}, &|| false)?;
-    Ok(explained(&source, overrides, &loaded).unwrap_or(loaded))
+    if !is_short(&loaded) {
+        return Ok(loaded);
+    }
+    // Not both in memory.
+    let warnings = loaded.warnings.len();
+    drop(loaded);
+    match explained(&source, overrides, warnings) {
+        Some(explained) => Ok(explained),
+        None => source.load(overrides, &mut |_, _| {}, &|| false),
+    }
 }
 
 fn opened(path: &Path, overrides: &[(String, String)], strict: bool, needs: Needs) -> miette::Result<Source> {
@@ -152,16 +161,17 @@ fn opened(path: &Path, overrides: &[(String, String)], strict: bool, needs: Need
 /// at most as much time as the run itself, and 16 B of memory each.
 const EXPLAINED: u64 = 4_000_000;
 
-/// The scenario again with `measure.explain`, if the run is short and nothing is against it.
-pub fn explained(source: &Source, overrides: &[(String, String)], loaded: &Loaded) -> Option<Loaded> {
-    let measure = &loaded.scenario.measure;
-    let impossible = loaded.scenario.traffic.is_empty() || loaded.plan.pods.is_some();
-    if measure.explain.is_some() || impossible || hops(&loaded.plan) > EXPLAINED {
-        return None;
-    }
+/// Whether a single run records critical paths without being asked: it is short, and its scenario does not say.
+pub fn is_short(loaded: &Loaded) -> bool {
+    let possible = !loaded.scenario.traffic.is_empty() && loaded.plan.pods.is_none();
+    loaded.scenario.measure.explain.is_none() && possible && hops(&loaded.plan) <= EXPLAINED
+}
+
+/// The scenario with `measure.explain`; `None` if another key is against it, or if it has more than `warnings`.
+pub fn explained(source: &Source, overrides: &[(String, String)], warnings: usize) -> Option<Loaded> {
     let asked = [overrides, &[("measure.explain".into(), "true".into())]].concat();
     let again = source.load(&asked, &mut |_, _| {}, &|| false).ok()?;
-    (again.warnings.len() == loaded.warnings.len()).then_some(again)
+    (again.warnings.len() == warnings).then_some(again)
 }
 
 /// The links that all packets of a plan cross, if none is dropped or sent twice.

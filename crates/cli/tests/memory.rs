@@ -160,6 +160,9 @@ sizes = { uniform = ["1kB", "1kB"] }
 
 [run]
 duration = "10ms"
+
+[measure]
+explain = false
 "#;
 
 /// The system allows 100 MB of memory that is not a file.

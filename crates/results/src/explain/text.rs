@@ -437,6 +437,7 @@ pub fn overview_sentences(answer: &Overview) -> String {
     };
     let by = if answer.surviving.is_some() { " (by the port that each pause named)" } else { "" };
     let victim = match answer.victim_ps {
+        0 if by.is_empty() && answer.flows == 1 => "It was no victim.".to_string(),
         0 if by.is_empty() => "None of them was a victim.".to_string(),
         0 => format!("None of them was a victim{by}: 0 s."),
         time => format!(

@@ -111,7 +111,10 @@ pub fn of_run(summary: &Json, overview: Option<&Overview>) -> Banner {
     let victims = if overview.is_some() { " no victims," } else { "" };
     let text = match flows {
         0 => "No flow started.".into(),
-        n => format!("No lossless loss,{victims} no deadlock: {} finished.{tail}", human::counted(n, "flow")),
+        n => format!(
+            "No packet of a lossless priority was lost,{victims} no deadlock: {} finished.{tail}",
+            human::counted(n, "flow")
+        ),
     };
     banner(State::Fine, text, None)
 }

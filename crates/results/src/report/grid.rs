@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::{int, text};
-use crate::explain::read::damaged;
+use crate::explain::read::{damaged, summary};
 use crate::grid::compare::{Comparison, Entry, Point as Compared, Status, Warning, compare};
 use crate::grid::directory::{self, RESUME, stored_entry};
 use crate::grid::interval::{Interval, Spread};
@@ -38,6 +38,8 @@ pub struct Grid {
     pub left_out: usize,
     pub runs: Vec<Made>,
     pub warnings: Vec<Warning>,
+    /// The slowdown by flow size; null if the runs' directories are not there.
+    pub sizes: Option<Sizes>,
     /// The scenario of the first run.
     pub scenario: Json,
 }
@@ -81,6 +83,14 @@ pub struct Value {
     pub text: String,
     /// The ends of the range, in the same form.
     pub ends: Option<(String, String)>,
+}
+
+/// Slowdowns by the size of flows, as in `summary.json`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Sizes {
+    pub groups: Vec<String>,
+    /// By point, then by group: the mean over its runs; null where none has such flows.
+    pub p99: Vec<Vec<Option<f64>>>,
 }
 
 /// A run of the grid.
@@ -149,10 +159,44 @@ pub fn read(path: &Path) -> Result<Grid, Error> {
         Some(directory::RUNS),
         manifest["scenario"].clone(),
     );
+    grid.sizes = sizes(path, &plan, &runs);
     for run in &mut grid.runs {
         run.page = path.join(directory::RUNS).join(&run.name).join(PAGE).exists();
     }
     Ok(grid)
+}
+
+/// The p99 slowdowns of the size groups of all finished runs, from their summaries.
+fn sizes(path: &Path, plan: &Plan, runs: &[Json]) -> Option<Sizes> {
+    let mut sizes = Sizes::default();
+    let mut sums: Vec<Vec<(f64, u32)>> = vec![Vec::new(); plan.points()?];
+    for (i, run) in runs.iter().enumerate() {
+        let place = path.join(text(run, "/path"));
+        if text(run, "/path").is_empty() || !place.join(RUN_MANIFEST).exists() {
+            continue;
+        }
+        let summary = summary(&place).ok()?;
+        for group in summary["sizes"].as_array().into_iter().flatten() {
+            let (name, Some(p99)) = (text(group, "/name"), group["slowdown"]["p99"].as_f64()) else {
+                continue;
+            };
+            let known = sizes.groups.iter().position(|group| group == name);
+            let at = known.unwrap_or_else(|| {
+                sizes.groups.push(name.into());
+                sizes.groups.len() - 1
+            });
+            let sums = &mut sums[plan.point_of(i)];
+            sums.resize(sums.len().max(at + 1), (0.0, 0));
+            sums[at] = (sums[at].0 + p99, sums[at].1 + 1);
+        }
+    }
+    let mean = |&(sum, count): &(f64, u32)| (count > 0).then(|| sum / f64::from(count));
+    let row = |mut sums: Vec<(f64, u32)>| {
+        sums.resize(sizes.groups.len(), (0.0, 0));
+        sums.iter().map(mean).collect()
+    };
+    sizes.p99 = sums.into_iter().map(row).collect();
+    (!sizes.groups.is_empty()).then_some(sizes)
 }
 
 /// The directories of the runs of a grid that are there, relative to it.
@@ -208,6 +252,7 @@ pub fn of(
         left_out,
         runs,
         warnings: compared.warnings,
+        sizes: None,
         scenario,
     }
 }

@@ -14,6 +14,7 @@ use super::rankings::{self, Ranking};
 use super::series::{self, Series};
 use super::stories::{self, Stories};
 use super::{int, sentence, text};
+use crate::explain::Overview;
 use crate::explain::read::{self as explain, damaged};
 use crate::human;
 use crate::storage::Error;
@@ -100,7 +101,7 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
         complete: summary["complete"] != false,
         end_ps,
         facts: facts(manifest, &summary),
-        figures: figures(&summary),
+        figures: figures(&summary, explained.as_ref().map(|e| &e.1)),
         verdicts: summary["verdicts"].clone(),
         notes: summary["notes"].clone(),
         sizes: summary["sizes"].clone(),
@@ -171,7 +172,7 @@ fn facts(manifest: &Json, summary: &Json) -> Vec<(String, String)> {
     facts
 }
 
-fn figures(summary: &Json) -> Vec<(String, String)> {
+fn figures(summary: &Json, overview: Option<&Overview>) -> Vec<(String, String)> {
     let mut figures = Vec::new();
     let mut figure = |name: &str, value: String| figures.push((name.to_string(), value));
     let groups = summary["sizes"].as_array();
@@ -182,6 +183,13 @@ fn figures(summary: &Json) -> Vec<(String, String)> {
     figure("slowdown, mean", slowdown("mean"));
     figure("slowdown, p99", slowdown("p99"));
     figure("goodput", human::rate(all["goodput_bps"].as_f64().unwrap_or(0.0)));
+    if let Some(found) = overview {
+        let share = found.victim_ps as f64 * 100.0 / found.took_ps.max(1) as f64;
+        figure(
+            "victims",
+            format!("{} flows, {share:.1}% of all time", human::count(found.victim_flows as u64)),
+        );
+    }
     let sent = human::count(int(summary, "/counters/sent"));
     figure("packets dropped", format!("{} of {sent} sent", human::count(sentence::lost(summary))));
     figure("pauses", human::count(int(summary, "/pauses/count")));
