@@ -44,6 +44,108 @@ function meshed(fabric: Fabric): boolean {
   });
 }
 
+/** By device, its pod: what hangs together below the highest layer of a fabric with several layers of switches.
+ *  -1 for a device of the highest layer; empty where pods are no help. */
+export function podsOf(fabric: Fabric): number[] {
+  const top = fabric.layers.length - 1;
+  if (top < 3 || fabric.layers[0]?.name !== "hosts" || (fabric.layers[0]?.nodes ?? 0) <= CELLS) return [];
+  const near: number[][] = fabric.nodes.map(() => []);
+  for (const port of fabric.ports) near[port.node]?.push(fabric.ports[port.peer]?.node ?? port.node);
+  const pods = fabric.nodes.map(() => -1);
+  let count = 0;
+  fabric.nodes.forEach((node, i) => {
+    if (node.layer === top || (pods[i] ?? 0) >= 0) return;
+    const open = [i];
+    pods[i] = count;
+    for (let at = open.pop(); at !== undefined; at = open.pop()) {
+      for (const next of near[at] ?? []) {
+        if (fabric.nodes[next]?.layer === top || (pods[next] ?? 0) >= 0) continue;
+        pods[next] = count;
+        open.push(next);
+      }
+    }
+    count += 1;
+  });
+  return count >= 2 && count <= 256 ? pods : [];
+}
+
+/** A folded pod: where it is drawn, and its size. */
+export interface Pod {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+/** The highest layer, then the folded pods as boxes, then the devices of the pods in `open`. Devices of folded pods
+ *  are in the middle of their box. */
+export function folded(fabric: Fabric, pods: number[], open: Set<number>): Layout & { pods: Map<number, Pod> } {
+  const top = fabric.layers.length - 1;
+  const count = Math.max(...pods) + 1;
+  const room = 1300;
+  const left = LEFT;
+  const places: Place[] = fabric.nodes.map(() => ({ x: left, y: 0 }));
+  const free: number[] = [];
+  const names: Layout["names"] = [{ text: fabric.layers[top]?.name ?? "", y: 40 }];
+  const first = fabric.nodes.flatMap((node, i) => (node.layer === top ? [i] : []));
+  let y = 40;
+  const perRow = Math.min(first.length, 64);
+  for (let from = 0; from < first.length; from += perRow) {
+    const row = first.slice(from, from + perRow);
+    row.forEach((node, k) => {
+      places[node] = { x: left + ((k + 0.5) * room) / perRow, y };
+      free[node] = room / perRow;
+    });
+    y += 26;
+  }
+  const boxes = new Map<number, Pod>();
+  const closed = Array.from({ length: count }, (_, i) => i).filter((pod) => !open.has(pod));
+  y += 90;
+  if (closed.length > 0) names.push({ text: "pods", y });
+  const inRow = Math.max(1, Math.min(closed.length, 17));
+  closed.forEach((pod, k) => {
+    const x = left + ((k % inRow) + 0.5) * (room / inRow);
+    boxes.set(pod, { x, y: y + Math.floor(k / inRow) * 54, width: Math.min(120, room / inRow - 6), height: 44 });
+  });
+  fabric.nodes.forEach((_, i) => {
+    const box = boxes.get(pods[i] ?? -1);
+    if (box) places[i] = { x: box.x, y: box.y };
+  });
+  y += Math.ceil(closed.length / inRow) * 54 + 10;
+  let cell = 10;
+  for (const pod of open) {
+    const its = fabric.nodes.flatMap((_, i) => (pods[i] === pod ? [i] : []));
+    const part = partOf(fabric, its);
+    const inner = cells(part, byLayer(part), room);
+    its.forEach((node, k) => {
+      const place = inner.places[k];
+      if (place) places[node] = { x: place.x - inner.left + left, y: y + place.y };
+      if (inner.room[k] !== undefined) free[node] = inner.room[k] ?? 0;
+    });
+    names.push(...inner.names.map((name) => ({ text: name.text, y: y + name.y })));
+    boxes.set(pod, { x: left + room / 2, y: y + 14, width: room, height: 20 });
+    y += inner.height;
+    cell = inner.cell;
+  }
+  return { width: left + room, height: y + 20, places, names, scale: 1, step: cell, cell, room: free, pods: boxes };
+}
+
+/** Some devices of a fabric, and the links between them. */
+function partOf(fabric: Fabric, its: number[]): Fabric {
+  const number = new Map(its.map((node, k) => [node, k]));
+  const kept = fabric.ports.flatMap((port, i) => (number.has(port.node) && number.has(fabric.ports[port.peer]?.node ?? -1) ? [i] : []));
+  const at = new Map(kept.map((port, k) => [port, k]));
+  return {
+    ...fabric,
+    nodes: its.map((node) => fabric.nodes[node]).filter((node) => node !== undefined),
+    ports: kept.flatMap((i) => {
+      const port = fabric.ports[i];
+      return port ? [{ ...port, node: number.get(port.node) ?? 0, peer: at.get(port.peer) ?? 0 }] : [];
+    }),
+    layers: fabric.layers.slice(0, -1),
+  };
+}
+
 export function layout(fabric: Fabric, topology: unknown): Layout {
   const shape = topology as { kind?: string; width?: number; height?: number };
   if (shape.kind === "torus-2d" && shape.width && shape.height) return torus(fabric, shape.width, shape.height);
@@ -83,7 +185,7 @@ function rows(fabric: Fabric, kind: string): Layout {
 }
 
 /** Hosts as squares below their switch, in as many columns as the width allows. */
-function cells(fabric: Fabric, layers: number[][]): Layout {
+function cells(fabric: Fabric, layers: number[][], widest = 4000): Layout & { left: number } {
   const at = homes(fabric);
   const above = layers.slice(1);
   // Switches with hosts, in their order; those of one layer are beside each other.
@@ -96,8 +198,8 @@ function cells(fabric: Fabric, layers: number[][]): Layout {
   const columns = Math.max(2, Math.min(most, square, Math.floor(free / cell)));
   const wide = columns * cell + 6;
   // Of thousands of switches, several rows.
-  const inRow = Math.max(1, Math.min(groups.length, Math.floor(4000 / wide)));
-  const room = Math.max(640, inRow * wide, ...above.map((nodes) => Math.min(nodes.length * 14, 4000)));
+  const inRow = Math.max(1, Math.min(groups.length, Math.floor(widest / wide)));
+  const room = Math.min(widest, Math.max(640, inRow * wide, ...above.map((nodes) => nodes.length * 14)));
   const scale = Math.max(1, Math.min(1.7, room / 1100));
   const left = LEFT * scale;
   const places: Place[] = fabric.nodes.map(() => ({ x: 0, y: 0 }));
@@ -125,7 +227,7 @@ function cells(fabric: Fabric, layers: number[][]): Layout {
       y += hasHosts ? 50 * scale + tallest * cell : nodes.length > perRow ? 34 * scale : ROW * scale;
     }
   }
-  return { width: left + room, height: y + 10, places, names, scale, step: cell, cell, room: widths };
+  return { width: left + room, height: y + 10, places, names, scale, step: cell, cell, room: widths, left };
 }
 
 /** The switch that each host is at. */

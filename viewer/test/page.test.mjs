@@ -21,6 +21,7 @@ const RUNS = {
   plain: ["bcube-deadlock"],
   victims: ["victims", ...set("measure.blocking=true", 'measure.ports="all"')],
   large: ["leaf-spine", ...set("run.duration=200us", "flow_control.xoff=20kB", "flow_control.xon=15kB", "measure.explain=true", "measure.blocking=true")],
+  pods: ["leaf-spine", ...set('topology={kind="fat-tree",k=8,link={rate="100Gbps",delay="1us"}}', "run.duration=100us", "flow_control.xoff=20kB", "flow_control.xon=15kB")],
   zeropod: ["zeropod", ...set("run.duration=500us", "run.drain=2ms")],
   ring: ["all-reduce-loop", ...set("flow_control.scheme=pfc")],
   empty: ["victims", ...set("run.duration=1ns", "run.drain=0ns")],
@@ -356,6 +357,50 @@ test("hosts of a large fabric are squares below their switches", async () => {
     assert.ok((await page.locator("#fabric-drawing .node.cell > rect[style*=fill]").count()) > 3);
     await page.locator("#fabric-drawing .node.cell").nth(7).click();
     assert.equal(await page.locator("#story h3").innerText(), "Host H7");
+  });
+});
+
+test("pods are folded, and unfold", async () => {
+  await open("pods", {}, async (page) => {
+    const pods = page.locator("#fabric-drawing .pod");
+    const cells = page.locator("#fabric-drawing .node.cell");
+    assert.equal(await pods.count(), 8);
+    assert.equal(await cells.count(), 0);
+    const counts = async () => (await pods.allTextContents()).join("\n");
+    const then = await counts();
+    assert.match(then, /\d+ paused/);
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    assert.notEqual(await counts(), then);
+    await pods.nth(2).dispatchEvent("click");
+    assert.equal(await cells.count(), 16);
+    await page.locator("#fabric-drawing .pod.open").dispatchEvent("click");
+    assert.equal(await cells.count(), 0);
+    await page.locator("#pods").selectOption("5");
+    assert.equal(await cells.count(), 16);
+    await page.locator("#pods").selectOption("5");
+    assert.equal(await cells.count(), 0);
+    // A chosen flow unfolds the pods of its hosts.
+    await page.locator("#flows tbody").getByRole("button").first().click();
+    assert.ok((await cells.count()) >= 16);
+    assert.equal(await page.locator("#fabric-drawing .node.lit").count(), 2);
+    assert.ok((await page.locator("#lit-path path").count()) >= 4);
+  });
+});
+
+test("a grid compares with a baseline, and by flow size", async () => {
+  await open("grid", {}, async (page) => {
+    const table = page.locator("#differences tbody");
+    assert.equal(await table.locator("tr").count(), 3);
+    assert.match(await table.innerText(), /-14\.2%/);
+    const before = await table.innerText();
+    await page.locator("#baseline").selectOption({ label: "scheme none" });
+    assert.notEqual(await table.innerText(), before);
+    await page.locator("#difference-of").selectOption({ label: "Mean slowdown" });
+    assert.match(await table.innerText(), /2\.\d\d×/);
+    assert.equal(await page.locator("#sizes figure > svg").count(), 1);
+    assert.equal(await page.locator("#sizes .legend li").count(), 6);
+    await page.locator("#size-points").selectOption({ label: "load 0.2" });
+    assert.equal(await page.locator("#sizes .legend li").count(), 2);
   });
 });
 

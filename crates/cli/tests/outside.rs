@@ -109,7 +109,7 @@ fn hidden_characters_from_outside_are_printed_as_escapes() {
         &["run", "hello.toml", "--vary", &format!("traffic.0.size=1kB,{evil}"), "--no-out"],
         &["run", "hello.toml", &format!("--{evil}")],
         &["run", "hello.toml", "--threads", evil],
-        &["explain", evil],
+        &["explain", &format!("no{evil}")],
         &["report", evil],
         &["schemes", evil],
     ] {

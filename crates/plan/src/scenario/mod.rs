@@ -456,8 +456,8 @@ pub struct Measure {
     /// path or off it.
     pub blocking: bool,
     /// Records the time of each flow along its critical path, for `xoff explain`. It also enables
-    /// the oracle of `blocking`. Default: true in a single run of at most 4 million packet-hops, unless
-    /// `blocking` is false or another key is incompatible; false in grids and longer runs.
+    /// the oracle of `blocking`. Default: true in a single run of at most 4 million packet-hops (each
+    /// flow counts as 150 more), unless another key is incompatible; false in grids and longer runs.
     #[serde(serialize_with = "whether")]
     #[schemars(extend("x-default" = "derived: true in a single run of at most 4 million packet-hops"))]
     pub explain: Option<bool>,
