@@ -314,7 +314,7 @@ function build(run: RunDocument, pods: number[], open: Set<number>, portName: (p
   ports.forEach((port, i) => {
     if (beyond[i] || cell === 0) return;
     const host = isHost(i) ? port.node : (ports[port.peer]?.node ?? 0);
-    if (nodes[host]?.kind === "host" || isFolded(port.node)) beyond[i] = ends[i] = at(isFolded(port.node) ? port.node : host);
+    if (nodes[host]?.kind === "host" || isFolded(port.node)) beyond[i] = ends[i] = isFolded(port.node) ? { x: at(port.node).x + 28, y: at(port.node).y - 16 } : at(host);
   });
 
   const boxes: (Box | undefined)[] = nodes.map((node, i): Box | undefined => {

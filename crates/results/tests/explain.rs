@@ -217,7 +217,7 @@ fn what_cannot_be_explained_is_said() {
         "has no port `S0:9`. The ports of S0 are S0:0, S0:1, S0:2."
     );
     let nowhere = wrong(explain::port(&path, &run, "tor3:5", explain::Choice::default()).unwrap_err());
-    assert!(nowhere.contains("NODE:NUMBER"), "{nowhere}");
+    assert!(nowhere.contains("`xoff topo` and ports.parquet list the ports"), "{nowhere}");
     assert_eq!(
         wrong(
             explain::overview(
