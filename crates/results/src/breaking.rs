@@ -15,7 +15,7 @@ use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::PauseScope;
 
 /// Flows that are named in a sentence.
-const LISTED: usize = 4;
+const LISTED: usize = 2;
 /// Most flows for which other routes are sought.
 const ROUTED: usize = 64;
 
@@ -152,9 +152,9 @@ fn cyclic(plan: &Plan, moved: &[u32], routes: &[Vec<PortId>]) -> bool {
     left > 0
 }
 
-/// Such as `flow 17: H3 -> H9 (websearch)` of the first ones, and the number of the others.
-pub(crate) fn flows(names: &[String]) -> String {
-    let shown = &names[..names.len().min(LISTED)];
+/// Such as `flow 17: H3 -> H9 (websearch)` of at most `most` ones, and the number of the others.
+pub(crate) fn flows(names: &[String], most: usize) -> String {
+    let shown = &names[..names.len().min(most)];
     match names.len() - shown.len() {
         0 => shown.join("; "),
         n => format!("{} and {n} more", shown.join("; ")),
@@ -171,7 +171,7 @@ pub(crate) fn advice(step: &Step) -> Vec<String> {
         if one { "crosses" } else { "cross" },
         step.from,
         step.to,
-        flows(&step.flows),
+        flows(&step.flows, LISTED),
         if one { "another route" } else { "other routes" },
     )];
     if !step.routes.is_empty() {

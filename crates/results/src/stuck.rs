@@ -48,7 +48,7 @@ fn story(plan: &Plan, outcome: &Outcome, deadlock: &Deadlock) -> Note {
         }
         let flows: Vec<String> = held.flows.iter().map(|&f| names::flow(plan, f)).collect();
         let bytes = human::bytes(held.bytes);
-        note.details.push(format!("{queue} holds {bytes} of {}", breaking::flows(&flows)));
+        note.details.push(format!("{queue} holds {bytes} of {}", breaking::flows(&flows, LISTED / 2)));
     }
     let behind = deadlock.stuck.len().saturating_sub(deadlock.cycle.len());
     if behind > 0 {
