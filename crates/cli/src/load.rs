@@ -160,15 +160,15 @@ fn opened(path: &Path, overrides: &[(String, String)], strict: bool, needs: Need
 /// Packet-hops of the longest run that records critical paths although its scenario does not ask for them: about half a
 /// second, and 16 B of memory each.
 const EXPLAINED: u64 = 4_000_000;
-/// The packet-hops whose critical paths cost as much as what each flow costs besides.
-const FLOW: u64 = 150;
+/// Least packet-hops for each of its flows. With fewer, critical paths would double the cost of the run.
+const EACH: u64 = 300;
 
 /// Whether a single run records critical paths without being asked: it is short, and its scenario does not say.
 pub fn is_short(loaded: &Loaded) -> bool {
     let possible = !loaded.scenario.traffic.is_empty() && loaded.plan.pods.is_none();
     loaded.scenario.measure.explain.is_none()
         && possible
-        && hops(&loaded.plan).saturating_add(FLOW * loaded.plan.flows.len() as u64) <= EXPLAINED
+        && (EACH * loaded.plan.flows.len() as u64..=EXPLAINED).contains(&hops(&loaded.plan))
 }
 
 /// The scenario with `measure.explain`; `None` if another key is against it, or if it has more than `warnings`.

@@ -159,3 +159,37 @@ fn a_deadlock_names_the_flows_and_routes_that_break_it() {
         assert!(checked(&["--set", &path]).contains("cannot deadlock"), "{}", checked(&["--set", &path]));
     }
 }
+
+/// A run records critical paths without being asked if it is short and nothing is against it.
+#[test]
+fn short_runs_can_be_explained() {
+    let dir = scratch("short");
+    let manifest = |run: &Path| -> Value {
+        serde_json::from_slice(&fs::read(run.join("manifest.json")).unwrap()).unwrap()
+    };
+    let records = |set: &[&str]| {
+        let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set]).collect();
+        out(&xoff(
+            &dir,
+            &[&["run", "victim.toml", "--quiet", "--overwrite", "--out", "run"], &set[..]].concat(),
+        ));
+        let manifest = manifest(&dir.join("run"));
+        assert_eq!(manifest["overrides"].as_array().unwrap().len(), set.len() / 2);
+        manifest["scenario"]["measure"]["explain"].as_bool().unwrap()
+    };
+    assert!(records(&[]));
+    assert!(out(&xoff(&dir, &["explain", "run"])).contains("3 flows explained"));
+    assert!(!records(&["measure.explain=false"]));
+    // Many flows of few packets, a long run, and a scheme whose pauses have no root.
+    assert!(!records(&["traffic.0.size=1kB"]));
+    assert!(!records(&["traffic.0.size=2GB", "run.duration=100us"]));
+    assert!(!records(&["flow_control={ scheme = \"itsy\" }"]));
+    // Grids record it only if asked.
+    out(&xoff(
+        &dir,
+        &["run", "victim.toml", "--quiet", "--vary", "traffic.0.size=100kB,200kB", "--out", "grid"],
+    ));
+    for run in fs::read_dir(dir.join("grid/runs")).unwrap() {
+        assert_eq!(manifest(&run.unwrap().path())["scenario"]["measure"]["explain"], false);
+    }
+}

@@ -456,10 +456,10 @@ pub struct Measure {
     /// path or off it.
     pub blocking: bool,
     /// Records the time of each flow along its critical path, for `xoff explain`. It also enables
-    /// the oracle of `blocking`. Default: true in a single run of at most 4 million packet-hops (each
-    /// flow counts as 150 more), unless another key is incompatible; false in grids and longer runs.
+    /// the oracle of `blocking`. Default: true in a single run of at most 4 million packet-hops, at
+    /// least 300 for each flow, unless another key is incompatible. It does not double the cost of such a run.
     #[serde(serialize_with = "whether")]
-    #[schemars(extend("x-default" = "derived: true in a single run of at most 4 million packet-hops"))]
+    #[schemars(extend("x-default" = "derived: true in a short single run"))]
     pub explain: Option<bool>,
     /// Flows that are sampled, by their `id` in results: bytes received, throughput, and the rate
     /// set by a congestion control.

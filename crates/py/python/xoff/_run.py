@@ -245,7 +245,7 @@ class Run(Stored):
     ) -> Answer:
         """Explain the delays of the run, of one flow (its `id`) or of one congested port (`xoff explain`).
 
-        A run of more than 4 million packet-hops, or of a grid, needs `measure.explain = true`. `class_` is the name
+        A long run, one of many short flows, and a run of a grid need `measure.explain = true`. `class_` is the name
         of a `[[traffic]]` table; `src` and `dst` are hosts. `slowest` is the number of slow flows that the answer
         about a run lists (5).
 

@@ -459,12 +459,14 @@ pub fn overview_sentences(answer: &Overview) -> String {
         )
     });
     let (name, flows) = (&answer.scenario, human::counted(answer.flows as u64, "flow"));
-    let mut text = ending(&answer.run)
-        + &paragraph(&format!("{name}: {flows}{class} explained{unfinished}. {victim}{surviving}"));
-    if answer.dropped > 0 {
-        text += &paragraph(&format!("{} were dropped in the run.", human::counted(answer.dropped, "packet")));
-    }
-    text
+    let dropped = match answer.dropped {
+        0 => String::new(),
+        n => paragraph(&format!("{} were dropped in the run.", human::counted(n, "packet"))),
+    };
+    // Loss before all else.
+    dropped
+        + &ending(&answer.run)
+        + &paragraph(&format!("{name}: {flows}{class} explained{unfinished}. {victim}{surviving}"))
 }
 
 fn slowdown(slow: &Slow) -> String {
