@@ -78,6 +78,10 @@ export function causes(run: RunDocument, replay: Replay, view: View, link: Link)
       return;
     }
     const branches = tree(run, replay, root, bin);
+    if (branches.length === 0) {
+      place.replaceChildren(h("p", {}, `At ${format.time(view.time)} no port is paused because of `, link({ port: root }, name(root)), "."));
+      return;
+    }
     const others = sorted.filter(([other]) => other !== root).slice(0, 8);
     const buttons = others.flatMap(([other, n], i) => {
       const button = h("button", { type: "button", class: "link" }, name(other));
@@ -155,7 +159,7 @@ export function ring(run: RunDocument, link: Link): HTMLElement {
   const items = cycle.map((held, i) => {
     const next = cycle[(i + 1) % n];
     const flows = held.flows.length > 0 ? ` of ${held.flows.slice(0, 2).join("; ")}${held.flows.length > 2 ? " and others" : ""}` : "";
-    return h("li", {}, link({ port: held.port }, name(held.port)), ` holds ${format.bytes(held.bytes)}${flows}. It waits for `, link({ port: next?.port ?? 0 }, name(next?.port ?? 0)));
+    return h("li", {}, link({ port: held.port }, name(held.port)), held.bytes > 0 ? ` holds ${format.bytes(held.bytes)}${flows}. It waits for ` : " passes the pause on. It waits for ", link({ port: next?.port ?? 0 }, name(next?.port ?? 0)));
   });
   const ended = deadlock.ended_ps === null ? "It lasted until the end of the run." : `It lasted until ${format.time(deadlock.ended_ps)}.`;
   return h("div", { class: "deadlock" }, h("p", {}, `The cycle closed at ${format.time(deadlock.closed_ps)}. ${ended} Each queue waits for the next.`), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "cycle of the deadlock" }, picture), h("ol", {}, ...items));

@@ -38,8 +38,6 @@ export interface Chart {
   /** Steps from point to point instead of straight lines. */
   steps?: boolean;
   dots?: boolean;
-  /** Instants to be marked. */
-  rules?: { x: number; name: string }[];
   /** What the table has; left out, the points of the curves. */
   table?: { heads: string[]; rows: Cell[][] };
 }
@@ -119,12 +117,6 @@ export function chart(c: Chart): HTMLElement {
   const curves = c.curves.filter((curve) => curve.points.length > 0);
   if (curves.length === 0) return figure(c.title, c.about, h("p", { class: "none" }, "No data."));
   const marks: Plot.Markish[] = [];
-  for (const rule of c.rules ?? []) {
-    marks.push(
-      Plot.ruleX([rule.x], { stroke: "var(--alarm)", strokeWidth: 1.5, strokeDasharray: "2 3" }),
-      Plot.text([rule], { x: "x", text: "name", frameAnchor: "top", dy: 2, dx: 4, textAnchor: "start", fill: "currentColor" }),
-    );
-  }
   curves.forEach((curve, i) => {
     const { colour, dash } = look(i);
     // Nothing lies between names: no line, and points beside each other.

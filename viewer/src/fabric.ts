@@ -52,10 +52,12 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
   const listed = ports.length > 4000 ? run.pauses.ports.map((one) => one.port) : ports.map((_, i) => i);
   const bySelect = h("select", { id: `pick-port${suffix}` }, h("option", { value: "" }, "choose…"), ...listed.map((i) => h("option", { value: String(i) }, ports[i]?.name ?? "")));
 
+  /** The congested port whose pauses are shown, if this run has it. */
+  const ours = () => (roots.includes(view.root) ? view.root : -1);
   const show = () => {
     const bin = replay.bin(view.time);
     const now = replay.at(bin);
-    const only = view.root;
+    const only = ours();
     const congested = new Map<number, number>();
     for (const { root } of now.values()) if (root >= 0) congested.set(root, (congested.get(root) ?? 0) + 1);
     parts.lines.forEach((line, port) => {
@@ -128,7 +130,7 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
       const most = [...congested].sort((a, b) => b[1] - a[1]).slice(0, 3);
       said.push(`Congested: ${most.map(([root, n]) => `${portName(root)} (${n})`).join(", ")}${congested.size > 3 ? ` and ${congested.size - 3} more` : ""} (ports paused because of each).`);
     }
-    if (dead) said.push("The fabric is in deadlock: the parts.numbers show the cycle.");
+    if (dead) said.push("The fabric is in deadlock: the numbers show the cycle.");
     return said.join(" ").replaceAll(" -> ", "\u00a0→\u00a0");
   };
 
@@ -144,11 +146,15 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
     bySelect.value = String(port);
   };
 
+  const redraw = () => {
+    draw();
+    if (reached >= 0) reach(reached);
+    show();
+  };
   const unfold = h("select", { id: `pods${suffix}` }, h("option", { value: "" }, "choose…"), ...[...sizes.keys()].map((pod) => h("option", { value: String(pod) }, `pod ${pod}`)));
   const toggle = (pod: number) => {
     if (!open.delete(pod)) open.add(pod);
-    draw();
-    show();
+    redraw();
     light();
   };
   unfold.addEventListener("change", () => {
@@ -159,12 +165,6 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
   /** The path of the chosen flow or pause, and its congested ports. */
   const light = () => {
     const { flow, port, node } = view.chosen;
-    const hidden = unseen(flow, node);
-    if (hidden.length > 0) {
-      hidden.forEach((pod) => open.add(pod));
-      draw();
-      show();
-    }
     if (port !== undefined && port !== reached) reach(port);
     const story = flow === undefined ? undefined : run.stories?.flows[flow];
     const row = flow === undefined ? undefined : run.flows.rows.find((one) => one.id === flow);
@@ -198,10 +198,17 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
   };
   view.on("time", show);
   view.on("root", () => {
-    highlight.value = String(view.root);
+    highlight.value = String(ours());
     show();
   });
-  view.on("chosen", light);
+  view.on("chosen", () => {
+    const hidden = unseen(view.chosen.flow, view.chosen.node);
+    if (hidden.length > 0) {
+      hidden.forEach((pod) => open.add(pod));
+      redraw();
+    }
+    light();
+  });
 
   svg.addEventListener("click", (event) => {
     const target = event.target as Element;
@@ -232,7 +239,7 @@ export function fabric(run: RunDocument, replay: Replay, view: View, suffix = ""
   });
   highlight.addEventListener("change", () => view.setRoot(Number(highlight.value)));
   // Of many links, those of the main congested port first.
-  if (parts.pairs > MANY && roots[0] !== undefined) view.setRoot(roots[0]);
+  if (parts.pairs > MANY && roots[0] !== undefined && suffix === "" && view.root < 0) view.setRoot(roots[0]);
   show();
 
   const some = parts.pairs < parts.ofPairs ? h("p", { class: "hint" }, `${format.count(parts.pairs)} of ${format.count(parts.ofPairs)} links between switches are drawn: those whose ports were paused.`) : "";

@@ -38,7 +38,7 @@ export function gantt(run: RunDocument, story: FlowStory, start: number, link: L
     const from = at;
     picture.append(s("line", { class: "rule", x1: LEFT, x2: WIDTH - 8, y1: y + ROW - 1, y2: y + ROW - 1 }));
     const label = `${step.leg === "data" ? "" : `${step.leg} `}${name(step.port)}`;
-    picture.append(s("text", { x: LEFT - 6, y: y + 14, "text-anchor": "end" }, short(label, 18), s("title", {}, label)));
+    picture.append(s("text", { x: LEFT - 6, y: y + 14, "text-anchor": "end" }, short(label, 15), s("title", {}, label)));
     for (const [part, root, ps] of [...step.shares].sort((a, b) => order(a[0]) - order(b[0]))) {
       used.add(part);
       const [colour, meaning] = PARTS[part] ?? ["var(--c6)", part];

@@ -61,8 +61,13 @@ function pointTable(doc: GridDocument): HTMLElement {
     if (!found.ends || (found.ends[0] === found.text && found.ends[1] === found.text)) return found.text;
     return h("span", {}, found.text, h("br"), h("small", {}, span(found.ends)));
   };
+  // To the page of the point's first run, if there is one.
+  const number = (i: number): Cell => {
+    const run = doc.runs.find((one) => one.point === i && one.page);
+    return run ? h("a", { href: pageOf(doc, run) }, String(i + 1)) : String(i + 1);
+  };
   const rows = doc.points.map((point, i): Cell[] => [
-    String(i + 1),
+    number(i),
     ...point.values.map((at, axis) => doc.axes[axis]?.values[at] ?? ""),
     String(point.runs),
     point.deadlocks === 0 ? "none" : `${point.deadlocks} of ${point.runs}`,
@@ -203,9 +208,14 @@ function measure(doc: GridDocument, along: number, name: string, title: string):
   ];
 }
 
+/** The page of a run, relative to that of the grid. */
+function pageOf(doc: GridDocument, run: GridDocument["runs"][number]): string {
+  return `${doc.folder ?? "."}/${encodeURIComponent(run.name)}/report.html`;
+}
+
 function runTable(doc: GridDocument): HTMLElement {
   const place = doc.folder === null ? "" : `${doc.folder}/`;
-  const name = (run: GridDocument["runs"][number]) => (run.page ? h("a", { href: `${place}${encodeURIComponent(run.name)}/report.html` }, place + run.name) : place + run.name);
+  const name = (run: GridDocument["runs"][number]) => (run.page ? h("a", { href: pageOf(doc, run) }, place + run.name) : place + run.name);
   const rows = doc.runs.map((run): Cell[] => [name(run), String(run.point + 1), String(run.seed), run.status, run.error ?? ""]);
   const how = doc.folder === null ? "Directories of the runs were not kept." : doc.runs.some((run) => run.page) ? "Each link leads to the page of a run." : "For pages of all runs, with links: xoff report GRID --pages";
   const more = doc.left_out === 0 ? "" : ` ${format.counted(doc.left_out, "finished run")} not listed: grid.parquet has all.`;

@@ -29,8 +29,4 @@ if (source && page) {
   // The banner is first; all sentences are with all results.
   const results = document.getElementById("what-title");
   if (headline && results) results.after(headline);
-  // Paper shows the parts that a screen folds, except long tables.
-  window.addEventListener("beforeprint", () => {
-    for (const details of page.querySelectorAll<HTMLDetailsElement>("details[data-print]")) details.open = true;
-  });
 }

@@ -23,6 +23,9 @@ export function pair(doc: PairDocument): Node[] {
   const view = new View(end, firstInstant(runs[0], replays[0]), end / replays[0].bins);
   // The one with the longer axis has the slider.
   const longer = runs[0].clock.end_ps >= runs[1].clock.end_ps ? 0 : 1;
+  // What is chosen in one fabric is chosen in the other, so the two must be one network.
+  const network = (run: RunDocument) => run.fabric.ports.map((port) => port.name).join(" ");
+  const same = network(runs[0]) === network(runs[1]);
   const sides = runs.map((run, i) => {
     const replay = replays[i] as Replay;
     const suffix = i === 0 ? "" : "-b";
@@ -32,7 +35,8 @@ export function pair(doc: PairDocument): Node[] {
   });
   const link = sides[0]?.link as Link;
   const both = (of: (side: (typeof sides)[number], i: number) => HTMLElement[]) => h("div", { class: "two" }, ...sides.map((side, i) => h("div", {}, ...of(side, i))));
-  const first = section("fabric", "The fabrics over time", changes(runs, names), both((side, i) => [side.heading, banner(runs[i] as RunDocument)]), both((side) => [side.drawing]), controls(runs[longer] as RunDocument, replays[longer] as Replay, view), both((side) => [side.legend]));
+  const differ = same ? "" : h("p", { class: "note warning" }, "The two runs have different networks: what is chosen is chosen by its number in each, and need not be the same device.");
+  const first = section("fabric", "The fabrics over time", changes(runs, names), differ, both((side, i) => [side.heading, banner(runs[i] as RunDocument)]), both((side) => [side.drawing]), controls(runs[longer] as RunDocument, replays[longer] as Replay, view), both((side) => [side.legend]));
   first.classList.add("quiet");
   const sections = [
     first,

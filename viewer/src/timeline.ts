@@ -47,10 +47,13 @@ export function controls(run: RunDocument, replay: Replay, view: View): HTMLElem
   const status = document.createElement("span");
   status.className = "event";
 
+  /** The instant of the event that is told. */
+  let eventAt = -1;
   const show = () => {
     const bin = replay.bin(view.time);
     slider.value = String(bin);
     clock.value = format.time(view.time);
+    if (view.time !== eventAt) status.textContent = "";
     slider.setAttribute("aria-valuetext", format.time(view.time));
   };
   view.on("time", show);
@@ -90,6 +93,7 @@ export function controls(run: RunDocument, replay: Replay, view: View): HTMLElem
   const event = (by: 1 | -1) => {
     const found = by === 1 ? list.find((one) => one.at > view.time) : list.filter((one) => one.at < view.time).pop();
     if (!found) return;
+    eventAt = found.at;
     go(found.at);
     status.textContent = found.text;
   };
@@ -228,6 +232,8 @@ function shared(view: View, rules: Event[], width: number, height: number): uPlo
       setSelect: [
         (u) => {
           const { left, width: wide } = u.select;
+          // The window was moved instead.
+          if (u.over.dataset.moved === "yes") return u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
           if (wide > 4) view.setWindow(u.posToVal(left, "x"), u.posToVal(left + wide, "x"));
         },
@@ -241,6 +247,7 @@ function shared(view: View, rules: Event[], width: number, height: number): uPlo
           over.addEventListener("pointerdown", (event) => {
             down = event.clientX;
             armed = true;
+            over.dataset.moved = event.shiftKey || event.button === 1 ? "yes" : "no";
             // With Shift, or the middle button, the axis is moved.
             if (event.shiftKey || event.button === 1) {
               from = view.window;

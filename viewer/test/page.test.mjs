@@ -120,7 +120,7 @@ test("the slider moves, and the picture with it", async () => {
     await page.getByRole("button", { name: "Deadlock" }).click();
     assert.equal(await cycle.first().isVisible(), true);
     assert.equal(await cycle.count(), 8);
-    assert.match(await page.locator("#now").innerText(), /The fabric is in deadlock/);
+    assert.match(await page.locator("#now").innerText(), /The fabric is in deadlock: the numbers show the cycle\./);
     keep("stories", await page.locator("#now").innerText());
   });
 });
@@ -482,6 +482,7 @@ test("a grid begins with its charts, and leads to the pages of its runs", async 
     assert.equal(await links.count(), 12);
     const there = await links.evaluateAll((all) => all.map((one) => decodeURIComponent(new URL(one.href).pathname)));
     for (const file of there) assert.ok(existsSync(file), file);
+    assert.equal(await page.locator("#points tbody a").count(), 6);
   });
 });
 

@@ -92,14 +92,16 @@ fn steps(plan: &Plan, flow: u32, moved: Option<&[PortId]>) -> BTreeSet<[Queue; 2
     steps
 }
 
-/// The shortest route of a flow that does not cross the two ports of `turn` one after the other, over links that never
-/// fail.
+/// The shortest route of a flow that does not cross the two ports of `turn` one after the other, there or back, over
+/// links that never fail.
 fn route_without(plan: &Plan, flow: u32, turn: [PortId; 2]) -> Option<Vec<PortId>> {
     let (topology, flow) = (&plan.topology, &plan.flows[flow as usize]);
     let usable = |&port: &PortId| {
         !names::is_inner(plan, port) && !plan.faults.down.iter().any(|down| down.port == port)
     };
     let leaving = |node| topology.nodes[node as usize].ports.iter().copied().filter(usable);
+    let peer = |port: PortId| topology.ports[port as usize].peer;
+    let back = [peer(turn[1]), peer(turn[0])];
     // By port, the port before it; itself at the source.
     let mut before: BTreeMap<PortId, PortId> = leaving(flow.src).map(|port| (port, port)).collect();
     let mut queue: VecDeque<PortId> = before.keys().copied().collect();
@@ -116,8 +118,20 @@ fn route_without(plan: &Plan, flow: u32, turn: [PortId; 2]) -> Option<Vec<PortId
         if topology.nodes[at as usize].kind == NodeKind::Host {
             continue;
         }
-        for next in leaving(at).filter(|&next| topology.ports[port as usize].peer != next) {
-            if [port, next] != turn && !before.contains_key(&next) {
+        for next in leaving(at) {
+            // No route comes to a device twice.
+            let to = topology.neighbour(next);
+            let mut along = port;
+            let again = loop {
+                if topology.ports[along as usize].node == to {
+                    break true;
+                }
+                if before[&along] == along {
+                    break false;
+                }
+                along = before[&along];
+            };
+            if !again && [port, next] != turn && [port, next] != back && !before.contains_key(&next) {
                 before.insert(next, port);
                 queue.push_back(next);
             }

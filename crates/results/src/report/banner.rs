@@ -51,7 +51,8 @@ pub fn of_run(summary: &Json, overview: Option<&Overview>) -> Banner {
     let lost = int(summary, "/drops/lossless_packets");
     if lost > 0 {
         let places = summary["drops"]["places"].as_array();
-        let first = places.into_iter().flatten().min_by_key(|place| int(place, "/first_ps"));
+        let lossless = places.into_iter().flatten().filter(|place| place["lossless"] == true);
+        let first = lossless.min_by_key(|place| int(place, "/first_ps"));
         let at = first.map(|place| int(place, "/first_ps"));
         let began = at.map_or(String::new(), |at| format!(", first at {}", human::time(at)));
         let packets = human::counted(lost, "lossless packet");

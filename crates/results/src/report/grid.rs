@@ -177,14 +177,13 @@ fn sizes(path: &Path, plan: &Plan, runs: &[Json]) -> Option<Sizes> {
         }
         let summary = summary(&place).ok()?;
         for group in summary["sizes"].as_array().into_iter().flatten() {
-            let (name, Some(p99)) = (text(group, "/name"), group["slowdown"]["p99"].as_f64()) else {
-                continue;
-            };
+            let name = text(group, "/name");
             let known = sizes.groups.iter().position(|group| group == name);
             let at = known.unwrap_or_else(|| {
                 sizes.groups.push(name.into());
                 sizes.groups.len() - 1
             });
+            let Some(p99) = group["slowdown"]["p99"].as_f64() else { continue };
             let sums = &mut sums[plan.point_of(i)];
             sums.resize(sums.len().max(at + 1), (0.0, 0));
             sums[at] = (sums[at].0 + p99, sums[at].1 + 1);

@@ -187,7 +187,7 @@ fn figures(summary: &Json, overview: Option<&Overview>) -> Vec<(String, String)>
         let share = found.victim_ps as f64 * 100.0 / found.took_ps.max(1) as f64;
         figure(
             "victims",
-            format!("{} flows, {share:.1}% of all time", human::count(found.victim_flows as u64)),
+            format!("{}, {share:.1}% of all time", human::counted(found.victim_flows as u64, "flow")),
         );
     }
     let sent = human::count(int(summary, "/counters/sent"));

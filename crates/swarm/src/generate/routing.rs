@@ -25,6 +25,9 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
             let tiers = [["S0.*"], ["S1.?"]].map(|names| Value::Array(names.map(Value::from).into()));
             t.put("tiers", Value::Array(tiers.into()));
         }
+        if kind == "up-down" && !place.switches.is_empty() && sketch.draw.one_in(2) {
+            t.put("root", sketch.draw.pick(&place.switches).as_str());
+        }
     } else if place.kind == "torus-2d" && sketch.draw.one_in(2) {
         t.put("kind", "dimension-order");
     }
