@@ -166,7 +166,7 @@ MISTAKES = {
     "no grid": (lambda path: xoff.GridRun.open(path), "ResultsError", None, "is not the directory of a grid"),
     "closed run": (lambda _: closed().report(), "ResultsError", None, "closed"),
     "nothing to explain": (
-        lambda _: xoff.example("hello").run().explain(),
+        lambda _: xoff.example("hello").set("measure.explain", False).run().explain(),
         "ResultsError",
         None,
         "measure.explain was not set",
