@@ -82,8 +82,8 @@ pub fn check(args: &CheckArgs) -> miette::Result<ExitCode> {
     Ok(output::status(&[(fails, REFUSED)]))
 }
 
-/// Examines routes without valleys, those over a tree, and the other schemes with their default keys. A change that the scenario cannot
-/// have is no suggestion. `None` if the user interrupted it.
+/// Examines routes without valleys, those over a tree, and the other schemes with their default keys. A change that the
+/// scenario cannot have is no suggestion. `None` if the user interrupted it.
 fn suggestions(
     args: &CheckArgs,
     loaded: &Loaded,

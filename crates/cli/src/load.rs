@@ -137,17 +137,13 @@ pub fn load(
 /// The same for a single run, which records critical paths if it is short.
 pub fn load_run(path: &Path, overrides: &[(String, String)], strict: bool) -> miette::Result<Loaded> {
     let source = opened(path, overrides, strict, Needs::Traffic)?;
-    let loaded = source.load(overrides, &mut |_, _| {}, &|| false)?;
-    if !is_short(&loaded) {
-        return Ok(loaded);
-    }
-    // Not both in memory.
-    let warnings = loaded.warnings.len();
-    drop(loaded);
-    match explained(&source, overrides, warnings) {
-        Some(explained) => Ok(explained),
-        None => source.load(overrides, &mut |_, _| {}, &|| false),
-    }
+    let mut files = BTreeMap::new();
+    let mut keep = |path: &Path, contents: &[u8]| drop(files.insert(path.to_path_buf(), contents.to_vec()));
+    let loaded = source.load(overrides, &mut keep, &|| false)?;
+    // A pipe can be read once.
+    let source = Source { files: Some(files), ..source };
+    let again = || explained(&source, overrides, loaded.warnings.len());
+    Ok(is_short(&loaded).then(again).flatten().unwrap_or(loaded))
 }
 
 fn opened(path: &Path, overrides: &[(String, String)], strict: bool, needs: Needs) -> miette::Result<Source> {
