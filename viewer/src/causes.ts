@@ -39,9 +39,12 @@ export const size = (branches: Branch[]): number => branches.reduce((sum, branch
 function spark(shares: number[], replay: Replay, view: View): SVGSVGElement {
   const width = 120;
   const picture = s("svg", { class: "spark", viewBox: `0 0 ${width} 14`, "aria-hidden": "true" });
-  shares.forEach((share, bin) => {
-    if (share > 0) picture.append(s("rect", { x: (bin * width) / replay.bins, y: 1, width: width / replay.bins + 0.2, height: 12, style: `fill:${heat(share)}` }));
-  });
+  // Neighbours of one colour are one rectangle.
+  const colours = shares.map((share) => (share > 0 ? heat(share) : ""));
+  for (let from = 0, to = 0; from < colours.length; from = to) {
+    while (to < colours.length && colours[to] === colours[from]) to += 1;
+    if (colours[from]) picture.append(s("rect", { x: (from * width) / replay.bins, y: 1, width: ((to - from) * width) / replay.bins + 0.2, height: 12, style: `fill:${colours[from] ?? ""}` }));
+  }
   const now = (replay.bin(view.time) * width) / replay.bins;
   picture.append(s("line", { class: "now", x1: now, x2: now, y1: 0, y2: 14 }));
   return picture;
