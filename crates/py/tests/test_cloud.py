@@ -332,7 +332,7 @@ def test_lost_answers_change_nothing(grid, bucket):  # noqa: F811
 
 
 @only_gcs
-def test_access_comes_from_a_key_or_from_the_machine(grid, bucket, monkeypatch, tmp_path):  # noqa: F811
+def test_access_comes_from_a_key_or_from_the_machine(grid, bucket, command, monkeypatch, tmp_path):  # noqa: F811
     def plan(prefix):
         return xoff.Store.plan(grid, bucket.place(prefix))
 
@@ -342,6 +342,11 @@ def test_access_comes_from_a_key_or_from_the_machine(grid, bucket, monkeypatch, 
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(other))
     with pytest.raises(xoff.ScenarioError, match="AuthenticationRequired"):
         plan("other")
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", "absent.json")
+    status, _, errors = command("grid", "status", bucket.place("other"))
+    assert status == 1
+    assert "gs://grids/other/ cannot be used: " in errors
+    assert "absent.json: No such file" in errors
     monkeypatch.delenv("GOOGLE_SERVICE_ACCOUNT")
     monkeypatch.setenv("GOOGLE_BASE_URL", bucket.url)
     monkeypatch.setenv("GCE_METADATA_HOST", bucket.url.removeprefix("http://"))
