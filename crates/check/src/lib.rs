@@ -436,6 +436,11 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
              because schedulers choose the paths."
                 .to_string(),
         ),
+        PauseScope::Nothing if plan.flow_control.traits().slows => notes.push(
+            "The flow control stops no queue: it lowers rates, and no rate is 0. So each queue continues, and no cycle \
+             of queues waits permanently."
+                .to_string(),
+        ),
         PauseScope::Nothing => {
             notes.push("Without flow control there are no pauses: packets that do not fit are dropped.".to_string());
         }

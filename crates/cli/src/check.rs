@@ -102,8 +102,9 @@ fn suggestions(
         overrides.retain(|(key, _)| !vary::replaces(&set[0], key));
         overrides.push((set[0].clone(), set[1].clone()));
         let Ok(changed) = source.load(&overrides, &mut |_, _| {}, &|| false) else { continue };
-        // What never pauses drops instead.
-        if changed.plan.flow_control.traits().pause_scope == PauseScope::Nothing {
+        // What neither pauses nor slows drops instead.
+        let traits = changed.plan.flow_control.traits();
+        if traits.pause_scope == PauseScope::Nothing && !traits.slows {
             continue;
         }
         let mut watch = |p: Progress| report_progress(&|| format!("{} = {}: {}", set[0], set[1], p.what));
