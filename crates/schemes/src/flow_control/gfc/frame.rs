@@ -64,9 +64,9 @@ impl StageFrame {
 }
 
 impl Frame for StageFrame {
-    /// An account over B_1, its threshold, limits its sender.
+    /// It stops nothing.
     fn effect(&self) -> Effect {
-        Effect::Credit { priorities: self.enabled.into(), limited: None }
+        Effect::Nothing
     }
 
     /// The stages of the later frame hold where both name a priority.

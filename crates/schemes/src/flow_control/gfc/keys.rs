@@ -19,27 +19,41 @@ use xoff_net::units::{Span, Threshold};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GfcKeys {
-    /// B_1 of the paper: from this many stored bytes on, an ingress account asks for half of the
-    /// link's rate. Each further stage halves the rate again. In bytes, or in BDP (rate times
-    /// one-way delay) of the link. Default: what the buffer has beyond the room for all stages, if
-    /// `buffer` is written; otherwise the bytes that the link carries in one feedback time.
+    /// B_1: from this many stored bytes on, an ingress account asks for half of the link's rate.
+    /// Each further stage halves the rate again. In bytes, or in BDP (rate times one-way delay) of
+    /// the link. Default: `buffer` without the room for all stages if `buffer` is written, otherwise
+    /// the bytes that the link carries in one feedback time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: `buffer` without the room for all stages; without `buffer`, rate times feedback time"))]
     pub b1: Option<Threshold>,
-    /// Buffer of each port for each priority: B_m of the paper, and one largest packet for each
-    /// stage. In bytes, or in BDP of the link. A buffer is refused in which a packet could be lost:
-    /// beyond B_1 it needs twice the rate times the feedback time, and a packet for each stage.
-    /// Default: `b1` and this room. The memory of the device grows to the port buffers if
+    /// B_m: buffer of each port for each priority. In bytes, or in BDP of the link. Beyond B_1 the
+    /// stages need room for twice the bytes of a feedback time and a largest packet each; a buffer
+    /// with less is refused. Default: `b1` and this room. The memory of the device grows to the port buffers if
     /// `switch.buffer` or `host.buffer` is not written, and always at switches with long links.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: `b1` and the room for all stages"))]
     pub buffer: Option<Threshold>,
+    /// Which packet of a priority leaves a port next.
+    #[serde(default)]
+    pub service: Service,
     /// Time from the arrival of a feedback frame until it takes effect.
     #[serde(default = "defaults::zero_time")]
     pub response_time: Span,
 }
 
 default_keys!(GfcKeys);
+
+/// Which packet of a priority leaves a port next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Service {
+    /// Ingress ports have turns, by deficit round robin: each has its own queue at each egress port.
+    #[default]
+    ByIngress,
+    /// The one that came first: one queue for all ingress ports. In a cycle of queues the rates then fall
+    /// without end.
+    Fifo,
+}
 
 impl Whole for GfcKeys {}
 
@@ -116,6 +130,8 @@ impl Keys for GfcKeys {
             of_port,
             lanes: fabric.lanes.iter().map(|l| l.lossless).collect(),
             response_time: self.response_time.0,
+            service: self.service,
+            places: topology.ports.iter().map(|port| port.index).collect(),
             repeats: fabric.loses,
             last_end: fabric.last_end,
         }))

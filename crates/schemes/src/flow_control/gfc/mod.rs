@@ -1,8 +1,7 @@
 //! GFC, gentle flow control (Qian et al., SIGCOMM 2019), in its buffer-based form: an ingress account does not
-//! stop its upstream, but lowers its rate, step by step. No rate is 0, so nothing waits for ever: the cause of
-//! deadlocks, *hold and wait*, is missing. The paper describes the idea and names the condition B_1 ≤ B_m −
-//! 2·C·τ. The steps, the terms for whole packets and the frame are this project's reading; see
-//! `docs/schemes/gfc.md`.
+//! stop its upstream, but lowers its rate, step by step. No rate is 0, so nothing waits for ever: *hold and
+//! wait*, a condition of each deadlock, is missing. That is the idea of the paper's abstract. The stages, their
+//! thresholds, the proof and the frame are this project's reading; see `docs/schemes/gfc.md`.
 //!
 //! An account of (port, lane) stores q bytes, and has stages 0 to K with thresholds B_1 < B_2 < … < B_K. A link
 //! has the rate C; stage k means the rate R_k = C / 2^k. Ingress half, for each (port, lane):
@@ -29,10 +28,16 @@
 //! ```
 //!
 //! the account reaches B_{k+1} only after R_k has come into effect, and the same holds for the next stage. The
-//! sum of the first terms is below 2·C·τ, the bound of the paper. In stage K, at most R_K · t + 2·L + H /
+//! sum of the first terms is below 2·C·τ: without the bytes of whole packets, B_1 ≤ B_m − 2·C·τ. In stage K, at most R_K · t + 2·L + H /
 //! 2^{K−1} bytes come in a time t. K is the first stage in which less than a packet passes in the longest time
 //! of a run ([`LAST`]). So a receiver that has stopped reading, at whatever time, never makes its account
 //! overflow in a run, and no rate is 0.
+//!
+//! *Turns.* A packet waits in its egress in a queue for its ingress, and these have turns
+//! ([`Service::ByIngress`]): so an account whose rate is low gets its part of the port. In one queue for all
+//! ([`Service::Fifo`]) each account has a part in proportion to its stored bytes. In a cycle, a flow that joins
+//! and the flows that it meets then have equal parts only if their accounts store the same, and have the same
+//! rate; but it needs half of theirs. So the only rate that lasts is 0, which all come nearer to.
 //!
 //! *Frames that are lost.* Only if the scenario has links that lose frames, an account repeats a stage above 0
 //! after half of [`lifetime`], and a stage ends when no frame has come for that time, as a pause of 802.1Qbb.
@@ -45,8 +50,11 @@ use super::keys::LAST;
 use super::pfc;
 use super::registry::FlowControl;
 use super::seam::range;
-use super::{ControlFrame, Device, LinkFacts, Machine, Parameters, Scheme, Seen, Traits};
+use super::{
+    ControlFrame, Device, LinkFacts, Machine, Numbers, Parameters, QueueEntry, Queueing, Scheme, Seen, Traits,
+};
 use frame::StageFrame;
+pub use keys::Service;
 use report::Report;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::units::{Bytes, Span};
@@ -63,6 +71,9 @@ pub struct GfcParams {
     pub lanes: Vec<bool>,
     /// Time from the arrival of a frame until it takes effect.
     pub response_time: Time,
+    pub service: Service,
+    /// By port: its place at its device.
+    pub places: Vec<u16>,
     /// Whether frames can be lost, so that stages are repeated and expire.
     pub repeats: bool,
     /// When the last stall or failure of the scenario ends; 0 without them.
@@ -146,6 +157,13 @@ pub fn spacing(size: u32, rate: u64, stage: u8) -> Time {
     Time::try_from(time).unwrap_or(Time::MAX)
 }
 
+impl GfcParams {
+    /// Ingress ports of a device, at most.
+    fn queues(&self) -> u16 {
+        self.places.iter().max().map_or(1, |place| place + 1)
+    }
+}
+
 impl Parameters for GfcParams {
     fn traits(&self) -> Traits {
         Traits {
@@ -156,8 +174,21 @@ impl Parameters for GfcParams {
             asks_to_leave: true,
             reports_storage: true,
             slows: true,
+            queueing: match self.service {
+                Service::ByIngress => {
+                    let queues = self.queues();
+                    // The last one of a host is for its own queue pairs, the one before for its ACKs.
+                    let numbers = Numbers { switch: queues, relayed: (0, queues + 1), own: (queues + 1, 1) };
+                    Queueing::Numbered { numbers, acks: true, pulls: false, lowest: false }
+                }
+                Service::Fifo => Queueing::PerLane,
+            },
             ..Traits::NONE
         }
+    }
+
+    fn has_thresholds(&self) -> bool {
+        false
     }
 
     fn describe(&self, _: &Seen<'_>) -> String {
@@ -165,10 +196,14 @@ impl Parameters for GfcParams {
         let of = |get: fn(&Ladder) -> u64| range(&self.ladders.iter().map(get).collect::<Vec<_>>(), show);
         let counts: Vec<usize> = self.ladders.iter().map(|l| l.thresholds.len()).collect();
         format!(
-            "(B_1 {}, {} stages, buffer of a port and priority {}, response time {})",
+            "(B_1 {}, {} stages, buffer of a port and priority {}, {}, response time {})",
             of(|l| l.thresholds[0]),
             range(&counts, usize::to_string),
             of(|l| l.buffer),
+            match self.service {
+                Service::ByIngress => "egress queues by ingress port",
+                Service::Fifo => "one egress queue for all ingress ports",
+            },
             Span(self.response_time)
         )
     }
@@ -321,6 +356,15 @@ impl<D: Device> Scheme<D> for Gfc {
 
     fn freed(&mut self, device: &mut D, ingress: u32, _egress: u32, lane: u8, _size: u32) {
         self.settle(device, ingress, lane);
+    }
+
+    fn classify(&mut self, _: &mut D, packet: &mut QueueEntry) -> u16 {
+        let queues = self.params.queues();
+        match packet.ingress {
+            _ if packet.own => queues + 1,
+            Some(port) => self.params.places.get(port as usize).copied().unwrap_or(0),
+            None => queues,
+        }
     }
 
     fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {

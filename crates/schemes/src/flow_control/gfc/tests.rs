@@ -13,6 +13,8 @@ fn params(link: &LinkFacts, b1: u64, response_time: Time, repeats: bool) -> GfcP
         of_port: vec![0; 2],
         lanes: vec![true, false],
         response_time,
+        service: Service::ByIngress,
+        places: vec![0, 1],
         repeats,
         last_end: 0,
     }
@@ -44,7 +46,7 @@ fn each_stage_halves_the_rate() {
     assert_eq!(spacing(1_000, LINK.rate, u8::MAX), Time::MAX);
 }
 
-/// B_k = B_1 + 2·C·τ·(1 − 2^(1−k)) + (k − 1)·L, and the paper's B_m = B_1 + 2·C·τ without the packets.
+/// B_k = B_1 + 2·C·τ·(1 − 2^(1−k)) + (k − 1)·L, so without the packets B_m is B_1 + 2·C·τ.
 #[test]
 fn thresholds_halve_the_rest_beside_a_packet_for_each_stage() {
     let (b1, h) = (30_000, feedback(&LINK, 0));
