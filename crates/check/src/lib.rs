@@ -437,8 +437,8 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
                 .to_string(),
         ),
         PauseScope::Nothing if plan.flow_control.traits().slows => notes.push(
-            "The flow control stops no queue: it lowers rates, and no rate is 0. So each queue continues, and no cycle \
-             of queues waits permanently."
+            "The flow control stops no queue: it lowers rates, and no rate is 0. So no cycle of queues waits \
+             permanently. In a cycle the rates can still fall to any value, which a run shows."
                 .to_string(),
         ),
         PauseScope::Nothing => {

@@ -102,9 +102,8 @@ fn suggestions(
         overrides.retain(|(key, _)| !vary::replaces(&set[0], key));
         overrides.push((set[0].clone(), set[1].clone()));
         let Ok(changed) = source.load(&overrides, &mut |_, _| {}, &|| false) else { continue };
-        // What neither pauses nor slows drops instead.
-        let traits = changed.plan.flow_control.traits();
-        if traits.pause_scope == PauseScope::Nothing && !traits.slows {
+        // What never pauses drops instead, or its rates can fall to any value.
+        if changed.plan.flow_control.traits().pause_scope == PauseScope::Nothing {
             continue;
         }
         let mut watch = |p: Progress| report_progress(&|| format!("{} = {}: {}", set[0], set[1], p.what));

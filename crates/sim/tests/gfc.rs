@@ -23,13 +23,13 @@ fn report(outcome: &Outcome) -> Report {
     *outcome.records.get().expect("the scheme ran")
 }
 
-/// Whether every account stayed below its buffer.
+/// Whether every lossless account stayed below its buffer: up to B_1, with the packet that crosses it, and beyond.
 fn keeps_within(plan: &Plan, outcome: &Outcome) -> bool {
-    let lanes = plan.lanes.len();
-    let FlowControlParams::Gfc(params) = &plan.flow_control else { panic!("of this scheme") };
-    let links = params.of_port.len() * lanes;
-    let mut accounts = (0..).zip(&outcome.accounts).take(links);
-    accounts.all(|(at, peak)| peak.main + peak.headroom < ladder(plan, (at / lanes) as u32).buffer)
+    let largest = u64::from(plan.packet.largest());
+    outcome.accounts.iter().zip(&plan.accounts).all(|(peak, account)| match &account.headroom {
+        Some(beyond) => peak.main < account.reserve + largest && peak.headroom < beyond.total,
+        None => true,
+    })
 }
 
 /// A ring of `n` switches with a host each. The flow from each host goes around the ring for `hops` links.
@@ -59,25 +59,44 @@ fn ring(n: usize, hops: usize, keys: &str, size: &str, more: &str) -> String {
     )
 }
 
-/// In a ring of three switches with flows of two links, each link of the ring carries two flows, so each has half
-/// of it. Under PFC nothing moves any more.
+/// Flows of two links: each link of the ring carries two flows, so each has half of it. Under PFC nothing moves
+/// any more.
 #[test]
 fn a_ring_that_deadlocks_under_pfc_goes_on() {
-    for (n, hops) in [(3, 2), (4, 2), (4, 3), (5, 3)] {
-        let pfc = run(&plan(&ring(n, hops, "scheme = \"pfc\"\nxoff = \"30kB\"", "20MB", "")));
-        assert!(pfc.deadlock.is_some(), "{n} switches, {hops} links");
-        let plan = plan(&ring(n, hops, "scheme = \"gfc\"", "20MB", ""));
+    for n in [3, 4, 5] {
+        let pfc = run(&plan(&ring(n, 2, "scheme = \"pfc\"\nxoff = \"30kB\"", "10MB", "")));
+        assert!(pfc.deadlock.is_some(), "{n} switches");
+        let plan = plan(&ring(n, 2, "scheme = \"gfc\"", "10MB", ""));
         let outcome = run(&plan);
         assert!(outcome.deadlock.is_none() && outcome.waiting.is_empty());
         assert_eq!(outcome.stop, Stop::AllDone);
         assert!(keeps_within(&plan, &outcome) && outcome.pauses.is_empty());
-        // Each link of the ring carries `hops` flows.
-        let fair = 20e6 * (PACKET as f64 / 1_000.0) * 8.0 * hops as f64 / 100.0;
+        // 10,000 packets of 84.96 ns, at half of the rate. Control packets take 6% of the links of the ring.
+        let fair = 10_000.0 * 84.96 * 2.0;
         for flow in &outcome.flows {
             let time = (flow.completed.unwrap() - flow.started.unwrap()) as f64 / 1e3;
-            println!("{n} switches, {hops} links: {time:.0} ns, fair {fair:.0} ns; {:?}", report(&outcome));
-            assert!(time < 2.0 * fair, "{n} switches, {hops} links: {time} ns of {fair} ns");
+            println!("{n} switches: {time:.0} ns, fair {fair:.0} ns; {:?}", report(&outcome));
+            assert!((0.95 * fair..1.1 * fair).contains(&time), "{n} switches: {time} ns of {fair} ns");
         }
+        assert!(report(&outcome).deepest <= 2);
+    }
+}
+
+/// What the rule does not prevent: with one queue for all ingress ports, or on paths of three links, more bytes
+/// join the ring than leave it at any rate above 0. Nothing is lost, nothing stops, and the rates fall and fall.
+#[test]
+fn in_other_rings_the_rates_fall_without_end() {
+    for (n, hops, keys) in [(3, 2, "scheme = \"gfc\"\nservice = \"fifo\""), (4, 3, "scheme = \"gfc\"")] {
+        let deepest = |duration: &str| {
+            let more = format!("[run]\nduration = \"{duration}\"\n");
+            let plan = plan_with(&ring(n, hops, keys, "1GB", &more), &[("transport.rto", "\"1s\"")]);
+            let outcome = run(&plan);
+            assert!(outcome.deadlock.is_none() && keeps_within(&plan, &outcome));
+            report(&outcome).deepest
+        };
+        let stages = ["1ms", "10ms", "100ms"].map(deepest);
+        println!("{n} switches, {hops} links, {keys}: stages {stages:?}");
+        assert!(stages[0] + 1 < stages[1] && stages[1] + 1 < stages[2], "{stages:?}");
     }
 }
 
@@ -112,28 +131,28 @@ fn a_sender_converges_to_the_rate_of_its_receiver() {
 /// and never overflows. After that the rates rise at once.
 #[test]
 fn a_receiver_that_stops_reading_loses_nothing() {
-    let text = ring(
-        3,
-        2,
-        "scheme = \"gfc\"",
-        "2MB",
-        "[[slow_receiver]]\nhost = \"H2\"\nstall_from = \"20us\"\nstall_until = \"1s\"\n",
-    );
-    let plan = plan_with(&text, &[("transport.rto", "\"3s\"")]);
+    let text = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 2\n\
+                link = { rate = \"100Gbps\", delay = \"1us\" }\n[flow_control]\nscheme = \"gfc\"\n\
+                [transport]\nrto = \"3s\"\n\
+                [[slow_receiver]]\nhost = \"H3\"\nstall_from = \"20us\"\nstall_until = \"1s\"\n\
+                [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H3\"\nsize = \"2MB\"\n\
+                [[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H3\"\nsize = \"2MB\"\n";
+    let plan = plan(text);
     let outcome = run(&plan);
-    assert_eq!(outcome.stop, Stop::AllDone);
-    assert!(keeps_within(&plan, &outcome));
     let report = report(&outcome);
     println!("{report:?}, end {}", outcome.end);
+    assert_eq!(outcome.stop, Stop::AllDone);
+    assert!(keeps_within(&plan, &outcome));
     // 84.96 ns · 2^k is 0.09 s for k = 20, and 0.7 s for k = 23.
     assert!((20..=24).contains(&report.deepest), "{report:?}");
-    assert!(outcome.end < 2_000_000_000_000, "{}", outcome.end);
+    // 4,000 packets take 0.34 ms.
+    assert!(outcome.end < 1_000_500_000_000, "{}", outcome.end);
 }
 
 /// Frames of 64 B take less than 0.5% of a link, the figure of the paper's abstract, in the ring.
 #[test]
 fn feedback_takes_less_than_half_a_percent() {
-    let plan = plan(&ring(3, 2, "scheme = \"gfc\"", "20MB", ""));
+    let plan = plan(&ring(3, 2, "scheme = \"gfc\"", "10MB", ""));
     let outcome = run(&plan);
     // Three links of the ring, one direction each.
     let bits = report(&outcome).frames as f64 * 64.0 * 8.0;
@@ -169,29 +188,32 @@ fn the_default_buffer_is_that_of_the_formula() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 60 / 256))]
-    /// Over random rings with chords, hosts, rates and delays: no loss, no deadlock, and all flows finish.
+    /// Over random rings and lines, hosts, rates and delays: no loss and no deadlock. In lines, whose queues have
+    /// no cycle, all flows finish.
     #[test]
-    fn every_flow_finishes_in_every_fabric(
-        n in 3usize..7, rates in prop::collection::vec(prop::sample::select(vec![10u64, 25, 40, 100, 400]), 7),
+    fn nothing_is_lost_and_without_a_cycle_every_flow_finishes(
+        n in 3usize..7, is_ring in any::<bool>(), fifo in any::<bool>(),
+        rates in prop::collection::vec(prop::sample::select(vec![10u64, 25, 40, 100, 400]), 7),
         delays in prop::collection::vec(0u64..3_000, 7), mtu in 200u64..4_000, response in 0u64..2_000,
         b1 in prop::option::of(1u64..100_000), fan_in in 2u32..4, seed in 0u64..10_000,
-        slow in prop::option::of((1u64..50, 0u64..2)), valley in any::<bool>(), two_priorities in any::<bool>(), lossy in any::<bool>(),
+        slow in prop::option::of((1u64..50, 0u64..2)), two_priorities in any::<bool>(), lossy in any::<bool>(),
     ) {
         let names = |prefix: &str| (0..n).map(|i| format!("\"{prefix}{i}\"")).collect::<Vec<_>>().join(", ");
-        let links: Vec<String> = (0..n).flat_map(|i| {
-            let link = |a: String, b: String, at: usize| {
-                format!("{{a=\"{a}\", b=\"{b}\", rate=\"{}Gbps\", delay=\"{}ns\"}}", rates[at % 7], delays[at % 7])
-            };
-            [link(format!("H{i}"), format!("S{i}"), i), link(format!("S{i}"), format!("S{}", (i + 1) % n), i + 3)]
-        }).collect();
+        let link = |a: String, b: String, at: usize| {
+            format!("{{a=\"{a}\", b=\"{b}\", rate=\"{}Gbps\", delay=\"{}ns\"}}", rates[at % 7], delays[at % 7])
+        };
+        let hosts = (0..n).map(|i| link(format!("H{i}"), format!("S{i}"), i));
+        let between = (0..n - usize::from(!is_ring)).map(|i| link(format!("S{i}"), format!("S{}", (i + 1) % n), i + 3));
+        let links: Vec<String> = hosts.chain(between).collect();
         let mut text = format!(
             "[topology]\nkind = \"custom\"\nhosts = [{}]\nswitches = [{}]\nlinks = [{}]\n\
-             [flow_control]\nscheme = \"gfc\"\nresponse_time = \"{response}ns\"\n{}\n[transport]\nmtu = \"{mtu}B\"\nrto = \"1s\"\n\
-             [run]\nseed = {seed}\n\
+             [flow_control]\nscheme = \"gfc\"\nresponse_time = \"{response}ns\"\n{}{}\n[transport]\nmtu = \"{mtu}B\"\nrto = \"1s\"\n\
+             [run]\nseed = {seed}\n{}\
              [[traffic]]\nkind = \"permutation\"\nsize = \"{}kB\"\n\
              [[traffic]]\nkind = \"incast\"\nfan_in = {}\nsize = \"100kB\"\npriority = {}\n",
             names("H"), names("S"), links.join(",\n"),
-            b1.map_or(String::new(), |b1| format!("b1 = \"{b1}B\"")),
+            b1.map_or(String::new(), |b1| format!("b1 = \"{b1}B\"\n")), if fifo { "service = \"fifo\"" } else { "" },
+            if is_ring { "duration = \"2ms\"\n" } else { "" },
             100 + seed % 400, fan_in.min(n as u32 - 1), if two_priorities { 5 } else { 3 },
         );
         if two_priorities && lossy {
@@ -203,7 +225,7 @@ proptest! {
                 text += "stall_from = \"10us\"\nstall_until = \"900us\"\n";
             }
         }
-        for i in 0..n * usize::from(valley) {
+        for i in 0..n * usize::from(is_ring) {
             let at = |hop: usize| (i + hop) % n;
             text += &format!(
                 "[[traffic]]\nkind = \"flow\"\nsrc = \"H{i}\"\ndst = \"H{}\"\nsize = \"400kB\"\n\
@@ -215,7 +237,9 @@ proptest! {
         let outcome = run(&plan);
         prop_assert!(keeps_within(&plan, &outcome));
         prop_assert!(outcome.deadlock.is_none() && outcome.pauses.is_empty());
-        prop_assert_eq!(outcome.stop, Stop::AllDone);
-        prop_assert!(outcome.flows.iter().all(|flow| flow.completed.is_some()));
+        if !is_ring {
+            prop_assert_eq!(outcome.stop, Stop::AllDone);
+            prop_assert!(outcome.flows.iter().all(|flow| flow.completed.is_some()));
+        }
     }
 }

@@ -288,6 +288,7 @@ fn cbfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
 
 fn gfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     sketch.maybe(t, 2, "b1", |s| threshold(s, place));
+    sketch.maybe(t, 3, "service", |s| *s.draw.pick(&["by-ingress", "fifo"]));
     if sketch.draw.one_in(3) {
         // Room for the stages of most links.
         let packet = sketch.mtu + 100;

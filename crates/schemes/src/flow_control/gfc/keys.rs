@@ -51,7 +51,7 @@ pub enum Service {
     #[default]
     ByIngress,
     /// The one that came first: one queue for all ingress ports. In a cycle of queues the rates then fall
-    /// without end.
+    /// continuously.
     Fifo,
 }
 
