@@ -27,7 +27,7 @@ fn report(outcome: &Outcome) -> Report {
 fn keeps_within(plan: &Plan, outcome: &Outcome) -> bool {
     let largest = u64::from(plan.packet.largest());
     outcome.accounts.iter().zip(&plan.accounts).all(|(peak, account)| match &account.headroom {
-        Some(beyond) => peak.main < account.reserve + largest && peak.headroom < beyond.total,
+        Some(beyond) => peak.main <= account.reserve + largest && peak.headroom < beyond.total,
         None => true,
     })
 }
