@@ -250,7 +250,7 @@ registry! {
     /// receiver has granted room.
     Cbfc = "cbfc": cbfc::keys::CbfcKeys => cbfc::CbfcParams => cbfc::Cbfc;
     /// Gentle flow control (SIGCOMM 2019): a full ingress lowers the rate of its neighbour step by
-    /// step, and never to 0, so no cycle of queues stands still.
+    /// step, and never stops it.
     Gfc = "gfc": gfc::keys::GfcKeys => gfc::GfcParams => gfc::Gfc;
     /// PFC with a relay at both ends of each long link: the relay has a buffer for one round trip
     /// and forwards pauses (SWING, TPDS 2023).
