@@ -125,7 +125,8 @@ impl Plan {
             CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_) => true,
             CongestionControlParams::None
             | CongestionControlParams::Timely(_)
-            | CongestionControlParams::Hpcc(_) => {
+            | CongestionControlParams::Hpcc(_)
+            | CongestionControlParams::Swift(_) => {
                 matches!(&self.transport.kind, TransportKind::Tcp(tcp) if tcp.dctcp.is_some())
             }
         }

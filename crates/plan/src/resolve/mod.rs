@@ -19,6 +19,7 @@ mod rates;
 mod reroute;
 mod routes;
 mod sizes;
+mod swift;
 mod transport;
 
 use crate::Expected;

@@ -217,10 +217,15 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
         let message = "had no effect: without transport.congestion_control no flow's rate changes";
         cx.warn("transport.variable_window", message);
     }
-    let window = (wanted && control != CongestionControl::None).then_some(base);
-    if window.is_none() && control != CongestionControl::Hpcc {
+    if control == CongestionControl::Swift && t.variable_window.is_some() {
+        cx.warn("transport.variable_window", "had no effect: `swift` sets a window instead of a rate");
+    }
+    let rates = !matches!(control, CongestionControl::None | CongestionControl::Swift);
+    let window = (wanted && rates).then_some(base);
+    if window.is_none() && !matches!(control, CongestionControl::Hpcc | CongestionControl::Swift) {
         if t.base_rtt.is_some() {
-            cx.warn("transport.base_rtt", "had no effect: it requires transport.variable_window or `hpcc`");
+            let message = "had no effect: it requires transport.variable_window, `hpcc` or `swift`";
+            cx.warn("transport.base_rtt", message);
         }
     } else if base < routes.longest {
         let message = format!(
@@ -245,7 +250,7 @@ fn route<'r>(topology: &'r Topology, hops: &'r [u32], start: u32) -> impl Iterat
     hops[start as usize..].iter().copied().take_while(|&h| h < ENDS).filter(move |&p| (p as usize) < ports)
 }
 
-fn links(topology: &Topology, hops: &[u32], start: u32, out: &mut Vec<Hop>) {
+pub(super) fn links(topology: &Topology, hops: &[u32], start: u32, out: &mut Vec<Hop>) {
     out.clear();
     out.extend(route(topology, hops, start).map(|p| hop(topology, p)));
 }
