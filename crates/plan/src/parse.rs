@@ -16,7 +16,7 @@ use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
 
-const TABLES: [&str; 23] = [
+const TABLES: [&str; 24] = [
     "topology",
     "routing",
     "switch",

@@ -696,7 +696,7 @@ fn rate_controls_are_described() {
             "congestion control: swift (the delay of each ACK changes the window)\n  \
              target delay 20us, 3us more per switch, up to 100us more for windows from 100 down to 0.1 packets\n  \
              target delay in the receiver 20us, for an average with weight 0.125\n  \
-             increases of 1 packets per round trip; one decrease per round trip: beta 0.8, at most 0.5\n  \
+             adds 1 packet per round trip below the target; one decrease per round trip: beta 0.8, at most 0.5\n  \
              window line rate × 6270720ps at first, then 0.001 packets to line rate × 26us\n",
         ),
     ] {

@@ -129,7 +129,7 @@ fn windows_below_one_packet_bound_the_queue() {
         ]
     };
     let queue = |min| {
-        let mut text = star(n + 1) + "[switch]\nbuffer = \"32MB\"\n";
+        let mut text = star(n + 1);
         text += "[run]\nduration = \"6ms\"\n[measure]\ninterval = \"20us\"\nports = [\"S0.0:0\"]\n";
         (1..=n).for_each(|i| text += &flow(i, 0, "10MB"));
         let plan = plan_with(&text, &more(min));
@@ -145,22 +145,23 @@ fn windows_below_one_packet_bound_the_queue() {
 }
 
 /// A slow receiver delays packets inside the host: that is no fabric delay, and ecwnd keeps its average at
-/// the endpoint's target. Without that window fcwnd would fill the host's buffer.
+/// 20 us, which are 25 kB. Without that window fcwnd grows to 288 packets, and the host with a buffer of 400
+/// kB pauses its switch.
 #[test]
 fn a_slow_receiver_is_bounded_by_the_endpoint_window() {
     let text = star(2)
         + &flow(0, 1, "1GB")
-        + "[[slow_receiver]]\nhost = \"H1\"\nrate = \"10Gbps\"\n"
+        + "[swift]\ninitial_cwnd = 10\n[host]\nbuffer = \"400kB\"\n[[slow_receiver]]\nhost = \"H1\"\nrate = \"10Gbps\"\n"
         + "[run]\nduration = \"20ms\"\n[measure]\ninterval = \"20us\"\nflows = [0]\n";
     let waiting = |target: &str| {
         let plan = plan_with(&text, &[("swift.endpoint_target", target)]);
         let outcome = run(&plan);
         assert_eq!(outcome.counters.dropped, 0);
-        // The window per round trip is the receiver's rate; all of it beyond the fabric waits in the host.
         let rate = mean(&samples(&outcome, Quantity::Rate(0), 10_000 * US));
         (rate, outcome.pauses.len())
     };
     let (rate, pauses) = waiting("20us");
+    // The window per round trip is the receiver's rate.
     assert!((rate / 9.4e9 - 1.0).abs() < 0.05 && pauses == 0, "{rate} {pauses}");
     let (_, pauses) = waiting("1s");
     assert!(pauses > 0);

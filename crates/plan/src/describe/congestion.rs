@@ -83,6 +83,10 @@ fn dcqcn(out: &mut String, p: &DcqcnParams) -> fmt::Result {
     )
 }
 
+fn packets(n: f64) -> String {
+    format!("{n} packet{}", if n == 1.0 { "" } else { "s" })
+}
+
 fn swift(out: &mut String, p: &SwiftParams) -> fmt::Result {
     let [base, hop, range, endpoint] =
         [p.base_target, p.per_hop, p.flow_scaling.range, p.endpoint_target].map(Span);
@@ -100,11 +104,13 @@ fn swift(out: &mut String, p: &SwiftParams) -> fmt::Result {
     )?;
     writeln!(
         out,
-        "  increases of {} packets per round trip; one decrease per round trip: beta {}, at most {}",
-        p.additive_increase, p.beta, p.max_mdf
+        "  adds {} per round trip below the target; one decrease per round trip: beta {}, at most {}",
+        packets(p.additive_increase),
+        p.beta,
+        p.max_mdf
     )?;
     let window = |cwnd: Option<f64>, time| match cwnd {
-        Some(packets) => format!("{packets} packets"),
+        Some(cwnd) => packets(cwnd),
         None => format!("line rate × {}", Span(time)),
     };
     let (first, most) = (window(p.initial_cwnd, p.base_rtt), window(p.max_cwnd, p.longest_target));

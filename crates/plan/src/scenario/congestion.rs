@@ -181,12 +181,13 @@ pub struct Swift {
     /// scaling. Default: 5 × `base_target`.
     #[schemars(extend("x-default" = format!("derived: {} × `base_target`", Swift::FS_RANGE)))]
     pub fs_range: Option<Span>,
-    /// Window below which flow scaling adds no more than `fs_range`; above 0. Default: 0.1 packets.
-    #[schemars(extend("x-unit" = "packets", "default" = Swift::FS_MIN_CWND, "exclusiveMinimum" = 0))]
+    /// Window below which flow scaling adds no more than `fs_range`; 0.0001 to 1000000. Default: 0.1
+    /// packets.
+    #[schemars(extend("x-unit" = "packets", "default" = Swift::FS_MIN_CWND, "minimum" = Swift::LEAST, "maximum" = Swift::MOST))]
     pub fs_min_cwnd: Option<f64>,
     /// Window above which flow scaling adds nothing; above `fs_min_cwnd`, up to 1000000. Default: 100
     /// packets.
-    #[schemars(extend("x-unit" = "packets", "default" = Swift::FS_MAX_CWND, "exclusiveMinimum" = 0, "maximum" = Swift::MOST))]
+    #[schemars(extend("x-unit" = "packets", "default" = Swift::FS_MAX_CWND, "minimum" = Swift::LEAST, "maximum" = Swift::MOST))]
     pub fs_max_cwnd: Option<f64>,
     /// ai, the increase of a window in each round trip below the target; above 0, up to 1000. A window
     /// below 1 grows by `ai` for each acknowledged packet. Default: 1 packet.

@@ -1,7 +1,8 @@
 //! Congestion control at the ends of flows: rates and windows at senders, notifications at receivers. Arrays
 //! of state are empty without one.
 //!
-//! A sender requests its gap when a packet leaves; later changes of the rate do not change that gap.
+//! A sender requests its gap when a packet leaves; later changes of the rate do not change that gap. Only a
+//! window that falls below one packet later delays the next packet ([`Controls::not_before`]).
 
 use crate::{
     host::flow::SenderState,
