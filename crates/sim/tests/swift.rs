@@ -129,7 +129,7 @@ fn windows_below_one_packet_bound_the_queue() {
         ]
     };
     let queue = |min| {
-        let mut text = star(n + 1);
+        let mut text = star(n + 1) + "[switch]\nbuffer = \"64MB\"\n";
         text += "[run]\nduration = \"6ms\"\n[measure]\ninterval = \"20us\"\nports = [\"S0.0:0\"]\n";
         (1..=n).for_each(|i| text += &flow(i, 0, "10MB"));
         let plan = plan_with(&text, &more(min));
