@@ -16,7 +16,7 @@ use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
 
-const TABLES: [&str; 24] = [
+const TABLES: [&str; 25] = [
     "topology",
     "routing",
     "switch",
@@ -36,6 +36,7 @@ const TABLES: [&str; 24] = [
     CongestionControl::Hpcc.name(),
     CongestionControl::Dctcp.name(),
     CongestionControl::Swift.name(),
+    CongestionControl::Nscc.name(),
     PodsKeys::NAME,
     "traffic",
     "run",
@@ -102,6 +103,7 @@ pub(crate) fn scenario(
         hpcc: optional(doc, CongestionControl::Hpcc.name())?,
         dctcp: optional(doc, CongestionControl::Dctcp.name())?,
         swift: optional(doc, CongestionControl::Swift.name())?,
+        nscc: optional(doc, CongestionControl::Nscc.name())?,
         pods: optional(doc, PodsKeys::NAME)?,
         traffic,
         run: table(doc, "run")?,

@@ -645,6 +645,14 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     let short = plan("hpcc", &[("hpcc.telemetry", "0B"), ("transport.variable_window", "false")]);
     assert_eq!((short.packet.header, short.transport.variable_window), (62, None));
 
+    let nscc = plan("nscc", &[]);
+    let red = nscc.lanes[0].ecn.unwrap();
+    assert_eq!((red.at(100_000_000_000).k_min, red.at(400_000_000_000).k_max), (30_000, 480_000));
+    let CongestionControlParams::Nscc(p) = nscc.congestion_control else { panic!("nscc is on") };
+    assert_eq!((p.base_rtt, p.target, p.qa_threshold), (trip(1_062, 66), p.base_rtt, 4 * p.base_rtt));
+    assert_eq!((p.max_wnd, p.alpha, p.fi, p.fi_scale, p.eta), (1.5, 4.0, 5.0, 0.25, 0.15));
+    assert_eq!((p.gamma, p.max_md_jump, p.qa_gate, p.delay_gain), (0.8, 0.5, 3, 0.0125));
+
     let swift = plan("swift", &[]);
     assert_eq!((swift.packet.header, swift.lanes[0].ecn, swift.transport.variable_window), (62, None, None));
     let CongestionControlParams::Swift(p) = swift.congestion_control else { panic!("swift is on") };
@@ -670,7 +678,7 @@ fn rate_controls_have_the_same_flows() {
     };
     let none = flows("none");
     assert!(none.len() > 20);
-    for control in ["dcqcn", "timely", "hpcc", "dctcp", "swift"] {
+    for control in ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc"] {
         assert!(flows(control) == none, "{control}");
     }
 }
@@ -690,6 +698,13 @@ fn rate_controls_are_described() {
             "congestion control: dctcp (ACKs carry marks; g = 0.0625)\n  \
              increases of 615Mbps per round trip; never below 1Gbps\n  \
              in flight: at most the rate times 6270720ps\n",
+        ),
+        (
+            "nscc",
+            "congestion control: nscc (the mark and the delay of each ACK change the window)\n  \
+             window at most 1.5 times line rate × 6270720ps; target queueing delay 6270720ps, for an average with weight 0.0125\n  \
+             per 150 kB of BDP: proportional increase 4, fair 5, eta 0.15 packets; fast increase 0.25 per byte\n  \
+             one decrease per round trip: gamma 0.8, at most 0.5; quick adapt above 25082880ps of delay\n",
         ),
         (
             "swift",

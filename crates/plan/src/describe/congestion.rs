@@ -45,6 +45,25 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
             writeln!(out, "  increases of {increase} per round trip; never below {least}")?;
         }
         CongestionControlParams::Swift(p) => swift(out, p)?,
+        CongestionControlParams::Nscc(p) => {
+            let [base, target, quick] = [p.base_rtt, p.target, p.qa_threshold].map(Span);
+            writeln!(out, "congestion control: nscc (the mark and the delay of each ACK change the window)")?;
+            writeln!(
+                out,
+                "  window at most {} times line rate × {base}; target queueing delay {target}, for an average with weight {}",
+                p.max_wnd, p.delay_gain
+            )?;
+            writeln!(
+                out,
+                "  per 150 kB of BDP: proportional increase {}, fair {}, eta {} packets; fast increase {} per byte",
+                p.alpha, p.fi, p.eta, p.fi_scale
+            )?;
+            writeln!(
+                out,
+                "  one decrease per round trip: gamma {}, at most {}; quick adapt above {quick} of delay",
+                p.gamma, p.max_md_jump
+            )?;
+        }
     }
     if let Some(round_trip) = plan.transport.variable_window {
         writeln!(out, "  in flight: at most the rate times {}", Span(round_trip))?;

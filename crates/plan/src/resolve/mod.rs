@@ -13,6 +13,7 @@ mod lanes;
 mod liveness;
 mod measure;
 mod memory;
+mod nscc;
 mod offered;
 mod pods;
 mod rates;

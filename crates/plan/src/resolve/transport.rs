@@ -217,14 +217,16 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
         let message = "had no effect: without transport.congestion_control no flow's rate changes";
         cx.warn("transport.variable_window", message);
     }
-    if control == CongestionControl::Swift && t.variable_window.is_some() {
-        cx.warn("transport.variable_window", "had no effect: `swift` sets a window instead of a rate");
+    let windows = matches!(control, CongestionControl::Swift | CongestionControl::Nscc);
+    if windows && t.variable_window.is_some() {
+        let message = format!("had no effect: `{}` sets a window instead of a rate", control.name());
+        cx.warn("transport.variable_window", message);
     }
-    let rates = !matches!(control, CongestionControl::None | CongestionControl::Swift);
+    let rates = control != CongestionControl::None && !windows;
     let window = (wanted && rates).then_some(base);
-    if window.is_none() && !matches!(control, CongestionControl::Hpcc | CongestionControl::Swift) {
+    if window.is_none() && !windows && control != CongestionControl::Hpcc {
         if t.base_rtt.is_some() {
-            let message = "had no effect: it requires transport.variable_window, `hpcc` or `swift`";
+            let message = "had no effect: it requires transport.variable_window, `hpcc`, `swift` or `nscc`";
             cx.warn("transport.base_rtt", message);
         }
     } else if base < routes.longest {

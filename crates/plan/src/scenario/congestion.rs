@@ -1,4 +1,4 @@
-//! The tables `[timely]`, `[hpcc]`, `[dctcp]`, `[swift]`.
+//! The tables `[timely]`, `[hpcc]`, `[dctcp]`, `[swift]`, `[nscc]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -243,4 +243,63 @@ impl Swift {
     pub(crate) const LEAST: f64 = 0.0001;
     pub(crate) const MOST: f64 = 1_000_000.0;
     pub(crate) const MOST_INCREASE: f64 = 1_000.0;
+}
+
+/// The congestion control `nscc`. Increases scale with the flow's BDP over 150 kB, as in the specification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nscc {
+    /// target_qdelay: above this queueing delay marked ACKs decrease the window, 100 ns or longer. Default:
+    /// `transport.base_rtt`.
+    #[schemars(extend("x-default" = "derived: `transport.base_rtt`"))]
+    pub target_qdelay: Option<Span>,
+    /// MaxWnd, the first and largest window, in multiples of line rate × base round trip; 0.1 to 100.
+    /// Default: 1.5.
+    #[schemars(extend("x-unit" = "BDP", "default" = Nscc::MAX_WND, "minimum" = Nscc::LEAST_WND, "maximum" = Nscc::MOST))]
+    pub max_wnd: Option<f64>,
+    /// Proportional increase per round trip without delay, in packets; 0 to 100. Default: 4.
+    #[schemars(extend("x-unit" = "packets", "default" = Nscc::ALPHA, "minimum" = 0, "maximum" = Nscc::MOST))]
+    pub alpha: Option<f64>,
+    /// Fair increase per round trip, in packets; 0 to 100. Default: 5.
+    #[schemars(extend("x-unit" = "packets", "default" = Nscc::FI, "minimum" = 0, "maximum" = Nscc::MOST))]
+    pub fi: Option<f64>,
+    /// Fast increase per acknowledged byte; 0 to 100. Default: 0.25.
+    #[schemars(extend("x-unit" = "ratio", "default" = Nscc::FI_SCALE, "minimum" = 0, "maximum" = Nscc::MOST))]
+    pub fi_scale: Option<f64>,
+    /// Increase once per round trip in all cases, in packets; 0 to 100. Default: 0.15.
+    #[schemars(extend("x-unit" = "packets", "default" = Nscc::ETA, "minimum" = 0, "maximum" = Nscc::MOST))]
+    pub eta: Option<f64>,
+    /// gamma, the share of a decrease; above 0, up to 1. Default: 0.8.
+    #[schemars(extend("x-unit" = "ratio", "default" = Nscc::GAMMA, "exclusiveMinimum" = 0, "maximum" = 1))]
+    pub gamma: Option<f64>,
+    /// Largest share of the window that one decrease removes; above 0, up to 1. Default: 0.5.
+    #[schemars(extend("x-unit" = "ratio", "default" = Nscc::MAX_MD_JUMP, "exclusiveMinimum" = 0, "maximum" = 1))]
+    pub max_md_jump: Option<f64>,
+    /// Quick adapt requires fewer bytes than the largest window / 2^`qa_gate`; up to 63. Default: 3.
+    #[schemars(range(max = 63), extend("x-unit" = "power of 2", "default" = Nscc::QA_GATE))]
+    pub qa_gate: Option<u32>,
+    /// Quick adapt requires a longer queueing delay than this. Default: 4 × `target_qdelay`, the value for
+    /// switches that drop above 5 BDP.
+    #[schemars(extend("x-default" = format!("derived: {} × `target_qdelay`", Nscc::QA_THRESHOLD)))]
+    pub qa_threshold: Option<Span>,
+    /// Weight of the newest sample in the average queueing delay; above 0, up to 1. The specification
+    /// leaves the average open. Default: 0.0125, as in uet-htsim.
+    #[schemars(extend("x-unit" = "ratio", "default" = Nscc::DELAY_GAIN, "exclusiveMinimum" = 0, "maximum" = 1))]
+    pub delay_gain: Option<f64>,
+}
+
+impl Nscc {
+    pub(crate) const MAX_WND: f64 = 1.5;
+    pub(crate) const ALPHA: f64 = 4.0;
+    pub(crate) const FI: f64 = 5.0;
+    pub(crate) const FI_SCALE: f64 = 0.25;
+    pub(crate) const ETA: f64 = 0.15;
+    pub(crate) const GAMMA: f64 = 0.8;
+    pub(crate) const MAX_MD_JUMP: f64 = 0.5;
+    pub(crate) const QA_GATE: u32 = 3;
+    /// qa_threshold is the target times this.
+    pub(crate) const QA_THRESHOLD: u64 = 4;
+    pub(crate) const DELAY_GAIN: f64 = 0.0125;
+    pub(crate) const LEAST_WND: f64 = 0.1;
+    pub(crate) const MOST: f64 = 100.0;
 }

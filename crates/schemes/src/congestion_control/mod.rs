@@ -3,6 +3,7 @@
 pub mod dcqcn;
 pub mod dctcp;
 pub mod hpcc;
+pub mod nscc;
 pub mod swift;
 pub mod timely;
 
@@ -30,6 +31,9 @@ pub enum CongestionControl {
     /// Swift: senders measure the delay of each ACK and adapt a window per flow, which may be below one
     /// packet (SIGCOMM 2020).
     Swift = "swift",
+    /// NSCC of Ultra Ethernet: senders adapt a window per flow to the mark and the delay of each ACK
+    /// (specification 1.0.1, without trimmed packets and credits).
+    Nscc = "nscc",
 }
 }
 
@@ -41,6 +45,7 @@ pub enum CongestionControlParams {
     Hpcc(hpcc::HpccParams),
     Dctcp(dctcp::DctcpParams),
     Swift(swift::SwiftParams),
+    Nscc(nscc::NsccParams),
 }
 
 impl CongestionControlParams {
@@ -52,6 +57,7 @@ impl CongestionControlParams {
             Self::Hpcc(_) => CongestionControl::Hpcc,
             Self::Dctcp(_) => CongestionControl::Dctcp,
             Self::Swift(_) => CongestionControl::Swift,
+            Self::Nscc(_) => CongestionControl::Nscc,
         };
         control.name()
     }

@@ -14,6 +14,7 @@ use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};
 use xoff_schemes::congestion_control::dctcp::{self, DctcpParams};
 use xoff_schemes::congestion_control::hpcc::{self, HpccParams};
+use xoff_schemes::congestion_control::nscc::{self, NsccParams};
 use xoff_schemes::congestion_control::swift::{self, SwiftParams};
 use xoff_schemes::congestion_control::timely::{self, TimelyParams};
 use xoff_schemes::congestion_control::{CongestionControlParams, window_at};
@@ -26,6 +27,7 @@ pub enum Controls {
     Hpcc(HpccParams, Vec<hpcc::Sender>),
     Dctcp(DctcpParams, Vec<dctcp::Sender>),
     Swift(SwiftParams, Vec<swift::Sender>),
+    Nscc(NsccParams, Vec<nscc::Sender>),
 }
 
 /// A data packet that leaves its sender.
@@ -64,6 +66,9 @@ impl Controls {
             CongestionControlParams::Swift(p) => {
                 Self::Swift(p, lines.map(|line| swift::Sender::new(&p, line)).collect())
             }
+            CongestionControlParams::Nscc(p) => {
+                Self::Nscc(p, lines.map(|line| nscc::Sender::new(&p, line)).collect())
+            }
         }
     }
 
@@ -77,12 +82,13 @@ impl Controls {
             Self::Hpcc(_, of) => of[flow] = hpcc::Sender::new(line),
             Self::Dctcp(_, of) => of[flow] = dctcp::Sender::new(line),
             Self::Swift(params, of) => of[flow] = swift::Sender::new(params, line),
+            Self::Nscc(params, of) => of[flow] = nscc::Sender::new(params, line),
         }
     }
 
     /// Whether ACKs without marks change anything.
     pub fn wants_acks(&self) -> bool {
-        matches!(self, Self::Timely(..) | Self::Hpcc(..) | Self::Dctcp(..) | Self::Swift(..))
+        !matches!(self, Self::None | Self::Dcqcn(..))
     }
 
     /// The rate of a flow at `now`, in bits per second; `None` without congestion control.
@@ -95,18 +101,22 @@ impl Controls {
             Self::Hpcc(_, of) => Some(of[flow].rate()),
             Self::Dctcp(_, of) => Some(of[flow].rate()),
             Self::Swift(params, of) => Some(of[flow].rate(params)),
+            Self::Nscc(_, of) => Some(of[flow].rate()),
         }
     }
 
     /// The window of a flow in packets, if the congestion control sets windows.
     pub fn window(&self, flow: u32) -> Option<u32> {
-        let Self::Swift(_, of) = self else { return None };
-        Some(of[flow as usize].window())
+        match self {
+            Self::Swift(_, of) => Some(of[flow as usize].window()),
+            Self::Nscc(params, of) => Some(of[flow as usize].window(params)),
+            _ => None,
+        }
     }
 
     /// Whether the congestion control sets windows instead of rates.
     pub fn sets_windows(&self) -> bool {
-        matches!(self, Self::Swift(..))
+        matches!(self, Self::Swift(..) | Self::Nscc(..))
     }
 
     /// The earliest time of the flow's next packet, if its window is below one packet.
@@ -118,8 +128,10 @@ impl Controls {
 
     /// A retransmission timer of the flow has expired.
     pub fn on_timeout(&mut self, flow: u32, now: Time) {
-        if let Self::Swift(params, of) = self {
-            of[flow as usize].on_timeout(params, now);
+        match self {
+            Self::Swift(params, of) => of[flow as usize].on_timeout(params, now),
+            Self::Nscc(params, of) => of[flow as usize].on_loss(params),
+            _ => {}
         }
     }
 
@@ -142,7 +154,7 @@ impl Controls {
     fn gap_of_others(&mut self, now: Time, packet: Departure) -> Option<Time> {
         let flow = packet.flow as usize;
         match self {
-            Self::None | Self::Dcqcn(..) => None,
+            Self::None | Self::Dcqcn(..) | Self::Nscc(..) => None,
             Self::Timely(_, of) => of[flow].on_sent(now, packet.size, packet.psn, packet.again),
             Self::Hpcc(_, of) => of[flow].on_sent(packet.size),
             Self::Dctcp(_, of) => of[flow].on_sent(packet.size),
@@ -180,6 +192,13 @@ impl Controls {
                 let lost = response.kind == Kind::Nack && response.number == acknowledged;
                 let stamp = telemetry.stamp_of(id);
                 of[flow].on_response(params, now, swift::Response { acknowledged, lost, stamp });
+            }
+            Self::Nscc(params, of) => {
+                let lost = response.kind == Kind::Nack && response.number == acknowledged;
+                let (in_flight, stamp) = (next - acknowledged, telemetry.stamp_of(id));
+                let response =
+                    nscc::Response { acknowledged, in_flight, lost, marked: response.marked, stamp };
+                of[flow].on_response(params, now, response);
             }
         }
     }

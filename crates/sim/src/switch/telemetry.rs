@@ -1,7 +1,7 @@
 //! In-band telemetry: the records of devices about their links, in the packets that pass. It is stored beside
 //! the packets, by their slots, and is empty unless the congestion control uses it. A record is added when a
 //! packet is taken out of an egress queue. An ACK takes over the slot of its data packet, and so the records.
-//! Swift's packets have a [`Stamp`] instead of records.
+//! The packets of Swift and NSCC have a [`Stamp`] instead of records.
 
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
@@ -49,7 +49,10 @@ impl Telemetry {
             CongestionControlParams::Hpcc(params) => usize::from(params.hops),
             _ => 0,
         };
-        let stamped = matches!(plan.congestion_control, CongestionControlParams::Swift(_));
+        let stamped = matches!(
+            plan.congestion_control,
+            CongestionControlParams::Swift(_) | CongestionControlParams::Nscc(_)
+        );
         Self { most, stamped, ..Self::default() }
     }
 

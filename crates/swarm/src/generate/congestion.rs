@@ -8,7 +8,7 @@ use crate::draw::{bytes, int, rate, time};
 
 /// The tables; nothing where the transport has a control of its own.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
-    let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift"];
+    let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc"];
     let control = if sketch.draw.one_in(2) { "none" } else { *sketch.draw.pick(&controls) };
     let alone = sketch.transport.starts_with("tcp") || sketch.arbiter;
     if alone && !sketch.draw.one_in(30) || control == "none" {
@@ -22,6 +22,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
             "timely" => timely(sketch, place),
             "hpcc" => hpcc(sketch, place),
             "swift" => swift(sketch, place),
+            "nscc" => nscc(sketch, place),
             _ => dctcp(sketch, place),
         };
         sketch.add(control, t);
@@ -33,7 +34,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     if sketch.draw.one_in(10) && !alone {
         put(sketch, "base_rtt", time((place.tick * 2).max(100_000)));
     }
-    if matches!(control, "dcqcn" | "dctcp") && sketch.draw.one_in(2) || sketch.draw.one_in(8) {
+    if matches!(control, "dcqcn" | "dctcp" | "nscc") && sketch.draw.one_in(2) || sketch.draw.one_in(8) {
         let ecn = ecn(sketch, place);
         sketch.add("ecn", ecn);
     }
@@ -177,5 +178,21 @@ fn swift(sketch: &mut Sketch, place: &Place) -> Table {
     if sketch.draw.one_in(6) {
         t.put("endpoint_target", time(sketch.draw.log(100_000, 100_000_000)));
     }
+    t
+}
+
+fn nscc(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    for key in ["target_qdelay", "qa_threshold"] {
+        sketch.maybe(&mut t, 4, key, |s| time(s.draw.log(place.tick, 40 * place.tick)));
+    }
+    sketch.maybe(&mut t, 4, "max_wnd", |s| s.draw.real(0.2, 4.0));
+    for key in ["alpha", "fi", "fi_scale", "eta"] {
+        sketch.maybe(&mut t, 4, key, |s| s.draw.real(0.0, 10.0));
+    }
+    for key in ["gamma", "max_md_jump", "delay_gain"] {
+        sketch.maybe(&mut t, 4, key, |s| s.draw.real(0.001, 1.0));
+    }
+    sketch.maybe(&mut t, 4, "qa_gate", |s| int(s.draw.between(0, 6)));
     t
 }
