@@ -14,12 +14,14 @@ mod lanes;
 mod liveness;
 mod measure;
 mod memory;
+mod nscc;
 mod offered;
 mod pods;
 mod rates;
 mod reroute;
 mod routes;
 mod sizes;
+mod swift;
 mod transport;
 
 use crate::Expected;

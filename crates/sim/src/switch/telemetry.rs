@@ -1,9 +1,11 @@
 //! In-band telemetry: the records of devices about their links, in the packets that pass. It is stored beside
 //! the packets, by their slots, and is empty unless the congestion control uses it. A record is added when a
 //! packet is taken out of an egress queue. An ACK takes over the slot of its data packet, and so the records.
+//! The packets of Swift and NSCC have a [`Stamp`] instead of records.
 
+use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::{CongestionControlParams, hpcc::Hop};
+use xoff_schemes::congestion_control::{CongestionControlParams, hpcc::Hop, swift::Stamp};
 
 /// In place of a count: the packet has met more devices than it has room for.
 const TOO_MANY: u8 = u8::MAX;
@@ -16,6 +18,10 @@ pub struct Telemetry {
     /// By slot, `most` for each.
     records: Vec<Hop>,
     counts: Vec<u8>,
+    /// Whether packets have stamps.
+    stamped: bool,
+    /// By slot, with the time when the packet reached the inside of its slow receiver.
+    stamps: Vec<(Stamp, Option<Time>)>,
 }
 
 /// The records of packets that leave for another part, one after the other.
@@ -23,6 +29,7 @@ pub struct Telemetry {
 pub struct Parcel {
     records: Vec<Hop>,
     counts: Vec<u8>,
+    stamps: Vec<(Stamp, Option<Time>)>,
     /// So many of each have been taken out.
     taken: (usize, usize),
 }
@@ -31,6 +38,7 @@ impl Parcel {
     pub fn clear(&mut self) {
         self.records.clear();
         self.counts.clear();
+        self.stamps.clear();
         self.taken = (0, 0);
     }
 }
@@ -41,12 +49,50 @@ impl Telemetry {
             CongestionControlParams::Hpcc(params) => usize::from(params.hops),
             _ => 0,
         };
-        Self { most, ..Self::default() }
+        let stamped = matches!(
+            plan.congestion_control,
+            CongestionControlParams::Swift(_) | CongestionControlParams::Nscc(_)
+        );
+        Self { most, stamped, ..Self::default() }
     }
 
     #[inline]
     pub fn used(&self) -> bool {
-        self.most > 0
+        self.most > 0 || self.stamped
+    }
+
+    #[inline]
+    pub fn stamped(&self) -> bool {
+        self.stamped
+    }
+
+    /// The slot holds a packet that leaves its sender.
+    pub fn stamp(&mut self, id: u32, now: Time) {
+        let slots = id as usize + 1;
+        if self.stamps.len() < slots {
+            self.stamps.resize(slots, Default::default());
+        }
+        self.stamps[id as usize] = (Stamp { sent: now, ..Stamp::default() }, None);
+    }
+
+    /// The packet leaves a switch.
+    pub fn count_switch(&mut self, id: u32) {
+        self.stamps[id as usize].0.hops += 1;
+    }
+
+    /// The packet waits for its slow receiver.
+    pub fn waits_inside(&mut self, id: u32, now: Time) {
+        self.stamps[id as usize].1 = Some(now);
+    }
+
+    /// The packet has reached its receiver, which writes the ACK.
+    pub fn delivered(&mut self, id: u32, now: Time) {
+        let (stamp, inside) = &mut self.stamps[id as usize];
+        stamp.endpoint = inside.map_or(0, |since| now - since);
+    }
+
+    pub fn stamp_of(&self, id: u32) -> Stamp {
+        self.stamps[id as usize].0
     }
 
     /// The slot holds a packet that has met no device yet.
@@ -78,6 +124,9 @@ impl Telemetry {
 
     #[cold]
     pub fn pack(&self, id: u32, parcel: &mut Parcel) {
+        if self.stamped {
+            return parcel.stamps.push(self.stamps[id as usize]);
+        }
         parcel.records.extend_from_slice(self.of(id).unwrap_or(&[]));
         parcel.counts.push(self.counts[id as usize]);
     }
@@ -85,6 +134,12 @@ impl Telemetry {
     /// Takes the records of a parcel's next packet, which has a slot now.
     #[cold]
     pub fn unpack(&mut self, id: u32, parcel: &mut Parcel) {
+        if self.stamped {
+            self.stamp(id, 0);
+            self.stamps[id as usize] = parcel.stamps[parcel.taken.1];
+            parcel.taken.1 += 1;
+            return;
+        }
         self.clear(id);
         let (first, packet) = parcel.taken;
         let count = parcel.counts[packet];
@@ -128,5 +183,26 @@ mod tests {
         assert_eq!(there.of(7), Some(&[][..]));
         assert_eq!(there.of(2), Some(&[hop(31), hop(32)][..]));
         assert_eq!((parcel.records.len(), parcel.counts.len(), parcel.taken), (0, 0, (0, 0)));
+    }
+
+    /// The same for stamps. The wait inside a receiver ends at the delivery.
+    #[test]
+    fn stamps_travel_in_the_order_of_their_packets() {
+        let with = || Telemetry { stamped: true, ..Telemetry::default() };
+        let (mut here, mut there, mut parcel) = (with(), with(), Parcel::default());
+        for (id, now) in [(3, 30), (0, 40), (5, 50)] {
+            here.stamp(id, now);
+        }
+        here.count_switch(3);
+        here.count_switch(3);
+        here.waits_inside(0, 60);
+        [5, 0, 3].into_iter().for_each(|id| here.pack(id, &mut parcel));
+        [1, 7, 2].into_iter().for_each(|id| there.unpack(id, &mut parcel));
+        [1, 7, 2].into_iter().for_each(|id| there.delivered(id, 100));
+        let stamp = |sent, hops, endpoint| Stamp { sent, hops, endpoint };
+        let stamps = [1, 7, 2].map(|id| there.stamp_of(id));
+        assert_eq!(stamps, [stamp(50, 0, 0), stamp(40, 0, 40), stamp(30, 2, 0)]);
+        parcel.clear();
+        assert_eq!((parcel.stamps.len(), parcel.taken), (0, (0, 0)));
     }
 }
