@@ -27,7 +27,39 @@ pub struct Parcel {
     taken: (usize, usize),
 }
 
+/// Bytes of a record of telemetry in a frame.
+const HOP: usize = 36;
+
 impl Parcel {
+    /// Takes the next packet's records out, as bytes: their count, or [`TOO_MANY`], and the records.
+    pub fn emit(&mut self, bytes: &mut Vec<u8>) {
+        let (first, packet) = self.taken;
+        let count = self.counts[packet];
+        let records = if count == TOO_MANY { 0 } else { usize::from(count) };
+        bytes.push(count);
+        for hop in &self.records[first..first + records] {
+            bytes.extend([hop.at, hop.sent, hop.queued, hop.rate].map(u64::to_be_bytes).as_flattened());
+            bytes.extend(hop.port.to_be_bytes());
+        }
+        self.taken = (first + records, packet + 1);
+    }
+
+    /// Appends the records of a packet, as [`Parcel::emit`] has written them.
+    pub fn parse(&mut self, bytes: &[u8]) -> Option<()> {
+        let (&count, records) = bytes.split_first()?;
+        let (records, rest) = records.as_chunks::<HOP>();
+        if count != TOO_MANY && usize::from(count) != records.len() || !rest.is_empty() {
+            return None;
+        }
+        self.counts.push(count);
+        self.records.extend(records.iter().map(|hop| {
+            let word = |i: usize| u64::from_be_bytes(std::array::from_fn(|at| hop[8 * i + at]));
+            let port = u32::from_be_bytes(std::array::from_fn(|at| hop[32 + at]));
+            Hop { at: word(0), sent: word(1), queued: word(2), rate: word(3), port }
+        }));
+        Some(())
+    }
+
     pub fn clear(&mut self) {
         self.records.clear();
         self.counts.clear();
@@ -128,5 +160,21 @@ mod tests {
         assert_eq!(there.of(7), Some(&[][..]));
         assert_eq!(there.of(2), Some(&[hop(31), hop(32)][..]));
         assert_eq!((parcel.records.len(), parcel.counts.len(), parcel.taken), (0, 0, (0, 0)));
+    }
+
+    /// The same over bytes, of which none may be missing.
+    #[test]
+    fn records_survive_the_wire() {
+        let records = vec![Hop { at: 1, sent: 2, queued: 3, rate: 4, port: 5 }, hop(6)];
+        let mut parcel = Parcel { records: records.clone(), counts: vec![2, TOO_MANY], ..Parcel::default() };
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        parcel.emit(&mut first);
+        parcel.emit(&mut second);
+        let mut read = Parcel::default();
+        assert_eq!(read.parse(&first).and_then(|()| read.parse(&second)), Some(()));
+        assert_eq!((read.records, read.counts), (records, vec![2, TOO_MANY]));
+        for bytes in [&first[..0], &first[..72], &first[..37]] {
+            assert_eq!(Parcel::default().parse(bytes), None);
+        }
     }
 }
