@@ -11,7 +11,7 @@ use xoff_plan::plan::Plan;
 use xoff_results::human;
 use xoff_sim::Watch;
 
-use crate::{RunArgs, ScenarioArgs, run, whole};
+use crate::{RunArgs, ScenarioArgs, output, run, whole};
 
 /// Exit status: events were processed so late that the results are invalid.
 pub const INVALID: u8 = 6;
@@ -169,7 +169,8 @@ mod linux {
                         .args(["-c", &format!("exec {command}")])
                         .stdin(Stdio::null())
                         .spawn();
-                    children.0.push(shell.map_err(|e| format!("`{command}` cannot be run: {e}"))?);
+                    let child = shell.map_err(|e| format!("`{command}` cannot be run: {e}"))?;
+                    children.0.push((command.clone(), child));
                 }
                 Ok(())
             };
@@ -199,13 +200,21 @@ mod linux {
     }
 
     /// Commands that run in namespaces; they end with the run.
-    struct Children(Vec<Child>);
+    struct Children(Vec<(String, Child)>);
 
     impl Drop for Children {
         fn drop(&mut self) {
-            for child in &mut self.0 {
-                let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
-                let _ = child.wait();
+            for (command, child) in &mut self.0 {
+                match child.try_wait() {
+                    Ok(Some(status)) if !status.success() => {
+                        output::complain(&format!("--in: `{command}` has failed: {status}"));
+                    }
+                    Ok(Some(_)) => {}
+                    _ => {
+                        let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
+                        let _ = child.wait();
+                    }
+                }
             }
         }
     }

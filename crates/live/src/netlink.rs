@@ -18,6 +18,8 @@ const NAME: u16 = 3;
 const MTU: u16 = 4;
 const LINK_INFO: u16 = 18;
 const NAMESPACE: u16 = 28;
+const TX_QUEUES: u16 = 31;
+const RX_QUEUES: u16 = 32;
 const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
@@ -103,5 +105,8 @@ fn end(message: &mut Vec<u8>, end: &End) {
     attribute(message, NAME, &[end.name.as_bytes(), &[0]].concat());
     attribute(message, ADDRESS, &end.mac);
     attribute(message, MTU, &LARGEST.to_ne_bytes());
+    // By default each processor has its own, and a probe over one says nothing about the others.
+    attribute(message, TX_QUEUES, &1u32.to_ne_bytes());
+    attribute(message, RX_QUEUES, &1u32.to_ne_bytes());
     attribute(message, NAMESPACE, &end.namespace.as_raw_fd().to_ne_bytes());
 }

@@ -122,6 +122,8 @@ struct Barrier {
     changed: Condvar,
     /// A thread has panicked and will not come.
     broken: AtomicBool,
+    /// There are more threads than processors: nobody waits awake.
+    crowded: bool,
 }
 
 impl Barrier {
@@ -140,8 +142,10 @@ impl Barrier {
             return;
         }
         let waits = || self.round.load(Ordering::Acquire) == round && !self.broken.load(Ordering::Acquire);
-        (0..SPINS).take_while(|_| waits()).for_each(|_| std::hint::spin_loop());
-        (0..YIELDS).take_while(|_| waits()).for_each(|_| std::thread::yield_now());
+        if !self.crowded {
+            (0..SPINS).take_while(|_| waits()).for_each(|_| std::hint::spin_loop());
+            (0..YIELDS).take_while(|_| waits()).for_each(|_| std::thread::yield_now());
+        }
         if waits() {
             let mut asleep = lock(&self.asleep);
             *asleep += 1;
@@ -365,6 +369,7 @@ pub fn run_wired(
     let wired = Wired::new(wires, dilate.map(Pace::new), partition.parts);
     let mut shared = shared(plan, &partition, tap.as_ref());
     shared.wired = Some(wired);
+    shared.barrier.crowded = true;
     let outcome =
         on_threads(plan, &partition, &shared, &mut tap, watch, |parts| Turns::new(Instant::now(), parts));
     let wired = shared.wired.as_ref().expect("it was set above");
