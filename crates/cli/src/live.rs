@@ -27,7 +27,8 @@ pub struct LiveArgs {
     #[arg(long, conflicts_with = "dilate")]
     lockstep: bool,
     /// Run a shell command in the namespace of a device until the end, such as S0.0='tcpdump -i p1 -w s.pcap'; port
-    /// S0.0:1 is interface p1. It gets SIGINT at the end. Repeat the option for more commands
+    /// S0.0:1 is interface p1. The run begins when the command captures, or after 5 s. At the end it gets SIGINT.
+    /// Repeat the option for more commands
     #[arg(long = "in", value_name = "DEVICE=COMMAND", value_parser = crate::key_value)]
     commands: Vec<(String, String)>,
     /// Directory for the results [default: xoff-runs/NAME]
@@ -129,7 +130,12 @@ mod linux {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
     use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+    use std::{fs, thread};
     use xoff_live::{Clock, Made, refuse};
+
+    /// The longest wait for a command of `--in` to capture.
+    const PATIENCE: Duration = Duration::from_secs(5);
 
     impl Live {
         fn clock(&self) -> Clock {
@@ -165,12 +171,14 @@ mod linux {
             let mut ready = |join: &dyn Fn(u32) -> Result<(), String>| {
                 for (device, command) in &self.commands {
                     join(self.device(plan, device).map_err(|e| e.to_string())?)?;
+                    let before = packet_sockets();
                     let shell = Command::new("sh")
                         .args(["-c", &format!("exec {command}")])
                         .stdin(Stdio::null())
                         .spawn();
                     let child = shell.map_err(|e| format!("`{command}` cannot be run: {e}"))?;
                     children.0.push((command.clone(), child));
+                    wait_for_capture(before, &mut children.0.last_mut().expect("it was pushed").1);
                 }
                 Ok(())
             };
@@ -196,6 +204,19 @@ mod linux {
                 frames: made.sent.iter().sum(),
                 busiest_device_frames_per_second: busiest as u64,
             }
+        }
+    }
+
+    /// Packet sockets in the namespace of this thread.
+    fn packet_sockets() -> usize {
+        fs::read_to_string("/proc/thread-self/net/packet").map_or(0, |text| text.lines().count())
+    }
+
+    /// Waits until a command captures, or has ended, or is one that captures nothing.
+    fn wait_for_capture(before: usize, child: &mut Child) {
+        let began = Instant::now();
+        while packet_sockets() <= before && began.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(20));
         }
     }
 
