@@ -215,7 +215,8 @@ mod linux {
     /// Waits until a command captures, or has ended, or is one that captures nothing.
     fn wait_for_capture(before: usize, child: &mut Child) {
         let began = Instant::now();
-        while packet_sockets() <= before && began.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
+        while packet_sockets() <= before && began.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None))
+        {
             thread::sleep(Duration::from_millis(20));
         }
     }
