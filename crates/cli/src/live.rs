@@ -127,8 +127,10 @@ impl Facts {
 #[cfg(target_os = "linux")]
 mod linux {
     use super::*;
+    use nix::sys::prctl::set_pdeathsig;
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
+    use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
     use std::{fs, thread};
@@ -172,11 +174,11 @@ mod linux {
                 for (device, command) in &self.commands {
                     join(self.device(plan, device).map_err(|e| e.to_string())?)?;
                     let before = packet_sockets();
-                    let shell = Command::new("sh")
-                        .args(["-c", &format!("exec {command}")])
-                        .stdin(Stdio::null())
-                        .spawn();
-                    let child = shell.map_err(|e| format!("`{command}` cannot be run: {e}"))?;
+                    let mut shell = Command::new("sh");
+                    shell.args(["-c", &format!("exec {command}")]).stdin(Stdio::null());
+                    // It would keep the namespace if this process is killed. SAFETY: it is one system call.
+                    unsafe { shell.pre_exec(|| Ok(set_pdeathsig(Signal::SIGTERM)?)) };
+                    let child = shell.spawn().map_err(|e| format!("`{command}` cannot be run: {e}"))?;
                     children.0.push((command.clone(), child));
                     wait_for_capture(before, &mut children.0.last_mut().expect("it was pushed").1);
                 }

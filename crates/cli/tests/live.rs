@@ -164,7 +164,7 @@ fn commands_run_in_namespaces_and_an_interrupted_run_is_kept() {
         "--in",
         seen,
         "--in",
-        "S0.0=exit 3",
+        "S0.0=sh -c 'exit 3'",
     ];
     let mut child = command(&dir, &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     // The command captures nothing, so the run begins after 5 s.
@@ -174,7 +174,7 @@ fn commands_run_in_namespaces_and_an_interrupted_run_is_kept() {
         .unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", err(&output));
-    assert!(err(&output).contains("--in: `exit 3` has failed: exit status: 3"), "{}", err(&output));
+    assert!(err(&output).contains("--in: `sh -c 'exit 3'` has failed: exit status: 3"), "{}", err(&output));
     assert_eq!(manifest(&dir, "r")["complete"], false);
     let text = fs::read_to_string(dir.join("seen")).unwrap();
     // H0 has one port, and no interface of the machine.

@@ -173,7 +173,7 @@ impl<'w> Wired<'w> {
         let sent = self.sent[core.part].load(Ordering::Acquire);
         let missing = |taken: usize| sent.saturating_sub(taken);
         let least = missing(self.taken[core.part].load(Ordering::Relaxed));
-        if least > 0 && !self.has_stopped() {
+        if least > 0 && self.failure().is_none() {
             self.take(core, least, Instant::now() + PATIENCE);
             let lost = missing(self.taken[core.part].load(Ordering::Relaxed));
             if lost > 0 {
