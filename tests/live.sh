@@ -57,8 +57,27 @@ done
 for scheme in pfc bfc pyrrha; do
     lockstep "incast-$scheme" "$root/examples/live/incast.toml" "$scheme"
 done
-lockstep two-sites-pfc "$root/examples/live/two-sites.toml" pfc
-lockstep two-sites-bifrost "$root/examples/live/two-sites.toml" bifrost flow_control.slot=2us
+lockstep long-link-pfc "$root/examples/live/long-link.toml" pfc
+lockstep long-link-bifrost "$root/examples/live/long-link.toml" bifrost flow_control.slot=2us
+
+# Drills: a link fails and recovers, frames are lost, a host stops reading for good.
+lockstep drill-link "$root/examples/live/incast.toml" pfc 'failure=[{link="S0.0-S1.0",at="5us",until="15us"}]'
+lockstep drill-switch "$root/examples/live/incast.toml" pfc 'failure=[{switch="S1.1",at="5us"}]' run.duration=300us
+lockstep drill-loss "$root/examples/live/incast.toml" pfc 'loss=[{link="S0.0-S1.0",rate=0.05}]' run.duration=300us
+lockstep drill-storm "$root/examples/live/incast.toml" pfc 'slow_receiver=[{host="H0",stall_from="3us",stall_until="1s"}]' \
+    host.buffer=60kB run.duration=300us
+
+# After kill -9 no namespace of the run is left.
+"$xoff" live "$ring" --dilate 1000000 --no-out --quiet >/dev/null 2>&1 &
+killed=$!
+sleep 3
+left() { { readlink /proc/[0-9]*/ns/net /proc/[0-9]*/task/*/ns/net /proc/[0-9]*/fd/* 2>/dev/null || true; } | sort -u; }
+made=$(readlink "/proc/$killed"/fd/* | grep '^net:' || true)
+[ -n "$made" ] || { echo 'live: the run has no namespace'; exit 1; }
+kill -9 "$killed"
+wait "$killed" 2>/dev/null || true
+if grep -qxF "$made" <(left); then echo 'live: a namespace is left after kill -9'; exit 1; fi
+echo "live: ok     $(wc -l <<<"$made") namespaces vanish with kill -9"
 
 # A machine with other work is slower: then the same with more time. NAME SCHEME COMMAND
 wall() {
