@@ -11,7 +11,7 @@ use xoff_plan::plan::Plan;
 use xoff_results::human;
 use xoff_sim::Watch;
 
-use crate::{RunArgs, ScenarioArgs, output, run, whole};
+use crate::{RunArgs, ScenarioArgs, run, whole};
 
 /// Exit status: events were processed so late that the results are invalid.
 pub const INVALID: u8 = 6;
@@ -127,6 +127,7 @@ impl Facts {
 #[cfg(target_os = "linux")]
 mod linux {
     use super::*;
+    use crate::output;
     use nix::sys::prctl::set_pdeathsig;
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
