@@ -194,6 +194,35 @@ impl<'p> Spread<'p> {
         self.outs.truncate(1);
     }
 
+    /// Packets that have left a host by `port` in `lane` take the non-minimal paths of their first switch up to the
+    /// turning points.
+    fn turn_aside(
+        &mut self,
+        router: &mut Router,
+        place: &Place,
+        (port, lane): (PortId, u8),
+        visit: &mut impl FnMut((PortId, u8), (PortId, u8)),
+    ) {
+        let topology = &self.plan.topology;
+        let at = topology.neighbour(port);
+        let to = place.hosts.iter().find(|&&host| host != topology.ports[port as usize].node);
+        let Some(&to) = to.filter(|_| topology.nodes[at as usize].kind == NodeKind::Switch) else { return };
+        for path in router.non_minimal(at, to) {
+            let mut from = (port, lane);
+            for (&out, left) in path.iter().zip((0..path.len()).rev()) {
+                let onward = self.plan.onward_lane(from.1, topology.ports[from.0 as usize].peer, out);
+                visit(from, (out, onward));
+                if left == 0 {
+                    self.reach(out, onward, Some(from));
+                } else if self.active[out as usize] >> onward & 1 == 0 {
+                    // Only the path itself goes on from here.
+                    self.parents[out as usize * 8 + usize::from(onward)] = from.0 * 8 + u32::from(from.1);
+                }
+                from = (out, onward);
+            }
+        }
+    }
+
     /// Spreads packets to a place from all hosts, and from the far ends of the ports in `under_way`. Calls
     /// `visit` for each step, several times if several packets take it.
     pub fn spread(
@@ -220,6 +249,9 @@ impl<'p> Spread<'p> {
             let (from, at) = (topology.ports[port as usize].node, topology.neighbour(port));
             if place.hosts.binary_search(&at).is_ok() {
                 continue;
+            }
+            if self.plan.is_non_minimal() && topology.nodes[from as usize].kind == NodeKind::Host {
+                self.turn_aside(router, place, (port, lane), visit);
             }
             for i in self.outs(router, at, place) {
                 let out = self.outs[i];

@@ -102,6 +102,21 @@ pub fn reached(
         if at == to {
             continue;
         }
+        let source = topology.ports[into as usize].node;
+        if plan.is_non_minimal() && topology.nodes[source as usize].kind == NodeKind::Host {
+            for path in router.non_minimal(at, to) {
+                let mut from = (into, lane);
+                for out in path {
+                    let onward = plan.onward_lane(from.1, topology.ports[from.0 as usize].peer, out);
+                    step(from, (out, onward))?;
+                    from = (out, onward);
+                }
+                if seen[from.0 as usize] >> from.1 & 1 == 0 {
+                    seen[from.0 as usize] |= 1 << from.1;
+                    queues.push(from);
+                }
+            }
+        }
         for &out in outs[at as usize].get_or_insert_with(|| router.next_hops(at, to)).iter() {
             let onward = plan.onward_lane(lane, topology.ports[into as usize].peer, out);
             step((into, lane), (out, onward))?;

@@ -284,7 +284,7 @@ fn scenario(
         table.remove("host");
     }
     let used: BTreeSet<i64> = flows.iter().map(|f| f.priority.into()).collect();
-    let tags = plan.flow_control.lane_rules().is_some();
+    let tags = plan.lane_rules().is_some();
     if let Some(Value::Array(list)) = table.get_mut("priority").filter(|_| !tags) {
         list.retain(|p| p.get("id").and_then(Value::as_integer).is_none_or(|id| used.contains(&id)));
     }
@@ -306,7 +306,7 @@ fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
     }
     let transport = &["kind", "congestion_control", "window", "variable_window", "base_rtt"][..];
     // Flows whose path matters have an explicit path; the others use the hash.
-    let routing = &["ate", "load_balancing", "drill", "plb"][..];
+    let routing = &["ate", "load_balancing", "drill", "adaptive", "ugal", "plb"][..];
     for (name, keys) in [("transport", transport), ("routing", routing)] {
         if let Some(Value::Table(part)) = table.get_mut(name) {
             part.retain(|key, _| !keys.contains(&key));

@@ -175,6 +175,53 @@ fn tags_break_the_cycles() {
     assert!(safe(&example("fat-tree-failed-links", &one), Routes::Scenario));
 }
 
+/// Kim et al., §4: two channels make minimal routes of a dragonfly free of deadlocks, three make all routes so. The
+/// same for the datelines of a torus or ring (Dally and Seitz).
+#[test]
+fn virtual_channels_break_the_cycles() {
+    let dragonfly = "kind = \"dragonfly\"\nswitches_per_group = 3\nhosts_per_switch = 1\nglobal_links = 1";
+    let torus = "kind = \"torus-2d\"\nwidth = 5\nheight = 5\nhosts_per_switch = 1";
+    let ring = "kind = \"ring\"\nswitches = 5\nhosts_per_switch = 1";
+    let ordered = ("routing.kind", "dimension-order");
+    for (topology, routing, channels) in [
+        (dragonfly, &[("routing.load_balancing", "valiant")][..], "3"),
+        (dragonfly, &[("routing.load_balancing", "ugal")], "3"),
+        (torus, &[ordered], "3"),
+        (torus, &[ordered, ("routing.load_balancing", "valiant")], "6"),
+        (ring, &[], "2"),
+    ] {
+        let sets = |channels| {
+            let fixed = [
+                ("transport.kind", "irn"),
+                ("transport.ack_priority", "7"),
+                ("flow_control.priorities", "[1]"),
+                ("traffic.0.priority", "1"),
+                ("routing.virtual_channels", channels),
+            ];
+            [&fixed[..], routing].concat()
+        };
+        let one = load(&everybody(topology), &sets("1"));
+        for routes in [Routes::Scenario, Routes::ALL] {
+            assert!(!safe(&one, routes), "{topology} {routing:?} {routes:?}");
+            assert!(
+                safe(&load(&everybody(topology), &sets(channels)), routes),
+                "{topology} {routing:?} {routes:?}"
+            );
+        }
+    }
+    // Minimal routes of a dragonfly: local, global and local links may wait in a circle of groups.
+    let minimal = |channels| {
+        let sets = [
+            ("transport.ack_priority", "7"),
+            ("flow_control.priorities", "[3]"),
+            ("routing.virtual_channels", channels),
+        ];
+        load(&everybody(dragonfly), &sets)
+    };
+    assert!(!safe(&minimal("1"), Routes::ALL));
+    assert!(safe(&minimal("2"), Routes::ALL));
+}
+
 #[test]
 fn hosts_that_pass_pauses_on_wait_on_all_routes() {
     // H1 sends in one direction, and receives from the other: no route leads through any host.

@@ -281,6 +281,42 @@ fn wrong_stores_have_one_clear_message() {
     good(&dir, "grid table st");
 }
 
+/// The lists of failed runs and of warnings have checksums as the other parts have.
+#[test]
+fn a_damaged_list_of_failed_runs_or_warnings_is_one_error() {
+    let dir = scratch("lists");
+    let vary = "--vary traffic.0.start=0us,50us --vary run.duration=100us,20us";
+    good(&dir, &format!("grid plan small.toml {vary} --set run.drain=1ps --chunk 2 --store st"));
+    assert_eq!(xoff(&dir, "work st --quiet --lease 300ms").status.code(), Some(1));
+    let damaged = |line: &str, object: &str, why: &str| {
+        let done = xoff(&dir, line);
+        let why = format!("{object} {why} help: remove that file and done/0000001.json, and start a worker");
+        assert_eq!(done.status.code(), Some(1));
+        assert!(done.stdout.is_empty() && err(&done).contains(&why), "{line}: {}", err(&done));
+    };
+    for (object, readers) in [
+        ("failed/0000001.json", &["grid status st", "grid table st", "grid report st"][..]),
+        ("warnings/0000001.json", &["grid table st", "grid report st"]),
+    ] {
+        let (path, whole) = (dir.join("st").join(object), fs::read(dir.join("st").join(object)).unwrap());
+        let size = whole.len();
+        for (content, found) in [(whole[..9].to_vec(), 9), (whole.to_ascii_uppercase(), size), (vec![], 0)] {
+            fs::write(&path, content).unwrap();
+            let why = format!("is damaged: it has {found} of {size} bytes, or others");
+            readers.iter().for_each(|line| damaged(line, object, &why));
+        }
+        fs::remove_file(&path).unwrap();
+        damaged("grid table st", object, "is missing");
+        // As the help says.
+        fs::remove_file(dir.join("st/done/0000001.json")).unwrap();
+        assert_eq!(status(&dir)["failed"], json!([]), "the chunk is not done");
+        assert_eq!(xoff(&dir, "work st --quiet --lease 300ms").status.code(), Some(1));
+        assert!(fs::read(&path).unwrap() == whole);
+    }
+    assert_eq!(status(&dir)["failed"].as_array().unwrap().len(), 1);
+    assert_eq!(xoff(&dir, "grid table st").status.code(), Some(1), "one run failed");
+}
+
 /// Ctrl-C leaves no part of a chunk behind; the store can be continued.
 #[test]
 fn ctrl_c_ends_a_worker() {

@@ -113,6 +113,22 @@ impl Torus {
     }
 }
 
+/// The groups of a dragonfly: its switches are the last nodes, group by group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// Switches of a group, at least 1.
+    pub switches: u32,
+    /// The first switch.
+    pub first: NodeId,
+}
+
+impl Groups {
+    /// The group of a switch; `None` for hosts.
+    pub fn of(&self, node: NodeId) -> Option<u32> {
+        node.checked_sub(self.first).map(|switch| switch / self.switches)
+    }
+}
+
 /// The shape of pods and the cores between them. Hosts lie pod by pod and rack by
 /// rack, then all ToRs, all aggregation switches, all cores. Links of hosts come first,
 /// then those of each ToR, then those of each core, pod by pod.
@@ -145,6 +161,7 @@ pub struct Topology {
     /// addresses, then the switches layer by layer.
     pub cube: Option<Cube>,
     pub torus: Option<Torus>,
+    pub groups: Option<Groups>,
     pub pods: Option<PodShape>,
     /// Number of relays, the last ones of the nodes: devices with two ports, port 0 towards a switch and port
     /// 1 towards the relay at the other end of a long link. A packet that arrives by one port leaves by the

@@ -37,6 +37,13 @@ fn torus(width: u32, height: u32, hosts: u32) -> Topology {
     ))
 }
 
+fn dragonfly(a: u32, p: u32, h: u32, groups: Option<u32>) -> Topology {
+    let groups = groups.map_or(String::new(), |g| format!("groups = {g}\n"));
+    build(&format!(
+        "kind = \"dragonfly\"\nswitches_per_group = {a}\nhosts_per_switch = {p}\nglobal_links = {h}\n{groups}link = {LINK}"
+    ))
+}
+
 fn dci(k: u32, tiers: u32, oversubscription: u32, long_links: u32) -> Topology {
     build(&format!(
         "kind = \"dci\"\nk = {k}\ntiers = {tiers}\noversubscription = {oversubscription}\nlong_links = {long_links}\n\
@@ -373,4 +380,126 @@ fn relays_go_into_the_ends_of_long_links() {
     let mut taken = before.clone();
     taken.nodes[20].name = "RELAY.3".into();
     assert_eq!(taken.insert_relays(0), Err("RELAY.3".into()));
+}
+
+/// Counts of Kim et al.: each switch has p hosts, a - 1 links in its group and at most h to others; all pairs of
+/// groups have equally many links.
+#[test]
+fn dragonflies_have_the_links_of_their_shape() {
+    for (a, p, h, groups) in [
+        (4, 2, 2, None),
+        (4, 2, 2, Some(5)),
+        (2, 1, 1, Some(2)),
+        (3, 2, 2, Some(4)),
+        (1, 2, 3, None),
+        (8, 4, 4, Some(9)),
+    ] {
+        let t = dragonfly(a, p, h, groups);
+        let g = groups.unwrap_or(a * h + 1);
+        assert_eq!((t.hosts().count() as u32, t.nodes.len() as u32), (g * a * p, g * a * (p + 1)));
+        let shape = t.groups.unwrap();
+        let mut between: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for switch in g * a * p..g * a * (p + 1) {
+            let near: Vec<NodeId> =
+                t.nodes[switch as usize].ports.iter().map(|&port| t.neighbour(port)).collect();
+            let hosts: Vec<NodeId> = near.iter().copied().filter(|&n| shape.of(n).is_none()).collect();
+            let first = (switch - g * a * p) * p;
+            assert_eq!(hosts, (first..first + p).collect::<Vec<_>>());
+            let own = shape.of(switch).unwrap();
+            let local: BTreeSet<NodeId> =
+                near.iter().copied().filter(|&n| shape.of(n) == Some(own)).collect();
+            assert_eq!(local.len() as u32, a - 1);
+            let global = near.iter().filter_map(|&n| shape.of(n)).filter(|&there| there != own);
+            let mut count = 0;
+            for there in global {
+                count += 1;
+                *between.entry((own, there)).or_default() += 1;
+            }
+            assert!(count <= h);
+        }
+        assert_eq!(between.len() as u32, g * (g - 1));
+        assert!(between.values().all(|&links| links == a * h / (g - 1)), "{between:?}");
+        assert!(t.port_name(0) == "H0:0" && t.nodes[shape.first as usize].name == "S0.0");
+    }
+    let refused =
+        |text: &str| try_build(&format!("kind = \"dragonfly\"\n{text}\nlink = {LINK}")).unwrap_err();
+    let ten = refused("switches_per_group = 4\nhosts_per_switch = 2\nglobal_links = 2\ngroups = 10");
+    assert_eq!((ten.key.as_str(), ten.message.as_str()), ("groups", "10 groups are out of range"));
+    assert!(ten.help.starts_with("write 2 to 9"), "{}", ten.help);
+    let vast =
+        refused("switches_per_group = 4294967295\nhosts_per_switch = 4294967295\nglobal_links = 4294967295");
+    assert!(vast.message.starts_with("this network is too large"), "{}", vast.message);
+}
+
+/// A minimal path has at most a local, a global and a local link, and a packet of its group's own none between
+/// groups. A non-minimal one turns in a third group, and has at most five links between switches.
+#[test]
+fn dragonfly_routes_cross_one_link_between_groups_and_others_two() {
+    // With the links of the longest minimal path, those of hosts included.
+    let shapes = [(4, 2, 2, None, 5), (4, 1, 2, Some(5), 5), (1, 2, 3, None, 3), (3, 1, 2, Some(2), 4)];
+    for (a, p, h, groups, most) in shapes {
+        let t = dragonfly(a, p, h, groups);
+        let shape = t.groups.unwrap();
+        let g = groups.unwrap_or(a * h + 1);
+        let mut router = router(&t, RoutingKind::Dragonfly, HashKind::Mix64);
+        let crossed = |ports: &[u32]| {
+            let groups = |&port: &u32| [t.ports[port as usize].node, t.neighbour(port)].map(|n| shape.of(n));
+            ports.iter().map(groups).filter(|[from, to]| from.is_some() && to.is_some() && from != to).count()
+        };
+        let mut longest = 0;
+        for src in t.hosts() {
+            for dst in t.hosts().filter(|&dst| dst != src) {
+                let [first, last] = [src, dst].map(|host| t.neighbour(t.nodes[host as usize].ports[0]));
+                let same = shape.of(first) == shape.of(last);
+                for key in 0..4 {
+                    let route = router.route(src, dst, key, TTL).unwrap();
+                    assert_eq!(crossed(&route.ports), usize::from(!same));
+                    longest = longest.max(route.ports.len());
+                }
+                let others = router.non_minimal(first, dst);
+                // One for each link to a third group.
+                let expected = if same || g == 2 { 0 } else { (g - 2) * (a * h / (g - 1)) };
+                assert_eq!(others.len() as u32, expected);
+                for path in others {
+                    assert!(path.len() <= 2 && crossed(&path) == 1);
+                    assert_eq!(t.ports[path[0] as usize].node, first);
+                    let turn = t.neighbour(*path.last().unwrap());
+                    assert!(![shape.of(first), shape.of(last)].contains(&shape.of(turn)));
+                    let rest = router.distance(turn, dst).unwrap() as usize;
+                    assert!(path.len() + rest <= 6, "five between switches, and the host's");
+                }
+            }
+        }
+        assert_eq!(longest, most);
+    }
+}
+
+/// With dimension order a torus has a non-minimal path over each switch that makes the path longer.
+#[test]
+fn a_torus_has_paths_over_other_switches() {
+    let t = torus(4, 3, 1);
+    let mut router = router(&t, RoutingKind::DimensionOrder, HashKind::Mix64);
+    let plain = Router::new(
+        &t,
+        &RoutingSpec { kind: RoutingKind::ShortestPath, hash: HashKind::Mix64, seed: 1 },
+        &[],
+    );
+    let mut plain = plain.unwrap();
+    for (src, dst) in (0..12).flat_map(|src| (0..12).map(move |dst| (src, dst))).filter(|(a, b)| a != b) {
+        let shortest = router.distance(12 + src, dst).unwrap();
+        let mut turns = BTreeSet::new();
+        for path in router.non_minimal(12 + src, dst) {
+            let turn = t.neighbour(*path.last().unwrap());
+            assert_eq!(path.len() as u32, router.distance(12 + src, turn).unwrap());
+            assert!(turns.insert(turn));
+        }
+        let longer = (12..24).filter(|&via| {
+            let whole = |router: &mut Router| {
+                router.distance(12 + src, via).unwrap() + router.distance(via, dst).unwrap()
+            };
+            via != 12 + src && via != 12 + dst && whole(&mut router) > shortest
+        });
+        assert_eq!(turns, longer.collect());
+        assert!(plain.non_minimal(12 + src, dst).is_empty());
+    }
 }

@@ -2,13 +2,13 @@
 //!
 //! *Packet by packet* routes fork: where a device has several equal next hops, an entry of [`Plan::hops`]
 //! names a *choice* instead of a port. A choice is a list of positions, one for each next hop, from which the
-//! path continues: the egress port, and the ports after it. All flows share the forks of one device towards
-//! one destination. So a route is a graph without cycles, and a packet's position determines all its possible
+//! path continues: the egress port, and the ports after it. The choice of a first switch may also have non-minimal
+//! paths, after the minimal ones. All flows share the forks of one device towards one destination. So a route is a graph without cycles, and a packet's position determines all its possible
 //! paths.
 
 use crate::plan::{CHOICES, ENDS, Plan};
 use std::collections::BTreeMap;
-use xoff_net::topology::PortId;
+use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::plb::PlbParams;
 
@@ -31,18 +31,26 @@ pub struct Choices {
     first: Vec<u32>,
     /// Positions in [`Plan::hops`].
     options: Vec<u32>,
+    /// By option: links between switches on its path.
+    links: Vec<u8>,
+    /// By choice: how many of its options, the first ones, are minimal; all but at the first switch of a packet
+    /// that may take a non-minimal path.
+    minimal: Vec<u32>,
     /// By choice: number of its set of ports. Choices of one device among the same
     /// ports, in the same order, have the same set.
     pub sets: Vec<u32>,
     /// By choice, and one more: where its ports begin in `sure`.
     sure_first: Vec<u32>,
     /// Ports that are on every path from a choice, in order, and the number of ports before each of them
-    /// after the choice.
+    /// after the choice, or [`VARIES`].
     sure: Vec<PortId>,
     sure_at: Vec<u8>,
-    /// By choice: ports from there to the end, on every path.
+    /// By choice: ports from there to the end, on the longest path.
     lengths: Vec<u8>,
 }
+
+/// In [`Choices::sure_at`]: it depends on the path.
+const VARIES: u8 = u8::MAX;
 
 impl Choices {
     pub(crate) fn new(rule: PacketRule) -> Self {
@@ -51,6 +59,8 @@ impl Choices {
             rule,
             first: none(),
             options: Vec::new(),
+            links: Vec::new(),
+            minimal: Vec::new(),
             sets: Vec::new(),
             sure_first: none(),
             sure: Vec::new(),
@@ -60,15 +70,31 @@ impl Choices {
     }
 
     /// Adds a choice among these positions of `hops`, with a set of ports, and computes the common ports of
-    /// its paths. Returns its entry in the hops.
-    pub(crate) fn add(&mut self, hops: &[u32], options: &[u32], set: u32) -> u32 {
-        let (length, mut sure) = self.certain(hops, options[0]);
+    /// its paths. The first `minimal` are minimal paths. Returns its entry in the hops.
+    pub(crate) fn add(
+        &mut self,
+        topology: &Topology,
+        hops: &[u32],
+        options: &[u32],
+        minimal: usize,
+        set: u32,
+    ) -> u32 {
+        let (mut length, mut sure) = self.certain(hops, options[0]);
         for &option in &options[1..] {
             let (other, crossed) = self.certain(hops, option);
-            // All paths are shortest, so a port has the same distance on all of them.
-            debug_assert_eq!(length, other, "paths of one choice are equally long");
-            sure.retain(|place| crossed.contains(place));
+            length = length.max(other);
+            sure.retain_mut(|(at, port)| {
+                let there = crossed.iter().find(|(_, crossed)| crossed == port);
+                if there.is_some_and(|(other, _)| other != at) {
+                    *at = VARIES;
+                }
+                there.is_some()
+            });
         }
+        for &option in options {
+            self.links.push(self.links_from(topology, hops, option));
+        }
+        self.minimal.push(minimal as u32);
         self.options.extend(options);
         self.first.push(self.options.len() as u32);
         self.sets.push(set);
@@ -89,10 +115,37 @@ impl Choices {
         let mut ports: Vec<(u8, PortId)> = (0..).zip(tail[..end].iter().copied()).collect();
         let mut length = end as u8;
         if is_choice(tail[end]) {
-            ports.extend(self.sure_places(tail[end]).map(|(at, port)| (length + at, port)));
+            let later = |at: u8| if at == VARIES { VARIES } else { length + at };
+            ports.extend(self.sure_places(tail[end]).map(|(at, port)| (later(at), port)));
             length += self.length(tail[end]);
         }
         (length, ports)
+    }
+
+    /// Links between switches on the path from a position, on a minimal one after a choice.
+    fn links_from(&self, topology: &Topology, hops: &[u32], position: u32) -> u8 {
+        let (mut at, mut links) = (position as usize, 0);
+        loop {
+            match hops[at] {
+                entry if is_choice(entry) => at = self.options(entry)[0] as usize,
+                port if port >= ENDS => return links,
+                port => {
+                    // An inner port of a host is not in the topology yet.
+                    let leads_on = (port as usize) < topology.ports.len()
+                        && topology.nodes[topology.neighbour(port) as usize].kind == NodeKind::Switch;
+                    links += u8::from(leads_on);
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    /// How many of the options at an entry are minimal, and the links between switches on the path of each option.
+    #[inline]
+    pub fn lengths(&self, entry: u32) -> (usize, &[u8]) {
+        let choice = (entry - CHOICES) as usize;
+        let range = self.first[choice] as usize..self.first[choice + 1] as usize;
+        (self.minimal[choice] as usize, &self.links[range])
     }
 
     /// Ports that every path from an entry that is a choice crosses, in order, each with the number of ports
@@ -103,7 +156,7 @@ impl Choices {
         range.map(|i| (self.sure_at[i], self.sure[i]))
     }
 
-    /// Ports from such an entry to the end.
+    /// Ports from such an entry to the end, on the longest path.
     fn length(&self, entry: u32) -> u8 {
         self.lengths[(entry - CHOICES) as usize]
     }
@@ -132,7 +185,7 @@ impl Choices {
     }
 
     pub(crate) fn memory(&self) -> u64 {
-        (4 * self.options.len() + 5 * self.sure.len() + 13 * self.sets.len()) as u64
+        (5 * self.options.len() + 5 * self.sure.len() + 17 * self.sets.len()) as u64
     }
 }
 

@@ -40,6 +40,7 @@ fn queues(out: &mut String, loaded: &Loaded) -> fmt::Result {
     let plan = &loaded.plan;
     first_hops(out, plan)?;
     load_balancing(out, plan)?;
+    channels(out, plan)?;
     transport(out, plan)?;
     lanes(out, loaded)?;
     memory(out, plan)?;
@@ -162,12 +163,39 @@ fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
     )
 }
 
+fn channels(out: &mut String, plan: &Plan) -> fmt::Result {
+    let Some(rules) = &plan.channels else { return Ok(()) };
+    let onward = |lane: usize| usize::from(rules.next[lane]);
+    let firsts = (0..plan.lanes.len()).filter(|&lane| {
+        onward(lane) != lane && !(0..plan.lanes.len()).any(|l| l != lane && onward(l) == lane)
+    });
+    for first in firsts {
+        let chain = std::iter::successors(Some(first), |&lane| (onward(lane) != lane).then(|| onward(lane)));
+        let names: Vec<String> = chain.map(|lane| plan.lanes[lane].priority.to_string()).collect();
+        writeln!(out, "virtual channels: packets go on in priorities {}", names.join(" -> "))?;
+    }
+    Ok(())
+}
+
 fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     match &plan.load_balancing {
         LoadBalancing::Ecmp => Ok(()),
         LoadBalancing::Packets(choices) => {
             let rule = match choices.rule {
                 PacketRule::Spray => "at random (spray)".to_string(),
+                PacketRule::Adaptive(p) if p.idle == 0 => "to the least loaded port (adaptive)".to_string(),
+                PacketRule::Adaptive(p) => {
+                    let table = count(p.flows.into(), "flowlet");
+                    format!(
+                        "to the least loaded port after a gap of {}, else to its flowlet's (adaptive, {table} a device and set of ports)",
+                        Span(p.idle)
+                    )
+                }
+                PacketRule::Valiant => "at the first switch a random non-minimal one (valiant)".to_string(),
+                PacketRule::Ugal(p) => format!(
+                    "at the first switch a minimal or non-minimal one by queue and length (ugal, threshold {})",
+                    Bytes(p.threshold)
+                ),
                 PacketRule::Drill(p) => {
                     format!("by queue length (drill, d = {}, m = {})", p.samples, p.memory)
                 }

@@ -9,7 +9,7 @@ use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_schemes::congestion_control::CongestionControlParams;
 pub use xoff_schemes::flow_control::fabric::{Account, Buffer, ENDS, Lane, Limit, PacketFormat, Red};
 use xoff_schemes::flow_control::pfc::Relay;
-use xoff_schemes::flow_control::{FlowControlParams, Queueing};
+use xoff_schemes::flow_control::{FlowControlParams, LaneRules, Queueing};
 use xoff_schemes::load_balancing::ate::AteParams;
 use xoff_schemes::scheduling::PodsParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
@@ -53,6 +53,8 @@ pub struct Plan {
     /// [`EXPIRE`] or [`UNREACHABLE`], or goes on at a choice ([`CHOICES`]).
     pub hops: Vec<u32>,
     pub load_balancing: LoadBalancing,
+    /// How packets change their lane by the routing: virtual channels.
+    pub channels: Option<LaneRules>,
     pub packet: PacketFormat,
     pub flow_control: FlowControlParams,
     pub transport: TransportParams,
@@ -149,7 +151,17 @@ impl Plan {
     /// The lane that a packet of `lane` goes on in at a device that it came to through port `ingress` and
     /// leaves through port `egress`. It is charged to `lane` there, and waits in this one.
     pub fn onward_lane(&self, lane: u8, ingress: PortId, egress: PortId) -> u8 {
-        self.flow_control.lane_rules().map_or(lane, |rules| rules.onward(lane, ingress, egress))
+        self.lane_rules().map_or(lane, |rules| rules.onward(lane, ingress, egress))
+    }
+
+    /// How packets change their lane, by the routing or by the flow control.
+    pub fn lane_rules(&self) -> Option<&LaneRules> {
+        self.channels.as_ref().or_else(|| self.flow_control.lane_rules())
+    }
+
+    /// Whether packets may take non-minimal paths: see [`xoff_net::routing::Router::non_minimal`].
+    pub fn is_non_minimal(&self) -> bool {
+        matches!(&self.load_balancing, LoadBalancing::Packets(choices) if choices.rule.is_non_minimal())
     }
 }
 

@@ -12,6 +12,8 @@ const LEAF_SPINE: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines 
 const TORUS: &str = "[topology]\nkind = \"torus-2d\"\nwidth = 4\nheight = 3\nhosts_per_switch = 1\n\
     link = {rate=\"100Gbps\", delay=\"1us\"}\n";
 const CUBE: &str = "[topology]\nkind = \"ndc\"\nn = 3\nk = 2\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n";
+const DRAGONFLY: &str = "[topology]\nkind = \"dragonfly\"\nswitches_per_group = 2\nhosts_per_switch = 1\n\
+    global_links = 2\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n";
 const TRAFFIC: &str = "[[traffic]]\nkind = \"all-to-all\"\nsize = \"1MB\"\n";
 
 fn load(parts: &[&str]) -> Loaded {
@@ -26,6 +28,13 @@ fn load(parts: &[&str]) -> Loaded {
 fn spread(topology: &str) -> Plan {
     let irn = "[transport]\nkind = \"irn\"\n";
     load(&[topology, "[routing]\nkind = \"shortest-path\"\nload_balancing = \"spray\"\n", irn, TRAFFIC]).plan
+}
+
+/// The same with non-minimal paths.
+fn valiant(topology: &str, kind: &str) -> Plan {
+    let irn = "[transport]\nkind = \"irn\"\n";
+    let routing = format!("[routing]\nkind = \"{kind}\"\nload_balancing = \"valiant\"\n");
+    load(&[topology, &routing, irn, TRAFFIC]).plan
 }
 
 /// The ports of every path from a position.
@@ -84,8 +93,9 @@ fn the_paths_are_all_shortest_paths() {
 
 #[test]
 fn the_known_part_of_the_path_is_on_every_path() {
-    for topology in [FAT_TREE, LEAF_SPINE, TORUS, CUBE] {
-        let plan = spread(topology);
+    let others = [(DRAGONFLY, valiant(DRAGONFLY, "dragonfly")), (TORUS, valiant(TORUS, "dimension-order"))];
+    let shortest = [FAT_TREE, LEAF_SPINE, TORUS, CUBE].map(|topology| (topology, spread(topology)));
+    for (topology, plan) in shortest.into_iter().chain(others) {
         let mut known = BTreeMap::new();
         let positions: BTreeSet<u32> = plan
             .flows
@@ -283,4 +293,61 @@ fn forks_follow_failures() {
         }
     }
     assert!(moved > 100, "{moved}");
+}
+
+/// The first switch of a packet chooses among the minimal paths, which come first, and one path over each link to a
+/// third group; nowhere else a choice has other paths.
+#[test]
+fn only_first_switches_have_non_minimal_paths() {
+    let plan = valiant(DRAGONFLY, "dragonfly");
+    let LoadBalancing::Packets(choices) = &plan.load_balancing else { panic!("packets are spread") };
+    let mut unequal = 0;
+    for flow in &plan.flows {
+        let entry = plan.hops[flow.path as usize + 1];
+        let lengths: BTreeSet<usize> = all_paths(&plan, flow.path).iter().map(Vec::len).collect();
+        if (flow.src / 2) == (flow.dst / 2) {
+            assert_eq!(lengths, BTreeSet::from([3]), "within a group");
+            continue;
+        }
+        let (minimal, links) = choices.lengths(entry);
+        // Five groups of two switches with two global ports: one link for each pair.
+        assert_eq!((minimal, choices.options(entry).len()), (1, 4));
+        for (&option, &links) in choices.options(entry).iter().zip(links) {
+            assert!(all_paths(&plan, option).iter().all(|path| path.len() == usize::from(links) + 1));
+        }
+        assert!(links[0] <= 3 && links[1..].iter().all(|&l| (2..=5).contains(&l)), "{links:?}");
+        unequal += usize::from(lengths.len() > 1);
+    }
+    assert!(unequal > 0);
+}
+
+/// A packet needs a channel more than it crosses links between groups, or datelines and turns into a row.
+#[test]
+fn routes_need_their_virtual_channels() {
+    let needed = |topology: &str, routing: &str| {
+        let ack = "[transport]\nkind = \"irn\"\nack_priority = 7\n[flow_control]\nscheme = \"pfc\"\npriorities = [0]\n";
+        let traffic = TRAFFIC.to_string() + "priority = 0\n";
+        let text =
+            |count: u8| format!("{topology}[routing]\n{routing}\nvirtual_channels = {count}\n{ack}{traffic}");
+        let files = |path: &std::path::Path| Err(std::io::Error::other(format!("{path:?} in a test")));
+        let loads = |count: u8| match xoff_plan::load("test.toml", text(count).as_bytes(), &[], &files) {
+            Ok(loaded) => Some(loaded.plan.channels.is_some()),
+            Err(error) if error.message().starts_with("the routes need") => None,
+            Err(error) => panic!("{:?}\n{}", miette::Report::new(error), text(count)),
+        };
+        assert_eq!(loads(1), Some(false), "one channel is none");
+        (2..=7).find(|&count| loads(count).is_some()).expect("seven are enough")
+    };
+    assert_eq!(needed(DRAGONFLY, ""), 2);
+    assert_eq!(needed(DRAGONFLY, "load_balancing = \"valiant\""), 3);
+    assert_eq!(needed(DRAGONFLY, "load_balancing = \"ugal\""), 3);
+    // The dateline of a row, then that of a column.
+    assert_eq!(needed(TORUS, "kind = \"dimension-order\""), 3);
+    // Up to two datelines of rows, two of columns, and the turn from a column into a row: in three rows not all of
+    // them on one path.
+    assert_eq!(needed(TORUS, "kind = \"dimension-order\"\nload_balancing = \"valiant\""), 5);
+    let five = TORUS.replace("width = 4", "width = 5").replace("height = 3", "height = 5");
+    assert_eq!(needed(&five, "kind = \"dimension-order\"\nload_balancing = \"valiant\""), 6);
+    let ring = "[topology]\nkind = \"ring\"\nswitches = 5\nhosts_per_switch = 1\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n";
+    assert_eq!(needed(ring, ""), 2);
 }

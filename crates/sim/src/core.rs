@@ -115,7 +115,7 @@ impl<'a> Core<'a> {
             lanes: plan.lanes.len(),
             features,
             prefetches: near > NEAR,
-            lane_rules: plan.flow_control.lane_rules(),
+            lane_rules: plan.lane_rules(),
             observed: Observed::new(plan, egress.ports.len(), plan.lanes.len()),
             blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan, egress.queues.len()))),
             egress,

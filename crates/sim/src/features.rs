@@ -38,7 +38,7 @@ impl Used {
             || hosts.extras && egress.leaves.used()
             || traits.asks_to_leave
             || plan.faults != Default::default()
-            || plan.flow_control.lane_rules().is_some()
+            || plan.lane_rules().is_some()
             || plan.buffers.len() > plan.topology.nodes.len()
             || traits.ends_deadlocks
             || traits.counts_arrivals

@@ -81,6 +81,103 @@ fn drill_that_sees_every_queue_keeps_them_equal() {
     }
 }
 
+/// The same burst for adaptive routing by packet, without samples or memory.
+#[test]
+fn adaptive_routing_by_packet_keeps_every_queue_equal() {
+    let adaptive = "load_balancing = \"adaptive\"\nadaptive = { mode = \"packet\" }";
+    let irn = "[irn]\nrto_low = \"10ms\"\nrto_high = \"10ms\"\n";
+    let burst = "[[traffic]]\nkind = \"incast\"\nfan_in = 1\nflows_per_sender = 600\nsize = \"1kB\"\n\
+                 from = [\"H0\"]\nto = \"H1\"\n";
+    let plan = plan(&fabric(1, 3, "10Gbps", adaptive, &format!("{irn}{burst}")));
+    let outcome = run(&plan);
+    let peaks: Vec<u64> = uplinks(&plan, 1).iter().map(|&p| outcome.ports[p].queue_peak).collect();
+    // 600 packets, 84.96 ns apart, of which each uplink has begun with every tenth.
+    assert_eq!(packets(&outcome, &uplinks(&plan, 1)), [200, 200, 200]);
+    assert!(peaks.iter().all(|peak| peak.abs_diff(140 * 1062) <= 2 * 1062), "{peaks:?}");
+}
+
+/// Flowlets: a flow whose packets come 85 us apart takes a new path for each if that is longer than `idle`, and its
+/// first path for ever if it is shorter. Both keep the packets in order.
+#[test]
+fn a_flowlet_keeps_its_path_until_the_flow_pauses() {
+    let used = |idle: &str| {
+        let keys = format!("load_balancing = \"adaptive\"\nadaptive = {{ idle = \"{idle}\" }}");
+        let paced = flow("H0", "H1", "100kB") + "rate = \"100Mbps\"\n";
+        let plan = plan(&fabric(1, 4, "100Gbps", &keys, &paced));
+        let outcome = run(&plan);
+        assert_eq!(outcome.flows[0].out_of_order, 0);
+        packets(&outcome, &uplinks(&plan, 1)).iter().filter(|&&count| count > 0).count()
+    };
+    assert_eq!([used("80us"), used("90us")], [4, 1]);
+}
+
+/// A dragonfly with p = h = 2, a = 4 and nine groups, whose hosts all send to the next group.
+fn neighbours(routing: &str) -> Plan {
+    let mut text = format!(
+        "[topology]\nkind = \"dragonfly\"\nswitches_per_group = 4\nhosts_per_switch = 2\nglobal_links = 2\n\
+         link = {{ rate = \"100Gbps\", delay = \"100ns\" }}\n[routing]\n{routing}\n[transport]\nkind = \"irn\"\n\
+         ack_priority = 7\n[irn]\nrto_low = \"20ms\"\nrto_high = \"20ms\"\n\
+         [flow_control]\nscheme = \"pfc\"\npriorities = [3]\n"
+    );
+    (0..72).for_each(|host| text += &flow(&format!("H{host}"), &format!("H{}", (host + 8) % 72), "1MB"));
+    plan(&text)
+}
+
+/// The adversarial traffic of Kim et al. (ISCA 2008): minimal routes send all hosts of a group over one link, so a
+/// host gets 1/(a · p) of a link. Valiant's routes share all links between groups, and UGAL chooses them. Nothing is
+/// lost, no cycle of pauses stands, and flows finish earlier.
+#[test]
+fn non_minimal_routes_share_the_links_between_groups() {
+    // 1,000 packets of 1,062 B.
+    let lone = 1_000.0 * 1_062.0 * 80.0;
+    let mean = |routing: &str| {
+        let plan = neighbours(routing);
+        let outcome = run(&plan);
+        assert!(outcome.deadlock.is_none() && outcome.counters.dropped == 0);
+        assert_eq!(xoff_sim::run_on(&plan, 2, &mut |_| true), outcome);
+        let fcts = fcts(&plan, &outcome);
+        fcts.iter().sum::<u64>() as f64 / fcts.len() as f64 / lone
+    };
+    let minimal = mean("virtual_channels = 2");
+    assert!((7.9..8.1).contains(&minimal), "{minimal}");
+    // A link of group j carries 8/7 of a host's rate of its own group, and as much of the group before the
+    // destination: 16/7. Packets that are early are sent again in vain.
+    for kind in ["valiant", "ugal"] {
+        let spread = mean(&format!("load_balancing = \"{kind}\"\nvirtual_channels = 3"));
+        assert!((16.0 / 7.0 / 2.0..6.0).contains(&spread), "{kind} {spread}");
+    }
+}
+
+/// Alone, a flow takes a minimal path under UGAL, in order.
+#[test]
+fn ugal_takes_minimal_paths_while_queues_are_empty() {
+    let text = "[topology]\nkind = \"dragonfly\"\nswitches_per_group = 4\nhosts_per_switch = 2\nglobal_links = 2\n\
+         link = { rate = \"100Gbps\", delay = \"100ns\" }\n[transport]\nkind = \"irn\"\n\
+         [routing]\nvirtual_channels = 3\nload_balancing = \"ugal\"\n";
+    let plan = plan(&(text.to_string() + &flow("H0", "H71", "1MB")));
+    let outcome = run(&plan);
+    assert_eq!(outcome.flows[0].out_of_order, 0);
+    assert_eq!(fcts(&plan, &outcome)[0], plan.flows[0].ideal);
+}
+
+/// Flows around a ring deadlock under PFC, and not with two virtual channels: each lane ends at the dateline.
+#[test]
+fn two_channels_keep_a_ring_from_deadlock() {
+    let run_with = |channels: u32| {
+        let plan = plan(&format!(
+            "[topology]\nkind = \"ring\"\nswitches = 4\nhosts_per_switch = 2\nlink = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+             [routing]\nvirtual_channels = {channels}\n[flow_control]\nscheme = \"pfc\"\nxoff = \"40kB\"\npriorities = [3]\n\
+             [transport]\nkind = \"go-back-n\"\nack_priority = 7\n\
+             [[traffic]]\nkind = \"loop\"\nswitches = [\"S0.0\", \"S0.1\", \"S0.2\", \"S0.3\"]\nhops = 2\nsize = \"2MB\"\n[run]\nduration = \"20ms\"\n"
+        ));
+        let outcome = run(&plan);
+        (outcome.deadlock.is_some(), outcome.flows.iter().filter(|f| f.completed.is_none()).count())
+    };
+    let (deadlock, unfinished) = run_with(1);
+    assert!(deadlock && unfinished > 0);
+    assert_eq!(run_with(2), (false, 0));
+}
+
 /// Balls into bins, by the rule and nothing else: the largest difference between the
 /// fullest and the emptiest of `bins` after `balls`, over many trials.
 fn most_uneven(balls: u32, bins: usize, d: u32, m: usize) -> u32 {
@@ -272,13 +369,13 @@ fn marks_are_counted_where_acks_are_few() {
 #[test]
 fn all_combinations_deliver_everything_and_do_not_depend_on_threads() {
     let mut turn = 0;
-    for kind in ["spray", "drill", "plb"] {
+    for kind in ["spray", "drill", "adaptive", "plb"] {
         for scheme in ["pfc", "bfc", "per-flow-queue", "pyrrha", "none"] {
             for (transport, control) in [("irn", "none"), ("irn", "dcqcn"), ("go-back-n", "dcqcn")] {
                 let text = format!(
                     "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{rate=\"100Gbps\", delay=\"500ns\"}}\n\
-                     [routing]\nload_balancing = \"{kind}\"\n[flow_control]\nscheme = \"{scheme}\"\n\
-                     [switch]\nbuffer = \"64MB\"\n[measure]\nblocking = true\n\
+                     [routing]\nload_balancing = \"{kind}\"\nadaptive = {{ mode = \"packet\" }}\n\
+                     [flow_control]\nscheme = \"{scheme}\"\n[switch]\nbuffer = \"64MB\"\n[measure]\nblocking = true\n\
                      [transport]\nkind = \"{transport}\"\ncongestion_control = \"{control}\"\nrto = \"500us\"\n\
                      [ecn]\nk_min = \"10kB\"\nk_max = \"50kB\"\np_max = 1.0\n\
                      [[traffic]]\nkind = \"incast\"\nfan_in = 10\nsize = \"60kB\"\nto = \"H3\"\n\

@@ -42,7 +42,7 @@ impl Bucket {
             let help =
                 "type s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; docs/howto/cluster.md has the variables";
             let refused =
-                |e: object_store::Error| bucket.error("", format!("cannot be used: {}", brief(&e)), help);
+                |e: object_store::Error| bucket.error("", format!("cannot be used: {}", cause(&e)), help);
             bucket.cloud = Some(Arc::new(Cloud::at(name).map_err(refused)?));
         }
         Ok(bucket)
@@ -175,6 +175,12 @@ fn help(error: &io::Error) -> &'static str {
         io::ErrorKind::Unsupported => "the file system needs hard links: use another one",
         _ => "check that the store is still there, and start the worker again",
     }
+}
+
+/// An error of settings in one line, with the file or the name that it is about.
+fn cause(error: &object_store::Error) -> String {
+    let whole = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    whole.lines().next().unwrap_or_default().to_string()
 }
 
 /// An error of the cloud in one line: what the server said, or else the innermost cause.

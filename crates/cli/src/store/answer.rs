@@ -69,7 +69,7 @@ pub fn state(store: &Path) -> miette::Result<State> {
     let conflicts = bucket.list("conflicts").map_err(report)?;
     let mut failed: Vec<(String, String)> = Vec::new();
     for name in bucket.list("failed").map_err(report)? {
-        failed.extend(listed::<String>(bucket, &format!("failed/{name}"))?);
+        failed.extend(listed::<String>(bucket, "failed", name.trim_end_matches(".json"))?);
     }
     let (mut time, mut hops, mut sampled) = (0.0, 0, 0);
     for chunk in done.iter().step_by(done.len().div_ceil(SAMPLE).max(1)) {
@@ -143,10 +143,19 @@ pub fn state(store: &Path) -> miette::Result<State> {
     Ok(State { data, text, fine: failed.is_empty() && conflicts.is_empty() })
 }
 
-/// Runs of a chunk, each with what an object says of it.
-fn listed<T: DeserializeOwned>(bucket: &Bucket, object: &str) -> miette::Result<Vec<(String, T)>> {
-    let text = bucket.get(object).map_err(report)?.unwrap_or_default();
-    Ok(serde_json::from_slice(&text).unwrap_or_default())
+/// Runs of a chunk, each with what the chunk's list in this folder says of it. A chunk that is not done has none.
+fn listed<T: DeserializeOwned>(
+    bucket: &Bucket,
+    folder: &str,
+    chunk: &str,
+) -> miette::Result<Vec<(String, T)>> {
+    let object = format!("{folder}/{chunk}.json");
+    let done = record::read(bucket, chunk).map_err(report)?;
+    let part = done.iter().flat_map(|done| &done.files).find(|part| part.name == object);
+    let Some(part) = part else { return Ok(Vec::new()) };
+    let text = part.read(bucket, chunk).map_err(report)?;
+    let help = "start a worker of this version again";
+    serde_json::from_slice(&text).map_err(|e| report(bucket.error(&object, format!("is damaged: {e}"), help)))
 }
 
 #[derive(clap::Args)]
@@ -263,12 +272,12 @@ fn entries(opened: &Opened) -> miette::Result<Vec<Entry>> {
             entries[run] = Entry::done(row);
         }
         if done.failed > 0 {
-            for (run, why) in listed::<String>(bucket, &format!("failed/{name}.json"))? {
+            for (run, why) in listed::<String>(bucket, "failed", &name)? {
                 at(&run).into_iter().for_each(|run| entries[run] = Entry::failed(why.clone()));
             }
         }
         if done.warned > 0 {
-            for (run, texts) in listed::<Vec<String>>(bucket, &format!("warnings/{name}.json"))? {
+            for (run, texts) in listed::<Vec<String>>(bucket, "warnings", &name)? {
                 let row = at(&run).and_then(|run| entries[run].row.as_mut());
                 row.into_iter().for_each(|row| row.warnings.clone_from(&texts));
             }

@@ -9,6 +9,7 @@ mod cube;
 mod custom;
 mod dci;
 mod direct;
+mod dragonfly;
 mod file;
 mod hpcc;
 mod pods;
@@ -22,6 +23,7 @@ pub use cube::Ndc;
 pub use custom::{Custom, CustomLink};
 pub use dci::{Dci, LongLink};
 pub use direct::{FullMesh, Torus2d};
+pub use dragonfly::Dragonfly;
 pub use file::{File, Imported};
 pub use hpcc::{Hpcc, host_name};
 pub(crate) use hpcc::{fault, is_row, left_out};
@@ -97,6 +99,8 @@ pub enum TopologySpec {
     FullMesh(FullMesh) = "full-mesh",
     /// Switches in a grid that closes on itself in both directions.
     Torus2d(Torus2d) = "torus-2d",
+    /// Groups of switches that are all linked to each other, in the group and group by group.
+    Dragonfly(Dragonfly) = "dragonfly",
     /// Two fat-trees with long links between them.
     Dci(Dci) = "dci",
     /// Pods of two tiers, and cores between them.
@@ -140,6 +144,7 @@ impl TopologySpec {
             TopologySpec::RailOnly(spec) => spec.build(),
             TopologySpec::FullMesh(spec) => spec.build(),
             TopologySpec::Torus2d(spec) => spec.build(),
+            TopologySpec::Dragonfly(spec) => spec.build(),
             TopologySpec::Dci(spec) => spec.build(),
             TopologySpec::Pods(spec) | TopologySpec::Bufferless(spec) => spec.build(),
             TopologySpec::Hpcc(spec) => spec.build(text),

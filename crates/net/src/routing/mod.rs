@@ -6,6 +6,7 @@
 
 mod hash;
 mod load;
+mod non_minimal;
 mod route;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ pub use route::{Ends, Route, RouteError};
 
 use crate::error::SpecError;
 use crate::import::roles::tiers;
-use crate::topology::{Cube, Node, NodeId, NodeKind, PortId, Topology, Torus};
+use crate::topology::{Cube, Groups, Node, NodeId, NodeKind, PortId, Topology, Torus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -53,6 +54,10 @@ pub enum RoutingKind {
     /// shorter direction. If both directions are equally long (half of an even dimension), the hash
     /// of the flow chooses.
     DimensionOrder,
+    /// Only for dragonflies, where it is the default: over one link at most between groups. A packet goes to a switch
+    /// of its group with a link to the destination's group, over that link, and to the destination's switch. After
+    /// failures hosts may have no route although a path exists.
+    Dragonfly,
     /// As BGP between tiers routes: first up, then at most one link within a tier, then down, and never
     /// up again. A device with routes of several of these kinds takes those down, else within its tier,
     /// else up; of one kind, the shortest (ECMP). `routing.tiers` sets the tiers. After failures hosts may
@@ -70,6 +75,7 @@ impl RoutingKind {
             Self::ShortestPath => "shortest-path",
             Self::Bcube => "bcube",
             Self::DimensionOrder => "dimension-order",
+            Self::Dragonfly => "dragonfly",
             Self::ValleyFree => "valley-free",
             Self::UpDown => "up-down",
         }
@@ -115,6 +121,8 @@ pub struct Router {
     cube: Option<Cube>,
     /// Set where dimensions are kept in order.
     torus: Option<Torus>,
+    /// Set where packets go over one link at most between groups.
+    groups: Option<Groups>,
     /// By node, set where paths go up, then down: hosts that do not relay have 0.
     tiers: Vec<u32>,
     /// By destination, then by node.
@@ -186,6 +194,7 @@ impl Router {
             seeds: (0..nodes as u64).map(|node| Stream::new(spec.seed, "ECMP seeds", node).bits()).collect(),
             cube: topology.cube,
             torus: topology.torus.filter(|_| spec.kind == RoutingKind::DimensionOrder),
+            groups: topology.groups.filter(|_| spec.kind == RoutingKind::Dragonfly),
             tiers: match spec.kind {
                 RoutingKind::ValleyFree => tiers(topology),
                 RoutingKind::UpDown => tree::tiers(topology, None),
@@ -210,6 +219,10 @@ impl Router {
         if spec.kind == RoutingKind::DimensionOrder && router.torus.is_none() {
             let help = "write kind = \"shortest-path\", or choose the topology `torus-2d`";
             return Err(SpecError::new("kind", "dimension-order routing requires rows and columns", help));
+        }
+        if spec.kind == RoutingKind::Dragonfly && router.groups.is_none() {
+            let help = "write kind = \"shortest-path\", or choose the topology `dragonfly`";
+            return Err(SpecError::new("kind", "dragonfly routing requires groups of switches", help));
         }
         for (i, entry) in overrides.iter().enumerate() {
             if topology.nodes[entry.to as usize].kind == NodeKind::Switch {
@@ -309,6 +322,7 @@ impl Router {
         let same = self.first == other.first
             && self.links == other.links
             && self.relays == other.relays
+            && self.groups == other.groups
             && self.tiers == other.tiers;
         if same && self.dead.is_empty() && other.dead.is_empty() {
             self.distances.clone_from(&other.distances);
@@ -366,7 +380,8 @@ impl Router {
             }
             let beyond = distances[node as usize] + 1;
             for link in self.links(node) {
-                if distances[link.to as usize] == UNREACHED && self.alive(link.port) {
+                let new = distances[link.to as usize] == UNREACHED;
+                if new && self.alive(link.port) && self.crosses_once(link.to, node, root) {
                     distances[link.to as usize] = beyond;
                     queue.push(link.to);
                 }
@@ -486,10 +501,20 @@ impl Router {
             (link.to == to || self.relays[link.to as usize])
                 && distance_to(link.to) == distance - 1
                 && self.alive(link.port)
+                && self.crosses_once(at, link.to, to)
         };
         let ordered = self.torus.is_none()
             || self.links(at).iter().any(|link| near(&link) && self.in_order(at, to, link.to));
         self.links(at).iter().filter(move |link| near(link) && (!ordered || self.in_order(at, to, link.to)))
+    }
+
+    /// Whether a packet to `to` that goes from `at` to `next` stays in its group, or enters that of `to`; outside of
+    /// dragonfly routing always. Links of hosts are in no group.
+    fn crosses_once(&self, at: NodeId, next: NodeId, to: NodeId) -> bool {
+        let Some(groups) = &self.groups else { return true };
+        let [here, there, goal] = [at, next, to].map(|node| groups.of(node));
+        let goal = goal.or_else(|| groups.of(self.links(to).first().map_or(to, |link| link.to)));
+        here.is_none() || there.is_none() || here == there || there == goal
     }
 
     /// Whether dimension order allows the step from `at` to `next`: while the

@@ -4,20 +4,25 @@
 use super::offered::{Offers, flow_key};
 use super::reroute::Timeline;
 use super::routes::{self, Routes, ended, segment};
-use super::{Context, MEMORY};
+use super::{Context, LAST, MEMORY};
 use crate::balancing::{Choices, LoadBalancing, Plb};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, Flow, Lane, UNREACHABLE};
-use crate::scenario::{self, Drill, LoadBalancing as Kind, TransportKind};
+use crate::scenario::{self, Adaptive, AdaptiveMode, Drill, LoadBalancing as Kind, TransportKind};
 use std::collections::BTreeMap;
 use xoff_kernel::random::mix;
 use xoff_net::routing::{Route, Router, RoutingKind, TTL};
-use xoff_net::topology::{NodeId, PortId, Topology};
+use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
+use xoff_net::units::Span;
 use xoff_schemes::load_balancing::PacketRule;
+use xoff_schemes::load_balancing::adaptive::AdaptiveParams;
 use xoff_schemes::load_balancing::drill::{DrillParams, MOST_MEMORY, MOST_SAMPLES};
 use xoff_schemes::load_balancing::plb::PlbParams;
+use xoff_schemes::load_balancing::ugal::UgalParams;
 
 const MOST_LABELS: u32 = 256;
+/// Most entries of a table of flowlets.
+const MOST_FLOWS: u32 = 65_536;
 /// For each label that is wanted so many are tried for one whose route begins at the flow's own port.
 const TRIES: u32 = 8;
 
@@ -56,10 +61,37 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
     if kind == Kind::Plb && !cx.scenario.failure.is_empty() {
         let message =
             format!("`{name}` is incompatible with [[failure]]: the route of a label does not change");
-        return refuse(message, "remove [[failure]], or choose `ecmp`, `spray` or `drill`");
+        return refuse(message, "remove [[failure]], or choose `ecmp`, `spray`, `drill` or `adaptive`");
+    }
+    let layered = matches!(routes::kind(cx, topology), RoutingKind::Dragonfly | RoutingKind::DimensionOrder);
+    if kind.is_non_minimal() && !layered {
+        let message = format!("`{name}` needs minimal paths of groups or dimensions");
+        let help = "choose the topology `dragonfly`, or `torus-2d` with routing.kind = \"dimension-order\"";
+        return refuse(message, help);
     }
     match kind {
-        Kind::Ecmp | Kind::Spray => {}
+        Kind::Ecmp | Kind::Spray | Kind::Valiant | Kind::Ugal => {}
+        Kind::Adaptive => {
+            let Adaptive { mode, idle, flows } = routing.adaptive.unwrap_or_default();
+            for key in ["idle", "flows"].iter().filter(|_| mode == AdaptiveMode::Packet) {
+                let path = format!("routing.adaptive.{key}");
+                if cx.doc.get(&path).is_some() {
+                    cx.warn(path, "had no effect: routing.adaptive.mode is \"packet\"");
+                }
+            }
+            if idle.0 == 0 || idle.0 > LAST {
+                let help = format!("write a time above 0, up to {}", Span(LAST));
+                return cx.out_of_range("routing", "adaptive.idle", idle, help);
+            }
+            if !(1..=MOST_FLOWS).contains(&flows) {
+                return cx.out_of_range(
+                    "routing",
+                    "adaptive.flows",
+                    flows,
+                    format!("write 1 to {MOST_FLOWS}"),
+                );
+            }
+        }
         Kind::Drill => {
             let Drill { d, m } = routing.drill.unwrap_or_default();
             if !(1..=MOST_SAMPLES).contains(&d) {
@@ -95,7 +127,9 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
         }
         TransportKind::Irn => None,
     };
-    if let Some(gap) = gap.filter(|_| kind != Kind::Plb) {
+    let flowlets =
+        kind == Kind::Adaptive && routing.adaptive.unwrap_or_default().mode == AdaptiveMode::Flowlet;
+    if let Some(gap) = gap.filter(|_| kind != Kind::Plb && !flowlets) {
         let message = format!(
             "packets of a flow are reordered under `{name}`, and {gap}: \
              transport.kind = \"irn\" accepts packets in any order"
@@ -123,6 +157,15 @@ pub(super) fn lay(
         Kind::Drill => {
             let drill = routing.drill.unwrap_or_default();
             Some(PacketRule::Drill(DrillParams { samples: drill.d, memory: drill.m }))
+        }
+        Kind::Adaptive => {
+            let Adaptive { mode, idle, flows } = routing.adaptive.unwrap_or_default();
+            let idle = if mode == AdaptiveMode::Flowlet { idle.0 } else { 0 };
+            Some(PacketRule::Adaptive(AdaptiveParams { idle, flows }))
+        }
+        Kind::Valiant => Some(PacketRule::Valiant),
+        Kind::Ugal => {
+            Some(PacketRule::Ugal(UgalParams { threshold: routing.ugal.unwrap_or_default().threshold.0 }))
         }
         Kind::Plb => None,
     };
@@ -229,8 +272,9 @@ struct Forks<'a> {
     sets: BTreeMap<Vec<PortId>, u32>,
     /// To the present destination, by state: the position where the path from each port begins …
     runs: Vec<BTreeMap<PortId, u32>>,
-    /// … and the entry of the choice at a node.
+    /// … and the entry of the choice at a node, and at the first switch of a packet that may take a non-minimal path.
     entries: Vec<BTreeMap<NodeId, u32>>,
+    firsts: Vec<BTreeMap<NodeId, u32>>,
     /// To this destination in any state: runs by their content …
     known_runs: BTreeMap<Vec<u32>, u32>,
     /// … their starts, and entries by their positions.
@@ -249,6 +293,7 @@ impl<'a> Forks<'a> {
             sets: BTreeMap::new(),
             runs: vec![BTreeMap::new(); states],
             entries: vec![BTreeMap::new(); states],
+            firsts: vec![BTreeMap::new(); states],
             known_runs: BTreeMap::new(),
             starts: Vec::new(),
             known_entries: BTreeMap::new(),
@@ -258,6 +303,7 @@ impl<'a> Forks<'a> {
     fn next_destination(&mut self) {
         self.runs.iter_mut().for_each(BTreeMap::clear);
         self.entries.iter_mut().for_each(BTreeMap::clear);
+        self.firsts.iter_mut().for_each(BTreeMap::clear);
         self.known_runs.clear();
         self.starts.clear();
         self.known_entries.clear();
@@ -270,7 +316,21 @@ impl<'a> Forks<'a> {
             return known;
         }
         let mut whole = vec![port];
-        let mut at = self.topology.neighbour(port);
+        let from = self.topology.ports[port as usize].node;
+        let begins = self.topology.nodes[from as usize].kind == NodeKind::Host;
+        let first = begins.then(|| self.first(state, self.topology.neighbour(port), to)).flatten();
+        match first {
+            Some(entry) => whole.push(entry),
+            None => self.go_on(state, &mut whole, to),
+        }
+        let start = self.start(whole);
+        self.runs[state].insert(port, start);
+        start
+    }
+
+    /// Adds the minimal path to `to` to a path, up to its end or the next choice.
+    fn go_on(&mut self, state: usize, whole: &mut Vec<u32>, to: NodeId) {
+        let mut at = self.topology.neighbour(whole[whole.len() - 1]);
         let end = loop {
             if at == to {
                 whole.extend(self.routes.inner.get(&to).map(|&(rx, _)| rx));
@@ -286,15 +346,42 @@ impl<'a> Forks<'a> {
             }
         };
         whole.push(end);
+    }
+
+    /// The position where this path begins.
+    fn start(&mut self, whole: Vec<u32>) -> u32 {
         let hops = &mut self.routes.hops;
-        let start = *self.known_runs.entry(whole).or_insert_with_key(|whole| {
+        *self.known_runs.entry(whole).or_insert_with_key(|whole| {
             let start = hops.len() as u32;
             hops.extend(whole);
             self.starts.push(start);
             start
-        });
-        self.runs[state].insert(port, start);
-        start
+        })
+    }
+
+    /// The entry of the choice at the first switch of a packet, if it may take a non-minimal path from there.
+    fn first(&mut self, state: usize, at: NodeId, to: NodeId) -> Option<u32> {
+        if !self.choices.rule.is_non_minimal() {
+            return None;
+        }
+        if let Some(&known) = self.firsts[state].get(&at) {
+            return Some(known);
+        }
+        let others = self.routers[state].non_minimal(at, to);
+        if others.is_empty() {
+            return None;
+        }
+        let mut outs = self.routers[state].next_hops(at, to);
+        let mut options: Vec<u32> = outs.iter().map(|&out| self.run(state, out, to)).collect();
+        let minimal = options.len();
+        for mut whole in others {
+            outs.push(whole[0]);
+            self.go_on(state, &mut whole, to);
+            options.push(self.start(whole));
+        }
+        let entry = self.choice(options, minimal, outs);
+        self.firsts[state].insert(at, entry);
+        Some(entry)
     }
 
     /// The entry of the choice among `outs` at `node`.
@@ -303,13 +390,20 @@ impl<'a> Forks<'a> {
             return known;
         }
         let options: Vec<u32> = outs.iter().map(|&out| self.run(state, out, to)).collect();
-        let new = self.sets.len() as u32;
-        let set = *self.sets.entry(outs.to_vec()).or_insert(new);
-        let (choices, hops) = (&mut self.choices, &self.routes.hops);
-        let entry =
-            *self.known_entries.entry(options).or_insert_with_key(|options| choices.add(hops, options, set));
+        let entry = self.choice(options, outs.len(), outs.to_vec());
         self.entries[state].insert(node, entry);
         entry
+    }
+
+    /// The entry of the choice among these options, of which so many are minimal and which begin at `outs`.
+    fn choice(&mut self, options: Vec<u32>, minimal: usize, outs: Vec<PortId>) -> u32 {
+        let new = self.sets.len() as u32;
+        let set = *self.sets.entry(outs).or_insert(new);
+        let (choices, hops, topology) = (&mut self.choices, &self.routes.hops, self.topology);
+        *self
+            .known_entries
+            .entry(options)
+            .or_insert_with_key(|options| choices.add(topology, hops, options, minimal, set))
     }
 
     /// Where packets to the destination at hand go over to when each state begins: they stay on the port that

@@ -6,7 +6,7 @@ use super::{Context, faults, offered, reroute, slow_receivers};
 use crate::error::Error;
 use crate::names;
 use crate::plan::{Faults, Flow};
-use crate::scenario::{CongestionControl, LoadBalancing, TransportKind};
+use crate::scenario::{CongestionControl, TransportKind};
 use xoff_kernel::time::Time;
 use xoff_net::topology::Topology;
 use xoff_schemes::flow_control::FlowControlKeys;
@@ -34,7 +34,7 @@ impl Context<'_> {
                 (true, _) => Some("blocking"),
                 (false, explain) => explain.then_some("explain"),
             },
-            by_packet: matches!(s.routing.load_balancing, LoadBalancing::Spray | LoadBalancing::Drill),
+            by_packet: s.routing.load_balancing.by_packet(),
             failures: !s.failure.is_empty(),
             slows: transport.congestion_control != CongestionControl::None
                 || transport.window.is_some()

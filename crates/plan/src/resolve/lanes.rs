@@ -1,10 +1,11 @@
 //! Lanes: the priorities in use, and how egress queues treat each.
 
-use super::{Context, bytes, congestion};
+use super::{Context, bytes, channels::Channels, congestion};
 use crate::error::Error;
 use crate::plan::{Lane, Limit, Red};
 use crate::scenario::{Ecn, MarkAt, MarkOf, Priority};
 use std::collections::{BTreeMap, BTreeSet};
+use xoff_schemes::flow_control::fabric::Layout;
 use xoff_schemes::flow_control::keys::{self, alpha_q16};
 
 /// The priorities that the scenario declares, by number, with their table's index.
@@ -50,11 +51,12 @@ fn check_ecn(cx: &Context<'_>, path: &str, ecn: &Ecn) -> Result<(), Error> {
 }
 
 /// The lanes of the priorities in `used`, in the order of service; where there
-/// are `tags`, those are lossless.
+/// are `tags`, those are lossless. A channel has the keys of the priority in which its packets begin.
 pub(super) fn build(
     cx: &mut Context<'_>,
     used: &[u8],
-    tags: Option<&BTreeSet<u8>>,
+    tags: Option<&Layout>,
+    channels: Option<&Channels>,
 ) -> Result<Vec<Lane>, Error> {
     let declared = declared(cx)?;
     for (&id, &(i, _)) in &declared {
@@ -65,14 +67,16 @@ pub(super) fn build(
     if let Some(ecn) = &cx.scenario.ecn {
         check_ecn(cx, "ecn", ecn)?;
     }
-    let covered = match tags {
-        Some(tags) => tags.iter().copied().collect(),
-        None => cx.ask(|keys, cx| keys.covered(cx, used))?,
+    let covered: BTreeSet<u8> = match (tags, channels) {
+        (Some(tags), _) => tags.lossless.clone(),
+        (None, Some(channels)) => channels.lossless(),
+        (None, None) => cx.ask(|keys, cx| keys.covered(cx, used))?.into_iter().collect(),
     };
+    let first = |id: u8| channels.map_or(id, |channels| channels.first(id));
     let unlimited = cx.scenario.flow_control.lifts_limits();
     let (mut lanes, packet) = (Vec::new(), cx.packet);
     for &id in used {
-        let table = declared.get(&id).copied();
+        let table = declared.get(&first(id)).copied();
         let lossless = lossless(cx, id, table, covered.contains(&id))?;
         let (path, alpha) = match table {
             Some((i, p)) => (format!("priority[{i}].alpha"), p.alpha),
@@ -99,7 +103,7 @@ pub(super) fn build(
         let ecn = table.and_then(|(_, p)| p.ecn).or(cx.scenario.ecn).or(congestion::default_ecn(cx.scenario));
         lanes.push(Lane {
             priority: id,
-            tier: table.and_then(|(_, p)| p.tier).unwrap_or(7 - id),
+            tier: table.and_then(|(_, p)| p.tier).unwrap_or(7 - first(id)),
             quantum: table.map_or(1, |(_, p)| p.weight) * packet.largest(),
             lossless,
             egress_limit,

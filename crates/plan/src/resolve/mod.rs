@@ -3,6 +3,7 @@
 
 mod ate;
 mod balancing;
+mod channels;
 pub(crate) mod congestion;
 mod detours;
 mod effects;
@@ -166,7 +167,8 @@ pub(crate) fn plan(
     let listed = files::flows(&mut cx, &topology)?;
     let mut used = used_priorities(&mut cx, &listed)?;
     let tags = flow_control::tags(&mut cx, &topology, &listed, end, &mut used)?;
-    let lanes = lanes::build(&mut cx, &used, tags.as_ref().map(|layout| &layout.lossless))?;
+    let channels = channels::read(&mut cx, &topology, &mut used)?;
+    let lanes = lanes::build(&mut cx, &used, tags.as_ref(), channels.as_ref())?;
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
@@ -206,6 +208,13 @@ pub(crate) fn plan(
         }
     }
     effects::warn(&mut cx, &topology, &slow, &buffers, &lanes);
+    let inner = 2 * slow.len();
+    let laid =
+        channels::Laid { hops: &routes.hops, flows: &flows, balancing: &load_balancing, faults: &planned };
+    let channels = match channels {
+        Some(channels) => Some(channels::lay(&cx, &topology, &channels, &lanes, inner, &laid)?),
+        None => None,
+    };
     let ate = routes.choices.take().map(|choices| choices.plan(&mut cx));
     let detours = detours::detours(&cx, &topology, &mut routes, &planned)?;
     let hops = routes.hops;
@@ -245,6 +254,7 @@ pub(crate) fn plan(
         flows,
         hops,
         load_balancing,
+        channels,
         packet,
         flow_control,
         transport,

@@ -6,7 +6,7 @@ use super::{Context, LONGEST, Routed, transport};
 use crate::balancing::{self, is_choice};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, Faults};
-use crate::scenario::{CongestionControl, Dctcp, Hpcc, HpccPreset, LoadBalancing, MINIMUM_RATE, Timely};
+use crate::scenario::{CongestionControl, Dctcp, Hpcc, HpccPreset, MINIMUM_RATE, Timely};
 use std::cmp::Reverse;
 use xoff_kernel::time::SECOND;
 use xoff_net::units::{Bytes, Span};
@@ -67,7 +67,7 @@ pub(super) fn hpcc(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<Congesti
     let given = cx.scenario.hpcc.unwrap_or_default();
     let base_rtt = transport::base_rtt(cx, routed.routes)?;
     let balancing = cx.scenario.routing.load_balancing;
-    if matches!(balancing, LoadBalancing::Spray | LoadBalancing::Drill) {
+    if balancing.by_packet() {
         let message = format!(
             "hpcc compares the telemetry of two packets on one path: under `{}` rates change only if two packets in a row take the same path",
             balancing.name()

@@ -38,6 +38,7 @@ pub(super) struct Routes {
 pub(super) fn kind(cx: &Context<'_>, topology: &Topology) -> RoutingKind {
     let routing = &cx.scenario.routing;
     routing.kind.unwrap_or(match topology.cube {
+        None if topology.groups.is_some() => RoutingKind::Dragonfly,
         None => RoutingKind::ShortestPath,
         Some(_) if routing.overrides.is_empty() => RoutingKind::Bcube,
         Some(_) => RoutingKind::ShortestPath,

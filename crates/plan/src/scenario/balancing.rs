@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use xoff_net::units::{Bytes, Span};
 
 /// DRILL(d, m). The defaults are the paper's choice, DRILL(2, 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +22,54 @@ pub struct Drill {
 impl Default for Drill {
     fn default() -> Self {
         Self { d: 2, m: 1 }
+    }
+}
+
+/// Adaptive routing and switching. The defaults are those of SAI's attributes of ARS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Adaptive {
+    /// When a device chooses among its equal next hops. It takes the one with the fewest bytes in the egress queues
+    /// of all priorities, without the packet on the wire. Of equal ones it draws one at random.
+    pub mode: AdaptiveMode,
+    /// Time without a packet after which the next packet of a flow begins a flowlet, above 0. Only with
+    /// `mode = "flowlet"`. Packets stay in order if all paths differ by less delay.
+    pub idle: Span,
+    /// Entries in the table of flowlets of each set of equal next hops of a device, 1 to 65,536. The hash maps each
+    /// flow to an entry, and flows of one entry share its flowlets. Only with `mode = "flowlet"`.
+    #[schemars(range(min = 1, max = 65536), extend("x-unit" = "entries"))]
+    pub flows: u32,
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self { mode: AdaptiveMode::Flowlet, idle: Span(256_000_000), flows: 512 }
+    }
+}
+
+/// The unit that takes one path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdaptiveMode {
+    /// Each flowlet: the packets of a flow with gaps shorter than `idle`.
+    #[default]
+    Flowlet,
+    /// Each data packet.
+    Packet,
+}
+
+/// UGAL-L.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ugal {
+    /// How much longer the queue of the minimal path may be, in bytes times links: a packet takes the minimal path if
+    /// bytes · links of that path are at most those of the non-minimal path and this.
+    pub threshold: Bytes,
+}
+
+impl Default for Ugal {
+    fn default() -> Self {
+        Self { threshold: Bytes(0) }
     }
 }
 

@@ -11,7 +11,7 @@ mod traffic;
 mod transport;
 
 pub use ate::{Ate, AteUpdate};
-pub use balancing::{Drill, Plb};
+pub use balancing::{Adaptive, AdaptiveMode, Drill, Plb, Ugal};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub(crate) use congestion::MINIMUM_RATE;
 pub use congestion::{Dctcp, Hpcc, HpccPreset, Timely};
@@ -171,9 +171,17 @@ impl Scenario {
 #[serde(deny_unknown_fields, default)]
 pub struct Routing {
     /// How routes are chosen. Default: without `overrides`, `bcube` in an `ndc` topology, and in a
-    /// `rail-only` topology with as many domains as hosts in a domain; otherwise `shortest-path`.
-    #[schemars(extend("x-default" = "derived: `\"bcube\"` in BCube topologies without `overrides`, else `\"shortest-path\"`"))]
+    /// `rail-only` topology with as many domains as hosts in a domain; `dragonfly` in a dragonfly; otherwise
+    /// `shortest-path`.
+    #[schemars(extend("x-default" = "derived: `\"bcube\"` in BCube topologies without `overrides`, `\"dragonfly\"` in dragonflies, else `\"shortest-path\"`"))]
     pub kind: Option<RoutingKind>,
+    /// Priorities that a packet of each lossless priority uses one after the other, 1 to 8, beginning with its own: so
+    /// no cycle of waits can form in a dragonfly, torus or ring. It goes over to the next priority after a link between
+    /// two groups, where it crosses the last link of a row, column or ring, and in a torus where it turns from a
+    /// column into a row or goes back on a link. The key is for these topologies, and for flow controls whose pauses stop priorities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 8), extend("x-unit" = "priorities", "default" = 1))]
+    pub virtual_channels: Option<u8>,
     /// The function that spreads flows over equal paths.
     pub hash: HashKind,
     /// Seed of the switches' hashes. Default: the run's seed.
@@ -208,6 +216,12 @@ pub struct Routing {
     /// The load balancing `drill`.
     #[schemars(extend("x-default" = "its own defaults"))]
     pub drill: Option<Drill>,
+    /// The load balancing `adaptive`.
+    #[schemars(extend("x-default" = "its own defaults"))]
+    pub adaptive: Option<Adaptive>,
+    /// The load balancing `ugal`.
+    #[schemars(extend("x-default" = "its own defaults"))]
+    pub ugal: Option<Ugal>,
     /// The load balancing `plb`.
     #[schemars(extend("x-default" = "its own defaults"))]
     pub plb: Option<Plb>,

@@ -68,6 +68,12 @@ pub trait Keys {
         Ok(())
     }
 
+    /// Whether its pauses stop one priority of a port, whichever priorities packets came in: then routing may give
+    /// packets further priorities on their path (`routing.virtual_channels`).
+    fn allows_channels(&self) -> bool {
+        false
+    }
+
     /// Whether packets change their priority on their path; then [`Keys::tags`] defines how.
     fn changes_priorities(&self) -> bool {
         false

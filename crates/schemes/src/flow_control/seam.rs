@@ -305,7 +305,8 @@ pub trait Parameters {
 /// Lanes that packets change to by the ports that they come and leave through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneRules {
-    /// By port: [`LaneRules::IN`] and [`LaneRules::OUT`]. It changes from an IN to an OUT port.
+    /// By port: [`LaneRules::IN`] and [`LaneRules::OUT`], the same of a second rule, and [`LaneRules::BACK`]. A lane
+    /// changes from an IN to an OUT port of one rule.
     pub turns: Vec<u8>,
     /// By lane: the lane that it changes to.
     pub next: Vec<u8>,
@@ -316,11 +317,20 @@ impl LaneRules {
     pub const IN: u8 = 1;
     /// The lane of packets that leave by this port may change.
     pub const OUT: u8 = 2;
+    /// [`LaneRules::IN`] of the second rule.
+    pub const ALSO_IN: u8 = 4;
+    /// [`LaneRules::OUT`] of the second rule.
+    pub const ALSO_OUT: u8 = 8;
+    /// The lane of packets that leave by this port changes if they came by it.
+    pub const BACK: u8 = 16;
 
     /// Whether the lane of a packet changes that comes in through `ingress` and leaves by `egress`.
     #[inline]
     pub fn changes(&self, ingress: u32, egress: u32) -> bool {
-        self.turns[ingress as usize] & Self::IN != 0 && self.turns[egress as usize] & Self::OUT != 0
+        const { assert!(Self::OUT == Self::IN << 1 && Self::ALSO_OUT == Self::ALSO_IN << 1) };
+        let into = self.turns[ingress as usize] & (Self::IN | Self::ALSO_IN);
+        let out = self.turns[egress as usize];
+        into & (out >> 1) != 0 || ingress == egress && out & Self::BACK != 0
     }
 
     /// The lane that a packet goes on in, which comes in `lane` through `ingress` and leaves by `egress`.

@@ -8,6 +8,7 @@ use xoff_kernel::random::Stream;
 use xoff_plan::balancing::{Choices, LoadBalancing};
 use xoff_plan::plan::Plan;
 use xoff_schemes::load_balancing::PacketRule;
+use xoff_schemes::load_balancing::adaptive::Burst;
 use xoff_schemes::load_balancing::drill::EMPTY;
 use xoff_schemes::load_balancing::plb::Plb;
 use xoff_schemes::load_balancing::plb::report::Relabelling;
@@ -18,6 +19,9 @@ pub struct Chooser<'a> {
     /// By set of ports, so many places each.
     pub memory: Vec<u16>,
     pub places: usize,
+    /// By set of ports, so many entries each.
+    pub bursts: Vec<Burst>,
+    pub entries: usize,
 }
 
 impl<'a> Chooser<'a> {
@@ -26,14 +30,18 @@ impl<'a> Chooser<'a> {
         let name = match choices.rule {
             PacketRule::Spray => "spraying",
             PacketRule::Drill(_) => "DRILL",
+            PacketRule::Adaptive(_) => "adaptive routing",
+            PacketRule::Valiant | PacketRule::Ugal(_) => "non-minimal routing",
         };
         let sets = choices.sets.iter().max().map_or(0, |&last| last as usize + 1);
-        let places = choices.rule.memory();
+        let (places, entries) = (choices.rule.memory(), choices.rule.bursts());
         Some(Box::new(Self {
             choices,
             draws: (0..plan.topology.nodes.len() as u64).map(|n| Stream::new(plan.seed, name, n)).collect(),
             memory: vec![EMPTY; sets * places],
             places,
+            bursts: vec![Burst::default(); sets * entries],
+            entries,
         }))
     }
 }

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::packet::{Kind, Packet};
 use xoff_plan::balancing::LoadBalancing;
-use xoff_schemes::load_balancing::{PacketRule, drill, plb::Ack};
+use xoff_schemes::load_balancing::{PacketRule, adaptive, drill, plb::Ack, ugal};
 
 impl Core<'_> {
     /// A packet's route forks at `entry` of the plan's hops: it takes one path. Returns its egress port.
@@ -12,17 +12,34 @@ impl Core<'_> {
         let Some(chooser) = &mut self.chooser else { unreachable!("only such plans have choices") };
         let options = chooser.choices.options(entry);
         let draws = &mut chooser.draws[node as usize];
+        let (hops, egress, lanes) = (self.hops, &self.egress, self.lanes);
+        let load = |option: usize| -> u64 {
+            let first = egress.at(hops[options[option] as usize], 0);
+            egress.queues[first..=first + lanes].iter().map(|queue| queue.bytes).sum()
+        };
+        let draw = |below: u64| draws.below(below);
+        let set = chooser.choices.set(entry) as usize;
+        let offer = || {
+            let (minimal, links) = chooser.choices.lengths(entry);
+            (ugal::Offer { minimal, non_minimal: options.len() - minimal }, links)
+        };
         let chosen = match &chooser.choices.rule {
             PacketRule::Spray => draws.below(options.len() as u64) as usize,
             PacketRule::Drill(params) => {
-                let set = chooser.choices.set(entry) as usize;
                 let memory = &mut chooser.memory[set * chooser.places..][..chooser.places];
-                let (hops, egress, lanes) = (self.hops, &self.egress, self.lanes);
-                let load = |option: usize| -> u64 {
-                    let first = egress.at(hops[options[option] as usize], 0);
-                    egress.queues[first..=first + lanes].iter().map(|queue| queue.bytes).sum()
-                };
-                drill::choose(params, memory, options.len(), |below| draws.below(below), load)
+                drill::choose(params, memory, options.len(), draw, load)
+            }
+            PacketRule::Adaptive(_) if chooser.entries == 0 => adaptive::least(options.len(), draw, load),
+            PacketRule::Adaptive(params) => {
+                let flow = adaptive::entry(self.packets[id].flow, chooser.entries);
+                let burst = &mut chooser.bursts[set * chooser.entries + flow];
+                let least = || adaptive::least(options.len(), draw, load);
+                adaptive::follow(params, burst, self.now, least)
+            }
+            PacketRule::Valiant => ugal::valiant(offer().0, draw),
+            PacketRule::Ugal(params) => {
+                let (offer, links) = offer();
+                ugal::choose(params, offer, draw, load, |option| links[option].into())
             }
         };
         let position = options[chosen];

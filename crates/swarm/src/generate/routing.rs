@@ -15,6 +15,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         let kind = match place.kind.as_str() {
             "ndc" => *sketch.draw.pick(&["bcube", "shortest-path"]),
             "torus-2d" => *sketch.draw.pick(&["dimension-order", "shortest-path"]),
+            "dragonfly" => *sketch.draw.pick(&["dragonfly", "shortest-path"]),
             "leaf-spine" | "fat-tree" | "dumbbell" | "dci" => {
                 *sketch.draw.pick(&["valley-free", "shortest-path"])
             }
@@ -32,6 +33,14 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         t.put("kind", "dimension-order");
     }
     spread(sketch, &mut t);
+    if matches!(place.kind.as_str(), "ring" | "torus-2d" | "dragonfly")
+        && matches!(sketch.scheme, "pfc" | "cbfc" | "watchdog")
+        && sketch.draw.one_in(3)
+    {
+        // Room for them above the priorities of flows.
+        sketch.priorities = vec![sketch.draw.between(0, 1)];
+        t.put("virtual_channels", int(sketch.draw.between(1, 6)));
+    }
     let by_hash = !t.contains_key("load_balancing") || sketch.balancing == "ecmp";
     if by_hash && sketch.draw.one_in(10) && !place.overrides.is_empty() {
         let some = sketch.draw.few(&place.overrides, 1, 3);
@@ -73,15 +82,21 @@ fn spread(sketch: &mut Sketch, t: &mut Table) {
     if matches!(sketch.scheme, "tagger" | "portfc") || !sketch.draw.one_in(3) {
         return;
     }
-    let name = *sketch.draw.pick(&["ecmp", "spray", "drill", "drill", "plb"]);
-    let refused = name == "plb" && sketch.arbiter
-        || sketch.scheme == "loop-breaker" && matches!(name, "spray" | "drill");
+    let kind = t.get("kind").and_then(Value::as_str).map(str::to_string);
+    let layered = match sketch.table["topology"]["kind"].as_str() {
+        Some("dragonfly") => kind.as_deref().is_none_or(|kind| kind == "dragonfly"),
+        _ => kind.as_deref() == Some("dimension-order"),
+    };
+    let names = ["ecmp", "spray", "drill", "drill", "plb", "adaptive", "valiant", "ugal", "ugal"];
+    let name = *sketch.draw.pick(&names[..if layered { 9 } else { 6 }]);
+    let refused =
+        name == "plb" && sketch.arbiter || sketch.scheme == "loop-breaker" && !matches!(name, "ecmp" | "plb");
     if refused || t.get("kind").is_some_and(|k| k.as_str() == Some("bcube")) {
         return;
     }
     sketch.balancing = name;
     t.put("load_balancing", name);
-    if matches!(name, "spray" | "drill" | "plb") && sketch.table["topology"]["kind"].as_str() == Some("ndc") {
+    if name != "ecmp" && sketch.table["topology"]["kind"].as_str() == Some("ndc") {
         t.put("kind", "shortest-path");
     }
     match name {
@@ -90,6 +105,21 @@ fn spread(sketch: &mut Sketch, t: &mut Table) {
             drill.put("d", int(sketch.draw.between(1, 16)));
             drill.put("m", int(sketch.draw.between(0, 16)));
             t.put("drill", drill);
+        }
+        "adaptive" if sketch.draw.one_in(2) => {
+            let mut adaptive = Table::new();
+            let mode = *sketch.draw.pick(&["flowlet", "packet"]);
+            adaptive.put("mode", mode);
+            if mode == "flowlet" {
+                adaptive.put("idle", time(sketch.draw.log(1, 100_000_000)));
+                adaptive.put("flows", int(sketch.draw.log(1, 65_536)));
+            }
+            t.put("adaptive", adaptive);
+        }
+        "ugal" if sketch.draw.one_in(2) => {
+            let mut ugal = Table::new();
+            ugal.put("threshold", format!("{}B", sketch.draw.log(1, 1 << 20)));
+            t.put("ugal", ugal);
         }
         "plb" if sketch.draw.one_in(2) => {
             let mut plb = Table::new();

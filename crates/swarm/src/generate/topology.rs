@@ -8,7 +8,7 @@ use super::{Put, Sketch, links};
 use crate::draw::{int, text, texts, time};
 
 /// The kinds; those with keys of their own for the rest of the scenario come more than once.
-const KINDS: [&str; 20] = [
+const KINDS: [&str; 21] = [
     "ndc",
     "ndc",
     "leaf-spine",
@@ -22,6 +22,7 @@ const KINDS: [&str; 20] = [
     "rail-only",
     "full-mesh",
     "torus-2d",
+    "dragonfly",
     "dci",
     "dci",
     "pods",
@@ -77,6 +78,18 @@ pub fn draw(sketch: &mut Sketch) -> Table {
             t.put("height", int(3));
             t.put("hosts_per_switch", int(sketch.draw.between(1, 2)));
             fabric(sketch, &mut t, bits);
+        }
+        "dragonfly" => {
+            t.put("switches_per_group", int(sketch.draw.between(1, 3)));
+            t.put("hosts_per_switch", int(sketch.draw.between(1, 2)));
+            t.put("global_links", int(sketch.draw.between(1, 2)));
+            sketch.maybe(&mut t, 2, "groups", |s| int(s.draw.between(2, 4)));
+            for key in ["local_link", "global_link"] {
+                if sketch.draw.one_in(3) {
+                    let link = links::like(sketch, bits);
+                    t.put(key, link);
+                }
+            }
         }
         "rail-only" => {
             t.put("n", int(sketch.draw.between(2, 4)));

@@ -58,6 +58,10 @@ default_keys!(CbfcKeys);
 impl Whole for CbfcKeys {}
 
 impl Keys for CbfcKeys {
+    fn allows_channels(&self) -> bool {
+        true
+    }
+
     fn check(&self, _: &mut Setting<'_>) -> Result<(), Complaint> {
         time("response_time", self.response_time)?;
         let Some(update) = self.update else { return Ok(()) };

@@ -173,6 +173,10 @@ impl JsonSchema for HeadroomRule {
 impl Whole for PfcKeys {}
 
 impl Keys for PfcKeys {
+    fn allows_channels(&self) -> bool {
+        true
+    }
+
     fn pfc(&self) -> Option<&PfcKeys> {
         Some(self)
     }

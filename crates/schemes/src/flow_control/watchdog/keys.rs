@@ -65,6 +65,10 @@ fn watchdog_time() -> Span {
 }
 
 impl Keys for OnPfc<WatchdogKeys> {
+    fn allows_channels(&self) -> bool {
+        true
+    }
+
     fn pfc(&self) -> Option<&PfcKeys> {
         Some(&self.pfc)
     }
