@@ -60,6 +60,27 @@ done
 lockstep long-link-pfc "$root/examples/live/long-link.toml" pfc
 lockstep long-link-bifrost "$root/examples/live/long-link.toml" bifrost flow_control.slot=2us
 
+# tshark and the dissector in wireshark/ decode every control frame that leaves a device.
+# NAME FILE SCHEME DEVICE
+frames() {
+    command -v tshark >/dev/null || return 0
+    local file=$out/$1-frames.pcapng
+    "$xoff" live "$2" --set "flow_control.scheme=$3" --lockstep --no-out --quiet \
+        --in "$4=tshark -q -i any -w $file" >/dev/null 2>"$out/tshark.txt"
+    read() { tshark -X "lua_script:$root/wireshark/xoff.lua" -r "$file" -Y "$1" 2>>"$out/tshark.txt" | wc -l; }
+    local control bad
+    control=$(read 'macc or xoff')
+    bad=$(read '(_ws.malformed or _ws.expert.severity == "Error") or ((eth.type == 0x88b5 or sll.etype == 0x88b5) and not xoff)')
+    [ "$control" -gt 0 ] && [ "$bad" = 0 ] || { echo "live: tshark: $1: $control control frames, $bad bad"; exit 1; }
+    echo "live: ok     tshark decodes $control control frames: $1"
+}
+frames ring-pfc "$ring" pfc S0.0
+frames ring-roundabout "$ring" roundabout S0.0
+frames ring-itsy "$ring" itsy S0.0
+frames incast-bfc "$root/examples/live/incast.toml" bfc S0.0
+frames incast-pyrrha "$root/examples/live/incast.toml" pyrrha S0.0
+frames incast-cbfc "$root/examples/live/incast.toml" cbfc S0.0
+
 # Drills: a link fails and recovers, frames are lost, a host stops reading for good.
 lockstep drill-link "$root/examples/live/incast.toml" pfc 'failure=[{link="S0.0-S1.0",at="5us",until="15us"}]'
 lockstep drill-switch "$root/examples/live/incast.toml" pfc 'failure=[{switch="S1.1",at="5us"}]' run.duration=300us

@@ -314,6 +314,89 @@ impl Label {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parallel::executor::{run, run_wired};
+    use std::sync::{Condvar, PoisonError};
+    use xoff_plan::plan::Plan;
+    use xoff_schemes::flow_control::registry::FlowControlKeys;
+
+    /// Wires in memory; the so-manyth delivery gets a short label, if any does.
+    struct Memory<'p> {
+        plan: &'p Plan,
+        boxes: Vec<(Mutex<Vec<Delivery>>, Condvar)>,
+        sent: AtomicUsize,
+        damaged: usize,
+    }
+
+    impl<'p> Memory<'p> {
+        fn new(plan: &'p Plan, damaged: usize) -> Self {
+            let boxes = plan.topology.nodes.iter().map(|_| Default::default()).collect();
+            Self { plan, boxes, sent: AtomicUsize::new(0), damaged }
+        }
+    }
+
+    impl Wires for Memory<'_> {
+        fn begin(&self, _: NodeId) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn send(&self, node: NodeId, mut delivery: Delivery) -> Result<(), String> {
+            assert_eq!(self.plan.topology.neighbour(delivery.port), node);
+            if self.sent.fetch_add(1, Ordering::Relaxed) + 1 == self.damaged {
+                delivery.label.clear();
+            }
+            let (waiting, came) = &self.boxes[self.plan.topology.ports[delivery.port as usize].node as usize];
+            lock(waiting).push(delivery);
+            came.notify_all();
+            Ok(())
+        }
+
+        fn take(&self, node: NodeId, least: usize, until: Instant) -> Result<Vec<Delivery>, String> {
+            let (waiting, came) = &self.boxes[node as usize];
+            let most = until.saturating_duration_since(Instant::now());
+            let waits = came.wait_timeout_while(lock(waiting), most, |waiting| waiting.len() < least);
+            Ok(std::mem::take(&mut waits.unwrap_or_else(PoisonError::into_inner).0))
+        }
+    }
+
+    fn plan(scheme: &str, more: &str) -> Option<Plan> {
+        let text = format!(
+            "[topology]\nkind=\"leaf-spine\"\nleaves=2\nspines=2\nhosts_per_leaf=2\n\
+            host_link={{rate=\"100Gbps\",delay=\"1us\"}}\nfabric_link={{rate=\"100Gbps\",delay=\"600ns\"}}\n\
+            [flow_control]\nscheme=\"{scheme}\"\n[run]\nduration=\"40us\"\n\
+            [[traffic]]\nkind=\"incast\"\nfan_in=3\nsize=\"60kB\"\n\
+            [[traffic]]\nkind=\"permutation\"\nsize=\"60kB\"\n{more}"
+        );
+        let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+        Some(xoff_plan::load("test.toml", text.as_bytes(), &[], &read).ok()?.plan)
+    }
+
+    /// Devices that share nothing but wires have the outcome of the simulator, under every scheme, with losses,
+    /// telemetry and all oracles.
+    #[test]
+    fn wires_carry_everything_that_devices_share() {
+        let mut runs = 0;
+        let faults = "[measure]\nexplain=true\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
+        let hpcc = "[transport]\ncongestion_control=\"hpcc\"\n";
+        for scheme in FlowControlKeys::names() {
+            for more in [faults, hpcc] {
+                let Some(plan) = plan(scheme, more) else { continue };
+                let (live, _) = run_wired(&plan, &Memory::new(&plan, 0), None, None, &mut |_| true).unwrap();
+                assert!(live == run(&plan, 1, None, &mut |_| true), "{scheme} {more}");
+                assert!(live.counters.packet_hops > 500, "{scheme}");
+                runs += 1;
+            }
+        }
+        assert!(runs >= 20, "{runs} runs");
+    }
+
+    /// A damaged frame ends the run, and the error names the receiver.
+    #[test]
+    fn a_damaged_frame_is_an_error() {
+        let plan = plan("pfc", "").unwrap();
+        let made = run_wired(&plan, &Memory::new(&plan, 99), None, None, &mut |_| true);
+        let why = made.map(|_| ()).unwrap_err();
+        assert!(why.starts_with("a frame that reached ") && why.contains(" is damaged: "), "{why}");
+    }
 
     #[test]
     fn a_label_survives_the_wire_and_a_short_one_is_refused() {
