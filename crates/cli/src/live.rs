@@ -153,7 +153,9 @@ mod linux {
             for (device, _) in &self.commands {
                 self.device(plan, device)?;
             }
-            xoff_live::enter().map_err(|why| miette!("xoff live: {why}"))
+            let help = "run it as root, or allow them: sysctl kernel.unprivileged_userns_clone=1, or \
+                kernel.apparmor_restrict_unprivileged_userns=0";
+            xoff_live::enter().map_err(|why| miette!(help = help, "xoff live: {why}"))
         }
 
         fn device(&self, plan: &Plan, name: &str) -> miette::Result<u32> {

@@ -12,7 +12,7 @@ const OWN: &str = "/proc/thread-self/ns/net";
 /// `unshare -U` does. To be called while the process has one thread.
 ///
 /// # Errors
-/// The system forbids it; the text says why, and which remedy there is.
+/// The system forbids it; the text says why.
 pub fn enter() -> Result<(), String> {
     if unshare(CloneFlags::CLONE_NEWNET).is_ok() {
         return Ok(());
@@ -31,10 +31,7 @@ pub fn enter() -> Result<(), String> {
 }
 
 fn forbidden(error: Errno) -> String {
-    format!(
-        "this system forbids network namespaces ({error}); run it as root, or allow them: \
-         sysctl kernel.unprivileged_userns_clone=1, or kernel.apparmor_restrict_unprivileged_userns=0"
-    )
+    format!("this system forbids network namespaces ({error})")
 }
 
 /// A network namespace.
