@@ -30,10 +30,11 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run test tools scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures viewer test-page release-check wheel bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference python-reference
+.PHONY: help run live test tools scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures viewer test-page release-check wheel bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference python-reference
 
 help:
 	@echo 'make run         runs a BCube network that deadlocks under PFC'
+	@echo 'make live        runs four testbeds on real Ethernet frames between network namespaces'
 	@echo 'make test        every check: format, lint, docs, tests, same bytes, Python readers, tshark, pages'
 	@echo 'make viewer      the script and styles of xoff report, from viewer/ (needs Node.js)'
 	@echo 'make book        the pages of docs as a book, in $(TARGET)/book'
@@ -53,6 +54,11 @@ run:
 	@for tool in cc $(CARGO); do command -v $$tool >/dev/null || \
 		{ echo "make run needs $$tool: ./run installs it on Debian and Ubuntu" >&2; exit 1; }; done
 	$(CARGO) run --locked --profile quick --bin xoff -- run examples/bcube-deadlock.toml --overwrite
+
+# Needs tshark only to look at the frames. Where the system forbids namespaces it says so, and succeeds.
+live:
+	$(CARGO) build --locked --quiet --profile quick --bin xoff
+	tests/live.sh $(TARGET)/quick/xoff $(TARGET)/live
 
 # Linking across crates makes the program faster and takes minutes, and no check measures speed.
 test python python-reference: export CARGO_PROFILE_RELEASE_LTO = off

@@ -13,6 +13,7 @@ mod import;
 mod init;
 mod interrupt;
 pub mod library;
+mod live;
 mod load;
 mod man;
 mod measure;
@@ -55,19 +56,28 @@ static ALLOCATOR: memory::Counted = memory::Counted;
 const FAILED: u8 = 1;
 
 /// What an exit status means, and the verbs that have it, if not all of them.
-const EXIT_STATUS: [(u8, &str, &[&str]); 10] = [
+const EXIT_STATUS: [(u8, &str, &[&str]); 11] = [
     (0, "success; a deadlock or a contradicted claim is a finding, not a failure", &[]),
     (FAILED, "invalid input, unwritable output, or too little memory", &[]),
     (FAILED, "a run of a grid failed", &["run", "repro", "work"]),
     (2, "invalid usage", &[]),
-    (run::LOST, "a run dropped packets of a lossless priority", &["run", "repro"]),
+    (run::LOST, "a run dropped packets of a lossless priority", &["run", "repro", "live"]),
     (run::LOST, "`xoff size`: the buffer of a link can overflow", &["size"]),
-    (memory::SPENT, "the memory budget is exhausted; results until then are written", &["run", "work"]),
+    (
+        memory::SPENT,
+        "the memory budget is exhausted; results until then are written",
+        &["run", "work", "live"],
+    ),
     (check::REFUSED, "`xoff check --fail-on`: the verdict is one that it names", &["check"]),
+    (
+        live::INVALID,
+        "`xoff live`: events were processed too late; results are written and marked invalid",
+        &["live"],
+    ),
     (
         interrupt::INTERRUPTED,
         "interrupted by Ctrl-C or a termination signal; results until then are written",
-        &["run", "repro", "work"],
+        &["run", "repro", "work", "live"],
     ),
     (interrupt::INTERRUPTED, "`xoff check`: interrupted; nothing is written", &["check"]),
 ];
@@ -127,6 +137,9 @@ enum Verb {
     /// Simulate a scenario, or a grid of its variants, and report the results
     #[command(after_help = exit_status(Some("run")))]
     Run(RunArgs),
+    /// Run a scenario on real Ethernet frames between network namespaces of this Linux machine
+    #[command(after_help = exit_status(Some("live")))]
+    Live(live::LiveArgs),
     /// Plan a grid of runs for many workers, and show its state and results
     #[command(subcommand)]
     Grid(GridVerb),
@@ -169,7 +182,7 @@ enum Verb {
     Man(man::ManArgs),
 }
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 #[command(group = ArgGroup::new("grid").args(["vary", "seeds", "variant"]).multiple(true))]
 struct RunArgs {
     #[command(flatten)]
@@ -362,7 +375,7 @@ struct SchemesArgs {
     port: Option<String>,
 }
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 struct ScenarioArgs {
     /// The scenario file (TOML)
     #[arg(value_name = "SCENARIO")]
@@ -427,6 +440,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Examples(args) => examples::examples(&args),
         Verb::Run(args) if args.is_grid() => grid::grid(&args),
         Verb::Run(args) => run::run(args),
+        Verb::Live(args) => live::live(args),
         Verb::Grid(GridVerb::Plan(args)) => store::plan::plan(&args),
         Verb::Grid(GridVerb::Status(args)) => store::answer::status(&args),
         Verb::Grid(GridVerb::Table(args)) => store::answer::table(&args),

@@ -255,6 +255,7 @@ impl Planned<'_> {
             snap: options.snap,
             out: Some(out),
             overwrite: options.overwrite,
+            live: None,
         };
         let mut ready = request.prepare()?;
         let remarks = std::mem::take(&mut ready.remarks);

@@ -15,6 +15,7 @@ use xoff_results::{human, overload, storage, table};
 use xoff_sim::outcome::tap::{Crossing, Tap};
 use xoff_sim::outcome::{Outcome, Progress, Stop};
 
+use crate::live::{self, Live};
 use crate::memory::{self, Phase, Watch};
 use crate::{RunArgs, interrupt, load, output, progress::Meter};
 
@@ -24,9 +25,17 @@ pub const LOST: u8 = 3;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
+    make(args, None)
+}
+
+/// Makes a run, on real frames by a clock or simulated.
+pub fn make(args: RunArgs, live: Option<&Live>) -> miette::Result<ExitCode> {
     let overrides = args.overrides();
     let loaded = load::load_run(&args.scenario.path, &overrides, args.scenario.strict)?;
     let plan = &loaded.plan;
+    if let Some(live) = live {
+        live.begin(plan)?;
+    }
     let name = load::name(&args.scenario.path);
 
     let default = || Path::new("xoff-runs").join(&name);
@@ -40,6 +49,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         snap: args.pcap_snaplen,
         out: out.as_deref(),
         overwrite: args.overwrite,
+        live,
     };
     let ready = request.prepare()?;
     if !args.quiet {
@@ -53,7 +63,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
         !interrupted.load(Ordering::Relaxed)
     });
     meter.finish();
-    let Made { outcome, summary, wall_seconds, written } = made?;
+    let Made { outcome, summary, wall_seconds, written, valid } = made?;
 
     // The results are printed even if they cannot be stored.
     let answer = if args.json { output::json(&summary)? } else { table::render(&summary) };
@@ -82,6 +92,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     Ok(output::status(&[
         (outcome.stop == Stop::Interrupted, interrupt::INTERRUPTED),
         (outcome.stop == Stop::Memory, memory::SPENT),
+        (!valid, live::INVALID),
         (summary.lost_lossless(), LOST),
     ]))
 }
@@ -101,6 +112,8 @@ pub struct Request<'a> {
     pub out: Option<&'a Path>,
     /// The run directory may replace an older one.
     pub overwrite: bool,
+    /// The run is made on real frames.
+    pub live: Option<&'a Live>,
 }
 
 /// The place and the threads of a run, found before any time is spent on it.
@@ -118,6 +131,8 @@ pub struct Made {
     pub wall_seconds: f64,
     /// The run directory, if one was requested, or why it cannot be written.
     pub written: miette::Result<Option<PathBuf>>,
+    /// `false` if events of a run by the wall clock were processed too late.
+    pub valid: bool,
 }
 
 impl Request<'_> {
@@ -163,23 +178,30 @@ impl Request<'_> {
         let began = Instant::now();
         let mut budget = Watch::begin(&[], 0);
         let mut watch = |progress: &Progress| watch(progress) && goes_on.get() && budget.goes_on();
-        let mut outcome = match &mut writer {
-            Some(writer) if !ports.is_empty() => {
-                let mut sink = |seen: &[Crossing]| goes_on.set(writer.capture(plan, seen));
-                xoff_sim::run_tapped(plan, threads, Tap { ports: &ports, sink: &mut sink }, &mut watch)
+        let mut sink = |seen: &[Crossing]| goes_on.set(writer.as_mut().is_none_or(|w| w.capture(plan, seen)));
+        let tap = (!ports.is_empty()).then_some(Tap { ports: &ports, sink: &mut sink });
+        let (mut outcome, facts) = match (self.live, tap) {
+            (Some(live), tap) => {
+                live.run(plan, tap, &mut watch).map(|(outcome, facts)| (outcome, Some(facts)))?
             }
-            _ => xoff_sim::run_on(plan, threads, &mut watch),
+            (None, Some(tap)) => (xoff_sim::run_tapped(plan, threads, tap, &mut watch), None),
+            (None, None) => (xoff_sim::run_on(plan, threads, &mut watch), None),
         };
         memory::enter(Phase::Other);
         if budget.spent() {
             outcome.stop = Stop::Memory;
         }
         let wall_seconds = began.elapsed().as_secs_f64();
-        let summary = summarise(self.name, self.loaded, &outcome);
-        let about = about(self.loaded, self.overrides, wall_seconds)?;
+        let mut summary = summarise(self.name, self.loaded, &outcome);
+        let mut about = about(self.loaded, self.overrides, wall_seconds)?;
+        let valid = facts.as_ref().is_none_or(|facts| facts.valid);
+        if let Some(facts) = facts {
+            summary.add_notes([facts.note()]);
+            about.live = Some(serde_json::to_value(facts).into_diagnostic()?);
+        }
         let write = |writer: Writer| writer.write(&about, plan, &outcome, &summary).map(|w| w.path);
         let written = writer.map(write).transpose().map_err(report);
-        Ok(Made { outcome, summary, wall_seconds, written })
+        Ok(Made { outcome, summary, wall_seconds, written, valid })
     }
 }
 
@@ -221,6 +243,7 @@ pub fn about(loaded: &Loaded, overrides: &[(String, String)], wall_seconds: f64)
         overrides: written(overrides),
         version: VERSION.into(),
         wall_seconds,
+        live: None,
     })
 }
 

@@ -37,6 +37,8 @@ pub struct About {
     pub version: String,
     /// Wall time of the simulation in seconds.
     pub wall_seconds: f64,
+    /// The clock and the lateness of a run on real frames.
+    pub live: Option<serde_json::Value>,
 }
 
 #[derive(Serialize)]
@@ -50,6 +52,8 @@ struct Manifest<'a> {
     seed: u64,
     simulated_ps: u64,
     wall_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<&'a serde_json::Value>,
     events: u64,
     packet_hops: u64,
     verdicts: &'a [Verdict],
@@ -181,6 +185,7 @@ impl Writer {
             seed: plan.seed,
             simulated_ps: outcome.end,
             wall_seconds: about.wall_seconds,
+            live: about.live.as_ref(),
             events: outcome.counters.events,
             packet_hops: outcome.counters.packet_hops,
             verdicts: &summary.verdicts,

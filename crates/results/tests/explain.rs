@@ -48,6 +48,7 @@ fn left_until(
         overrides: Vec::new(),
         version: "test".into(),
         wall_seconds: 0.0,
+        live: None,
     };
     let summary = summarise("line", &loaded.plan, &outcome);
     directory::prepare(&out).unwrap().write(&about, &loaded.plan, &outcome, &summary).unwrap().path

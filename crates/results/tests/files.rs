@@ -23,6 +23,7 @@ fn about(wall_seconds: f64) -> About {
         overrides: vec!["run.seed=7".into()],
         version: "0.1.0".into(),
         wall_seconds,
+        live: None,
     }
 }
 

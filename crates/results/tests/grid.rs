@@ -257,6 +257,7 @@ fn a_run_counts_as_done_only_if_it_is_whole_and_its_own() {
             overrides: vec!["k=1".into()],
             version: "0.1.0".into(),
             wall_seconds: 1.0,
+            live: None,
         };
         directory::prepare_in_grid(&made.run(&name)).unwrap().write(&about, &plan, &outcome, &s).unwrap();
     };

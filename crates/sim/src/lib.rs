@@ -25,6 +25,9 @@ mod switch;
 mod tap;
 mod world;
 
+pub use parallel::executor::run_wired;
+pub use parallel::pace::Lateness;
+pub use parallel::wires::{Delivery, Wires};
 pub use xoff_outcome as outcome;
 use xoff_outcome::{Outcome, Progress, tap::Tap};
 use xoff_plan::plan::Plan;

@@ -78,6 +78,15 @@ impl Packet {
         self.upstream & !COUNTED
     }
 
+    /// Number of its leaf, and the flow control's bit.
+    pub fn marks(&self) -> u16 {
+        self.upstream
+    }
+
+    pub fn set_marks(&mut self, marks: u16) {
+        self.upstream = marks;
+    }
+
     /// It leaves from that leaf. The flow control's bit is cleared.
     pub fn set_upstream(&mut self, number: u16) {
         debug_assert!(number < COUNTED, "the plan bounds queues");

@@ -2,8 +2,8 @@
 //! hold of any of them.
 //!
 //! [`generate::scenario`] makes the scenario of a seed, [`trial::trial`] runs it, [`soak`] runs
-//! many, and [`shrink::shrink`] makes one smaller that breaks something. No other crate depends on
-//! this one.
+//! many, and [`shrink::shrink`] makes one smaller that breaks something. Only tests of other
+//! crates depend on this one.
 
 // Where a name says it all, there is no more to say.
 #![allow(missing_docs)]

@@ -138,6 +138,7 @@ fn directory(loaded: &Loaded, outcome: &Outcome, path: &Path) -> Result<(), Brok
         overrides: Vec::new(),
         version: "swarm".into(),
         wall_seconds: 0.0,
+        live: None,
     };
     expect_success("run", writer.write(&about, plan, outcome, &summary))?;
     if plan.measure.explain {

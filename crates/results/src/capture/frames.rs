@@ -29,6 +29,52 @@ pub fn frame(plan: &Plan, from: PortId, what: &Crosser) -> Vec<u8> {
     }
 }
 
+/// The content of a frame that [`frame`] has written; `None` if it is another. The numbers of packets are those
+/// modulo 2^24, and under TCP those of bytes modulo 2^32; 2^14 flows have ports of their own.
+pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
+    if bytes.get(12..14)? != [0x08, 0x00] {
+        let mut bytes = bytes.to_vec();
+        bytes[6..12].fill(0);
+        return Some(Crosser::Frame(bytes.into()));
+    }
+    let (headers, flow, carries, echo) = match plan.transport.kind {
+        TransportKind::Tcp(_) => {
+            let segment = Segment::parse(bytes).ok()?;
+            let is_data = segment.source_port != DISCARD;
+            let flow = (if is_data { segment.source_port } else { segment.destination_port }) & !EPHEMERAL;
+            let packets = |number: u32| number.wrapping_sub(FIRST_BYTE).div_ceil(plan.packet.mtu);
+            let carries = match is_data {
+                true => Carries::Data { psn: packets(segment.sequence) },
+                false => Carries::Ack { expected: packets(segment.acknowledgement) },
+            };
+            (segment.headers, u32::from(flow), carries, segment.echo)
+        }
+        kind => {
+            let packet = RocePacket::parse(bytes).ok()?;
+            let carries = match packet.operation {
+                Operation::Ack { .. } => Carries::Ack { expected: (packet.psn + 1) % NUMBERS },
+                Operation::Nak { msn } => {
+                    let arrived = matches!(kind, TransportKind::Irn { .. }).then_some(msn);
+                    Carries::Nack { expected: packet.psn, arrived }
+                }
+                Operation::Cnp => Carries::Cnp,
+                _ => Carries::Data { psn: packet.psn },
+            };
+            let echo = packet.becn && carries != Carries::Cnp;
+            (packet.headers, packet.queue_pair & !QUEUE_PAIR, carries, echo)
+        }
+    };
+    let lane = plan.lanes.iter().position(|lane| lane.priority << 3 == headers.dscp)?;
+    let is_data = matches!(carries, Carries::Data { .. });
+    let marked = if is_data { headers.ecn == Ecn::Congested } else { echo };
+    ((flow as usize) < plan.flows.len()).then_some(Crosser::Packet {
+        flow,
+        lane: lane as u8,
+        carries,
+        marked,
+    })
+}
+
 /// The MAC address of a port.
 pub fn mac(plan: &Plan, port: PortId) -> [u8; 6] {
     let port = &plan.topology.ports[port as usize];
@@ -40,10 +86,10 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
     let is_data = matches!(carries, Carries::Data { .. });
     let (source, destination) = if is_data { (f.src, f.dst) } else { (f.dst, f.src) };
     let lane = &plan.lanes[usize::from(lane)];
-    let ecn = match is_data && lane.ecn.is_some() {
+    let ecn = match is_data {
         true if marked => Ecn::Congested,
-        true => Ecn::Capable0,
-        false => Ecn::NotCapable,
+        true if lane.ecn.is_some() => Ecn::Capable0,
+        _ => Ecn::NotCapable,
     };
     let headers = Headers {
         source_port: mac(plan, from),

@@ -19,6 +19,8 @@ use xoff_outcome::tap::Crossing;
 use xoff_plan::plan::Plan;
 use xoff_wire::{BTH_AND_ICRC, IPV4, UDP, ip};
 
+pub use frames::{frame, mac, parse};
+
 pub const CAPTURE: &str = "capture.pcapng";
 
 /// Most payload of a packet that can be captured: IPv4 has 64 KiB for it and its headers, and words are whole.

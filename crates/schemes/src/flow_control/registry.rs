@@ -320,6 +320,25 @@ frames! {
     MacControl(MacControlFrame),
 }
 
+impl ControlFrame {
+    /// Reads a frame of a built-in scheme, as `emit` writes it.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let own = QueuePauseFrame::parse(bytes)
+            .map(Self::from)
+            .or_else(|_| portfc::frame::PortPauseFrame::parse(bytes).map(Self::from))
+            .or_else(|_| pyrrha::frame::RootPauseFrame::parse(bytes).map(Self::from))
+            .or_else(|_| bifrost::frame::FeedbackFrame::parse(bytes).map(Self::from))
+            .or_else(|_| cbfc::frame::CreditPacket::parse(bytes).map(Self::from))
+            .or_else(|_| breakers::frame::ProbeFrame::parse(bytes).map(Self::from))
+            .or_else(|_| roundabout::frame::RoundaboutFrame::parse(bytes).map(Self::from))
+            .or_else(|_| itsy::frame::ItsyFrame::parse(bytes).map(Self::from));
+        // The frames of schemes that extend PFC are also PFC's.
+        own.ok()
+            .or_else(|| pause::parse(bytes).map(Self::from))
+            .or_else(|| PfcFrame::parse(bytes).ok().map(Self::from))
+    }
+}
+
 /// A scheme whose queues depend on the network.
 pub struct QueueMap {
     /// The name by which scenarios ask for it.
@@ -494,7 +513,15 @@ mod tests {
             let on_pfc = matches!(frame, ControlFrame::Roundabout(_) | ControlFrame::Itsy(_));
             let read: Vec<_> = read.into_iter().skip(usize::from(on_pfc)).flatten().collect();
             assert_eq!(read, [frame]);
+            let whole = match frame {
+                ControlFrame::MacControl(_) => {
+                    MacControlFrame::new(1, &[0, 9], Effect::Link { pause: true }).into()
+                }
+                frame => frame,
+            };
+            assert_eq!(ControlFrame::parse(&bytes), Some(whole));
         }
+        assert_eq!(ControlFrame::parse(&[0; 60]), None);
     }
 }
 

@@ -20,6 +20,8 @@ use crate::kind::{is_news, is_timer};
 use crate::oracle::{critical, deadlock, livelock};
 use crate::outcome::tap::{self, Handover, Tap};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Progress, Stop};
+use crate::parallel::pace::{Lateness, Pace};
+use crate::parallel::wires::{Wired, Wires};
 use crate::parallel::{cpus::Cpus, outbox::Outbox, partition::Partition, turns::Turns};
 use crate::samples::{self, Series};
 use crate::{Watch, engine::Engine, footprint::footprint, packet::Kind, tap::Taps, world::World};
@@ -45,6 +47,10 @@ const LOOK: Time = 100 * MICROSECOND;
 const QUIET: Time = 10 * MILLISECOND;
 /// Events (and windows) between two calls of the watcher.
 const WATCH: u64 = 1 << 16;
+/// The same over wires, where a window takes longer.
+const WATCH_WIRES: u64 = 1 << 9;
+/// The longest sleep of a part that follows the wall clock: how soon it sees that the run ends.
+const NAP: Duration = Duration::from_millis(100);
 /// So many events is a halt worth (samples and oracles look at every device).
 const HALT: u64 = 1 << 8;
 /// Looks at a barrier before a waiting thread offers its processor to others …
@@ -101,6 +107,8 @@ struct Shared<'a> {
     halt: Mutex<Option<(Time, usize)>>,
     /// A share of the processors for each thread, if there are enough.
     cpus: Option<Cpus>,
+    /// Carries posted events, in place of `mail`, if each part is a device of its own.
+    wired: Option<Wired<'a>>,
 }
 
 /// Threads wait here for each other: awake for a while, since a window is short, then asleep.
@@ -114,6 +122,8 @@ struct Barrier {
     changed: Condvar,
     /// A thread has panicked and will not come.
     broken: AtomicBool,
+    /// There are more threads than processors: nobody waits awake.
+    crowded: bool,
 }
 
 impl Barrier {
@@ -132,8 +142,10 @@ impl Barrier {
             return;
         }
         let waits = || self.round.load(Ordering::Acquire) == round && !self.broken.load(Ordering::Acquire);
-        (0..SPINS).take_while(|_| waits()).for_each(|_| std::hint::spin_loop());
-        (0..YIELDS).take_while(|_| waits()).for_each(|_| std::thread::yield_now());
+        if !self.crowded {
+            (0..SPINS).take_while(|_| waits()).for_each(|_| std::hint::spin_loop());
+            (0..YIELDS).take_while(|_| waits()).for_each(|_| std::thread::yield_now());
+        }
         if waits() {
             let mut asleep = lock(&self.asleep);
             *asleep += 1;
@@ -173,11 +185,82 @@ fn world<'w, 'a>(
 }
 
 /// A lock without contention: a thread that panicked ends the run anyway.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared<'_> {
+    /// Advances the parts `mine` until `halt`, in windows or by the wall clock.
+    fn advance(
+        &self,
+        mine: Range<usize>,
+        halt: Time,
+        parity: &mut usize,
+        watch: &mut dyn FnMut(u64, &[Report]) -> After,
+    ) -> Reached {
+        match &self.wired {
+            Some(wired) if let Some(pace) = &wired.pace => self.follow(wired, pace, mine.start, halt, watch),
+            _ => self.windows(mine, halt, parity, watch),
+        }
+    }
+
+    /// Advances a part until `halt` by the wall clock: its events are due when the clock shows their time.
+    fn follow(
+        &self,
+        wired: &Wired,
+        pace: &Pace,
+        me: usize,
+        halt: Time,
+        watch: &mut dyn FnMut(u64, &[Report]) -> After,
+    ) -> Reached {
+        let mut engine = lock(&self.engines[me]);
+        let engine = &mut *engine;
+        let plan = engine.core.plan;
+        let end = || {
+            let done = plan.end.is_none() && pace.flows_done.load(Ordering::Acquire) == plan.flows.len();
+            done.then(|| (pace.last_done.load(Ordering::Acquire) / TICK + 1) * TICK)
+        };
+        let mut lateness = Lateness::default();
+        let mut looked = Instant::now();
+        loop {
+            let limit = end().map_or(halt, |end| end.min(halt));
+            let clock = pace.now();
+            while let Some(due) = engine.core.wheel.next_time()
+                && due < limit
+                && due <= clock
+            {
+                lateness.record(due, pace.now() - due);
+                let before = engine.core.observed.flows_done;
+                engine.advance(due + 1);
+                wired.send(&mut engine.core);
+                pace.completes(engine.core.observed.flows_done - before, engine.core.observed.last_done);
+            }
+            if me == 0 && looked.elapsed() >= NAP {
+                looked = Instant::now();
+                let counters = engine.core.observed.counters;
+                let flows_done = pace.flows_done.load(Ordering::Acquire);
+                let report = Report { next: clock, counters, flows_done, ..Report::default() };
+                if watch(WATCH, &[report]) == After::Stop {
+                    wired.stop();
+                }
+            }
+            if wired.has_stopped() || clock >= limit {
+                break;
+            }
+            let next = engine.core.wheel.next_time().unwrap_or(Time::MAX).min(limit);
+            lateness.overtaken += wired.take(&mut engine.core, 1, pace.when(next, NAP));
+        }
+        wired.add(&lateness);
+        // Everything was sent that is due before the halt.
+        self.barrier.wait();
+        wired.take_all(&mut engine.core);
+        match end() {
+            _ if wired.has_stopped() => Reached::Interrupted,
+            Some(end) if end <= halt => Reached::Done(end),
+            _ => Reached::Halt(halt),
+        }
+    }
+
     /// Advances the parts `mine` until `halt`, in step with the others. `parity` counts windows; `watch` is
     /// the first part's.
     fn windows(
@@ -190,12 +273,16 @@ impl Shared<'_> {
         let mut engines: Vec<_> = mine.clone().map(|part| lock(&self.engines[part])).collect();
         let plan = engines[0].core.plan;
         let lookahead = engines[0].core.partition.lookahead;
-        let tick = if plan.end.is_none() { TICK } else { LONGEST };
+        // Wires hold what is sent in a window: it is short.
+        let tick = if plan.end.is_none() || self.wired.is_some() { TICK } else { LONGEST };
         let mut reports = vec![Report::default(); self.engines.len()];
         let mut waited = Duration::ZERO;
         loop {
             let now = *parity % 2;
             for (me, engine) in mine.clone().zip(&mut engines) {
+                if let Some(wired) = &self.wired {
+                    wired.take_all(&mut engine.core);
+                }
                 for events in &self.mail[now][me] {
                     engine.core.receive(&mut lock(events));
                 }
@@ -230,6 +317,9 @@ impl Shared<'_> {
             for (me, engine) in mine.clone().zip(&mut engines) {
                 let events = engine.advance(until);
                 let mut next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
+                if let Some(wired) = &self.wired {
+                    next = next.min(wired.send(&mut engine.core));
+                }
                 for (part, post) in engine.core.outbox.iter_mut().enumerate() {
                     if !post.events.is_empty() {
                         next = post.events.iter().map(|l| l.time).fold(next, Time::min);
@@ -243,7 +333,7 @@ impl Shared<'_> {
                     flows_done: engine.core.observed.flows_done,
                     last_done: engine.core.observed.last_done,
                     counters: engine.core.observed.counters,
-                    interrupted: then == After::Stop,
+                    interrupted: then == After::Stop || self.wired.as_ref().is_some_and(Wired::has_stopped),
                     turns: then == After::Turn,
                     waited: reports[me].waited + waited,
                 };
@@ -263,6 +353,33 @@ pub fn run(plan: &Plan, threads: usize, tap: Option<Tap<'_>>, watch: &mut Watch)
     run_in_turns(plan, threads, tap, watch, |parts| Turns::new(Instant::now(), parts))
 }
 
+/// Runs a plan with a thread for each device, whose packets `wires` carries: in windows, or by a wall clock on
+/// which time passes `dilate` times as slowly.
+///
+/// # Errors
+/// The system refuses a thread, or the wires have failed.
+pub fn run_wired(
+    plan: &Plan,
+    wires: &dyn Wires,
+    dilate: Option<u64>,
+    mut tap: Option<Tap<'_>>,
+    watch: &mut Watch,
+) -> Result<(Outcome, Lateness), String> {
+    let partition = Partition::of_devices(plan);
+    let wired = Wired::new(wires, dilate.map(Pace::new), partition.parts);
+    let mut shared = shared(plan, &partition, tap.as_ref());
+    shared.wired = Some(wired);
+    shared.barrier.crowded = true;
+    let outcome =
+        on_threads(plan, &partition, &shared, &mut tap, watch, |parts| Turns::new(Instant::now(), parts));
+    let wired = shared.wired.as_ref().expect("it was set above");
+    match (wired.failure(), outcome) {
+        (Some(why), _) => Err(why),
+        (None, None) => Err("the system refuses a thread for each device".into()),
+        (None, Some(outcome)) => Ok((outcome, wired.lateness())),
+    }
+}
+
 /// The same. `turns` makes the rule for changes of the mode, from the number of threads.
 fn run_in_turns(
     plan: &Plan,
@@ -272,9 +389,19 @@ fn run_in_turns(
     turns: fn(usize) -> Turns,
 ) -> Outcome {
     let partition = Partition::new(plan, threads);
+    let mut shared = shared(plan, &partition, tap.as_ref());
+    if partition.parts > 1 {
+        shared.cpus = Cpus::new(partition.parts);
+    }
+    let outcome = on_threads(plan, &partition, &shared, &mut tap, watch, turns);
+    // The system refuses threads; one gives the same results.
+    outcome.unwrap_or_else(|| run_in_turns(plan, 1, tap, watch, turns))
+}
+
+fn shared<'a>(plan: &'a Plan, partition: &'a Partition, tap: Option<&Tap<'_>>) -> Shared<'a> {
     let parts = partition.parts;
-    let mut engines: Vec<_> = (0..parts).map(|part| Engine::new(plan, &partition, part)).collect();
-    if let Some(tap) = &tap {
+    let mut engines: Vec<_> = (0..parts).map(|part| Engine::new(plan, partition, part)).collect();
+    if let Some(tap) = tap {
         engines.iter_mut().for_each(|engine| engine.core.begin_taps(Taps::new(plan, tap.ports)));
     }
     let report = |engine: &Engine| {
@@ -283,32 +410,46 @@ fn run_in_turns(
     };
     let reports = [engines.iter().map(report).collect(), engines.iter().map(report).collect()];
     let mailbox = || (0..parts).map(|_| (0..parts).map(|_| Mutex::default()).collect()).collect();
-    let shared = Shared {
+    Shared {
         engines: engines.into_iter().map(Mutex::new).collect(),
         mail: [mailbox(), mailbox()],
         reports,
         barrier: Barrier { threads: parts, ..Barrier::default() },
         halt: Mutex::new(None),
-        cpus: if parts > 1 { Cpus::new(parts) } else { None },
-    };
-    if parts == 1 {
-        return Run::new(plan, &partition, &shared, tap).direct(watch, turns(parts));
+        cpus: None,
+        wired: None,
     }
+}
+
+/// Runs on a thread for each part. `None` if the system refuses one, and then the tap is still there; or if the
+/// wires have failed.
+fn on_threads<'a>(
+    plan: &'a Plan,
+    partition: &'a Partition,
+    shared: &Shared<'a>,
+    tap: &mut Option<Tap<'_>>,
+    watch: &mut Watch,
+    turns: fn(usize) -> Turns,
+) -> Option<Outcome> {
+    let parts = partition.parts;
     let all_began = Mutex::new(false);
-    let outcome = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let mut began = lock(&all_began);
         let others = (1..parts).map(|me| {
-            let (shared, all_began) = (&shared, &all_began);
+            let (shared, all_began) = (shared, &all_began);
             std::thread::Builder::new().spawn_scoped(scope, move || {
                 if !*lock(all_began) {
                     return;
                 }
                 let _alarm = Alarm(&shared.barrier);
                 let _kept = shared.cpus.as_ref().map(|cpus| cpus.keep_to(me));
+                if let Some(wired) = &shared.wired {
+                    wired.begin(me);
+                }
                 loop {
                     shared.barrier.wait();
                     let Some((halt, mut parity)) = *lock(&shared.halt) else { break };
-                    shared.windows(me..me + 1, halt, &mut parity, &mut |_, _| After::Continue);
+                    shared.advance(me..me + 1, halt, &mut parity, &mut |_, _| After::Continue);
                     // Everyone has read this halt before there is another one.
                     shared.barrier.wait();
                 }
@@ -318,10 +459,11 @@ fn run_in_turns(
         *began = true;
         drop(began);
         let _alarm = Alarm(&shared.barrier);
-        Some(Run::new(plan, &partition, &shared, tap.take()).direct(watch, turns(parts)))
-    });
-    // The system refuses threads; one gives the same results.
-    outcome.unwrap_or_else(|| run_in_turns(plan, 1, tap, watch, turns))
+        if let Some(wired) = &shared.wired {
+            wired.begin(0);
+        }
+        Run::new(plan, partition, shared, tap.take()).direct(watch, turns(parts))
+    })
 }
 
 /// The work of the first thread besides its part: everything that concerns all parts.
@@ -361,14 +503,22 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
     }
 
     /// From one halt to the next, to the end.
-    fn direct(mut self, watch: &mut Watch, mut turns: Turns) -> Outcome {
+    fn direct(mut self, watch: &mut Watch, mut turns: Turns) -> Option<Outcome> {
         let end = self.plan.end.unwrap_or(Time::MAX);
         let mut parity = 0;
         let mut quiet = 0;
         let parts = self.partition.parts;
         let mut kept = None;
+        let wired = self.shared.wired.as_ref();
+        let paced = wired.is_some_and(|wired| wired.pace.is_some());
+        let patience = if wired.is_some() { WATCH_WIRES } else { WATCH };
+        let mut changes =
+            self.plan.faults.reroutes.iter().map(|change| change.at).filter(|_| paced).peekable();
         let (stop, at) = loop {
-            let halt = self.next_sample.min(self.next_look).min(self.next_tap).min(end);
+            // By the wall clock no packet may be on a wire when routes change.
+            let change = changes.peek().copied().unwrap_or(Time::MAX);
+            let halt = self.next_sample.min(self.next_look).min(self.next_tap).min(end).min(change);
+            changes.next_if(|&at| at == halt);
             let together = turns.together;
             if !together {
                 kept = None;
@@ -379,9 +529,9 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             }
             let deadlocked = self.deadlock.is_some();
             let mine = if together { 0..1 } else { 0..parts };
-            let reached = self.shared.windows(mine, halt, &mut parity, &mut |events, reports| {
+            let reached = self.shared.advance(mine, halt, &mut parity, &mut |events, reports| {
                 quiet += 1 + events;
-                if quiet >= WATCH {
+                if quiet >= patience {
                     quiet = 0;
                     let mut counters = Counters::default();
                     reports.iter().for_each(|r| counters.add(&r.counters));
@@ -391,7 +541,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
                         return After::Stop;
                     }
                 }
-                if parts == 1 {
+                if parts == 1 || wired.is_some() {
                     return After::Continue;
                 }
                 let events = reports.iter().map(|r| r.counters.events).sum();
@@ -408,14 +558,15 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             lock(&self.shared.reports[parity % 2][0]).turns = false;
             // Samples of an idle network are work, too.
             quiet += HALT;
-            if quiet >= WATCH {
+            if quiet >= patience {
                 quiet = 0;
                 if !watch(&self.progress()) {
                     break (Stop::Interrupted, self.latest());
                 }
             }
             match reached {
-                Reached::Done(at) => break (Stop::AllDone, at),
+                // By the wall clock some devices may have passed it.
+                Reached::Done(at) => break (Stop::AllDone, if paced { at.max(self.latest()) } else { at }),
                 Reached::Interrupted => break (Stop::Interrupted, self.latest()),
                 Reached::Turn => {}
                 Reached::Halt(_) if halt == end && end < Time::MAX => {
@@ -424,7 +575,10 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
                 }
                 // Nothing will happen any more.
                 Reached::Halt(Time::MAX) if end == Time::MAX => break (Stop::Starved, self.latest()),
-                Reached::Halt(next) => {
+                Reached::Halt(mut next) => {
+                    if paced {
+                        next = self.next_event().max(halt);
+                    }
                     if halt == self.next_tap {
                         self.flush(halt);
                         self.next_tap =
@@ -439,9 +593,17 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         *lock(&self.shared.halt) = None;
         self.shared.barrier.wait();
         drop(kept);
+        if wired.is_some_and(|wired| wired.failure().is_some()) {
+            return None;
+        }
         // Events at the end itself have not happened, unless that is the time of the last event.
         self.flush(if matches!(stop, Stop::AllDone | Stop::EndTime) { at } else { at + 1 });
-        self.finish(stop, at)
+        Some(self.finish(stop, at))
+    }
+
+    fn next_event(&self) -> Time {
+        let next = |world: &World| world.cores.iter().filter_map(|core| core.wheel.next_time()).min();
+        self.all(|world| next(world)).unwrap_or(Time::MAX)
     }
 
     /// Hands on the crossings before `until`.

@@ -3,6 +3,8 @@
 pub mod cpus;
 pub mod executor;
 pub mod outbox;
+pub mod pace;
 pub mod partition;
 pub mod post;
 mod turns;
+pub mod wires;

@@ -30,13 +30,27 @@ impl Partition {
             partition.of_node = deal(plan, parts);
             partition.close_gaps();
         }
+        partition.look_ahead(plan);
+        partition
+    }
+
+    /// Each device is a part, which has its number. No plan of this has an arbiter, nor a link without delay
+    /// between two devices.
+    pub fn of_devices(plan: &Plan) -> Self {
+        let parts = plan.topology.nodes.len();
+        let of_node = (0..parts).map(|node| node as u16).collect();
+        let mut partition = Self { parts, of_node, lookahead: Time::MAX };
+        partition.look_ahead(plan);
+        partition
+    }
+
+    fn look_ahead(&mut self, plan: &Plan) {
         for port in &plan.topology.ports {
             let (here, there) = (port.node, plan.topology.ports[port.peer as usize].node);
-            if partition.of(here) != partition.of(there) {
-                partition.lookahead = partition.lookahead.min(port.delay);
+            if self.of(here) != self.of(there) {
+                self.lookahead = self.lookahead.min(port.delay);
             }
         }
-        partition
     }
 
     #[inline]

@@ -1,8 +1,10 @@
 //! The packets and frames that a tapped port sends and its peer receives.
 
 use crate::outcome::{DropReason, tap::*};
-use crate::{core::Core, faults, features::Used, packet::Kind, switch::port::Wire, tap::Taps};
+use crate::packet::{Kind, Packet};
+use crate::{core::Core, faults, features::Used, switch::port::Wire, tap::Taps};
 use xoff_kernel::time::Time;
+use xoff_schemes::flow_control::ControlFrame;
 use xoff_schemes::transport::TransportKind;
 
 impl Core<'_> {
@@ -14,21 +16,7 @@ impl Core<'_> {
             return;
         }
         let packet = self.packets[id];
-        let what = match packet.kind {
-            Kind::Free => unreachable!("a packet that is sent is one"),
-            Kind::Control => Crosser::Frame(self.frame_of(id).emit([0; 6]).into()),
-            kind => {
-                let irn = matches!(self.plan.transport.kind, TransportKind::Irn { .. });
-                let expected = packet.number;
-                let carries = match kind {
-                    Kind::Data => Carries::Data { psn: packet.number },
-                    Kind::Ack => Carries::Ack { expected },
-                    Kind::Nack => Carries::Nack { expected, arrived: irn.then(|| packet.sacked()) },
-                    _ => Carries::Cnp,
-                };
-                Crosser::Packet { flow: packet.flow, lane: packet.lane, carries, marked: packet.marked }
-            }
-        };
+        let what = self.crosser(&packet, |slot| self.frames.get(slot));
         let fate = || faults::reason(self.hops[packet.hop as usize + 1]);
         let damaged = lost && fate() == DropReason::FrameCorrupted;
         let taps = &mut self.taps;
@@ -38,6 +26,21 @@ impl Core<'_> {
         if taps.tapped[port as usize] {
             taps.seen.push(Crossing { at: self.now, port, sent: true, damaged: false, what });
         }
+    }
+
+    /// A packet as it crosses a link; `frame` has the content of control packets.
+    pub fn crosser<'f>(&self, packet: &Packet, frame: impl FnOnce(u32) -> &'f ControlFrame) -> Crosser {
+        let irn = matches!(self.plan.transport.kind, TransportKind::Irn { .. });
+        let expected = packet.number;
+        let carries = match packet.kind {
+            Kind::Free => unreachable!("a packet that is sent is one"),
+            Kind::Control => return Crosser::Frame(frame(packet.number).emit([0; 6]).into()),
+            Kind::Data => Carries::Data { psn: packet.number },
+            Kind::Ack => Carries::Ack { expected },
+            Kind::Nack => Carries::Nack { expected, arrived: irn.then(|| packet.sacked()) },
+            Kind::Cnp => Carries::Cnp,
+        };
+        Crosser::Packet { flow: packet.flow, lane: packet.lane, carries, marked: packet.marked }
     }
 
     /// Has every wire that is tapped looked at.

@@ -34,7 +34,55 @@ pub struct Parcel {
     taken: (usize, usize),
 }
 
+/// Bytes of a record of telemetry in a frame.
+const HOP: usize = 36;
+/// In place of a count in a frame: a stamp follows.
+const STAMP: u8 = TOO_MANY - 1;
+
 impl Parcel {
+    /// Takes the next packet's records out, as bytes: their count, or [`TOO_MANY`], and the records; or its stamp.
+    pub fn emit(&mut self, bytes: &mut Vec<u8>) {
+        let (first, packet) = self.taken;
+        if let Some(&(Stamp { sent, hops, endpoint }, inside)) = self.stamps.get(packet) {
+            bytes.push(STAMP);
+            let words = [sent, hops.into(), endpoint, inside.map_or(0, |since| since + 1)];
+            bytes.extend(words.map(u64::to_be_bytes).as_flattened());
+            self.taken.1 += 1;
+            return;
+        }
+        let count = self.counts[packet];
+        let records = if count == TOO_MANY { 0 } else { usize::from(count) };
+        bytes.push(count);
+        for hop in &self.records[first..first + records] {
+            bytes.extend([hop.at, hop.sent, hop.queued, hop.rate].map(u64::to_be_bytes).as_flattened());
+            bytes.extend(hop.port.to_be_bytes());
+        }
+        self.taken = (first + records, packet + 1);
+    }
+
+    /// Appends the records of a packet, as [`Parcel::emit`] has written them.
+    pub fn parse(&mut self, bytes: &[u8]) -> Option<()> {
+        let (&count, records) = bytes.split_first()?;
+        if count == STAMP {
+            let (words, []) = records.as_chunks::<8>() else { return None };
+            let [sent, hops, endpoint, inside] = words.try_into().ok().map(|w: [[u8; 8]; 4]| w.map(u64::from_be_bytes))?;
+            let stamp = Stamp { sent, hops: hops.try_into().ok()?, endpoint };
+            self.stamps.push((stamp, inside.checked_sub(1)));
+            return Some(());
+        }
+        let (records, rest) = records.as_chunks::<HOP>();
+        if count != TOO_MANY && usize::from(count) != records.len() || !rest.is_empty() {
+            return None;
+        }
+        self.counts.push(count);
+        self.records.extend(records.iter().map(|hop| {
+            let word = |i: usize| u64::from_be_bytes(std::array::from_fn(|at| hop[8 * i + at]));
+            let port = u32::from_be_bytes(std::array::from_fn(|at| hop[32 + at]));
+            Hop { at: word(0), sent: word(1), queued: word(2), rate: word(3), port }
+        }));
+        Some(())
+    }
+
     pub fn clear(&mut self) {
         self.records.clear();
         self.counts.clear();
@@ -204,5 +252,31 @@ mod tests {
         assert_eq!(stamps, [stamp(50, 0, 0), stamp(40, 0, 40), stamp(30, 2, 0)]);
         parcel.clear();
         assert_eq!((parcel.stamps.len(), parcel.taken), (0, (0, 0)));
+    }
+
+    /// The same over bytes, of which none may be missing.
+    #[test]
+    fn records_survive_the_wire() {
+        let records = vec![Hop { at: 1, sent: 2, queued: 3, rate: 4, port: 5 }, hop(6)];
+        let mut parcel = Parcel { records: records.clone(), counts: vec![2, TOO_MANY], ..Parcel::default() };
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        parcel.emit(&mut first);
+        parcel.emit(&mut second);
+        let mut read = Parcel::default();
+        assert_eq!(read.parse(&first).and_then(|()| read.parse(&second)), Some(()));
+        assert_eq!((read.records, read.counts), (records, vec![2, TOO_MANY]));
+        for bytes in [&first[..0], &first[..72], &first[..37]] {
+            assert_eq!(Parcel::default().parse(bytes), None);
+        }
+        let stamps = vec![(Stamp { sent: 7, hops: 2, endpoint: 9 }, None), (Stamp::default(), Some(0))];
+        let mut parcel = Parcel { stamps: stamps.clone(), ..Parcel::default() };
+        let mut read = Parcel::default();
+        for _ in 0..2 {
+            let mut bytes = Vec::new();
+            parcel.emit(&mut bytes);
+            assert_eq!(Parcel::default().parse(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(read.parse(&bytes), Some(()));
+        }
+        assert_eq!(read.stamps, stamps);
     }
 }

@@ -35,6 +35,11 @@ use xoff_wire::{SMALLEST_FRAME, u16_at};
 /// Opcode of PAUSE (IEEE 802.3 Annex 31A).
 const PAUSE: u16 = 0x0001;
 
+/// Reads a PAUSE frame; time 0 resumes.
+pub fn parse(bytes: &[u8]) -> Option<MacControlFrame> {
+    MacControlFrame::parse(bytes, PAUSE, |times| Effect::Link { pause: u16_at(times, 0) > 0 })
+}
+
 /// Parameters of PAUSE, resolved: those of PFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseParams(pub PfcParams);

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# The devices of four testbeds on real frames, with a binary of xoff. Lockstep must give the bytes of the
+# simulator. By the wall clock the ring must deadlock under PFC, tshark must see its pauses, and Roundabout
+# must dissolve the deadlock without loss. Usage: live.sh XOFF DIRECTORY
+set -euo pipefail
+xoff=$(realpath "$1")
+out=$2
+root=$(cd "$(dirname "$0")/.." && pwd)
+rm -rf "$out"
+mkdir -p "$out"
+out=$(realpath "$out")
+ring=$root/examples/ring3.toml
+
+# The same for an ordinary user, if this one is root: the files lie where that user may read them.
+as=()
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    copy=$(mktemp -d)
+    trap 'rm -rf "$copy"' EXIT
+    cp "$xoff" "$ring" "$copy"
+    chmod -R a+rX "$copy"
+    as=(setpriv --reuid 65534 --regid 65534 --clear-groups "$copy/xoff" live "$copy/ring3.toml" --lockstep --no-out)
+fi
+
+if ! "$xoff" live "$ring" --lockstep --no-out --quiet >"$out/first.txt" 2>&1; then
+    if grep -q 'forbids network namespaces' "$out/first.txt"; then
+        echo "live: skipped, $(grep -o 'this system forbids.*' "$out/first.txt")"
+        exit 0
+    fi
+    cat "$out/first.txt"
+    exit 1
+fi
+if [ ${#as[@]} -gt 0 ]; then
+    "${as[@]}" --quiet >"$out/user.txt" 2>&1 || { cat "$out/user.txt"; exit 1; }
+    echo 'live: ok     an ordinary user runs the ring'
+fi
+
+# NAME FILE SCHEME [KEY=VALUE ...]
+lockstep() {
+    local name=$1 file=$2 set=(--set "flow_control.scheme=$3")
+    for key in "${@:4}"; do set+=(--set "$key"); done
+    "$xoff" run "$file" "${set[@]}" --quiet --out "$out/$name-simulated" >/dev/null
+    "$xoff" live "$file" "${set[@]}" --lockstep --quiet --out "$out/$name" >/dev/null
+    for table in flows pauses series drops; do
+        [ ! -e "$out/$name-simulated/$table.parquet" ] ||
+            cmp "$out/$name-simulated/$table.parquet" "$out/$name/$table.parquet"
+    done
+    echo "live: ok     lockstep equals the simulator: $name"
+}
+storm=(flow_control.detection_time=50us flow_control.restoration_time=50us)
+lockstep ring-pfc "$ring" pfc
+lockstep ring-watchdog "$ring" pfc-watchdog "${storm[@]}"
+lockstep ring-itsy "$ring" itsy
+lockstep ring-roundabout "$ring" roundabout
+for scheme in pfc tagger portfc; do
+    lockstep "relaying-hosts-$scheme" "$root/examples/live/relaying-hosts.toml" "$scheme"
+done
+for scheme in pfc bfc pyrrha; do
+    lockstep "incast-$scheme" "$root/examples/live/incast.toml" "$scheme"
+done
+lockstep long-link-pfc "$root/examples/live/long-link.toml" pfc
+lockstep long-link-bifrost "$root/examples/live/long-link.toml" bifrost flow_control.slot=2us
+
+# tshark and the dissector in wireshark/ decode every control frame that leaves a device.
+# NAME FILE SCHEME DEVICE
+frames() {
+    command -v tshark >/dev/null || return 0
+    local file=$out/$1-frames.pcapng
+    "$xoff" live "$2" --set "flow_control.scheme=$3" --lockstep --no-out --quiet \
+        --in "$4=tshark -q -i any -w $file" >/dev/null 2>"$out/tshark.txt"
+    # Some systems permit captures only to members of a group.
+    [ -s "$file" ] || { echo "live: left out, tshark captures nothing: $1"; return 0; }
+    read() { tshark -X "lua_script:$root/wireshark/xoff.lua" -r "$file" -Y "$1" 2>>"$out/tshark.txt" | wc -l; }
+    local control bad
+    control=$(read 'macc or xoff')
+    bad=$(read '(_ws.malformed or _ws.expert.severity == "Error") or ((eth.type == 0x88b5 or sll.etype == 0x88b5) and not xoff)')
+    [ "$control" -gt 0 ] && [ "$bad" = 0 ] || { echo "live: tshark: $1: $control control frames, $bad bad"; exit 1; }
+    echo "live: ok     tshark decodes $control control frames: $1"
+}
+frames ring-pfc "$ring" pfc S0.0
+frames ring-roundabout "$ring" roundabout S0.0
+frames ring-itsy "$ring" itsy S0.0
+frames incast-bfc "$root/examples/live/incast.toml" bfc S0.0
+frames incast-pyrrha "$root/examples/live/incast.toml" pyrrha S0.0
+frames incast-cbfc "$root/examples/live/incast.toml" cbfc S0.0
+
+# Drills: a link fails and recovers, frames are lost, a host stops reading for good.
+lockstep drill-link "$root/examples/live/incast.toml" pfc 'failure=[{link="S0.0-S1.0",at="5us",until="15us"}]'
+lockstep drill-switch "$root/examples/live/incast.toml" pfc 'failure=[{switch="S1.1",at="5us"}]' run.duration=300us
+lockstep drill-loss "$root/examples/live/incast.toml" pfc 'loss=[{link="S0.0-S1.0",rate=0.05}]' run.duration=300us
+lockstep drill-storm "$root/examples/live/incast.toml" pfc 'slow_receiver=[{host="H0",stall_from="3us",stall_until="1s"}]' \
+    host.buffer=60kB run.duration=300us
+
+# After kill -9 no namespace of the run is left.
+"$xoff" live "$ring" --dilate 1000000 --no-out --quiet >/dev/null 2>&1 &
+killed=$!
+sleep 3
+left() { { readlink /proc/[0-9]*/ns/net /proc/[0-9]*/task/*/ns/net /proc/[0-9]*/fd/* 2>/dev/null || true; } | sort -u; }
+made=$(readlink "/proc/$killed"/fd/* | grep '^net:' || true)
+[ -n "$made" ] || { echo 'live: the run has no namespace'; exit 1; }
+kill -9 "$killed"
+wait "$killed" 2>/dev/null || true
+if grep -qxF "$made" <(left); then echo 'live: a namespace is left after kill -9'; exit 1; fi
+echo "live: ok     $(wc -l <<<"$made") namespaces vanish with kill -9"
+
+# A machine with other work is slower: then the same with more time. NAME SCHEME COMMAND
+wall() {
+    for dilate in 20000 80000; do
+        local status=0
+        "$xoff" live "$ring" --set "flow_control.scheme=$2" --set run.duration=250us --dilate "$dilate" --quiet \
+            --overwrite --out "$out/$1" --in "S0.0=$3" >"$out/$1.txt" 2>&1 || status=$?
+        [ "$status" = 6 ] || break
+        echo "live: invalid at a dilation of $dilate: $(tr -s '\n ' ' ' <"$out/$1.txt" | grep -o 'events were at most [^;]*')"
+    done
+    [ "$status" = 0 ] || { cat "$out/$1.txt"; exit 1; }
+    grep -o 'Live at a dilation[^;]*' <(tr -s '\n ' ' ' <"$out/$1.txt") | sed 's/^/live: ok     /'
+}
+capture=true
+if command -v tshark >/dev/null; then
+    capture="tshark -q -i p1 -w $out/ring.pcapng"
+fi
+wall wall-pfc pfc "$capture"
+grep -q '^deadlock *formed' "$out/wall-pfc.txt"
+echo 'live: ok     the ring deadlocks under PFC on real frames'
+if [ -e "$out/ring.pcapng" ]; then
+    pauses=$(tshark -r "$out/ring.pcapng" -Y 'macc.opcode == 0x0101' 2>/dev/null | wc -l)
+    [ "$pauses" -ge 2 ] || { echo "live: tshark saw $pauses PFC frames"; exit 1; }
+    echo "live: ok     tshark decodes $pauses PFC frames of S0.0:1"
+fi
+wall wall-roundabout roundabout true
+grep -q '^deadlock *none' "$out/wall-roundabout.txt"
+grep -q '^losslessness *held' "$out/wall-roundabout.txt"
+grep -q '3 of 3 flows finished' "$out/wall-roundabout.txt"
+echo 'live: ok     Roundabout dissolves the deadlock; nothing is lost'
