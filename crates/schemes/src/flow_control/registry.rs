@@ -329,6 +329,7 @@ impl ControlFrame {
             .or_else(|_| pyrrha::frame::RootPauseFrame::parse(bytes).map(Self::from))
             .or_else(|_| bifrost::frame::FeedbackFrame::parse(bytes).map(Self::from))
             .or_else(|_| cbfc::frame::CreditPacket::parse(bytes).map(Self::from))
+            .or_else(|_| gfc::frame::StageFrame::parse(bytes).map(Self::from))
             .or_else(|_| breakers::frame::ProbeFrame::parse(bytes).map(Self::from))
             .or_else(|_| roundabout::frame::RoundaboutFrame::parse(bytes).map(Self::from))
             .or_else(|_| itsy::frame::ItsyFrame::parse(bytes).map(Self::from));
