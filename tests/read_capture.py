@@ -80,6 +80,7 @@ RUNS = {
         ["flow_control.scheme=cbfc", "flow_control.unlimited=true", "run.duration=100us"],
         ["wide"],
     ),
+    "gfc": (INCAST, "H0,switches", ["flow_control.scheme=gfc"], ["kind 11", "a stage", "line rate"]),
     "loop-breaker": (
         LOOP,
         "switches",
@@ -117,7 +118,7 @@ RUNS = {
 
 # Captures that are made again with a snap length.
 CUT = [("dcqcn", 70), ("tcp-newreno", 54), ("roundabout", 176), ("roundabout", 60), ("pyrrha", 34)]
-CUT += [("cbfc", 15), ("itsy", 14), ("zeropod", 46), ("zeropod", 20)]
+CUT += [("cbfc", 15), ("gfc", 20), ("itsy", 14), ("zeropod", 46), ("zeropod", 20)]
 
 # Where the filters of the page find something.
 FILTERED = ["dcqcn", "go-back-n", "pyrrha", "roundabout", "zeropod"]
@@ -134,6 +135,7 @@ xoff.kind xoff.pause xoff.priority xoff.queue xoff.flow xoff.port
 xoff.root.word xoff.root.switch xoff.root.port xoff.root.epoch xoff.root.sequence
 xoff.into.switch xoff.into.port xoff.into.epoch
 xoff.feedback.enabled xoff.feedback.whole xoff.feedback.c_max xoff.feedback.c0 xoff.feedback.c3
+xoff.stages.enabled xoff.stages.k0 xoff.stages.k3
 xoff.probe.word xoff.probe.count xoff.probe.draw xoff.probe.from xoff.probe.port
 xoff.credit.operand xoff.credit.lane xoff.credit.fctbs xoff.credit.fccl xoff.credit.lpcrc
 xoff.ra.opcode xoff.ra.varlen xoff.ra.priority xoff.ra.hops xoff.ra.sid xoff.ra.qid
@@ -280,6 +282,11 @@ def control(b, said, seen):
         seen["optimistic"] += b[15]
         seen["acknowledged"] += any(part[0] == 1 for part in parts)
         seen["several parts"] += len(parts) > 1
+    elif kind == 11:
+        said["xoff.stages.enabled"] = f"0x{b[15]:02x}"
+        for priority in (p for p in (0, 3) if b[15] >> p & 1):
+            said[f"xoff.stages.k{priority}"] = b[16 + priority]
+            seen["a stage" if b[16 + priority] else "line rate"] += 1
     else:
         raise AssertionError(f"kind {kind}")
 

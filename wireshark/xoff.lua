@@ -18,6 +18,7 @@ local kinds = {
     [1] = "queue pause", [2] = "flow pause", [3] = "port pause (PortFC)", [4] = "root pause (Pyrrha)",
     [5] = "feedback (BifrostX)", [6] = "probe", [7] = "credit (CBFC)",
     [8] = "RTS (Zeropod)", [9] = "SCHD (Zeropod)", [10] = "cell (Zeropod)",
+    [11] = "stages (GFC)",
 }
 local pauses = { [0] = "resume", [1] = "pause" }
 local root_words = { [0] = "RESUME", [1] = "PAUSE", [2] = "MERGE", [3] = "RELEASE" }
@@ -51,6 +52,7 @@ local f = {
     enabled = ProtoField.uint8("xoff.feedback.enabled", "Priorities", base.HEX),
     whole = ProtoField.bool("xoff.feedback.whole", "The whole slot is granted"),
     c_max = ProtoField.uint32("xoff.feedback.c_max", "c_max (bytes)"),
+    named = ProtoField.uint8("xoff.stages.enabled", "Priorities", base.HEX),
     probe_word = ProtoField.uint8("xoff.probe.word", "Message", base.DEC, probe_words),
     probe_count = ProtoField.uint8("xoff.probe.count", "Ports listed"),
     probe_draw = ProtoField.uint32("xoff.probe.draw", "Draw"),
@@ -112,6 +114,12 @@ for priority = 0, 7 do
     local name = "c" .. priority
     grants[priority] = ProtoField.uint32("xoff.feedback." .. name, name .. " (bytes)")
     f[name] = grants[priority]
+end
+local stages = {}
+for priority = 0, 7 do
+    local name = "k" .. priority
+    stages[priority] = ProtoField.uint8("xoff.stages." .. name, "Stage of priority " .. priority)
+    f[name] = stages[priority]
 end
 local fields = {}
 for _, field in pairs(f) do
@@ -175,6 +183,19 @@ local function feedback(at, tree)
         return "whole slot granted"
     end
     return string.format("%d bytes", at(18, 4):uint())
+end
+
+local function stage(at, tree)
+    local enabled = at(15, 1):uint()
+    tree:add(f.named, at(15, 1))
+    local words = {}
+    for priority = 0, 7 do
+        if math.floor(enabled / 2 ^ priority) % 2 == 1 then
+            tree:add(stages[priority], at(16 + priority, 1))
+            words[#words + 1] = string.format("stage %d of priority %d", at(16 + priority, 1):uint(), priority)
+        end
+    end
+    return table.concat(words, ", ")
 end
 
 local function probe(at, tree)
@@ -299,6 +320,7 @@ local by_kind = {
     [1] = { queue_pause, 22 }, [2] = { queue_pause, 22 }, [3] = { port_pause, 20 }, [4] = { root_pause, 36 },
     [5] = { feedback, 54 }, [6] = { probe, 26 }, [7] = { credit, 40 },
     [8] = { rts, 34 }, [9] = { schd, 38 }, [10] = { cell, 26 },
+    [11] = { stage, 24 },
 }
 
 -- Returns whether the capture has the first `need` bytes of the frame; `buffer` begins at byte 14.

@@ -11,6 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use xoff_schemes::flow_control::bifrost::frame::FeedbackFrame;
 use xoff_schemes::flow_control::breakers::frame::{Identifier, ProbeFrame, Word as ProbeWord};
 use xoff_schemes::flow_control::cbfc::frame::{CreditPacket, Form};
+use xoff_schemes::flow_control::gfc::frame::StageFrame;
 use xoff_schemes::flow_control::itsy::frame::{Check, ItsyFrame};
 use xoff_schemes::flow_control::portfc::frame::PortPauseFrame;
 use xoff_schemes::flow_control::pyrrha::frame::{RootId, RootPauseFrame, Word as RootWord};
@@ -79,6 +80,7 @@ fn seeds() {
         QueuePauseFrame { target: Paused::Flow(1), priority: 3, pause: false }.emit(SOURCE).to_vec(),
         RoundaboutFrame { priority: 3, quanta: Some(9), opcode: Opcode::Collect, triplet, nodes }
             .emit(SOURCE),
+        StageFrame::single(3, 2).emit(SOURCE).to_vec(),
         roce(Operation::WriteMiddle, 100).emit(),
         roce(Operation::Ack { msn: 5 }, 0).emit(),
         roce(Operation::Cnp, 0).emit(),
@@ -127,6 +129,7 @@ fuzz_target!(init: seeds(), |bytes: &[u8]| {
         RootPauseFrame: |frame| frame.emit(SOURCE).to_vec(),
         RoundaboutFrame: |frame| frame.emit(SOURCE),
         Segment: |frame| frame.emit(),
+        StageFrame: |frame| frame.emit(SOURCE).to_vec(),
         Frame: |frame| frame.emit(SOURCE, 0),
     );
     if let Ok(packet) = CreditPacket::parse_packet(bytes) {

@@ -436,6 +436,11 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
              because schedulers choose the paths."
                 .to_string(),
         ),
+        PauseScope::Nothing if plan.flow_control.traits().slows => notes.push(
+            "The flow control stops no queue: it lowers rates, and no rate is 0. So no cycle of queues waits \
+             permanently. In a cycle the rates can still fall to any value, which a run shows."
+                .to_string(),
+        ),
         PauseScope::Nothing => {
             notes.push("Without flow control there are no pauses: packets that do not fit are dropped.".to_string());
         }

@@ -115,6 +115,19 @@ fn rings_tori_and_cubes_have_cycles() {
     deadlocks(&example("bcube-deadlock", &[]), Routes::Scenario, 8);
 }
 
+/// SONiC's dual-ToR case: packets that come back from standby ToRs close a cycle, and another priority opens it.
+#[test]
+fn packets_that_go_back_from_a_standby_tor_close_a_cycle() {
+    let pfc = example("dual-tor", &[]);
+    assert_eq!(cycle(&check(&pfc, Routes::Scenario)).len(), 4);
+    let outcome = run(&pfc.plan);
+    assert!(outcome.deadlock.is_some() && outcome.flows.iter().all(|f| f.completed.is_none()));
+    let tagger = example("dual-tor", &[("flow_control.scheme", "tagger")]);
+    assert!(safe(&tagger, Routes::Scenario));
+    let outcome = run(&tagger.plan);
+    assert!(outcome.deadlock.is_none() && outcome.flows.iter().all(|f| f.completed.is_some()));
+}
+
 #[test]
 fn clos_and_mesh_are_safe() {
     for topology in [

@@ -102,7 +102,7 @@ fn suggestions(
         overrides.retain(|(key, _)| !vary::replaces(&set[0], key));
         overrides.push((set[0].clone(), set[1].clone()));
         let Ok(changed) = source.load(&overrides, &mut |_, _| {}, &|| false) else { continue };
-        // What never pauses drops instead.
+        // What never pauses drops instead, or its rates can fall to any value.
         if changed.plan.flow_control.traits().pause_scope == PauseScope::Nothing {
             continue;
         }

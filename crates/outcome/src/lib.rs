@@ -426,7 +426,7 @@ pub enum Part {
     Own,
     /// Waiting in a paused queue, for a congested port off the rest of the path.
     Victim,
-    /// Held by the flow's pace or its congestion control.
+    /// Held by the flow's pace, by its congestion control, or by a rate of the flow control.
     Pacing,
     /// Waiting for a receiver that does not read.
     Receiver,

@@ -307,6 +307,7 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
                 let from = match &plan.congestion_control {
                     _ if own || loaded.scenario.ecn.is_some() => "",
                     CongestionControlParams::Dctcp(_) => ", the default of dctcp",
+                    CongestionControlParams::Nscc(_) => ", the default of nscc",
                     _ => ", the default of dcqcn",
                 };
                 format!(", ECN{at} from {} to {}{per} (p {}{from})", Bytes(r.k_min), Bytes(r.k_max), r.p_max)

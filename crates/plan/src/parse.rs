@@ -16,7 +16,7 @@ use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
 
-const TABLES: [&str; 23] = [
+const TABLES: [&str; 25] = [
     "topology",
     "routing",
     "switch",
@@ -35,6 +35,8 @@ const TABLES: [&str; 23] = [
     CongestionControl::Timely.name(),
     CongestionControl::Hpcc.name(),
     CongestionControl::Dctcp.name(),
+    CongestionControl::Swift.name(),
+    CongestionControl::Nscc.name(),
     PodsKeys::NAME,
     "traffic",
     "run",
@@ -100,6 +102,8 @@ pub(crate) fn scenario(
         timely: optional(doc, CongestionControl::Timely.name())?,
         hpcc: optional(doc, CongestionControl::Hpcc.name())?,
         dctcp: optional(doc, CongestionControl::Dctcp.name())?,
+        swift: optional(doc, CongestionControl::Swift.name())?,
+        nscc: optional(doc, CongestionControl::Nscc.name())?,
         pods: optional(doc, PodsKeys::NAME)?,
         traffic,
         run: table(doc, "run")?,

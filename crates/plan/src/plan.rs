@@ -124,10 +124,13 @@ impl Plan {
     /// Whether senders slow down for ECN marks, which ACKs or CNPs report to them.
     pub fn reacts_to_marks(&self) -> bool {
         match self.congestion_control {
-            CongestionControlParams::Dcqcn(_) | CongestionControlParams::Dctcp(_) => true,
+            CongestionControlParams::Dcqcn(_)
+            | CongestionControlParams::Dctcp(_)
+            | CongestionControlParams::Nscc(_) => true,
             CongestionControlParams::None
             | CongestionControlParams::Timely(_)
-            | CongestionControlParams::Hpcc(_) => {
+            | CongestionControlParams::Hpcc(_)
+            | CongestionControlParams::Swift(_) => {
                 matches!(&self.transport.kind, TransportKind::Tcp(tcp) if tcp.dctcp.is_some())
             }
         }

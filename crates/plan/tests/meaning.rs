@@ -644,6 +644,27 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     assert_eq!((p.max_stage, p.additive_increase.of(1e11), p.base_rtt), (5, 8e7, 8_000_000));
     let short = plan("hpcc", &[("hpcc.telemetry", "0B"), ("transport.variable_window", "false")]);
     assert_eq!((short.packet.header, short.transport.variable_window), (62, None));
+
+    let nscc = plan("nscc", &[]);
+    let red = nscc.lanes[0].ecn.unwrap();
+    assert_eq!((red.at(100_000_000_000).k_min, red.at(400_000_000_000).k_max), (30_000, 480_000));
+    let CongestionControlParams::Nscc(p) = nscc.congestion_control else { panic!("nscc is on") };
+    assert_eq!((p.base_rtt, p.target, p.qa_threshold), (trip(1_062, 66), p.base_rtt, 4 * p.base_rtt));
+    assert_eq!((p.max_wnd, p.alpha, p.fi, p.fi_scale, p.eta), (1.5, 4.0, 5.0, 0.25, 0.15));
+    assert_eq!((p.gamma, p.max_md_jump, p.qa_gate, p.delay_gain), (0.8, 0.5, 3, 0.0125));
+
+    let swift = plan("swift", &[]);
+    assert_eq!((swift.packet.header, swift.lanes[0].ecn, swift.transport.variable_window), (62, None, None));
+    let CongestionControlParams::Swift(p) = swift.congestion_control else { panic!("swift is on") };
+    assert_eq!((p.base_target, p.per_hop, p.flow_scaling.range), (20_000_000, 3_000_000, 100_000_000));
+    assert_eq!((p.endpoint_target, p.base_rtt), (20_000_000, trip(1_062, 66)));
+    // Over two switches.
+    assert_eq!((p.longest_target, p.max_cwnd, p.initial_cwnd), (26_000_000, None, None));
+    assert_eq!((p.additive_increase, p.beta, p.max_mdf, p.min_cwnd), (1.0, 0.8, 0.5, 0.001));
+    let swift = plan("swift", &[("swift.base_target", "8us"), ("swift.max_cwnd", "50")]);
+    let CongestionControlParams::Swift(p) = swift.congestion_control else { panic!("swift is on") };
+    assert_eq!((p.flow_scaling.range, p.endpoint_target), (40_000_000, 8_000_000));
+    assert_eq!((p.longest_target, p.max_cwnd), (14_000_000, Some(50.0)));
 }
 
 /// A load means the same flows for every congestion control, although it can lengthen packets.
@@ -657,7 +678,7 @@ fn rate_controls_have_the_same_flows() {
     };
     let none = flows("none");
     assert!(none.len() > 20);
-    for control in ["dcqcn", "timely", "hpcc", "dctcp"] {
+    for control in ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc"] {
         assert!(flows(control) == none, "{control}");
     }
 }
@@ -677,6 +698,21 @@ fn rate_controls_are_described() {
             "congestion control: dctcp (ACKs carry marks; g = 0.0625)\n  \
              increases of 615Mbps per round trip; never below 1Gbps\n  \
              in flight: at most the rate times 6270720ps\n",
+        ),
+        (
+            "nscc",
+            "congestion control: nscc (the mark and the delay of each ACK change the window)\n  \
+             window at most 1.5 times line rate × 6270720ps; target queueing delay 6270720ps, for an average with weight 0.0125\n  \
+             per 150 kB of BDP: proportional increase 4, fair 5, eta 0.15 packets; fast increase 0.25 per byte\n  \
+             one decrease per round trip: gamma 0.8, at most 0.5; quick adapt above 25082880ps of delay\n",
+        ),
+        (
+            "swift",
+            "congestion control: swift (the delay of each ACK changes the window)\n  \
+             target delay 20us, 3us more per switch, up to 100us more for windows from 100 down to 0.1 packets\n  \
+             target delay in the receiver 20us, for an average with weight 0.125\n  \
+             adds 1 packet per round trip below the target; one decrease per round trip: beta 0.8, at most 0.5\n  \
+             window line rate × 6270720ps at first, then 0.001 packets to line rate × 26us\n",
         ),
     ] {
         let loaded = set(&[LINE, FLOW], &[("transport.congestion_control", control)]);
@@ -827,6 +863,15 @@ fn keys_of_other_transports_are_named() {
     assert_eq!(keys(&[on, ("transport.base_rtt", "20us")]), ["transport.base_rtt"]);
     let window = ("transport.variable_window", "true");
     assert_eq!(keys(&[on, window, ("transport.base_rtt", "20us")]), [""; 0]);
+    let swift = ("transport.congestion_control", "swift");
+    assert_eq!(keys(&[swift, ("transport.base_rtt", "20us")]), [""; 0]);
+    assert_eq!(
+        keys(&[swift, window, ("swift.endpoint_gain", "0.5"), ("swift.base_target", "6us")]),
+        ["transport.variable_window", "swift.endpoint_gain"]
+    );
+    // The unloaded round trip is 6.27 us.
+    let short = [swift, ("swift.base_target", "2us"), ("swift.per_hop", "2us")];
+    assert_eq!(keys(&short), ["swift.base_target"]);
     // Shorter than any round trip here.
     assert_eq!(keys(&[on, window, ("transport.base_rtt", "1us")]), ["transport.base_rtt"]);
 }

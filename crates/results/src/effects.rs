@@ -73,8 +73,8 @@ fn pfc(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
 fn blocking(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     // The explanation of flows needs their paths and queues in any case.
     let measured = plan.measure.blocking && !plan.measure.explain;
-    if measured && plan.flow_control.traits().pause_scope == PauseScope::Nothing && outcome.pauses.is_empty()
-    {
+    let traits = plan.flow_control.traits();
+    if measured && traits.pause_scope == PauseScope::Nothing && !traits.slows && outcome.pauses.is_empty() {
         let text = "measure.blocking had no effect: with flow_control.scheme = \"none\" there are no pauses.";
         notes.push(note(text));
     }

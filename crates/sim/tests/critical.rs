@@ -431,6 +431,7 @@ fn ends() -> impl Strategy<Value = String> {
         Just("kind = \"go-back-n\"\ncongestion_control = \"timely\"\n"),
         Just("kind = \"irn\"\ncongestion_control = \"hpcc\"\n"),
         Just("kind = \"irn\"\ncongestion_control = \"dctcp\"\nvariable_window = true\n"),
+        Just("kind = \"go-back-n\"\ncongestion_control = \"swift\"\n"),
     ];
     kind.prop_map(|kind| format!("[transport]\nrto = \"300us\"\n{kind}"))
 }

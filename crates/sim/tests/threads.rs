@@ -54,7 +54,8 @@ fn scenario(seed: u64) -> String {
     let scheme = ["pfc", "pfc", "none", "bfc", "per-flow-queue"][pick(5)];
     let transport = ["go-back-n", "irn"][pick(2)];
     // As often as "none" together, so that the other scenarios' kinds keep their shares.
-    let control = ["none", "none", "none", "none", "dcqcn", "timely", "hpcc", "dctcp"][pick(8)];
+    let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc"];
+    let control = controls.get(pick(12)).copied().unwrap_or("none");
     write!(
         text,
         "[topology]\n{topology}\n[switch]\nbuffer = \"{}\"\n[flow_control]\nscheme = \"{scheme}\"\n\

@@ -4,6 +4,7 @@ use crate::plan::Plan;
 use std::fmt::{self, Write};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
+use xoff_schemes::congestion_control::swift::SwiftParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
 pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
@@ -43,6 +44,26 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
             writeln!(out, "congestion control: dctcp (ACKs carry marks; g = {})", p.gain)?;
             writeln!(out, "  increases of {increase} per round trip; never below {least}")?;
         }
+        CongestionControlParams::Swift(p) => swift(out, p)?,
+        CongestionControlParams::Nscc(p) => {
+            let [base, target, quick] = [p.base_rtt, p.target, p.qa_threshold].map(Span);
+            writeln!(out, "congestion control: nscc (the mark and the delay of each ACK change the window)")?;
+            writeln!(
+                out,
+                "  window at most {} times line rate × {base}; target queueing delay {target}, for an average with weight {}",
+                p.max_wnd, p.delay_gain
+            )?;
+            writeln!(
+                out,
+                "  per 150 kB of BDP: proportional increase {}, fair {}, eta {} packets; fast increase {} per byte",
+                p.alpha, p.fi, p.eta, p.fi_scale
+            )?;
+            writeln!(
+                out,
+                "  one decrease per round trip: gamma {}, at most {}; quick adapt above {quick} of delay",
+                p.gamma, p.max_md_jump
+            )?;
+        }
     }
     if let Some(round_trip) = plan.transport.variable_window {
         writeln!(out, "  in flight: at most the rate times {}", Span(round_trip))?;
@@ -79,4 +100,38 @@ fn dcqcn(out: &mut String, p: &DcqcnParams) -> fmt::Result {
         out,
         "  increases every {timer}{bytes}: {fast} of fast recovery, then {first}, then {later}; never below {least}; target {not}clamped"
     )
+}
+
+fn packets(n: f64) -> String {
+    format!("{n} packet{}", if n == 1.0 { "" } else { "s" })
+}
+
+fn swift(out: &mut String, p: &SwiftParams) -> fmt::Result {
+    let [base, hop, range, endpoint] =
+        [p.base_target, p.per_hop, p.flow_scaling.range, p.endpoint_target].map(Span);
+    let [least, most] = p.flow_scaling.cwnd;
+    writeln!(out, "congestion control: swift (the delay of each ACK changes the window)")?;
+    write!(out, "  target delay {base}, {hop} more per switch")?;
+    match p.flow_scaling.range {
+        0 => writeln!(out, "; no flow scaling")?,
+        _ => writeln!(out, ", up to {range} more for windows from {most} down to {least} packets")?,
+    }
+    writeln!(
+        out,
+        "  target delay in the receiver {endpoint}, for an average with weight {}",
+        p.endpoint_gain
+    )?;
+    writeln!(
+        out,
+        "  adds {} per round trip below the target; one decrease per round trip: beta {}, at most {}",
+        packets(p.additive_increase),
+        p.beta,
+        p.max_mdf
+    )?;
+    let window = |cwnd: Option<f64>, time| match cwnd {
+        Some(cwnd) => packets(cwnd),
+        None => format!("line rate × {}", Span(time)),
+    };
+    let (first, most) = (window(p.initial_cwnd, p.base_rtt), window(p.max_cwnd, p.longest_target));
+    writeln!(out, "  window {first} at first, then {} packets to {most}", p.min_cwnd)
 }

@@ -1,6 +1,6 @@
 //! The congestion control: which one, DCQCN's presets, and the marking that it brings.
 
-use super::{Context, LONGEST, Routed, lanes, rates};
+use super::{Context, LONGEST, Routed, lanes, nscc, rates, swift};
 use crate::error::Error;
 use crate::plan::Flow;
 use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn, MarkAt, MarkOf, Scenario};
@@ -60,7 +60,12 @@ pub(super) fn default_ecn(scenario: &Scenario) -> Option<Ecn> {
         of: MarkOf::Priority,
     };
     match scenario.transport.congestion_control {
-        CongestionControl::None | CongestionControl::Timely | CongestionControl::Hpcc => None,
+        CongestionControl::None
+        | CongestionControl::Timely
+        | CongestionControl::Hpcc
+        | CongestionControl::Swift => None,
+        // 0.2 and 0.8 of the BDP of 12 us, as in Ultra Ethernet's specification.
+        CongestionControl::Nscc => Some(ecn(30_000, 120_000, 1.0, 100 * GBPS, MarkAt::Dequeue)),
         CongestionControl::Dctcp => Some(ecn(300_000, 300_000, 1.0, 100 * GBPS, MarkAt::Dequeue)),
         CongestionControl::Dcqcn => Some(match scenario.dcqcn.unwrap_or_default().preset {
             DcqcnPreset::Field => ecn(100_000, 400_000, 0.2, 25 * GBPS, MarkAt::Dequeue),
@@ -101,6 +106,8 @@ pub(super) fn build(
         CongestionControl::Timely => rates::timely(cx, routed),
         CongestionControl::Hpcc => rates::hpcc(cx, routed),
         CongestionControl::Dctcp => rates::dctcp(cx, routed),
+        CongestionControl::Swift => swift::swift(cx, routed),
+        CongestionControl::Nscc => nscc::nscc(cx, routed),
     }
 }
 

@@ -14,12 +14,14 @@ mod lanes;
 mod liveness;
 mod measure;
 mod memory;
+mod nscc;
 mod offered;
 mod pods;
 mod rates;
 mod reroute;
 mod routes;
 mod sizes;
+mod swift;
 mod transport;
 
 use crate::Expected;
@@ -28,7 +30,7 @@ use crate::error::{Error, Warning};
 use crate::ideal;
 use crate::known::Known;
 use crate::names::{self, extent};
-use crate::plan::{Account, Flow, PacketFormat, Plan, Receiver};
+use crate::plan::{Account, Faults, Flow, PacketFormat, Plan, Receiver};
 use crate::scenario::{LoadOf, Scenario, Traffic, defaults};
 use routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -237,6 +239,7 @@ pub(crate) fn plan(
             routes: &routes,
             fails: !planned.down.is_empty(),
             loses: !planned.losses.is_empty(),
+            last_end: last_end(&slow, &planned),
             tags,
         };
         cx.ask(|keys, cx| keys.params(cx, fabric))?
@@ -417,6 +420,13 @@ struct Slow {
     receiver: Receiver,
     /// How fast it reads, in bits per second.
     rate: u64,
+}
+
+/// When the last stall of a receiver ends, and the last failure that does; 0 without them.
+fn last_end(slow: &BTreeMap<NodeId, Slow>, faults: &Faults) -> Time {
+    let stalls = slow.values().flat_map(|s| &s.receiver.stalls);
+    let spans = faults.down.iter().flat_map(|down| &down.spans);
+    stalls.chain(spans).map(|span| span.1).filter(|&until| until < Time::MAX).max().unwrap_or(0)
 }
 
 /// Slow hosts by node. Their inner ports are numbered after all others, two for each host.

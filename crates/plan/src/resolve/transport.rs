@@ -217,10 +217,17 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
         let message = "had no effect: without transport.congestion_control no flow's rate changes";
         cx.warn("transport.variable_window", message);
     }
-    let window = (wanted && control != CongestionControl::None).then_some(base);
-    if window.is_none() && control != CongestionControl::Hpcc {
+    let windows = matches!(control, CongestionControl::Swift | CongestionControl::Nscc);
+    if windows && t.variable_window.is_some() {
+        let message = format!("had no effect: `{}` sets a window instead of a rate", control.name());
+        cx.warn("transport.variable_window", message);
+    }
+    let rates = control != CongestionControl::None && !windows;
+    let window = (wanted && rates).then_some(base);
+    if window.is_none() && !windows && control != CongestionControl::Hpcc {
         if t.base_rtt.is_some() {
-            cx.warn("transport.base_rtt", "had no effect: it requires transport.variable_window or `hpcc`");
+            let message = "had no effect: it requires transport.variable_window, `hpcc`, `swift` or `nscc`";
+            cx.warn("transport.base_rtt", message);
         }
     } else if base < routes.longest {
         let message = format!(
@@ -245,7 +252,7 @@ fn route<'r>(topology: &'r Topology, hops: &'r [u32], start: u32) -> impl Iterat
     hops[start as usize..].iter().copied().take_while(|&h| h < ENDS).filter(move |&p| (p as usize) < ports)
 }
 
-fn links(topology: &Topology, hops: &[u32], start: u32, out: &mut Vec<Hop>) {
+pub(super) fn links(topology: &Topology, hops: &[u32], start: u32, out: &mut Vec<Hop>) {
     out.clear();
     out.extend(route(topology, hops, start).map(|p| hop(topology, p)));
 }

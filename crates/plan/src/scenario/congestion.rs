@@ -1,4 +1,4 @@
-//! The tables `[timely]`, `[hpcc]`, `[dctcp]`.
+//! The tables `[timely]`, `[hpcc]`, `[dctcp]`, `[swift]`, `[nscc]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -162,4 +162,144 @@ pub struct Dctcp {
 impl Dctcp {
     pub(crate) const GAIN: f64 = 1.0 / 16.0;
     pub(crate) const ADDITIVE_INCREASE: Bandwidth = Bandwidth(615_000_000);
+}
+
+/// The congestion control `swift`. Windows are in packets of `transport.mtu`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Swift {
+    /// The target of the round trip's fabric delay without switches and with few flows, 100 ns or longer.
+    /// Default: 20 us, the value of csg-htsim. It exceeds the unloaded round trip over 1 us links, so an
+    /// idle path never decreases a window.
+    #[schemars(extend("default" = Swift::BASE_TARGET))]
+    pub base_target: Option<Span>,
+    /// ħ, added to the target for each switch on the packet's path. Default: 3 us, as in csg-htsim
+    /// (3.05 us). A switch with links of 1 us and 100 Gbit/s adds 2.1 us to an unloaded round trip.
+    #[schemars(extend("default" = Swift::PER_HOP))]
+    pub per_hop: Option<Span>,
+    /// Largest addition to the target for many flows, at a window of `fs_min_cwnd`; 0 disables flow
+    /// scaling. Default: 5 × `base_target`.
+    #[schemars(extend("x-default" = format!("derived: {} × `base_target`", Swift::FS_RANGE)))]
+    pub fs_range: Option<Span>,
+    /// Window below which flow scaling adds no more than `fs_range`; 0.0001 to 1000000. Default: 0.1
+    /// packets.
+    #[schemars(extend("x-unit" = "packets", "default" = Swift::FS_MIN_CWND, "minimum" = Swift::LEAST, "maximum" = Swift::MOST))]
+    pub fs_min_cwnd: Option<f64>,
+    /// Window above which flow scaling adds nothing; above `fs_min_cwnd`, up to 1000000. Default: 100
+    /// packets.
+    #[schemars(extend("x-unit" = "packets", "default" = Swift::FS_MAX_CWND, "minimum" = Swift::LEAST, "maximum" = Swift::MOST))]
+    pub fs_max_cwnd: Option<f64>,
+    /// ai, the increase of a window in each round trip below the target; above 0, up to 1000. A window
+    /// below 1 grows by `ai` for each acknowledged packet. Default: 1 packet.
+    #[schemars(extend("x-unit" = "packets", "default" = Swift::ADDITIVE_INCREASE, "exclusiveMinimum" = 0, "maximum" = Swift::MOST_INCREASE))]
+    pub additive_increase: Option<f64>,
+    /// β: a delay above the target decreases a window by this share of (delay − target)/delay; above 0, up
+    /// to 1. Default: 0.8.
+    #[schemars(extend("x-unit" = "ratio", "default" = Swift::BETA, "exclusiveMinimum" = 0, "maximum" = 1))]
+    pub beta: Option<f64>,
+    /// Largest share of a window that one decrease removes; above 0, up to 1. Losses remove it too.
+    /// Default: 0.5.
+    #[schemars(extend("x-unit" = "ratio", "default" = Swift::MAX_MDF, "exclusiveMinimum" = 0, "maximum" = 1))]
+    pub max_mdf: Option<f64>,
+    /// Smallest window, 0.0001 to 1000000. A window below 1 is one packet in several round trips.
+    /// Default: 0.001 packets (section 3.3 of the paper).
+    #[schemars(extend("x-unit" = "packets", "default" = Swift::MIN_CWND, "minimum" = Swift::LEAST, "maximum" = Swift::MOST))]
+    pub min_cwnd: Option<f64>,
+    /// Largest window, `min_cwnd` to 1000000. Default: what a flow at line rate sends within the target of
+    /// the longest path. No flow can use more without exceeding its target.
+    #[schemars(extend("x-unit" = "packets", "x-default" = "derived: line rate × the target of the longest path", "minimum" = Swift::LEAST, "maximum" = Swift::MOST))]
+    pub max_cwnd: Option<f64>,
+    /// Window of a new flow, `min_cwnd` to `max_cwnd`. Default: what a flow at line rate sends within
+    /// `transport.base_rtt`, because the other congestion controls begin at line rate, too.
+    #[schemars(extend("x-unit" = "packets", "x-default" = "derived: line rate × `transport.base_rtt`", "minimum" = Swift::LEAST, "maximum" = Swift::MOST))]
+    pub initial_cwnd: Option<f64>,
+    /// RETX_RESET_THRESHOLD: consecutive timeouts that set the window to `min_cwnd`, 1 or more. Default: 5.
+    #[schemars(range(min = 1), extend("x-unit" = "timeouts", "default" = Swift::RETX_RESET_THRESHOLD))]
+    pub retx_reset_threshold: Option<u32>,
+    /// The target of the average delay in the receiving host, 100 ns or longer. Default: `base_target`, so
+    /// a slow receiver may hold as much as the fabric. csg-htsim has no such window.
+    #[schemars(extend("x-default" = "derived: `base_target`"))]
+    pub endpoint_target: Option<Span>,
+    /// Weight of the newest sample in the average delay in the receiving host; above 0, up to 1. Default:
+    /// 0.125, as in TCP's average of round trips (RFC 6298).
+    #[schemars(extend("x-unit" = "ratio", "default" = Swift::ENDPOINT_GAIN, "exclusiveMinimum" = 0, "maximum" = 1))]
+    pub endpoint_gain: Option<f64>,
+}
+
+impl Swift {
+    pub(crate) const BASE_TARGET: Span = Span(20 * MICROSECOND);
+    pub(crate) const PER_HOP: Span = Span(3 * MICROSECOND);
+    /// fs_range is the base target times this.
+    pub(crate) const FS_RANGE: u64 = 5;
+    pub(crate) const FS_MIN_CWND: f64 = 0.1;
+    pub(crate) const FS_MAX_CWND: f64 = 100.0;
+    pub(crate) const ADDITIVE_INCREASE: f64 = 1.0;
+    pub(crate) const BETA: f64 = 0.8;
+    pub(crate) const MAX_MDF: f64 = 0.5;
+    pub(crate) const MIN_CWND: f64 = 0.001;
+    pub(crate) const RETX_RESET_THRESHOLD: u32 = 5;
+    pub(crate) const ENDPOINT_GAIN: f64 = 0.125;
+    /// Smallest and largest window that may be written, in packets.
+    pub(crate) const LEAST: f64 = 0.0001;
+    pub(crate) const MOST: f64 = 1_000_000.0;
+    pub(crate) const MOST_INCREASE: f64 = 1_000.0;
+}
+
+/// The congestion control `nscc`. Increases scale with the flow's BDP over 150 kB, as in the specification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nscc {
+    /// target_qdelay: above this queueing delay marked ACKs decrease the window, 100 ns or longer. Default:
+    /// `transport.base_rtt`.
+    #[schemars(extend("x-default" = "derived: `transport.base_rtt`"))]
+    pub target_qdelay: Option<Span>,
+    /// MaxWnd, the first and largest window, in multiples of line rate × base round trip; 0.1 to 100.
+    /// Default: 1.5.
+    #[schemars(extend("x-unit" = "BDP", "default" = Nscc::MAX_WND, "minimum" = Nscc::LEAST_WND, "maximum" = Nscc::MOST))]
+    pub max_wnd: Option<f64>,
+    /// Proportional increase per round trip without delay, in packets; 0 to 100. Default: 4.
+    #[schemars(extend("x-unit" = "packets", "default" = Nscc::ALPHA, "minimum" = 0, "maximum" = Nscc::MOST))]
+    pub alpha: Option<f64>,
+    /// Fair increase per round trip, in packets; 0 to 100. Default: 5.
+    #[schemars(extend("x-unit" = "packets", "default" = Nscc::FI, "minimum" = 0, "maximum" = Nscc::MOST))]
+    pub fi: Option<f64>,
+    /// Fast increase per acknowledged byte; 0 to 100. Default: 0.25.
+    #[schemars(extend("x-unit" = "ratio", "default" = Nscc::FI_SCALE, "minimum" = 0, "maximum" = Nscc::MOST))]
+    pub fi_scale: Option<f64>,
+    /// Increase once per round trip in all cases, in packets; 0 to 100. Default: 0.15.
+    #[schemars(extend("x-unit" = "packets", "default" = Nscc::ETA, "minimum" = 0, "maximum" = Nscc::MOST))]
+    pub eta: Option<f64>,
+    /// gamma, the share of a decrease; above 0, up to 1. Default: 0.8.
+    #[schemars(extend("x-unit" = "ratio", "default" = Nscc::GAMMA, "exclusiveMinimum" = 0, "maximum" = 1))]
+    pub gamma: Option<f64>,
+    /// Largest share of the window that one decrease removes; above 0, up to 1. Default: 0.5.
+    #[schemars(extend("x-unit" = "ratio", "default" = Nscc::MAX_MD_JUMP, "exclusiveMinimum" = 0, "maximum" = 1))]
+    pub max_md_jump: Option<f64>,
+    /// Quick adapt requires fewer bytes than the largest window / 2^`qa_gate`; up to 63. Default: 3.
+    #[schemars(range(max = 63), extend("x-unit" = "power of 2", "default" = Nscc::QA_GATE))]
+    pub qa_gate: Option<u32>,
+    /// Quick adapt requires a longer queueing delay than this. Default: 4 × `target_qdelay`, the value for
+    /// switches that drop above 5 BDP.
+    #[schemars(extend("x-default" = format!("derived: {} × `target_qdelay`", Nscc::QA_THRESHOLD)))]
+    pub qa_threshold: Option<Span>,
+    /// Weight of the newest sample in the average queueing delay; above 0, up to 1. The specification
+    /// leaves the average open. Default: 0.0125, as in uet-htsim.
+    #[schemars(extend("x-unit" = "ratio", "default" = Nscc::DELAY_GAIN, "exclusiveMinimum" = 0, "maximum" = 1))]
+    pub delay_gain: Option<f64>,
+}
+
+impl Nscc {
+    pub(crate) const MAX_WND: f64 = 1.5;
+    pub(crate) const ALPHA: f64 = 4.0;
+    pub(crate) const FI: f64 = 5.0;
+    pub(crate) const FI_SCALE: f64 = 0.25;
+    pub(crate) const ETA: f64 = 0.15;
+    pub(crate) const GAMMA: f64 = 0.8;
+    pub(crate) const MAX_MD_JUMP: f64 = 0.5;
+    pub(crate) const QA_GATE: u32 = 3;
+    /// qa_threshold is the target times this.
+    pub(crate) const QA_THRESHOLD: u64 = 4;
+    pub(crate) const DELAY_GAIN: f64 = 0.0125;
+    pub(crate) const LEAST_WND: f64 = 0.1;
+    pub(crate) const MOST: f64 = 100.0;
 }

@@ -14,7 +14,7 @@ pub use ate::{Ate, AteUpdate};
 pub use balancing::{Adaptive, AdaptiveMode, Drill, Plb, Ugal};
 pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
 pub(crate) use congestion::MINIMUM_RATE;
-pub use congestion::{Dctcp, Hpcc, HpccPreset, Timely};
+pub use congestion::{Dctcp, Hpcc, HpccPreset, Nscc, Swift, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
@@ -100,6 +100,15 @@ pub struct Scenario {
     /// The congestion control `dctcp`. Without `[ecn]` switches mark all packets above 300 kB per
     /// 100 Gbit/s of the port's rate, at dequeue.
     pub dctcp: Option<Dctcp>,
+    /// The congestion control `swift`. The delay of each ACK changes the flow's window in packets. The
+    /// receiver's delay is not 0 only in hosts with `[[slow_receiver]]`. No published
+    /// table of values is known: unless another source is named, the defaults are those of csg-htsim,
+    /// whose authors call them guesses.
+    pub swift: Option<Swift>,
+    /// The congestion control `nscc`. Without `[ecn]` switches mark at dequeue from 30 kB to 120 kB per 100
+    /// Gbit/s of the port's rate: 0.2 and 0.8 of a BDP of 12 us. The defaults are those of Ultra Ethernet's
+    /// specification 1.0.1 for switches without trimming, unless another source is named.
+    pub nscc: Option<Nscc>,
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
     #[serde(rename = "zeropod")]
     pub pods: Option<PodsKeys>,
@@ -399,11 +408,11 @@ pub struct Transport {
     pub window: Option<Threshold>,
     /// Limits the payload in flight to the flow's rate times `base_rtt`, but at least `ack_every`
     /// packets. Each ACK updates it. If there are other windows, the smallest applies. Default:
-    /// true with `hpcc` and `dctcp`, false with other congestion controls.
+    /// true with `hpcc` and `dctcp`, false with other congestion controls. `swift` and `nscc` have their own windows.
     #[schemars(extend("x-default" = "derived: `true` with `hpcc` and `dctcp`, else `false`"))]
     pub variable_window: Option<bool>,
-    /// T, the base round-trip time of `variable_window` and `hpcc`, 100 ns or longer. Default: the
-    /// longest unloaded round trip among the flows.
+    /// T, the base round-trip time of `variable_window`, `hpcc` and `nscc`, and `swift`'s round trip
+    /// before the first ACK; 100 ns or longer. Default: the longest unloaded round trip among the flows.
     #[schemars(extend("x-default" = "derived: the longest unloaded round trip of all flows"))]
     pub base_rtt: Option<Span>,
     /// Priority of ACKs. Default: the priority of the data; 7 under a scheme that must serve ACKs

@@ -1,8 +1,10 @@
-//! Congestion controls, which set a sender's rate.
+//! Congestion controls, which set a sender's rate or window.
 
 pub mod dcqcn;
 pub mod dctcp;
 pub mod hpcc;
+pub mod nscc;
+pub mod swift;
 pub mod timely;
 
 use crate::names::names;
@@ -26,6 +28,12 @@ pub enum CongestionControl {
     /// DCTCP as a rate scheme of RoCE: switches mark, and senders adapt a rate and a
     /// window per flow to the share of marked packets in each round trip.
     Dctcp = "dctcp",
+    /// Swift: senders measure the delay of each ACK and adapt a window per flow, which may be below one
+    /// packet (SIGCOMM 2020).
+    Swift = "swift",
+    /// NSCC of Ultra Ethernet: senders adapt a window per flow to the mark and the delay of each ACK
+    /// (specification 1.0.1, without trimmed packets and credits).
+    Nscc = "nscc",
 }
 }
 
@@ -36,6 +44,8 @@ pub enum CongestionControlParams {
     Timely(timely::TimelyParams),
     Hpcc(hpcc::HpccParams),
     Dctcp(dctcp::DctcpParams),
+    Swift(swift::SwiftParams),
+    Nscc(nscc::NsccParams),
 }
 
 impl CongestionControlParams {
@@ -46,6 +56,8 @@ impl CongestionControlParams {
             Self::Timely(_) => CongestionControl::Timely,
             Self::Hpcc(_) => CongestionControl::Hpcc,
             Self::Dctcp(_) => CongestionControl::Dctcp,
+            Self::Swift(_) => CongestionControl::Swift,
+            Self::Nscc(_) => CongestionControl::Nscc,
         };
         control.name()
     }

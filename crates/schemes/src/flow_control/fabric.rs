@@ -1,6 +1,6 @@
 //! The fabric of a scenario, as plain data: sizes of packets, lanes, buffers and accounts.
 
-use super::keys::{Complaint, Setting};
+use super::keys::{Complaint, LARGEST, LARGEST_ALLOWED, Setting, bytes};
 #[cfg(doc)]
 use super::seam::LaneRules;
 use super::seam::{Headroom, LinkFacts};
@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
+use xoff_net::units::Bytes;
 
 /// From this number on an entry of [`Routes::hops`] is an end or a choice; below it, a port.
 pub const ENDS: u32 = 1 << 31;
@@ -30,6 +31,8 @@ pub struct Fabric<'f> {
     pub fails: bool,
     /// Links lose or corrupt frames.
     pub loses: bool,
+    /// When the last stall of a receiver ends, and the last failure that does; 0 without them.
+    pub last_end: Time,
     /// The result of [`Keys::tags`](super::keys::Keys::tags).
     pub tags: Option<Layout>,
 }
@@ -229,6 +232,44 @@ pub(super) fn first_polls(topology: &Topology, seed: u64, stream: &str, period: 
 /// The first poll after `now`, of those that begin with `first`.
 pub(super) fn next_poll(first: Time, period: Time, now: Time) -> Time {
     now.checked_sub(first).map_or(first, |past| first + (past / period + 1) * period)
+}
+
+/// Whether `node` has a long link.
+pub(super) fn is_gateway(topology: &Topology, node: NodeId) -> bool {
+    topology.nodes[node as usize].ports.iter().any(|&p| topology.ports[p as usize].long)
+}
+
+/// The memory of a node whose accounts are partitions, of `taken` bytes together; the others share `rest`
+/// bytes at least. If its size is not written, or a long link requires more, it grows with them. `lower` is
+/// the key that makes them smaller.
+pub(super) fn partitioned(
+    cx: &Setting<'_>,
+    topology: &Topology,
+    node: NodeId,
+    taken: u64,
+    rest: u64,
+    lower: &str,
+) -> Result<Buffer, Complaint> {
+    let n = &topology.nodes[node as usize];
+    let of_switch = cx.switch_buffer.unwrap_or_else(|| default_switch(topology, node));
+    let (key, given) = match n.kind {
+        NodeKind::Host => ("host.buffer", cx.host_buffer),
+        NodeKind::Switch => ("switch.buffer", of_switch),
+    };
+    let need = taken.saturating_add(rest);
+    let total = given.max(need);
+    if total > LARGEST {
+        let message = format!("a buffer of {} is out of range", Bytes(total));
+        return Err(at_buffer(cx, key, message, LARGEST_ALLOWED));
+    }
+    let fixed = cx.written(key) && !is_gateway(topology, node);
+    if fixed && given < need {
+        let (name, given, needed) = (&n.name, bytes(given), bytes(need));
+        let message = format!("the buffer of {name} is {given}, but the buffers of its ports need {needed}");
+        let help = format!("raise {key} to {need}B or more, or lower {lower}");
+        return Err(at_buffer(cx, key, message, &help));
+    }
+    Ok(Buffer { total, shared: total - taken })
 }
 
 /// An error about a buffer; if its size is not written, it shows a written key of its use, or the topology.

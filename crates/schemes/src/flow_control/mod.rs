@@ -11,6 +11,7 @@ pub mod cbfc;
 pub mod device;
 pub mod fabric;
 pub mod frame;
+pub mod gfc;
 pub mod itsy;
 pub mod keys;
 mod lasting;

@@ -9,7 +9,7 @@ use super::seam::{Crossing, LoopDecision, LoopPacket, Machine, Parameters, Pulle
 use super::seen::{Credits, Roots};
 use super::size::question::{Question, Refusal, SizeFunction};
 use super::{
-    bfc, bifrost, breakers, cbfc, itsy, none, pause, per_flow_queue, pfc, portfc, pyrrha, roundabout,
+    bfc, bifrost, breakers, cbfc, gfc, itsy, none, pause, per_flow_queue, pfc, portfc, pyrrha, roundabout,
 };
 use super::{swing, tagger, watchdog};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -249,6 +249,9 @@ registry! {
     /// Credit-based flow control as in InfiniBand: a sender sends only packets for which the
     /// receiver has granted room.
     Cbfc = "cbfc": cbfc::keys::CbfcKeys => cbfc::CbfcParams => cbfc::Cbfc;
+    /// Gentle flow control (SIGCOMM 2019): a full ingress lowers the rate of its neighbour step by
+    /// step, and never stops it.
+    Gfc = "gfc": gfc::keys::GfcKeys => gfc::GfcParams => gfc::Gfc;
     /// PFC with a relay at both ends of each long link: the relay has a buffer for one round trip
     /// and forwards pauses (SWING, TPDS 2023).
     Swing = "swing": OnPfc<swing::keys::SwingKeys> => swing::SwingParams;
@@ -310,6 +313,7 @@ frames! {
     RootPause(pyrrha::frame::RootPauseFrame),
     Feedback(bifrost::frame::FeedbackFrame),
     Credit(cbfc::frame::CreditPacket),
+    Stages(gfc::frame::StageFrame),
     Roundabout(roundabout::frame::RoundaboutFrame),
     Itsy(itsy::frame::ItsyFrame),
     Probe(breakers::frame::ProbeFrame),
@@ -385,6 +389,7 @@ mod tests {
     use super::super::breakers::frame::{Identifier, ProbeFrame, Word as ProbeWord};
     use super::super::cbfc::frame::{CreditPacket, Form};
     use super::super::frame::Effect;
+    use super::super::gfc::frame::StageFrame;
     use super::super::itsy::frame::{Check, ItsyFrame};
     use super::super::none::NoParams;
     use super::super::notes::Notes;
@@ -471,13 +476,14 @@ mod tests {
     /// No parser accepts the frame of another scheme; that of PFC accepts a frame that carries a PFC frame.
     #[test]
     fn parsers_refuse_frames_of_other_schemes() {
-        let frames: [ControlFrame; 10] = [
+        let frames: [ControlFrame; 11] = [
             PfcFrame::single(3, 9).into(),
             QueuePauseFrame { target: Target::Queue(1), priority: 3, pause: true }.into(),
             PortPauseFrame { pause: true, queue: 1, port: 2 }.into(),
             RootPauseFrame { word: Word::Pause, root: RootId::default(), priority: 3, sequence: 0 }.into(),
             FeedbackFrame::default().into(),
             credit(3, 10),
+            StageFrame::single(3, 2).into(),
             roundabout(None),
             ItsyFrame::alone(Check::default()).into(),
             ProbeFrame {
@@ -498,6 +504,7 @@ mod tests {
                 RootPauseFrame::parse(&bytes).ok().map(ControlFrame::from),
                 FeedbackFrame::parse(&bytes).ok().map(ControlFrame::from),
                 CreditPacket::parse(&bytes).ok().map(ControlFrame::from),
+                StageFrame::parse(&bytes).ok().map(ControlFrame::from),
                 RoundaboutFrame::parse(&bytes).ok().map(ControlFrame::from),
                 ItsyFrame::parse(&bytes).ok().map(ControlFrame::from),
                 ProbeFrame::parse(&bytes).ok().map(ControlFrame::from),

@@ -196,6 +196,9 @@ pub struct Traits {
     pub pause_scope: PauseScope,
     /// On some links its pauses stop lanes instead.
     pub also_by_lane: bool,
+    /// It slows lanes, by rates above 0, where others pause them. Then no packet of a lossless lane is dropped
+    /// although its pauses stop nothing.
+    pub slows: bool,
     /// How the packets of a lane lie in the queues of a port.
     pub queueing: Queueing,
 }
@@ -215,6 +218,7 @@ impl Traits {
         relay_order: RelayOrder::Turns,
         pause_scope: PauseScope::Nothing,
         also_by_lane: false,
+        slows: false,
         queueing: Queueing::PerLane,
     };
 

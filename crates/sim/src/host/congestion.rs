@@ -1,14 +1,15 @@
 //! The input that senders and receivers give the congestion control, and its effects.
 
 use crate::packet::{Kind, Packet};
-use crate::{core::Core, host::controls::Controls};
+use crate::{core::Core, host::controls::Controls, kind};
+use xoff_kernel::time::Time;
 
 impl Core<'_> {
     /// Determines which ACKs matter, and limits the flows' first windows.
     pub fn begin_control(&mut self) {
         let variable = self.plan.transport.variable_window.is_some();
         self.hosts.wants_acks = self.hosts.controls.wants_acks() || variable;
-        if variable {
+        if variable || self.hosts.controls.sets_windows() {
             self.hosts.windows.full = self.hosts.senders.iter().map(|s| s.transport.window).collect();
         }
         for (flow, sender) in (0..).zip(self.hosts.senders.iter_mut()) {
@@ -21,6 +22,39 @@ impl Core<'_> {
         self.hosts.controls.restart(flow, line);
         let sender = &mut self.hosts.senders[flow as usize];
         self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, sender);
+    }
+
+    /// A window below one packet delays the flow's next packet until `not_before`, if that is still to come:
+    /// the flow leaves its ring until then. Returns whether it waits now.
+    #[cold]
+    pub fn hold_back(&mut self, flow: u32, not_before: Option<Time>) -> bool {
+        let sender = &self.hosts.senders[flow as usize];
+        let Some(until) = not_before.filter(|&until| until > self.now && !sender.held) else {
+            return sender.held;
+        };
+        if sender.in_ring {
+            self.leave_ring(flow);
+        }
+        self.hosts.senders[flow as usize].held = true;
+        self.post(until, kind::PACE, flow, 0);
+        true
+    }
+
+    /// A retransmission timer has expired: the flow's window may be smaller now.
+    #[cold]
+    pub fn control_timeout(&mut self, flow: u32) {
+        self.hosts.controls.on_timeout(flow, self.now);
+        if !self.hosts.controls.sets_windows() {
+            return;
+        }
+        let sender = &mut self.hosts.senders[flow as usize];
+        self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, sender);
+        let not_before = self.hosts.controls.not_before(flow);
+        self.hold_back(flow, not_before);
+        let sender = &self.hosts.senders[flow as usize];
+        if sender.in_ring && !sender.transport.can_send() {
+            self.leave_ring(flow);
+        }
     }
 
     /// Sends a CNP on the path of the ACKs, which begins at `path`. Returns the port to kick.

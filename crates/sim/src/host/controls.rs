@@ -1,14 +1,21 @@
 //! Congestion control at the ends of flows: rates and windows at senders, notifications at receivers. Arrays
 //! of state are empty without one.
 //!
-//! A sender requests its gap when a packet leaves; later changes of the rate do not change that gap.
+//! A sender requests its gap when a packet leaves; later changes of the rate do not change that gap. Only a
+//! window that falls below one packet later delays the next packet ([`Controls::not_before`]).
 
-use crate::{host::flow::SenderState, packet::Packet, switch::telemetry::Telemetry};
+use crate::{
+    host::flow::SenderState,
+    packet::{Kind, Packet},
+    switch::telemetry::Telemetry,
+};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};
 use xoff_schemes::congestion_control::dctcp::{self, DctcpParams};
 use xoff_schemes::congestion_control::hpcc::{self, HpccParams};
+use xoff_schemes::congestion_control::nscc::{self, NsccParams};
+use xoff_schemes::congestion_control::swift::{self, SwiftParams};
 use xoff_schemes::congestion_control::timely::{self, TimelyParams};
 use xoff_schemes::congestion_control::{CongestionControlParams, window_at};
 
@@ -19,6 +26,8 @@ pub enum Controls {
     Timely(TimelyParams, Vec<timely::Sender>),
     Hpcc(HpccParams, Vec<hpcc::Sender>),
     Dctcp(DctcpParams, Vec<dctcp::Sender>),
+    Swift(SwiftParams, Vec<swift::Sender>),
+    Nscc(NsccParams, Vec<nscc::Sender>),
 }
 
 /// A data packet that leaves its sender.
@@ -54,6 +63,12 @@ impl Controls {
             CongestionControlParams::Timely(p) => Self::Timely(p, lines.map(timely::Sender::new).collect()),
             CongestionControlParams::Hpcc(p) => Self::Hpcc(p, lines.map(hpcc::Sender::new).collect()),
             CongestionControlParams::Dctcp(p) => Self::Dctcp(p, lines.map(dctcp::Sender::new).collect()),
+            CongestionControlParams::Swift(p) => {
+                Self::Swift(p, lines.map(|line| swift::Sender::new(&p, line)).collect())
+            }
+            CongestionControlParams::Nscc(p) => {
+                Self::Nscc(p, lines.map(|line| nscc::Sender::new(&p, line)).collect())
+            }
         }
     }
 
@@ -66,12 +81,14 @@ impl Controls {
             Self::Timely(_, of) => of[flow] = timely::Sender::new(line),
             Self::Hpcc(_, of) => of[flow] = hpcc::Sender::new(line),
             Self::Dctcp(_, of) => of[flow] = dctcp::Sender::new(line),
+            Self::Swift(params, of) => of[flow] = swift::Sender::new(params, line),
+            Self::Nscc(params, of) => of[flow] = nscc::Sender::new(params, line),
         }
     }
 
     /// Whether ACKs without marks change anything.
     pub fn wants_acks(&self) -> bool {
-        matches!(self, Self::Timely(..) | Self::Hpcc(..) | Self::Dctcp(..))
+        !matches!(self, Self::None | Self::Dcqcn(..))
     }
 
     /// The rate of a flow at `now`, in bits per second; `None` without congestion control.
@@ -83,6 +100,38 @@ impl Controls {
             Self::Timely(_, of) => Some(of[flow].rate()),
             Self::Hpcc(_, of) => Some(of[flow].rate()),
             Self::Dctcp(_, of) => Some(of[flow].rate()),
+            Self::Swift(params, of) => Some(of[flow].rate(params)),
+            Self::Nscc(_, of) => Some(of[flow].rate()),
+        }
+    }
+
+    /// The window of a flow in packets, if the congestion control sets windows.
+    pub fn window(&self, flow: u32) -> Option<u32> {
+        match self {
+            Self::Swift(_, of) => Some(of[flow as usize].window()),
+            Self::Nscc(params, of) => Some(of[flow as usize].window(params)),
+            _ => None,
+        }
+    }
+
+    /// Whether the congestion control sets windows instead of rates.
+    pub fn sets_windows(&self) -> bool {
+        matches!(self, Self::Swift(..) | Self::Nscc(..))
+    }
+
+    /// The earliest time of the flow's next packet, if its window is below one packet.
+    #[inline]
+    pub fn not_before(&self, flow: u32) -> Option<Time> {
+        let Self::Swift(_, of) = self else { return None };
+        of[flow as usize].not_before()
+    }
+
+    /// A retransmission timer of the flow has expired.
+    pub fn on_timeout(&mut self, flow: u32, now: Time) {
+        match self {
+            Self::Swift(params, of) => of[flow as usize].on_timeout(params, now),
+            Self::Nscc(params, of) => of[flow as usize].on_loss(params),
+            _ => {}
         }
     }
 
@@ -105,10 +154,11 @@ impl Controls {
     fn gap_of_others(&mut self, now: Time, packet: Departure) -> Option<Time> {
         let flow = packet.flow as usize;
         match self {
-            Self::None | Self::Dcqcn(..) => None,
+            Self::None | Self::Dcqcn(..) | Self::Nscc(..) => None,
             Self::Timely(_, of) => of[flow].on_sent(now, packet.size, packet.psn, packet.again),
             Self::Hpcc(_, of) => of[flow].on_sent(packet.size),
             Self::Dctcp(_, of) => of[flow].on_sent(packet.size),
+            Self::Swift(_, of) => of[flow].on_sent(now),
         }
     }
 
@@ -137,6 +187,19 @@ impl Controls {
             Self::Dctcp(params, of) => {
                 of[flow].on_response(params, dctcp::Response { acknowledged, next, marked: response.marked });
             }
+            Self::Swift(params, of) => {
+                // A NACK that a later ACK has overtaken reports no loss.
+                let lost = response.kind == Kind::Nack && response.number == acknowledged;
+                let stamp = telemetry.stamp_of(id);
+                of[flow].on_response(params, now, swift::Response { acknowledged, lost, stamp });
+            }
+            Self::Nscc(params, of) => {
+                let lost = response.kind == Kind::Nack && response.number == acknowledged;
+                let (in_flight, stamp) = (next - acknowledged, telemetry.stamp_of(id));
+                let response =
+                    nscc::Response { acknowledged, in_flight, lost, marked: response.marked, stamp };
+                of[flow].on_response(params, now, response);
+            }
         }
     }
 
@@ -160,10 +223,10 @@ pub fn on_marked(plan: &Plan, notifications: &mut [NotificationPoint], flow: u32
     false
 }
 
-/// Windows that follow rates. Empty where they do not.
+/// Windows that follow rates, or that the congestion control sets. Empty where there are none.
 #[derive(Default)]
 pub struct Windows {
-    /// By flow: the window without regard to the rate.
+    /// By flow: the window without regard to the congestion control.
     pub full: Vec<u32>,
 }
 
@@ -176,14 +239,16 @@ impl Windows {
         }
     }
 
-    /// Sets the window that is left of a flow's full one by its rate.
+    /// Sets the window that is left of a flow's full one by its congestion control.
     #[cold]
     pub fn bound(&self, plan: &Plan, controls: &Controls, now: Time, flow: u32, sender: &mut SenderState) {
         let Some(&full) = self.full.get(flow as usize) else { return };
-        let Some(round_trip) = plan.transport.variable_window else { return };
-        let Some(rate) = controls.rate_at(flow, now) else { return };
+        let of_rate = || {
+            let round_trip = plan.transport.variable_window?;
+            Some(window_at(controls.rate_at(flow, now)?, round_trip, plan.packet.mtu))
+        };
+        let Some(window) = controls.window(flow).or_else(of_rate) else { return };
         // Fewer packets than the receiver acknowledges at once would never be acknowledged.
-        let window = window_at(rate, round_trip, plan.packet.mtu).max(plan.transport.ack_every);
-        sender.transport.window = full.min(window);
+        sender.transport.window = full.min(window.max(plan.transport.ack_every));
     }
 }

@@ -221,6 +221,9 @@ impl Core<'_> {
     #[inline]
     pub fn receive_data<F: Features>(&mut self, id: u32) -> Option<u32> {
         let extras = self.hosts.has_extras::<F>();
+        if F::EXTRAS && self.telemetry.stamped() {
+            self.telemetry.delivered(id, self.now);
+        }
         let packet = &mut self.packets[id];
         let flow = packet.flow;
         let receiver = &mut self.hosts.receivers[flow as usize];
@@ -343,14 +346,23 @@ impl Core<'_> {
         if extras && !self.hosts.labelled.is_empty() {
             self.weigh_answer(&packet);
         }
+        let not_before = if F::EXTRAS { self.hosts.controls.not_before(flow) } else { None };
         let sender = &mut self.hosts.senders[flow as usize];
         if sender.in_ring {
+            let port = sender.port;
+            if F::EXTRAS && not_before.is_some() && self.hold_back(flow, not_before) {
+                return Some(port);
+            }
+            let sender = &mut self.hosts.senders[flow as usize];
             // The packet to retransmit has arrived after all, and new packets may not leave.
             return if sender.transport.can_send() { None } else { self.leave_ring(flow) };
         }
         let port = sender.port;
         if F::EXTRAS && self.blocking.is_some() && !sender.held && sender.transport.can_send() {
             self.source_wait_ends(flow, Some(id));
+        }
+        if F::EXTRAS && not_before.is_some() {
+            self.hold_back(flow, not_before);
         }
         self.join_ring(flow);
         Some(port)
@@ -368,6 +380,7 @@ impl Core<'_> {
             if !self.hosts.labelled.is_empty() {
                 self.relabel_after_timeout(flow);
             }
+            self.control_timeout(flow);
             self.join_ring(flow);
             return Some(port);
         }
@@ -390,6 +403,9 @@ impl Core<'_> {
             self.relabel_after_timeout(flow);
         }
         self.post(deadline, kind::TIMEOUT, flow, 0);
+        if late {
+            self.control_timeout(flow);
+        }
         self.join_ring(flow);
         Some(port)
     }

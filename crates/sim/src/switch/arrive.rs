@@ -25,6 +25,9 @@ pub fn arrive<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32,
     }
     loop {
         if next < ENDS {
+            if F::EXTRAS && core.telemetry.stamped() {
+                core.stamp_arrival(next, id);
+            }
             return forward::<F>(core, scheme, port, id, next);
         }
         if next == DELIVER {

@@ -1,9 +1,11 @@
 //! In-band telemetry: the records of devices about their links, in the packets that pass. It is stored beside
 //! the packets, by their slots, and is empty unless the congestion control uses it. A record is added when a
 //! packet is taken out of an egress queue. An ACK takes over the slot of its data packet, and so the records.
+//! The packets of Swift and NSCC have a [`Stamp`] instead of records.
 
+use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::{CongestionControlParams, hpcc::Hop};
+use xoff_schemes::congestion_control::{CongestionControlParams, hpcc::Hop, swift::Stamp};
 
 /// In place of a count: the packet has met more devices than it has room for.
 const TOO_MANY: u8 = u8::MAX;
@@ -16,6 +18,10 @@ pub struct Telemetry {
     /// By slot, `most` for each.
     records: Vec<Hop>,
     counts: Vec<u8>,
+    /// Whether packets have stamps.
+    stamped: bool,
+    /// By slot, with the time when the packet reached the inside of its slow receiver.
+    stamps: Vec<(Stamp, Option<Time>)>,
 }
 
 /// The records of packets that leave for another part, one after the other.
@@ -23,17 +29,27 @@ pub struct Telemetry {
 pub struct Parcel {
     records: Vec<Hop>,
     counts: Vec<u8>,
+    stamps: Vec<(Stamp, Option<Time>)>,
     /// So many of each have been taken out.
     taken: (usize, usize),
 }
 
 /// Bytes of a record of telemetry in a frame.
 const HOP: usize = 36;
+/// In place of a count in a frame: a stamp follows.
+const STAMP: u8 = TOO_MANY - 1;
 
 impl Parcel {
-    /// Takes the next packet's records out, as bytes: their count, or [`TOO_MANY`], and the records.
+    /// Takes the next packet's records out, as bytes: their count, or [`TOO_MANY`], and the records; or its stamp.
     pub fn emit(&mut self, bytes: &mut Vec<u8>) {
         let (first, packet) = self.taken;
+        if let Some(&(Stamp { sent, hops, endpoint }, inside)) = self.stamps.get(packet) {
+            bytes.push(STAMP);
+            let words = [sent, hops.into(), endpoint, inside.map_or(0, |since| since + 1)];
+            bytes.extend(words.map(u64::to_be_bytes).as_flattened());
+            self.taken.1 += 1;
+            return;
+        }
         let count = self.counts[packet];
         let records = if count == TOO_MANY { 0 } else { usize::from(count) };
         bytes.push(count);
@@ -47,6 +63,13 @@ impl Parcel {
     /// Appends the records of a packet, as [`Parcel::emit`] has written them.
     pub fn parse(&mut self, bytes: &[u8]) -> Option<()> {
         let (&count, records) = bytes.split_first()?;
+        if count == STAMP {
+            let (words, []) = records.as_chunks::<8>() else { return None };
+            let [sent, hops, endpoint, inside] = words.try_into().ok().map(|w: [[u8; 8]; 4]| w.map(u64::from_be_bytes))?;
+            let stamp = Stamp { sent, hops: hops.try_into().ok()?, endpoint };
+            self.stamps.push((stamp, inside.checked_sub(1)));
+            return Some(());
+        }
         let (records, rest) = records.as_chunks::<HOP>();
         if count != TOO_MANY && usize::from(count) != records.len() || !rest.is_empty() {
             return None;
@@ -63,6 +86,7 @@ impl Parcel {
     pub fn clear(&mut self) {
         self.records.clear();
         self.counts.clear();
+        self.stamps.clear();
         self.taken = (0, 0);
     }
 }
@@ -73,12 +97,50 @@ impl Telemetry {
             CongestionControlParams::Hpcc(params) => usize::from(params.hops),
             _ => 0,
         };
-        Self { most, ..Self::default() }
+        let stamped = matches!(
+            plan.congestion_control,
+            CongestionControlParams::Swift(_) | CongestionControlParams::Nscc(_)
+        );
+        Self { most, stamped, ..Self::default() }
     }
 
     #[inline]
     pub fn used(&self) -> bool {
-        self.most > 0
+        self.most > 0 || self.stamped
+    }
+
+    #[inline]
+    pub fn stamped(&self) -> bool {
+        self.stamped
+    }
+
+    /// The slot holds a packet that leaves its sender.
+    pub fn stamp(&mut self, id: u32, now: Time) {
+        let slots = id as usize + 1;
+        if self.stamps.len() < slots {
+            self.stamps.resize(slots, Default::default());
+        }
+        self.stamps[id as usize] = (Stamp { sent: now, ..Stamp::default() }, None);
+    }
+
+    /// The packet leaves a switch.
+    pub fn count_switch(&mut self, id: u32) {
+        self.stamps[id as usize].0.hops += 1;
+    }
+
+    /// The packet waits for its slow receiver.
+    pub fn waits_inside(&mut self, id: u32, now: Time) {
+        self.stamps[id as usize].1 = Some(now);
+    }
+
+    /// The packet has reached its receiver, which writes the ACK.
+    pub fn delivered(&mut self, id: u32, now: Time) {
+        let (stamp, inside) = &mut self.stamps[id as usize];
+        stamp.endpoint = inside.map_or(0, |since| now - since);
+    }
+
+    pub fn stamp_of(&self, id: u32) -> Stamp {
+        self.stamps[id as usize].0
     }
 
     /// The slot holds a packet that has met no device yet.
@@ -110,6 +172,9 @@ impl Telemetry {
 
     #[cold]
     pub fn pack(&self, id: u32, parcel: &mut Parcel) {
+        if self.stamped {
+            return parcel.stamps.push(self.stamps[id as usize]);
+        }
         parcel.records.extend_from_slice(self.of(id).unwrap_or(&[]));
         parcel.counts.push(self.counts[id as usize]);
     }
@@ -117,6 +182,12 @@ impl Telemetry {
     /// Takes the records of a parcel's next packet, which has a slot now.
     #[cold]
     pub fn unpack(&mut self, id: u32, parcel: &mut Parcel) {
+        if self.stamped {
+            self.stamp(id, 0);
+            self.stamps[id as usize] = parcel.stamps[parcel.taken.1];
+            parcel.taken.1 += 1;
+            return;
+        }
         self.clear(id);
         let (first, packet) = parcel.taken;
         let count = parcel.counts[packet];
@@ -162,6 +233,27 @@ mod tests {
         assert_eq!((parcel.records.len(), parcel.counts.len(), parcel.taken), (0, 0, (0, 0)));
     }
 
+    /// The same for stamps. The wait inside a receiver ends at the delivery.
+    #[test]
+    fn stamps_travel_in_the_order_of_their_packets() {
+        let with = || Telemetry { stamped: true, ..Telemetry::default() };
+        let (mut here, mut there, mut parcel) = (with(), with(), Parcel::default());
+        for (id, now) in [(3, 30), (0, 40), (5, 50)] {
+            here.stamp(id, now);
+        }
+        here.count_switch(3);
+        here.count_switch(3);
+        here.waits_inside(0, 60);
+        [5, 0, 3].into_iter().for_each(|id| here.pack(id, &mut parcel));
+        [1, 7, 2].into_iter().for_each(|id| there.unpack(id, &mut parcel));
+        [1, 7, 2].into_iter().for_each(|id| there.delivered(id, 100));
+        let stamp = |sent, hops, endpoint| Stamp { sent, hops, endpoint };
+        let stamps = [1, 7, 2].map(|id| there.stamp_of(id));
+        assert_eq!(stamps, [stamp(50, 0, 0), stamp(40, 0, 40), stamp(30, 2, 0)]);
+        parcel.clear();
+        assert_eq!((parcel.stamps.len(), parcel.taken), (0, (0, 0)));
+    }
+
     /// The same over bytes, of which none may be missing.
     #[test]
     fn records_survive_the_wire() {
@@ -176,5 +268,15 @@ mod tests {
         for bytes in [&first[..0], &first[..72], &first[..37]] {
             assert_eq!(Parcel::default().parse(bytes), None);
         }
+        let stamps = vec![(Stamp { sent: 7, hops: 2, endpoint: 9 }, None), (Stamp::default(), Some(0))];
+        let mut parcel = Parcel { stamps: stamps.clone(), ..Parcel::default() };
+        let mut read = Parcel::default();
+        for _ in 0..2 {
+            let mut bytes = Vec::new();
+            parcel.emit(&mut bytes);
+            assert_eq!(Parcel::default().parse(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(read.parse(&bytes), Some(()));
+        }
+        assert_eq!(read.stamps, stamps);
     }
 }

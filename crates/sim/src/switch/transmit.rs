@@ -152,9 +152,9 @@ fn serve<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queu
 
 /// Whether the flow control lets the first packet of a queue of `port` go; if not, it has stopped its lane.
 fn may_leave(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> bool {
-    debug_assert!(!core.egress.leaves.used(), "no scheme that is asked has queues by flow");
     let head = core.egress.queues[core.egress.at(port, queue)].head;
     let (lane, size) = match queue > core.lanes {
+        _ if core.egress.leaves.used() => next_of_leaves(core, port, queue),
         true => (queue - 1 - core.lanes, core.hosts.senders[head as usize].next_size()),
         // The barrier was checked already.
         false if core.packets[head].kind == Kind::Control => return true,
@@ -166,6 +166,20 @@ fn may_leave(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize)
     let eligible = core.egress.ports[port as usize].eligible();
     debug_assert!(may || eligible >> queue & 1 == 0, "else it would be asked again");
     may
+}
+
+/// The lane of a group of leaves, and the size of the packet whose turn it is.
+fn next_of_leaves(core: &mut Core, port: u32, queue: usize) -> (usize, u32) {
+    let egress = &mut core.egress;
+    debug_assert!(!egress.leaves.pulls && !egress.leaves.acks_first, "no scheme that is asked has others");
+    let (senders, packets) = (&core.hosts.senders, &core.packets);
+    let own = queue > core.lanes;
+    let size = |list: &Queue| match own {
+        true => senders[list.head as usize].next_size(),
+        false => packets[list.head].size,
+    };
+    let (_, size) = egress.leaves.settle(port, queue, &egress.queues, size);
+    (if own { queue - 1 - core.lanes } else { queue - 1 }, size)
 }
 
 /// Whether the first packet of a queue of `port` is a barrier that ends here: then it is removed.

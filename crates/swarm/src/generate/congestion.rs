@@ -8,7 +8,8 @@ use crate::draw::{bytes, int, rate, time};
 
 /// The tables; nothing where the transport has a control of its own.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
-    let control = *sketch.draw.pick(&["none", "none", "none", "none", "dcqcn", "timely", "hpcc", "dctcp"]);
+    let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc"];
+    let control = if sketch.draw.one_in(2) { "none" } else { *sketch.draw.pick(&controls) };
     let alone = sketch.transport.starts_with("tcp") || sketch.arbiter;
     if alone && !sketch.draw.one_in(30) || control == "none" {
         if !alone && sketch.draw.one_in(4) {
@@ -20,6 +21,8 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
             "dcqcn" => dcqcn(sketch, place),
             "timely" => timely(sketch, place),
             "hpcc" => hpcc(sketch, place),
+            "swift" => swift(sketch, place),
+            "nscc" => nscc(sketch, place),
             _ => dctcp(sketch, place),
         };
         sketch.add(control, t);
@@ -31,7 +34,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     if sketch.draw.one_in(10) && !alone {
         put(sketch, "base_rtt", time((place.tick * 2).max(100_000)));
     }
-    if matches!(control, "dcqcn" | "dctcp") && sketch.draw.one_in(2) || sketch.draw.one_in(8) {
+    if matches!(control, "dcqcn" | "dctcp" | "nscc") && sketch.draw.one_in(2) || sketch.draw.one_in(8) {
         let ecn = ecn(sketch, place);
         sketch.add("ecn", ecn);
     }
@@ -140,5 +143,56 @@ fn dctcp(sketch: &mut Sketch, place: &Place) -> Table {
     let mut t = Table::new();
     rates(sketch, place, &mut t, &["additive_increase"]);
     sketch.maybe(&mut t, 2, "gain", |s| s.draw.real(0.001, 1.0));
+    t
+}
+
+fn hundredths(n: u64) -> f64 {
+    n as f64 / 100.0
+}
+
+fn swift(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    // Mostly above the unloaded round trip.
+    if sketch.draw.one_in(2) || place.tick > 10_000_000 {
+        t.put("base_target", time(sketch.draw.log(place.tick.max(100_000), 40 * place.tick.max(100_000))));
+    }
+    sketch.maybe(&mut t, 4, "per_hop", |s| time(s.draw.between(0, 2 * place.tick)));
+    sketch.maybe(&mut t, 4, "fs_range", |s| time(s.draw.between(0, 40 * place.tick)));
+    if sketch.draw.one_in(4) {
+        let low = sketch.draw.between(1, 1_000);
+        t.put("fs_min_cwnd", hundredths(low));
+        t.put("fs_max_cwnd", hundredths(low + sketch.draw.between(1, 20_000)));
+    }
+    for key in ["beta", "max_mdf", "endpoint_gain"] {
+        sketch.maybe(&mut t, 4, key, |s| s.draw.real(0.001, 1.0));
+    }
+    sketch.maybe(&mut t, 4, "additive_increase", |s| s.draw.real(0.01, 4.0));
+    // Smaller windows wait for hundreds of round trips.
+    sketch.maybe(&mut t, 3, "min_cwnd", |s| s.draw.real(0.02, 1.0));
+    if sketch.draw.one_in(4) {
+        let most = sketch.draw.between(100, 30_000);
+        t.put("max_cwnd", hundredths(most));
+        t.put("initial_cwnd", hundredths(sketch.draw.between(100, most)));
+    }
+    sketch.maybe(&mut t, 4, "retx_reset_threshold", |s| int(s.draw.between(1, 8)));
+    if sketch.draw.one_in(6) {
+        t.put("endpoint_target", time(sketch.draw.log(100_000, 100_000_000)));
+    }
+    t
+}
+
+fn nscc(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    for key in ["target_qdelay", "qa_threshold"] {
+        sketch.maybe(&mut t, 4, key, |s| time(s.draw.log(place.tick, 40 * place.tick)));
+    }
+    sketch.maybe(&mut t, 4, "max_wnd", |s| s.draw.real(0.2, 4.0));
+    for key in ["alpha", "fi", "fi_scale", "eta"] {
+        sketch.maybe(&mut t, 4, key, |s| s.draw.real(0.0, 10.0));
+    }
+    for key in ["gamma", "max_md_jump", "delay_gain"] {
+        sketch.maybe(&mut t, 4, key, |s| s.draw.real(0.001, 1.0));
+    }
+    sketch.maybe(&mut t, 4, "qa_gate", |s| int(s.draw.between(0, 6)));
     t
 }

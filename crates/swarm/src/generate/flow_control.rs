@@ -7,7 +7,7 @@ use super::{Put, Sketch};
 use crate::draw::{MICROSECOND, bytes, int, text, texts, time};
 
 /// Every scheme; PFC comes most often.
-const SCHEMES: [&str; 19] = [
+const SCHEMES: [&str; 20] = [
     "pfc",
     "pfc",
     "pfc",
@@ -20,6 +20,7 @@ const SCHEMES: [&str; 19] = [
     "bifrost",
     "bifrostx",
     "cbfc",
+    "gfc",
     "swing",
     "pfc-watchdog",
     "roundabout",
@@ -72,6 +73,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         "portfc" => portfc(sketch, place, &mut t),
         "pyrrha" => pyrrha(sketch, place, &mut t),
         "cbfc" => cbfc(sketch, place, &mut t),
+        "gfc" => gfc(sketch, place, &mut t),
         _ => {
             pfc(sketch, place, &mut t);
             match scheme {
@@ -280,6 +282,17 @@ fn cbfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     if sketch.draw.one_in(3) {
         let least = 300_000_000_000_000 / place.rates.0.max(1);
         t.put("update", time(sketch.draw.log(least.max(1), (8 * least).max(place.tick))));
+    }
+    response(sketch, place, t);
+}
+
+fn gfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    sketch.maybe(t, 2, "b1", |s| threshold(s, place));
+    sketch.maybe(t, 3, "service", |s| *s.draw.pick(&["by-ingress", "fifo"]));
+    if sketch.draw.one_in(3) {
+        // Room for the stages of most links.
+        let packet = sketch.mtu + 100;
+        t.put("buffer", bytes(sketch.draw.log(100 * packet, 10_000 * packet)));
     }
     response(sketch, place, t);
 }

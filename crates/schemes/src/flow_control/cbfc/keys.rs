@@ -1,11 +1,10 @@
 //! `[flow_control]` of credit-based flow control.
 
 use super::super::fabric::{
-    Account, Buffer, Fabric, Lane, Memory, PacketFormat, UNBOUNDED, at_buffer, default_switch,
+    Account, Buffer, Fabric, Lane, Memory, PacketFormat, UNBOUNDED, is_gateway, partitioned,
 };
 use super::super::keys::{
-    Complaint, Keys, LARGEST, LARGEST_ALLOWED, Setting, Whole, bytes, default_keys, defaults, link, shown,
-    time,
+    Complaint, Keys, LARGEST, LARGEST_ALLOWED, Setting, Whole, default_keys, defaults, link, shown, time,
 };
 use super::super::{FlowControlParams, Headroom};
 use super::frame::{BLOCK, CreditPacket, Form};
@@ -14,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use xoff_kernel::time::{MICROSECOND, SECOND, Time, serialisation};
-use xoff_net::topology::{NodeId, NodeKind, Port, PortId, Topology};
-use xoff_net::units::{Bytes, Span, Threshold};
+use xoff_net::topology::{NodeId, Port, PortId, Topology};
+use xoff_net::units::{Span, Threshold};
 
 /// Credit-based flow control after InfiniBand. Each port has a buffer of its own for each
 /// priority that comes in by it; nothing is shared.
@@ -123,7 +122,10 @@ impl Keys for CbfcKeys {
             .map(|node| {
                 let ports = &topology.nodes[node as usize].ports;
                 let each = ports.iter().map(|&p| sizes[p as usize] * block).fold(0, u64::saturating_add);
-                total(cx, topology, node, each.saturating_mul(lossless), lossless < lanes.len() as u64)
+                // Lossy priorities share room for one packet at least, charged in whole blocks.
+                let lossy = lossless < lanes.len() as u64;
+                let rest = if lossy { largest * block } else { 0 };
+                partitioned(cx, topology, node, each.saturating_mul(lossless), rest, "flow_control.buffer")
             })
             .collect::<Result<Vec<Buffer>, _>>()?;
         Ok(Some((buffers, accounts)))
@@ -158,10 +160,6 @@ fn update(keys: &CbfcKeys, port: &Port) -> Time {
 /// Blocks that keep the link of a port busy.
 fn needed(keys: &CbfcKeys, port: &Port, packet: &PacketFormat) -> u64 {
     full_throughput(&packet.facts(port), update(keys, port), keys.response_time.0, form(keys))
-}
-
-fn is_gateway(topology: &Topology, node: NodeId) -> bool {
-    topology.nodes[node as usize].ports.iter().any(|&p| topology.ports[p as usize].long)
 }
 
 /// The buffer that is written for a port, with its key.
@@ -241,39 +239,6 @@ fn warn(cx: &mut Setting<'_>, keys: &CbfcKeys, topology: &Topology, buffers: &[u
         );
         cx.warn("flow_control.update".into(), message);
     }
-}
-
-/// The memory of a node whose partitions take `taken` bytes. If its size is not written, or a long link
-/// requires more, it grows with them.
-fn total(
-    cx: &Setting<'_>,
-    topology: &Topology,
-    node: NodeId,
-    taken: u64,
-    lossy: bool,
-) -> Result<Buffer, Complaint> {
-    let n = &topology.nodes[node as usize];
-    let of_switch = cx.switch_buffer.unwrap_or_else(|| default_switch(topology, node));
-    let (key, given) = match n.kind {
-        NodeKind::Host => ("host.buffer", cx.host_buffer),
-        NodeKind::Switch => ("switch.buffer", of_switch),
-    };
-    // Lossy priorities share room for one packet at least, charged in whole blocks.
-    let rest = if lossy { u64::from(cx.packet.largest()).next_multiple_of(u64::from(BLOCK)) } else { 0 };
-    let need = taken.saturating_add(rest);
-    let total = given.max(need);
-    if total > LARGEST {
-        let message = format!("a buffer of {} is out of range", Bytes(total));
-        return Err(at_buffer(cx, key, message, LARGEST_ALLOWED));
-    }
-    let fixed = cx.written(key) && !is_gateway(topology, node);
-    if fixed && given < need {
-        let (name, given, needed) = (&n.name, bytes(given), bytes(need));
-        let message = format!("the buffer of {name} is {given}, but the buffers of its ports need {needed}");
-        let help = format!("raise {key} to {need}B or more, or lower flow_control.buffer");
-        return Err(at_buffer(cx, key, message, &help));
-    }
-    Ok(Buffer { total, shared: total - taken })
 }
 
 /// Refuses updates that would leave no wire for data.

@@ -214,10 +214,12 @@ impl Core<'_> {
         let until = self.observed.standing(port, lane).map_or(self.now, |pause| pause.from);
         let first = self.egress.ports[port as usize].first_queue as usize + 1 + usize::from(lane);
         let lanes = self.lanes;
+        // Without rates of the flow control, only a link that has just recovered is held.
+        let part = if self.plan.flow_control.traits().slows { Part::Pacing } else { Part::Down };
         let Some(critical) = self.critical_mut() else { return };
         if let Some(from) = critical.held.remove(&(port, lane)) {
             for list in [first, first + lanes] {
-                critical.pasts[list].push(Past::closed(from, until, Part::Down));
+                critical.pasts[list].push(Past::closed(from, until, part));
             }
         }
     }
