@@ -65,7 +65,8 @@ impl Parcel {
         let (&count, records) = bytes.split_first()?;
         if count == STAMP {
             let (words, []) = records.as_chunks::<8>() else { return None };
-            let [sent, hops, endpoint, inside] = words.try_into().ok().map(|w: [[u8; 8]; 4]| w.map(u64::from_be_bytes))?;
+            let [sent, hops, endpoint, inside] =
+                words.try_into().ok().map(|w: [[u8; 8]; 4]| w.map(u64::from_be_bytes))?;
             let stamp = Stamp { sent, hops: hops.try_into().ok()?, endpoint };
             self.stamps.push((stamp, inside.checked_sub(1)));
             return Some(());
