@@ -60,6 +60,16 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
     let leaf_spine = |hosts: u32| format!("topology.hosts_per_leaf={hosts}");
     for (name, args, why) in [
         ("zeropod", &[][..], "pods without buffers (Zeropod) have no queues"),
+        (
+            "ring3",
+            &["--set", "transport.kind=tcp-newreno", "--set", "traffic.0.size=5GB", "--lockstep"],
+            "a flow has 5000000000 B; TCP numbers bytes below 4294967294",
+        ),
+        (
+            "ring3",
+            &["--set", "traffic.0.size=17GB", "--lockstep"],
+            "a flow has 17000000 packets; packets have numbers below 16777216",
+        ),
         ("live/incast", &["--set", &leaf_spine(20)], "the scenario has 65 devices; at most 64 run live"),
         (
             "ring3",

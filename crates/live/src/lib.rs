@@ -2,7 +2,7 @@
 //!
 //! Each switch and host runs the simulator's state machines on a thread and in a Linux network namespace of
 //! its own. All that passes from one device to another crosses a veth pair as a frame: the bytes that
-//! captures show, and a [trailer] with what bytes of real networks do not have. The receiver rebuilds the
+//! captures show, and a trailer with what bytes of real networks do not have. The receiver rebuilds the
 //! packet from the frame. Rate and delay of a link are waiting times of its two ends.
 //!
 //! Time passes by one of two [clocks](Clock). This crate does not know schemes, scenarios or terminals.

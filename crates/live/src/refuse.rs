@@ -5,6 +5,7 @@ use xoff_kernel::time::{SECOND, Time};
 use xoff_plan::plan::Plan;
 use xoff_results::capture::LARGEST_PAYLOAD;
 use xoff_schemes::flow_control::FlowControlParams;
+use xoff_schemes::transport::TransportKind;
 
 /// Each device is two threads and a namespace.
 pub const MOST_DEVICES: usize = 64;
@@ -12,6 +13,8 @@ pub const MOST_DEVICES: usize = 64;
 const MOST_FLOWS: usize = 1 << 14;
 /// Packets of a flow have numbers of 24 bits.
 const MOST_PACKETS: u64 = 1 << 24;
+/// Bytes of a TCP flow have numbers of 32 bits, and the first one is 1.
+const MOST_BYTES: u64 = (1 << 32) - 2;
 /// The label of a packet holds this much telemetry beside its payload.
 const MOST_PAYLOAD: u32 = LARGEST_PAYLOAD - 12_288;
 /// The longest run by the wall clock, in seconds.
@@ -67,6 +70,11 @@ pub fn refusal(plan: &Plan, clock: Clock) -> Option<Refusal> {
     }
     if packets >= MOST_PACKETS {
         let why = format!("a flow has {packets} packets; packets have numbers below {MOST_PACKETS}");
+        return refuse(why, "lower the size of the flows");
+    }
+    let largest = plan.flows.iter().map(|f| f.size).max().unwrap_or(0);
+    if matches!(plan.transport.kind, TransportKind::Tcp(_)) && largest > MOST_BYTES {
+        let why = format!("a flow has {largest} B; TCP numbers bytes below {MOST_BYTES}");
         return refuse(why, "lower the size of the flows");
     }
     if plan.packet.mtu > MOST_PAYLOAD {

@@ -293,3 +293,55 @@ impl Wires for Veths<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xoff_outcome::tap::{Carries, Crosser};
+
+    fn plan(transport: &str) -> Plan {
+        let text = format!(
+            "[topology]\nkind=\"leaf-spine\"\nleaves=2\nspines=1\nhosts_per_leaf=1\n\
+            host_link={{rate=\"100Gbps\",delay=\"1us\"}}\nfabric_link={{rate=\"100Gbps\",delay=\"1us\"}}\n\
+            [[priority]]\nid=2\n[[priority]]\nid=5\n[transport]\nkind=\"{transport}\"\n\
+            [[traffic]]\nkind=\"flow\"\nsrc=\"H0\"\ndst=\"H1\"\nsize=\"9500B\"\npriority=2\n\
+            [[traffic]]\nkind=\"flow\"\nsrc=\"H1\"\ndst=\"H0\"\nsize=\"1B\"\npriority=5\n"
+        );
+        let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+        xoff_plan::load("test.toml", text.as_bytes(), &[], &read).unwrap().plan
+    }
+
+    /// Flow, lane, content and mark of a packet are read from its bytes; damaged bytes are refused.
+    #[test]
+    fn packets_are_read_from_their_bytes() {
+        for transport in ["go-back-n", "irn", "tcp-newreno"] {
+            let plan = plan(transport);
+            let mut contents = vec![
+                (0, Carries::Data { psn: 0 }),
+                (0, Carries::Data { psn: 9 }),
+                (1, Carries::Data { psn: 0 }),
+                (0, Carries::Ack { expected: 4 }),
+                (1, Carries::Ack { expected: 1 }),
+            ];
+            let nack = |arrived| (0, Carries::Nack { expected: 0, arrived });
+            match transport {
+                "go-back-n" => contents.extend([nack(None), (0, Carries::Cnp)]),
+                "irn" => contents.push(nack(Some(7))),
+                // TCP has an ACK for each gap.
+                _ => {}
+            }
+            for (flow, carries) in contents {
+                let marks = if carries == Carries::Cnp { &[false][..] } else { &[false, true] };
+                for (lane, &marked) in
+                    [0, 1].into_iter().flat_map(|lane| marks.iter().map(move |m| (lane, m)))
+                {
+                    let what = Crosser::Packet { flow, lane, carries, marked };
+                    let mut bytes = capture::frame(&plan, 0, &what);
+                    assert_eq!(capture::parse(&plan, &bytes), Some(what), "{transport}");
+                    bytes[30] ^= 1;
+                    assert_eq!(capture::parse(&plan, &bytes), None, "{transport}");
+                }
+            }
+        }
+    }
+}

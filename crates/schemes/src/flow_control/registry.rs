@@ -280,14 +280,26 @@ registry! {
     None = "none": none::NoKeys => none::NoParams => none::NoFlowControl;
 }
 
-/// From a line for each control frame: the enum of them, and the dispatch.
+/// From a line for each control frame, with its parser: the enum of them, and the dispatch.
 macro_rules! frames {
-    ($($variant:ident($frame:ty),)*) => {
+    ($($variant:ident($frame:ty) = $parse:expr,)*) => {
         /// A control frame between neighbours, of any scheme.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(missing_docs, reason = "the frame says it")]
         pub enum ControlFrame {
             $($variant($frame),)*
+        }
+
+        impl ControlFrame {
+            /// Reads a frame of a built-in scheme, as `emit` writes it. PFC comes last: the frames of schemes
+            /// that extend it are also PFC's.
+            pub fn parse(bytes: &[u8]) -> Option<Self> {
+                let parsers: &[fn(&[u8]) -> Option<Self>] = &[$(|bytes| {
+                    let parse: fn(&[u8]) -> Option<$frame> = $parse;
+                    parse(bytes).map(Self::from)
+                }),*];
+                parsers.iter().rev().find_map(|parse| parse(bytes))
+            }
         }
 
         $(impl From<$frame> for ControlFrame {
@@ -307,37 +319,17 @@ macro_rules! frames {
 }
 
 frames! {
-    Pfc(PfcFrame),
-    QueuePause(QueuePauseFrame),
-    PortPause(portfc::frame::PortPauseFrame),
-    RootPause(pyrrha::frame::RootPauseFrame),
-    Feedback(bifrost::frame::FeedbackFrame),
-    Credit(cbfc::frame::CreditPacket),
-    Stages(gfc::frame::StageFrame),
-    Roundabout(roundabout::frame::RoundaboutFrame),
-    Itsy(itsy::frame::ItsyFrame),
-    Probe(breakers::frame::ProbeFrame),
-    MacControl(MacControlFrame),
-}
-
-impl ControlFrame {
-    /// Reads a frame of a built-in scheme, as `emit` writes it.
-    pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let own = QueuePauseFrame::parse(bytes)
-            .map(Self::from)
-            .or_else(|_| portfc::frame::PortPauseFrame::parse(bytes).map(Self::from))
-            .or_else(|_| pyrrha::frame::RootPauseFrame::parse(bytes).map(Self::from))
-            .or_else(|_| bifrost::frame::FeedbackFrame::parse(bytes).map(Self::from))
-            .or_else(|_| cbfc::frame::CreditPacket::parse(bytes).map(Self::from))
-            .or_else(|_| gfc::frame::StageFrame::parse(bytes).map(Self::from))
-            .or_else(|_| breakers::frame::ProbeFrame::parse(bytes).map(Self::from))
-            .or_else(|_| roundabout::frame::RoundaboutFrame::parse(bytes).map(Self::from))
-            .or_else(|_| itsy::frame::ItsyFrame::parse(bytes).map(Self::from));
-        // The frames of schemes that extend PFC are also PFC's.
-        own.ok()
-            .or_else(|| pause::parse(bytes).map(Self::from))
-            .or_else(|| PfcFrame::parse(bytes).ok().map(Self::from))
-    }
+    Pfc(PfcFrame) = |bytes| PfcFrame::parse(bytes).ok(),
+    QueuePause(QueuePauseFrame) = |bytes| QueuePauseFrame::parse(bytes).ok(),
+    PortPause(portfc::frame::PortPauseFrame) = |bytes| portfc::frame::PortPauseFrame::parse(bytes).ok(),
+    RootPause(pyrrha::frame::RootPauseFrame) = |bytes| pyrrha::frame::RootPauseFrame::parse(bytes).ok(),
+    Feedback(bifrost::frame::FeedbackFrame) = |bytes| bifrost::frame::FeedbackFrame::parse(bytes).ok(),
+    Credit(cbfc::frame::CreditPacket) = |bytes| cbfc::frame::CreditPacket::parse(bytes).ok(),
+    Stages(gfc::frame::StageFrame) = |bytes| gfc::frame::StageFrame::parse(bytes).ok(),
+    Roundabout(roundabout::frame::RoundaboutFrame) = |bytes| roundabout::frame::RoundaboutFrame::parse(bytes).ok(),
+    Itsy(itsy::frame::ItsyFrame) = |bytes| itsy::frame::ItsyFrame::parse(bytes).ok(),
+    Probe(breakers::frame::ProbeFrame) = |bytes| breakers::frame::ProbeFrame::parse(bytes).ok(),
+    MacControl(MacControlFrame) = pause::parse,
 }
 
 /// A scheme whose queues depend on the network.

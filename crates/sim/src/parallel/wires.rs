@@ -376,9 +376,9 @@ mod tests {
     fn wires_carry_everything_that_devices_share() {
         let mut runs = 0;
         let faults = "[measure]\nexplain=true\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
-        let hpcc = "[transport]\ncongestion_control=\"hpcc\"\n";
+        let controlled = |control| format!("[transport]\ncongestion_control=\"{control}\"\n");
         for scheme in FlowControlKeys::names() {
-            for more in [faults, hpcc] {
+            for more in [faults, &controlled("hpcc"), &controlled("swift")] {
                 let Some(plan) = plan(scheme, more) else { continue };
                 let (live, _) = run_wired(&plan, &Memory::new(&plan, 0), None, None, &mut |_| true).unwrap();
                 assert!(live == run(&plan, 1, None, &mut |_| true), "{scheme} {more}");
@@ -386,7 +386,7 @@ mod tests {
                 runs += 1;
             }
         }
-        assert!(runs >= 20, "{runs} runs");
+        assert!(runs >= 30, "{runs} runs");
     }
 
     /// A damaged frame ends the run, and the error names the receiver.
