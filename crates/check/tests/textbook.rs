@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{check, cycle, example, load, safe, shown};
+use common::{check, cycle, example, load, run, safe, shown};
 use xoff_check::certificate::{Certificate, Entry, Failing, Routes, Under};
 use xoff_check::{Verdict, router, verify::verify};
 use xoff_plan::Loaded;

@@ -73,7 +73,7 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
             let _ = writeln!(o, "\n*{}*\n\n{}", words.title, words.summary.trim());
         }
         let page = format!("{DETAILS}/{}.md", escaped(paper));
-        let _ = writeln!(o, "\n[All claims, measurements and choices of {paper}]({page}).");
+        let _ = writeln!(o, "\n[All claims and choices of {paper}]({page}).");
         let _ = writeln!(o, "\n| experiment | title | section | verdicts |\n|---|---|---|---|");
         for e in r.experiments.iter().filter(|e| e.paper == *paper) {
             let _ = writeln!(

@@ -671,9 +671,9 @@ pub fn counts<'a>(claims: impl IntoIterator<Item = &'a ClaimResult>) -> String {
     let claims: Vec<&ClaimResult> = claims.into_iter().collect();
     let [theirs, ours] = [false, true].map(|own| Count::of("", own, claims.iter().copied()).in_words());
     match (theirs, ours) {
-        (Some(theirs), Some(ours)) => format!("{theirs}; own claims: {ours}"),
+        (Some(theirs), Some(ours)) => format!("{theirs}; ours: {ours}"),
         (Some(theirs), None) => theirs,
-        (None, Some(ours)) => format!("own claims: {ours}"),
+        (None, Some(ours)) => format!("ours: {ours}"),
         (None, None) => "no claims".into(),
     }
 }

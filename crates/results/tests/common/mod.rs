@@ -137,6 +137,7 @@ pub fn plan() -> Plan {
         gates: Vec::new(),
         hops,
         load_balancing: LoadBalancing::Ecmp,
+        channels: None,
         packet: PacketFormat { mtu: 1_000, header: 62, ack: 66 },
         flow_control: FlowControlParams::Pfc(PfcParams {
             quanta: 65_535,

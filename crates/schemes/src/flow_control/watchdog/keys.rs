@@ -28,9 +28,12 @@ pub struct WatchdogKeys {
     /// A storm ends when no pause frame has arrived for this time.
     #[serde(default = "watchdog_time")]
     pub restoration_time: Span,
+    /// What measures the times.
+    #[serde(default)]
+    pub timers: Timers,
     /// Time between two polls of a device, which begin at a random time; at most `detection_time`
     /// and `restoration_time`. Default: 200 ms as in SONiC, or the shorter of the two if that is
-    /// less.
+    /// less. Not with `timers = "hardware"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = format!("`\"{}\"`, at most `detection_time` and `restoration_time`", watchdog_time())))]
     pub poll: Option<Span>,
@@ -50,10 +53,26 @@ pub enum Action {
     Alert,
 }
 
+/// What measures the times of a watchdog.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "WatchdogTimers")]
+pub enum Timers {
+    /// Software polls all queues, as SONiC does.
+    #[default]
+    Polls,
+    /// Each queue has a timer in hardware, which acts exactly after `detection_time` and `restoration_time`.
+    Hardware,
+}
+
 default_keys!(WatchdogKeys);
 
 impl WatchdogKeys {
+    /// 0 with timers in hardware.
     fn poll(&self) -> Span {
+        if self.timers == Timers::Hardware {
+            return Span(0);
+        }
         let least = self.detection_time.0.min(self.restoration_time.0);
         self.poll.unwrap_or(Span(least.min(watchdog_time().0)))
     }
@@ -76,10 +95,15 @@ impl Keys for OnPfc<WatchdogKeys> {
     fn check(&self, _: &mut Setting<'_>) -> Result<(), Complaint> {
         let keys = &self.keys;
         let times = [("detection_time", keys.detection_time), ("restoration_time", keys.restoration_time)];
-        for (key, value) in times.into_iter().chain([("poll", keys.poll())]) {
+        let polls = (keys.timers == Timers::Polls).then(|| ("poll", keys.poll()));
+        if let (None, Some(_)) = (polls, keys.poll) {
+            let message = "timers in hardware do not poll";
+            return Err(Complaint::of_key("poll", message, "remove the key, or write timers = \"polls\""));
+        }
+        for (key, value) in times.into_iter().chain(polls) {
             time(key, value)?;
             if value.0 < SHORTEST_POLL {
-                let message = format!("{key} = {value} is too short for a polling watchdog");
+                let message = format!("{key} = {value} is too short for a watchdog");
                 let help = format!("write {} or more, such as \"200ms\"", Span(SHORTEST_POLL));
                 return Err(Complaint::of_key(key, message, help));
             }
@@ -99,7 +123,7 @@ impl Keys for OnPfc<WatchdogKeys> {
             detection: keys.detection_time.0,
             restoration: keys.restoration_time.0,
             poll,
-            first: first_polls(fabric.topology, cx.seed, "watchdog polls", poll),
+            first: first_polls(fabric.topology, cx.seed, "watchdog polls", poll.max(1)),
         }))
     }
 }

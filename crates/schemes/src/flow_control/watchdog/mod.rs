@@ -30,6 +30,11 @@
 //! found between `detection` and `detection + poll` after its pause began, rounded up to whole polls, and is
 //! over between `restoration` and `restoration + poll` after the last PAUSE.
 //!
+//! With *timers in hardware* (`timers = "hardware"`; switch chips call it deadlock detection and recovery, SAI the
+//! intervals `PFC_TC_DLD_INTERVAL` and `PFC_TC_DLR_INTERVAL`) no device polls: a queue's own timer runs out exactly
+//! `detection` after its pause began, and `restoration` after the last PAUSE, or after the end of a pause that runs
+//! out. If the queue has nothing to send then, the detection begins anew. An alert ends with its pause.
+//!
 //! *Readings.* An active pause at a poll counts as if it had just arrived: otherwise, with times as short as
 //! the intervals of its frames, a storm would end during it. Packets that arrive by the port in a storm are
 //! not dropped, only packets that would leave by it: SONiC once dropped the former as well and gave it up
@@ -58,7 +63,7 @@ pub struct WatchdogParams {
     pub detection: Time,
     /// So long no PAUSE comes before a storm is over.
     pub restoration: Time,
-    /// Between two polls of a device.
+    /// Between two polls of a device; 0 with timers in hardware.
     pub poll: Time,
     /// By port: the time of its device's first poll, before `poll`; `None` where no device polls.
     pub first: Vec<Option<Time>>,
@@ -86,12 +91,15 @@ impl Parameters for WatchdogParams {
             Action::Alert => "is only reported",
         };
         let watched = self.first.iter().flatten().count();
+        let every = match self.poll {
+            0 => "by timers in hardware".to_string(),
+            poll => format!("every {}", Span(poll)),
+        };
         format!(
             "(a queue paused for {} {action}, until {} without a pause frame; {watched} ports \
-             watched, every {}; {} quanta, response time {})",
+             watched, {every}; {} quanta, response time {})",
             Span(self.detection),
             Span(self.restoration),
-            Span(self.poll),
             self.pfc.quanta,
             Span(self.pfc.response_time)
         )
@@ -149,10 +157,49 @@ impl Watchdog {
         (self.pfc.timers() + self.pfc.at(port, lane)) as u32
     }
 
-    /// Arms the device's next poll, if somebody watches and none is to come.
+    fn in_hardware(&self) -> bool {
+        self.params.poll == 0
+    }
+
+    /// When the queue's own timer runs out.
+    fn due(&self, watch: &Watch, now: Time) -> Time {
+        match watch.storm {
+            None => watch.since.unwrap_or(now) + self.params.detection,
+            Some(_) if self.params.action == Action::Alert => watch.until.max(now),
+            Some((_, last)) => last.max(watch.until) + self.params.restoration,
+        }
+    }
+
+    /// The queue's own timer has run out.
+    fn expire(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
+        let (now, at) = (device.now(), self.pfc.at(port, lane));
+        let waits = device.backlog(port, lane) > 0;
+        let watch = &mut self.watches[at];
+        let paused = watch.until > now;
+        match watch.storm {
+            None if !paused => watch.since = None,
+            None if watch.since.is_some_and(|since| now - since >= self.params.detection) => match waits {
+                true => self.storm_begins(device, port, lane),
+                false => watch.since = Some(now),
+            },
+            None => {}
+            // It runs out where a storm ends, unless a PAUSE has come since.
+            Some(_) if self.params.action != Action::Alert || !paused => self.storm_ends(device, port, lane),
+            Some(_) => {}
+        }
+        if paused || self.watches[at].storm.is_some() {
+            self.await_poll(device, port, lane);
+        }
+    }
+
+    /// Arms the queue's timer, or the device's next poll if none is to come, if somebody watches.
     fn await_poll(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
         let Some(first) = self.params.first[port as usize] else { return };
         let at = self.pfc.at(port, lane);
+        if self.in_hardware() {
+            let due = self.due(&self.watches[at], device.now());
+            return device.arm(self.poll_of(port, lane), due);
+        }
         if std::mem::replace(&mut self.watches[at].armed, true) {
             return;
         }
@@ -247,8 +294,17 @@ impl<D: Repair> Scheme<D> for Watchdog {
             if quanta == 0 || watch.until < device.now() {
                 (watch.until, watch.since) = (0, None);
             }
-            if quanta > 0 {
+            if quanta == 0 && self.params.poll == 0 && watch.storm.is_some() {
+                match self.params.action {
+                    Action::Alert => self.storm_ends(device, port, lane),
+                    Action::Drop | Action::Forward => self.await_poll(device, port, lane),
+                }
+            } else if quanta > 0 {
                 watch.pause_received = true;
+                if self.params.poll == 0 {
+                    watch.since = watch.since.or(Some(device.now()));
+                    watch.storm = watch.storm.map(|(storm, _)| (storm, device.now()));
+                }
                 watch.until = device.now() + pause_time(quanta, device.rate(port));
                 if watch.storm.is_some() && self.params.action == Action::Forward {
                     obeyed.enabled &= !(1 << priority);
@@ -263,7 +319,10 @@ impl<D: Repair> Scheme<D> for Watchdog {
         match (timer as usize).checked_sub(self.pfc.timers()) {
             Some(at) => {
                 let (port, lane) = self.pfc.port_and_lane(at);
-                self.poll(device, port, lane);
+                match self.in_hardware() {
+                    true => self.expire(device, port, lane),
+                    false => self.poll(device, port, lane),
+                }
             }
             None => self.pfc.timer(device, timer),
         }
@@ -281,6 +340,7 @@ impl<D: Repair> Scheme<D> for Watchdog {
 
 #[cfg(test)]
 mod tests {
+    use super::super::device::Device;
     use super::super::notes::Notes;
     use super::super::pfc::Relay;
     use super::*;
@@ -409,6 +469,50 @@ mod tests {
         at(&mut w, &mut d, 76, pause);
         assert_eq!(at(&mut w, &mut d, 83, poll), [next(93)]);
         assert_eq!((w.storms.len(), w.storms[0].until), (1, Some(83 * US)));
+    }
+
+    /// The times are exact: 20 us after the pause began, 30 us after the last PAUSE.
+    #[test]
+    fn timers_in_hardware_need_no_polls() {
+        for action in [Action::Drop, Action::Forward, Action::Alert] {
+            let mut w = watchdog(action);
+            w.params.poll = 0;
+            let mut d = device();
+            assert_eq!(at(&mut w, &mut d, 5, pause), [next(25), "pause 1/0".into()]);
+            assert_eq!(at(&mut w, &mut d, 20, pause), [next(25), "pause 1/0".into()]);
+            let found = at(&mut w, &mut d, 25, poll);
+            assert_eq!(w.storms, [Storm { port: 1, lane: 0, from: 25 * US, until: None }]);
+            // A pause lasts 65,535 quanta of 5.12 ns, to the next microsecond 336 us.
+            let expires = 20 * US + pause_time(u16::MAX, Device::rate(&d, 1));
+            let due = if action == Action::Alert { expires } else { expires + 30 * US };
+            assert_eq!(found.last(), Some(&format!("arm 10 {due}")), "{action:?}");
+            at(&mut w, &mut d, 40, pause);
+            let calls = at(&mut w, &mut d, 50, resume);
+            if action == Action::Alert {
+                assert_eq!(w.storms[0].until, Some(50 * US));
+                continue;
+            }
+            assert_eq!(calls, [next(70), "resume 1/0".into()]);
+            assert_eq!(at(&mut w, &mut d, 70, poll), ["1/0 Obey"]);
+            assert_eq!(w.storms[0].until, Some(70 * US));
+        }
+    }
+
+    /// A break stops the timer, and a queue with nothing to send is no storm.
+    #[test]
+    fn a_timer_in_hardware_begins_anew_after_a_break_and_for_an_empty_queue() {
+        let mut w = watchdog(Action::Drop);
+        w.params.poll = 0;
+        let mut d = device();
+        at(&mut w, &mut d, 5, pause);
+        at(&mut w, &mut d, 15, resume);
+        assert_eq!(at(&mut w, &mut d, 16, pause)[0], next(36));
+        d.backlog = 0;
+        assert_eq!(at(&mut w, &mut d, 36, poll), [next(56)]);
+        d.backlog = 1;
+        at(&mut w, &mut d, 50, resume);
+        assert_eq!(at(&mut w, &mut d, 56, poll), [""; 0]);
+        assert_eq!(w.storms, []);
     }
 
     #[test]

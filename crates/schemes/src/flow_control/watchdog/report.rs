@@ -100,12 +100,15 @@ impl Report {
         let Some(first) = self.storms.first() else {
             let watched = ran.outcome.pauses.iter().filter(|p| params.first[p.port as usize].is_some());
             let longest = watched.map(|p| p.length(ran.outcome.end)).max()?;
+            let polls = match params.poll {
+                0 => String::new(),
+                poll => format!(" plus up to two polls, which are {} apart", human::time(poll)),
+            };
             let text = format!(
                 "The watchdog found no storm: the longest pause of a watched queue was {}, \
-                 and a storm is a pause of {} plus up to two polls, which are {} apart.",
+                 and a storm is a pause of {}{polls}.",
                 human::time(longest),
                 human::time(params.detection),
-                human::time(params.poll),
             );
             let help = "To make it act, shorten flow_control.detection_time, or raise run.duration.";
             return Some(Note::new(Level::Note, text).help(help));
