@@ -30,8 +30,14 @@ if ! "$xoff" live "$ring" --lockstep --no-out --quiet >"$out/first.txt" 2>&1; th
     exit 1
 fi
 if [ ${#as[@]} -gt 0 ]; then
-    "${as[@]}" --quiet >"$out/user.txt" 2>&1 || { cat "$out/user.txt"; exit 1; }
-    echo 'live: ok     an ordinary user runs the ring'
+    if "${as[@]}" --quiet >"$out/user.txt" 2>&1; then
+        echo 'live: ok     an ordinary user runs the ring'
+    elif grep -q 'forbids network namespaces' "$out/user.txt"; then
+        echo 'live: skipped, an ordinary user may not make namespaces here'
+    else
+        cat "$out/user.txt"
+        exit 1
+    fi
 fi
 
 # NAME FILE SCHEME [KEY=VALUE ...]

@@ -8,7 +8,7 @@ use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, control_can_wait, passed_on, pausable, wait_lane};
 use crate::{Halt, Watch, failures::Context, go_on};
 use std::collections::{BTreeMap, BTreeSet};
-use xoff_net::routing::Router;
+use xoff_net::routing::{Router, TTL};
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::{plan::Plan, scenario::Scenario};
 
@@ -282,7 +282,8 @@ impl<'p> Spread<'p> {
         loop {
             let parent = self.parents[at.0 as usize * 8 + usize::from(at.1)];
             let parent = (parent / 8, (parent % 8) as u8);
-            if parent == at {
+            // A path over a turning point may be put together from two, which may come back.
+            if parent == at || ports.len() > TTL {
                 ports.reverse();
                 return (ports, at.1);
             }

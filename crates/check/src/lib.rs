@@ -47,6 +47,8 @@ const NAMED: usize = 8;
 const WORK: u64 = 1_000_000_000;
 const NO_FAILURES: &str = "--failures does not apply: this flow control pauses single flows, so no flow waits for another. \
                            Remove --failures to check the routes of the flows";
+const NON_MINIMAL: &str = "all routes under failures cannot be checked for non-minimal paths (valiant, ugal). \
+                           Remove --failures, or [[failure]]";
 const UNVERIFIED: &str =
     "The certificate was not verified, because the network is large. To verify it, use --verify.";
 
@@ -324,6 +326,11 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
         }
         (Routes::Scenario, None) => routes::graph(plan, watch)?,
         _ if scope == PauseScope::Flow => return Err(NO_FAILURES.to_string().into()),
+        _ if plan.is_non_minimal()
+            && (routes.failing() != Failing::default() || !plan.faults.down.is_empty()) =>
+        {
+            return Err(NON_MINIMAL.to_string().into());
+        }
         _ => matrix.insert(all::matrix(plan, &mut router, &cx, watch)?).graph(&plan.topology),
     };
     (report.waits, report.dependencies) = (graph.waits.len(), graph.edges());

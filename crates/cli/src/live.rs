@@ -29,7 +29,7 @@ pub struct LiveArgs {
     /// Run a shell command in the namespace of a device until the end, such as S0.0='tcpdump -i p1 -w s.pcap'; port
     /// S0.0:1 is interface p1. The run begins when the command captures, or after 5 s. At the end it gets SIGINT.
     /// Repeat the option for more commands
-    #[arg(long = "in", value_name = "DEVICE=COMMAND", value_parser = crate::key_value)]
+    #[arg(long = "in", value_name = "DEVICE=COMMAND", value_parser = device_command)]
     commands: Vec<(String, String)>,
     /// Directory for the results [default: xoff-runs/NAME]
     #[arg(long, value_name = "DIR")]
@@ -50,6 +50,14 @@ pub struct LiveArgs {
     /// the trailers that real frames have
     #[arg(long, value_name = "PORT,...", value_delimiter = ',', conflicts_with = "no_out")]
     pcap: Vec<String>,
+}
+
+fn device_command(text: &str) -> Result<(String, String), String> {
+    let (device, command) = text.split_once('=').unwrap_or_default();
+    if device.is_empty() || command.trim().is_empty() {
+        return Err("expected DEVICE=COMMAND, such as S0.0='tcpdump -i p1'".into());
+    }
+    Ok((device.into(), command.into()))
 }
 
 pub fn live(args: LiveArgs) -> miette::Result<ExitCode> {
@@ -129,7 +137,7 @@ mod linux {
     use super::*;
     use crate::output;
     use nix::sys::prctl::set_pdeathsig;
-    use nix::sys::signal::{Signal, kill};
+    use nix::sys::signal::{Signal, killpg};
     use nix::unistd::Pid;
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
@@ -137,7 +145,7 @@ mod linux {
     use std::{fs, thread};
     use xoff_live::{Clock, Made, refuse};
 
-    /// The longest wait for a command of `--in` to capture.
+    /// The longest wait for a command of `--in` to capture, and to end.
     const PATIENCE: Duration = Duration::from_secs(5);
 
     impl Live {
@@ -178,7 +186,7 @@ mod linux {
                     join(self.device(plan, device).map_err(|e| e.to_string())?)?;
                     let before = packet_sockets();
                     let mut shell = Command::new("sh");
-                    shell.args(["-c", &format!("exec {command}")]).stdin(Stdio::null());
+                    shell.args(["-c", command]).stdin(Stdio::null()).process_group(0);
                     // It would keep the namespace if this process is killed. SAFETY: it is one system call.
                     unsafe { shell.pre_exec(|| Ok(set_pdeathsig(Signal::SIGTERM)?)) };
                     let child = shell.spawn().map_err(|e| format!("`{command}` cannot be run: {e}"))?;
@@ -226,6 +234,19 @@ mod linux {
         }
     }
 
+    /// Ends all processes of a command.
+    fn end(child: &mut Child) {
+        let group = Pid::from_raw(child.id() as i32);
+        let _ = killpg(group, Signal::SIGINT);
+        let began = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) {
+            if began.elapsed() >= PATIENCE {
+                let _ = killpg(group, Signal::SIGKILL);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Commands that run in namespaces; they end with the run.
     struct Children(Vec<(String, Child)>);
 
@@ -237,10 +258,7 @@ mod linux {
                         output::complain(&format!("--in: `{command}` has failed: {status}"));
                     }
                     Ok(Some(_)) => {}
-                    _ => {
-                        let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGINT);
-                        let _ = child.wait();
-                    }
+                    _ => end(child),
                 }
             }
         }

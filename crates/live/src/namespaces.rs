@@ -3,6 +3,7 @@
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The namespace of the calling thread.
@@ -25,7 +26,10 @@ pub fn enter() -> Result<(), String> {
         [("setgroups", "deny".into()), ("uid_map", map(user.as_raw())), ("gid_map", map(group.as_raw()))];
     for (name, text) in maps {
         let path = format!("/proc/self/{name}");
-        fs::write(&path, text).map_err(|e| format!("{path} cannot be written: {e}"))?;
+        fs::write(&path, text).map_err(|e| match e.kind() {
+            io::ErrorKind::PermissionDenied => forbidden(Errno::EPERM),
+            _ => format!("{path} cannot be written: {e}"),
+        })?;
     }
     unshare(CloneFlags::CLONE_NEWNET).map_err(forbidden)
 }
@@ -42,7 +46,7 @@ impl Namespace {
     pub fn new() -> Result<Self, String> {
         unshare(CloneFlags::CLONE_NEWNET).map_err(forbidden)?;
         let file = File::open(OWN).map_err(|e| format!("{OWN} cannot be read: {e}"))?;
-        // Else the kernel's own packets cross links beside those of the run. A container may not permit it.
+        // Without IPv6 the kernel sends no packets of its own over the links. A container may not permit this.
         let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         Ok(Self(file.into()))
     }

@@ -10,6 +10,7 @@ use crate::plan::{CHOICES, ENDS, Plan};
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeKind, PortId, Topology};
 use xoff_schemes::load_balancing::PacketRule;
+use xoff_schemes::load_balancing::adaptive::Burst;
 use xoff_schemes::load_balancing::plb::PlbParams;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -185,7 +186,9 @@ impl Choices {
     }
 
     pub(crate) fn memory(&self) -> u64 {
-        (5 * self.options.len() + 5 * self.sure.len() + 17 * self.sets.len()) as u64
+        let sets = self.sets.iter().max().map_or(0, |&last| last as usize + 1);
+        let bursts = sets * self.rule.bursts() * size_of::<Burst>();
+        (5 * self.options.len() + 5 * self.sure.len() + 17 * self.sets.len() + bursts) as u64
     }
 }
 

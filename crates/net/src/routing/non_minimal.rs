@@ -1,6 +1,6 @@
 //! Paths that are not minimal: over another group of a dragonfly, or another switch of a torus.
 
-use super::{Link, Router};
+use super::{Link, Router, TTL};
 use crate::topology::{NodeId, PortId};
 
 impl Router {
@@ -12,12 +12,17 @@ impl Router {
         let end = self.target(to).root;
         match end == to {
             true => Vec::new(),
-            false if self.groups.is_some() => self.over_groups(at, end),
+            false if self.groups.is_some() => {
+                let mut found = self.over_groups(at, end);
+                found.retain(|&(_, turn)| self.distance(turn, to).is_some());
+                found.into_iter().map(|(path, _)| path).collect()
+            }
             false => self.over_switches(at, end, to),
         }
     }
 
-    fn over_groups(&self, at: NodeId, end: NodeId) -> Vec<Vec<PortId>> {
+    /// Each with its turning point.
+    fn over_groups(&self, at: NodeId, end: NodeId) -> Vec<(Vec<PortId>, NodeId)> {
         let Some(groups) = self.groups else { return Vec::new() };
         let (own, goal) = (groups.of(at), groups.of(end));
         if own.is_none() || own == goal {
@@ -28,9 +33,11 @@ impl Router {
             let there = groups.of(link.to);
             there.is_some() && there != own && there != goal
         };
-        let mut found: Vec<Vec<PortId>> = live(at).filter(leads_away).map(|link| vec![link.port]).collect();
+        let mut found: Vec<(Vec<PortId>, NodeId)> =
+            live(at).filter(leads_away).map(|link| (vec![link.port], link.to)).collect();
         for local in live(at).filter(|link| groups.of(link.to) == own) {
-            found.extend(live(local.to).filter(leads_away).map(|link| vec![local.port, link.port]));
+            found
+                .extend(live(local.to).filter(leads_away).map(|link| (vec![local.port, link.port], link.to)));
         }
         found
     }
@@ -45,6 +52,7 @@ impl Router {
             let Some(path) = self.first_path(at, via) else { continue };
             if let (Some(shortest), Some(rest)) = (self.distance(at, to), self.distance(via, to))
                 && path.len() as u32 + rest > shortest
+                && path.len() as u32 + rest < TTL as u32
             {
                 found.push(path);
             }

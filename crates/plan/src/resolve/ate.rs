@@ -1,11 +1,11 @@
 //! Asymmetric traffic engineering: which flows have a choice of their first hop.
 
-use super::{Context, LONGEST, SHORTEST_TIMER};
+use super::{Context, LONGEST, SHORTEST_TIMER, routes};
 use crate::error::Error;
 use crate::plan::Ate;
 use crate::scenario::AteUpdate;
 use xoff_net::builders::TopologySpec;
-use xoff_net::routing::{Route, RouteError, Router, TTL};
+use xoff_net::routing::{Route, RouteError, Router, RoutingKind, TTL};
 use xoff_net::topology::{NodeId, Topology};
 use xoff_net::units::Span;
 use xoff_schemes::load_balancing::ate::{AteParams, Update};
@@ -32,6 +32,14 @@ pub(super) fn read(cx: &Context<'_>, topology: &Topology) -> Result<Option<Choic
             return cx.refuse(TABLE, message, "choose the topology `rail-only`, or `ndc` with k = 1");
         }
     };
+    let kind = routes::kind(cx, topology);
+    if matches!(kind, RoutingKind::ValleyFree | RoutingKind::UpDown) {
+        let message = format!(
+            "`{}` is incompatible with [routing.ate], whose two paths are shortest ones",
+            kind.name()
+        );
+        return cx.refuse("routing.kind", message, "write kind = \"shortest-path\", or remove [routing.ate]");
+    }
     if !cx.scenario.routing.overrides.is_empty() {
         let message = "incompatible with [routing.ate]: static routes leave no choice";
         return cx.refuse("routing.overrides", message, "remove the overrides, or [routing.ate]");

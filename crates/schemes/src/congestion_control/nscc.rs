@@ -111,6 +111,8 @@ pub struct Sender {
     last_dec: Time,
     /// Packets acknowledged before the last ACK or NACK.
     acknowledged: u32,
+    /// The number of the last packet that a NACK reported as lost.
+    lost: Option<u32>,
 }
 
 fn bdp(line: f64, time: Time) -> f64 {
@@ -140,6 +142,7 @@ impl Sender {
             last_adjust: 0,
             last_dec: 0,
             acknowledged: 0,
+            lost: None,
         }
     }
 
@@ -168,7 +171,8 @@ impl Sender {
         }
         let delay = self.rtt - self.base_rtt;
         self.avg_delay += p.delay_gain * (delay as f64 - self.avg_delay);
-        if response.lost {
+        // Of several NACKs for one packet the first one counts.
+        if response.lost && self.lost.replace(response.acknowledged) != Some(response.acknowledged) {
             return self.on_loss(p);
         }
         if self.quick_adapt(p, now, response.marked, delay, f64::from(response.in_flight) * mtu) {

@@ -23,7 +23,7 @@ use xoff_kernel::time::Time;
 pub struct AdaptiveParams {
     /// Time without a packet after which a flow's next packet begins a flowlet; 0: each packet chooses.
     pub idle: Time,
-    /// Entries of the table of each set of equal ports, at least 1, if flowlets are told apart.
+    /// Entries of the table of each set of equal ports, at least 1, if flowlets are distinguished.
     pub flows: u32,
 }
 

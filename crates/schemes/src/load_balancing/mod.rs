@@ -82,7 +82,7 @@ impl PacketRule {
         matches!(self, PacketRule::Valiant | PacketRule::Ugal(_))
     }
 
-    /// How many bursts of flows a device tells apart for each set of ports.
+    /// How many bursts of flows a device distinguishes for each set of ports.
     pub fn bursts(&self) -> usize {
         match self {
             PacketRule::Adaptive(adaptive) if adaptive.idle > 0 => adaptive.flows as usize,

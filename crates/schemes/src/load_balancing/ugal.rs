@@ -23,7 +23,8 @@ pub struct UgalParams {
     pub threshold: u64,
 }
 
-/// The choices of a first switch: minimal paths first, at least one, then the others.
+/// The choices of a first switch: minimal paths first, then the others; at least one in all. After failures there may
+/// be no minimal one.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
     pub minimal: usize,
@@ -46,6 +47,9 @@ pub fn choose(
     load: impl Fn(usize) -> u64,
     links: impl Fn(usize) -> u64,
 ) -> usize {
+    if offer.minimal == 0 {
+        return draw(offer.non_minimal as u64) as usize;
+    }
     let minimal = draw(offer.minimal as u64) as usize;
     if offer.non_minimal == 0 {
         return minimal;
@@ -72,6 +76,8 @@ mod tests {
         assert_eq!(chosen([0, 6, 0, 3], 0), 3, "18 against 15");
         assert_eq!(chosen([0, 6, 0, 3], 3), 1, "18 against 15 and the threshold");
         assert_eq!(chosen([9, 1, 0, 0], 2), 3, "only the drawn paths count");
+        let failed = Offer { minimal: 0, non_minimal: 3 };
+        assert_eq!(choose(&UgalParams { threshold: 0 }, failed, |n| n - 1, |_| 1, |_| 1), 2);
     }
 
     #[test]

@@ -195,7 +195,8 @@ impl Controls {
             }
             Self::Nscc(params, of) => {
                 let lost = response.kind == Kind::Nack && response.number == acknowledged;
-                let (in_flight, stamp) = (next - acknowledged, telemetry.stamp_of(id));
+                let in_flight = sender.transport.highest - acknowledged;
+                let stamp = telemetry.stamp_of(id);
                 let response =
                     nscc::Response { acknowledged, in_flight, lost, marked: response.marked, stamp };
                 of[flow].on_response(params, now, response);

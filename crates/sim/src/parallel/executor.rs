@@ -250,10 +250,12 @@ impl Shared<'_> {
             let next = engine.core.wheel.next_time().unwrap_or(Time::MAX).min(limit);
             lateness.overtaken += wired.take(&mut engine.core, 1, pace.when(next, NAP));
         }
-        wired.add(&lateness);
-        // Everything was sent that is due before the halt.
+        // Everything was sent that is due before the halt. What comes only now came too late.
         self.barrier.wait();
         wired.take_all(&mut engine.core);
+        let limit = end().map_or(halt, |end| end.min(halt));
+        lateness.overtaken += u64::from(engine.core.wheel.next_time().is_some_and(|due| due < limit));
+        wired.add(&lateness);
         match end() {
             _ if wired.has_stopped() => Reached::Interrupted,
             Some(end) if end <= halt => Reached::Done(end),
@@ -577,7 +579,11 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
                 Reached::Halt(Time::MAX) if end == Time::MAX => break (Stop::Starved, self.latest()),
                 Reached::Halt(mut next) => {
                     if paced {
-                        next = self.next_event().max(halt);
+                        next = self.next_event();
+                        if next == Time::MAX && end == Time::MAX {
+                            break (Stop::Starved, self.latest());
+                        }
+                        next = next.max(halt);
                     }
                     if halt == self.next_tap {
                         self.flush(halt);

@@ -178,7 +178,10 @@ impl<'w> Wired<'w> {
             let lost = missing(self.taken[core.part].load(Ordering::Relaxed));
             if lost > 0 {
                 let name = &core.plan.topology.nodes[core.part].name;
-                self.fail(format!("{lost} of {least} frames did not reach {name} within 20 s"));
+                self.fail(format!(
+                    "{lost} of {least} frames did not reach {name} within 20 s: as root, or with a larger \
+                     sysctl net.core.rmem_max, sockets have more room"
+                ));
             }
         }
     }
@@ -197,7 +200,10 @@ impl<'w> Wired<'w> {
             let Some(mut event) = self.read(core, &delivery, &mut post) else {
                 let port = &core.plan.topology.ports[delivery.port as usize];
                 let name = &core.plan.topology.nodes[port.node as usize].name;
-                self.fail(format!("a frame that reached {name} is damaged: {delivery:?}"));
+                self.fail(format!(
+                    "a frame that reached {name} and is due at {} ps is damaged",
+                    delivery.time
+                ));
                 continue;
             };
             if self.pace.is_some() {
@@ -249,7 +255,8 @@ impl<'w> Wired<'w> {
             }
         };
         packet.set_marks(label.marks);
-        let known = (core.hops.get(packet.hop as usize).is_some() || packet.kind == Kind::Control)
+        // A packet has a next hop, or an end, after its own.
+        let known = (core.hops.get(packet.hop as usize + 1).is_some() || packet.kind == Kind::Control)
             && core
                 .plan
                 .topology

@@ -71,10 +71,15 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         && !matches!(place.kind.as_str(), "custom" | "file")
         && sketch.draw.one_in(3)
         && !sketch.arbiter
+        && !matches!(kind_of(&t), Some("up-down" | "valley-free"))
     {
         ate(sketch, place, &mut t);
     }
     sketch.add("routing", t);
+}
+
+fn kind_of(t: &Table) -> Option<&str> {
+    t.get("kind").and_then(Value::as_str)
 }
 
 /// How flows spread over equal paths.
@@ -82,10 +87,9 @@ fn spread(sketch: &mut Sketch, t: &mut Table) {
     if matches!(sketch.scheme, "tagger" | "portfc") || !sketch.draw.one_in(3) {
         return;
     }
-    let kind = t.get("kind").and_then(Value::as_str).map(str::to_string);
     let layered = match sketch.table["topology"]["kind"].as_str() {
-        Some("dragonfly") => kind.as_deref().is_none_or(|kind| kind == "dragonfly"),
-        _ => kind.as_deref() == Some("dimension-order"),
+        Some("dragonfly") => kind_of(t).is_none_or(|kind| kind == "dragonfly"),
+        _ => kind_of(t) == Some("dimension-order"),
     };
     let names = ["ecmp", "spray", "drill", "drill", "plb", "adaptive", "valiant", "ugal", "ugal"];
     let name = *sketch.draw.pick(&names[..if layered { 9 } else { 6 }]);

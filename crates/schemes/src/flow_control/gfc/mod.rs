@@ -233,6 +233,8 @@ pub struct Gfc {
     priorities: Vec<u8>,
     /// By port and lane.
     ends: Vec<Ends>,
+    /// Ingress ports of a device, at most.
+    queues: u16,
     report: Report,
 }
 
@@ -251,7 +253,8 @@ const ROLES: u32 = 3;
 impl Gfc {
     pub(super) fn new(params: &GfcParams, priorities: &[u8]) -> Self {
         let ends = vec![Ends::default(); params.of_port.len() * priorities.len()];
-        Self { params: params.clone(), priorities: priorities.to_vec(), ends, report: Report::default() }
+        let (params, queues) = (params.clone(), params.queues());
+        Self { params, priorities: priorities.to_vec(), ends, queues, report: Report::default() }
     }
 
     /// The place of (`port`, `lane`), if it has stages.
@@ -359,7 +362,7 @@ impl<D: Device> Scheme<D> for Gfc {
     }
 
     fn classify(&mut self, _: &mut D, packet: &mut QueueEntry) -> u16 {
-        let queues = self.params.queues();
+        let queues = self.queues;
         match packet.ingress {
             _ if packet.own => queues + 1,
             Some(port) => self.params.places.get(port as usize).copied().unwrap_or(0),

@@ -128,9 +128,11 @@ struct Watch {
     until: Time,
     /// A PAUSE has come since the last poll.
     pause_received: bool,
+    /// When the last PAUSE came.
+    last_pause: Time,
     /// The first of the polls that have found it paused without a break, with something to send.
     since: Option<Time>,
-    /// It is in a storm: the number of that, and the poll since which no PAUSE has come.
+    /// It is in a storm: the number of that, and the poll, or the time, since which no PAUSE has come.
     storm: Option<(usize, Time)>,
 }
 
@@ -166,7 +168,7 @@ impl Watchdog {
         match watch.storm {
             None => watch.since.unwrap_or(now) + self.params.detection,
             Some(_) if self.params.action == Action::Alert => watch.until.max(now),
-            Some((_, last)) => last.max(watch.until) + self.params.restoration,
+            Some((_, last)) => (last.max(watch.until) + self.params.restoration).max(now),
         }
     }
 
@@ -240,7 +242,8 @@ impl Watchdog {
 
     fn storm_begins(&mut self, device: &mut impl Repair, port: u32, lane: u8) {
         let (now, at) = (device.now(), self.pfc.at(port, lane));
-        self.watches[at].storm = Some((self.storms.len(), now));
+        let last = if self.in_hardware() { self.watches[at].last_pause } else { now };
+        self.watches[at].storm = Some((self.storms.len(), last));
         self.storms.push(Storm { port, lane, from: now, until: None });
         match self.params.action {
             Action::Alert => {}
@@ -304,6 +307,7 @@ impl<D: Repair> Scheme<D> for Watchdog {
                 if self.params.poll == 0 {
                     watch.since = watch.since.or(Some(device.now()));
                     watch.storm = watch.storm.map(|(storm, _)| (storm, device.now()));
+                    watch.last_pause = device.now();
                 }
                 watch.until = device.now() + pause_time(quanta, device.rate(port));
                 if watch.storm.is_some() && self.params.action == Action::Forward {
@@ -495,6 +499,10 @@ mod tests {
             assert_eq!(calls, [next(70), "resume 1/0".into()]);
             assert_eq!(at(&mut w, &mut d, 70, poll), ["1/0 Obey"]);
             assert_eq!(w.storms[0].until, Some(70 * US));
+            // The PAUSE before the storm counts: 80 us, and 30 us more.
+            at(&mut w, &mut d, 80, pause);
+            at(&mut w, &mut d, 100, poll);
+            assert_eq!(at(&mut w, &mut d, 101, resume)[0], next(110), "{action:?}");
         }
     }
 
