@@ -44,7 +44,7 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
     let _ = writeln!(
         o,
         "How many claims of each paper xoff reproduces. `xoff repro` of xoff {} generated this page and the pages of \
-         the papers from `results.json`. `make repro` runs all experiments, and keeps that file in `experiments/`. \
+         the papers from `results.json`. `make repro` runs all experiments, and keeps it in `experiments/`. \
          `docs/EXPERIMENTS.md` explains how xoff measures and judges a claim.\n",
         r.xoff_version
     );
@@ -59,7 +59,7 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
          has this order.\n\
          - *{same}*: the scheme that wins in the paper wins in xoff too, by another margin.\n\
          - *{undecided}*: the seeds do not agree on the winner, the interval is wider than the range, or a run is missing.\n\
-         - *{contradicted}*: the measurement disagrees with the claim. The paper's page says which other reading reproduces it, if one does.\n\
+         - *{contradicted}*: the measurement disagrees with it. The paper's page names a reading that reproduces it, if any.\n\
          - *{analysis}*, *{not_simulated}*, *{not_yet}*: no run measures the claim. The paper's page gives the reason.\n\n\
          *As printed* counts reproduced claims whose means are in the ranges without widening. A claim whose name \
          contains `own-` is ours, not the paper's, and is counted apart."
@@ -73,7 +73,7 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
             let _ = writeln!(o, "\n*{}*\n\n{}", words.title, words.summary.trim());
         }
         let page = format!("{DETAILS}/{}.md", escaped(paper));
-        let _ = writeln!(o, "\n[All claims and choices of {paper}]({page}).");
+        let _ = writeln!(o, "\n[All claims]({page}).");
         let _ = writeln!(o, "\n| experiment | title | section | verdicts |\n|---|---|---|---|");
         for e in r.experiments.iter().filter(|e| e.paper == *paper) {
             let _ = writeln!(
@@ -140,7 +140,7 @@ fn decisions(o: &mut String, r: &Results, papers: &[&str]) {
     }
     let _ = writeln!(
         o,
-        "\nA *reading* replaces one choice where the paper leaves something open, and is judged by the same measures. Of \
+        "\nA *reading* replaces one choice that the paper leaves open, and is judged by the same measures. Of \
          the papers' claims that a run contradicts, and of those with the same direction or undecided:\n"
     );
     let _ = write!(o, "| paper |");
