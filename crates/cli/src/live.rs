@@ -20,7 +20,7 @@ pub const INVALID: u8 = 6;
 pub struct LiveArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Let simulated time pass so many times as slowly as the clock, 1 to 1,000,000,000
+    /// Slow simulated time down so many times, 1 to 1,000,000,000
     #[arg(long, value_name = "N", default_value = "10000", value_parser = whole::<u64>(1, 1_000_000_000))]
     dilate: u64,
     /// Follow no clock: all devices wait for each other, and the results are those of `xoff run`

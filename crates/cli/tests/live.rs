@@ -59,7 +59,7 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
     let dir = scratch("refused");
     let leaf_spine = |hosts: u32| format!("topology.hosts_per_leaf={hosts}");
     for (name, args, why) in [
-        ("zeropod", &[][..], "pods without buffers (Zeropod) have no queues"),
+        ("zeropod", &[][..], "pods without buffers have no queues"),
         (
             "ring3",
             &["--set", "transport.kind=tcp-newreno", "--set", "traffic.0.size=5GB", "--lockstep"],

@@ -42,10 +42,7 @@ pub fn refusal(plan: &Plan, clock: Clock) -> Option<Refusal> {
     let devices = plan.topology.nodes.len();
     let packets = plan.flows.iter().map(|f| plan.packet.packets(f.size)).max().unwrap_or(0);
     if plan.pods.is_some() {
-        return refuse(
-            "pods without buffers (Zeropod) have no queues that a device could run".into(),
-            "use xoff run",
-        );
+        return refuse("pods without buffers have no queues that a device could run".into(), "use xoff run");
     }
     if devices > MOST_DEVICES {
         let why = format!("the scenario has {devices} devices; at most {MOST_DEVICES} run live");

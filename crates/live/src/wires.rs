@@ -31,7 +31,7 @@ const LOOK: u16 = 50;
 const PROBE: u8 = 0;
 /// The longest time that a link takes to come up.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A device that has its process's attention is woken in time, if the kernel does not gather its timers.
+/// In nanoseconds: by default the kernel wakes a thread up to 50 us late.
 const TIMER_SLACK: u64 = 1;
 
 /// The frames that have come to a device.

@@ -745,7 +745,7 @@ fn words_are_on_the_page() {
     assert!(details.contains("\n**`e.c`, undecided.** No reading tried. as the moon is full\n"), "{details}");
     assert!(details.starts_with("# p: claims and measurements\n\n*On tides*\n"), "{details}");
     assert!(details.contains("(../REPRODUCTION.md#p)") && details.contains("\n1 claim: 1 undecided.\n"));
-    let summary = "\n## p\n\n*On tides*\n\nHalf of it came.\n\n[All claims, measurements and choices of p](reproduction/p.md).\n";
+    let summary = "\n## p\n\n*On tides*\n\nHalf of it came.\n\n[All claims](reproduction/p.md).\n";
     assert!(scoreboard.contains(summary), "{scoreboard}");
     let row = "\n| [e](reproduction/p.md#e) |  |  | 1 undecided |\n";
     assert!(scoreboard.contains(row), "{scoreboard}");

@@ -57,7 +57,7 @@ pub(super) fn read(
         return cx.refuse(
             KEY,
             message,
-            "remove the key, or choose a flow control that pauses priorities, such as `pfc`",
+            "remove the key, or choose a flow control that pauses priorities, as the default one does",
         );
     }
     if count == 1 {

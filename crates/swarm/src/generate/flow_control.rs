@@ -349,9 +349,9 @@ fn watchdog(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         let [detection, restoration] = [0; 2].map(|_| sketch.draw.log(least, 100 * least));
         t.put("detection_time", time(detection));
         t.put("restoration_time", time(restoration));
-        if sketch.draw.one_in(3) {
-            t.put("timers", "hardware");
-        } else if sketch.draw.one_in(2) {
+        let timers = *sketch.draw.pick(&["polls", "hardware"]);
+        t.put("timers", timers);
+        if timers == "polls" && sketch.draw.one_in(2) {
             let most = detection.min(restoration);
             t.put("poll", time(sketch.draw.log((most / 10).max(1), most)));
         }

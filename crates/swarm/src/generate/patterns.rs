@@ -341,7 +341,9 @@ fn around(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
     };
     let n = cycle.len() as u64;
     t.put("switches", texts(cycle));
-    t.put("hops", int(sketch.draw.between(1, n - 1)));
+    // Flows over one link close no cycle.
+    let least = if sketch.draw.one_in(4) { 1 } else { 2 };
+    t.put("hops", int(sketch.draw.between(least, n - 1)));
     let flows = sketch.draw.between(1, 4);
     t.put("flows", int(flows));
     let bursts = if sketch.draw.one_in(3) { sketch.draw.between(1, 3) } else { 1 };

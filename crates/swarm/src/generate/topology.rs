@@ -16,7 +16,7 @@ const KINDS: [&str; 21] = [
     "fat-tree",
     "dumbbell",
     "line",
-    "line",
+    "ring",
     "ring",
     "ring",
     "rail-only",

@@ -91,7 +91,7 @@ fn kind(sketch: &mut Sketch, place: &Place) -> &'static str {
         "probe",
         "burst",
     ];
-    if place.cycle.is_some() && place.kind != "zeropod" && sketch.draw.one_in(3) {
+    if place.cycle.is_some() && place.kind != "zeropod" && sketch.draw.one_in(2) {
         return "loop";
     }
     sketch.draw.pick::<&str>(&KINDS)
