@@ -26,6 +26,9 @@ mod linux {
     const MOST_WINDOWS: u64 = 1_000;
     const MOST_DEVICES: usize = 16;
 
+    /// What it has compared; nothing if this machine is too busy.
+    type Test = fn() -> Result<Option<String>, String>;
+
     pub fn main() -> ExitCode {
         let listed = std::env::args().any(|argument| argument == "--list");
         if listed {
@@ -33,8 +36,7 @@ mod linux {
             return ExitCode::SUCCESS;
         }
         println!("\nrunning 2 tests");
-        let tests: [(&str, fn() -> Result<Option<String>, String>); 2] =
-            [("lockstep", compare), ("wall", follow_the_clock)];
+        let tests: [(&str, Test); 2] = [("lockstep", compare), ("wall", follow_the_clock)];
         let permitted = xoff_live::enter();
         let [mut passed, mut failed, mut ignored] = [0, 0, 0];
         for (name, test) in tests {
