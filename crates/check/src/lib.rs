@@ -47,8 +47,8 @@ const NAMED: usize = 8;
 const WORK: u64 = 1_000_000_000;
 const NO_FAILURES: &str = "--failures does not apply: this flow control pauses single flows, so no flow waits for another. \
                            Remove --failures to check the routes of the flows";
-const NON_MINIMAL: &str = "all routes under failures cannot be checked for non-minimal paths (valiant, ugal). \
-                           Remove --failures, or [[failure]]";
+const NON_MINIMAL: &str = "all routes cannot be checked for non-minimal paths (valiant, ugal) under failures, nor if a pause stops \
+                           the packets for one port. Check the routes of the flows";
 const UNVERIFIED: &str =
     "The certificate was not verified, because the network is large. To verify it, use --verify.";
 
@@ -309,6 +309,14 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
     let mut filled = None;
     let mut graph = match (routes, plan.flow_control.onward_queues()) {
         _ if scope == PauseScope::Nothing => Graph::default(),
+        (Routes::All(failing), _)
+            if plan.is_non_minimal()
+                && (failing != Failing::default()
+                    || !plan.faults.down.is_empty()
+                    || scope == PauseScope::Root) =>
+        {
+            return Err(NON_MINIMAL.to_string().into());
+        }
         _ if scope == PauseScope::Root => {
             let queues = root_queues.expect("the scope is that of roots");
             if routes != Routes::Scenario {
@@ -326,11 +334,6 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
         }
         (Routes::Scenario, None) => routes::graph(plan, watch)?,
         _ if scope == PauseScope::Flow => return Err(NO_FAILURES.to_string().into()),
-        _ if plan.is_non_minimal()
-            && (routes.failing() != Failing::default() || !plan.faults.down.is_empty()) =>
-        {
-            return Err(NON_MINIMAL.to_string().into());
-        }
         _ => matrix.insert(all::matrix(plan, &mut router, &cx, watch)?).graph(&plan.topology),
     };
     (report.waits, report.dependencies) = (graph.waits.len(), graph.edges());

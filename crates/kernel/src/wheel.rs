@@ -411,7 +411,7 @@ impl Wheel {
     }
 
     /// Takes the near bucket at `slot` of the horizon's epoch into `current`.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, slot: usize) {
         self.horizon = (self.horizon & !(SLOTS as u64 - 1)) + slot as u64;
         self.near.clear(slot);

@@ -46,7 +46,7 @@ impl Namespace {
     pub fn new() -> Result<Self, String> {
         unshare(CloneFlags::CLONE_NEWNET).map_err(forbidden)?;
         let file = File::open(OWN).map_err(|e| format!("{OWN} cannot be read: {e}"))?;
-        // Without IPv6 the kernel sends no packets of its own over the links. A container may not permit this.
+        // With IPv6 the kernel also sends packets over the links. A container may forbid this change.
         let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         Ok(Self(file.into()))
     }

@@ -2,9 +2,9 @@
 //!
 //! *Packet by packet* routes fork: where a device has several equal next hops, an entry of [`Plan::hops`]
 //! names a *choice* instead of a port. A choice is a list of positions, one for each next hop, from which the
-//! path continues: the egress port, and the ports after it. The choice of a first switch may also have non-minimal
-//! paths, after the minimal ones. All flows share the forks of one device towards one destination. So a route is a graph without cycles, and a packet's position determines all its possible
-//! paths.
+//! path continues: the egress port, and the ports after it. The choice of a first switch may also have
+//! non-minimal paths, after the minimal ones. All flows share the forks of one device towards one destination.
+//! So a route is a graph without cycles, and a packet's position determines all its possible paths.
 
 use crate::plan::{CHOICES, ENDS, Plan};
 use std::collections::BTreeMap;
@@ -32,10 +32,10 @@ pub struct Choices {
     first: Vec<u32>,
     /// Positions in [`Plan::hops`].
     options: Vec<u32>,
-    /// By option: links between switches on its path.
+    /// With non-minimal paths, by option: links between switches on its path. Else empty.
     links: Vec<u8>,
-    /// By choice: how many of its options, the first ones, are minimal; all but at the first switch of a packet
-    /// that may take a non-minimal path.
+    /// Likewise, by choice: how many of its options, the first ones, are minimal. At the first switch of a packet
+    /// not all are.
     minimal: Vec<u32>,
     /// By choice: number of its set of ports. Choices of one device among the same
     /// ports, in the same order, have the same set.
@@ -92,10 +92,12 @@ impl Choices {
                 there.is_some()
             });
         }
-        for &option in options {
-            self.links.push(self.links_from(topology, hops, option));
+        if self.rule.is_non_minimal() {
+            for &option in options {
+                self.links.push(self.links_from(topology, hops, option));
+            }
+            self.minimal.push(minimal as u32);
         }
-        self.minimal.push(minimal as u32);
         self.options.extend(options);
         self.first.push(self.options.len() as u32);
         self.sets.push(set);
@@ -141,7 +143,8 @@ impl Choices {
         }
     }
 
-    /// How many of the options at an entry are minimal, and the links between switches on the path of each option.
+    /// With non-minimal paths: how many of the options at an entry are minimal, and the links between switches on the
+    /// path of each option.
     #[inline]
     pub fn lengths(&self, entry: u32) -> (usize, &[u8]) {
         let choice = (entry - CHOICES) as usize;
@@ -188,7 +191,8 @@ impl Choices {
     pub(crate) fn memory(&self) -> u64 {
         let sets = self.sets.iter().max().map_or(0, |&last| last as usize + 1);
         let bursts = sets * self.rule.bursts() * size_of::<Burst>();
-        (5 * self.options.len() + 5 * self.sure.len() + 17 * self.sets.len() + bursts) as u64
+        let lengths = self.links.len() + 4 * self.minimal.len();
+        (4 * self.options.len() + 5 * self.sure.len() + 13 * self.sets.len() + lengths + bursts) as u64
     }
 }
 

@@ -53,7 +53,7 @@ class Front(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     emulator = None
     key = None
-    # What answers the next writes that succeed: a status, CUT, or None as usual.
+    # The answers to the next successful writes: a status, CUT, or None for the usual answer.
     lost = []
     own = threading.local()
 

@@ -2,29 +2,13 @@
 
 mod common;
 
-use common::{fcts, plan, plan_with, run};
-use xoff_sim::outcome::{Outcome, Quantity};
+use common::{fcts, mean, numbered as flow, plan, plan_with, run, samples};
+use xoff_sim::outcome::Quantity;
 
 const US: u64 = 1_000_000;
 
-/// Hosts at one switch, with links of 100 Gbit/s and 1 us.
 fn star(hosts: usize) -> String {
-    format!(
-        "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = {hosts}\n\
-         link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n[transport]\ncongestion_control = \"nscc\"\n"
-    )
-}
-
-fn flow(src: usize, dst: usize, size: &str) -> String {
-    format!("[[traffic]]\nkind = \"flow\"\nsrc = \"H{src}\"\ndst = \"H{dst}\"\nsize = \"{size}\"\n")
-}
-
-fn samples(outcome: &Outcome, what: Quantity, from: u64) -> Vec<u64> {
-    outcome.series.iter().filter(|s| s.what == what && s.at > from).map(|s| s.value).collect()
-}
-
-fn mean(values: &[u64]) -> f64 {
-    values.iter().sum::<u64>() as f64 / values.len() as f64
+    common::star(hosts, "nscc")
 }
 
 /// No mark and no queueing delay, and a window of 1.5 BDP: as without congestion control, to the picosecond.

@@ -64,20 +64,8 @@ impl Keys for PortPauseKeys {
         Ok(())
     }
 
-    /// All priorities are lossless by default.
-    fn covered(&self, _: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
-        Ok(used.to_vec())
-    }
-
-    fn lossless(
-        &self,
-        _: &mut Setting<'_>,
-        _: u8,
-        _: &str,
-        wanted: Option<bool>,
-        covered: bool,
-    ) -> Result<bool, Complaint> {
-        Ok(wanted.unwrap_or(covered))
+    fn covers_all(&self) -> bool {
+        true
     }
 
     /// Each lane may store as much as the port, and has headroom for all that can still arrive.

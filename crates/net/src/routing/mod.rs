@@ -82,7 +82,7 @@ impl RoutingKind {
     }
 
     /// Whether paths go up, then down.
-    fn has_tiers(self) -> bool {
+    pub fn has_tiers(self) -> bool {
         matches!(self, Self::ValleyFree | Self::UpDown)
     }
 }

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::plan::Ate;
 use crate::scenario::AteUpdate;
 use xoff_net::builders::TopologySpec;
-use xoff_net::routing::{Route, RouteError, Router, RoutingKind, TTL};
+use xoff_net::routing::{Route, RouteError, Router, TTL};
 use xoff_net::topology::{NodeId, Topology};
 use xoff_net::units::Span;
 use xoff_schemes::load_balancing::ate::{AteParams, Update};
@@ -33,7 +33,7 @@ pub(super) fn read(cx: &Context<'_>, topology: &Topology) -> Result<Option<Choic
         }
     };
     let kind = routes::kind(cx, topology);
-    if matches!(kind, RoutingKind::ValleyFree | RoutingKind::UpDown) {
+    if kind.has_tiers() {
         let message = format!(
             "`{}` is incompatible with [routing.ate], whose two paths are shortest ones",
             kind.name()

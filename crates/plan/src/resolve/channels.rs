@@ -1,9 +1,8 @@
-//! Virtual channels: further priorities that packets go over to where their routes could close a cycle.
+//! Virtual channels: further priorities, which packets change to where their routes could close a cycle.
 //!
 //! Lanes only ever grow. In a dragonfly a packet leaves its lane after each link between two groups, in a ring or
 //! in a row or column of a torus (its *dateline*) where it crosses the last link, and in a torus where it turns from
-//! a column into a row, or goes back on a link. Within one lane paths then never return: so no cycle of waits is left
-//! (Dally and Seitz, IEEE Transactions on Computers 36(5), 1987).
+//! a column into a row, or goes back over a link. So the paths of one lane close no cycle of waits (Dally and Seitz, IEEE Transactions on Computers 36(5), 1987).
 
 use super::Context;
 use crate::balancing::{LoadBalancing, is_choice};
@@ -77,14 +76,11 @@ pub(super) fn read(
         return cx.refuse(KEY, message, help);
     }
     let channels = Channels { count, starts };
-    for (i, &start) in channels.starts.iter().enumerate() {
-        let others = used.iter().filter(|&&p| p != start);
-        if let Some(p) = others.copied().find(|p| (start..start + count).contains(p)) {
-            let message =
-                format!("priority {p} is used twice: by traffic, and as a channel of priority {start}");
-            return cx.refuse(KEY, message, "change the priority of one of the two");
-        }
-        debug_assert!(channels.starts[..i].iter().all(|other| other.abs_diff(start) >= count));
+    let twice =
+        |&start: &u8| Some((start, *used.iter().find(|&&p| (start + 1..start + count).contains(&p))?));
+    if let Some((start, p)) = channels.starts.iter().find_map(twice) {
+        let message = format!("priority {p} is used twice: by traffic, and as a channel of priority {start}");
+        return cx.refuse(KEY, message, "change the priority of one of the two");
     }
     let declared = cx.scenario.priority.iter().position(|p| channels.first(p.id) != p.id);
     if let Some(i) = declared {

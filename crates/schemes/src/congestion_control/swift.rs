@@ -415,7 +415,7 @@ mod tests {
         near(s.cwnd(), 1.001);
     }
 
-    /// Without values of its own a flow begins with one round trip of its line rate, and its window grows to
+    /// By default a flow begins with the bytes of one round trip at line rate, and its window grows to
     /// the longest target: 100 packets in 8 us, and 438 in 35 us.
     #[test]
     fn windows_come_from_the_line_rate() {

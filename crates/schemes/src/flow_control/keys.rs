@@ -93,8 +93,16 @@ pub trait Keys {
         Ok(None)
     }
 
+    /// Whether the scheme makes every priority in use lossless that the scenario does not declare lossy.
+    fn covers_all(&self) -> bool {
+        false
+    }
+
     /// Which priorities of `used` the scheme makes lossless; an error if the scenario names them wrongly.
     fn covered(&self, cx: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
+        if self.covers_all() {
+            return Ok(used.to_vec());
+        }
         self.pfc().map_or(Ok(Vec::new()), |pfc| pfc.covered(cx, used))
     }
 
@@ -110,6 +118,9 @@ pub trait Keys {
     ) -> Result<bool, Complaint> {
         if let Some(pfc) = self.pfc() {
             return pfc.lossless(id, key, wanted, covered);
+        }
+        if self.covers_all() {
+            return Ok(wanted.unwrap_or(covered));
         }
         if wanted == Some(true) {
             let why = "had no effect: a flow control without headroom makes no priority lossless";

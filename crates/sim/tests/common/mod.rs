@@ -6,7 +6,7 @@ use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::itsy::Report;
 use xoff_schemes::flow_control::itsy::Trigger;
-use xoff_sim::outcome::{Deadlock, FlowOutcome, Outcome};
+use xoff_sim::outcome::{Deadlock, FlowOutcome, Outcome, Quantity};
 
 /// The plan of a scenario without files.
 pub fn plan(text: &str) -> Plan {
@@ -65,6 +65,28 @@ pub fn ran<'a>(plan: &'a Plan, outcome: &'a Outcome) -> Ran<'a> {
 pub fn fcts(_plan: &Plan, outcome: &Outcome) -> Vec<u64> {
     let fct = |r: &FlowOutcome| Some(r.completed? - r.started?);
     outcome.flows.iter().map(|r| fct(r).expect("completed")).collect()
+}
+
+/// Hosts at one switch, with links of 100 Gbit/s and 1 us, under a congestion control.
+pub fn star(hosts: usize, control: &str) -> String {
+    format!(
+        "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = {hosts}\n\
+         link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n[transport]\ncongestion_control = \"{control}\"\n"
+    )
+}
+
+/// A flow between two hosts by their numbers.
+pub fn numbered(src: usize, dst: usize, size: &str) -> String {
+    format!("[[traffic]]\nkind = \"flow\"\nsrc = \"H{src}\"\ndst = \"H{dst}\"\nsize = \"{size}\"\n")
+}
+
+/// Samples of one quantity after a time.
+pub fn samples(outcome: &Outcome, what: Quantity, from: u64) -> Vec<u64> {
+    outcome.series.iter().filter(|s| s.what == what && s.at > from).map(|s| s.value).collect()
+}
+
+pub fn mean(values: &[u64]) -> f64 {
+    values.iter().sum::<u64>() as f64 / values.len() as f64
 }
 
 /// The ingress ports that pause the egress queues of a deadlock.

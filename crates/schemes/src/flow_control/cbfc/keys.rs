@@ -72,19 +72,8 @@ impl Keys for CbfcKeys {
         time("update", update)
     }
 
-    fn covered(&self, _: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
-        Ok(used.to_vec())
-    }
-
-    fn lossless(
-        &self,
-        _: &mut Setting<'_>,
-        _: u8,
-        _: &str,
-        wanted: Option<bool>,
-        covered: bool,
-    ) -> Result<bool, Complaint> {
-        Ok(wanted.unwrap_or(covered))
+    fn covers_all(&self) -> bool {
+        true
     }
 
     /// Buffer of every node and accounts of every port.

@@ -1,4 +1,4 @@
-//! GFC's feedback frame: the stage of an ingress account, for each priority that it names.
+//! GFC's feedback frame: the stage of an ingress account, for each priority in the frame.
 //!
 //! It has the layout of this project. In captures it is an Ethernet frame of an experimental EtherType
 //! (IEEE 802 local experimental 1, 0x88B5) to the address of MAC control, which bridges never forward:

@@ -14,8 +14,8 @@ use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_net::units::{Span, Threshold};
 
 /// Gentle flow control, buffer-based: an ingress account halves the rate of its peer at each of its
-/// stages. Each port has a buffer of its own for each priority that comes in by it; nothing is
-/// shared.
+/// stages. Each port has its own buffer for each priority of the packets that arrive at it. Ports
+/// share no buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GfcKeys {
@@ -62,19 +62,8 @@ impl Keys for GfcKeys {
         time("response_time", self.response_time)
     }
 
-    fn covered(&self, _: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
-        Ok(used.to_vec())
-    }
-
-    fn lossless(
-        &self,
-        _: &mut Setting<'_>,
-        _: u8,
-        _: &str,
-        wanted: Option<bool>,
-        covered: bool,
-    ) -> Result<bool, Complaint> {
-        Ok(wanted.unwrap_or(covered))
+    fn covers_all(&self) -> bool {
+        true
     }
 
     /// Buffer of every node and accounts of every port.
