@@ -1,4 +1,4 @@
-//! `xoff live`: runs a scenario on real frames, with the run directory and the answers of `xoff run`.
+//! `xoff live`: runs a scenario on real frames, with the run directory and the output of `xoff run`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub const INVALID: u8 = 6;
 pub struct LiveArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Slow simulated time down so many times, 1 to 1,000,000,000
+    /// Slow simulated time down N times, 1 to 1,000,000,000
     #[arg(long, value_name = "N", default_value = "10000", value_parser = whole::<u64>(1, 1_000_000_000))]
     dilate: u64,
     /// Follow no clock: all devices wait for each other, and the results are those of `xoff run`

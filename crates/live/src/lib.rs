@@ -1,9 +1,9 @@
 //! `xoff live`: the devices of a scenario on real Ethernet frames.
 //!
 //! Each switch and host runs the simulator's state machines on a thread and in a Linux network namespace of
-//! its own. All that passes from one device to another crosses a veth pair as a frame: the bytes that
-//! captures show, and a trailer with what bytes of real networks do not have. The receiver rebuilds the
-//! packet from the frame. Rate and delay of a link are waiting times of its two ends.
+//! its own. Everything that one device sends to another crosses a veth pair as a frame: the bytes that captures
+//! show, and a trailer with data that frames of real networks do not have. The receiver rebuilds the packet from
+//! the frame. Rate and delay of a link are waiting times of its two ends.
 //!
 //! Time passes by one of two [clocks](Clock). This crate does not know schemes, scenarios or terminals.
 
@@ -26,7 +26,7 @@ use xoff_sim::{Lateness, Watch};
 /// How time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// The wall clock, on which simulated time passes so many times as slowly.
+    /// By the wall clock. Simulated time passes `dilate` times more slowly.
     Wall {
         /// At least 1.
         dilate: u64,
@@ -51,7 +51,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// Whether no event was later than the bound.
+    /// Whether no event was later than the bound, and no frame came too late.
     pub fn is_valid(&self) -> bool {
         self.lateness.latest <= self.bound && self.lateness.overtaken == 0
     }

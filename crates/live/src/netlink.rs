@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 const NEW_LINK: u16 = 16;
 const ERROR: u16 = 2;
-/// Flags of a request: it is one, and wants an answer; it makes something, which must not exist.
+/// Flags of a request that asks for an answer, and of one that makes an object, which must not exist yet.
 const REQUEST: u16 = 0x01 | 0x04;
 const CREATE: u16 = 0x200 | 0x400;
 const NESTED: u16 = 0x8000;

@@ -1,4 +1,4 @@
-//! The trailer of a frame: what a device of a real fabric would know by itself, or from its clock.
+//! The trailer of a frame: data that a device of a real fabric has from its own tables and its clock.
 //!
 //! ```text
 //! byte  0  the frame, as captures have it, without its check sequence

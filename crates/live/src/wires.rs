@@ -113,6 +113,8 @@ impl<'p> Veths<'p> {
             let (inbox, ended) = (Arc::clone(&veths.inboxes[node]), Arc::clone(&veths.ended));
             let reader = std::thread::Builder::new().spawn(move || {
                 if let Err(error) = read(&sockets, &inbox, &ended) {
+                    // Under the lock of who waits: otherwise the notice could come just before the wait.
+                    let _frames = lock(&inbox.frames);
                     *lock(&inbox.failure) = Some(format!("a packet socket cannot be read: {error}"));
                     inbox.came.notify_all();
                 }
@@ -273,7 +275,7 @@ impl Wires for Veths<'_> {
         loop {
             let frames = {
                 let mut frames = lock(&inbox.frames);
-                if frames.is_empty() && taken.len() < least {
+                if frames.is_empty() && taken.len() < least && lock(&inbox.failure).is_none() {
                     let left = until.saturating_duration_since(Instant::now());
                     if left > Duration::ZERO {
                         let waited = inbox.came.wait_timeout(frames, left);

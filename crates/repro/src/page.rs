@@ -43,8 +43,8 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
     let o = &mut out;
     let _ = writeln!(
         o,
-        "How many claims of each paper xoff reproduces. `xoff repro` of xoff {} generated this page and the pages of \
-         the papers from `results.json`. `make repro` runs all experiments, and keeps it in `experiments/`. \
+        "How many claims of each paper xoff reproduces. `xoff repro` of xoff {} generated this page and the papers' pages \
+         from `results.json`. `make repro` runs all experiments, and keeps that file in `experiments/`. \
          `docs/EXPERIMENTS.md` explains how xoff measures and judges a claim.\n",
         r.xoff_version
     );
@@ -59,7 +59,7 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
          has this order.\n\
          - *{same}*: the scheme that wins in the paper wins in xoff too, by another margin.\n\
          - *{undecided}*: the seeds do not agree on the winner, the interval is wider than the range, or a run is missing.\n\
-         - *{contradicted}*: the measurement disagrees with it. The paper's page names a reading that reproduces it, if any.\n\
+         - *{contradicted}*: the measurement disagrees with the claim. The paper's page names a reading that reproduces it, if any.\n\
          - *{analysis}*, *{not_simulated}*, *{not_yet}*: no run measures the claim. The paper's page gives the reason.\n\n\
          *As printed* counts reproduced claims whose means are in the ranges without widening. A claim whose name \
          contains `own-` is ours, not the paper's, and is counted apart."

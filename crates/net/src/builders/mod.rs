@@ -99,7 +99,7 @@ pub enum TopologySpec {
     FullMesh(FullMesh) = "full-mesh",
     /// Switches in a grid that closes on itself in both directions.
     Torus2d(Torus2d) = "torus-2d",
-    /// Groups of switches that are all linked to each other, in the group and group by group.
+    /// Groups of switches, with links between all switches of a group and between all pairs of groups.
     Dragonfly(Dragonfly) = "dragonfly",
     /// Two fat-trees with long links between them.
     Dci(Dci) = "dci",

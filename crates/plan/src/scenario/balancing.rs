@@ -58,12 +58,12 @@ pub enum AdaptiveMode {
     Packet,
 }
 
-/// UGAL-L.
+/// UGAL-L, by the queues of the first switch alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ugal {
-    /// How much longer the queue of the minimal path may be, in bytes times links: a packet takes the minimal path if
-    /// bytes · links of that path are at most those of the non-minimal path and this.
+    /// A packet takes the minimal path if its queued bytes times its links are at most those of the non-minimal path
+    /// plus this threshold, in bytes times links.
     pub threshold: Bytes,
 }
 

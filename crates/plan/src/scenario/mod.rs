@@ -184,10 +184,11 @@ pub struct Routing {
     /// `shortest-path`.
     #[schemars(extend("x-default" = "derived: `\"bcube\"` in BCube topologies without `overrides`, `\"dragonfly\"` in dragonflies, else `\"shortest-path\"`"))]
     pub kind: Option<RoutingKind>,
-    /// Priorities that a packet of each lossless priority uses one after the other, 1 to 8, beginning with its own: so
-    /// no cycle of waits can form in a dragonfly, torus or ring. It goes over to the next priority after a link between
-    /// two groups, where it crosses the last link of a row, column or ring, and in a torus where it turns from a
-    /// column into a row or goes back on a link. The key is for these topologies, and for flow controls whose pauses stop priorities.
+    /// Number of priorities for each lossless priority, 1 to 8, its own included. A packet uses them one after the
+    /// other, so that no cycle of waits can form in a dragonfly, torus or ring. It changes to the next one after a
+    /// link between two groups, at the last link of a row, column or ring, and in a torus where it turns from a
+    /// column into a row or goes back over a link. Only for these topologies, and for flow controls whose pauses stop
+    /// priorities.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 8), extend("x-unit" = "priorities", "default" = 1))]
     pub virtual_channels: Option<u8>,
@@ -218,7 +219,7 @@ pub struct Routing {
     /// The source of a flow chooses the first hop by its own traffic, instead of by the hash.
     #[schemars(extend("x-default" = "none"))]
     pub ate: Option<Ate>,
-    /// How flows spread over equal paths.
+    /// How flows spread over paths.
     #[serde(skip_serializing_if = "LoadBalancing::is_ecmp")]
     #[schemars(extend("default" = LoadBalancing::default()))]
     pub load_balancing: LoadBalancing,
