@@ -1,6 +1,6 @@
 //! Flows that wait for others: collectives against closed forms, to the picosecond.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;
