@@ -48,6 +48,7 @@ mod tagger;
 mod tcp_dctcp;
 mod threads;
 mod topologies;
+mod training;
 mod watchdog;
 
 /// A file that is not a module here would not be compiled, and its tests would not run.
