@@ -36,7 +36,7 @@ pub(super) fn build(
         check_window(cx, "transport.window", given.0, &given.to_string())?;
     }
     warn_of_tables(cx, t.kind);
-    ndp::check_trimming(cx)?;
+    ndp::check_trims(cx)?;
     match t.kind {
         Kind::GoBackN => {}
         Kind::Irn => return irn(cx, routed),

@@ -110,7 +110,7 @@ pub struct Scenario {
     pub swift: Option<Swift>,
     /// The congestion control `nscc`. Without `[ecn]` switches mark at dequeue from 30 kB to 120 kB per 100
     /// Gbit/s of the port's rate: 0.2 and 0.8 of a BDP of 12 us. The defaults are those of Ultra Ethernet's
-    /// specification 1.0.1 for switches without trimming, unless another source is named.
+    /// specification 1.0.1 for switches that do not trim packets, unless another source is named.
     pub nscc: Option<Nscc>,
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
     #[serde(rename = "zeropod")]

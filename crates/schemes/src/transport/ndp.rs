@@ -290,6 +290,8 @@ mod tests {
     use super::*;
     use xoff_kernel::random::Stream;
 
+    const NOTHING: [u32; 0] = [];
+
     fn sender(total: u32, first: u32) -> (Numbers, Source) {
         let mut numbers = Numbers::new(total, 0);
         let source = Source::new(&mut numbers, first);
@@ -312,13 +314,13 @@ mod tests {
         let (mut n, mut s) = sender(20, 4);
         assert_eq!(send_all(&mut n, &mut s, 0), [0, 1, 2, 3]);
         assert!(s.on_ack(&mut n, 1, 0, 9));
-        assert_eq!(send_all(&mut n, &mut s, 10), [], "an ACK permits nothing");
+        assert_eq!(send_all(&mut n, &mut s, 10), NOTHING, "an ACK permits nothing");
         s.on_pull(&mut n, 1, 11);
         assert_eq!(send_all(&mut n, &mut s, 12), [4]);
         s.on_pull(&mut n, 3, 13);
         assert_eq!(send_all(&mut n, &mut s, 14), [5, 6], "one PULL was lost");
         s.on_pull(&mut n, 2, 15);
-        assert_eq!(send_all(&mut n, &mut s, 16), [], "an old one changes nothing");
+        assert_eq!(send_all(&mut n, &mut s, 16), NOTHING, "an old one changes nothing");
     }
 
     #[test]
@@ -327,7 +329,7 @@ mod tests {
         send_all(&mut n, &mut s, 0);
         assert!(!s.on_nack(&mut n, 0, 2, 9));
         assert!(!s.on_nack(&mut n, 0, 1, 9));
-        assert_eq!(send_all(&mut n, &mut s, 10), []);
+        assert_eq!(send_all(&mut n, &mut s, 10), NOTHING);
         s.on_pull(&mut n, 3, 11);
         assert_eq!(send_all(&mut n, &mut s, 12), [2, 1, 4]);
         assert!(s.on_ack(&mut n, 1, 1, 13), "cumulative");
@@ -343,7 +345,7 @@ mod tests {
         for (expected, psn) in [(0, 5), (0, 3), (1, 0), (1, 4), (2, 1), (6, 2)] {
             s.on_ack(&mut n, expected, psn, 9);
             s.on_pull(&mut n, psn, 9);
-            assert_eq!(send_all(&mut n, &mut s, 9), []);
+            assert_eq!(send_all(&mut n, &mut s, 9), NOTHING);
         }
         assert!(n.complete());
     }
@@ -354,7 +356,7 @@ mod tests {
         let (mut n, mut s) = sender(3, 9);
         send_all(&mut n, &mut s, 0);
         s.on_nack(&mut n, 0, 1, 5);
-        assert_eq!(send_all(&mut n, &mut s, 5), []);
+        assert_eq!(send_all(&mut n, &mut s, 5), NOTHING);
         s.on_pull(&mut n, 1, 6);
         assert_eq!(send_all(&mut n, &mut s, 6), [1]);
     }

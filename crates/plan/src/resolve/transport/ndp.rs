@@ -12,7 +12,7 @@ use xoff_schemes::transport::ndp::NdpParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
 
 /// Refuses trimmed packets without a transport that knows them, and warns of the reverse.
-pub(super) fn check_trimming(cx: &mut Context<'_>) -> Result<(), Error> {
+pub(super) fn check_trims(cx: &mut Context<'_>) -> Result<(), Error> {
     let (trims, kind) = (cx.scenario.flow_control.trims(), cx.scenario.transport.kind);
     if trims && kind != Kind::Ndp {
         let key =
