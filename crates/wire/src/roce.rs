@@ -373,6 +373,7 @@ mod tests {
             Operation::Ack { msn: 1 },
             Operation::Nak { msn: NUMBERS - 1 },
             Operation::Cnp,
+            Operation::Pull { count: NUMBERS - 2 },
         ] {
             let write = operation.opcode() < 0x11;
             for payload in [0, 1, 2, 3, 4, 999, 1_000, 9_000] {
@@ -381,6 +382,22 @@ mod tests {
                 assert_eq!(RocePacket::parse(&packet.emit()), Ok(packet), "{operation:?} {payload}");
             }
         }
+    }
+
+    /// The rest names its packet, and is neither a whole packet nor the rest of an answer.
+    #[test]
+    fn a_trimmed_packet_is_read_from_its_headers() {
+        for length in [0, LEAST_TRIMMED, 60, 124, 900] {
+            let bytes = PACKET.emit_trimmed(length);
+            assert_eq!(bytes.len(), length.max(LEAST_TRIMMED));
+            let read = RocePacket::parse_trimmed(&bytes);
+            assert_eq!(read, Ok((PACKET.headers, PACKET.queue_pair, PACKET.psn)));
+            assert!(RocePacket::parse(&bytes).is_err());
+        }
+        assert_eq!(PACKET.emit_trimmed(9_999), PACKET.emit());
+        assert_eq!(RocePacket::parse_trimmed(&PACKET.emit()), Err(NotFrame::Field));
+        let cnp = RocePacket { operation: Operation::Cnp, payload: 0, ..PACKET };
+        assert_eq!(RocePacket::parse_trimmed(&cnp.emit_trimmed(60)), Err(NotFrame::Other));
     }
 
     #[test]

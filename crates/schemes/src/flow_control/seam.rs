@@ -208,7 +208,7 @@ pub struct Traits {
 /// What remains of a data packet that has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trim {
-    /// Bytes on the wire. Packets that are no longer are dropped.
+    /// Bytes on the wire. Packets that are no longer go on whole.
     pub size: u32,
     /// The lane that it goes on in.
     pub lane: u8,

@@ -46,14 +46,18 @@ pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, short
 
 impl Core<'_> {
     /// Cuts a data packet that arrived at `ingress` and has no room, if the device trims packets. The data packet
-    /// ends here: its drop counts the bytes that were cut off, and the rest is a control packet of its flow.
-    /// Returns whether it was cut.
+    /// ends here: its drop counts the bytes that were cut off, and the rest is a control packet of its flow. A
+    /// packet without bytes to cut goes on whole. Returns whether something goes on.
     #[cold]
     pub fn trim(&mut self, ingress: u32, id: u32) -> bool {
         let packet = &mut self.packets[id];
-        let Some(trim) = self.trims.filter(|t| packet.kind == Kind::Data && packet.size > t.size) else {
+        let Some(trim) = self.trims.filter(|t| packet.kind == Kind::Data && packet.lane != t.lane) else {
             return false;
         };
+        if packet.size <= trim.size {
+            packet.lane = trim.lane;
+            return true;
+        }
         let drop = Drops {
             ingress,
             lane: packet.lane,

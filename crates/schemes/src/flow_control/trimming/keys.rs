@@ -18,8 +18,8 @@ const HIGH: u8 = 7;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrimmingKeys {
-    /// Bytes of a trimmed packet on the wire, 64 B or more. Shorter packets are not trimmed. Default: 64
-    /// B as in NDP (SIGCOMM 2017); SAI's default is 128 B.
+    /// Bytes of a trimmed packet on the wire, 64 B or more. Shorter packets go on whole. Default: 64 B
+    /// as in NDP (SIGCOMM 2017); SAI's default is 128 B.
     #[serde(default = "trim_size")]
     pub trim_size: Bytes,
     /// Priority of trimmed packets. It must have a tier that is not served after that of data.

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The device cuts packets by itself ([`Traits::trims`]), so the scheme has no hook. There is room under the
-//! limit of the egress queue and in the memory of the device, as without flow control. A packet that is no
-//! longer than `trim_size` is not cut.
+//! limit of the egress queue and in the memory of the device, as without flow control. A data packet that is no
+//! longer than `trim_size` goes on whole in the queue of trimmed packets, as in SONiC.
 //!
 //! In the books of a run the data packet ends where it is cut: its drop has the cause [`report::TRIMMED`] and the
 //! bytes that were cut off, as SAI counts it. The header is a control packet of its flow from there on. So sent
