@@ -164,6 +164,45 @@ fn a_capture_agrees_with_the_tables() {
     assert_eq!(listed["bytes"], fs::metadata(run.join("capture.pcapng")).unwrap().len());
 }
 
+/// Trimmed packets, NACKs and PULLs, each as often as the results say.
+#[test]
+fn trimmed_packets_and_pulls_are_in_a_capture() {
+    let dir = scratch("trimmed");
+    let keys = "--set flow_control.scheme=trimming --set transport.kind=ndp \
+                --set priority=[{id=3,egress_limit=\"8496B\"}] --set ndp.initial_window=20kB";
+    let done = xoff(&dir, "incast.toml", &format!("--quiet --out run --pcap all {keys}"));
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let (names, _, packets) = read(&dir.join("run/capture.pcapng"));
+    let at_host = |p: &&Captured| p.flags == INBOUND && names[p.interface].starts_with('H');
+    let (mut headers, mut naks, mut pulls, mut acks, mut writes) = (0, 0, BTreeMap::new(), 0, 0);
+    for packet in packets.iter().filter(at_host) {
+        let Ok(roce) = RocePacket::parse(&packet.bytes) else {
+            let (headers_of, _, psn) = RocePacket::parse_trimmed(&packet.bytes).expect("trimmed");
+            assert_eq!((packet.length, headers_of.dscp), (60, 7 << 3));
+            assert!(psn < 51);
+            headers += 1;
+            continue;
+        };
+        match roce.operation {
+            Operation::Nak { .. } => naks += 1,
+            Operation::Ack { .. } => acks += 1,
+            Operation::Pull { count } => {
+                // Of each flow one after the other.
+                let last: u32 = pulls.insert(roce.queue_pair, count).unwrap_or(0);
+                assert_eq!(count, last + 1);
+            }
+            _ => writes += 1,
+        }
+    }
+    let summary: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.join("run/summary.json")).unwrap()).unwrap();
+    assert_eq!(summary["trimming"]["trimmed_packets"], headers);
+    assert_eq!(summary["trimming"]["lost_headers"], 0);
+    assert_eq!(summary["counters"]["delivered"], writes);
+    assert_eq!((naks, acks, pulls.len()), (headers, 6 * 51 + 1 + 1 + 2, 6));
+    assert!(headers > 30);
+}
+
 #[test]
 fn a_capture_changes_nothing_and_threads_do_not_change_it() {
     let dir = scratch("same");

@@ -316,24 +316,30 @@ mod tests {
     /// Flow, lane, content and mark of a packet are read from its bytes; damaged bytes are refused.
     #[test]
     fn packets_are_read_from_their_bytes() {
-        for transport in ["go-back-n", "irn", "tcp-newreno"] {
+        for transport in ["go-back-n", "irn", "tcp-newreno", "ndp"] {
             let plan = plan(transport);
+            let pulls = transport == "ndp";
             let mut contents = vec![
                 (0, Carries::Data { psn: 0 }),
                 (0, Carries::Data { psn: 9 }),
                 (1, Carries::Data { psn: 0 }),
-                (0, Carries::Ack { expected: 4 }),
-                (1, Carries::Ack { expected: 1 }),
+                (0, Carries::Ack { expected: 4, arrived: pulls.then_some(4) }),
+                (1, Carries::Ack { expected: 1, arrived: pulls.then_some(1) }),
             ];
             let nack = |arrived| (0, Carries::Nack { expected: 0, arrived });
             match transport {
                 "go-back-n" => contents.extend([nack(None), (0, Carries::Cnp)]),
                 "irn" => contents.push(nack(Some(7))),
+                "ndp" => contents.extend([nack(Some(7)), (0, Carries::Pull { count: 5 })]),
                 // TCP has an ACK for each gap.
                 _ => {}
             }
             for (flow, carries) in contents {
-                let marks = if carries == Carries::Cnp { &[false][..] } else { &[false, true] };
+                let marks = if matches!(carries, Carries::Cnp | Carries::Pull { .. }) {
+                    &[false][..]
+                } else {
+                    &[false, true]
+                };
                 for (lane, &marked) in
                     [0, 1].into_iter().flat_map(|lane| marks.iter().map(move |m| (lane, m)))
                 {

@@ -55,14 +55,27 @@ pub enum Carries {
     Ack {
         /// Number of the next packet that is expected.
         expected: u32,
+        /// Number of the packet that has arrived, if receivers report it (NDP); `expected` if it is below.
+        arrived: Option<u32>,
     },
     Nack {
         /// Number of the packet that is missing.
         expected: u32,
-        /// Number of the packet that has arrived instead, if receivers report it (IRN).
+        /// Number of the packet that has arrived instead, if receivers report it (IRN), or that was trimmed
+        /// (NDP).
         arrived: Option<u32>,
     },
     Cnp,
+    /// What remains of a trimmed data packet.
+    Header {
+        /// Number of the packet in its flow.
+        psn: u32,
+    },
+    /// A request for data (NDP).
+    Pull {
+        /// Such requests so far, this one included.
+        count: u32,
+    },
 }
 
 /// The crossings of all parts, before the receiver gets them.

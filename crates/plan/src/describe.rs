@@ -223,7 +223,7 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     }
 }
 
-/// Values that are not the default: windows and timeouts of IRN and TCP, and the congestion control.
+/// Values that are not the default: windows and timeouts of IRN, TCP and NDP, and the congestion control.
 fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
     if let TransportKind::Irn { intra, inter, timer } = &plan.transport.kind {
         let timers = if *timer == Timer::Packet { ", a timer for each packet" } else { "" };
@@ -243,6 +243,20 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
                 Span(timeouts.high)
             )?;
         }
+    }
+    if let TransportKind::Ndp(ndp) = &plan.transport.kind {
+        let windows = plan.irn.iter().map(|f| f.window);
+        let window = match windows.clone().min().zip(windows.max()) {
+            None => "none".to_string(),
+            Some((least, most)) if least == most => count(most.into(), "packet"),
+            Some((least, most)) => format!("{least} to {}", count(most.into(), "packet")),
+        };
+        writeln!(
+            out,
+            "transport: ndp (first window {window}, then one packet for each PULL;\n  \
+             timeout {})",
+            Span(ndp.rto)
+        )?;
     }
     if let Some(rule) = plan.arbiter {
         let (name, stops) = match rule {

@@ -16,7 +16,7 @@ use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
 
-const TABLES: [&str; 25] = [
+const TABLES: [&str; 26] = [
     "topology",
     "routing",
     "switch",
@@ -31,6 +31,7 @@ const TABLES: [&str; 25] = [
     TransportKind::Irn.name(),
     TransportKind::TcpNewReno.name(),
     TransportKind::TcpDctcp.name(),
+    TransportKind::Ndp.name(),
     CongestionControl::Dcqcn.name(),
     CongestionControl::Timely.name(),
     CongestionControl::Hpcc.name(),
@@ -98,6 +99,7 @@ pub(crate) fn scenario(
         irn: optional(doc, TransportKind::Irn.name())?,
         tcp_newreno: optional(doc, TransportKind::TcpNewReno.name())?,
         tcp_dctcp: optional(doc, TransportKind::TcpDctcp.name())?,
+        ndp: optional(doc, TransportKind::Ndp.name())?,
         dcqcn: optional(doc, CongestionControl::Dcqcn.name())?,
         timely: optional(doc, CongestionControl::Timely.name())?,
         hpcc: optional(doc, CongestionControl::Hpcc.name())?,

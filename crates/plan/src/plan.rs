@@ -60,7 +60,7 @@ pub struct Plan {
     pub packet: PacketFormat,
     pub flow_control: FlowControlParams,
     pub transport: TransportParams,
-    /// With IRN, by flow; else empty.
+    /// With IRN and NDP, by flow; else empty.
     pub irn: Vec<IrnFlow>,
     pub congestion_control: CongestionControlParams,
     /// Hosts that consume received data slowly, or not at all for a while.
@@ -221,9 +221,9 @@ pub struct Flow {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IrnFlow {
-    /// Most packets in flight, at least 1, below 2^24.
+    /// Most packets in flight, with NDP those of the first window; at least 1, below 2^24.
     pub window: u32,
-    /// It goes between datacenters.
+    /// It goes between datacenters, as IRN distinguishes them.
     pub inter: bool,
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const FLOW_CONTROL: &str = "crates/schemes/src/flow_control/";
 
 /// Each scheme's name, the words that give it away, and its folders.
-const SCHEMES: [(&str, &[&str], &[&str]); 16] = [
+const SCHEMES: [(&str, &[&str], &[&str]); 17] = [
     // A word of the field, which every file may say.
     ("pause", &[], &["crates/schemes/src/flow_control/pause/"]),
     ("pfc", &["pfc"], &["crates/schemes/src/flow_control/pfc/"]),
@@ -28,6 +28,8 @@ const SCHEMES: [(&str, &[&str], &[&str]); 16] = [
     ("roundabout", &["roundabout"], &["crates/schemes/src/flow_control/roundabout/"]),
     ("swing", &["swing"], &["crates/schemes/src/flow_control/swing/"]),
     ("tagger", &["tagger"], &["crates/schemes/src/flow_control/tagger/"]),
+    // The switches of every scheme may trim, and its transport knows trimmed packets.
+    ("trimming", &["trimming"], &["crates/schemes/src/flow_control/trimming/"]),
     ("watchdog", &["watchdog", "watchdogs"], &["crates/schemes/src/flow_control/watchdog/"]),
     ("zeropod", &["zeropod"], &["crates/schemes/src/scheduling/zeropod/", "crates/zeropod/"]),
 ];

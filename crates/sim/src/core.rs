@@ -21,7 +21,7 @@ use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_kernel::{slots::Slots, table::Table, time::Time};
 use xoff_net::topology::NodeKind;
 use xoff_plan::plan::{ENDS, Plan};
-use xoff_schemes::flow_control::{ControlFrame, Crossing, Effect, LaneRules};
+use xoff_schemes::flow_control::{ControlFrame, Crossing, Effect, LaneRules, Trim};
 
 /// Bytes of ports, lanes' queues and accounts that fit into L2: up to here prefetching does not pay.
 const NEAR: usize = 320 << 10;
@@ -53,6 +53,7 @@ pub struct Core<'a> {
     /// See [`NEAR`].
     pub prefetches: bool,
     pub lane_rules: Option<&'a LaneRules>,
+    pub trims: Option<Trim>,
     pub egress: Egress,
     pub ingress: Ingress,
     pub hosts: Hosts,
@@ -116,6 +117,7 @@ impl<'a> Core<'a> {
             features,
             prefetches: near > NEAR,
             lane_rules: plan.lane_rules(),
+            trims: plan.flow_control.traits().trims,
             observed: Observed::new(plan, egress.ports.len(), plan.lanes.len()),
             blocking: plan.measure.blocking.then(|| Box::new(Oracle::new(plan, egress.queues.len()))),
             egress,

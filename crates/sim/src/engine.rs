@@ -105,6 +105,10 @@ impl<'a> Engine<'a> {
             kind::STALL => self.stall(element, data == 1),
             kind::GATE => self.open_gate(element),
             kind::LEFT => self.core.arbiter_left(element),
+            kind::PULL => {
+                self.core.pull(element);
+                kick::<All>(&mut self.core, &mut self.flow_control, element);
+            }
             kind::BARRIER => {
                 let frame = self.core.take_frame(data);
                 self.flow_control.received(&mut self.core, element, &frame);

@@ -29,6 +29,9 @@ pub const SETTLE: u8 = 11;
 /// The last packet of a flow has left its source: the arbiter may let others have its ends. Element: flow.
 pub const LEFT: u8 = 12;
 
+/// A receiver may send its next PULL. Element: port.
+pub const PULL: u8 = 13;
+
 /// Whether an event is a timer, or the effect of a frame that a timer sent.
 pub fn is_timer(event: &Event) -> bool {
     matches!(event.kind(), TIMER | TIMEOUT | CONTROL)

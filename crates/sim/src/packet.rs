@@ -14,12 +14,17 @@ pub enum Kind {
     Free,
     /// Carries payload; `number` is its PSN.
     Data,
-    /// `number` is the next PSN expected.
+    /// `number` is the next PSN expected; under NDP the one that has arrived is `ahead` of it, if it is later.
     Ack,
-    /// `number` is the PSN that is missing; with selective repeat `ahead` of it is the one that has arrived.
+    /// `number` is the PSN that is missing; with selective repeat `ahead` of it is the one that has arrived, or
+    /// under NDP the one that was trimmed.
     Nack,
     /// A congestion notification to the flow's sender.
     Cnp,
+    /// What remains of trimmed data, on the way to the receiver; `number` is its PSN.
+    Header,
+    /// To the flow's sender; `number` counts the PULLs of the flow.
+    Pull,
     /// Between neighbours; `number` is its slot among the control frames.
     Control,
 }

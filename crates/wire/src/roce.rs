@@ -1,5 +1,5 @@
 //! RoCEv2 packets (InfiniBand Annex A17): RDMA writes, their ACKs, and congestion notifications, in UDP to
-//! port 4791.
+//! port 4791. Also two that Annex A17 does not have: requests for data, and writes that a switch has trimmed.
 //!
 //! ```text
 //! byte 34  UDP: source port, destination port 4791, length, no checksum
@@ -13,9 +13,14 @@
 //!      54  First and Only of a write: RETH: address (64 bits), key (32), length of the message (32)
 //!          an answer: AETH: syndrome (8 bits), MSN (24)
 //!          a congestion notification: 16 zeros
+//!          a request for data: zeros (8 bits), requests so far (24)
 //!          payload, and up to three zeros that make it whole words
 //!          invariant CRC
 //! ```
+//!
+//! A request for data has an opcode of those that manufacturers define. A trimmed write ends anywhere after the
+//! BTH, without CRC. The switch has updated the length and the checksum of the IPv4 header, as SAI requires; the
+//! UDP length is still that of the whole packet.
 
 use crate::ip::{HEADERS, Headers};
 use crate::{AETH, CHECKED, NotFrame, UDP, array_at, u16_at, u32_at, u64_at};
@@ -36,6 +41,10 @@ const ACK_REQUESTED: u8 = 0x80;
 const ACK: u8 = 0x1f;
 /// A NAK: PSN sequence error.
 const SEQUENCE_ERROR: u8 = 0x60;
+/// The opcode of a request for data.
+const PULL: u8 = 0xc0;
+/// Least length of a trimmed packet, without the frame's check sequence.
+pub const LEAST_TRIMMED: usize = HEADERS + UDP as usize + BTH;
 /// Length of a congestion notification after its BTH.
 const RESERVED: usize = 16;
 
@@ -67,6 +76,10 @@ pub enum Operation {
         msn: u32,
     },
     Cnp,
+    /// Asks for a packet; `count`, below 2^24, counts the requests of its flow.
+    Pull {
+        count: u32,
+    },
 }
 
 impl Operation {
@@ -78,6 +91,7 @@ impl Operation {
             Self::WriteOnly(_) => 0x0a,
             Self::Ack { .. } | Self::Nak { .. } => 0x11,
             Self::Cnp => 0x81,
+            Self::Pull { .. } => PULL,
         }
     }
 }
@@ -124,11 +138,37 @@ impl RocePacket {
             Operation::Ack { msn } => bytes.extend(with_flag(ACK, msn)),
             Operation::Nak { msn } => bytes.extend(with_flag(SEQUENCE_ERROR, msn)),
             Operation::Cnp => bytes.extend([0; RESERVED]),
+            Operation::Pull { count } => bytes.extend(with_flag(0, count)),
         }
         let crc = icrc(&bytes[14..], zeros);
         bytes.resize(bytes.len() + zeros, 0);
         bytes.extend(crc.to_le_bytes());
         bytes
+    }
+
+    /// The packet after a switch has trimmed it to `length` bytes, at least [`LEAST_TRIMMED`], without the frame's
+    /// check sequence.
+    pub fn emit_trimmed(&self, length: usize) -> Vec<u8> {
+        let whole = self.emit();
+        let length = length.clamp(LEAST_TRIMMED, whole.len());
+        let mut bytes = self.headers.emit(length - HEADERS);
+        bytes.extend(&whole[HEADERS..length]);
+        bytes
+    }
+
+    /// Reads the queue pair and the PSN of a trimmed packet.
+    pub fn parse_trimmed(bytes: &[u8]) -> Result<(Headers, u32, u32), NotFrame> {
+        let (headers, behind) = Headers::parse(bytes)?;
+        if headers.protocol != PROTOCOL || behind.len() < UDP as usize + BTH || u16_at(behind, 2) != PORT {
+            return Err(NotFrame::Other);
+        }
+        if usize::from(u16_at(behind, 4)) <= behind.len() {
+            return Err(NotFrame::Field);
+        }
+        if !matches!(behind[8], 0x06 | 0x07 | 0x08 | 0x0a) {
+            return Err(NotFrame::Other);
+        }
+        Ok((headers, u32_at(behind, 12) % NUMBERS, u32_at(behind, 16) % NUMBERS))
     }
 
     /// Reads a packet, whose payload is taken for zeros.
@@ -164,6 +204,7 @@ impl RocePacket {
                 SEQUENCE_ERROR => Operation::Nak { msn: u32_at(behind, at) % NUMBERS },
                 _ => return Err(NotFrame::Other),
             },
+            PULL => Operation::Pull { count: u32_at(behind, at) % NUMBERS },
             _ => Operation::Cnp,
         };
         Ok(Self {
@@ -185,6 +226,7 @@ fn extended(opcode: u8) -> Option<usize> {
         0x07 | 0x08 => Some(0),
         0x11 => Some(AETH as usize),
         0x81 => Some(RESERVED),
+        PULL => Some(AETH as usize),
         _ => None,
     }
 }
@@ -331,6 +373,7 @@ mod tests {
             Operation::Ack { msn: 1 },
             Operation::Nak { msn: NUMBERS - 1 },
             Operation::Cnp,
+            Operation::Pull { count: NUMBERS - 2 },
         ] {
             let write = operation.opcode() < 0x11;
             for payload in [0, 1, 2, 3, 4, 999, 1_000, 9_000] {
@@ -339,6 +382,22 @@ mod tests {
                 assert_eq!(RocePacket::parse(&packet.emit()), Ok(packet), "{operation:?} {payload}");
             }
         }
+    }
+
+    /// The rest names its packet, and is neither a whole packet nor the rest of an answer.
+    #[test]
+    fn a_trimmed_packet_is_read_from_its_headers() {
+        for length in [0, LEAST_TRIMMED, 60, 124, 900] {
+            let bytes = PACKET.emit_trimmed(length);
+            assert_eq!(bytes.len(), length.max(LEAST_TRIMMED));
+            let read = RocePacket::parse_trimmed(&bytes);
+            assert_eq!(read, Ok((PACKET.headers, PACKET.queue_pair, PACKET.psn)));
+            assert!(RocePacket::parse(&bytes).is_err());
+        }
+        assert_eq!(PACKET.emit_trimmed(9_999), PACKET.emit());
+        assert_eq!(RocePacket::parse_trimmed(&PACKET.emit()), Err(NotFrame::Field));
+        let cnp = RocePacket { operation: Operation::Cnp, payload: 0, ..PACKET };
+        assert_eq!(RocePacket::parse_trimmed(&cnp.emit_trimmed(60)), Err(NotFrame::Other));
     }
 
     #[test]

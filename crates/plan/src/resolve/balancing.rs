@@ -125,7 +125,7 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
         TransportKind::TcpNewReno | TransportKind::TcpDctcp => {
             Some("TCP treats three packets after a gap as a loss")
         }
-        TransportKind::Irn => None,
+        TransportKind::Irn | TransportKind::Ndp => None,
     };
     let flowlets =
         kind == Kind::Adaptive && routing.adaptive.unwrap_or_default().mode == AdaptiveMode::Flowlet;

@@ -342,6 +342,7 @@ fn used_priorities(cx: &mut Context<'_>, listed: &files::Listed) -> Result<Vec<u
     cx.data.clone_from(&used);
     cx.ask(|keys, cx| keys.check_priorities(cx, cx.data))?;
     used.extend(cx.ack_priority());
+    used.extend(cx.scenario.flow_control.brings_priority());
     used.extend(congestion::priority(cx)?);
     used.sort_unstable_by(|a, b| b.cmp(a));
     used.dedup();

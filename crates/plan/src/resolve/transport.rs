@@ -1,5 +1,6 @@
 //! The transport: timeouts and windows.
 
+mod ndp;
 mod tcp;
 
 use super::{Context, LONGEST, Routed, SHORTEST_TIMER, bytes, hop, routes::Routes};
@@ -35,9 +36,11 @@ pub(super) fn build(
         check_window(cx, "transport.window", given.0, &given.to_string())?;
     }
     warn_of_tables(cx, t.kind);
+    ndp::check_trims(cx)?;
     match t.kind {
         Kind::GoBackN => {}
         Kind::Irn => return irn(cx, routed),
+        Kind::Ndp => return ndp::params(cx, routed),
         Kind::TcpNewReno | Kind::TcpDctcp => return Ok((tcp::params(cx, routes)?, Vec::new())),
     }
     if t.rto.0 < routes.longest {
@@ -84,16 +87,17 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
 
 fn warn_of_tables(cx: &mut Context<'_>, kind: Kind) {
     let tables = [
-        (Kind::Irn, "rto_low", "rto_high"),
-        (Kind::TcpNewReno, "min_rto", "initial_rto"),
-        (Kind::TcpDctcp, "min_rto", "initial_rto"),
+        (Kind::Irn, &["rto_low", "rto_high"][..]),
+        (Kind::TcpNewReno, &["min_rto", "initial_rto"]),
+        (Kind::TcpDctcp, &["min_rto", "initial_rto"]),
+        (Kind::Ndp, &["rto"]),
     ];
-    for (owner, one, other) in tables {
+    for (owner, keys) in tables {
         let table = owner.name();
         if owner == kind {
             if cx.doc.get("transport.rto").is_some() {
-                let message =
-                    format!("had no effect: the transport `{table}` has {table}.{one} and {table}.{other}");
+                let keys: Vec<String> = keys.iter().map(|key| format!("{table}.{key}")).collect();
+                let message = format!("had no effect: the transport `{table}` has {}", keys.join(" and "));
                 cx.warn("transport.rto", message);
             }
             continue;

@@ -20,7 +20,7 @@ pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
     Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
-pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, TcpDctcp, TcpNewReno};
+pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, Ndp, TcpDctcp, TcpNewReno};
 
 pub use xoff_schemes::congestion_control::CongestionControl;
 pub use xoff_schemes::load_balancing::LoadBalancing;
@@ -87,6 +87,9 @@ pub struct Scenario {
     /// and 8 us. Without `[ecn]` it equals `tcp-newreno`, with a warning.
     #[serde(rename = "tcp-dctcp")]
     pub tcp_dctcp: Option<TcpDctcp>,
+    /// The transport `ndp`. Receivers request each packet after the first window with a PULL frame, at the
+    /// rate of their link. Each packet has its own ACK, or a NACK if a switch has trimmed it.
+    pub ndp: Option<Ndp>,
     /// The congestion control `dcqcn`. A flow that never received a notification is not paced.
     pub dcqcn: Option<Dcqcn>,
     /// The congestion control `timely`. It measures a round trip from the start of sending a packet
@@ -107,7 +110,7 @@ pub struct Scenario {
     pub swift: Option<Swift>,
     /// The congestion control `nscc`. Without `[ecn]` switches mark at dequeue from 30 kB to 120 kB per 100
     /// Gbit/s of the port's rate: 0.2 and 0.8 of a BDP of 12 us. The defaults are those of Ultra Ethernet's
-    /// specification 1.0.1 for switches without trimming, unless another source is named.
+    /// specification 1.0.1 for switches that do not trim packets, unless another source is named.
     pub nscc: Option<Nscc>,
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
     #[serde(rename = "zeropod")]
@@ -392,11 +395,11 @@ pub struct Transport {
     /// Size of an ACK or NACK on the wire. The default is a header with AETH (4).
     pub ack: Bytes,
     /// Packets for each ACK; the last packet is always acknowledged. Must be 1 with TCP, because
-    /// delayed ACKs are not simulated.
+    /// delayed ACKs are not simulated, and with `ndp`.
     #[schemars(range(min = 1), extend("x-unit" = "packets"))]
     pub ack_every: u32,
-    /// Time without progress after which a go-back-N sender retransmits, 100 ns or longer; `irn`
-    /// and TCP have their own tables. The default is longer than the 2.6 ms that a buffer of 32 MB
+    /// Time without progress after which a go-back-N sender retransmits, 100 ns or longer; `irn`,
+    /// TCP and `ndp` have their own tables. The default is longer than the 2.6 ms that a buffer of 32 MB
     /// takes to drain at 100 Gbit/s: a waiting packet is not treated as lost.
     pub rto: Span,
     /// Most payload in flight per flow: bytes, or multiples of the network's BDP
@@ -404,7 +407,8 @@ pub struct Transport {
     /// the flows), as in `"1bdp"`. No bound if not given. With `irn` the BDP is
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
-    /// packets, and the default is `"1bdp"`. With TCP it is the receive window.
+    /// packets, and the default is `"1bdp"`. With TCP it is the receive window. `ndp` has
+    /// `ndp.initial_window` instead.
     #[schemars(extend("x-default" = "none: no limit; with `irn` `\"1bdp\"`"))]
     pub window: Option<Threshold>,
     /// Limits the payload in flight to the flow's rate times `base_rtt`, but at least `ack_every`
@@ -416,8 +420,8 @@ pub struct Transport {
     /// before the first ACK; 100 ns or longer. Default: the longest unloaded round trip among the flows.
     #[schemars(extend("x-default" = "derived: the longest unloaded round trip of all flows"))]
     pub base_rtt: Option<Span>,
-    /// Priority of ACKs. Default: the priority of the data; 7 under a scheme that must serve ACKs
-    /// strictly before data.
+    /// Priority of ACKs, and of NACKs and PULLs. Default: the priority of the data; 7 under a scheme that
+    /// must serve ACKs strictly before data.
     #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     #[schemars(extend("x-default" = "the priority of the data"))]
     pub ack_priority: Option<u8>,

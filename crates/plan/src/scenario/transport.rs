@@ -1,4 +1,4 @@
-//! The `[irn]`, `[tcp-newreno]`, `[tcp-dctcp]` and `[dcqcn]` tables.
+//! The `[irn]`, `[tcp-newreno]`, `[tcp-dctcp]`, `[ndp]` and `[dcqcn]` tables.
 
 use crate::resolve::congestion::preset;
 use schemars::JsonSchema;
@@ -69,6 +69,26 @@ impl IrnInter {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// The transport `ndp`: the first window and the timeout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ndp {
+    /// Payload that a flow sends at line rate before the first PULL: bytes, or multiples of the flow's own BDP
+    /// (the rate of the slowest link of its route times its unloaded round trip), rounded up to whole packets.
+    /// Default: `"1bdp"`.
+    #[schemars(extend("default" = Ndp::INITIAL_WINDOW))]
+    pub initial_window: Option<Threshold>,
+    /// Time after which a packet without an answer is retransmitted, and a sender without any answer sends
+    /// a packet that was not requested; 100 ns or longer. Default: 1 ms.
+    #[schemars(extend("default" = Ndp::RTO))]
+    pub rto: Option<Span>,
+}
+
+impl Ndp {
+    pub(crate) const INITIAL_WINDOW: Threshold = Threshold::Bdp(1_000);
+    pub(crate) const RTO: Span = Span(1_000 * MICROSECOND);
 }
 
 /// The transport `tcp-newreno`. The receive window is `transport.window`.

@@ -4,6 +4,7 @@ use xoff_net::topology::PortId;
 use xoff_outcome::tap::{Carries, Crosser};
 use xoff_plan::plan::Plan;
 use xoff_schemes::transport::TransportKind;
+use xoff_wire::CHECK;
 use xoff_wire::ip::{self, Ecn, Headers};
 use xoff_wire::roce::{self, NUMBERS, Operation, Reth, RocePacket};
 use xoff_wire::tcp::{self, Segment};
@@ -45,28 +46,44 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
             let packets = |number: u32| number.wrapping_sub(FIRST_BYTE).div_ceil(plan.packet.mtu);
             let carries = match is_data {
                 true => Carries::Data { psn: packets(segment.sequence) },
-                false => Carries::Ack { expected: packets(segment.acknowledgement) },
+                false => Carries::Ack { expected: packets(segment.acknowledgement), arrived: None },
             };
             (segment.headers, u32::from(flow), carries, segment.echo)
         }
         kind => {
-            let packet = RocePacket::parse(bytes).ok()?;
+            let Ok(packet) = RocePacket::parse(bytes) else {
+                let (headers, queue_pair, psn) = RocePacket::parse_trimmed(bytes).ok()?;
+                return known(plan, headers, queue_pair & !QUEUE_PAIR, Carries::Header { psn }, false);
+            };
+            let pulls = matches!(kind, TransportKind::Ndp(_));
             let carries = match packet.operation {
-                Operation::Ack { .. } => Carries::Ack { expected: (packet.psn + 1) % NUMBERS },
+                Operation::Ack { msn } => {
+                    Carries::Ack { expected: (packet.psn + 1) % NUMBERS, arrived: pulls.then_some(msn) }
+                }
                 Operation::Nak { msn } => {
-                    let arrived = matches!(kind, TransportKind::Irn { .. }).then_some(msn);
+                    let arrived = (pulls || matches!(kind, TransportKind::Irn { .. })).then_some(msn);
                     Carries::Nack { expected: packet.psn, arrived }
                 }
                 Operation::Cnp => Carries::Cnp,
+                Operation::Pull { count } => Carries::Pull { count },
                 _ => Carries::Data { psn: packet.psn },
             };
             let echo = packet.becn && carries != Carries::Cnp;
             (packet.headers, packet.queue_pair & !QUEUE_PAIR, carries, echo)
         }
     };
+    known(plan, headers, flow, carries, echo)
+}
+
+/// Whether it goes from the sender of the flow to its receiver.
+fn is_data(carries: Carries) -> bool {
+    matches!(carries, Carries::Data { .. } | Carries::Header { .. })
+}
+
+/// The packet of a flow with these headers, unless the plan has no such flow or priority.
+fn known(plan: &Plan, headers: Headers, flow: u32, carries: Carries, echo: bool) -> Option<Crosser> {
     let lane = plan.lanes.iter().position(|lane| lane.priority << 3 == headers.dscp)?;
-    let is_data = matches!(carries, Carries::Data { .. });
-    let marked = if is_data { headers.ecn == Ecn::Congested } else { echo };
+    let marked = if is_data(carries) { headers.ecn == Ecn::Congested } else { echo };
     ((flow as usize) < plan.flows.len()).then_some(Crosser::Packet {
         flow,
         lane: lane as u8,
@@ -83,12 +100,14 @@ pub fn mac(plan: &Plan, port: PortId) -> [u8; 6] {
 
 fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Carries, bool)) -> Vec<u8> {
     let f = &plan.flows[flow as usize];
-    let is_data = matches!(carries, Carries::Data { .. });
+    let is_data = is_data(carries);
     let (source, destination) = if is_data { (f.src, f.dst) } else { (f.dst, f.src) };
     let lane = &plan.lanes[usize::from(lane)];
+    // A switch that trims changes the priority, but not these bits.
+    let first = if let Carries::Header { .. } = carries { &plan.lanes[usize::from(f.lane)] } else { lane };
     let ecn = match is_data {
         true if marked => Ecn::Congested,
-        true if lane.ecn.is_some() => Ecn::Capable0,
+        true if first.ecn.is_some() => Ecn::Capable0,
         _ => Ecn::NotCapable,
     };
     let headers = Headers {
@@ -111,10 +130,12 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
         let number = |bytes: u64| FIRST_BYTE.wrapping_add(bytes as u32);
         let (sequence, acknowledgement, payload) = match carries {
             Carries::Data { psn } => (number(begins(psn)), FIRST_BYTE, payload(psn)),
-            Carries::Ack { expected } | Carries::Nack { expected, .. } => {
+            Carries::Ack { expected, .. } | Carries::Nack { expected, .. } => {
                 (FIRST_BYTE, number(begins(expected).min(f.size)), 0)
             }
-            Carries::Cnp => unreachable!("TCP has no CNPs"),
+            Carries::Cnp | Carries::Header { .. } | Carries::Pull { .. } => {
+                unreachable!("TCP has no such packets")
+            }
         };
         let (source_port, destination_port) = if is_data { (port, DISCARD) } else { (DISCARD, port) };
         let headers = Headers { protocol: tcp::PROTOCOL, ..headers };
@@ -125,7 +146,7 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
     let complete = |expected: u32| u32::from(u64::from(expected) > last);
     let reth = || Reth { address: 0, key: flow, length: u32::try_from(f.size).unwrap_or(u32::MAX) };
     let (operation, psn, payload) = match carries {
-        Carries::Data { psn } => {
+        Carries::Data { psn } | Carries::Header { psn } => {
             let operation = match (psn == 0, u64::from(psn) == last) {
                 (true, true) => Operation::WriteOnly(reth()),
                 (true, false) => Operation::WriteFirst(reth()),
@@ -135,15 +156,17 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
             (operation, psn, payload(psn))
         }
         // It names the last packet that has come, a NAK the one that is missing.
-        Carries::Ack { expected } => {
-            (Operation::Ack { msn: complete(expected) }, expected.wrapping_sub(1), 0)
+        Carries::Ack { expected, arrived } => {
+            let msn = arrived.map_or(complete(expected), |arrived| arrived % NUMBERS);
+            (Operation::Ack { msn }, expected.wrapping_sub(1), 0)
         }
         Carries::Nack { expected, arrived } => {
             (Operation::Nak { msn: arrived.unwrap_or(0) % NUMBERS }, expected, 0)
         }
         Carries::Cnp => (Operation::Cnp, 0, 0),
+        Carries::Pull { count } => (Operation::Pull { count: count % NUMBERS }, 0, 0),
     };
-    RocePacket {
+    let packet = RocePacket {
         headers,
         source_port: port,
         operation,
@@ -151,6 +174,9 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
         psn: psn % NUMBERS,
         becn: echo || operation == Operation::Cnp,
         payload,
+    };
+    match (carries, plan.flow_control.traits().trims) {
+        (Carries::Header { .. }, Some(trim)) => packet.emit_trimmed(trim.size as usize - CHECK),
+        _ => packet.emit(),
     }
-    .emit()
 }

@@ -63,6 +63,16 @@ pub trait Keys {
         None
     }
 
+    /// A priority that packets of the scheme have, beside those of data, ACKs and CNPs.
+    fn brings_priority(&self) -> Option<u8> {
+        None
+    }
+
+    /// Whether devices trim packets: then receivers get headers, and the transport must know them.
+    fn trims(&self) -> bool {
+        false
+    }
+
     /// Refuses priorities of `data` that do not go together.
     fn check_priorities(&self, cx: &Setting<'_>, data: &[u8]) -> Result<(), Complaint> {
         Ok(())

@@ -35,6 +35,7 @@ pub mod seen;
 pub mod size;
 pub mod swing;
 pub mod tagger;
+pub mod trimming;
 pub mod watchdog;
 
 pub use device::Device;
@@ -43,6 +44,6 @@ pub use mac_control::MacControlFrame;
 pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
 pub use seam::{
     Crossing, Headroom, LaneRules, LinkFacts, LoopDecision, LoopPacket, Machine, Mode, Numbers, Onward,
-    Parameters, PauseScope, Pulled, QueueEntry, Queueing, RelayOrder, Scheme, Seen, Traits,
+    Parameters, PauseScope, Pulled, QueueEntry, Queueing, RelayOrder, Scheme, Seen, Traits, Trim,
 };
 pub use xoff_wire::queue_pause::Target;

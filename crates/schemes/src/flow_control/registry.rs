@@ -11,7 +11,7 @@ use super::size::question::{Question, Refusal, SizeFunction};
 use super::{
     bfc, bifrost, breakers, cbfc, gfc, itsy, none, pause, per_flow_queue, pfc, portfc, pyrrha, roundabout,
 };
-use super::{swing, tagger, watchdog};
+use super::{swing, tagger, trimming, watchdog};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -276,6 +276,9 @@ registry! {
     /// PAUSE of the whole link, IEEE 802.3 Annex 31B: an account above its threshold pauses every
     /// priority of its peer.
     Pause = "pause": pause::keys::PauseKeys => pause::PauseParams => pause::Pause;
+    /// Packet trimming (NDP, SIGCOMM 2017; SAI; Ultra Ethernet): no flow control, but a data packet that
+    /// does not fit is cut to its header, which goes on in a queue of its own.
+    Trimming = "trimming": trimming::keys::TrimmingKeys => trimming::TrimmingParams => trimming::Trimming;
     /// No flow control: packets that do not fit are dropped.
     None = "none": none::NoKeys => none::NoParams => none::NoFlowControl;
 }

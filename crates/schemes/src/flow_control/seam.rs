@@ -199,8 +199,23 @@ pub struct Traits {
     /// It slows lanes, by rates above 0, where others pause them. Then no packet of a lossless lane is dropped
     /// although its pauses stop nothing.
     pub slows: bool,
+    /// What remains of a data packet that has no room, if devices trim packets.
+    pub trims: Option<Trim>,
     /// How the packets of a lane lie in the queues of a port.
     pub queueing: Queueing,
+}
+
+/// What remains of a data packet that has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trim {
+    /// Bytes on the wire. Packets that are no longer go on whole.
+    pub size: u32,
+    /// The lane that it goes on in.
+    pub lane: u8,
+    /// Why the packet was dropped, but for these bytes.
+    pub cause: &'static Cause,
+    /// Why the rest was dropped, if that has no room either.
+    pub lost: &'static Cause,
 }
 
 impl Traits {
@@ -219,6 +234,7 @@ impl Traits {
         pause_scope: PauseScope::Nothing,
         also_by_lane: false,
         slows: false,
+        trims: None,
         queueing: Queueing::PerLane,
     };
 

@@ -3,10 +3,12 @@
 pub mod dctcp;
 pub mod go_back_n;
 pub mod irn;
+pub mod ndp;
 pub mod newreno;
 
 use crate::names::names;
 use irn::{Timeouts, Timer};
+use ndp::NdpParams;
 use newreno::NewRenoParams;
 use xoff_kernel::time::Time;
 
@@ -25,6 +27,9 @@ pub enum Transport {
     /// TCP NewReno that reduces its window by the share of marked packets (DCTCP,
     /// SIGCOMM 2010, and RFC 8257).
     TcpDctcp = "tcp-dctcp",
+    /// The receiver requests each packet after the first window, and accepts packets in any order
+    /// (NDP, SIGCOMM 2017). It is made for switches that trim packets.
+    Ndp = "ndp",
 }
 }
 
@@ -36,7 +41,7 @@ pub struct TransportParams {
     /// Longest time without progress after which a sender repeats, in picoseconds.
     pub rto: Time,
     /// Most payload bytes in flight; `None` is no bound. (IRN bounds each flow by itself, TCP has a
-    /// receive window.)
+    /// receive window, NDP a first window.)
     pub window: Option<u64>,
     /// With a congestion control: a flow's rate times this round trip, in picoseconds, bounds what it has in
     /// flight, too (see [`crate::congestion_control::window_at`]).
@@ -53,6 +58,7 @@ pub enum TransportKind {
         timer: Timer,
     },
     Tcp(NewRenoParams),
+    Ndp(NdpParams),
 }
 
 impl TransportKind {
@@ -62,6 +68,7 @@ impl TransportKind {
             Self::Irn { .. } => Transport::Irn,
             Self::Tcp(tcp) if tcp.dctcp.is_some() => Transport::TcpDctcp,
             Self::Tcp(_) => Transport::TcpNewReno,
+            Self::Ndp(_) => Transport::Ndp,
         };
         transport.name()
     }

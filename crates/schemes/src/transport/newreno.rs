@@ -349,6 +349,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
+    pub fn has_arrived(&self, psn: u32) -> bool {
+        let at = self.early.partition_point(|&(_, end)| end <= psn);
+        psn < self.expected || self.early.get(at).is_some_and(|&(first, _)| first <= psn)
+    }
+
     /// Returns whether packet `psn` had arrived before.
     pub fn on_data(&mut self, psn: u32) -> bool {
         if psn < self.expected {

@@ -2,6 +2,7 @@
 
 use crate::host::controls::{Controls, Windows, notification_points};
 use crate::host::flow::{ReceiverState, SenderState};
+use crate::host::ndp::pull_queues;
 use crate::host::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::host::sources::{Source, sources};
 use crate::switch::balancing::{self, Labelled};
@@ -9,6 +10,7 @@ use crate::{features::Features, indices::table, switch::arbiter::Arbiter};
 use xoff_kernel::table::Table;
 use xoff_plan::plan::{Plan, Waits};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
+use xoff_schemes::transport::ndp::PullQueue;
 
 pub struct Hosts {
     pub senders: Table<Vec<SenderState>>,
@@ -18,6 +20,8 @@ pub struct Hosts {
     /// By flow; empty under go-back-N.
     pub selective_senders: Vec<SelectiveSender>,
     pub selective_receivers: Vec<SelectiveReceiver>,
+    /// By port: the packets that receivers request. Empty unless they do.
+    pub pulls: Vec<PullQueue>,
     pub controls: Controls,
     /// Whether the controls get every ACK and NACK.
     pub wants_acks: bool,
@@ -44,6 +48,7 @@ impl Hosts {
             arbiter: Arbiter::new(plan),
             selective_senders: selective::senders(plan),
             selective_receivers: selective::receivers(plan),
+            pulls: pull_queues(plan),
             controls: Controls::new(plan),
             wants_acks: false,
             windows: Windows::default(),

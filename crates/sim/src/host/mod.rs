@@ -10,6 +10,7 @@ pub mod ends;
 pub mod first_hop;
 pub mod flow;
 pub mod irn;
+pub mod ndp;
 pub mod selective;
 pub mod sources;
 pub mod tcp;
@@ -282,6 +283,9 @@ impl Core<'_> {
                 self.packets.remove(id);
                 return if notifies { Some(self.send_cnp(flow, path, lane)) } else { None };
             }
+            Reply::Ack(n) if extras && !self.hosts.pulls.is_empty() => {
+                (Kind::Ack, n, Packet::three_bytes(psn.saturating_sub(n)))
+            }
             Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
             // No packet is lost, and early packets are kept: there is no reason to retransmit.
             Reply::Nack(n) if extras && self.hosts.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
@@ -305,6 +309,9 @@ impl Core<'_> {
         }
         if notifies {
             self.send_cnp(flow, path, lane);
+        }
+        if extras && !self.hosts.pulls.is_empty() {
+            self.request(flow, port);
         }
         Some(port)
     }

@@ -1,11 +1,11 @@
-//! Transports whose receivers keep early packets and whose senders retransmit single packets: IRN and TCP.
+//! Transports whose receivers keep early packets and whose senders retransmit single packets: IRN, TCP and NDP.
 
-use crate::host::{controls::Departure, irn::IrnSender, tcp::TcpSender};
+use crate::host::{controls::Departure, irn::IrnSender, ndp::NdpSender, tcp::TcpSender};
 use crate::packet::Packet;
 use xoff_kernel::{time::Time, wheel::Wheel};
 use xoff_plan::plan::Plan;
 use xoff_schemes::transport::go_back_n::{Reply, Sender};
-use xoff_schemes::transport::{TransportKind, irn, newreno};
+use xoff_schemes::transport::{TransportKind, irn, ndp, newreno};
 
 /// The sending end of a flow, beside its numbers.
 #[derive(Clone, Debug)]
@@ -13,6 +13,7 @@ pub enum SelectiveSender {
     Irn(IrnSender),
     /// Apart, for it is twice as large.
     Tcp(Box<TcpSender>),
+    Ndp(Box<NdpSender>),
 }
 
 /// The senders of all flows; none under go-back-N.
@@ -25,6 +26,10 @@ pub fn senders(plan: &Plan) -> Vec<SelectiveSender> {
         TransportKind::Tcp(params) => {
             vec![SelectiveSender::Tcp(Box::new(TcpSender::new(params))); plan.flows.len()]
         }
+        TransportKind::Ndp(params) => {
+            let senders = plan.irn.iter().map(|f| Box::new(NdpSender::new(params, f.window)));
+            senders.map(SelectiveSender::Ndp).collect()
+        }
     }
 }
 
@@ -34,6 +39,7 @@ pub fn receivers(plan: &Plan) -> Vec<SelectiveReceiver> {
         TransportKind::GoBackN => return Vec::new(),
         TransportKind::Irn { .. } => SelectiveReceiver::Irn(irn::Receiver::default()),
         TransportKind::Tcp(_) => SelectiveReceiver::Tcp(newreno::Receiver::default()),
+        TransportKind::Ndp(_) => SelectiveReceiver::Ndp(ndp::Receiver::default()),
     };
     vec![receiver; plan.flows.len()]
 }
@@ -43,6 +49,7 @@ impl SelectiveSender {
     pub fn sent(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: Departure) {
         match self {
             Self::Irn(irn) => irn.sent(numbers, wheel, now, packet),
+            Self::Ndp(ndp) => ndp.sent(numbers, wheel, now, packet),
             Self::Tcp(tcp) => tcp.sent(numbers, wheel, now, packet),
         }
     }
@@ -52,6 +59,7 @@ impl SelectiveSender {
     pub fn on_response(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, ack: &Packet) -> bool {
         match self {
             Self::Irn(irn) => irn.on_response(numbers, wheel, now, ack),
+            Self::Ndp(ndp) => ndp.on_response(numbers, wheel, now, ack),
             Self::Tcp(tcp) => tcp.on_response(numbers, wheel, now, ack),
         }
     }
@@ -60,6 +68,7 @@ impl SelectiveSender {
     pub fn timeout(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, flow: u32) -> bool {
         match self {
             Self::Irn(irn) => irn.timeout(numbers, wheel, now, flow),
+            Self::Ndp(ndp) => ndp.timeout(numbers, wheel, now, flow),
             Self::Tcp(tcp) => tcp.timeout(numbers, wheel, now, flow),
         }
     }
@@ -69,6 +78,7 @@ impl SelectiveSender {
 pub enum SelectiveReceiver {
     Irn(irn::Receiver),
     Tcp(newreno::Receiver),
+    Ndp(ndp::Receiver),
 }
 
 /// The effect of a received packet.
@@ -101,6 +111,11 @@ impl SelectiveReceiver {
                 let before = receiver.expected;
                 let duplicate = receiver.on_data(psn);
                 (before, receiver.expected, duplicate, Reply::Ack(receiver.expected))
+            }
+            Self::Ndp(receiver) => {
+                let before = receiver.expected();
+                let duplicate = receiver.on_data(psn, total);
+                (before, receiver.expected(), duplicate, Reply::Ack(receiver.expected()))
             }
         };
         Received { reply, duplicate, in_order: payload(expected) - payload(before), expected }

@@ -235,9 +235,11 @@ impl<'w> Wired<'w> {
             &Crosser::Packet { flow, lane, carries, marked } => {
                 let (kind, number) = match carries {
                     Carries::Data { psn } => (Kind::Data, psn),
-                    Carries::Ack { expected } => (Kind::Ack, expected),
+                    Carries::Ack { expected, .. } => (Kind::Ack, expected),
                     Carries::Nack { expected, .. } => (Kind::Nack, expected),
                     Carries::Cnp => (Kind::Cnp, 0),
+                    Carries::Header { psn } => (Kind::Header, psn),
+                    Carries::Pull { count } => (Kind::Pull, count),
                 };
                 post.records.push(record);
                 if core.telemetry.used() {
@@ -245,7 +247,9 @@ impl<'w> Wired<'w> {
                 }
                 let mut packet = Packet::new(kind, flow, number, label.size, lane, label.hop);
                 packet.marked = marked;
-                if let Carries::Nack { expected, arrived: Some(arrived) } = carries {
+                if let Carries::Nack { expected, arrived: Some(arrived) }
+                | Carries::Ack { expected, arrived: Some(arrived) } = carries
+                {
                     packet.ahead =
                         Packet::three_bytes(arrived.checked_sub(expected).filter(|n| n >> 24 == 0)?);
                 } else {
@@ -385,7 +389,8 @@ mod tests {
         let faults = "[measure]\nexplain=true\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
         let controlled = |control| format!("[transport]\ncongestion_control=\"{control}\"\n");
         for scheme in FlowControlKeys::names() {
-            for more in [faults, &controlled("hpcc"), &controlled("swift")] {
+            let requests = "[transport]\nkind=\"ndp\"\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
+            for more in [faults, &controlled("hpcc"), &controlled("swift"), requests] {
                 let Some(plan) = plan(scheme, more) else { continue };
                 let (live, _) = run_wired(&plan, &Memory::new(&plan, 0), None, None, &mut |_| true).unwrap();
                 assert!(live == run(&plan, 1, None, &mut |_| true), "{scheme} {more}");

@@ -5,6 +5,7 @@ use crate::faults;
 use crate::features::Features;
 use crate::outcome::DropReason;
 use crate::packet::{Kind, Packet};
+use crate::switch::buffer::Refusal;
 use crate::switch::drops::{discard, refuse};
 use crate::switch::ingress::around;
 use crate::switch::port::Wire;
@@ -45,6 +46,7 @@ pub fn arrive<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32,
     }
     match core.packets[id].kind {
         Kind::Data => core.receive_data::<F>(id),
+        Kind::Header => core.receive_header(id),
         _ => core.receive_answer::<F>(id),
     }
 }
@@ -135,15 +137,13 @@ fn forward<F: Features>(
         let room = memory.egress_share(rule.limit);
         if queued + size > room {
             packet.lane = lane as u8;
-            discard(core, port, id, DropReason::QueueLimit, queued + size - room);
-            return None;
+            return no_room::<F>(core, scheme, (port, id, egress), Refusal::Limit(queued + size - room));
         }
     }
     let crossing = match a.admit(charge, memory, &core.ingress.profiles[usize::from(a.profile)]) {
         Ok(crossing) => crossing,
         Err(refusal) => {
-            refuse(core, port, id, refusal);
-            return None;
+            return no_room::<F>(core, scheme, (port, id, egress), refusal);
         }
     };
     if F::EXTRAS
@@ -196,4 +196,21 @@ fn forward<F: Features>(
         crossed(core, scheme, at as u32, crossing);
     }
     Some(egress)
+}
+
+/// There is no room for a packet from `port` in `egress`: its header goes on if the device trims packets, and else
+/// it is dropped. Returns the port to kick.
+#[cold]
+#[inline(never)]
+fn no_room<F: Features>(
+    core: &mut Core,
+    scheme: &mut FlowControl,
+    (port, id, egress): (u32, u32, u32),
+    refusal: Refusal,
+) -> Option<u32> {
+    if core.trim(port, id) {
+        return forward::<F>(core, scheme, port, id, egress);
+    }
+    refuse(core, port, id, refusal);
+    None
 }

@@ -139,6 +139,8 @@ pub enum Refusal {
     /// The headroom falls short by so many bytes.
     Headroom(u64),
     Memory(u64),
+    /// The limit of the egress queue does, by so many bytes.
+    Limit(u64),
 }
 
 impl Account {

@@ -9,8 +9,16 @@ pub fn refuse(core: &mut Core, ingress: u32, id: u32, refusal: Refusal) {
     let (reason, by) = match refusal {
         Refusal::Headroom(by) => (DropReason::HeadroomFull, by),
         Refusal::Memory(by) => (DropReason::BufferFull, by),
+        Refusal::Limit(by) => (DropReason::QueueLimit, by),
     };
-    let overrun = core.plan.flow_control.traits().overrun.filter(|_| core.packets[id].against(ingress));
+    if core.packets[id].kind == Kind::Header
+        && let Some(trim) = core.trims
+    {
+        return discard(core, ingress, id, DropReason::Scheme(trim.lost), by);
+    }
+    let is_limit = matches!(refusal, Refusal::Limit(_));
+    let overrun = core.plan.flow_control.traits().overrun;
+    let overrun = overrun.filter(|_| !is_limit && core.packets[id].against(ingress));
     discard(core, ingress, id, overrun.map_or(reason, DropReason::Scheme), by);
 }
 
@@ -34,4 +42,34 @@ pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, short
         shortfall,
     };
     core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
+}
+
+impl Core<'_> {
+    /// Cuts a data packet that arrived at `ingress` and has no room, if the device trims packets. The data packet
+    /// ends here: its drop counts the bytes that were cut off, and the rest is a control packet of its flow. A
+    /// packet without bytes to cut goes on whole. Returns whether something goes on.
+    #[cold]
+    pub fn trim(&mut self, ingress: u32, id: u32) -> bool {
+        let packet = &mut self.packets[id];
+        let Some(trim) = self.trims.filter(|t| packet.kind == Kind::Data && packet.lane != t.lane) else {
+            return false;
+        };
+        if packet.size <= trim.size {
+            packet.lane = trim.lane;
+            return true;
+        }
+        let drop = Drops {
+            ingress,
+            lane: packet.lane,
+            lossless: false,
+            reason: DropReason::Scheme(trim.cause),
+            packets: 1,
+            bytes: u64::from(packet.size - trim.size),
+            first: self.now,
+            shortfall: 0,
+        };
+        self.observed.dropped(drop, Some(packet.flow));
+        (packet.kind, packet.size, packet.lane) = (Kind::Header, trim.size, trim.lane);
+        true
+    }
 }

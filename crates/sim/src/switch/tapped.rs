@@ -30,15 +30,18 @@ impl Core<'_> {
 
     /// A packet as it crosses a link; `frame` has the content of control packets.
     pub fn crosser<'f>(&self, packet: &Packet, frame: impl FnOnce(u32) -> &'f ControlFrame) -> Crosser {
-        let irn = matches!(self.plan.transport.kind, TransportKind::Irn { .. });
+        let ndp = matches!(self.plan.transport.kind, TransportKind::Ndp(_));
+        let names = ndp || matches!(self.plan.transport.kind, TransportKind::Irn { .. });
         let expected = packet.number;
         let carries = match packet.kind {
             Kind::Free => unreachable!("a packet that is sent is one"),
             Kind::Control => return Crosser::Frame(frame(packet.number).emit([0; 6]).into()),
             Kind::Data => Carries::Data { psn: packet.number },
-            Kind::Ack => Carries::Ack { expected },
-            Kind::Nack => Carries::Nack { expected, arrived: irn.then(|| packet.sacked()) },
+            Kind::Ack => Carries::Ack { expected, arrived: ndp.then(|| packet.sacked()) },
+            Kind::Nack => Carries::Nack { expected, arrived: names.then(|| packet.sacked()) },
             Kind::Cnp => Carries::Cnp,
+            Kind::Header => Carries::Header { psn: packet.number },
+            Kind::Pull => Carries::Pull { count: packet.number },
         };
         Crosser::Packet { flow: packet.flow, lane: packet.lane, carries, marked: packet.marked }
     }

@@ -10,7 +10,7 @@ use crate::draw::{bytes, int, rate, time};
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc"];
     let control = if sketch.draw.one_in(2) { "none" } else { *sketch.draw.pick(&controls) };
-    let alone = sketch.transport.starts_with("tcp") || sketch.arbiter;
+    let alone = sketch.transport.starts_with("tcp") || sketch.transport == "ndp" || sketch.arbiter;
     if alone && !sketch.draw.one_in(30) || control == "none" {
         if !alone && sketch.draw.one_in(4) {
             put(sketch, "congestion_control", "none");

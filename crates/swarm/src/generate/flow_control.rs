@@ -7,7 +7,7 @@ use super::{Put, Sketch};
 use crate::draw::{MICROSECOND, bytes, int, text, texts, time};
 
 /// Every scheme; PFC comes most often.
-const SCHEMES: [&str; 20] = [
+const SCHEMES: [&str; 22] = [
     "pfc",
     "pfc",
     "pfc",
@@ -28,6 +28,8 @@ const SCHEMES: [&str; 20] = [
     "loop-breaker",
     "itsy",
     "pause",
+    "trimming",
+    "trimming",
 ];
 
 /// Chooses the scheme; one that the network cannot have is seldom chosen.
@@ -53,6 +55,13 @@ pub fn choose(sketch: &mut Sketch, place: &Place) {
         }
     };
     sketch.scheme = scheme;
+    // Trimmed packets have priority 7, or another without data.
+    if scheme == "trimming" && !sketch.draw.one_in(20) {
+        sketch.priorities.retain(|&p| p < 6);
+        if sketch.priorities.is_empty() {
+            sketch.priorities.push(3);
+        }
+    }
     // PortFC's flows wait for each other by lanes that must not overtake its signals.
     if scheme == "portfc" && sketch.priorities.len() > 1 && !sketch.draw.one_in(10) {
         sketch.priorities.truncate(1);
@@ -68,6 +77,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     t.put("scheme", scheme);
     match scheme {
         "none" => {}
+        "trimming" => trimming(sketch, &mut t),
         "bfc" => bfc(sketch, place, &mut t),
         "per-flow-queue" => per_flow_queue(sketch, place, &mut t),
         "portfc" => portfc(sketch, place, &mut t),
@@ -407,4 +417,10 @@ fn itsy(sketch: &mut Sketch, t: &mut Table) {
     if lossless {
         room(sketch, t);
     }
+}
+
+fn trimming(sketch: &mut Sketch, t: &mut Table) {
+    let most = if sketch.draw.one_in(20) { 10_000 } else { sketch.mtu.max(64) };
+    sketch.maybe(t, 2, "trim_size", |s| bytes(s.draw.between(64, most)));
+    sketch.maybe(t, 3, "priority", |s| int(s.draw.between(6, 7)));
 }

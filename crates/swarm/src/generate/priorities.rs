@@ -26,8 +26,9 @@ fn one(sketch: &mut Sketch, id: u64) -> Table {
     let mut t = Table::new();
     t.put("id", int(id));
     let tags = sketch.scheme == "tagger";
-    let lossy = sketch.scheme == "none" || !tags && sketch.draw.one_in(8);
-    if sketch.scheme == "none" || lossy || sketch.draw.one_in(4) && !tags {
+    let never = matches!(sketch.scheme, "none" | "trimming");
+    let lossy = never || !tags && sketch.draw.one_in(8);
+    if never || lossy || sketch.draw.one_in(4) && !tags {
         // A priority without flow control is lossy.
         t.put("lossless", !lossy);
     }

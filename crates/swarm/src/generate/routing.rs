@@ -93,8 +93,8 @@ fn spread(sketch: &mut Sketch, t: &mut Table) {
     };
     let names = ["ecmp", "spray", "drill", "drill", "plb", "adaptive", "valiant", "ugal", "ugal"];
     let name = *sketch.draw.pick(&names[..if layered { 9 } else { 6 }]);
-    let refused =
-        name == "plb" && sketch.arbiter || sketch.scheme == "loop-breaker" && !matches!(name, "ecmp" | "plb");
+    let refused = name == "plb" && (sketch.arbiter || sketch.transport == "ndp")
+        || sketch.scheme == "loop-breaker" && !matches!(name, "ecmp" | "plb");
     if refused || t.get("kind").is_some_and(|k| k.as_str() == Some("bcube")) {
         return;
     }

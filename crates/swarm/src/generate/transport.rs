@@ -8,7 +8,10 @@ use crate::draw::{SECOND, bytes, int, text, time};
 
 pub fn choose(sketch: &mut Sketch) {
     sketch.transport =
-        *sketch.draw.pick(&["go-back-n", "go-back-n", "irn", "irn", "tcp-newreno", "tcp-dctcp"]);
+        *sketch.draw.pick(&["go-back-n", "go-back-n", "irn", "irn", "tcp-newreno", "tcp-dctcp", "ndp"]);
+    if sketch.scheme == "trimming" && !sketch.draw.one_in(40) {
+        sketch.transport = "ndp";
+    }
     if sketch.scheme == "portfc" && !sketch.draw.one_in(10) {
         sketch.transport = "go-back-n";
     }
@@ -32,7 +35,8 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     }
     sketch.maybe(&mut t, 6, "header", |s| bytes(s.draw.between(1, 200)));
     sketch.maybe(&mut t, 6, "ack", |s| bytes(s.draw.between(1, 200)));
-    if sketch.draw.one_in(4) && (!sketch.transport.starts_with("tcp") || sketch.draw.one_in(20)) {
+    let each = sketch.transport.starts_with("tcp") || sketch.transport == "ndp";
+    if sketch.draw.one_in(4) && (!each || sketch.draw.one_in(20)) {
         let most = if sketch.extreme { 1_000 } else { 8 };
         t.put("ack_every", int(sketch.draw.log(1, most)));
     }
@@ -46,7 +50,8 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         t.put("rto", time(timeout(sketch, place)));
     }
     // A window below the data of one ACK is refused.
-    if sketch.draw.one_in(4) && (!t.contains_key("ack_every") || sketch.draw.one_in(5)) {
+    let owns = sketch.transport == "ndp" && !sketch.draw.one_in(20);
+    if !owns && sketch.draw.one_in(4) && (!t.contains_key("ack_every") || sketch.draw.one_in(5)) {
         let mtu = sketch.mtu;
         let window = if sketch.draw.one_in(2) {
             text(format!("{}bdp", sketch.draw.between(1, 4)))
@@ -62,6 +67,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     sketch.add("transport", t);
     match sketch.transport {
         "irn" => irn(sketch, place),
+        "ndp" => ndp(sketch, place),
         "tcp-newreno" | "tcp-dctcp" => tcp(sketch, place),
         _ => {}
     }
@@ -93,6 +99,21 @@ fn irn(sketch: &mut Sketch, place: &Place) {
         }
     }
     sketch.add("irn", t);
+}
+
+fn ndp(sketch: &mut Sketch, place: &Place) {
+    let mut t = Table::new();
+    if place.tick > SECOND / 50_000 || sketch.draw.one_in(2) {
+        t.put("rto", time(timeout(sketch, place)));
+    }
+    sketch.maybe(&mut t, 2, "initial_window", |s| {
+        if s.draw.one_in(2) {
+            text(format!("{}bdp", s.draw.between(1, 3)))
+        } else {
+            bytes(s.draw.log(1, 50) * s.mtu)
+        }
+    });
+    sketch.add("ndp", t);
 }
 
 fn tcp(sketch: &mut Sketch, place: &Place) {

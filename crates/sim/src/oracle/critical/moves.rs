@@ -115,7 +115,7 @@ impl Core<'_> {
         let leg = match packet.kind {
             Kind::Data => Leg::Data,
             Kind::Ack | Kind::Nack => Leg::Ack,
-            Kind::Free | Kind::Cnp | Kind::Control => {
+            Kind::Free | Kind::Cnp | Kind::Header | Kind::Pull | Kind::Control => {
                 critical.forget(id);
                 return self.put_back(critical);
             }

@@ -1,0 +1,102 @@
+//! NDP: its parameters, the first windows of flows, and incompatible keys.
+
+use super::{LARGEST_WINDOW, check_window, links, timeout, variable_window, warn_of_timeout};
+use crate::error::Error;
+use crate::ideal::{self, Message};
+use crate::plan::IrnFlow;
+use crate::resolve::{Context, Routed};
+use crate::scenario::{CongestionControl, LoadBalancing, Ndp, TransportKind as Kind};
+use xoff_kernel::time::Time;
+use xoff_net::units::{Span, Threshold};
+use xoff_schemes::transport::ndp::NdpParams;
+use xoff_schemes::transport::{TransportKind, TransportParams};
+
+/// Refuses trimmed packets without a transport that knows them, and warns of the reverse.
+pub(super) fn check_trims(cx: &mut Context<'_>) -> Result<(), Error> {
+    let (trims, kind) = (cx.scenario.flow_control.trims(), cx.scenario.transport.kind);
+    if trims && kind != Kind::Ndp {
+        let key =
+            if cx.doc.get("transport.kind").is_some() { "transport.kind" } else { "flow_control.scheme" };
+        let message = format!(
+            "the transport `{}` does not understand trimmed packets, which `{}` sends",
+            kind.name(),
+            cx.scenario.flow_control.name()
+        );
+        return cx.refuse(
+            key,
+            message,
+            "write transport.kind = \"ndp\", or choose another flow_control.scheme",
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn params(
+    cx: &mut Context<'_>,
+    routed: &Routed<'_>,
+) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
+    let Routed { topology, routes, flows } = *routed;
+    let s = cx.scenario;
+    if s.transport.congestion_control != CongestionControl::None {
+        let message = "incompatible with `ndp`, whose receivers set the rate";
+        let help = "remove the key, or write transport.kind = \"go-back-n\" or \"irn\"";
+        return cx.refuse("transport.congestion_control", message, help);
+    }
+    if s.transport.ack_every != 1 {
+        let message = "`ndp` acknowledges every packet";
+        return cx.refuse("transport.ack_every", message, "write 1, or remove the key");
+    }
+    if s.measure.explains() {
+        let message = "incompatible with `ndp`: a trimmed packet and a PULL have no part of a flow's time";
+        return cx.refuse("measure.explain", message, "remove the key, or choose another transport.kind");
+    }
+    if s.routing.load_balancing == LoadBalancing::Plb {
+        let message = "`plb` is incompatible with `ndp`: its ACKs have no room for the number of marks";
+        let help = "write \"spray\", which NDP is made for, or another load balancing";
+        return cx.refuse("routing.load_balancing", message, help);
+    }
+    if s.transport.window.is_some() {
+        let message = "had no effect: the transport `ndp` has ndp.initial_window";
+        cx.warn("transport.window", message);
+    }
+    let given = s.ndp.unwrap_or_default();
+    let rto = timeout(cx, "ndp.rto", given.rto, Ndp::RTO.0)?;
+    if rto < routes.longest {
+        warn_of_timeout(cx, "ndp.rto", Span(rto), routes.longest);
+    }
+    let first = given.initial_window.unwrap_or(Ndp::INITIAL_WINDOW);
+    if let Threshold::Bytes(window) = first {
+        check_window(cx, "ndp.initial_window", window.0, &window.to_string())?;
+    }
+    let mtu = u64::from(cx.packet.mtu);
+    let one = Message { size: mtu, pace: 0, ack_every: 1 };
+    let (mut data, mut ack) = (Vec::new(), Vec::new());
+    let mut out = Vec::with_capacity(flows.len());
+    for flow in flows {
+        links(topology, &routes.hops, flow.path, &mut data);
+        links(topology, &routes.hops, flow.ack_path, &mut ack);
+        let slowest = data.iter().map(|h| h.rate).min().unwrap_or(1);
+        let trip = match flow.ideal {
+            0 => 0,
+            _ => ideal::completion(&cx.packet, &one, &data, &ack).unwrap_or(Time::MAX),
+        };
+        let packets = match first {
+            Threshold::Bytes(window) => window.0 / mtu,
+            bdp => bdp.resolve(slowest, trip).div_ceil(mtu).max(1),
+        };
+        if packets >= LARGEST_WINDOW {
+            let message = format!("a first window of {packets} packets is out of range");
+            let help = format!("the maximum is {} packets", LARGEST_WINDOW - 1);
+            return cx.refuse("ndp.initial_window", message, help);
+        }
+        out.push(IrnFlow { window: packets as u32, inter: false });
+    }
+    let params = TransportParams {
+        kind: TransportKind::Ndp(NdpParams { rto }),
+        ack_every: 1,
+        rto,
+        window: None,
+        variable_window: variable_window(cx, routes)?,
+    };
+    Ok((params, out))
+}
