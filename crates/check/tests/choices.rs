@@ -1,7 +1,7 @@
 //! Sources that choose between two routes: both count, in the search, in the
 //! checker of proofs and in the walks of the blocking analysis.
 
-mod common;
+use crate::common;
 
 use common::{check, load};
 use std::collections::BTreeSet;

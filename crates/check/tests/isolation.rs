@@ -1,7 +1,7 @@
 //! Section VI of Pyrrha's paper by brute force: Theorems 1 and 2, Lemma 1, and the cost of hierarchical
 //! queues.
 
-mod model;
+use crate::model;
 
 use model::{Business, Case, partitions};
 use std::collections::BTreeSet;

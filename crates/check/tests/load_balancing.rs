@@ -1,7 +1,7 @@
 //! Packets that are spread singly, and flows with labels: every path counts, in the search, in the checker of
 //! proofs and in the walks of the blocking analysis.
 
-mod common;
+use crate::common;
 
 use common::{check, load, run, shown};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Under 802.3x PAUSE the lossless priorities of a link wait as one.
 
-mod common;
+use crate::common;
 
 use common::{check, cycle, example, safe, shown};
 use xoff_check::certificate::Routes;

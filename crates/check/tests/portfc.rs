@@ -1,6 +1,6 @@
 //! PortFC: the waits of its queues by hand, proofs on NDC(n, 1), and runs.
 
-mod common;
+use crate::common;
 
 use common::{check, cycle, load, run, safe};
 use std::collections::{BTreeMap, BTreeSet};

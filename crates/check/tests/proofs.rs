@@ -1,6 +1,6 @@
 //! Proofs never fail: random fabrics, routes and traffic, checked and run.
 
-mod common;
+use crate::common;
 
 use common::{check, load, run, safe, shown};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Pyrrha: the possible waits of ports, root by root; and the results of runs.
 
-mod common;
+use crate::common;
 
 use common::{check, cycle, example, load, run, safe, shown};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Known facts about fabrics under PFC, and the value of the certificates.
 
-mod common;
+use crate::common;
 
 use common::{check, cycle, example, load, run, safe, shown};
 use xoff_check::certificate::{Certificate, Entry, Failing, Routes, Under};

@@ -193,3 +193,37 @@ fn short_runs_can_be_explained() {
         assert_eq!(manifest(&run.unwrap().path())["scenario"]["measure"]["explain"], false);
     }
 }
+
+/// The parts of a job's critical path add up to its time, and its ports are named.
+#[test]
+fn a_training_step_names_the_ports_that_slowed_it() {
+    let dir = scratch("training");
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/training-step.toml");
+    for explain in ["true", "false"] {
+        let explains = format!("measure.explain={explain}");
+        let run = xoff(&dir, &["run", scenario, "--no-out", "--json", "--set", &explains]);
+        let summary: Value = serde_json::from_str(&out(&run)).unwrap();
+        let [job] = &summary["jobs"].as_array().unwrap()[..] else { panic!("one job") };
+        let time = job["time_ps"].as_u64().unwrap();
+        let iterations = job["iterations"].as_array().unwrap();
+        assert_eq!(iterations.len(), 2);
+        assert_eq!(iterations.iter().map(|i| i["time_ps"].as_u64().unwrap()).sum::<u64>(), time);
+        let path = &job["path"];
+        let part = |name: &str| path[name].as_u64().unwrap_or_default();
+        assert_eq!(part("compute_ps") + part("moving_ps") + part("waiting_ps"), time);
+        assert_eq!(path["waiting_ps"].is_null(), explain == "false");
+        assert_eq!(path["ports"].as_array().unwrap().is_empty(), explain == "false");
+        // 16 hosts of 400 Gbit/s: no host sends faster, and each operation finished.
+        for operation in job["operations"].as_array().unwrap() {
+            assert_eq!(operation["count"], operation["finished"]);
+            let bandwidth = operation["bus_bandwidth_bps"].as_f64().unwrap();
+            assert!(bandwidth > 1e9 && bandwidth < 400e9, "{operation}");
+            assert!(operation["longest_ps"].as_f64() >= operation["mean_ps"].as_f64());
+        }
+    }
+    let text = out(&xoff(&dir, &["run", scenario, "--no-out", "--set", "measure.explain=true"]));
+    assert!(text.contains("Largest straggler: "), "{text}");
+    let cut = out(&xoff(&dir, &["run", scenario, "--no-out", "--json", "--set", "run.duration=2ms"]));
+    let summary: Value = serde_json::from_str(&cut).unwrap();
+    assert!(summary["jobs"][0]["time_ps"].is_null() && summary["jobs"][0]["path"].is_null());
+}

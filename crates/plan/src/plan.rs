@@ -49,6 +49,8 @@ pub struct Plan {
     pub flows: Vec<Flow>,
     /// The conditions that flows wait for, besides their start time; see [`Gate`].
     pub gates: Vec<Gate>,
+    /// Classes of traffic whose flows are collective operations.
+    pub jobs: Vec<Job>,
     /// Pool of routes. A route is a run of egress ports, from the sender's NIC on, that ends in [`DELIVER`],
     /// [`EXPIRE`] or [`UNREACHABLE`], or goes on at a choice ([`CHOICES`]).
     pub hops: Vec<u32>,
@@ -236,19 +238,99 @@ pub struct Ate {
     pub routes: Vec<[u32; 2]>,
 }
 
-/// A dependency between flows: when the last of the deliveries that it waits for is complete, its flows
-/// begin. Everything about it happens at one host, which is the receiver of the flows that open it and the
-/// sender of those that wait for it.
+/// A dependency between flows: when the last of the deliveries and gates that it waits for is there, its
+/// flows begin. Everything about it happens at one host, which is the receiver of the flows that open it and
+/// the sender of those that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
     pub host: NodeId,
-    /// How many flows open it (those whose [`Flow::opens`] names it), at least 1.
+    /// How many flows (those whose [`Flow::opens`] names it) and gates (those whose [`Gate::then`] does) open
+    /// it. With 0 it opens `delay` after `start`.
     pub waits: u32,
-    /// From the last byte of the last delivery until the flows begin, in picoseconds: the host computes in
-    /// this time.
+    /// It waits until then, too.
+    pub start: Time,
+    /// From the last byte of the last delivery until it opens, in picoseconds: the host computes in this time.
     pub delay: Time,
     /// The flows that wait (those whose [`Flow::after`] names it), in the order in which they begin.
     pub flows: Vec<u32>,
+    /// The gates of the same host that wait for it, each of a higher index.
+    pub then: Vec<u32>,
+}
+
+/// The collective operations of a class of traffic, and its iterations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    pub class: u16,
+    /// What its operations are called.
+    pub names: Vec<String>,
+    pub operations: Vec<Operation>,
+    /// The gates that open at the ends of iterations, such as training steps: of each iteration, one for each
+    /// host.
+    pub iterations: Vec<Vec<u32>>,
+}
+
+/// A collective operation of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Index into [`Job::names`].
+    pub name: usize,
+    /// How many hosts take part.
+    pub hosts: u32,
+    /// Bytes of the buffer: of each host's where all-reduce or all-to-all, of the whole where all-gather or
+    /// reduce-scatter.
+    pub size: u64,
+    /// Its flows, ascending.
+    pub flows: Vec<u32>,
+}
+
+/// What gates still wait for.
+#[derive(Clone, Debug, Default)]
+pub struct Waits {
+    /// By gate: how many are missing, and when the last one of the others came.
+    left: Vec<(u32, Time)>,
+}
+
+impl Waits {
+    pub fn new(gates: &[Gate]) -> Self {
+        Self { left: gates.iter().map(|gate| (gate.waits, gate.start)).collect() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Calls `open` with the gates that depend on no delivery, and when they open.
+    pub fn begin(&mut self, gates: &[Gate], open: &mut dyn FnMut(u32, Time)) {
+        for gate in (0..).zip(gates).filter(|(_, gate)| gate.waits == 0).map(|(gate, _)| gate) {
+            self.opened(gates, gate, open);
+        }
+    }
+
+    /// The last byte of a delivery that `gate` waits for comes at `at`. Calls `open` with each gate that waits
+    /// for no other delivery, and when it opens: at `at` or later.
+    pub fn count_down(&mut self, gates: &[Gate], gate: u32, at: Time, open: &mut dyn FnMut(u32, Time)) {
+        if self.came(gate, at) {
+            self.opened(gates, gate, open);
+        }
+    }
+
+    /// Whether it was the last one.
+    fn came(&mut self, gate: u32, at: Time) -> bool {
+        let (left, last) = &mut self.left[gate as usize];
+        *left -= 1;
+        *last = at.max(*last);
+        *left == 0
+    }
+
+    fn opened(&mut self, gates: &[Gate], gate: u32, open: &mut dyn FnMut(u32, Time)) {
+        let mut next = vec![gate];
+        while let Some(gate) = next.pop() {
+            let Gate { delay, ref then, .. } = gates[gate as usize];
+            let at = self.left[gate as usize].1.saturating_add(delay);
+            open(gate, at);
+            next.extend(then.iter().copied().filter(|&then| self.came(then, at)));
+        }
+    }
 }
 
 /// A slow receiver. Packets for the host wait in its own memory, charged to the ingress that they came

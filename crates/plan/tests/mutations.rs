@@ -17,6 +17,8 @@ const SEEDS: [&str; 4] = [
      [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H2\"\nsize = \"5kB\"\n",
     "[topology]\nkind = \"fat-tree\"\nk = 2\noversubscription = 2\nlink = { rate = \"10Gbps\", delay = \"1us\" }\n\
      [run]\nduration = \"20us\"\n\
+     [[traffic]]\nkind = \"training-step\"\nlayers = 2\nhidden = 8\nsequence = 4\nmicro_batches = 2\nparameters = 90\n\
+     pipeline = 2\nforward = \"1us\"\nsteps = 2\n\
      [[traffic]]\nkind = \"moe\"\ngroups = 2\nphase = \"1us\"\nexperts = 2\nweights = [3, 1]\ntokens = 20\n\
      token_size = \"100B\"\nexperts_per_token = 1\nrounds = 2\ncompute = \"1us\"\ngap = \"2us\"\n\
      [[traffic]]\nkind = \"parameter-server\"\nsize = \"1kB\"\nservers = [\"rack:0\"]\nworkers = [\"H2..H3\"]\n\

@@ -21,6 +21,7 @@ pub mod explain;
 mod faults;
 pub mod grid;
 pub mod integrity;
+pub mod jobs;
 pub mod layout;
 pub mod livelock;
 pub mod names;

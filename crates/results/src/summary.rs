@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::blocking::{self, BlockingSummary};
 use crate::breaking::{self, Step};
 use crate::drops::{self, DropSummary};
+use crate::jobs::{self, JobSummary};
 use crate::livelock::{self, LivelockSummary};
 use crate::pauses::{self, PauseSummary};
 use crate::statistics::{self, Group};
@@ -36,6 +37,8 @@ pub struct Summary {
     /// Flow-size buckets, then all flows.
     pub sizes: Vec<Group>,
     pub classes: Vec<Group>,
+    /// Classes of traffic whose flows are collective operations.
+    pub jobs: Vec<JobSummary>,
     pub drops: DropSummary,
     pub pauses: PauseSummary,
     /// Head-of-line blocking, if it was measured.
@@ -189,6 +192,7 @@ pub fn summarise(scenario: &str, plan: &Plan, outcome: &Outcome) -> Summary {
         complete: !outcome.stop.cut_short(),
         sizes: statistics::by_size(plan, outcome),
         classes: statistics::by_class(plan, outcome),
+        jobs: jobs::summarise(plan, outcome),
         verdicts: verdicts::verdicts(plan, outcome, &drops, &pauses, blocking.as_ref(), &sections),
         drops,
         pauses,

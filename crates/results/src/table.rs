@@ -4,7 +4,7 @@ use crate::pauses::PauseSummary;
 use crate::statistics::Group;
 use crate::summary::{Peak, Summary, stop_words};
 use crate::verdicts::{State, Verdict};
-use crate::{blocking, human};
+use crate::{blocking, human, jobs};
 use xoff_outcome::report::{Level, Note};
 
 /// Most columns of a line.
@@ -87,11 +87,18 @@ pub fn wrapped_to(width: usize, first: &str, rest: &str, text: &str) -> String {
 
 /// The whole text of a run: header, tables, totals, verdicts, notes.
 pub fn render(summary: &Summary) -> String {
-    [header(summary), groups(summary), totals(summary), verdicts(summary), notes(&summary.notes)]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("\n")
+    [
+        header(summary),
+        groups(summary),
+        jobs::render(&summary.jobs),
+        totals(summary),
+        verdicts(summary),
+        notes(&summary.notes),
+    ]
+    .into_iter()
+    .filter(|part| !part.is_empty())
+    .collect::<Vec<_>>()
+    .join("\n")
 }
 
 fn header(s: &Summary) -> String {

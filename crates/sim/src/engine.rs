@@ -43,6 +43,7 @@ impl<'a> Engine<'a> {
             }
         }
         engine.await_flows();
+        engine.core.await_gates();
         engine
     }
 

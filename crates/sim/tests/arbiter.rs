@@ -1,6 +1,6 @@
 //! The arbiter that knows all: shortest remaining flow first, one for each source and destination.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan, run};
 use proptest::prelude::*;

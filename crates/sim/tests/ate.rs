@@ -1,7 +1,7 @@
 //! Sources that choose the first hop: their traffic over each hop, under every flow control, against closed
 //! forms, their own random numbers and sums by hand.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use xoff_kernel::random::Stream;

@@ -1,7 +1,7 @@
 //! Bifrost and BifrostX in packet runs: nothing is lost with one round trip of buffer,
 //! nothing idles, and the bounds of Theorem 1 hold at the end of every slot.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Bifrost and BifrostX where links fail and lose frames, where pauses could close a cycle, on every link of
 //! a datacenter, and over several threads.
 
-mod common;
+use crate::common;
 
 use common::{plan, run};
 use xoff_schemes::flow_control::bifrost::Report;

@@ -1,6 +1,6 @@
 //! The head-of-line blocking oracle: who waits for whose congestion.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;

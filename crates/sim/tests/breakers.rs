@@ -1,7 +1,7 @@
 //! Loop Breaker and Deadlock Breaker: control planes find every deadlock that lasts, in bounded time, and end
 //! it where there are other paths, or room.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;

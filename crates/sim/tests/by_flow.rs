@@ -1,6 +1,6 @@
 //! Queues by flow: BFC and per-flow queues over whole fabrics.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan, plan_with, run};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Credit-based flow control in packet runs: never a drop, throughput by the closed
 //! form, the distance that 12 bits reach, and what the oracles see.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, ran, run};
 use proptest::prelude::*;

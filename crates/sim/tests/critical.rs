@@ -1,6 +1,6 @@
 //! Critical paths: the parts of every flow's time add up, and equal the results by hand.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;

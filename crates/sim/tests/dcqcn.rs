@@ -1,6 +1,6 @@
 //! DCQCN in runs: an exact rate trace, fairness, and notifications on the wire.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! The deadlock oracle: it reports if, and only if, a cycle is paused permanently.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! The same plan gives the same outcome, and traffic does not depend on the scheme.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 

@@ -1,6 +1,6 @@
 //! Without other traffic, the FCT of a flow is exactly the computed one.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan, run};
 use proptest::prelude::*;

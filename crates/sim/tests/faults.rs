@@ -1,6 +1,6 @@
 //! Links that fail, lose and corrupt: the losses equal the computed ones, and all other packets arrive.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;

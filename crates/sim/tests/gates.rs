@@ -1,6 +1,6 @@
 //! Flows that wait for others: collectives against closed forms, to the picosecond.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;
@@ -32,13 +32,18 @@ fn over_the_star(size: u64) -> u64 {
     sent + second + last * BYTE + 2 * DELAY
 }
 
-fn check_gates(plan: &Plan, outcome: &Outcome) {
+pub fn check_gates(plan: &Plan, outcome: &Outcome) {
+    let mut all = vec![None; plan.gates.len()];
     for (g, gate) in plan.gates.iter().enumerate() {
         let opens: Vec<usize> =
             (0..plan.flows.len()).filter(|&f| plan.flows[f].opens == Some(g as u32)).collect();
-        assert_eq!(opens.len(), gate.waits as usize);
-        let delivered: Option<Vec<u64>> = opens.iter().map(|&f| outcome.flows[f].delivered).collect();
-        let opened = delivered.map(|all| all.into_iter().max().unwrap() + gate.delay);
+        let before: Vec<usize> = (0..g).filter(|&b| plan.gates[b].then.contains(&(g as u32))).collect();
+        assert_eq!(opens.len() + before.len(), gate.waits as usize);
+        assert!(gate.then.iter().all(|&then| plan.gates[then as usize].host == gate.host && then > g as u32));
+        let delivered = opens.iter().map(|&f| outcome.flows[f].delivered);
+        let came: Option<Vec<u64>> = delivered.chain(before.iter().map(|&b| all[b])).collect();
+        let opened = came.map(|all| all.into_iter().max().unwrap_or(0).max(gate.start) + gate.delay);
+        all[g] = opened;
         let opened = opened.filter(|&t| t < plan.end.unwrap_or(u64::MAX));
         for &flow in &gate.flows {
             assert_eq!(plan.flows[flow as usize].after, Some(g as u32));

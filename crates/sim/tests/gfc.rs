@@ -1,6 +1,6 @@
 //! GFC in packet runs: no packet is lost, rates follow the drain, and rings that deadlock under PFC go on.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, ran, run};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! The retransmission timer of go-back-N goes off to the picosecond: one `rto` after the last
 //! progress, after the last timeout, or after the first packet in flight.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan, run};
 

@@ -1,6 +1,6 @@
 //! IRN in lossy fabrics: everything arrives once, and costs less than going back.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan, run};
 use proptest::prelude::*;

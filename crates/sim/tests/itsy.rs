@@ -1,7 +1,7 @@
 //! ITSY: a deadlock with one trigger is found where it began, and dissolved; one with several is
 //! missed.
 
-mod common;
+use crate::common;
 
 use common::{pausing, plan, plan_with, run, standing};
 use proptest::prelude::*;

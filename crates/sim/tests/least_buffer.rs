@@ -11,7 +11,7 @@
 //! | Bifrost's room beyond H | a drain that stops | loses packets |
 //! | CBFC's credit | a source and a drain at line rate | makes the sender wait for credit |
 
-mod common;
+use crate::common;
 
 use common::plan;
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Runs in which packets move and no flow progresses: they end by themselves and name the reason for which
 //! each flow waits. Waits that timers, losses and slow links explain are no livelock.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use xoff_sim::outcome::Stop;

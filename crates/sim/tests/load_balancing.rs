@@ -1,6 +1,6 @@
 //! Load balancing: spraying, DRILL(d, m) and PLB against closed forms, models and their promises.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan, plan_with, run};
 use xoff_kernel::random::Stream;

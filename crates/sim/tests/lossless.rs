@@ -1,6 +1,6 @@
 //! With the formula's headroom nothing is ever lost, and the formula is tight.
 
-mod common;
+use crate::common;
 
 use common::{plan, run};
 use proptest::prelude::*;

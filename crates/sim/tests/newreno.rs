@@ -1,7 +1,7 @@
 //! TCP NewReno in runs: closed forms of its rate, shares, and that everything
 //! arrives once.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan, run};
 use proptest::prelude::*;

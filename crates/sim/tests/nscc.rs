@@ -1,6 +1,6 @@
 //! NSCC in runs: lone flows, recorded completion times of uet-htsim, fair shares, every flow control, threads.
 
-mod common;
+use crate::common;
 
 use common::{fcts, mean, numbered as flow, plan, plan_with, run, samples};
 use xoff_sim::outcome::Quantity;

@@ -1,6 +1,6 @@
 //! 802.3x PAUSE loses nothing, and stops whole links.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;

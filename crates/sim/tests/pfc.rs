@@ -1,6 +1,6 @@
 //! PFC, to the picosecond.
 
-mod common;
+use crate::common;
 
 use common::{plan, run};
 

@@ -1,6 +1,6 @@
 //! PortFC over whole networks: its promises, the purposes of its parts, and the effects of its pauses.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use std::fmt::Write;

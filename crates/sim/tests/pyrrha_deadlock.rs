@@ -1,7 +1,7 @@
 //! Pyrrha and cycles of waits: Figures 12 and 13 of its paper, and a cycle that it does close. (Random
 //! fabrics are in the tests of `xoff check`, beside its proofs.)
 
-mod common;
+use crate::common;
 
 use common::{plan_with, run};
 use xoff_plan::plan::Plan;

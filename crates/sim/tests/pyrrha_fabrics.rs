@@ -1,6 +1,6 @@
 //! Pyrrha over whole fabrics: Theorem 1, order, losslessness with enough room, and the purposes of its parts.
 
-mod common;
+use crate::common;
 
 use common::{plan, run};
 use std::fmt::Write;

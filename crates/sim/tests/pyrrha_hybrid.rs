@@ -1,6 +1,6 @@
 //! Pyrrha beside switches that support only PFC.
 
-mod common;
+use crate::common;
 
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::pyrrha::Tally;

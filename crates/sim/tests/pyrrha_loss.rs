@@ -1,7 +1,7 @@
 //! Pyrrha where frames are lost, each of which is sent once; and where ports that are no
 //! roots stay such.
 
-mod common;
+use crate::common;
 
 use common::{plan, ran, run};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! Pyrrha with changes of routes for packets that wait for a root: queue pairs are sorted anew.
 
-mod common;
+use crate::common;
 
 use common::{plan, run};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! Queues against queueing theory.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan, run};
 

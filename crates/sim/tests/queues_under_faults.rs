@@ -1,6 +1,6 @@
 //! Queues by flow where links fail, come back, and lose frames.
 
-mod common;
+use crate::common;
 
 use common::{plan, run};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! TIMELY, HPCC and DCTCP in runs: lone flows in closed form, fair shares and
 //! queues, windows, and every flow control.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan, plan_with, run};
 use xoff_sim::outcome::{Outcome, Quantity};

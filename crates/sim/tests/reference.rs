@@ -6,7 +6,7 @@
 //! pairs by other rules (see [`r4_lies_within_the_spread_of_hash_seeds`]). It marks packets as they leave a
 //! queue, and its ACKs say whether their data packet was marked; both are options here, and used.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan_with, run};
 use std::path::Path;

@@ -24,7 +24,7 @@
 //! standard deviation 195), so that the peer's one draw, 1678, lies inside our
 //! spread, as its victims' 2171 does (1430–2314) and the others' mean (58–89).
 
-mod common;
+use crate::common;
 
 use common::run;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Hosts that pass pauses on blindly: the times, the cost, the closed cycles, and their detection by both
 //! oracles.
 
-mod common;
+use crate::common;
 
 use common::{plan, run};
 use xoff_net::topology::PortId;

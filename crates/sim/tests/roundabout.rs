@@ -1,6 +1,6 @@
 //! Roundabout: every deadlock is found, soon, by a switch that is part of it.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run, standing};
 use proptest::prelude::*;

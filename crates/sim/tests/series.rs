@@ -1,6 +1,6 @@
 //! Series over time against the total bytes of ports.
 
-mod common;
+use crate::common;
 
 use common::{plan, run};
 use xoff_sim::outcome::Quantity;

@@ -1,7 +1,7 @@
 //! Swift in runs: lone flows, targets, fair shares, windows below one packet, slow receivers, losses, and every
 //! flow control.
 
-mod common;
+use crate::common;
 
 use common::{fcts, mean, numbered as flow, plan, plan_with, run, samples};
 use xoff_sim::outcome::Quantity;

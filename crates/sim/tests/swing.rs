@@ -1,7 +1,7 @@
 //! SWING: the frames of relays in long links and their times, the packets in the relays, and the oracle of
 //! deadlocks through them.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Tagger: tags grow before a route can close a cycle, so a network that deadlocks under PFC does not, and no
 //! packet is lost. With too few tags, only packets beyond the last one are lossy.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use std::collections::{BTreeMap, BTreeSet};

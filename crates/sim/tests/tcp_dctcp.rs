@@ -1,7 +1,7 @@
 //! TCP DCTCP in runs: queues and shares against the analysis of its paper, limits of
 //! queues, and that everything arrives once.
 
-mod common;
+use crate::common;
 
 use common::{plan, run};
 use proptest::prelude::*;

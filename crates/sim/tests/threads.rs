@@ -1,7 +1,7 @@
 //! A run over several threads leaves the same outcome, to the last bit, as one
 //! on a single thread.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! Runs over rail-only, full mesh, torus and two datacenters.
 
-mod common;
+use crate::common;
 
 use common::{fcts, plan, run};
 

@@ -1,6 +1,6 @@
 //! The PFC watchdog: its times, its queues, its cost, and that no other packet is lost.
 
-mod common;
+use crate::common;
 
 use common::{plan, plan_with, run};
 use proptest::prelude::*;

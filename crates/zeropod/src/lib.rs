@@ -194,11 +194,8 @@ impl<'a> World<'a> {
         let mut items = Items::new(zeropod.levels.clone());
         items.list.extend(plan.flows.iter().map(|flow| Item::new(flow.size)));
         let mut wheel = Wheel::new(11);
-        for (flow, index) in plan.flows.iter().zip(0..) {
-            if flow.after.is_none() {
-                wheel.push(Event::new(flow.start, kind::START, index, 0));
-            }
-        }
+        let mut receivers = Receivers::new(plan, all);
+        receivers.begin(&mut wheel);
         // Without schedules no cell waits in a queue, or for an epoch.
         let scheduled = zeropod.scheduled;
         if scheduled {
@@ -251,7 +248,7 @@ impl<'a> World<'a> {
             unscheduled: Unscheduled::new(plan, zeropod, all, links.count() * pods),
             acks: zeropod.acks.map(|timeout| Acks::new(timeout, plan.flows.len())),
             watches,
-            receivers: Receivers::new(plan, all),
+            receivers,
             next_tap: if tap.is_some() { INTERVAL } else { Time::MAX },
             taps: tap.map(|tap| Taps::new(plan, tap)),
             counters: Counters::default(),

@@ -4,15 +4,21 @@ use crate::{kind, voq::Received};
 use xoff_kernel::time::{SECOND, Time};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_outcome::{FlowOutcome, Quantity, Sample};
-use xoff_plan::plan::Plan;
+use xoff_plan::plan::{Gate, Plan, Waits};
+
+/// The flows of a gate begin when it opens.
+fn begin(gates: &[Gate], wheel: &mut Wheel, gate: u32, at: Time) {
+    for &flow in &gates[gate as usize].flows {
+        wheel.push(Event::new(at, kind::START, flow, 0));
+    }
+}
 
 pub struct Receivers<'a> {
     pub plan: &'a Plan,
     pub end: Time,
     pub flows: Vec<FlowOutcome>,
     pub received: Vec<Received>,
-    /// By gate: deliveries that it waits for, and when the last one of those before came.
-    pub gates: Vec<(u32, Time)>,
+    pub gates: Waits,
     pub done: usize,
     pub last_done: Time,
     /// When the last new byte arrived, or will.
@@ -32,7 +38,7 @@ impl<'a> Receivers<'a> {
             end: plan.end.unwrap_or(Time::MAX),
             flows: vec![FlowOutcome::default(); plan.flows.len()],
             received: vec![Received::default(); plan.flows.len()],
-            gates: plan.gates.iter().map(|gate| (gate.waits, 0)).collect(),
+            gates: Waits::new(&plan.gates),
             done: 0,
             last_done: 0,
             progressed: 0,
@@ -41,6 +47,15 @@ impl<'a> Receivers<'a> {
             held: vec![0; hosts],
             most_held: 0,
         }
+    }
+
+    /// Begins the flows that depend on no delivery.
+    pub fn begin(&mut self, wheel: &mut Wheel) {
+        for (flow, index) in self.plan.flows.iter().zip(0..).filter(|(flow, _)| flow.after.is_none()) {
+            wheel.push(Event::new(flow.start, kind::START, index, 0));
+        }
+        let gates = &self.plan.gates;
+        self.gates.begin(gates, &mut |gate, at| begin(gates, wheel, gate, at));
     }
 
     /// Bytes of a flow arrive at a time, which may be in the future. Returns whether any of them is new.
@@ -78,15 +93,9 @@ impl<'a> Receivers<'a> {
             self.done += 1;
             self.last_done = self.last_done.max(received.last);
             if let Some(gate) = flow.opens {
-                let (waits, last) = &mut self.gates[gate as usize];
-                *waits -= 1;
-                *last = received.last.max(*last);
-                if *waits == 0 {
-                    let gate = &self.plan.gates[gate as usize];
-                    for &flow in &gate.flows {
-                        wheel.push(Event::new(*last + gate.delay, kind::START, flow, 0));
-                    }
-                }
+                let gates = &self.plan.gates;
+                self.gates
+                    .count_down(gates, gate, received.last, &mut |gate, at| begin(gates, wheel, gate, at));
             }
         }
         new > 0

@@ -6,6 +6,7 @@ use super::{Demand, check_count, nonzero, positions};
 use crate::error::SpecError;
 use crate::sizes::SizeDistribution;
 use crate::topology::NodeId;
+use std::ops::Range;
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::Time;
 
@@ -20,13 +21,31 @@ pub struct Step {
     pub opens: Option<u32>,
 }
 
-/// Where a host waits until every message that counts towards it has arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a host waits until all messages and barriers that count towards it are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Barrier {
     /// The host: receiver of the messages before, sender of the messages after.
     pub host: NodeId,
+    /// It waits until then, too.
+    pub start: Time,
     /// From the last arrival until the next messages begin.
     pub delay: Time,
+    /// The barriers of the same host that wait for it, each of a higher index.
+    pub then: Vec<u32>,
+}
+
+/// A collective operation: messages that are one thing to those who sent them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Index into [`Schedule::names`].
+    pub name: usize,
+    /// How many hosts take part.
+    pub hosts: u32,
+    /// Bytes of the buffer that it is about, as its users count them: of each host's where all-reduce or
+    /// all-to-all, of the whole where all-gather or reduce-scatter.
+    pub size: u64,
+    /// Its messages, in [`Schedule::steps`].
+    pub steps: Range<usize>,
 }
 
 /// Messages and their dependencies. A step comes after all steps that it waits for.
@@ -34,12 +53,51 @@ pub struct Barrier {
 pub struct Schedule {
     pub steps: Vec<Step>,
     pub barriers: Vec<Barrier>,
+    /// What operations are called; several may share a name.
+    pub names: Vec<String>,
+    pub operations: Vec<Operation>,
+    /// The barriers that open at the ends of iterations: of each iteration, one for each host.
+    pub iterations: Vec<Vec<u32>>,
 }
 
 impl Schedule {
-    fn barrier(&mut self, host: NodeId, delay: Time) -> u32 {
-        self.barriers.push(Barrier { host, delay });
+    pub(super) fn barrier(&mut self, host: NodeId, delay: Time) -> u32 {
+        self.barriers.push(Barrier { host, start: 0, delay, then: Vec::new() });
         (self.barriers.len() - 1) as u32
+    }
+
+    /// Adds an operation of some steps, if there are any.
+    pub fn operation(&mut self, name: &str, hosts: u32, size: u64, steps: Range<usize>) {
+        if steps.is_empty() {
+            return;
+        }
+        let known = self.names.iter().position(|known| known == name);
+        let name = known.unwrap_or_else(|| {
+            self.names.push(name.to_string());
+            self.names.len() - 1
+        });
+        self.operations.push(Operation { name, hosts, size, steps });
+    }
+
+    /// Adds another schedule's messages, with what they depend on.
+    pub fn add(&mut self, other: Schedule) {
+        let (barrier, step) = (self.barriers.len() as u32, self.steps.len());
+        self.barriers.extend(
+            other
+                .barriers
+                .into_iter()
+                .map(|b| Barrier { then: b.then.into_iter().map(|then| barrier + then).collect(), ..b }),
+        );
+        self.steps.extend(other.steps.into_iter().map(|s| Step {
+            after: s.after.map(|b| barrier + b),
+            opens: s.opens.map(|b| barrier + b),
+            ..s
+        }));
+        for Operation { name, hosts, size, steps } in other.operations {
+            self.operation(&other.names[name], hosts, size, step + steps.start..step + steps.end);
+        }
+        self.iterations
+            .extend(other.iterations.into_iter().map(|all| all.into_iter().map(|b| barrier + b).collect()));
     }
 }
 
@@ -63,7 +121,7 @@ impl Rounds {
 }
 
 /// `size` bytes in `parts` parts that differ by one byte at most, the larger first.
-fn part(size: u64, parts: u64, index: u64) -> u64 {
+pub(super) fn part(size: u64, parts: u64, index: u64) -> u64 {
     size / parts + u64::from(index < size % parts)
 }
 
@@ -116,6 +174,7 @@ pub fn ring_all_reduce(hosts: &[NodeId], size: u64, rounds: &Rounds) -> Result<S
     // For each host: the barrier of its next step.
     let mut before: Vec<Option<u32>> = vec![None; n];
     for round in 0..rounds.count {
+        let from = schedule.steps.len();
         for step in 0..steps {
             let last = step + 1 == steps;
             let delay = match step {
@@ -135,6 +194,7 @@ pub fn ring_all_reduce(hosts: &[NodeId], size: u64, rounds: &Rounds) -> Result<S
                 schedule.steps.push(Step { demand, after: after[i], opens });
             }
         }
+        schedule.operation("all-reduce", n as u32, size, from..schedule.steps.len());
     }
     Ok(schedule)
 }
@@ -251,6 +311,7 @@ pub fn moe(spec: &Moe<'_>, rounds: &Rounds, seed: u64, element: u64) -> Result<S
         let sends = |h: usize| drawn[h].iter().enumerate().any(|(e, &count)| h != e && count > 0);
         let full: Vec<Option<u32>> =
             (0..experts).map(|e| arrives(e).then(|| schedule.barrier(hosts[e], rounds.compute))).collect();
+        let from = schedule.steps.len();
         for (h, &after) in before.iter().enumerate() {
             for e in (0..experts).filter(|&e| e != h && drawn[h][e] > 0) {
                 let size = drawn[h][e].saturating_mul(token_size);
@@ -258,7 +319,10 @@ pub fn moe(spec: &Moe<'_>, rounds: &Rounds, seed: u64, element: u64) -> Result<S
                 schedule.steps.push(Step { demand, after, opens: full[e] });
             }
         }
+        let buffer = u64::from(tokens) * u64::from(per_token) * token_size;
+        schedule.operation("dispatch", hosts.len() as u32, buffer, from..schedule.steps.len());
         let last = round + 1 == rounds.count;
+        let from = schedule.steps.len();
         let next: Vec<Option<u32>> = (0..hosts.len())
             .map(|h| match last {
                 true => None,
@@ -273,6 +337,7 @@ pub fn moe(spec: &Moe<'_>, rounds: &Rounds, seed: u64, element: u64) -> Result<S
                 schedule.steps.push(Step { demand, after: full[e], opens: next[h] });
             }
         }
+        schedule.operation("combine", hosts.len() as u32, buffer, from..schedule.steps.len());
         before = next;
     }
     Ok(schedule)

@@ -14,19 +14,24 @@ mod groups;
 mod hpcc;
 mod matrix;
 mod pairs;
+mod program;
 #[cfg(test)]
 mod tests;
+mod training;
 
 pub use around::{Around, around};
 pub use burst::{Burst, burst};
 pub use collective::{
-    Barrier, Moe, Probes, Rounds, Schedule, Step, all_to_all, moe, parameter_server, probes, ring_all_reduce,
+    Barrier, Moe, Operation, Probes, Rounds, Schedule, Step, all_to_all, moe, parameter_server, probes,
+    ring_all_reduce,
 };
 pub use csv::flows_csv;
 pub use groups::{Level, groups};
 pub use hpcc::{flows_hpcc, flows_left_out};
 pub use matrix::{MatrixEntry, matrix_csv};
 pub use pairs::Pairs;
+pub use program::{Members, Node, Pattern, Program, Work};
+pub use training::Training;
 
 use crate::error::SpecError;
 use crate::sizes::SizeDistribution;

@@ -69,7 +69,8 @@ fn stops(cx: &mut Context<'_>) {
             | Traffic::AllToAll(_)
             | Traffic::RingAllReduce(_)
             | Traffic::ParameterServer(_)
-            | Traffic::Moe(_) => continue,
+            | Traffic::Moe(_)
+            | Traffic::TrainingStep(_) => continue,
         };
         let Some(stop) = stop else { continue };
         let key = format!("traffic[{i}].stop");

@@ -5,7 +5,7 @@ use super::{Context, LAST, Slow, hop, host, node, offered::Offer, offered::Offer
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::names;
-use crate::plan::{DELIVER, ENDS, EXPIRE, Flow};
+use crate::plan::{DELIVER, ENDS, EXPIRE, Flow, Waits};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_net::import::roles::matches;
@@ -210,6 +210,8 @@ impl Routes {
         // The approximate earliest time at which each gate opens; flows that open it come before the flows
         // after it.
         let mut opening: Vec<Time> = vec![0; offers.gates.len()];
+        let mut waits = Waits::new(&offers.gates);
+        waits.begin(&offers.gates, &mut |gate, at| opening[gate as usize] = at);
         for (i, o) in offers.offers.iter().enumerate() {
             cx.go_on_at(i)?;
             let table = usize::from(o.class);
@@ -274,9 +276,8 @@ impl Routes {
             };
             self.end = self.end.max(start.saturating_add(ideal));
             if let Some(gate) = o.opens {
-                let opens = start.saturating_add(ideal).saturating_add(offers.gates[gate as usize].delay);
-                let known = &mut opening[gate as usize];
-                *known = opens.max(*known);
+                let at = start.saturating_add(ideal);
+                waits.count_down(&offers.gates, gate, at, &mut |gate, at| opening[gate as usize] = at);
             }
             self.fastest = self.fastest.max(data[0].rate);
             if chooses {

@@ -5,7 +5,7 @@ use super::defaults;
 use super::traffic::{PriorityShares, Sizes, keys};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use xoff_net::units::{Bytes, Span};
+use xoff_net::units::{Bandwidth, Bytes, Span};
 
 keys! {
 /// Every host sends one flow to every other, all at once.
@@ -119,6 +119,85 @@ pub struct Moe {
     /// Time from the last result at a host in a round to its next dispatch.
     #[serde(default = "defaults::zero_time")]
     pub gap: Span,
+    priority,
+}
+
+/// Training steps of a large model, spread over hosts in groups: a stage of the pipeline computes the forward
+/// and the backward of micro-batches in turn (1F1B); in each layer, tensor groups all-reduce activations, and
+/// expert groups exchange tokens; at the end of a step, data groups reduce-scatter gradients and all-gather
+/// parameters. A host goes on when it has what it waits for.
+pub struct TrainingStep {
+    name,
+    /// Hosts or groups of hosts, in the order of the ranks: those of a tensor group are neighbours, then those
+    /// of an expert group and a data group, then the stages of the pipeline. Default: all.
+    #[schemars(extend("x-default" = "all hosts"))]
+    pub hosts: Option<Vec<String>>,
+    /// Layers of the model; a multiple of `pipeline`.
+    #[schemars(range(min = 1), extend("x-unit" = "layers"))]
+    pub layers: u32,
+    /// Elements of a token's activation (the hidden size).
+    #[schemars(range(min = 1), extend("x-unit" = "elements"))]
+    pub hidden: u64,
+    /// Tokens of a sequence.
+    #[schemars(range(min = 1), extend("x-unit" = "tokens"))]
+    pub sequence: u64,
+    /// Sequences of a micro-batch.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1), extend("x-unit" = "sequences"))]
+    pub micro_batch: u32,
+    /// Micro-batches of each pipeline in a step.
+    #[schemars(range(min = 1), extend("x-unit" = "micro-batches"))]
+    pub micro_batches: u32,
+    /// Parameters of the model, without those of its experts.
+    #[schemars(range(min = 1), extend("x-unit" = "parameters"))]
+    pub parameters: u64,
+    /// Parameters of all experts of the model.
+    #[serde(default)]
+    #[schemars(extend("x-unit" = "parameters"))]
+    pub expert_parameters: u64,
+    /// GPUs that share each layer.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1), extend("x-unit" = "GPUs"))]
+    pub tensor: u32,
+    /// Stages that the layers are divided into.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1), extend("x-unit" = "stages"))]
+    pub pipeline: u32,
+    /// Ranks of a data group that a layer's experts are divided among; a divisor of the data group's size, which is
+    /// the number of replicas that the hosts hold.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1), extend("x-unit" = "ranks"))]
+    pub expert: u32,
+    /// Experts that each token goes to.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1), extend("x-unit" = "experts"))]
+    pub experts_per_token: u32,
+    /// Size of an element of an activation, and of a parameter.
+    #[serde(default = "defaults::element")]
+    pub element: Bytes,
+    /// Size of an element of a gradient.
+    #[serde(default = "defaults::gradient")]
+    pub gradient: Bytes,
+    /// Rate of a GPU's links inside its server. With it, a host is a server with all GPUs of a tensor group,
+    /// whose exchange takes time and no traffic. Default: each host is a GPU, and tensor groups exchange over the
+    /// network.
+    #[schemars(extend("x-default" = "tensor groups exchange over the network"))]
+    pub scale_up: Option<Bandwidth>,
+    /// Time that a stage computes for the forward of a micro-batch.
+    pub forward: Span,
+    /// Time that a stage computes for its backward. Default: twice `forward`.
+    #[schemars(extend("x-default" = "2 × `forward`"))]
+    pub backward: Option<Span>,
+    /// Training steps, one after another.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1), extend("x-unit" = "steps"))]
+    pub steps: u32,
+    /// Time that a host takes to update its parameters, between reduce-scatter and all-gather.
+    #[serde(default = "defaults::zero_time")]
+    pub optimizer: Span,
+    /// When the first step begins.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
     priority,
 }
 

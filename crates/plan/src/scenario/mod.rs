@@ -12,7 +12,7 @@ mod transport;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Adaptive, AdaptiveMode, Drill, Plb, Ugal};
-pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
+pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce, TrainingStep};
 pub(crate) use congestion::MINIMUM_RATE;
 pub use congestion::{Dctcp, Hpcc, HpccPreset, Nscc, Swift, Timely};
 pub use faults::{Failure, Loss, LossKind};
@@ -527,6 +527,12 @@ pub(crate) mod defaults {
 
     pub fn one() -> u32 {
         1
+    }
+    pub fn element() -> Bytes {
+        Bytes(2)
+    }
+    pub fn gradient() -> Bytes {
+        Bytes(4)
     }
     pub fn priority() -> u8 {
         3

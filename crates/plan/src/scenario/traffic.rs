@@ -1,6 +1,6 @@
 //! `[[traffic]]`: the offered traffic.
 
-use super::collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
+use super::collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce, TrainingStep};
 use super::defaults;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,8 @@ pub enum Traffic {
     ParameterServer(ParameterServer) = "parameter-server",
     /// Tokens to experts and back.
     Moe(Moe) = "moe",
+    /// Training steps of a large model: tensor, pipeline, data and expert parallel groups.
+    TrainingStep(TrainingStep) = "training-step",
     /// Small flows at regular times, to measure latency.
     Probe(Probe) = "probe",
     /// Every host sends several flows, one after the other.
@@ -42,7 +44,7 @@ pub enum Traffic {
 macro_rules! of_any {
     ($traffic:ident, $t:ident => $value:expr) => {
         of_any!($traffic, $t => $value; Poisson Incast Permutation Flow Flows AllToAll RingAllReduce
-            ParameterServer Moe Probe Burst Loop)
+            ParameterServer Moe TrainingStep Probe Burst Loop)
     };
     ($traffic:ident, $t:ident => $value:expr; $($kind:ident)*) => {
         match $traffic { $(Traffic::$kind($t) => $value,)* }
@@ -69,6 +71,7 @@ impl Traffic {
             | Traffic::RingAllReduce(_)
             | Traffic::ParameterServer(_)
             | Traffic::Moe(_)
+            | Traffic::TrainingStep(_)
             | Traffic::Probe(_) => None,
         }
     }

@@ -31,6 +31,8 @@ enum Place {
     Sum(&'static [&'static str]),
     /// 1 if there is anything but null, else 0.
     Present(&'static str),
+    /// Of every job; the largest, if all have it.
+    Jobs(&'static str),
 }
 
 /// A number by which runs are compared.
@@ -62,8 +64,8 @@ const DROPS: [&str; 5] = [
 ];
 
 /// All metrics, in the order in which they are stored.
-pub const METRICS: [Metric; 33] = {
-    use Place::{Flows, Present, Sum, Top};
+pub const METRICS: [Metric; 34] = {
+    use Place::{Flows, Jobs, Present, Sum, Top};
     use Unit::{Bytes, Count, Rate, Ratio, Time};
     [
         metric("simulated_ps", Time, Top("/simulated_ps")),
@@ -76,6 +78,7 @@ pub const METRICS: [Metric; 33] = {
         optional("slowdown_p999", Ratio, Flows("/slowdown/p999")),
         metric("goodput_bps", Rate, Flows("/goodput_bps")),
         optional("flow_rate_bps", Rate, Flows("/flow_rate_bps")),
+        optional("job_time_ps", Time, Jobs("/time_ps")),
         metric("retransmitted", Count, Flows("/retransmitted")),
         metric("drops", Count, Sum(&DROPS)),
         metric("lossless_drops", Count, Top("/drops/lossless_packets")),
@@ -123,6 +126,11 @@ impl Metric {
             Place::Top(at) => summary.pointer(at).and_then(read),
             Place::Flows(at) => flows.pointer(at).and_then(read),
             Place::Sum(all) => all.iter().map(whole).sum::<Option<u64>>().map(Number::Int),
+            Place::Jobs(at) => {
+                let all =
+                    summary["jobs"].as_array()?.iter().map(|job| job.pointer(at).and_then(Value::as_u64));
+                all.collect::<Option<Vec<u64>>>()?.into_iter().max().map(Number::Int)
+            }
             Place::Present(at) => summary.pointer(at).map(|v| Number::Int(u64::from(!v.is_null()))),
         }
     }

@@ -76,8 +76,9 @@ fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
     columns.extend(["mean", "p50", "p99"].map(|head| metric(head, &format!("slowdown_{head}"))));
     columns.push(metric("goodput", "goodput_bps"));
     columns.extend(["drops", "pauses"].map(|name| metric(name, name)));
-    // Shown where a run has measured it.
-    for (head, name) in [("victim", "victim_ps"), ("at sources", "source_victim_ps")] {
+    // Shown where a run has them.
+    for (head, name) in [("job", "job_time_ps"), ("victim", "victim_ps"), ("at sources", "source_victim_ps")]
+    {
         if c.points.iter().any(|p| p.spreads[index(name)].is_some()) {
             columns.push(metric(head, name));
         }

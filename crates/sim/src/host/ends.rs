@@ -8,7 +8,7 @@ use crate::host::sources::{Source, sources};
 use crate::switch::balancing::{self, Labelled};
 use crate::{features::Features, indices::table, switch::arbiter::Arbiter};
 use xoff_kernel::table::Table;
-use xoff_plan::plan::Plan;
+use xoff_plan::plan::{Plan, Waits};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 use xoff_schemes::transport::ndp::PullQueue;
 
@@ -34,8 +34,7 @@ pub struct Hosts {
     pub labelled: Vec<Labelled>,
     /// By flow, the same: marked data packets since the last ACK or NACK that reported them.
     pub echoes: Vec<u32>,
-    /// By gate: deliveries that it still waits for. Empty without gates.
-    pub gates: Vec<u32>,
+    pub gates: Waits,
     /// See [`Hosts::finds_extras`].
     pub extras: bool,
 }
@@ -57,7 +56,7 @@ impl Hosts {
             sources: sources(plan),
             echoes: vec![0; labelled.len()],
             labelled,
-            gates: plan.gates.iter().map(|g| g.waits).collect(),
+            gates: Waits::new(&plan.gates),
             extras: false,
         };
         hosts.extras = hosts.finds_extras();

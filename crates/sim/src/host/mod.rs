@@ -20,21 +20,34 @@ use crate::packet::{Kind, NONE, Packet};
 use crate::{core::Core, features::Features, host::flow::CONTROLLED, kind, switch::leaves::HostEvent};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
-use xoff_plan::plan::{FlowRoute, Plan};
+use xoff_plan::plan::{FlowRoute, Plan, Waits};
 use xoff_schemes::{flow_control::PauseScope, transport::go_back_n::Reply};
 
-/// A flow is delivered: its gate, if any, waits for one less, and opens after its delay when for none.
+/// A flow is delivered: its gate, if any, waits for one less.
 #[cold]
-fn count_down(gates: &mut [u32], wheel: &mut Wheel, plan: &Plan, flow: u32, now: Time) {
+fn count_down(gates: &mut Waits, wheel: &mut Wheel, plan: &Plan, flow: u32, now: Time) {
     let Some(gate) = plan.flows[flow as usize].opens else { return };
-    let waits = &mut gates[gate as usize];
-    *waits -= 1;
-    if *waits == 0 {
-        wheel.push(Event::new(now + plan.gates[gate as usize].delay, kind::GATE, gate, 0));
+    gates.count_down(&plan.gates, gate, now, &mut |gate, at| await_gate(wheel, plan, gate, at));
+}
+
+/// The flows of a gate begin when it opens.
+fn await_gate(wheel: &mut Wheel, plan: &Plan, gate: u32, at: Time) {
+    if !plan.gates[gate as usize].flows.is_empty() {
+        wheel.push(Event::new(at, kind::GATE, gate, 0));
     }
 }
 
 impl Core<'_> {
+    /// Posts the gates of this part's hosts that depend on no delivery.
+    pub fn await_gates(&mut self) {
+        let Self { hosts, wheel, plan, partition, part, .. } = self;
+        hosts.gates.begin(&plan.gates, &mut |gate, at| {
+            if partition.of(plan.gates[gate as usize].host) == *part {
+                await_gate(wheel, plan, gate, at);
+            }
+        });
+    }
+
     /// The flow may send: it joins its ring. The caller then kicks the port.
     pub fn join_ring(&mut self, flow: u32) {
         let sender = &mut self.hosts.senders[flow as usize];

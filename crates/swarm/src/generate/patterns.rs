@@ -45,6 +45,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place, share: &Share, kind: &str, t: &m
             rounds(sketch, place, t);
         }
         "moe" => moe(sketch, place, share, t),
+        "training-step" => training_step(sketch, place, share, t),
         "probe" => probe(sketch, place, share, t),
         "burst" => burst(sketch, place, share, t),
         _ => around(sketch, place, share, t),
@@ -312,6 +313,55 @@ fn moe(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
         t.put("phase", time(sketch.draw.log(1, 10 * place.tick)));
     }
     rounds(sketch, place, t);
+}
+
+/// A small model on as many hosts as its groups divide.
+fn training_step(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
+    let hosts = place.hosts.len() as u64;
+    let [mut tensor, mut pipeline, mut expert] = [1; 3];
+    for groups in [&mut tensor, &mut pipeline, &mut expert] {
+        *groups = if sketch.draw.one_in(2) { 2 } else { 1 };
+    }
+    let inside = tensor > 1 && sketch.draw.one_in(3);
+    let rank = |tensor: u64| if inside { 1 } else { tensor };
+    while rank(tensor) * pipeline * expert > hosts {
+        (tensor, pipeline, expert) = (tensor.min(expert), expert.min(pipeline), 1);
+        if rank(tensor) * pipeline > hosts {
+            (tensor, pipeline) = (1, 1);
+        }
+    }
+    let replica = rank(tensor) * pipeline * expert;
+    let used = replica * sketch.draw.between(1, (hosts / replica).min(8 / replica).max(1));
+    t.put("hosts", texts(&place.hosts[..used as usize]));
+    for (key, value) in [("tensor", tensor), ("pipeline", pipeline), ("expert", expert)] {
+        if value > 1 {
+            t.put(key, int(value));
+        }
+    }
+    if inside {
+        t.put("scale_up", "1Tbps");
+    }
+    t.put("layers", int(pipeline));
+    let micro_batches = sketch.draw.between(1, 3);
+    t.put("micro_batches", int(micro_batches));
+    // A rank sends its activations about eight times in a micro-batch.
+    let activations = share.size(sketch, used * micro_batches * 8).max(8);
+    t.put("hidden", int(activations.div_ceil(8)));
+    t.put("sequence", int(sketch.draw.between(1, 4)));
+    sketch.maybe(t, 3, "micro_batch", |s| int(s.draw.between(1, 2)));
+    t.put("parameters", int(share.size(sketch, used * 2)));
+    if expert > 1 {
+        sketch.maybe(t, 2, "expert_parameters", |s| int(share.size(s, used * 4)));
+        sketch.maybe(t, 2, "experts_per_token", |s| int(s.draw.between(1, 2)));
+    }
+    for key in ["element", "gradient"] {
+        sketch.maybe(t, 4, key, |s| bytes(s.draw.between(1, 4)));
+    }
+    t.put("forward", time(sketch.draw.log(1, 20 * place.tick)));
+    for key in ["backward", "optimizer"] {
+        sketch.maybe(t, 3, key, |s| time(s.draw.log(1, 20 * place.tick)));
+    }
+    sketch.maybe(t, 3, "steps", |s| int(s.draw.between(1, 2)));
 }
 
 fn probe(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {

@@ -75,7 +75,7 @@ fn one(sketch: &mut Sketch, place: &Place, share: &Share) -> Table {
 
 /// A kind that the network can have, as a rule.
 fn kind(sketch: &mut Sketch, place: &Place) -> &'static str {
-    const KINDS: [&str; 14] = [
+    const KINDS: [&str; 15] = [
         "poisson",
         "poisson",
         "incast",
@@ -88,6 +88,7 @@ fn kind(sketch: &mut Sketch, place: &Place) -> &'static str {
         "ring-all-reduce",
         "parameter-server",
         "moe",
+        "training-step",
         "probe",
         "burst",
     ];

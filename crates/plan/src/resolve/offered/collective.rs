@@ -3,9 +3,9 @@
 use super::super::{LONGEST, sizes};
 use super::{Made, Table};
 use crate::error::Error;
-use crate::scenario::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce};
+use crate::scenario::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce, TrainingStep};
 use xoff_net::error::SpecError;
-use xoff_net::traffic::{self, Rounds, Schedule};
+use xoff_net::traffic::{self, Rounds, Schedule, Training};
 use xoff_net::units::Span;
 
 pub(super) fn all_to_all(table: &mut Table<'_, '_>, t: &AllToAll) -> Result<Made, Error> {
@@ -16,7 +16,79 @@ pub(super) fn all_to_all(table: &mut Table<'_, '_>, t: &AllToAll) -> Result<Made
     table.check_count("hosts", flows, "name fewer hosts")?;
     let demands = traffic::all_to_all(&hosts, &sizes, t.start.0, table.seed(), table.element())
         .map_err(|e| table.refused("hosts", e))?;
-    Ok(Made::of(demands).expecting(None, &sizes))
+    let bytes = demands.iter().map(|d| d.size).fold(0, u64::saturating_add);
+    let all = 0..demands.len();
+    let mut made = Made::of(demands).expecting(None, &sizes);
+    made.schedule.operation("all-to-all", hosts.len() as u32, bytes / (hosts.len() as u64 - 1), all);
+    Ok(made)
+}
+
+pub(super) fn training_step(table: &mut Table<'_, '_>, t: &TrainingStep) -> Result<Made, Error> {
+    let hosts = table.list("hosts", t.hosts.as_ref())?;
+    table.check_start(t.start)?;
+    for (key, span) in [("start", t.start), ("forward", t.forward), ("optimizer", t.optimizer)] {
+        table.cx.at_most(&table.at(key), span, Span(LONGEST))?;
+    }
+    if let Some(backward) = t.backward {
+        table.cx.at_most(&table.at("backward"), backward, Span(LONGEST))?;
+    }
+    if t.expert == 1 {
+        for (key, written) in
+            [("experts_per_token", t.experts_per_token > 1), ("expert_parameters", t.expert_parameters > 0)]
+        {
+            if written {
+                return table.refuse(
+                    key,
+                    format!("{key} without experts"),
+                    "write the `expert` ranks that hold them",
+                );
+            }
+        }
+    }
+    if t.scale_up.is_some_and(|rate| rate.0 == 0) {
+        return table.refuse("scale_up", "a rate of 0 is out of range", "write a rate such as \"3.6Tbps\"");
+    }
+    if t.scale_up.is_some() && t.tensor == 1 {
+        table.warn("scale_up", "had no effect: a tensor group has one GPU");
+    }
+    let mut training = Training {
+        layers: t.layers,
+        hidden: t.hidden,
+        sequence: t.sequence,
+        micro_batch: t.micro_batch.into(),
+        micro_batches: t.micro_batches,
+        parameters: t.parameters,
+        expert_parameters: t.expert_parameters,
+        element: t.element.0,
+        gradient: t.gradient.0,
+        tensor: t.tensor,
+        pipeline: t.pipeline,
+        data: 1,
+        expert: 1,
+        experts_per_token: t.experts_per_token.into(),
+        scale_up: t.scale_up.map(|rate| rate.0),
+        forward: t.forward.0,
+        backward: t.backward.map_or(2 * t.forward.0, |b| b.0),
+        steps: t.steps,
+        optimizer: t.optimizer.0,
+    };
+    let replica = training.ranks();
+    if replica == 0 || hosts.len() as u64 % replica != 0 {
+        let message = format!("{} hosts cannot be divided into replicas of {replica} ranks", hosts.len());
+        let help = "a replica has `tensor` × `pipeline` ranks, or `pipeline` with `scale_up`: change them, or `hosts`";
+        return table.refuse("hosts", message, help);
+    }
+    training.data = (hosts.len() as u64 / replica) as u32;
+    training.expert = t.expert;
+    let nodes = training.nodes();
+    table.check_count("micro_batches", nodes, "use fewer micro-batches, layers or steps")?;
+    let program = training.program().map_err(|e| table.refused_key(e))?;
+    table.check_count(
+        "micro_batches",
+        program.messages() as f64,
+        "use fewer micro-batches, layers or steps",
+    )?;
+    made(table, program.schedule(&hosts, t.start.0))
 }
 
 pub(super) fn ring_all_reduce(table: &mut Table<'_, '_>, t: &RingAllReduce) -> Result<Made, Error> {
@@ -90,13 +162,7 @@ pub(super) fn moe(table: &mut Table<'_, '_>, t: &Moe) -> Result<Made, Error> {
         let element = table.element() << 32 | g as u64;
         let rounds = Rounds { start: start.0, ..first };
         let group = traffic::moe(&spec, &rounds, table.seed(), element).map_err(|e| table.refused_key(e))?;
-        let base = all.barriers.len() as u32;
-        all.barriers.extend(group.barriers);
-        all.steps.extend(group.steps.into_iter().map(|s| traffic::Step {
-            after: s.after.map(|b| base + b),
-            opens: s.opens.map(|b| base + b),
-            ..s
-        }));
+        all.add(group);
     }
     made(table, Ok(all))
 }

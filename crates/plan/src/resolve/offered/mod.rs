@@ -7,10 +7,11 @@ mod random;
 use super::{Context, MEMORY, files::Listed, host, rates, routes::Routes, sizes};
 use crate::Expected;
 use crate::error::Error;
-use crate::plan::{Flow, Gate, PacketFormat};
+use crate::plan::{Flow, Gate, Job, Operation, PacketFormat};
 use crate::scenario::{Sizes, Traffic};
 use hosts::HostSets;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use xoff_kernel::random::mix;
 use xoff_kernel::time::Time;
 use xoff_net::error::SpecError;
@@ -46,12 +47,31 @@ pub(super) fn flow_key(offer: &Offer, from: NodeId, to: NodeId) -> u64 {
     mix(mix(pair) ^ mix((u64::from(offer.class) << 48) ^ offer.position))
 }
 
+/// The operations of a table, each with the positions of its flows, in their order; and what [`Job`] has.
+pub(super) struct JobOffer {
+    names: Vec<String>,
+    operations: Vec<(Range<u64>, Operation)>,
+    iterations: Vec<Vec<u32>>,
+}
+
+impl JobOffer {
+    /// The job, if the table has operations or iterations.
+    pub(super) fn job(self, class: u16) -> Option<Job> {
+        let operations: Vec<Operation> =
+            self.operations.into_iter().map(|(_, operation)| operation).collect();
+        let is_job = !operations.is_empty() || !self.iterations.is_empty();
+        is_job.then_some(Job { class, names: self.names, operations, iterations: self.iterations })
+    }
+}
+
 /// All flows, in the order of start, table and position; flows after gates follow all others.
 #[derive(Default)]
 pub(super) struct Offers {
     pub(super) classes: Vec<String>,
     pub(super) offers: Vec<Offer>,
     pub(super) gates: Vec<Gate>,
+    /// By table.
+    pub(super) jobs: Vec<JobOffer>,
     /// Routes that tables spell out: of each such table those of its flows, by position.
     pub(super) explicit: BTreeMap<u16, Vec<Route>>,
     /// By table: the capacity of the network for it, if its load refers to that.
@@ -76,7 +96,7 @@ impl Made {
     /// Flows that wait for nothing.
     fn of(demands: Vec<Demand>) -> Self {
         let steps = demands.into_iter().map(|demand| Step { demand, after: None, opens: None }).collect();
-        Made { schedule: Schedule { steps, barriers: Vec::new() }, ..Made::default() }
+        Made { schedule: Schedule { steps, ..Schedule::default() }, ..Made::default() }
     }
 
     /// The same with the expected values of a distribution of sizes.
@@ -134,6 +154,7 @@ pub(super) fn generate(
             Traffic::RingAllReduce(t) => collective::ring_all_reduce(&mut table, t)?,
             Traffic::ParameterServer(t) => collective::parameter_server(&mut table, t)?,
             Traffic::Moe(t) => collective::moe(&mut table, t)?,
+            Traffic::TrainingStep(t) => collective::training_step(&mut table, t)?,
             Traffic::Probe(t) => collective::probe(&mut table, t)?,
             Traffic::Burst(t) => random::burst(&mut table, t)?,
             Traffic::Loop(t) => {
@@ -156,6 +177,18 @@ pub(super) fn generate(
         if let Some(gate) = offer.after {
             all.gates[gate as usize].flows.push(flow);
         }
+        let job = &mut all.jobs[usize::from(offer.class)];
+        let operation = job.operations.partition_point(|(steps, _)| steps.end <= offer.position);
+        if let Some((_, operation)) =
+            job.operations.get_mut(operation).filter(|(steps, _)| steps.start <= offer.position)
+        {
+            operation.flows.push(flow);
+        }
+    }
+    for gate in 0..all.gates.len() {
+        for then in all.gates[gate].then.clone() {
+            all.gates[then as usize].waits += 1;
+        }
     }
     Ok(all)
 }
@@ -172,9 +205,28 @@ fn add(cx: &mut Context<'_>, all: &mut Offers, i: usize, table: &Traffic, made: 
         dealt = traffic::split(&weights, schedule.steps.len(), cx.scenario.run.seed, i as u64);
     }
     let first = all.gates.len() as u32;
-    let gates = schedule.barriers.into_iter();
-    all.gates.extend(gates.map(|b| Gate { host: b.host, waits: 0, delay: b.delay, flows: Vec::new() }));
-    all.offers.extend(schedule.steps.into_iter().enumerate().map(|(position, step)| Offer {
+    let Schedule { steps, barriers, names, operations, iterations } = schedule;
+    all.gates.extend(barriers.into_iter().map(|b| Gate {
+        host: b.host,
+        waits: 0,
+        start: b.start,
+        delay: b.delay,
+        flows: Vec::new(),
+        then: b.then.into_iter().map(|then| first + then).collect(),
+    }));
+    all.jobs.push(JobOffer {
+        names,
+        operations: operations
+            .into_iter()
+            .map(|o| {
+                let flows = Vec::with_capacity(o.steps.len());
+                let steps = o.steps.start as u64..o.steps.end as u64;
+                (steps, Operation { name: o.name, hosts: o.hosts, size: o.size, flows })
+            })
+            .collect(),
+        iterations: iterations.into_iter().map(|all| all.into_iter().map(|b| first + b).collect()).collect(),
+    });
+    all.offers.extend(steps.into_iter().enumerate().map(|(position, step)| Offer {
         start: step.demand.start,
         after: step.after.map(|gate| first + gate),
         opens: step.opens.map(|gate| first + gate),
