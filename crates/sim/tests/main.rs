@@ -49,6 +49,7 @@ mod tcp_dctcp;
 mod threads;
 mod topologies;
 mod training;
+mod trimming;
 mod watchdog;
 
 /// A file that is not a module here would not be compiled, and its tests would not run.

@@ -1,6 +1,6 @@
 //! Packet trimming and NDP in runs: closed forms, recorded incasts of csg-htsim, reordering, losses, random fabrics.
 
-mod common;
+use crate::common;
 
 use common::{fcts, numbered as flow, plan, run};
 use xoff_kernel::random::Stream;
