@@ -57,6 +57,8 @@ pub struct Plan {
     pub channels: Option<LaneRules>,
     pub packet: PacketFormat,
     pub flow_control: FlowControlParams,
+    /// What repairs links, if something does.
+    pub link_layer: Option<xoff_schemes::link_layer::Params>,
     pub transport: TransportParams,
     /// With IRN, by flow; else empty.
     pub irn: Vec<IrnFlow>,
