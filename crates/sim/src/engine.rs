@@ -103,6 +103,8 @@ impl<'a> Engine<'a> {
             }
             kind::STALL => self.stall(element, data == 1),
             kind::GATE => self.open_gate(element),
+            kind::WORD => self.core.on_word(element, data),
+            kind::LINK_TIMER => self.core.link_timer(element),
             kind::LEFT => self.core.arbiter_left(element),
             kind::BARRIER => {
                 let frame = self.core.take_frame(data);

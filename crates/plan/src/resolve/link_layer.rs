@@ -3,7 +3,6 @@
 use super::Context;
 use crate::error::Error;
 use xoff_net::topology::Topology;
-use xoff_schemes::flow_control::keys::Keys;
 use xoff_schemes::link_layer::{LinkLayerScheme, Params};
 
 /// The parameters of the link layer, if there is one.

@@ -51,7 +51,7 @@ impl Core<'_> {
             let leg = match packet.kind {
                 Kind::Data => Leg::Data,
                 Kind::Ack | Kind::Nack => Leg::Ack,
-                Kind::Free | Kind::Cnp | Kind::Control => continue,
+                Kind::Free | Kind::Cnp | Kind::Control | Kind::Again | Kind::Word => continue,
             };
             let Some(mut record) = critical.take(id) else { continue };
             if known.under_way.get(&packet.flow).is_some_and(|other| other.0 < record.sent) {
