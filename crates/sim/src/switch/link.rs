@@ -25,8 +25,6 @@ const NUMBER: u32 = BAD - 1;
 /// A timer of a port: for retries, or for its next word.
 const RETRY: u32 = 0;
 const SLOT: u32 = 1;
-/// The smallest frame of Ethernet, for words in captures, without the check sequence.
-const WORD_FRAME: usize = 60;
 
 /// One end of a link.
 pub struct End {
@@ -199,11 +197,7 @@ impl Core<'_> {
         self.links.report.hit_words += u64::from(lost);
         let peer = self.egress.ports[port as usize].peer;
         if self.taps.see(port, peer) {
-            let mut bytes = [0; WORD_FRAME];
-            bytes[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 1]);
-            bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
-            bytes[14..22].copy_from_slice(&word.emit());
-            self.tap_link(port, arrival, Crosser::Frame(bytes[..].into()), (lost, false));
+            self.tap_link(port, arrival, Crosser::Frame(word.captured()[..].into()), (lost, false));
         }
         if !lost {
             let packet = Packet::new(Kind::Word, NONE, word.code(), Word::LENGTH, 0, NONE);

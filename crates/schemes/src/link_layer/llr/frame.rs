@@ -1,7 +1,11 @@
 //! The control ordered sets of LLR: one block of 64 bits each, which crosses a link between two frames.
 
 use super::{MASK, SEQUENCES};
+use xoff_wire::{MAC_CONTROL, SMALLEST_BYTES};
 
+const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+/// The kind of the frames that show words in captures.
+const KIND: u8 = 12;
 /// The control character of an ordered set, the first byte.
 const ORDERED_SET: u8 = 0x5c;
 /// The O-code in the lower half of byte 4.
@@ -57,6 +61,17 @@ impl Word {
         let (kind, number) = self.parts();
         let [_, high, middle, low] = (number << 4).to_be_bytes();
         [ORDERED_SET, kind, high, middle, low | O_CODE, 0, 0, 0]
+    }
+
+    /// An Ethernet frame with the word, for captures: the blocks between frames are not in them. EtherType 0x88B5
+    /// (IEEE 802 local experimental 1), the kind 12, the word, padding.
+    pub fn captured(self) -> [u8; SMALLEST_BYTES] {
+        let mut bytes = [0; SMALLEST_BYTES];
+        bytes[..6].copy_from_slice(&MAC_CONTROL);
+        bytes[12..14].copy_from_slice(&ETHERTYPE);
+        bytes[14] = KIND;
+        bytes[15..23].copy_from_slice(&self.emit());
+        bytes
     }
 
     /// The word of these bytes; `None` if they are none.

@@ -16,6 +16,8 @@ const LIMITS: Limits = Limits {
 #[test]
 fn words_have_these_bytes() {
     assert_eq!(Word::Nack(0xabcde).emit(), [0x5c, 0x02, 0xab, 0xcd, 0xe6, 0, 0, 0]);
+    let captured = Word::Nack(0xabcde).captured();
+    assert_eq!(captured[12..24], [0x88, 0xb5, 12, 0x5c, 0x02, 0xab, 0xcd, 0xe6, 0, 0, 0, 0]);
     for word in [Word::Ack(0), Word::Nack(MASK), Word::Init(77), Word::Echo(1)] {
         assert_eq!(Word::parse(&word.emit()), Some(word));
         assert_eq!(Word::from_code(word.code()), Some(word));
