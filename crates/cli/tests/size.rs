@@ -165,7 +165,8 @@ fn every_option_has_its_effect() {
         value["schemes"].as_array().unwrap().iter().map(row).collect()
     };
     let usual = buffers(&[]);
-    let all = ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "cbfc-ideal", "swing", "pyrrha", "portfc", "llr"];
+    let all =
+        ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "cbfc-ideal", "swing", "pyrrha", "portfc", "llr"];
     let granting = ["bifrost", "bifrostx"];
     for (option, value, moves) in [
         ("--mtu", "4kB", &all[..]),

@@ -3,10 +3,10 @@
 mod common;
 
 use common::{plan, run};
-use xoff_kernel::time::{SECOND, serialisation};
+use xoff_kernel::time::serialisation;
 use xoff_plan::plan::Plan;
 use xoff_schemes::link_layer::{Report, UNDELIVERED};
-use xoff_sim::outcome::{DropReason, Outcome};
+use xoff_sim::outcome::{DropReason, Outcome, Part};
 
 fn report(outcome: &Outcome) -> Report {
     *outcome.records.get::<Report>().expect("a link layer reports")
@@ -43,11 +43,15 @@ fn with_pfc_nothing_is_lost() {
              [link_layer]\nscheme = \"llr\"\nprocessing = \"{}ns\"\n[transport]\nmtu = \"{mtu}B\"\n\
              [run]\nseed = {seed}\n\
              [[traffic]]\nkind = \"incast\"\nfan_in = {}\nsize = \"200kB\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"300kB\"\n",
-            100 + 70 * seed, 200 + 90 * seed, 40 * (seed % 3), (leaves * hosts - 1).min(4),
+            100 + 70 * seed,
+            200 + 90 * seed,
+            40 * (seed % 3),
+            (leaves * hosts - 1).min(4),
         );
         for leaf in 0..leaves {
             for spine in 0..2 {
-                text += &format!("[[loss]]\nlink = \"S0.{leaf}-S1.{spine}\"\nber = {ber}\nkind = \"{kind}\"\n");
+                text +=
+                    &format!("[[loss]]\nlink = \"S0.{leaf}-S1.{spine}\"\nber = {ber}\nkind = \"{kind}\"\n");
             }
         }
         let plan = plan(&text);
@@ -92,7 +96,12 @@ fn the_replay_buffer_is_as_large_as_full_rate_needs() {
             [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"2MB\"\n[[traffic]]\nkind = \"flow\"\nsrc = \"B\"\ndst = \"A\"\nsize = \"2MB\"\n\
             [flow_control]\nscheme = \"none\"\n";
         let text = |buffer: &str| {
-            line(delay, &format!("[link_layer]\nscheme = \"llr\"\nack_spacing = \"400B\"\ntimer = \"60us\"\n{buffer}{traffic}"))
+            line(
+                delay,
+                &format!(
+                    "[link_layer]\nscheme = \"llr\"\nack_spacing = \"400B\"\ntimer = \"60us\"\n{buffer}{traffic}"
+                ),
+            )
         };
         let whole = plan(&text(""));
         let bytes = whole.link_layer.as_ref().and_then(|p| p.ports[0]).expect("a link").bytes;
@@ -134,7 +143,10 @@ fn goodput_is_that_of_go_back_n() {
         let expected = 1.0 / (1.0 + p * w / (1.0 - p));
         let took = outcome.flows[0].delivered.expect("done") as f64;
         let goodput = 60_000.0 * frame / took;
-        assert!((goodput / expected - 1.0).abs() < 0.02, "BER {ber}, {delay_ns} ns: {goodput} and {expected}");
+        assert!(
+            (goodput / expected - 1.0).abs() < 0.02,
+            "BER {ber}, {delay_ns} ns: {goodput} and {expected}"
+        );
     }
 }
 
@@ -152,24 +164,44 @@ fn a_link_gives_up_after_its_limit() {
     all_complete(&plan, &outcome);
     let seen = report(&outcome);
     assert!(seen.flushes > 0 && seen.given_up > 0, "{seen:?}");
-    assert!(outcome.drops.iter().all(|d| d.reason == DropReason::Scheme(&UNDELIVERED)), "{:?}", outcome.drops);
+    assert!(
+        outcome.drops.iter().all(|d| d.reason == DropReason::Scheme(&UNDELIVERED)),
+        "{:?}",
+        outcome.drops
+    );
     let dropped: u64 = outcome.drops.iter().map(|d| d.packets).sum();
     assert_eq!(dropped, seen.given_up);
     assert!(outcome.flows[0].retransmitted > 0);
 }
 
-/// The parts of each flow's time add up, to the picosecond, and name the time of retries (the run asserts the sum).
+/// The parts of each flow's time add up, to the picosecond, wherever a run ends: also while links send packets again.
 #[test]
 fn paths_name_the_time_of_retries() {
-    let text = line(
-        "1us",
-        "[link_layer]\nscheme = \"llr\"\n[measure]\nexplain = true\n[[loss]]\nlink = \"S-B\"\nber = 1e-6\n\
-         [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"200kB\"\ncount = 1\n",
-    )
-    .replace("count = 1\n", "");
-    let plan = plan(&text);
-    let outcome = run(&plan);
-    assert!(outcome.paths.is_some());
-    assert!(outcome.end < SECOND);
-    all_complete(&plan, &outcome);
+    let mut unfinished = 0;
+    for microseconds in [15, 20, 25, 30, 40, 1_000] {
+        let text = line(
+            "1us",
+            &format!(
+                "[link_layer]\nscheme = \"llr\"\n[measure]\nexplain = true\n[[loss]]\nlink = \"S-B\"\nber = 5e-6\n\
+                 [run]\nduration = \"{microseconds}us\"\n\
+                 [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"200kB\"\n\
+                 [[traffic]]\nkind = \"flow\"\nsrc = \"B\"\ndst = \"A\"\nsize = \"100kB\"\n"
+            ),
+        );
+        let plan = plan(&text);
+        let outcome = run(&plan);
+        let shares = outcome.paths.as_ref().expect("explained");
+        for (flow, seen) in (0..).zip(&outcome.flows) {
+            let until = seen.completed.unwrap_or(outcome.end);
+            unfinished += u32::from(seen.completed.is_none());
+            let sum: u64 = shares.iter().filter(|s| s.flow == flow).map(|s| s.time).sum();
+            assert_eq!(sum, until - seen.started.expect("started"), "flow {flow}, {microseconds} us");
+        }
+        if microseconds == 1_000 {
+            all_complete(&plan, &outcome);
+            let late = shares.iter().filter(|s| s.part == Part::Recovery).count();
+            assert!(late > 0, "retries take time: {shares:?}");
+        }
+    }
+    assert!(unfinished > 0);
 }

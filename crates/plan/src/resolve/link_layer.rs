@@ -17,12 +17,17 @@ pub(super) fn read(cx: &mut Context<'_>, topology: &Topology) -> Result<Option<P
     }
     let name = scheme.name();
     if cx.scenario.topology.is_bufferless() {
-        let message = format!("`{name}` is incompatible with pods without buffers: their cells have no link layer");
+        let message =
+            format!("`{name}` is incompatible with pods without buffers: their cells have no link layer");
         return cx.refuse("link_layer.scheme", message, "remove [link_layer]");
     }
     if !cx.scenario.failure.is_empty() {
         let message = format!("`{name}` is incompatible with [[failure]]: a failed link would begin anew");
-        return cx.refuse("link_layer.scheme", message, "use [[loss]], or remove [[failure]] or [link_layer]");
+        return cx.refuse(
+            "link_layer.scheme",
+            message,
+            "use [[loss]], or remove [[failure]] or [link_layer]",
+        );
     }
     let largest = cx.packet.largest().max(cx.scenario.flow_control.longest_frame());
     let params = keys.resolve(topology, largest).map_err(|complaint| cx.located(complaint))?;

@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::kind;
 use crate::outcome::DropReason;
 use crate::outcome::tap::{Crosser, Crossing};
-use crate::packet::{Kind, NONE, Packet};
+use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::switch::drops::discard;
 use crate::switch::port::Wire;
 use std::collections::VecDeque;
@@ -95,6 +95,18 @@ impl Links {
     pub fn wants(&self, port: u32, at: Time) -> bool {
         let end = self.ends.get(port as usize).and_then(Option::as_deref);
         end.is_some_and(|end| end.tx.replays() || end.owes() && end.slot <= at)
+    }
+
+    /// The packets that have not arrived well, each with the port that waits for it.
+    pub fn kept(&self) -> Vec<(u32, u32)> {
+        let ends = (0..).zip(&self.ends).filter_map(|(port, end)| Some((port, end.as_deref()?)));
+        ends.flat_map(|(port, end)| end.kept.iter().map(move |&(_, id)| (port, id))).collect()
+    }
+
+    /// Whether `port` waits for a packet that the link sends again, and that is one of those.
+    pub fn delays(&self, port: u32, packets: &Arena, one: impl Fn(&Packet) -> bool) -> bool {
+        let end = self.ends.get(port as usize).and_then(Option::as_deref);
+        end.is_some_and(|end| end.kept.iter().any(|&(_, id)| one(&packets[id])))
     }
 
     /// The records of this part.

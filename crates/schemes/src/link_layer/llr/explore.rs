@@ -175,8 +175,7 @@ impl Explorer {
             }
         }
         // The timer is longer than a round trip, so it expires when nothing is under way; early timers are counted.
-        let quiet =
-            link.data.is_empty() && link.words.is_empty() && link.init.is_none() && !link.rx.owes();
+        let quiet = link.data.is_empty() && link.words.is_empty() && link.init.is_none() && !link.rx.owes();
         if link.tx.is_busy() && !link.tx.replays() && (quiet || link.early_timeouts > 0) {
             step(&|l| {
                 l.early_timeouts -= u8::from(!quiet);

@@ -84,7 +84,7 @@ impl Default for LinkLayerKeys {
 
 /// The default replay timer of a link, if it can be that long.
 pub(super) fn timer(round_trip: Time) -> Option<Time> {
-    (round_trip < LONGEST_TIMER).then(|| (2 * round_trip).min(LONGEST_TIMER))
+    (round_trip < LONGEST_TIMER).then(|| (2 * round_trip).next_multiple_of(1_000).min(LONGEST_TIMER))
 }
 
 fn refuse<T>(key: &str, message: impl Into<String>, help: impl Into<String>) -> Result<T, Complaint> {
@@ -166,12 +166,15 @@ impl LinkLayerKeys {
         let name = topology.port_name(id);
         let timer = match self.timer {
             Some(timer) if timer.0 > LONGEST_TIMER => {
-                let help = format!("the maximum is {}: the timer has 16 bits of nanoseconds", Span(LONGEST_TIMER));
+                let help =
+                    format!("the maximum is {}: the timer has 16 bits of nanoseconds", Span(LONGEST_TIMER));
                 return refuse("timer", format!("timer = {timer} is out of range"), help);
             }
             Some(timer) if timer.0 <= trip => {
-                let message =
-                    format!("timer = {timer} is not longer than the round trip of the link of {name}, {}", Span(trip));
+                let message = format!(
+                    "timer = {timer} is not longer than the round trip of the link of {name}, {}",
+                    Span(trip)
+                );
                 return refuse("timer", message, "write a longer time, or remove `timer`");
             }
             Some(timer) => timer.0,

@@ -82,7 +82,7 @@ impl Record for Report {
             self.stalls.into(),
             self.stalled.into(),
         ];
-        let mut section = Section::new(&FACTS, values).row("link retries", row);
+        let mut section = Section::new(&FACTS, values).row("retries", row);
         if self.flushes > 0 {
             let text = format!(
                 "links gave up {} after their last replay, so packets were lost",

@@ -60,7 +60,9 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
     let mut notes = Vec::new();
     let said = timer(whole).is_some();
     if !said {
-        notes.push("the round trip is longer than the replay timer can be, 65,535 ns: LLR cannot run on it".into());
+        notes.push(
+            "the round trip is longer than the replay timer can be, 65,535 ns: LLR cannot run on it".into(),
+        );
     }
     Sizing {
         scheme: "llr",

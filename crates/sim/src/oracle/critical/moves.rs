@@ -180,7 +180,7 @@ impl Core<'_> {
         let record = &mut critical.records[id as usize];
         let late = now.saturating_sub(record.at);
         record.pieces.push(Piece::free(leg, Part::Recovery, port, late));
-        record.at = now;
+        record.at += late;
     }
 
     /// Records the waits at a port of a packet at `hop` of the plan's hops.
