@@ -150,11 +150,12 @@ impl Core<'_> {
         let now = self.now;
         let eligible = self.egress.ports[port as usize].eligible() != 0;
         let Some(end) = self.links.end(port) else { return false };
-        if end.owes() && end.slot <= now {
-            if let Some(word) = end.word() {
-                self.send_word(port, word);
-                return true;
-            }
+        if end.owes()
+            && end.slot <= now
+            && let Some(word) = end.word()
+        {
+            self.send_word(port, word);
+            return true;
         }
         if let Some((place, number, size)) = end.tx.replay() {
             self.send_again(port, place, number, size);

@@ -230,8 +230,10 @@ pub struct Receiver {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Acks {
     #[default]
-    SendAcks,
-    SendNack,
+    /// `SEND_ACKS`.
+    Sending,
+    /// `SEND_NACK`.
+    NackDue,
     /// Until the frame that is missing has arrived it says nothing.
     NackSent,
 }
@@ -256,19 +258,19 @@ impl Receiver {
         let verdict = match ahead {
             0 if good => {
                 self.next = (self.next + 1) & MASK;
-                (self.state, self.owes_ack) = (Acks::SendAcks, true);
+                (self.state, self.owes_ack) = (Acks::Sending, true);
                 return Verdict::Accept;
             }
             0 => Verdict::Bad,
             1..MOST_FRAMES => Verdict::Early,
             _ => {
                 // The transmitter has missed its acknowledgement.
-                self.owes_ack |= self.state == Acks::SendAcks;
+                self.owes_ack |= self.state == Acks::Sending;
                 return Verdict::Duplicate;
             }
         };
-        if self.state == Acks::SendAcks {
-            (self.state, self.owes_ack) = (Acks::SendNack, false);
+        if self.state == Acks::Sending {
+            (self.state, self.owes_ack) = (Acks::NackDue, false);
         }
         verdict
     }
@@ -280,7 +282,7 @@ impl Receiver {
 
     /// Whether it has a word to send.
     pub fn owes(&self) -> bool {
-        self.owes_ack || self.echo.is_some() || self.state == Acks::SendNack
+        self.owes_ack || self.echo.is_some() || self.state == Acks::NackDue
     }
 
     /// The word to send now, if there is one.
@@ -289,7 +291,7 @@ impl Receiver {
         if let Some(number) = self.echo.take() {
             return Some(Word::Echo(number));
         }
-        if self.state == Acks::SendNack {
+        if self.state == Acks::NackDue {
             self.state = Acks::NackSent;
             return Some(Word::Nack(last));
         }
