@@ -80,6 +80,7 @@ RUNS = {
         ["flow_control.scheme=cbfc", "flow_control.unlimited=true", "run.duration=100us"],
         ["wide"],
     ),
+    "llr": ("examples/llr.toml", "S0.0", ["run.duration=40us", "loss.0.ber=1e-6"], ["kind 12", "word 1", "word 2"]),
     "gfc": (INCAST, "H0,switches", ["flow_control.scheme=gfc"], ["kind 11", "a stage", "line rate"]),
     "loop-breaker": (
         LOOP,
@@ -287,6 +288,9 @@ def control(b, said, seen):
         for priority in (p for p in (0, 3) if b[15] >> p & 1):
             said[f"xoff.stages.k{priority}"] = b[16 + priority]
             seen["a stage" if b[16 + priority] else "line rate"] += 1
+    elif kind == 12:
+        said |= {"xoff.link.word": b[16], "xoff.link.sequence": number(b, 17, 3) >> 4}
+        seen[f"word {b[16]}"] += 1
     else:
         raise AssertionError(f"kind {kind}")
 

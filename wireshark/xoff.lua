@@ -18,9 +18,10 @@ local kinds = {
     [1] = "queue pause", [2] = "flow pause", [3] = "port pause (PortFC)", [4] = "root pause (Pyrrha)",
     [5] = "feedback (BifrostX)", [6] = "probe", [7] = "credit (CBFC)",
     [8] = "RTS (Zeropod)", [9] = "SCHD (Zeropod)", [10] = "cell (Zeropod)",
-    [11] = "stages (GFC)",
+    [11] = "stages (GFC)", [12] = "ordered set (LLR)",
 }
 local pauses = { [0] = "resume", [1] = "pause" }
+local link_words = { [1] = "LLR_ACK", [2] = "LLR_NACK", [3] = "LLR_INIT", [4] = "LLR_INIT_ECHO" }
 local root_words = { [0] = "RESUME", [1] = "PAUSE", [2] = "MERGE", [3] = "RELEASE" }
 local probe_words = { [1] = "probe", [2] = "room" }
 local operands = { [0] = "normal", [1] = "initialise", [2] = "wide" }
@@ -53,6 +54,8 @@ local f = {
     whole = ProtoField.bool("xoff.feedback.whole", "The whole slot is granted"),
     c_max = ProtoField.uint32("xoff.feedback.c_max", "c_max (bytes)"),
     named = ProtoField.uint8("xoff.stages.enabled", "Priorities", base.HEX),
+    link_word = ProtoField.uint8("xoff.link.word", "Word", base.DEC, link_words),
+    link_number = ProtoField.uint24("xoff.link.sequence", "Sequence number"),
     probe_word = ProtoField.uint8("xoff.probe.word", "Message", base.DEC, probe_words),
     probe_count = ProtoField.uint8("xoff.probe.count", "Ports listed"),
     probe_draw = ProtoField.uint32("xoff.probe.draw", "Draw"),
@@ -316,11 +319,18 @@ local function cell(at, tree)
         at(15, 1):uint() == 1 and ", optimistic" or "")
 end
 
+local function ordered_set(at, tree)
+    local word, number = at(16, 1):uint(), at(17, 3):bitfield(0, 20)
+    tree:add(f.link_word, at(16, 1))
+    tree:add(f.link_number, at(17, 3), number)
+    return string.format("%s %d", link_words[word] or "unknown word", number)
+end
+
 local by_kind = {
     [1] = { queue_pause, 22 }, [2] = { queue_pause, 22 }, [3] = { port_pause, 20 }, [4] = { root_pause, 36 },
     [5] = { feedback, 54 }, [6] = { probe, 26 }, [7] = { credit, 40 },
     [8] = { rts, 34 }, [9] = { schd, 38 }, [10] = { cell, 26 },
-    [11] = { stage, 24 },
+    [11] = { stage, 24 }, [12] = { ordered_set, 23 },
 }
 
 -- Returns whether the capture has the first `need` bytes of the frame; `buffer` begins at byte 14.

@@ -67,7 +67,7 @@ fn a_link_has_text_data_and_a_picture() {
     let json = xoff(&dir, &[&link[..], &["--json", "--priorities", "3", "--buffer", "64MiB"]].concat());
     let value: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(value["link"]["bdp_bytes"], 300_000_000);
-    assert_eq!(value["schemes"].as_array().unwrap().len(), 9);
+    assert_eq!(value["schemes"].as_array().unwrap().len(), 10);
     assert_eq!(value["schemes"][2]["shares"], 3);
     assert_eq!(value["schemes"][2]["reach"]["kind"], "up-to");
     let curve = xoff(&dir, &["--rate", "400Gbps", "--curve", "curve.svg"]);
@@ -165,7 +165,8 @@ fn every_option_has_its_effect() {
         value["schemes"].as_array().unwrap().iter().map(row).collect()
     };
     let usual = buffers(&[]);
-    let all = ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "cbfc-ideal", "swing", "pyrrha", "portfc"];
+    let all =
+        ["pfc", "pfc-deep", "bifrost", "bifrostx", "cbfc", "cbfc-ideal", "swing", "pyrrha", "portfc", "llr"];
     let granting = ["bifrost", "bifrostx"];
     for (option, value, moves) in [
         ("--mtu", "4kB", &all[..]),

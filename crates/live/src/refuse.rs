@@ -48,6 +48,10 @@ pub fn refusal(plan: &Plan, clock: Clock) -> Option<Refusal> {
         let why = format!("the scenario has {devices} devices; at most {MOST_DEVICES} run live");
         return refuse(why, "make the topology smaller, or use xoff run");
     }
+    if plan.link_layer.is_some() {
+        let why = "`link_layer` numbers frames in their preamble, and real interfaces do not show preambles";
+        return refuse(why.into(), "remove [link_layer], or use xoff run");
+    }
     if plan.arbiter.is_some() {
         return refuse("`transport.arbiter` sees all devices at once".into(), "remove transport.arbiter");
     }

@@ -14,6 +14,7 @@ use xoff_net::topology::{Node, NodeKind, PortId};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::{Headroom, Seen};
+use xoff_schemes::link_layer::Limits;
 use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::ate::{AteParams, Update};
 use xoff_schemes::load_balancing::plb::PlbParams;
@@ -41,6 +42,7 @@ fn queues(out: &mut String, loaded: &Loaded) -> fmt::Result {
     first_hops(out, plan)?;
     load_balancing(out, plan)?;
     channels(out, plan)?;
+    link_layer(out, plan)?;
     transport(out, plan)?;
     lanes(out, loaded)?;
     memory(out, plan)?;
@@ -161,6 +163,23 @@ fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
         "  own data may use {p} of the port to layer 0; weights change every {}, {update}, and are at least {least}",
         Span(window)
     )
+}
+
+fn link_layer(out: &mut String, plan: &Plan) -> fmt::Result {
+    let Some(params) = &plan.link_layer else { return Ok(()) };
+    let all = || params.ports.iter().flatten();
+    let range = |of: &dyn Fn(&Limits) -> String| {
+        let mut values: Vec<(u64, String)> = all().map(|l| (l.bytes, of(l))).collect();
+        values.sort();
+        match (values.first(), values.last()) {
+            (Some(least), Some(most)) if least.1 != most.1 => format!("{} to {}", least.1, most.1),
+            (Some(only), _) => only.1.clone(),
+            _ => String::new(),
+        }
+    };
+    let buffer = range(&|l| format!("{} B", l.bytes));
+    let timer = range(&|l| Span(l.timer).to_string());
+    writeln!(out, "link layer: links send lost frames again; replay buffer {buffer}, timer {timer}")
 }
 
 fn channels(out: &mut String, plan: &Plan) -> fmt::Result {

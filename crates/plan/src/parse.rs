@@ -16,11 +16,12 @@ use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
 
-const TABLES: [&str; 26] = [
+const TABLES: [&str; 27] = [
     "topology",
     "routing",
     "switch",
     "host",
+    "link_layer",
     "slow_receiver",
     "failure",
     "loss",
@@ -86,6 +87,7 @@ pub(crate) fn scenario(
     }
     let mut scenario = Scenario {
         topology,
+        link_layer: optional(doc, "link_layer")?,
         routing: table(doc, "routing")?,
         switch: table(doc, "switch")?,
         host: table(doc, "host")?,

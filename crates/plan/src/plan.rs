@@ -59,6 +59,8 @@ pub struct Plan {
     pub channels: Option<LaneRules>,
     pub packet: PacketFormat,
     pub flow_control: FlowControlParams,
+    /// What repairs links, if something does.
+    pub link_layer: Option<xoff_schemes::link_layer::Params>,
     pub transport: TransportParams,
     /// With IRN and NDP, by flow; else empty.
     pub irn: Vec<IrnFlow>,

@@ -23,6 +23,9 @@ pub mod links {
         let mut report = Report { scheme: plan.flow_control.name(), ..Report::default() };
         match plan.flow_control.compare(&links, &mut report) {
             true => {
+                if let Some(params) = &plan.link_layer {
+                    xoff_schemes::link_layer::compare(params, &links, &mut report);
+                }
                 report.sort();
                 Ok(report)
             }

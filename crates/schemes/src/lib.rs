@@ -6,6 +6,7 @@
 
 pub mod congestion_control;
 pub mod flow_control;
+pub mod link_layer;
 pub mod load_balancing;
 mod names;
 pub mod scheduling;
@@ -17,6 +18,7 @@ use xoff_outcome::report::Facts;
 pub fn facts() -> Vec<&'static Facts> {
     let mut facts = vec![&load_balancing::ate::report::FACTS, &load_balancing::plb::report::FACTS];
     facts.extend(flow_control::registry::facts());
+    facts.extend(link_layer::facts());
     facts.push(&scheduling::zeropod::report::FACTS);
     facts
 }

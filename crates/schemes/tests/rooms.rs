@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const FLOW_CONTROL: &str = "crates/schemes/src/flow_control/";
 
 /// Each scheme's name, the words that give it away, and its folders.
-const SCHEMES: [(&str, &[&str], &[&str]); 17] = [
+const SCHEMES: [(&str, &[&str], &[&str]); 18] = [
     // A word of the field, which every file may say.
     ("pause", &[], &["crates/schemes/src/flow_control/pause/"]),
     ("pfc", &["pfc"], &["crates/schemes/src/flow_control/pfc/"]),
@@ -18,6 +18,7 @@ const SCHEMES: [(&str, &[&str], &[&str]); 17] = [
     ("cbfc", &["cbfc"], &["crates/schemes/src/flow_control/cbfc/"]),
     ("gfc", &["gfc"], &["crates/schemes/src/flow_control/gfc/"]),
     ("itsy", &["itsy"], &["crates/schemes/src/flow_control/itsy/"]),
+    ("llr", &["llr"], &["crates/schemes/src/link_layer/"]),
     (
         "per-flow-queue",
         &["per flow queue", "per flow queues"],

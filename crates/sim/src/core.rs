@@ -13,6 +13,7 @@ use crate::parallel::{outbox::Outbox, partition::Partition};
 use crate::switch::balancing::Chooser;
 use crate::switch::egress::Egress;
 use crate::switch::ingress::Ingress;
+use crate::switch::link::Links;
 use crate::switch::port::Queue;
 use crate::switch::repairs::Repairs;
 use crate::switch::telemetry::Telemetry;
@@ -66,6 +67,8 @@ pub struct Core<'a> {
     /// From a control frame's arrival until it takes effect.
     pub response_time: Time,
     pub faults: Faults,
+    /// The link layer, if there is one.
+    pub links: Links,
     pub repairs: Repairs,
     pub observed: Observed,
     pub blocking: Option<Box<Oracle>>,
@@ -128,10 +131,12 @@ impl<'a> Core<'a> {
             timers: vec![0; timers],
             response_time: plan.flow_control.traits().response_time,
             faults,
+            links: Links::new(plan, |port| partition.of(ports[port as usize].node) == part),
             repairs: Repairs::default(),
             taps: Taps::default(),
         };
         core.begin_control();
+        core.begin_links();
         core
     }
 

@@ -104,6 +104,8 @@ impl<'a> Engine<'a> {
             }
             kind::STALL => self.stall(element, data == 1),
             kind::GATE => self.open_gate(element),
+            kind::WORD => self.core.on_word(element, data),
+            kind::LINK_TIMER => self.core.link_timer(element),
             kind::LEFT => self.core.arbiter_left(element),
             kind::PULL => {
                 self.core.pull(element);

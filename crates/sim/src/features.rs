@@ -6,7 +6,7 @@ use xoff_plan::plan::Plan;
 /// Which features a packet-hop uses besides ports, queues, accounts and the ends of flows.
 pub trait Features {
     const BY_FLOW: bool;
-    /// All others: telemetry, ECN marks at dequeue, the blocking oracle, faults, taps, lanes that change,
+    /// All others: telemetry, link layers, ECN marks at dequeue, the blocking oracle, faults, taps, lanes that change,
     /// buffers within a buffer, loops, and calls of the flow control for every packet. Where queues are by flow also
     /// those of [`Hosts`], such as transports that keep early packets.
     const EXTRAS: bool;
@@ -38,6 +38,7 @@ impl Used {
             || hosts.extras && egress.leaves.used()
             || traits.asks_to_leave
             || plan.faults != Default::default()
+            || plan.link_layer.is_some()
             || plan.lane_rules().is_some()
             || plan.buffers.len() > plan.topology.nodes.len()
             || traits.ends_deadlocks

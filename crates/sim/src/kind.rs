@@ -28,9 +28,12 @@ pub const BARRIER: u8 = 10;
 pub const SETTLE: u8 = 11;
 /// The last packet of a flow has left its source: the arbiter may let others have its ends. Element: flow.
 pub const LEFT: u8 = 12;
-
 /// A receiver may send its next PULL. Element: port.
 pub const PULL: u8 = 13;
+/// A word of a link layer takes effect. Element: the receiving port. Data: packet.
+pub const WORD: u8 = 14;
+/// A timer of a link layer. Element: twice the port, and which of its timers.
+pub const LINK_TIMER: u8 = 15;
 
 /// Whether an event is a timer, or the effect of a frame that a timer sent.
 pub fn is_timer(event: &Event) -> bool {

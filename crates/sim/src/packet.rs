@@ -27,6 +27,17 @@ pub enum Kind {
     Pull,
     /// Between neighbours; `number` is its slot among the control frames.
     Control,
+    /// A frame that a link sends again: its packet is at the receiver already (see [`crate::switch::link`]).
+    Again,
+    /// A word of a link layer; `number` is its content.
+    Word,
+}
+
+impl Kind {
+    /// Whether it belongs to a link, and has no records.
+    pub fn of_link(self) -> bool {
+        matches!(self, Self::Again | Self::Word)
+    }
 }
 
 /// A packet: half a cache line.

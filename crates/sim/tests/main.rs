@@ -21,6 +21,7 @@ mod go_back_n_timer;
 mod irn;
 mod itsy;
 mod least_buffer;
+mod link_layer;
 mod livelock;
 mod load_balancing;
 mod lossless;

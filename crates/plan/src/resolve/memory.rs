@@ -10,15 +10,21 @@ use xoff_schemes::flow_control::Headroom;
 use xoff_schemes::flow_control::fabric::{Memory, UNBOUNDED, at_buffer, default_switch};
 use xoff_schemes::flow_control::keys::{Complaint, Keys, Setting};
 use xoff_schemes::flow_control::pfc::keys::Place;
+use xoff_schemes::link_layer::Params;
 
 /// Buffer of every node and accounts of every port, as the scenario's topology has them.
-pub(super) fn build(cx: &mut Context<'_>, topology: &Topology, lanes: &[Lane]) -> Result<Memory, Error> {
+pub(super) fn build(
+    cx: &mut Context<'_>,
+    topology: &Topology,
+    lanes: &[Lane],
+    link_layer: Option<&Params>,
+) -> Result<Memory, Error> {
     if let Some(buffers) = pods::buffers(cx, topology)? {
         return Ok((buffers, vec![UNBOUNDED; topology.ports.len() * lanes.len()]));
     }
     cx.ask(|keys, cx| match keys.memory(cx, topology, lanes)? {
         Some(whole) => Ok(whole),
-        None => lay_out(&**keys, cx, topology, lanes),
+        None => lay_out(&**keys, cx, topology, lanes, link_layer),
     })
 }
 
@@ -28,6 +34,7 @@ fn lay_out(
     cx: &Setting<'_>,
     topology: &Topology,
     lanes: &[Lane],
+    link_layer: Option<&Params>,
 ) -> Result<Memory, Complaint> {
     let links = keys.pfc_links(cx, topology)?;
     let pfc = links.as_ref().map(|(pfc, _)| pfc).or(keys.pfc());
@@ -69,6 +76,9 @@ fn lay_out(
             });
         }
     }
+    if let Some(params) = link_layer {
+        cover_retries(params, &mut accounts, lanes.len());
+    }
     let pools = keys.pool(cx, topology, &mut accounts, lanes.len());
     let mut buffers = Vec::with_capacity(topology.nodes.len() + pools.len());
     for node in 0..topology.nodes.len() as NodeId {
@@ -83,6 +93,18 @@ fn lay_out(
         buffers.push(pool);
     }
     Ok((buffers, accounts))
+}
+
+/// Adds the bytes that can arrive late, because a link layer repairs pauses and packets, to each headroom that the
+/// scenario does not set.
+fn cover_retries(params: &Params, accounts: &mut [Account], lanes: usize) {
+    for (limits, accounts) in params.ports.iter().zip(accounts.chunks_mut(lanes)) {
+        let Some(limits) = limits else { continue };
+        for room in accounts.iter_mut().filter_map(|a| a.headroom.as_mut()).filter(|r| !r.terms.is_empty()) {
+            room.terms.push(("retries of the link layer", limits.headroom));
+            room.total = room.total.saturating_add(limits.headroom);
+        }
+    }
 }
 
 /// By device: whether it shares no buffer, and each of its accounts has its own. Such devices are the ends of

@@ -11,6 +11,7 @@ mod faults;
 mod files;
 mod flow_control;
 mod lanes;
+mod link_layer;
 mod liveness;
 mod measure;
 mod memory;
@@ -174,7 +175,8 @@ pub(crate) fn plan(
     check_memory(&cx, topology.ports.len() as u64 * lanes.len() as u64)?;
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
-    let (mut buffers, mut accounts) = memory::build(&mut cx, &topology, &lanes)?;
+    let link_layer = link_layer::read(&mut cx, &topology)?;
+    let (mut buffers, mut accounts) = memory::build(&mut cx, &topology, &lanes, link_layer.as_ref())?;
     cx.ask(|keys, cx| {
         keys.check_links(cx, &topology, &lanes)?;
         keys.warn_of_unused(cx, &topology);
@@ -261,6 +263,10 @@ pub(crate) fn plan(
         channels,
         packet,
         flow_control,
+        link_layer: link_layer.map(|mut params| {
+            params.ports.extend(std::iter::repeat_n(None, inner));
+            params
+        }),
         transport,
         irn,
         congestion_control,

@@ -35,6 +35,7 @@ use xoff_net::routing::{HashKind, RoutingKind};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::none::NoKeys;
+use xoff_schemes::link_layer::LinkLayerKeys;
 use xoff_schemes::scheduling::PodsKeys;
 
 /// A scenario: a fabric, its traffic, and the measurements.
@@ -44,6 +45,8 @@ use xoff_schemes::scheduling::PodsKeys;
 pub struct Scenario {
     /// Nodes and links.
     pub topology: TopologySpec,
+    /// What repairs links that lose frames (`[[loss]]`).
+    pub link_layer: Option<LinkLayerKeys>,
     /// How packets are routed.
     #[serde(default)]
     pub routing: Routing,
@@ -172,7 +175,7 @@ impl Scenario {
         let Transport { mtu, header, .. } = self.transport;
         self.transport = Transport { mtu, header, ..Transport::default() };
         self.flow_control = FlowControlKeys::None(NoKeys {});
-        (self.switch, self.host) = Default::default();
+        (self.switch, self.host, self.link_layer) = Default::default();
         self.priority.clear();
         self.ecn = None;
     }

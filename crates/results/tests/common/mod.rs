@@ -127,6 +127,8 @@ pub fn plan() -> Plan {
     };
     let ports = topology.ports.len();
     Plan {
+        jobs: Vec::new(),
+        link_layer: None,
         seed: 7,
         lanes: vec![lane(3, 0, true), lane(0, 1, false)],
         buffers: vec![Buffer { total: 5_000_000, shared: 4_500_000 }; topology.nodes.len()],

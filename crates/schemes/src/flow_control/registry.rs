@@ -367,7 +367,7 @@ pub(super) const CHECK: fn(&Question) -> Result<(), Refusal> = bifrost::size::ch
 /// The schemes of `xoff size`, in the order of its output, and the line of each in the curve over distance.
 /// Pyrrha and PortFC are for the inside of a datacenter; they need several BDP, which would make the other
 /// curves flat. There the 12 bits of CBFC cannot express its needs.
-pub(super) const SIZE_FUNCTIONS: [(&str, SizeFunction, Option<&str>); 9] = [
+pub(super) const SIZE_FUNCTIONS: [(&str, SizeFunction, Option<&str>); 10] = [
     ("pfc", |question, link| pfc::size::compute_size(question, link, Some(question.xoff.0)), Some("pfc")),
     ("pfc-deep", |question, link| pfc::size::compute_size(question, link, None), Some("pfc-deep")),
     ("bifrost", |question, link| bifrost::size::compute_size(question, link, false), Some("bifrost")),
@@ -377,6 +377,8 @@ pub(super) const SIZE_FUNCTIONS: [(&str, SizeFunction, Option<&str>); 9] = [
     ("swing", swing::size::compute_size, Some("swing")),
     ("pyrrha", pyrrha::size::compute_size, None),
     ("portfc", portfc::size::compute_size, None),
+    // A link layer, which runs beside each of them.
+    ("llr", crate::link_layer::compute_size, None),
 ];
 
 #[cfg(test)]

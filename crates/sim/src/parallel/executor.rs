@@ -718,6 +718,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         let mut paths = Vec::new();
         for engine in &mut guards {
             records.add(engine.flow_control.records());
+            records.add(engine.core.links.records());
             let core = &mut engine.core;
             core.tell_flows();
             paths.extend(core.paths(at));

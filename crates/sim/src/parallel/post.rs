@@ -24,6 +24,8 @@ impl Core<'_> {
             let frame = self.take_frame(id);
             packet.number = self.outbox[part].frames.len() as u32;
             self.outbox[part].frames.push((frame, roots));
+        } else if packet.kind.of_link() {
+            self.packets.remove(id);
         } else {
             if self.telemetry.used() {
                 self.telemetry.pack(id, &mut self.outbox[part].telemetry);
@@ -48,10 +50,11 @@ impl Core<'_> {
                 }
             }
             let id = self.packets.insert(packet);
-            if self.telemetry.used() && packet.kind != Kind::Control {
+            let bare = packet.kind == Kind::Control || packet.kind.of_link();
+            if self.telemetry.used() && !bare {
                 self.telemetry.unpack(id, &mut post.telemetry);
             }
-            if packet.kind != Kind::Control
+            if !bare
                 && let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut())
             {
                 critical.keep(id, records.next().flatten());

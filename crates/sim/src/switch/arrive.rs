@@ -18,6 +18,10 @@ use xoff_schemes::flow_control::{FlowControl, LoopDecision, LoopPacket, Scheme};
 /// A packet's last bit arrived at `port`. Returns the port to kick.
 #[inline(always)]
 pub fn arrive<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, id: u32) -> Option<u32> {
+    let id = match F::EXTRAS && core.links.used() {
+        true => core.accepted(port, id)?,
+        false => id,
+    };
     let packet = &mut core.packets[id];
     packet.hop += 1;
     let mut next = core.hops[packet.hop as usize];

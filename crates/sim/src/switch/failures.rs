@@ -28,23 +28,31 @@ impl Core<'_> {
     /// at `arrival`. It then arrives where the plan's hops have the reason.
     #[cold]
     pub fn loses(&mut self, port: u32, id: u32, arrival: Time) -> bool {
+        let packet = &self.packets[id];
+        let fate = self.fate(port, packet.size, packet.kind == Kind::Control, arrival);
+        let Some(fate) = fate else { return false };
+        self.packets[id].hop = self.plan.faults.fates + (LINK_DOWN - fate) - 1;
+        true
+    }
+
+    /// Why a frame of `size` bytes, which `port` begins to send now, does not arrive well; `None` if it does.
+    #[cold]
+    pub fn fate(&mut self, port: u32, size: u32, is_control: bool, arrival: Time) -> Option<u32> {
+        if !self.faults.is_faulty(port) {
+            return None;
+        }
         let now = self.now;
-        let packet = &mut self.packets[id];
         let line = self.faults.line_mut(port);
         let next = line.spans.partition_point(|span| span.1 <= now);
-        let fate = if line.spans.get(next).is_some_and(|span| span.0 < arrival) {
-            Some(LINK_DOWN)
-        } else {
-            let mut fate = None;
-            for errors in &mut line.errors {
-                let hit = errors.hit(packet.size, packet.kind == Kind::Control);
-                fate = fate.or(hit.then_some(if errors.corrupts { FRAME_CORRUPTED } else { FRAME_LOST }));
-            }
-            fate
-        };
-        let Some(fate) = fate else { return false };
-        packet.hop = self.plan.faults.fates + (LINK_DOWN - fate) - 1;
-        true
+        if line.spans.get(next).is_some_and(|span| span.0 < arrival) {
+            return Some(LINK_DOWN);
+        }
+        let mut fate = None;
+        for errors in &mut line.errors {
+            let hit = errors.hit(size, is_control);
+            fate = fate.or(hit.then_some(if errors.corrupts { FRAME_CORRUPTED } else { FRAME_LOST }));
+        }
+        fate
     }
 
     /// Whether the link of `port` has been down since the control frame arrived that takes effect now.

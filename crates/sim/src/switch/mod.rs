@@ -15,6 +15,7 @@ pub mod evict;
 pub mod failures;
 pub mod ingress;
 pub mod leaves;
+pub mod link;
 pub mod lists;
 pub mod loops;
 pub mod modes;

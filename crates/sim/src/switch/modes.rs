@@ -44,7 +44,8 @@ impl Core<'_> {
         }
         if modes.lanes.range((port, 0)..=(port, u8::MAX)).next().is_some() {
             self.make_odd(port);
-        } else if !self.taps.see(port, self.egress.ports[port as usize].peer)
+        } else if !self.links.has(port)
+            && !self.taps.see(port, self.egress.ports[port as usize].peer)
             && let Some(under) = self.repairs.modes.wires.remove(&port)
         {
             self.egress.ports[port as usize].wire = under;

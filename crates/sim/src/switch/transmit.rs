@@ -15,7 +15,8 @@ pub fn kick<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32) {
         by_flow::report_host_event(core, scheme);
     }
     let p = &mut core.egress.ports[port as usize];
-    if p.pending || p.eligible() == 0 {
+    let idle = p.eligible() == 0 && !(F::EXTRAS && core.links.wants(port, p.free_at.max(core.now)));
+    if p.pending || idle {
         if F::EXTRAS && core.is_down(port) {
             purge(core, scheme, port);
         }
@@ -33,6 +34,9 @@ pub fn kick<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32) {
 /// The wire of `port` is free: the next packet goes, if one may.
 #[inline(always)]
 pub fn transmit<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32) {
+    if F::EXTRAS && core.links.used() && core.link_uses(port) {
+        return;
+    }
     let p = &core.egress.ports[port as usize];
     let eligible = p.eligible();
     if eligible == 0 {
@@ -85,7 +89,7 @@ pub fn transmit<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u3
     p.bytes += u64::from(size);
     p.packets += 1;
     let (peer, arrival, wire) = (p.peer, done + p.delay, p.wire);
-    let more = p.eligible() != 0;
+    let more = p.eligible() != 0 || F::EXTRAS && core.links.wants(port, done);
     p.pending = more;
     if wire != Wire::Inner {
         core.observed.counters.packet_hops += 1;
@@ -211,6 +215,9 @@ fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
     }
     if is_control {
         core.observed.control_sent(port, core.frames.get(core.packets[id].number));
+    }
+    if core.links.has(port) {
+        return core.send_numbered(port, id, arrival);
     }
     let lost = wire == Wire::Faulty && core.loses(port, id, arrival);
     if seen == Wire::Special {

@@ -21,6 +21,10 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         let tables = (0..count).map(|_| loss(sketch, place)).collect();
         sketch.add_all("loss", tables);
     }
+    if sketch.draw.one_in(if sketch.table.contains_key("loss") { 3 } else { 20 }) && !pods {
+        let table = link_layer(sketch);
+        sketch.add("link_layer", table);
+    }
     if sketch.draw.one_in(5) && !pods {
         let count = sketch.draw.between(1, 2) as usize;
         let tables =
@@ -79,6 +83,23 @@ fn loss(sketch: &mut Sketch, place: &Place) -> Table {
         _ => t.put("control_frame", int(sketch.draw.log(1, 20))),
     }
     sketch.maybe(&mut t, 2, "kind", |s| *s.draw.pick(&["loss", "corruption"]));
+    t
+}
+
+/// Links that send lost frames again. A link that fails is refused beside them.
+fn link_layer(sketch: &mut Sketch) -> Table {
+    if !sketch.draw.one_in(10) {
+        sketch.table.remove("failure");
+    }
+    let mut t = Table::new();
+    t.put("scheme", if sketch.draw.one_in(10) { "none" } else { "llr" });
+    sketch.maybe(&mut t, 4, "buffer", |s| crate::draw::bytes(s.draw.log(64, 1 << 20)));
+    sketch.maybe(&mut t, 6, "frames", |s| int(s.draw.log(1, 2_000)));
+    sketch.maybe(&mut t, 4, "timer", |s| time(s.draw.log(1_000_000, 70_000_000)));
+    sketch.maybe(&mut t, 4, "replays", |s| int(s.draw.between(0, 20)));
+    sketch.maybe(&mut t, 4, "ack_spacing", |s| crate::draw::bytes(s.draw.log(300, 40_000)));
+    sketch.maybe(&mut t, 3, "processing", |s| time(s.draw.log(1_000, 1_000_000)));
+    sketch.maybe(&mut t, 4, "recoveries", |s| int(s.draw.between(0, 20)));
     t
 }
 

@@ -73,7 +73,7 @@ pub(super) fn training_step(table: &mut Table<'_, '_>, t: &TrainingStep) -> Resu
         optimizer: t.optimizer.0,
     };
     let replica = training.ranks();
-    if replica == 0 || hosts.len() as u64 % replica != 0 {
+    if !(hosts.len() as u64).is_multiple_of(replica) {
         let message = format!("{} hosts cannot be divided into replicas of {replica} ranks", hosts.len());
         let help = "a replica has `tensor` × `pipeline` ranks, or `pipeline` with `scale_up`: change them, or `hosts`";
         return table.refuse("hosts", message, help);

@@ -156,7 +156,7 @@ impl Links<'_> {
         }
     }
 
-    pub(in super::super) fn facts(&self, port: PortId) -> LinkFacts {
+    pub(crate) fn facts(&self, port: PortId) -> LinkFacts {
         self.packet.facts(&self.topology.ports[port as usize])
     }
 
@@ -165,7 +165,7 @@ impl Links<'_> {
     }
 
     /// The setting of a port, beside the need of its link.
-    pub(in super::super) fn need(
+    pub(crate) fn need(
         &self,
         port: PortId,
         priority: Option<u8>,
@@ -198,7 +198,7 @@ impl Report {
     }
 
     /// A port whose egress may run empty. Hosts have no egress that could wait for arrivals.
-    pub(in super::super) fn idle(&mut self, links: &Links<'_>, port: PortId, need: Need) {
+    pub(crate) fn idle(&mut self, links: &Links<'_>, port: PortId, need: Need) {
         if links.kind(port) != NodeKind::Switch {
             return;
         }

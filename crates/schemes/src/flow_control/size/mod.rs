@@ -167,7 +167,7 @@ pub struct Promise {
 }
 
 /// The bytes of each of the `spans`: parts of one product, `bytes_in` all of them, which is rounded whole.
-pub(super) fn terms_of(spans: &[(&'static str, Time)], bytes_in: impl Fn(Time) -> u64) -> Vec<Term> {
+pub(crate) fn terms_of(spans: &[(&'static str, Time)], bytes_in: impl Fn(Time) -> u64) -> Vec<Term> {
     let (mut time, mut so_far) = (0, 0);
     let term = |&(name, span): &(&'static str, Time)| {
         time += span;

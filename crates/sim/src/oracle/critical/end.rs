@@ -26,8 +26,11 @@ pub struct Known {
 impl Core<'_> {
     /// The records of this part at the end of the run. Before [`Core::blame`].
     pub fn paths(&mut self, now: Time) -> Option<Known> {
-        let mut critical = self.critical()?;
         self.now = now;
+        for (port, id) in self.links.kept() {
+            self.arrives_late(self.egress.ports[port as usize].peer, id);
+        }
+        let mut critical = self.critical()?;
         let mut known = Known { sent: std::mem::take(&mut critical.sent), ..Known::default() };
         known.flows.extend(critical.done.drain(..).map(|(flow, path, waits)| (flow, false, (path, waits))));
         for (flow, f) in (0u32..).zip(&self.plan.flows) {
@@ -51,7 +54,13 @@ impl Core<'_> {
             let leg = match packet.kind {
                 Kind::Data => Leg::Data,
                 Kind::Ack | Kind::Nack => Leg::Ack,
-                Kind::Free | Kind::Cnp | Kind::Header | Kind::Pull | Kind::Control => continue,
+                Kind::Free
+                | Kind::Cnp
+                | Kind::Header
+                | Kind::Pull
+                | Kind::Control
+                | Kind::Again
+                | Kind::Word => continue,
             };
             let Some(mut record) = critical.take(id) else { continue };
             if known.under_way.get(&packet.flow).is_some_and(|other| other.0 < record.sent) {

@@ -115,7 +115,7 @@ impl Core<'_> {
         let leg = match packet.kind {
             Kind::Data => Leg::Data,
             Kind::Ack | Kind::Nack => Leg::Ack,
-            Kind::Free | Kind::Cnp | Kind::Header | Kind::Pull | Kind::Control => {
+            Kind::Free | Kind::Cnp | Kind::Header | Kind::Pull | Kind::Control | Kind::Again | Kind::Word => {
                 critical.forget(id);
                 return self.put_back(critical);
             }
@@ -166,6 +166,21 @@ impl Core<'_> {
         record.list = NONE;
         critical.records[id as usize] = record;
         self.put_back(critical);
+    }
+
+    /// A packet that left `port` has arrived only now, because its link has sent it again.
+    #[cold]
+    pub fn arrives_late(&mut self, port: u32, id: u32) {
+        let (packet, now) = (self.packets[id], self.now);
+        let leg = if packet.kind == Kind::Data { Leg::Data } else { Leg::Ack };
+        let Some(critical) = self.critical_mut() else { return };
+        if !matches!(packet.kind, Kind::Data | Kind::Ack | Kind::Nack) || !critical.follows(id) {
+            return;
+        }
+        let record = &mut critical.records[id as usize];
+        let late = now.saturating_sub(record.at);
+        record.pieces.push(Piece::free(leg, Part::Recovery, port, late));
+        record.at += late;
     }
 
     /// Records the waits at a port of a packet at `hop` of the plan's hops.

@@ -7,6 +7,7 @@
 //! It is struck out only when none of those pauses is of the set, and its account is under or can resume.
 
 use super::{Hold, Member, Reach, Set, Stalled, by_root};
+use crate::packet::{Kind, Packet};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
@@ -54,6 +55,15 @@ pub fn closed(world: &World) -> BTreeMap<u32, (Time, bool)> {
 fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
     let (port, lane) = (account / world.lanes(), (account % world.lanes()) as u8);
     let link = &world.plan.topology.ports[port as usize];
+    if world.plan.link_layer.is_some() {
+        let delays = |port: u32, one: fn(&Packet) -> bool| {
+            let core = world.home_of_port(port);
+            core.links.delays(port, &core.packets, one)
+        };
+        if delays(link.peer, |p| p.kind == Kind::Control) || delays(port, |p| p.kind != Kind::Control) {
+            return false;
+        }
+    }
     world.standing(link.peer, lane).is_some_and(|pause| {
         let last = serialisation(u64::from(world.plan.packet.largest()), link.rate) + link.delay;
         // An earlier pause replaced its resume, which waited for its wire: both ways count from the XOFF.
