@@ -10,7 +10,6 @@ import argparse
 import csv
 import io
 import statistics
-import sys
 from pathlib import Path
 
 import xoff
@@ -26,21 +25,31 @@ LINK = {"rate": "100Gbps", "delay": "500ns"}
 FABRICS = {
     "leaf-spine": {
         "topology": {
-            "kind": "leaf-spine", "leaves": 8, "spines": 4, "hosts_per_leaf": 8,
-            "host_link": LINK, "fabric_link": LINK,
+            "kind": "leaf-spine",
+            "leaves": 8,
+            "spines": 4,
+            "hosts_per_leaf": 8,
+            "host_link": LINK,
+            "fabric_link": LINK,
         },
     },
     "3-tier": {"topology": {"kind": "fat-tree", "k": 6, "link": LINK}},
     "rail-only": {
         "topology": {
-            "kind": "rail-only", "n": 8, "domain_link": {"rate": "400Gbps", "delay": "500ns"}, "rail_link": LINK,
+            "kind": "rail-only",
+            "n": 8,
+            "domain_link": {"rate": "400Gbps", "delay": "500ns"},
+            "rail_link": LINK,
         },
     },
     "dragonfly": {
         "topology": {
-            "kind": "dragonfly", "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2, "link": LINK,
+            "kind": "dragonfly",
+            "switches_per_group": 4,
+            "hosts_per_switch": 2,
+            "global_links": 2,
+            "link": LINK,
         },
-        "routing.virtual_channels": 3,
     },
 }
 
@@ -53,7 +62,12 @@ TRAFFICS = {
     "all-to-all": [{"kind": "all-to-all", "size": "32kB"}],
     "moe": [
         {
-            "kind": "moe", "experts": 16, "experts_per_token": 2, "tokens": 64, "token_size": "8KiB", "rounds": 2,
+            "kind": "moe",
+            "experts": 16,
+            "experts_per_token": 2,
+            "tokens": 64,
+            "token_size": "8KiB",
+            "rounds": 2,
             "compute": "20us",
         },
     ],
@@ -61,31 +75,337 @@ TRAFFICS = {
 }
 
 # All without congestion control, so that the flow control alone decides.
-IRN = {"transport.kind": "irn"}
 SCHEMES = {
     "PFC": {"flow_control.scheme": "pfc"},
     "BFC": {"flow_control.scheme": "bfc"},
     "Pyrrha": {"flow_control.scheme": "pyrrha"},
     "PortFC": {"flow_control.scheme": "portfc"},
-    "CBFC": {"flow_control.scheme": "cbfc"},
-    "trimming": {"flow_control.scheme": "trimming", "transport.kind": "ndp"},
+    # With InfiniBand's longest period of credits a link would be half used.
+    "CBFC": {"flow_control.scheme": "cbfc", "flow_control.update": "2us"},
+    "trimming": {
+        "flow_control.scheme": "trimming",
+        "transport.kind": "ndp",
+        # Eight packets, as in NDP's paper.
+        "priority": [{"id": 3, "egress_limit": "33264B"}],
+    },
     "none": {"flow_control.scheme": "none", "transport.kind": "irn"},
 }
 
 # Adaptive routing: flowlets for transports that a reordered packet costs a retransmission, packets for NDP, and
 # UGAL where paths differ in length.
-ROUTINGS = {"fixed paths": None, "adaptive": "adaptive"}
+ROUTINGS = ("fixed paths", "adaptive")
+
+# Flow controls whose pauses can make a cycle of priorities, which virtual channels break.
+WITH_CHANNELS = ("PFC", "CBFC")
+
+# What all runs have: 5 MB of buffer for each Tbit/s of a switch, as in switches of today.
+BASE = {
+    "topology": FABRICS["leaf-spine"]["topology"],
+    "traffic": TRAFFICS["incast"],
+    "switch": {"buffer": "6MB"},
+    "transport": {"mtu": "4096B"},
+    "measure": {"blocking": True, "explain": False},
+}
 
 
 def keys(fabric: str, traffic: str, scheme: str, routing: str) -> dict[str, object]:
-    """Everything that a run sets."""
+    """Return everything that a run sets."""
     out: dict[str, object] = {**FABRICS[fabric], "traffic": TRAFFICS[traffic], **SCHEMES[scheme]}
+    if fabric == "dragonfly" and scheme in WITH_CHANNELS:
+        out["routing.virtual_channels"] = 3
     if routing == "adaptive":
         if fabric == "dragonfly":
             out["routing.load_balancing"] = "ugal"
+            out.setdefault("transport.kind", "irn")
         elif scheme == "trimming":
             out["routing.load_balancing"] = "spray"
         else:
             out["routing.load_balancing"] = "adaptive"
-            out["routing.adaptive.granularity"] = "flowlet"
+        if fabric == "rail-only":
+            out["routing.kind"] = "shortest-path"
     return out
+
+
+def name(fabric: str, traffic: str, scheme: str, routing: str) -> str:
+    """Name a case, which is a variant of the grid."""
+    return "..".join((fabric, traffic, scheme, routing))
+
+
+def cases(base: xoff.Scenario) -> tuple[dict[str, dict[str, object]], dict[str, str]]:
+    """Return every case that xoff accepts, and for the others the reason."""
+    good, refused = {}, {}
+    for fabric in FABRICS:
+        for traffic in TRAFFICS:
+            for scheme in SCHEMES:
+                for routing in ROUTINGS:
+                    case = name(fabric, traffic, scheme, routing)
+                    wanted = keys(fabric, traffic, scheme, routing)
+                    try:
+                        base.set(wanted).traffic()
+                    except xoff.ScenarioError as error:
+                        refused[case] = str(error).splitlines()[0]
+                    else:
+                        good[case] = wanted
+    return good, refused
+
+
+def measured(run: xoff.Run) -> dict[str, float | None]:
+    """Return the numbers of a run that the page compares."""
+    summary = run.summary
+    everything = summary["sizes"][-1]
+    finished = everything["finished"] == everything["flows"] and summary["stop"] == "all-done"
+    others = next((c for c in summary["classes"] if c["name"] == "others"), everything)
+    slowdown = others["slowdown"]
+    return {
+        # The time of the whole: from the start, at 0, to the last completion.
+        "time_us": summary["simulated_ps"] / 1e6 if finished else None,
+        "p99": slowdown["p99"] if slowdown and finished else None,
+        "victim_ms": summary["blocking"]["victim_ps"] / 1e9,
+        "buffer_kb": (summary["peaks"]["buffer"] or {"bytes": 0})["bytes"] / 1e3,
+        "deadlocks": float(summary["deadlock"] is not None),
+        "lost": float(summary["drops"]["lossless_packets"] + summary["drops"]["lossy_packets"]),
+    }
+
+
+def over_seeds(rows: list[dict[str, float | None]]) -> dict[str, tuple[float, float, float] | None]:
+    """Return mean, least and greatest of each number over the seeds; None where a run has none."""
+    out: dict[str, tuple[float, float, float] | None] = {}
+    for key in rows[0]:
+        values = [row[key] for row in rows]
+        known = [value for value in values if value is not None]
+        out[key] = (statistics.mean(known), min(known), max(known)) if len(known) == len(values) else None
+    return out
+
+
+def number(value: float) -> str:
+    """Write three digits."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def cell(spread: tuple[float, float, float] | None) -> str:
+    """Write a mean, with its range where it has one."""
+    if spread is None:
+        return "unfinished"
+    mean, low, high = map(number, spread)
+    return mean if low == high else f"{mean} ({low} to {high})"
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """Write a table in Markdown."""
+    lines = ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
+    return "\n".join(lines) + "\n"
+
+
+Results = dict[str, dict[str, tuple[float, float, float] | None]]
+
+
+def least(results: Results, fabric: str, traffic: str) -> tuple[dict[tuple[str, str], float], float]:
+    """Return the mean time of each case that finished, and the least."""
+    times = {}
+    for scheme in SCHEMES:
+        for routing in ROUTINGS:
+            spread = results.get(name(fabric, traffic, scheme, routing), {}).get("time_us")
+            if spread is not None:
+                times[scheme, routing] = spread[0]
+    return times, min(times.values())
+
+
+def best(results: Results, fabric: str, traffic: str) -> str:
+    """Name the cases whose mean time is within 2% of the least."""
+    times, shortest = least(results, fabric, traffic)
+    near = {case: time for case, time in times.items() if time <= 1.02 * shortest}
+    words = []
+    for scheme in SCHEMES:
+        routings = [routing for routing in ROUTINGS if (scheme, routing) in near]
+        if len(routings) == len(ROUTINGS):
+            words.append(scheme)
+        elif routings:
+            words.append(f"{scheme} ({routings[0]})")
+    return f"{number(shortest)} us: " + ", ".join(words)
+
+
+def overall(results: Results) -> str:
+    """Write a row for each flow control, over all fabrics and patterns."""
+    rows = []
+    for scheme in SCHEMES:
+        for routing in ROUTINGS:
+            found = {
+                (fabric, traffic): results[case]
+                for fabric in FABRICS
+                for traffic in TRAFFICS
+                if (case := name(fabric, traffic, scheme, routing)) in results
+            }
+            if not found:
+                continue
+            times = [(case, numbers["time_us"]) for case, numbers in found.items()]
+            slower = [time[0] / least(results, *case)[1] for case, time in times if time is not None]
+            victims = [n["victim_ms"][0] for (_, traffic), n in found.items() if traffic == "incast"]
+            deadlocks = sum(round(n["deadlocks"][0] * len(SEEDS)) for n in found.values())
+            rows.append(
+                [
+                    scheme,
+                    routing,
+                    f"{sum(ratio <= 1.02 for ratio in slower)} of {len(found)}",
+                    f"{statistics.mean(slower):.2f}",
+                    f"{max(slower):.2f}",
+                    number(statistics.mean(victims)),
+                    number(max(n["buffer_kb"][2] for n in found.values())),
+                    number(max(n["lost"][2] for n in found.values())),
+                    f"{deadlocks} of {len(found) * len(SEEDS)}",
+                ]
+            )
+    return table(
+        [
+            "flow control",
+            "routing",
+            "within 2% of the least time",
+            "mean time / least",
+            "worst time / least",
+            "victims of the incast waited (ms)",
+            "most buffer (kB)",
+            "most packets lost or trimmed",
+            "deadlocks",
+        ],
+        rows,
+    )
+
+
+def details(results: Results, fabric: str) -> str:
+    """Write the tables of one fabric."""
+    times, costs = [], []
+    for scheme in SCHEMES:
+        for routing in ROUTINGS:
+            found = {
+                t: results[name(fabric, t, scheme, routing)]
+                for t in TRAFFICS
+                if name(fabric, t, scheme, routing) in results
+            }
+            if not found:
+                continue
+            times.append([scheme, routing, *(cell(found[t]["time_us"]) for t in TRAFFICS)])
+
+            def most(key: str, found: Results = found) -> str:
+                return number(max(numbers[key][2] for numbers in found.values()))
+
+            deadlocks = sum(round(numbers["deadlocks"][0] * len(SEEDS)) for numbers in found.values())
+            incast = found["incast"]
+            costs.append(
+                [
+                    scheme,
+                    routing,
+                    cell(incast["p99"]),
+                    cell(incast["victim_ms"]),
+                    most("buffer_kb"),
+                    most("lost"),
+                    f"{deadlocks} of {len(SEEDS) * len(found)}",
+                ]
+            )
+    return (
+        f"\n## {fabric}\n\nTime until everything is delivered, in us:\n\n"
+        + table(["flow control", "routing", *TRAFFICS], times)
+        + "\nVictims of the incast, and what all four patterns cost:\n\n"
+        + table(
+            [
+                "flow control",
+                "routing",
+                "p99 slowdown of the others",
+                "victims waited (ms)",
+                "most buffer (kB)",
+                "most packets lost or trimmed",
+                "deadlocks",
+            ],
+            costs,
+        )
+    )
+
+
+HEAD = """# Which flow control for which fabric
+
+<!-- Made by tools/which_flow_control.py. -->
+
+Seven flow controls, with and without adaptive routing, on four fabrics under four patterns of traffic. *Time* is the time until everything is delivered, and *least* is the shortest mean time of all flow controls on that fabric under that pattern:
+
+"""
+
+SETUP = """
+## The set-up
+
+Each fabric has 54 to 72 hosts and links of 100 Gbit/s (400 Gbit/s inside the servers of `rail-only`). A switch has 6 MB of buffer. Packets carry 4,096 B. Nothing controls congestion end to end, so the flow control alone decides. Each number is the mean over five seeds, with its least and greatest value.
+
+| pattern | sends |
+|---|---|
+| incast | 32 hosts send 128 kB to one host. At the same time each host sends 1 MB to another one: the *others*. |
+| all-to-all | each host sends 32 kB to every other |
+| moe | two rounds of a mixture of experts: 16 experts, 64 tokens of 8 KiB for each host, two experts for each token |
+| ring all-reduce | 8 MB of each host |
+
+- **fixed paths**: the hash of a flow selects one shortest path.
+- **adaptive**: [flowlets](schemes/adaptive-routing.md) take the emptiest of the shortest paths. Trimming sends each packet over a random one. On the dragonfly [UGAL](schemes/adaptive-routing.md) selects longer paths, too.
+- Transport: go-back-N, but NDP with trimming, and IRN with *none* and with UGAL.
+- PFC and CBFC have three [virtual channels](schemes/adaptive-routing.md) on the dragonfly. CBFC sends credits every 2 us.
+- Trimming cuts packets at queues of eight packets.
+- *unfinished*: under at least one seed not every flow completed. The means over fabrics and patterns leave such cases out.
+- *Victims waited* is the time that packets of all flows waited because of ports that are not on their paths.
+
+Missing rows are refused combinations: PortFC needs hosts that relay and fixed paths. [which.csv](data/which.csv) has all numbers. The same command makes the runs and this page:
+
+<!-- test: not run: it takes minutes -->
+```sh
+python tools/which_flow_control.py
+```
+"""
+
+
+def page(results: Results) -> str:
+    """Write docs/WHICH.md."""
+    summary = table(
+        ["fabric", *TRAFFICS],
+        [[fabric, *(best(results, fabric, t) for t in TRAFFICS)] for fabric in FABRICS],
+    )
+    text = "\nThe least time until everything is delivered, and every flow control within 2% of it:\n\n"
+    return (
+        HEAD + overall(results) + text + summary + SETUP + "".join(details(results, fabric) for fabric in FABRICS)
+    )
+
+
+def data(results: Results) -> str:
+    """Write docs/data/which.csv."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    numbers = list(next(iter(results.values())))
+    writer.writerow(
+        [
+            "fabric",
+            "traffic",
+            "scheme",
+            "routing",
+            *(f"{key}{end}" for key in numbers for end in ("", "_least", "_greatest")),
+        ]
+    )
+    for case, values in results.items():
+        spreads = (spread or ("", "", "") for spread in values.values())
+        writer.writerow([*case.split(".."), *(x if x == "" else f"{x:.6g}" for spread in spreads for x in spread)])
+    return out.getvalue()
+
+
+def main() -> None:
+    """Make the runs and the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, help="keep the runs in this directory, and go on with those in it")
+    args = parser.parse_args()
+    base = xoff.Scenario.from_dict(BASE, name="which")
+    good, _ = cases(base)
+    grid = xoff.Grid(base, variants=good, seeds=SEEDS)
+    runs = grid.run(out=args.out, resume=args.out is not None and args.out.exists())
+    if not runs.complete:
+        raise SystemExit("the grid is not complete: type the same command again")
+    rows: dict[str, list[dict[str, float | None]]] = {}
+    for case in good:
+        rows[case] = [measured(run) for run in runs.runs({"variant": case})]
+    results = {case: over_seeds(found) for case, found in rows.items()}
+    PAGE.write_text(page(results))
+    DATA.write_text(data(results))
+
+
+if __name__ == "__main__":
+    main()

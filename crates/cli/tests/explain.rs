@@ -219,6 +219,11 @@ fn a_training_step_names_the_ports_that_slowed_it() {
             let bandwidth = operation["bus_bandwidth_bps"].as_f64().unwrap();
             assert!(bandwidth > 1e9 && bandwidth < 400e9, "{operation}");
             assert!(operation["longest_ps"].as_f64() >= operation["mean_ps"].as_f64());
+            // The path of its last host is no longer than the operation.
+            let path = &operation["straggler"]["path"];
+            let part = |name: &str| path[name].as_u64().unwrap_or_default();
+            let all = part("compute_ps") + part("moving_ps") + part("waiting_ps");
+            assert!(all > 0 && all <= operation["longest_ps"].as_u64().unwrap(), "{operation}");
         }
     }
     let text = out(&xoff(&dir, &["run", scenario, "--no-out", "--set", "measure.explain=true"]));

@@ -168,8 +168,8 @@ fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
 fn link_layer(out: &mut String, plan: &Plan) -> fmt::Result {
     let Some(params) = &plan.link_layer else { return Ok(()) };
     let all = || params.ports.iter().flatten();
-    let range = |of: &dyn Fn(&Limits) -> String| {
-        let mut values: Vec<(u64, String)> = all().map(|l| (l.bytes, of(l))).collect();
+    let range = |of: &dyn Fn(&Limits) -> (u64, String)| {
+        let mut values: Vec<(u64, String)> = all().map(of).collect();
         values.sort();
         match (values.first(), values.last()) {
             (Some(least), Some(most)) if least.1 != most.1 => format!("{} to {}", least.1, most.1),
@@ -177,9 +177,9 @@ fn link_layer(out: &mut String, plan: &Plan) -> fmt::Result {
             _ => String::new(),
         }
     };
-    let buffer = range(&|l| format!("{} B", l.bytes));
-    let timer = range(&|l| Span(l.timer).to_string());
-    writeln!(out, "link layer: links send lost frames again; replay buffer {buffer}, timer {timer}")
+    let buffer = range(&|l| (l.bytes, format!("{} B", l.bytes)));
+    let timer = range(&|l| (l.timer, Span(l.timer).to_string()));
+    writeln!(out, "link layer: links retransmit lost frames; replay buffer {buffer}, timer {timer}")
 }
 
 fn channels(out: &mut String, plan: &Plan) -> fmt::Result {

@@ -21,15 +21,15 @@ pub mod links {
             packet: plan.packet,
         };
         let mut report = Report { scheme: plan.flow_control.name(), ..Report::default() };
-        match plan.flow_control.compare(&links, &mut report) {
-            true => {
-                if let Some(params) = &plan.link_layer {
-                    xoff_schemes::link_layer::compare(params, &links, &mut report);
-                }
-                report.sort();
-                Ok(report)
-            }
-            false => Err(report.scheme),
+        let mut compared = plan.flow_control.compare(&links, &mut report);
+        if let Some(params) = &plan.link_layer {
+            xoff_schemes::link_layer::compare(params, &links, &mut report);
+            compared = true;
         }
+        if !compared {
+            return Err(report.scheme);
+        }
+        report.sort();
+        Ok(report)
     }
 }

@@ -161,15 +161,19 @@ impl<'a> Seen<'a> {
             if let Some(index) = flow.take() {
                 let result = &self.outcome.flows[index as usize];
                 let (Some(began), Some(delivered)) = (result.started, result.delivered) else { break };
-                let mut waited = 0;
-                for share in self.shares(index).iter().filter(|s| s.leg != Leg::Ack) {
-                    if matches!(share.part, Part::Queueing | Part::Own | Part::Victim) {
-                        waited += share.time;
-                        *ports.entry(share.root.unwrap_or(share.port)).or_default() += share.time;
+                let took = delivered - began.max(start).min(delivered);
+                // Of a flow that began before, its last part counts.
+                let (mut left, mut waited) = (took, 0);
+                for share in self.shares(index).iter().rev().filter(|s| s.leg != Leg::Ack) {
+                    let time = share.time.min(left);
+                    left -= time;
+                    if time > 0 && matches!(share.part, Part::Queueing | Part::Own | Part::Victim) {
+                        waited += time;
+                        *ports.entry(share.root.unwrap_or(share.port)).or_default() += time;
                     }
                 }
                 path.flows += 1;
-                path.moving_ps += (delivered - began).saturating_sub(waited);
+                path.moving_ps += took - waited;
                 waiting += waited;
                 gate = self.plan.flows[index as usize].after.filter(|_| began > start);
             } else if let Some(index) = gate.take() {

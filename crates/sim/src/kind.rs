@@ -37,7 +37,7 @@ pub const LINK_TIMER: u8 = 15;
 
 /// Whether an event is a timer, or the effect of a frame that a timer sent.
 pub fn is_timer(event: &Event) -> bool {
-    matches!(event.kind(), TIMER | TIMEOUT | CONTROL)
+    matches!(event.kind(), TIMER | TIMEOUT | CONTROL | WORD | LINK_TIMER)
 }
 
 /// Whether an event comes from outside, that is from the plan.

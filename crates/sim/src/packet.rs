@@ -27,8 +27,8 @@ pub enum Kind {
     Pull,
     /// Between neighbours; `number` is its slot among the control frames.
     Control,
-    /// A frame that a link sends again: its packet is at the receiver already (see [`crate::switch::link`]).
-    Again,
+    /// A frame that a link retransmits: its packet is at the receiver already (see [`crate::switch::link`]).
+    Replay,
     /// A word of a link layer; `number` is its content.
     Word,
 }
@@ -36,7 +36,7 @@ pub enum Kind {
 impl Kind {
     /// Whether it belongs to a link, and has no records.
     pub fn of_link(self) -> bool {
-        matches!(self, Self::Again | Self::Word)
+        matches!(self, Self::Replay | Self::Word)
     }
 }
 

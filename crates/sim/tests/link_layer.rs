@@ -1,4 +1,4 @@
-//! Links that send lost frames again: nothing is lost, goodput by closed form, the size of the replay buffer.
+//! Links that retransmit lost frames: nothing is lost, goodput by closed form, the size of the replay buffer.
 
 use crate::common;
 

@@ -47,8 +47,8 @@ pub struct Training {
 
 /// Bytes of a group's collective inside a server, as time on its links: each of `n` sends 2(n − 1)/n of them.
 fn inside(bytes: u64, n: u64, rate: u64) -> Time {
-    let bits = u128::from(bytes) * 16 * u128::from(n - 1);
-    (bits * u128::from(SECOND)).div_ceil(u128::from(n) * u128::from(rate)) as Time
+    let bits = u128::from(bytes) * 16 * u128::from(n - 1) / u128::from(n);
+    Time::try_from(bits.saturating_mul(SECOND.into()).div_ceil(rate.into())).unwrap_or(Time::MAX)
 }
 
 impl Training {
@@ -73,6 +73,14 @@ impl Training {
             .saturating_mul(self.sequence)
             .saturating_mul(self.hidden)
             .saturating_mul(self.element)
+    }
+
+    /// Time of a tensor group's all-reduce inside a server.
+    pub fn inside(&self) -> Time {
+        match self.scale_up {
+            Some(rate) if self.tensor > 1 => inside(self.activations(), self.tensor.into(), rate),
+            _ => 0,
+        }
     }
 
     /// About how many nodes its program has.
@@ -242,11 +250,11 @@ impl Rank<'_> {
             self.groups.expert_data + (self.stage * t.expert + self.data % t.expert) * wide + self.tensor;
         let groups = [(t.data, all, shared), (blocks, same, own)];
         for (members, group, parameters) in groups {
-            self.collective(members, Pattern::ReduceScatter, group, parameters * t.gradient);
+            self.collective(members, Pattern::ReduceScatter, group, parameters.saturating_mul(t.gradient));
         }
         self.compute(t.optimizer);
         for (members, group, parameters) in groups {
-            self.collective(members, Pattern::AllGather, group, parameters * t.element);
+            self.collective(members, Pattern::AllGather, group, parameters.saturating_mul(t.element));
         }
         self.push(Work::Iteration(step));
     }
@@ -288,11 +296,8 @@ impl Rank<'_> {
                 self.collective(t.expert, Pattern::AllToAll, expert, tokens);
             }
             let until = (u128::from(time) * u128::from(half + 1) / u128::from(halves)) as Time;
-            let exchange = match t.scale_up {
-                Some(rate) if t.tensor > 1 => inside(t.activations(), u64::from(t.tensor), rate),
-                _ => 0,
-            };
-            self.compute(until - computed + exchange);
+            let exchange = t.inside();
+            self.compute((until - computed).saturating_add(exchange));
             computed = until;
             self.collective(t.wide(), Pattern::AllReduce, tensor, t.activations());
             if half % 2 == 1 {

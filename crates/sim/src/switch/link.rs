@@ -1,4 +1,4 @@
-//! Links that send lost frames again: the two ends of a link layer, and the packets between them.
+//! Links that retransmit lost frames: the two ends of a link layer, and the packets between them.
 //!
 //! A packet crosses to the device of the receiver with its first transmission, even if the link destroys it: the
 //! receiver does not see it then. It is kept beside the receiver until a later transmission of its number arrives
@@ -103,7 +103,7 @@ impl Links {
         ends.flat_map(|(port, end)| end.kept.iter().map(move |&(_, id)| (port, id))).collect()
     }
 
-    /// Whether `port` waits for a packet that the link sends again, and that is one of those.
+    /// Whether `port` waits for a packet that the link retransmits, and that is one of those.
     pub fn delays(&self, port: u32, packets: &Arena, one: impl Fn(&Packet) -> bool) -> bool {
         let end = self.ends.get(port as usize).and_then(Option::as_deref);
         end.is_some_and(|end| end.kept.iter().any(|&(_, id)| one(&packets[id])))
@@ -158,7 +158,7 @@ impl Core<'_> {
             return true;
         }
         if let Some((place, number, size)) = end.tx.replay() {
-            self.send_again(port, place, number, size);
+            self.send_replay(port, place, number, size);
             return true;
         }
         if !eligible {
@@ -219,7 +219,7 @@ impl Core<'_> {
         }
     }
 
-    fn send_again(&mut self, port: u32, place: usize, number: u32, size: u32) {
+    fn send_replay(&mut self, port: u32, place: usize, number: u32, size: u32) {
         self.links.report.replayed += 1;
         self.links.report.replayed_bytes += u64::from(size);
         self.egress.ports[port as usize].packets += 1;
@@ -232,7 +232,7 @@ impl Core<'_> {
             self.tap_link(port, arrival, what, (marks & LOST != 0, marks & BAD != 0));
         }
         if marks & LOST == 0 {
-            let mut packet = Packet::new(Kind::Again, NONE, 0, size, 0, NONE);
+            let mut packet = Packet::new(Kind::Replay, NONE, 0, size, 0, NONE);
             packet.next = number | marks;
             let id = self.packets.insert(packet);
             self.send_over(arrival, kind::ARRIVAL, peer, id);
@@ -296,7 +296,7 @@ impl Core<'_> {
         let Some(end) = self.links.end(port) else { return Some(id) };
         let number = next & NUMBER;
         let verdict = (next & LOST == 0).then(|| end.rx.on_frame(number, next & BAD == 0));
-        let accepted = match (verdict, carries == Kind::Again) {
+        let accepted = match (verdict, carries == Kind::Replay) {
             (Some(Verdict::Accept), false) => Some(id),
             // The packet itself has been kept since it was first sent.
             (Some(Verdict::Accept), true) => {
@@ -315,12 +315,12 @@ impl Core<'_> {
             Some(Verdict::Duplicate) => self.links.report.duplicates += 1,
             Some(Verdict::Accept | Verdict::Bad) | None => {}
         }
-        if carries == Kind::Again {
+        if carries == Kind::Replay {
             self.packets.remove(id);
         }
         self.link_continues(port);
         let id = accepted?;
-        if carries == Kind::Again && self.blocking.is_some() {
+        if carries == Kind::Replay && self.blocking.is_some() {
             self.arrives_late(self.egress.ports[port as usize].peer, id);
         }
         if self.packets[id].kind != Kind::Control {

@@ -34,7 +34,7 @@ impl Core<'_> {
         let names = ndp || matches!(self.plan.transport.kind, TransportKind::Irn { .. });
         let expected = packet.number;
         let carries = match packet.kind {
-            Kind::Free | Kind::Again | Kind::Word => unreachable!("a packet that is sent is one"),
+            Kind::Free | Kind::Replay | Kind::Word => unreachable!("a packet that is sent is one"),
             Kind::Control => return Crosser::Frame(frame(packet.number).emit([0; 6]).into()),
             Kind::Data => Carries::Data { psn: packet.number },
             Kind::Ack => Carries::Ack { expected, arrived: ndp.then(|| packet.sacked()) },

@@ -86,7 +86,7 @@ fn loss(sketch: &mut Sketch, place: &Place) -> Table {
     t
 }
 
-/// Links that send lost frames again. A link that fails is refused beside them.
+/// Links that retransmit lost frames. A link that fails is refused beside them.
 fn link_layer(sketch: &mut Sketch) -> Table {
     if !sketch.draw.one_in(10) {
         sketch.table.remove("failure");

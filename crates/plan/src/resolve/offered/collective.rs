@@ -72,6 +72,9 @@ pub(super) fn training_step(table: &mut Table<'_, '_>, t: &TrainingStep) -> Resu
         steps: t.steps,
         optimizer: t.optimizer.0,
     };
+    if hosts.len() < 2 {
+        return table.refuse("hosts", "one host has no other host to send to", "write at least two hosts");
+    }
     let replica = training.ranks();
     if !(hosts.len() as u64).is_multiple_of(replica) {
         let message = format!("{} hosts cannot be divided into replicas of {replica} ranks", hosts.len());
@@ -80,6 +83,14 @@ pub(super) fn training_step(table: &mut Table<'_, '_>, t: &TrainingStep) -> Resu
     }
     training.data = (hosts.len() as u64 / replica) as u32;
     training.expert = t.expert;
+    if training.inside() > LONGEST {
+        let message = format!("the all-reduce of a tensor group takes {}", Span(training.inside()));
+        return table.refuse(
+            "scale_up",
+            message,
+            format!("the maximum is {}: raise the rate", Span(LONGEST)),
+        );
+    }
     let nodes = training.nodes();
     table.check_count("micro_batches", nodes, "use fewer micro-batches, layers or steps")?;
     let program = training.program().map_err(|e| table.refused_key(e))?;

@@ -27,7 +27,7 @@ pub enum LinkLayerScheme {
     /// A frame that a link loses stays lost.
     #[default]
     None = "none",
-    /// Link-level retry of Ultra Ethernet: each link sends lost frames again.
+    /// Link-level retry of Ultra Ethernet: each link retransmits lost frames.
     Llr = "llr",
 }
 }
@@ -47,7 +47,7 @@ pub struct LinkLayerKeys {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 524_288), extend("x-unit" = "frames", "x-default" = "524288"))]
     pub frames: Option<u32>,
-    /// Replay timer: a link that gets no acknowledgement for so long sends its whole buffer again. Longer than the
+    /// Replay timer: a link that gets no acknowledgement for so long retransmits its whole buffer. Longer than the
     /// round trip of the link, and at most 65,535 ns. Default: twice the round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: twice the round trip of each link"))]
@@ -148,7 +148,7 @@ impl LinkLayerKeys {
             let link = LinkFacts { rate: port.rate, delay: port.delay, largest };
             let Some(limits) = &mut ports[id] else { continue };
             let trip = round_trip(&link, back, limits.spacing, limits.processing);
-            // A pause frame that leaves here is late by recoveries; what has been sent before comes again.
+            // A pause frame that leaves here is late by recoveries; what has been sent before is retransmitted.
             let late = u128::from(back) * u128::from(self.recoveries) * u128::from(limits.timer + trip);
             let late = u64::try_from(late / 8_000_000_000_000).unwrap_or(u64::MAX);
             limits.headroom = peer_bytes.saturating_add(late);
@@ -170,10 +170,12 @@ impl LinkLayerKeys {
                     format!("the maximum is {}: the timer has 16 bits of nanoseconds", Span(LONGEST_TIMER));
                 return refuse("timer", format!("timer = {timer} is out of range"), help);
             }
-            Some(timer) if timer.0 <= trip => {
+            // Both ends process an LLR_INIT and its echo. A later LLR_INIT would put the receiver back.
+            Some(timer) if timer.0 <= trip.saturating_add(self.processing.0) => {
                 let message = format!(
-                    "timer = {timer} is not longer than the round trip of the link of {name}, {}",
-                    Span(trip)
+                    "timer = {timer} is not longer than the round trip of the link of {name} with the processing of both \
+                     ends, {}",
+                    Span(trip.saturating_add(self.processing.0))
                 );
                 return refuse("timer", message, "write a longer time, or remove `timer`");
             }

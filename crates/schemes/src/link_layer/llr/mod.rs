@@ -2,8 +2,8 @@
 //!
 //! A transmitter numbers its frames and keeps each one until the other end has acknowledged it. A receiver
 //! passes frames on in order and discards all others. After a gap or a bad check sequence it sends one NACK, and
-//! the transmitter sends the frames after the last good one again, in order. If no acknowledgement comes for some
-//! time, it sends its whole buffer again; after a number of these rounds it gives its frames up and begins anew.
+//! the transmitter retransmits the frames after the last good one, in order. If no acknowledgement comes for some
+//! time, it retransmits its whole buffer; after a number of these rounds it gives its frames up and begins anew.
 //!
 //! Nothing here knows time or a wire: callers say when a timer expires and when a word can be sent.
 
@@ -50,7 +50,7 @@ pub struct Limits {
     pub frames: u32,
     /// The largest frame: a frame only begins if this much fits.
     pub largest: u32,
-    /// Without progress for so long, all is sent again (`replay_timer_max`).
+    /// Without progress for so long, all is retransmitted (`replay_timer_max`).
     pub timer: Time,
     /// How often in a row (`replay_ct_max`); `None`: without limit.
     pub replays: Option<u8>,
@@ -79,7 +79,7 @@ pub struct Transmitter {
 enum State {
     /// New frames may go.
     Advance,
-    /// The frame at this place of the buffer is sent again next.
+    /// The frame at this place of the buffer is retransmitted next.
     Replay(u32),
     /// The other end is told where the numbers begin, until it echoes this.
     Init,
@@ -117,7 +117,7 @@ impl Transmitter {
         !self.kept.is_empty() || self.state == State::Init
     }
 
-    /// Whether a frame waits to be sent again.
+    /// Whether a frame waits to be retransmitted.
     pub fn replays(&self) -> bool {
         matches!(self.state, State::Replay(_))
     }
@@ -136,7 +136,7 @@ impl Transmitter {
         number
     }
 
-    /// The next frame is sent again: its place in the buffer, its number and its size.
+    /// The next frame is retransmitted: its place in the buffer, its number and its size.
     pub fn replay(&mut self) -> Option<(usize, u32, u32)> {
         let State::Replay(at) = self.state else { return None };
         let kept = self.kept.len() as u32;

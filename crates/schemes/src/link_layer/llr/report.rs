@@ -7,11 +7,11 @@ use xoff_outcome::report::{Facts, Level, Note, Ran, Record, Section};
 
 pub static FACTS: Facts = facts! { "llr":
     frames: Count, "Frames that links sent for the first time, control frames included.";
-    replayed: Count, "Frames that links sent again.";
+    replayed: Count, "Frames that links retransmitted.";
     replayed_bytes: Bytes, "Bytes of these frames.";
     acks: Count, "LLR_ACKs sent.";
     nacks: Count, "LLR_NACKs sent: a frame was missing or had a bad check sequence.";
-    timeouts: Count, "Expired replay timers: a link sent its whole buffer again.";
+    timeouts: Count, "Expired replay timers: a link retransmitted its whole buffer.";
     hit: Count, "Frames, repeated ones included, that links lost or corrupted.";
     hit_words: Count, "Ordered sets that links lost or corrupted.";
     early: Count, "Frames discarded because a frame before them was missing.";
@@ -60,7 +60,7 @@ impl Record for Report {
 
     fn section(&self, _: &Ran<'_>) -> Section {
         let row = format!(
-            "{} sent again of {}; {} and {}",
+            "{} retransmitted of {}; {} and {}",
             human::counted(self.replayed, "frame"),
             human::count(self.frames),
             human::counted(self.nacks, "NACK"),

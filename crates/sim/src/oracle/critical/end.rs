@@ -59,7 +59,7 @@ impl Core<'_> {
                 | Kind::Header
                 | Kind::Pull
                 | Kind::Control
-                | Kind::Again
+                | Kind::Replay
                 | Kind::Word => continue,
             };
             let Some(mut record) = critical.take(id) else { continue };

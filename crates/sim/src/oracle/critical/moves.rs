@@ -115,7 +115,13 @@ impl Core<'_> {
         let leg = match packet.kind {
             Kind::Data => Leg::Data,
             Kind::Ack | Kind::Nack => Leg::Ack,
-            Kind::Free | Kind::Cnp | Kind::Header | Kind::Pull | Kind::Control | Kind::Again | Kind::Word => {
+            Kind::Free
+            | Kind::Cnp
+            | Kind::Header
+            | Kind::Pull
+            | Kind::Control
+            | Kind::Replay
+            | Kind::Word => {
                 critical.forget(id);
                 return self.put_back(critical);
             }
