@@ -84,12 +84,8 @@ pub(super) fn training_step(table: &mut Table<'_, '_>, t: &TrainingStep) -> Resu
     training.data = (hosts.len() as u64 / replica) as u32;
     training.expert = t.expert;
     if training.inside() > LONGEST {
-        let message = format!("the all-reduce of a tensor group takes {}", Span(training.inside()));
-        return table.refuse(
-            "scale_up",
-            message,
-            format!("the maximum is {}: raise the rate", Span(LONGEST)),
-        );
+        let message = format!("the all-reduce of a tensor group takes longer than {}", Span(LONGEST));
+        return table.refuse("scale_up", message, "raise the rate");
     }
     let nodes = training.nodes();
     table.check_count("micro_batches", nodes, "use fewer micro-batches, layers or steps")?;
