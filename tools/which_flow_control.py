@@ -264,7 +264,7 @@ def findings(results: Results) -> str:
         f"- **No victims of the incast, and no loss**: {', '.join(calm) or 'none of them'}.",
         f"- **Least buffer**: {small}, with at most {number(buffers[small])} kB.",
         f"- **Deadlocks**: {', '.join(locked) or 'none'}.",
-        f"- **Losses in a lossless priority**: {', '.join(lossy) or 'none'}.",
+        f"- **Losses, of those that pause senders**: {', '.join(lossy) or 'none'}.",
     ]
     return "\n".join(lines) + "\n"
 
