@@ -173,9 +173,9 @@ impl Groups {
                 (0..expert).map(|e| of.rank(stage, block * expert + e, t)).collect()
             })
             .collect();
-        let datas =
+        let replicas =
             places(of.wide()).map(|(stage, t)| (0..data).map(|d| of.rank(stage, d, t)).collect()).collect();
-        let expert_datas = places(expert * of.wide())
+        let expert_replicas = places(expert * of.wide())
             .map(|(stage, i)| {
                 let (e, t) = (i / of.wide(), i % of.wide());
                 (0..data / expert).map(|block| of.rank(stage, block * expert + e, t)).collect()
@@ -184,8 +184,8 @@ impl Groups {
         Self {
             tensor: kind("tensor", tensor),
             expert: kind("expert", experts),
-            data: kind("data", datas),
-            expert_data: kind("expert data", expert_datas),
+            data: kind("data", replicas),
+            expert_data: kind("expert data", expert_replicas),
         }
     }
 }
