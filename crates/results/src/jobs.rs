@@ -327,7 +327,7 @@ fn operation(
 }
 
 fn straggler(seen: &Seen<'_>, done: &[Done<'_>]) -> Option<Straggler> {
-    let lates = done.iter().filter_map(|d| {
+    let candidates = done.iter().filter_map(|d| {
         let mut times: BTreeMap<u32, Time> = BTreeMap::new();
         for &flow in &d.operation.flows {
             let at = times.entry(seen.plan.flows[flow as usize].dst).or_default();
@@ -336,7 +336,8 @@ fn straggler(seen: &Seen<'_>, done: &[Done<'_>]) -> Option<Straggler> {
         let (host, late) = last(seen.plan, &times)?;
         Some((d, host, late))
     });
-    let (done, host, late) = lates.max_by_key(|(d, _, late)| (late.behind_median_ps, Reverse(d.start)))?;
+    let (done, host, late) =
+        candidates.max_by_key(|(d, _, late)| (late.behind_median_ps, Reverse(d.start)))?;
     let mut to_host =
         done.operation.flows.iter().copied().filter(|&f| seen.plan.flows[f as usize].dst == host);
     let delivered_ps = to_host.clone().filter_map(|f| seen.delivered(f)).max()?;
