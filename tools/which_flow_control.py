@@ -13,11 +13,15 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+
 import xoff
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/WHICH.md"
 DATA = ROOT / "docs/data/which.csv"
+PICTURE = ROOT / "docs/which.svg"
 SEEDS = range(1, 6)
 
 LINK = {"rate": "100Gbps", "delay": "500ns"}
@@ -392,6 +396,50 @@ python tools/which_flow_control.py
 """
 
 
+def picture(results: Results) -> None:
+    """Draw docs/which.svg: the time of each case over the least."""
+    places = [(fabric, traffic) for fabric in FABRICS for traffic in TRAFFICS]
+    rows = list(choices(results))
+    mpl.rcParams.update({"svg.hashsalt": "xoff", "svg.fonttype": "none", "font.size": 9})
+    figure, axes = plt.subplots(figsize=(10, 5.2), layout="constrained")
+    shades = mpl.colormaps["YlOrRd"]
+    for y, (_, _, found) in enumerate(rows):
+        for x, place in enumerate(places):
+            spread = found[place]["time_us"] if place in found else None
+            ratio = spread[0] / least(results, *place)[1] if spread else None
+            text = "refused"
+            if ratio is not None:
+                text = f"{ratio:.2f}"
+            elif place in found:
+                text = "dead-\nlock" if found[place]["deadlocks"][2] else "un-\nfinished"
+            shade = 0.0 if ratio is None else min(1.0, ratio - 1.0) * 0.8
+            colour = "#dddddd" if ratio is None else shades(shade)
+            axes.add_patch(plt.Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="white"))
+            size = 9 if ratio else 6.5
+            axes.text(
+                x + 0.5,
+                y + 0.5,
+                text,
+                ha="center",
+                va="center",
+                size=size,
+                color="white" if shade > 0.55 else "black",
+            )
+    axes.set(xlim=(0, len(places)), ylim=(len(rows), 0))
+    axes.set_yticks([y + 0.5 for y in range(len(rows))], [f"{scheme}, {routing}" for scheme, routing, _ in rows])
+    short = {"ring all-reduce": "all-reduce"}
+    axes.set_xticks(
+        [x + 0.5 for x in range(len(places))], [short.get(t, t) for _, t in places], rotation=45, ha="right"
+    )
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    for x, fabric in zip(range(0, len(places), len(TRAFFICS)), FABRICS, strict=True):
+        axes.text(x + len(TRAFFICS) / 2, -0.3, fabric, ha="center", weight="bold")
+        axes.axvline(x, color="white", linewidth=4)
+    axes.set_title("Time until everything is delivered / least time of all flow controls", pad=22)
+    figure.savefig(PICTURE, metadata={"Date": None})
+
+
 def page(results: Results) -> str:
     """Write docs/WHICH.md."""
     summary = table(
@@ -403,6 +451,7 @@ def page(results: Results) -> str:
         HEAD
         + findings(results)
         + "\n"
+        + "![Time of each flow control over the least, by fabric and pattern](which.svg)\n\n"
         + overall(results)
         + text
         + summary
@@ -446,6 +495,7 @@ def main() -> None:
     for case in good:
         rows[case] = [measured(run) for run in runs.runs({"variant": case})]
     results = {case: over_seeds(found) for case, found in rows.items()}
+    picture(results)
     PAGE.write_text(page(results))
     DATA.write_text(data(results))
 
