@@ -136,7 +136,7 @@ def test_a_dask_cluster_loses_workers_and_its_scheduler(grid, tmp_path):  # noqa
     trouble = []
 
     def make_trouble():
-        """Kill a worker in the middle of a chunk three times, stop one past its lease, kill the scheduler."""
+        """Kill a worker in the middle of a chunk three times, stop one past its lease, kill all."""
         try:
             for part in (1, 2, 3):
                 wait("progress", lambda: done() > part * chunks // 10)  # noqa: B023
@@ -149,6 +149,9 @@ def test_a_dask_cluster_loses_workers_and_its_scheduler(grid, tmp_path):  # noqa
             cluster.workers[1].send_signal(signal.SIGCONT)
             wait("progress", lambda: done() > 5 * chunks // 10)
             cluster.scheduler.kill()
+            # Workers would finish the chunks while the client waits for the scheduler.
+            for worker in cluster.workers:
+                worker.kill()
         except BaseException as error:  # noqa: BLE001
             trouble.append(error)
 
