@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make docs/WHICH.md: which flow control for which fabric.
 
-One grid of four fabrics, four patterns of traffic, seven schemes, with and without adaptive routing, under five
+One grid of four fabrics, four patterns of traffic, eight schemes, with and without adaptive routing, under five
 seeds. `python tools/which_flow_control.py` makes the runs and the page; `--out DIR` keeps the runs, and the
 same command with the same DIR goes on after an interruption.
 """
@@ -87,6 +87,7 @@ SCHEMES = {
     "PortFC": {"flow_control.scheme": "portfc"},
     # With InfiniBand's longest period of credits a link would be half used.
     "CBFC": {"flow_control.scheme": "cbfc", "flow_control.update": "2us"},
+    "UEC CBFC": {"flow_control.scheme": "uec-cbfc"},
     "trimming": {
         "flow_control.scheme": "trimming",
         "transport.kind": "ndp",
@@ -101,7 +102,7 @@ SCHEMES = {
 ROUTINGS = ("fixed paths", "adaptive")
 
 # Flow controls whose pauses can make a cycle of priorities, which virtual channels break.
-WITH_CHANNELS = ("PFC", "CBFC")
+WITH_CHANNELS = ("PFC", "CBFC", "UEC CBFC")
 
 # What all runs have: 5 MB of buffer for each Tbit/s of a switch, as in switches of today.
 BASE = {
@@ -363,7 +364,7 @@ HEAD = """# Which flow control for which fabric
 
 <!-- Made by tools/which_flow_control.py. -->
 
-Seven flow controls, with and without adaptive routing, on four fabrics under four patterns of traffic. *Time* is the time until everything is delivered, and *least* is the shortest mean time of all flow controls on that fabric under that pattern.
+Eight flow controls, with and without adaptive routing, on four fabrics under four patterns of traffic. *Time* is the time until everything is delivered, and *least* is the shortest mean time of all flow controls on that fabric under that pattern.
 
 """
 

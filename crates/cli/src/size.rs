@@ -14,10 +14,10 @@ use xoff_plan::size::{self, Question, Refusal, SCHEMES};
 use xoff_plan::{Loaded, Needs};
 use xoff_results::size::{Request, Response, curve::Range};
 use xoff_results::{size as answer, temporary::put};
-use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::registry::size_help;
 
-use crate::{file, interrupt, key_value, load, measure, output};
+use crate::measure::{self, Effort, Measured};
+use crate::{file, interrupt, key_value, load, output};
 
 /// Distance of lines about the progress.
 const PROGRESS: Duration = Duration::from_secs(3);
@@ -53,7 +53,7 @@ pub struct SizeArgs {
     /// measured_B; the optional column formula_B replaces the lines
     #[arg(long, value_name = "FILE", requires = "curve", conflicts_with = "scheme")]
     points: Option<PathBuf>,
-    #[arg(long, help = size_help::MEASURE, requires = "distance", conflicts_with_all = ["scenario", "json"])]
+    #[arg(long, help = size_help::MEASURE, requires = "distance", conflicts_with = "scenario")]
     measure: bool,
     /// Print JSON instead of text
     #[arg(long)]
@@ -121,15 +121,6 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
         let help = "write the chart to a file, or remove --distance";
         return Err(miette!(help = help, "--curve - and --distance both use standard output"));
     }
-    // Simulations have the default scheme.
-    let measured_scheme = FlowControlKeys::default().name();
-    if args.measure && !args.scheme.is_empty() && !args.scheme.iter().any(|name| name == measured_scheme) {
-        let help = format!("add {measured_scheme} to --scheme, or remove --measure");
-        return Err(miette!(
-            help = help,
-            "--measure searches the headroom of {measured_scheme}, which --scheme leaves out"
-        ));
-    }
     if let Some(path) = &args.curve {
         if path.extension().is_some_and(|e| e != "svg") {
             let help = format!("write --curve {}", path.with_extension("svg").display());
@@ -163,34 +154,56 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
     if let Some(distance) = args.distance {
         let schemes = schemes(args);
         let request = request(args, &question, distance, &schemes);
-        output::print(&match (args.json, args.all) {
-            (true, _) => output::json(&answer::json(&request))?,
-            (false, true) => answer::render_all(&request),
-            (false, false) => answer::render(&request),
-        })?;
+        if args.json {
+            let mut answer = answer::json(&request);
+            if args.measure {
+                let Some((found, _)) = measured(args, &request)? else { return Ok(interrupted()) };
+                answer["measured"] = found.iter().map(measure::json).collect();
+            }
+            output::print(&output::json(&answer)?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        output::print(&if args.all { answer::render_all(&request) } else { answer::render(&request) })?;
         if args.measure {
-            return measured(&question, distance);
+            let Some((found, left_out)) = measured(args, &request)? else { return Ok(interrupted()) };
+            output::print(&measure::render(&found, &left_out))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Searches the headroom by simulation, and prints it beside the formula.
-fn measured(question: &Question, distance: Length) -> miette::Result<ExitCode> {
-    let (interrupted, mut shown) = (interrupt::flag()?, Instant::now());
-    let mut go_on = |simulation: u32| {
-        if shown.elapsed() >= PROGRESS {
-            shown = Instant::now();
-            output::complain(&format!("--measure: simulation {simulation} of about {}", measure::ABOUT));
+type Searched = (Vec<Measured>, Vec<(&'static str, String)>);
+
+/// Searches the memories of the printed schemes by simulation. `None` if the user interrupts it.
+fn measured(args: &SizeArgs, request: &Request<'_>) -> miette::Result<Option<Searched>> {
+    let asked = match request.schemes {
+        [] if args.json || args.all => &SCHEMES[..],
+        [] => &answer::DEFAULT[..],
+        named => named,
+    };
+    let (interrupted, mut shown, mut simulation) = (interrupt::flag()?, Instant::now(), 0);
+    let mut searched = Searched::default();
+    for &scheme in asked {
+        let mut go_on = || {
+            simulation += 1;
+            if shown.elapsed() >= PROGRESS {
+                shown = Instant::now();
+                output::complain(&format!("--measure: {scheme}, simulation {simulation}"));
+            }
+            !interrupted.load(Ordering::Relaxed)
+        };
+        match measure::measure(request.question, scheme, request.distance, Effort::WHOLE, &mut go_on)? {
+            None => return Ok(None),
+            Some(Ok(found)) => searched.0.extend(found),
+            Some(Err(why)) => searched.1.push((scheme, why)),
         }
-        !interrupted.load(Ordering::Relaxed)
-    };
-    let Some(found) = measure::measure(question, distance, &mut go_on)? else {
-        output::complain("interrupted: the search was not finished");
-        return Ok(ExitCode::from(interrupt::INTERRUPTED));
-    };
-    output::print(&measure::render(&found))?;
-    Ok(ExitCode::SUCCESS)
+    }
+    Ok(Some(searched))
+}
+
+fn interrupted() -> ExitCode {
+    output::complain("interrupted: the search was not finished");
+    ExitCode::from(interrupt::INTERRUPTED)
 }
 
 /// The chips, with their descriptions.

@@ -1,6 +1,6 @@
 //! The buffer that links need, before there is a scenario and for a scenario's own links: `xoff size`.
 
-pub use xoff_schemes::flow_control::size::{question::*, response};
+pub use xoff_schemes::flow_control::size::{question::*, response, trial};
 
 /// Which links of a scenario have less memory than its scheme needs on them.
 pub mod links {

@@ -1015,3 +1015,21 @@ fn a_caller_ends_planning() {
         assert!(done.as_ref().is_err_and(|e| e.contains("no more")), "{done:?}");
     }
 }
+
+/// A written headroom gets no room for the retries of a link layer, and the warning says how much is missing.
+#[test]
+fn a_written_headroom_does_not_cover_the_retries_of_a_link_layer() {
+    let links = "[link_layer]\nscheme = \"llr\"\n[[loss]]\nlink = \"S0-S1\"\nber = 1e-9\n";
+    let derived = loaded(&[LINE, FLOW, links]);
+    assert!(derived.warnings.is_empty(), "{:?}", derived.warnings.iter().map(|w| &w.key).collect::<Vec<_>>());
+    let retries = |plan: &Plan| {
+        let ports = &plan.link_layer.as_ref().unwrap().ports;
+        ports.iter().flatten().map(|limits| limits.headroom).max().unwrap()
+    };
+    let room = |plan: &Plan| plan.accounts[0].headroom.as_ref().map_or(0, |room| room.total);
+    let written = loaded(&[LINE, FLOW, links, "[flow_control]\nheadroom = \"100kB\"\n"]);
+    let warning = &written.warnings[0];
+    assert_eq!((warning.key.as_str(), room(&written.plan)), ("flow_control.headroom", 100_000));
+    assert!(warning.message.contains(&format!("{} B", retries(&written.plan))), "{}", warning.message);
+    assert!(room(&derived.plan) > retries(&derived.plan));
+}

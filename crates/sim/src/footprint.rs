@@ -10,15 +10,20 @@ pub fn footprint(world: &World, samples: &Vec<Sample>) -> Vec<MemoryUse> {
     let plan = world.plan;
     let sum = |bytes: &dyn Fn(&Core) -> u64| world.cores.iter().map(|core| bytes(core)).sum::<u64>();
     let ports = |e: &Egress, i: &Ingress| of(&e.ports) + of(&e.queues) + of(&i.accounts) + of(&i.received);
-    let flows =
-        |h: &Hosts| of(&h.senders) + of(&h.receivers) + of(&h.selective_senders) + of(&h.selective_receivers);
+    let flows = |h: &Hosts| {
+        of(&h.senders)
+            + of(&h.receivers)
+            + of(&h.selective_senders)
+            + of(&h.selective_receivers)
+            + of(&h.pulls)
+    };
     sorted([
         ("recorded pauses", sum(&|c| of(&c.observed.pauses))),
         ("samples of series", of(samples)),
         ("packets in flight", sum(&|c| c.packets.footprint())),
         ("scheduled events", sum(&|c| c.wheel.footprint())),
         ("state of flows", of(&plan.flows) + sum(&|c| flows(&c.hosts) + of(&c.observed.flows))),
-        ("ports and queues", sum(&|c| ports(&c.egress, &c.ingress))),
+        ("ports and queues", sum(&|c| ports(&c.egress, &c.ingress) + c.links.footprint())),
         ("routes", of(&plan.hops)),
     ])
 }

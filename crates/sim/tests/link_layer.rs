@@ -69,7 +69,7 @@ fn with_pfc_nothing_is_lost() {
             assert!(other == outcome, "seed {seed}, {threads} threads");
         }
     }
-    assert!(replayed > 500, "{replayed} frames were sent again");
+    assert!(replayed > 500, "only {replayed} frames were retransmitted");
 }
 
 /// Without bit errors a link layer costs only its words: ACKs of 8 B in the other direction.

@@ -20,7 +20,6 @@ mod gfc;
 mod go_back_n_timer;
 mod irn;
 mod itsy;
-mod least_buffer;
 mod link_layer;
 mod livelock;
 mod load_balancing;

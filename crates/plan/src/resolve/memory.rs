@@ -31,7 +31,7 @@ pub(super) fn build(
 /// Buffers and accounts of PFC, and their replacements by the flow control.
 fn lay_out(
     keys: &dyn Keys,
-    cx: &Setting<'_>,
+    cx: &mut Setting<'_>,
     topology: &Topology,
     lanes: &[Lane],
     link_layer: Option<&Params>,
@@ -76,8 +76,11 @@ fn lay_out(
             });
         }
     }
-    if let Some(params) = link_layer {
-        cover_retries(params, &mut accounts, lanes.len());
+    if let Some(bytes) = link_layer.and_then(|params| cover_retries(params, &mut accounts, lanes.len())) {
+        let message = format!(
+            "does not grow for the retries of the link layer: packets can be lost unless it has {bytes} B for them"
+        );
+        cx.warn("flow_control.headroom".into(), message);
     }
     let pools = keys.pool(cx, topology, &mut accounts, lanes.len());
     let mut buffers = Vec::with_capacity(topology.nodes.len() + pools.len());
@@ -96,15 +99,21 @@ fn lay_out(
 }
 
 /// Adds the bytes that can arrive late, because a link layer repairs pauses and packets, to each headroom that the
-/// scenario does not set.
-fn cover_retries(params: &Params, accounts: &mut [Account], lanes: usize) {
+/// scenario does not set. Returns the most bytes that a headroom lacks which it sets.
+fn cover_retries(params: &Params, accounts: &mut [Account], lanes: usize) -> Option<u64> {
+    let mut lacking = None;
     for (limits, accounts) in params.ports.iter().zip(accounts.chunks_mut(lanes)) {
         let Some(limits) = limits else { continue };
-        for room in accounts.iter_mut().filter_map(|a| a.headroom.as_mut()).filter(|r| !r.terms.is_empty()) {
+        for room in accounts.iter_mut().filter_map(|a| a.headroom.as_mut()) {
+            if room.terms.is_empty() {
+                lacking = lacking.max(Some(limits.headroom));
+                continue;
+            }
             room.terms.push(("retries of the link layer", limits.headroom));
             room.total = room.total.saturating_add(limits.headroom);
         }
     }
+    lacking
 }
 
 /// By device: whether it shares no buffer, and each of its accounts has its own. Such devices are the ends of

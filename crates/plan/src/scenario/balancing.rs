@@ -58,7 +58,7 @@ pub enum AdaptiveMode {
     Packet,
 }
 
-/// UGAL-L, by the queues of the first switch alone.
+/// UGAL-L: only the queues of the first switch decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ugal {

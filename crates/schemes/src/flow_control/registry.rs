@@ -1,6 +1,7 @@
 //! Every built-in scheme: a line with its name, its keys, its parameters and its state machine. Those
 //! that are not built in are the variant `Own` of each enum: see [`own`].
 
+use super::LinkFacts;
 use super::device::WholeDevice;
 use super::keys::{Keys, OnPfc, Reader, Table, Unread};
 use super::mac_control::MacControlFrame;
@@ -8,6 +9,7 @@ use super::own::{self, AnyMachine, OwnKeys, OwnParams};
 use super::seam::{Crossing, LoopDecision, LoopPacket, Machine, Parameters, Pulled, QueueEntry, Scheme};
 use super::seen::{Credits, Roots};
 use super::size::question::{Question, Refusal, SizeFunction};
+use super::size::trial::Trials;
 use super::{
     bfc, bifrost, breakers, cbfc, gfc, itsy, none, pause, per_flow_queue, pfc, portfc, pyrrha, roundabout,
 };
@@ -276,8 +278,8 @@ registry! {
     /// PAUSE of the whole link, IEEE 802.3 Annex 31B: an account above its threshold pauses every
     /// priority of its peer.
     Pause = "pause": pause::keys::PauseKeys => pause::PauseParams => pause::Pause;
-    /// Packet trimming (NDP, SIGCOMM 2017; SAI; Ultra Ethernet): no flow control, but a data packet that
-    /// does not fit is cut to its header, which goes on in a queue of its own.
+    /// Packet trimming (NDP, SIGCOMM 2017; SAI; Ultra Ethernet), without flow control. A data packet that
+    /// does not fit is cut to its header. The header goes on in a queue of its own.
     Trimming = "trimming": trimming::keys::TrimmingKeys => trimming::TrimmingParams => trimming::Trimming;
     /// No flow control: packets that do not fit are dropped.
     None = "none": none::NoKeys => none::NoParams => none::NoFlowControl;
@@ -364,22 +366,79 @@ pub(super) type SlotKeys = bifrost::keys::BifrostKeys;
 /// Returns an error for settings of a question that a scheme cannot use.
 pub(super) const CHECK: fn(&Question) -> Result<(), Refusal> = bifrost::size::check;
 
-/// The schemes of `xoff size`, in the order of its output, and the line of each in the curve over distance.
+/// A scheme of `xoff size`.
+pub(super) struct Sized {
+    pub name: &'static str,
+    pub compute: SizeFunction,
+    /// Its line in the curve over distance.
+    pub line: Option<&'static str>,
+    pub trials: fn(&Question, &LinkFacts) -> Trials,
+}
+
+/// The schemes of `xoff size`, in the order of its output.
 /// Pyrrha and PortFC are for the inside of a datacenter; they need several BDP, which would make the other
 /// curves flat. There the 12 bits of CBFC cannot express its needs.
-pub(super) const SIZE_FUNCTIONS: [(&str, SizeFunction, Option<&str>); 10] = [
-    ("pfc", |question, link| pfc::size::compute_size(question, link, Some(question.xoff.0)), Some("pfc")),
-    ("pfc-deep", |question, link| pfc::size::compute_size(question, link, None), Some("pfc-deep")),
-    ("bifrost", |question, link| bifrost::size::compute_size(question, link, false), Some("bifrost")),
-    ("bifrostx", |question, link| bifrost::size::compute_size(question, link, true), Some("bifrostx")),
-    ("cbfc", |question, link| cbfc::size::compute_size(question, link, false), Some("cbfc-ideal")),
-    ("cbfc-ideal", |question, link| cbfc::size::compute_size(question, link, true), Some("cbfc-ideal")),
-    ("swing", swing::size::compute_size, Some("swing")),
-    ("pyrrha", pyrrha::size::compute_size, None),
-    ("portfc", portfc::size::compute_size, None),
+pub(super) const SIZE_FUNCTIONS: [Sized; 11] = [
+    Sized {
+        name: "pfc",
+        compute: |question, link| pfc::size::compute_size(question, link, Some(question.xoff.0)),
+        line: Some("pfc"),
+        trials: |question, link| Ok(vec![pfc::size::headroom_trial(question, link)]),
+    },
+    Sized {
+        name: "pfc-ieee",
+        compute: pfc::size::compute_delay_value,
+        line: None,
+        trials: |question, link| Ok(vec![pfc::size::delay_value_trial(question, link)]),
+    },
+    Sized {
+        name: "pfc-deep",
+        compute: |question, link| pfc::size::compute_size(question, link, None),
+        line: Some("pfc-deep"),
+        trials: |question, link| {
+            Ok(vec![pfc::size::headroom_trial(question, link), pfc::size::busy_trial(question, link)])
+        },
+    },
+    Sized {
+        name: "bifrost",
+        compute: |question, link| bifrost::size::compute_size(question, link, false),
+        line: Some("bifrost"),
+        trials: bifrost::size::trials,
+    },
+    Sized {
+        name: "bifrostx",
+        compute: |question, link| bifrost::size::compute_size(question, link, true),
+        line: Some("bifrostx"),
+        trials: |_, _| Err("it needs two priorities that always have data".into()),
+    },
+    Sized {
+        name: "cbfc",
+        compute: |question, link| cbfc::size::compute_size(question, link, false),
+        line: Some("cbfc-ideal"),
+        trials: |question, link| cbfc::size::trials(question, link, false),
+    },
+    Sized {
+        name: "cbfc-ideal",
+        compute: |question, link| cbfc::size::compute_size(question, link, true),
+        line: Some("cbfc-ideal"),
+        trials: |question, link| cbfc::size::trials(question, link, true),
+    },
+    Sized { name: "swing", compute: swing::size::compute_size, line: Some("swing"), trials: shared },
+    Sized { name: "pyrrha", compute: pyrrha::size::compute_size, line: None, trials: shared },
+    Sized { name: "portfc", compute: portfc::size::compute_size, line: None, trials: shared },
     // A link layer, which runs beside each of them.
-    ("llr", crate::link_layer::compute_size, None),
+    Sized {
+        name: "llr",
+        compute: crate::link_layer::compute_size,
+        line: None,
+        trials: crate::link_layer::trials,
+    },
 ];
+
+/// Of schemes whose memory several links share.
+fn shared(_: &Question, _: &LinkFacts) -> Trials {
+    Err("its worst case needs more than one link".into())
+}
 
 #[cfg(test)]
 mod tests {
@@ -527,7 +586,8 @@ mod tests {
 pub mod size_help {
     pub const SCHEME: &str =
         "Compute the needs of these schemes, such as pfc,cbfc [default: pfc,cbfc; all schemes with --json]";
-    pub const MEASURE: &str = "Also search the headroom that PFC needs by simulation: the worst case of a receiver that stops reading";
+    pub const MEASURE: &str =
+        "Also search the least memory of each scheme by simulation of the worst cases of a link";
     pub use super::super::bifrost::size::help::*;
     pub use super::super::cbfc::size::help::*;
     pub use super::super::pfc::size::help::*;

@@ -7,6 +7,7 @@
 use crate::core::Core;
 use crate::kind;
 use crate::outcome::DropReason;
+use crate::outcome::footprint::of;
 use crate::outcome::tap::{Crosser, Crossing};
 use crate::packet::{Arena, Kind, NONE, Packet};
 use crate::switch::drops::discard;
@@ -81,6 +82,11 @@ impl Links {
     #[inline]
     pub fn used(&self) -> bool {
         !self.ends.is_empty()
+    }
+
+    /// Bytes of memory, without those of frames in replay buffers.
+    pub fn footprint(&self) -> u64 {
+        of(&self.ends) + (self.ends.iter().flatten().count() * size_of::<End>()) as u64
     }
 
     pub fn has(&self, port: u32) -> bool {

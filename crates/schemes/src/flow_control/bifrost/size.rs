@@ -1,8 +1,10 @@
 //! Bifrost and BifrostX: one BDP and two slots, and what packets and lateness add.
 
+use super::super::pfc::size as pfc;
 use super::super::size::grouped;
 use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::{LONGEST_TIME, Question, Refusal};
+use super::super::size::trial::{Case, Trial, Trials};
 use super::super::size::{Basis, Control, Figure, Promise, Sizing, Unit, bytes_of, terms_of};
 use super::super::{Headroom, LinkFacts};
 use super::BifrostParams;
@@ -224,6 +226,46 @@ fn longest_slot(question: &Question) -> Time {
 
 pub(in super::super) fn compute_size(question: &Question, link: &LinkFacts, counted: bool) -> Sizing {
     sizing(link, &Ask::of(question, counted), question.priorities.into())
+}
+
+/// Searches H, on a link that is always full, and the room beyond H, with a receiver that stops reading.
+pub(in super::super) fn trials(question: &Question, link: &LinkFacts) -> Trials {
+    let ask = Ask::of(question, false);
+    if !far_below(link, ask.slot) {
+        return Err(format!("T = {} is more than a quarter of the link's delay", question.slot));
+    }
+    let (params, spare) = (params(link, &ask), spare(link, ask.jitter, ask.repair_every, false).total);
+    let formula = params.least_buffer();
+    let near = pfc::near(link, ask.response_time);
+    let keys = format!(
+        "[flow_control]\nscheme = \"bifrost\"\nxoff = \"{near}B\"\nxon_offset = \"0B\"\nundersized = true\nslot = \"{}ps\"\n\
+         processing = \"{}ps\"\njitter = \"{}ps\"\nresponse_time = \"{}ps\"\nrepair_every = {}\n",
+        ask.slot, ask.processing, ask.jitter, ask.response_time, ask.repair_every,
+    );
+    let others = keys.clone();
+    let period = ask.slot + ask.processing + ask.jitter + ask.response_time;
+    Ok(vec![
+        Trial {
+            memory: "H",
+            case: Case::Runs,
+            formula,
+            least: params.bdp() + params.of_slot() + params.margin + 2 * u64::from(link.largest),
+            unit: 1,
+            period,
+            tables: Box::new(move |bytes, _| format!("{keys}buffer = \"{bytes}B\"\nspare = \"{spare}B\"\n")),
+        },
+        Trial {
+            memory: "room beyond H",
+            case: Case::Stops,
+            formula: spare,
+            least: 0,
+            unit: 1,
+            period,
+            tables: Box::new(move |bytes, _| {
+                format!("{others}buffer = \"{formula}B\"\nspare = \"{bytes}B\"\n")
+            }),
+        },
+    ])
 }
 
 /// The margin and the room beyond H, so that nothing is lost; and H, so that the egress stays busy.

@@ -3,6 +3,7 @@
 use super::super::LinkFacts;
 use super::super::size::links::{Links, Report};
 use super::super::size::question::Question;
+use super::super::size::trial::{Case, Trial, Trials};
 use super::super::size::{Basis, Control, Figure, Promise, Sizing, Unit, bytes_in, grouped, terms_of};
 use super::CbfcParams;
 use super::frame::{BLOCK, CreditPacket, Form};
@@ -71,6 +72,29 @@ pub fn compute_size(question: &Question, link: &LinkFacts, unlimited: bool) -> S
     // Credit may come late without loss.
     sizing.promise.lossless = true;
     sizing
+}
+
+/// Searches the credit: a link that is always full.
+pub fn trials(question: &Question, link: &LinkFacts, unlimited: bool) -> Trials {
+    let sizing = compute_size(question, link, unlimited);
+    if !sizing.can_be_said() {
+        return Err("its credits cannot express the buffer by the formula".into());
+    }
+    let (update, response_time) = (question.update, question.response_time.0);
+    let keys = format!(
+        "[flow_control]\nscheme = \"cbfc\"\nunlimited = {unlimited}\nresponse_time = \"{response_time}ps\"\n{}",
+        update.map_or_else(String::new, |time| format!("update = \"{}ps\"\n", time.0))
+    );
+    let block = u64::from(BLOCK);
+    Ok(vec![Trial {
+        memory: "credit",
+        case: Case::Runs,
+        formula: sizing.share(),
+        least: blocks(link.largest.into()) * block,
+        unit: block,
+        period: response_time + update.map_or_else(|| longest_update(link.rate), |time| time.0),
+        tables: Box::new(move |bytes, _| format!("{keys}long_buffer = \"{bytes}B\"\n")),
+    }])
 }
 
 /// With any credit nothing is lost.

@@ -3,6 +3,7 @@
 use super::super::fabric::Limit;
 use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::Question;
+use super::super::size::trial::{Case, Trial};
 use super::super::size::{Basis, Control, Promise, Sizing, Term, bytes_of, grouped};
 use super::super::{Headroom, LinkFacts};
 use super::keys::PfcKeys;
@@ -92,6 +93,96 @@ pub fn compute_size(question: &Question, link: &LinkFacts, given: Option<u64>) -
     .if_frames_fit(link.rate)
 }
 
+/// A frame's preamble and the gap after it, in bytes.
+const BETWEEN: u64 = 20;
+
+/// The headroom of IEEE 802.1Q: the delay value DV. It counts two largest packets of the peer where [`headroom`]
+/// counts the one that the peer has just begun, and the gap of the pause frame.
+pub fn delay_value(link: &LinkFacts, response_time: Time) -> Headroom {
+    let mut room = headroom(link, response_time);
+    for (name, bytes) in &mut room.terms {
+        match *name {
+            "peer's response time" => *name = "higher layer and interfaces (response time)",
+            "pause frame" => (*name, *bytes) = ("pause frame, preamble and gap", *bytes + BETWEEN),
+            "peer's packet just begun" => (*name, *bytes) = ("two packets of the peer", 2 * *bytes),
+            _ => {}
+        }
+    }
+    room.total = room.terms.iter().fold(0, |sum, term| sum.saturating_add(term.1));
+    room
+}
+
+/// The needs of PFC with the headroom of [`delay_value`] after XOFF.
+pub fn compute_delay_value(question: &Question, link: &LinkFacts) -> Sizing {
+    let room = delay_value(link, question.response_time.0);
+    let mut sizing = compute_size(question, link, Some(question.xoff.0));
+    let before = sizing.terms.len() - room.terms.len();
+    sizing.terms.truncate(before);
+    sizing.terms.extend(&room.terms);
+    Sizing {
+        scheme: "pfc-ieee",
+        title: "PFC with the delay value of IEEE 802.1Q (pfc-ieee)",
+        headroom: room.total,
+        formula: "XOFF + packet + DV; DV = packet + 84 B + 2 cable delays + higher layer delay + 2 interface delays + \
+                  2 packets",
+        source: "IEEE 802.1Q, delay value of PFC (802.1Qbb Annex O), as in Linux, ixgbe_type.h, IXGBE_DV without its \
+                 factor 36/25 for memory; IEEE P802.1Qdt measures the delays of this sum",
+        ..sizing
+    }
+}
+
+/// XOFF of the short links beside the one that is searched: their egress does not wait.
+pub fn near(link: &LinkFacts, response_time: Time) -> u64 {
+    busy(&LinkFacts { delay: 0, ..*link }, response_time).total + u64::from(link.largest)
+}
+
+/// The tables of PFC, with `long` of the link.
+fn tables(link: &LinkFacts, response_time: Time, long: &str) -> String {
+    let near = near(link, response_time);
+    format!(
+        "[flow_control]\nscheme = \"pfc\"\nxoff = \"{near}B\"\nxon_offset = \"0B\"\n\
+         response_time = \"{response_time}ps\"\nlong = {{ {long} }}\n"
+    )
+}
+
+/// Searches the headroom: a receiver that stops reading.
+pub fn headroom_trial(question: &Question, link: &LinkFacts) -> Trial {
+    let (link, response_time) = (*link, question.response_time.0);
+    let near = near(&link, response_time);
+    Trial {
+        memory: "headroom",
+        case: Case::Stops,
+        formula: headroom(&link, response_time).total,
+        least: 0,
+        unit: 1,
+        period: response_time,
+        tables: Box::new(move |bytes, moved| {
+            let xoff = near + moved;
+            tables(&link, response_time, &format!("xoff = \"{xoff}B\", headroom = \"{bytes}B\""))
+        }),
+    }
+}
+
+/// The same, against the delay value.
+pub fn delay_value_trial(question: &Question, link: &LinkFacts) -> Trial {
+    let formula = delay_value(link, question.response_time.0).total;
+    Trial { formula, ..headroom_trial(question, link) }
+}
+
+/// Searches XON: a receiver that reads again.
+pub fn busy_trial(question: &Question, link: &LinkFacts) -> Trial {
+    let (link, response_time) = (*link, question.response_time.0);
+    Trial {
+        memory: "XON",
+        case: Case::Resumes,
+        formula: busy(&link, response_time).total,
+        least: u64::from(link.largest),
+        unit: 1,
+        period: response_time,
+        tables: Box::new(move |bytes, _| tables(&link, response_time, &format!("xoff = \"{bytes}B\""))),
+    }
+}
+
 /// PFC: headroom, so that nothing is lost; and XON, so that the egress stays busy.
 pub(in super::super) fn compare(
     links: &Links<'_>,
@@ -115,4 +206,21 @@ pub(in super::super) fn compare(
 /// Help texts of the command line's options that set it.
 pub mod help {
     pub const XOFF: &str = "PFC: XOFF of a shallow threshold [default: 1MiB]";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `IXGBE_DV` of Linux without its factor of 36/25, for 100 m of copper at 10 Gbit/s and frames of 1,500 B: 12,000 +
+    /// 672 + 2 · 5,556 + 2 · 18,944 + 6,144 + 2 · 12,000 bit.
+    #[test]
+    fn the_delay_value_is_that_of_a_driver() {
+        let bit = 100;
+        let link = LinkFacts { rate: 10_000_000_000, delay: 5_556 * bit, largest: 1_500 };
+        let room = delay_value(&link, (2 * 18_944 + 6_144) * bit);
+        assert_eq!(room.total, 91_816 / 8);
+        assert_eq!(room.terms.iter().map(|term| term.1).sum::<u64>(), room.total);
+        assert_eq!(room.total, headroom(&link, (2 * 18_944 + 6_144) * bit).total + 1_500 + 20);
+    }
 }

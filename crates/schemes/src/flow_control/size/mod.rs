@@ -7,6 +7,7 @@
 pub mod links;
 pub mod question;
 pub mod response;
+pub mod trial;
 
 use xoff_kernel::time::{SECOND, Time};
 pub use xoff_net::human::grouped;

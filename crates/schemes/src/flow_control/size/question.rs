@@ -3,9 +3,10 @@
 //! The sums are the schemes' own functions; other values have the defaults of scenarios.
 
 use super::super::pfc::keys::PfcKeys;
-use super::super::registry::{self, SIZE_FUNCTIONS};
+use super::super::registry::{self, SIZE_FUNCTIONS, Sized};
 use super::super::{LinkFacts, pfc};
 use super::Sizing;
+use super::trial::Trials;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 
@@ -69,7 +70,7 @@ pub const SCHEMES: [&str; SIZE_FUNCTIONS.len()] = {
     let mut names = [""; SIZE_FUNCTIONS.len()];
     let mut i = 0;
     while i < names.len() {
-        names[i] = SIZE_FUNCTIONS[i].0;
+        names[i] = SIZE_FUNCTIONS[i].name;
         i += 1;
     }
     names
@@ -77,7 +78,7 @@ pub const SCHEMES: [&str; SIZE_FUNCTIONS.len()] = {
 
 /// The line that a scheme is drawn as, where buffer is drawn against distance.
 pub fn line(scheme: &str) -> Option<&'static str> {
-    SIZE_FUNCTIONS.iter().find(|entry| entry.0 == scheme)?.2
+    SIZE_FUNCTIONS.iter().find(|entry| entry.name == scheme)?.line
 }
 
 impl Question {
@@ -146,8 +147,13 @@ impl Question {
 
     /// Computes the needs of a link of length `distance` under one of [`SCHEMES`]; panics if `scheme` is none of them.
     pub fn compute_size(&self, scheme: &str, distance: Length) -> Sizing {
-        let entry = SIZE_FUNCTIONS.iter().find(|entry| entry.0 == scheme);
-        entry.unwrap_or_else(|| panic!("{scheme} is none of the schemes")).1(self, &self.link(distance))
+        (sized(scheme).compute)(self, &self.link(distance))
+    }
+
+    /// The searches by simulation for one of [`SCHEMES`] on a link of length `distance`, or why there are none;
+    /// panics if `scheme` is none of them.
+    pub fn trials(&self, scheme: &str, distance: Length) -> Trials {
+        (sized(scheme).trials)(self, &self.link(distance))
     }
 
     /// How long a link `buffer` bytes suffice for, under one of [`SCHEMES`]; where the
@@ -163,6 +169,11 @@ impl Question {
     pub fn format_reach(&self, scheme: &str) -> Reach {
         reach(|metres| self.compute_size(scheme, Length(metres * 1_000)).can_be_said())
     }
+}
+
+fn sized(scheme: &str) -> &'static Sized {
+    let entry = SIZE_FUNCTIONS.iter().find(|entry| entry.name == scheme);
+    entry.unwrap_or_else(|| panic!("{scheme} is none of the schemes"))
 }
 
 /// Refuses distances that no cable has: zero, and more than [`LONGEST`].

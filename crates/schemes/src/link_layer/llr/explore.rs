@@ -1,5 +1,5 @@
-//! Every order of events on a link with LLR, with up to two losses at every place: data frames, frames that are
-//! sent again, ACKs, NACKs, INITs and ECHOs.
+//! Every order of events on a link with LLR, with up to two losses at every place: data frames, retransmitted
+//! frames, ACKs, NACKs, INITs and ECHOs.
 
 use super::frame::Word;
 use super::*;

@@ -3,6 +3,7 @@
 use super::super::super::flow_control::LinkFacts;
 use super::super::super::flow_control::size::links::{Links, Report};
 use super::super::super::flow_control::size::question::Question;
+use super::super::super::flow_control::size::trial::{Case, Trial, Trials};
 use super::super::super::flow_control::size::{
     Basis, Control, Promise, Sizing, Term, bytes_in, bytes_of, terms_of,
 };
@@ -85,6 +86,29 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
         source: "Ultra Ethernet specification 1.0.x, section 5.1 (mechanism); the sum is xoff's own",
         notes,
     }
+}
+
+/// Searches the replay buffer: a link that is always full.
+pub fn trials(question: &Question, link: &LinkFacts) -> Trials {
+    let (processing, spacing) = (question.response_time.0, serialisation(ACK_SPACING, link.rate));
+    let period = round_trip(link, link.rate, spacing, processing);
+    if timer(period).is_none() {
+        return Err("the round trip is longer than the replay timer can be, 65,535 ns".into());
+    }
+    let largest = u64::from(link.largest);
+    Ok(vec![Trial {
+        memory: "replay buffer",
+        case: Case::Runs,
+        formula: buffer(link, link.rate, spacing, processing),
+        least: largest,
+        unit: largest,
+        period,
+        tables: Box::new(move |bytes, _| {
+            format!(
+                "[link_layer]\nscheme = \"llr\"\nbuffer = \"{bytes}B\"\nprocessing = \"{processing}ps\"\n"
+            )
+        }),
+    }])
 }
 
 /// With any replay buffer nothing is lost; with less a link waits for acknowledgements.

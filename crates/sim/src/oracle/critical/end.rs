@@ -1,9 +1,9 @@
 //! The reported paths: of complete flows, of the others at the end of a run, and of all parts together.
 
-use super::ahead;
 use super::record::{Piece, Sent, Wait, add};
+use super::{ahead, leg};
 use crate::outcome::{Ahead, Leg, Part, Share};
-use crate::packet::{Kind, NONE};
+use crate::packet::NONE;
 use crate::{core::Core, host::flow::SenderState};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
@@ -51,17 +51,7 @@ impl Core<'_> {
         }
         for id in 0..self.packets.slots().len() as u32 {
             let packet = self.packets[id];
-            let leg = match packet.kind {
-                Kind::Data => Leg::Data,
-                Kind::Ack | Kind::Nack => Leg::Ack,
-                Kind::Free
-                | Kind::Cnp
-                | Kind::Header
-                | Kind::Pull
-                | Kind::Control
-                | Kind::Replay
-                | Kind::Word => continue,
-            };
+            let Some(leg) = leg(packet.kind) else { continue };
             let Some(mut record) = critical.take(id) else { continue };
             if known.under_way.get(&packet.flow).is_some_and(|other| other.0 < record.sent) {
                 continue;

@@ -36,7 +36,7 @@ pub use record::Record;
 
 use crate::oracle::ahead::{Known, crosses};
 use crate::outcome::{Leg, Named, Part, Pause};
-use crate::packet::NONE;
+use crate::packet::{Kind, NONE};
 use record::{Piece, Sent, Source, Wait};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
@@ -218,6 +218,17 @@ impl Critical {
             at = end;
         }
         give(queueing(to - at));
+    }
+}
+
+/// The part of its flow's path that a packet is on; none if it carries neither data nor an acknowledgement.
+fn leg(kind: Kind) -> Option<Leg> {
+    match kind {
+        Kind::Data => Some(Leg::Data),
+        Kind::Ack | Kind::Nack => Some(Leg::Ack),
+        Kind::Free | Kind::Cnp | Kind::Header | Kind::Pull | Kind::Control | Kind::Replay | Kind::Word => {
+            None
+        }
     }
 }
 

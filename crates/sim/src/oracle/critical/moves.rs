@@ -1,7 +1,7 @@
 //! Packets depart and arrive: the records of their past.
 
 use super::record::{Piece, Record, Sent, add};
-use super::{Critical, Past, Place, past};
+use super::{Critical, Past, Place, leg, past};
 use crate::core::Core;
 use crate::outcome::{Leg, Part};
 use crate::packet::{Kind, NONE};
@@ -112,19 +112,9 @@ impl Core<'_> {
         let (packet, now, p) = (self.packets[id], self.now, &self.egress.ports[port as usize]);
         let flow = if packet.kind == Kind::Control { NONE } else { packet.flow };
         critical.sent[port as usize].push(Sent { at: now, flow, size: packet.size });
-        let leg = match packet.kind {
-            Kind::Data => Leg::Data,
-            Kind::Ack | Kind::Nack => Leg::Ack,
-            Kind::Free
-            | Kind::Cnp
-            | Kind::Header
-            | Kind::Pull
-            | Kind::Control
-            | Kind::Replay
-            | Kind::Word => {
-                critical.forget(id);
-                return self.put_back(critical);
-            }
+        let Some(leg) = leg(packet.kind) else {
+            critical.forget(id);
+            return self.put_back(critical);
         };
         let own = leg == Leg::Data && queue > self.lanes;
         if !own && !critical.follows(id) {
@@ -174,13 +164,12 @@ impl Core<'_> {
         self.put_back(critical);
     }
 
-    /// A packet that left `port` has arrived only now, because its link has sent it again.
+    /// A packet that left `port` has arrived only now, because its link has retransmitted it.
     #[cold]
     pub fn arrives_late(&mut self, port: u32, id: u32) {
         let (packet, now) = (self.packets[id], self.now);
-        let leg = if packet.kind == Kind::Data { Leg::Data } else { Leg::Ack };
-        let Some(critical) = self.critical_mut() else { return };
-        if !matches!(packet.kind, Kind::Data | Kind::Ack | Kind::Nack) || !critical.follows(id) {
+        let (Some(leg), Some(critical)) = (leg(packet.kind), self.critical_mut()) else { return };
+        if !critical.follows(id) {
             return;
         }
         let record = &mut critical.records[id as usize];
