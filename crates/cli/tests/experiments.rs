@@ -217,3 +217,22 @@ fn sources_that_choose_their_first_hop_come_to_rest_at_the_threshold() {
     // Not by an empty measurement: the weight moves where there is traffic.
     assert!(claims["ate.own-weight-moves"].1[0] > 0.1);
 }
+
+/// SONiC's test plans of LLR: all cases hold but two, whose numbers no link of this rate can reach.
+#[test]
+fn llr_meets_its_test_plans() {
+    let claims = repro("ultra-ethernet/llr");
+    let contradicted: Vec<&str> =
+        verdicts(&claims).into_iter().filter(|(_, v)| *v == "contradicted").map(|(id, _)| id).collect();
+    assert_eq!(contradicted, ["llr.llr05-large", "llr.tc11-throughput"]);
+    assert_eq!(claims["llr.llr05-frames"].1, [3000.0]);
+    assert_eq!(claims["llr.llr07-duplicates"].1, [30.0; 4]);
+}
+
+/// The rates that csg-htsim prints of NDP's Figure 21.
+#[test]
+fn ndp_shares_two_links() {
+    let claims = repro("ndp/fig21");
+    assert_eq!(claims.len(), 6);
+    assert!(verdicts(&claims).iter().all(|(_, v)| *v == "reproduced"), "{claims:?}");
+}

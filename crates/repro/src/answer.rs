@@ -171,7 +171,11 @@ fn broken(cell: &str, width: usize) -> Vec<String> {
 
 /// The sum of all experiments in a line.
 pub fn sum(results: &Results) -> String {
-    let mut out = format!("{}\n", counts(results.claims()));
+    let of = |other: bool| results.claims().filter(move |c| results.other_source(&c.paper) == other);
+    let mut out = match [false, true].map(|other| of(other).next().is_some()) {
+        [true, true] => format!("{}\nother sources: {}\n", counts(of(false)), counts(of(true))),
+        _ => format!("{}\n", counts(results.claims())),
+    };
     if !results.complete {
         out.push_str("PARTIAL: some runs are missing; continue with --resume\n");
     }

@@ -11,7 +11,7 @@ use xoff_results::svg::escaped;
 
 /// What the axis shows; values beyond are drawn at its end, as an arrow.
 const AXIS: [f64; 2] = [-1.0, 3.0];
-const WIDTH: f64 = 860.0;
+const WIDTH: f64 = 900.0;
 /// Where the axis begins and ends.
 const LEFT: f64 = 330.0;
 const RIGHT: f64 = 700.0;

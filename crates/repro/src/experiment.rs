@@ -86,6 +86,8 @@ pub struct Claims {
     pub paper: String,
     /// The paper's title.
     pub title: String,
+    /// The sources of the claims, where they are not one of the five papers. Such claims are counted apart.
+    pub sources: Option<String>,
     /// The overall result.
     pub summary: String,
     /// Its claims, each with a reason why it is not measured.

@@ -25,7 +25,7 @@ pub struct Page {
 pub fn render(r: &Results) -> Vec<Page> {
     let named = r.experiments.iter().map(|e| &e.paper).chain(r.claims().map(|c| &c.paper));
     let mut papers: Vec<&str> = named.map(String::as_str).collect();
-    papers.sort_unstable();
+    papers.sort_unstable_by_key(|paper| (r.other_source(paper), *paper));
     papers.dedup();
     let page = |paper: &&str| Page { path: format!("{DETAILS}/{paper}.md"), text: details(r, paper) };
     let picture = |e: &ExperimentResult| {
@@ -43,8 +43,8 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
     let o = &mut out;
     let _ = writeln!(
         o,
-        "How many claims of each paper xoff reproduces. `xoff repro` of xoff {} generated this page and the papers' pages \
-         from `results.json`. `make repro` runs all experiments, and keeps that file in `experiments/`. \
+        "How many claims of each paper, and of other sources, xoff reproduces. `xoff repro` of xoff {} generated this page \
+         and those of the papers from `results.json`. `make repro` runs all experiments, and keeps that file in `experiments/`. \
          `docs/EXPERIMENTS.md` explains how xoff measures and judges a claim.\n",
         r.xoff_version
     );
@@ -64,42 +64,39 @@ fn scoreboard(r: &Results, papers: &[&str]) -> String {
          *As printed* counts reproduced claims whose means are in the ranges without widening. A claim whose name \
          contains `own-` is ours, not the paper's, and is counted apart."
     );
-    table(o, r, false, "claims of the paper");
-    table(o, r, true, "our own claims");
+    table(o, r, &|c| !c.own && !r.other_source(&c.paper), "claims of the paper");
+    table(o, r, &|c| c.own && !r.other_source(&c.paper), "our own claims");
     decisions(o, r, papers);
+    if papers.iter().any(|paper| r.other_source(paper)) {
+        let _ = writeln!(
+            o,
+            "\n*Other sources* are specifications, test plans, recorded results of public simulators, and papers of which \
+             only a part was at hand. Their claims are counted apart:"
+        );
+        table(o, r, &|c| !c.own && r.other_source(&c.paper), "claims of other sources");
+        table(o, r, &|c| c.own && r.other_source(&c.paper), "our own claims about them");
+    }
     for paper in papers {
         let _ = writeln!(o, "\n## {paper}");
-        if let Some(words) = r.papers.iter().find(|p| p.name == *paper) {
+        if let Some(words) = r.about(paper) {
             let _ = writeln!(o, "\n*{}*\n\n{}", words.title, words.summary.trim());
         }
         let page = format!("{DETAILS}/{}.md", escaped(paper));
-        let _ = writeln!(o, "\n[All claims]({page}).");
-        let _ = writeln!(o, "\n| experiment | title | section | verdicts |\n|---|---|---|---|");
-        for e in r.experiments.iter().filter(|e| e.paper == *paper) {
-            let _ = writeln!(
-                o,
-                "| [{}]({page}#{}) | {} | {} | {}{} |",
-                e.id,
-                anchor(&e.id),
-                cell(&e.title),
-                cell(&e.section),
-                counts(&e.claims),
-                remarks(e),
-            );
-        }
-        let others = others(r, paper);
-        if !others.is_empty() {
-            let _ =
-                writeln!(o, "| [others]({page}#{}) | {OTHERS} | – | {} |", anchor(OTHERS), counts(others));
+        let claims = r.claims().filter(|c| c.paper == *paper);
+        let _ = writeln!(o, "\n[All claims]({page}): {}.", counts(claims));
+        let marked = r.experiments.iter().filter(|e| e.paper == *paper && !remarks(e).is_empty());
+        for (i, e) in marked.enumerate() {
+            let space = if i == 0 { "\n" } else { "" };
+            let _ = writeln!(o, "{space}- [{}]({page}#{}){}", e.id, anchor(&e.id), remarks(e));
         }
     }
     slowest(o, r);
     out
 }
 
-/// The numbers of claims, a row for each paper and one for all.
-fn table(o: &mut String, r: &Results, own: bool, whose: &str) {
-    let counts: Vec<&Count> = r.counts.iter().filter(|c| c.own == own && c.claims > 0).collect();
+/// The numbers of claims, a row for each paper of `which` and one for all.
+fn table(o: &mut String, r: &Results, which: &dyn Fn(&Count) -> bool, whose: &str) {
+    let counts: Vec<&Count> = r.counts.iter().filter(|c| which(c) && c.claims > 0).collect();
     if counts.is_empty() {
         return;
     }
@@ -127,7 +124,8 @@ fn table(o: &mut String, r: &Results, own: bool, whose: &str) {
 /// Of the papers' claims that fail, how many another reading reproduces.
 fn decisions(o: &mut String, r: &Results, papers: &[&str]) {
     let found = |paper: Option<&str>, contradicted: bool, decision: Decision| {
-        let experiments = r.experiments.iter().filter(|e| paper.is_none_or(|p| p == e.paper));
+        let experiments = r.experiments.iter().filter(|e| !r.other_source(&e.paper));
+        let experiments = experiments.filter(|e| paper.is_none_or(|p| p == e.paper));
         let claims = experiments.flat_map(|e| e.claims.iter().map(move |c| (e, c)));
         let fits =
             |c: &ClaimResult| !c.own() && c.fails() && (c.verdict == Verdict::Contradicted) == contradicted;
@@ -277,6 +275,28 @@ fn yes(as_printed: bool) -> &'static str {
     if as_printed { "yes" } else { "" }
 }
 
+/// The experiments of a paper, with their verdicts.
+fn experiments(o: &mut String, r: &Results, paper: &str) {
+    let _ = writeln!(o, "\n| experiment | title | section | verdicts |\n|---|---|---|---|");
+    for e in r.experiments.iter().filter(|e| e.paper == paper) {
+        let text = remarks(e);
+        let stop = if text.is_empty() { "" } else { "." };
+        let _ = writeln!(
+            o,
+            "| [{}](#{}) | {} | {} | {}{stop}{text} |",
+            e.id,
+            anchor(&e.id),
+            cell(&e.title),
+            cell(&e.section),
+            counts(&e.claims),
+        );
+    }
+    let others = others(r, paper);
+    if !others.is_empty() {
+        let _ = writeln!(o, "| [others](#{}) | {OTHERS} | – | {} |", anchor(OTHERS), counts(others));
+    }
+}
+
 /// Reasons not to take the verdicts of an experiment as they are.
 fn remarks(e: &ExperimentResult) -> String {
     let mut text = String::new();
@@ -287,7 +307,7 @@ fn remarks(e: &ExperimentResult) -> String {
     if !e.failed.is_empty() {
         let _ = write!(text, " **{} failed.**", human::counted(e.failed.len() as u64, "run"));
     }
-    if text.is_empty() { text } else { format!(".{text}") }
+    text
 }
 
 fn lost(e: &ExperimentResult) -> String {
@@ -298,7 +318,8 @@ fn lost(e: &ExperimentResult) -> String {
 fn details(r: &Results, paper: &str) -> String {
     let mut out = format!("# {paper}: claims and measurements\n\n");
     let o = &mut out;
-    if let Some(words) = r.papers.iter().find(|p| p.name == paper) {
+    let words = r.about(paper);
+    if let Some(words) = words {
         let _ = writeln!(o, "*{}*\n", words.title);
     }
     let _ = writeln!(
@@ -309,9 +330,13 @@ fn details(r: &Results, paper: &str) -> String {
         r.xoff_version,
         anchor(paper)
     );
+    if let Some(sources) = words.and_then(|words| words.sources.as_ref()) {
+        let _ = writeln!(o, "**Sources:** {}\n", sources.trim());
+    }
     state(o, r);
     let claims: Vec<&ClaimResult> = r.claims().filter(|c| c.paper == paper).collect();
     let _ = writeln!(o, "{}: {}.", human::counted(claims.len() as u64, "claim"), counts(claims));
+    experiments(o, r, paper);
     for e in r.experiments.iter().filter(|e| e.paper == paper) {
         experiment(o, e, r.quick);
     }

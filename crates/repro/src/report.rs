@@ -78,6 +78,9 @@ impl Count {
 pub struct PaperResult {
     pub name: String,
     pub title: String,
+    /// As in the file of its claims: with it, they are counted apart from those of the five papers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<String>,
     pub summary: String,
 }
 
@@ -143,7 +146,12 @@ pub fn slowest(results: &Results) -> Vec<(&ExperimentResult, f64)> {
 }
 
 pub fn in_words(papers: &[Paper]) -> Vec<PaperResult> {
-    let words = |Claims { paper, title, summary, .. }: Claims| PaperResult { name: paper, title, summary };
+    let words = |Claims { paper: name, title, sources, summary, .. }: Claims| PaperResult {
+        name,
+        title,
+        sources,
+        summary,
+    };
     papers.iter().filter_map(|paper| paper.claims.clone().map(words)).collect()
 }
 
@@ -679,6 +687,16 @@ pub fn counts<'a>(claims: impl IntoIterator<Item = &'a ClaimResult>) -> String {
 }
 
 impl Results {
+    /// The text about a paper.
+    pub fn about(&self, paper: &str) -> Option<&PaperResult> {
+        self.papers.iter().find(|p| p.name == paper)
+    }
+
+    /// Whether a directory of experiments is about other sources than the five papers.
+    pub fn other_source(&self, paper: &str) -> bool {
+        self.about(paper).is_some_and(|p| p.sources.is_some())
+    }
+
     pub fn claims(&self) -> impl Iterator<Item = &ClaimResult> {
         self.experiments.iter().flat_map(|e| &e.claims).chain(&self.others)
     }

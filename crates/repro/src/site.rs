@@ -133,15 +133,19 @@ fn claim(of: Option<&ExperimentResult>, c: &ClaimResult) -> Claim {
     }
 }
 
-/// The strict count of the papers' claims, in a sentence.
+/// The strict count of the papers' claims, and of those of other sources, in a sentence each.
 pub fn headline(results: &Results) -> String {
-    let of = |verdict: Verdict| {
-        let its = results.counts.iter().filter(|c| !c.own);
-        its.filter_map(|c: &Count| c.verdicts.get(&verdict)).sum::<usize>()
+    let count = |other: bool| {
+        let its = || results.counts.iter().filter(|c| !c.own && results.other_source(&c.paper) == other);
+        let of = |verdict: &Verdict| its().filter_map(|c: &Count| c.verdicts.get(verdict)).sum::<usize>();
+        let all: usize = its().map(|c| c.claims).sum();
+        let parts: Vec<String> =
+            Verdict::ALL.iter().filter(|v| of(v) > 0).map(|v| format!("{} {}", of(v), v.name())).collect();
+        (all > 0).then(|| (all, parts.join(", ")))
     };
-    let all: usize = results.counts.iter().filter(|c| !c.own).map(|c| c.claims).sum();
-    let parts: Vec<String> =
-        Verdict::ALL.iter().filter(|v| of(**v) > 0).map(|v| format!("{} {}", of(*v), v.name())).collect();
-    let state = if results.complete { "" } else { " PARTIAL: some runs are missing." };
-    format!("Of {all} claims of the papers: {}.{state}", parts.join(", "))
+    let of = |(all, parts): (usize, String), whose: &str| format!("Of {all} claims of {whose}: {parts}.");
+    let papers = count(false).map(|found| of(found, "the papers"));
+    let others = count(true).map(|found| of(found, "other sources"));
+    let state = if results.complete { None } else { Some("PARTIAL: some runs are missing.".to_string()) };
+    papers.into_iter().chain(others).chain(state).collect::<Vec<_>>().join(" ")
 }

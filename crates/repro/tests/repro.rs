@@ -18,7 +18,7 @@ use xoff_repro::report::{
 };
 use xoff_repro::runs::written;
 use xoff_repro::verdict::Verdict;
-use xoff_repro::{answer, discussion, equal, page, sensitivity};
+use xoff_repro::{answer, discussion, equal, page, sensitivity, site};
 use xoff_schemes::congestion_control::dctcp::DctcpParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
@@ -32,7 +32,11 @@ fn every_claim_of_the_five_papers_has_a_measurement_or_a_reason() {
             // Which is checked when it is read: one of these, and no other.
             let reason = claim.not_simulated.is_some() || claim.analysis.is_some() || claim.later.is_some();
             assert_eq!(reason, claim.measure.is_empty(), "{}", claim.id);
-            found.push(format!("{} {}", paper.name, claim.id));
+            // Other sources are no papers of the list.
+            let other = paper.claims.as_ref().is_some_and(|c| c.sources.is_some());
+            if !other {
+                found.push(format!("{} {}", paper.name, claim.id));
+            }
         }
     }
     // Expectations of ours beside the papers' claims, for which no claim is listed.
@@ -735,8 +739,12 @@ fn choices_in_words_are_named_with_sensitivity() {
 fn words_are_on_the_page() {
     let mut results = unmeasured(&experiment(&format!("{RATIO}\ndiscussion = \"as the moon is full\"")));
     let words = |text: &str| text.to_string();
-    let paper =
-        PaperResult { name: words("p"), title: words("On tides"), summary: words("Half of it came.\n") };
+    let paper = PaperResult {
+        name: words("p"),
+        title: words("On tides"),
+        sources: None,
+        summary: words("Half of it came.\n"),
+    };
     results.papers.push(paper);
     let pages = page::render(&results);
     let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
@@ -745,10 +753,45 @@ fn words_are_on_the_page() {
     assert!(details.contains("\n**`e.c`, undecided.** No reading tried. as the moon is full\n"), "{details}");
     assert!(details.starts_with("# p: claims and measurements\n\n*On tides*\n"), "{details}");
     assert!(details.contains("(../REPRODUCTION.md#p)") && details.contains("\n1 claim: 1 undecided.\n"));
-    let summary = "\n## p\n\n*On tides*\n\nHalf of it came.\n\n[All claims](reproduction/p.md).\n";
+    let summary =
+        "\n## p\n\n*On tides*\n\nHalf of it came.\n\n[All claims](reproduction/p.md): 1 undecided.\n";
     assert!(scoreboard.contains(summary), "{scoreboard}");
-    let row = "\n| [e](reproduction/p.md#e) |  |  | 1 undecided |\n";
-    assert!(scoreboard.contains(row), "{scoreboard}");
+    let row = "\n| [e](#e) |  |  | 1 undecided |\n";
+    assert!(details.contains(row), "{details}");
+}
+
+/// Claims of other sources are counted apart from those of the papers, and after them.
+#[test]
+fn other_sources_are_counted_apart() {
+    let mut results = unmeasured(&experiment(RATIO));
+    let mut other = results.experiments[0].clone();
+    other.paper = "a".into();
+    other.claims.iter_mut().for_each(|c| c.paper = "a".into());
+    results.experiments.push(other);
+    results.papers = ["a", "p"]
+        .map(|name| PaperResult {
+            name: name.into(),
+            title: "t".into(),
+            sources: (name == "a").then(|| "A test plan.".into()),
+            summary: "s".into(),
+        })
+        .into();
+    let results = results.counted();
+    let pages = page::render(&results);
+    let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(paths, ["reproduction/p.md", "reproduction/a.md", "REPRODUCTION.md"]);
+    assert!(pages[1].text.contains("\n**Sources:** A test plan.\n") && !pages[0].text.contains("Sources"));
+    let text = &pages[2].text;
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
+    let (papers, others) = (at("\n| claims of the paper |"), at("\n| claims of other sources |"));
+    assert!(papers < others && at("\n## p\n") < at("\n## a\n"));
+    let row = |name: &str| format!("\n| {name} | 0 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |\n");
+    assert!(text[papers..others].contains(&row("[p](#p)")) && text[papers..others].contains(&row("all")));
+    assert!(text[others..].contains(&row("[a](#a)")) && text[others..].contains(&row("all")));
+    let said = site::headline(&results);
+    let said_first = "Of 1 claims of the papers: 1 undecided. Of 1 claims of other sources: 1 undecided.";
+    assert!(said.starts_with(said_first), "{said}");
+    assert!(answer::sum(&results).starts_with("1 undecided\nother sources: 1 undecided\n"));
 }
 
 /// Ten experiments are listed, the slowest first; not those that have no runs of their own.
@@ -782,8 +825,11 @@ fn failed_and_missing_runs_are_on_the_pages() {
     let pages = page::render(&results);
     let details = "Section . 4 runs, one seed. **Partial: 2 runs done.** **1 run lost packets of a lossless priority.** **Failed: seed 3: no memory.**";
     assert!(pages[0].text.contains(details), "{}", pages[0].text);
-    let row = "1 undecided. **Partial: 2 of 4 runs done.** **1 run lost packets of a lossless priority.** **1 run failed.** |";
-    assert!(pages[1].text.contains(row), "{}", pages[1].text);
+    let remarks =
+        "**Partial: 2 of 4 runs done.** **1 run lost packets of a lossless priority.** **1 run failed.**";
+    assert!(pages[0].text.contains(&format!("| 1 undecided. {remarks} |")), "{}", pages[0].text);
+    let line = format!("\n- [e](reproduction/p.md#e) {remarks}\n");
+    assert!(pages[1].text.contains(&line), "{}", pages[1].text);
 }
 
 /// `experiments/results.json` is made by `make repro`. If this fails, run it.
