@@ -468,7 +468,7 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             if !lossy.is_empty() {
                 notes.push(format!("Lossy priorities are never paused: {}.", lossy.join(", ")));
             }
-            if plan.flow_control.traits().shares_credit {
+            if plan.flow_control.traits().couples_lanes {
                 notes.push(
                     "Lossless priorities share credit, so a priority can wait for packets of another one. They wait                      as one here."
                         .to_string(),

@@ -28,10 +28,10 @@ pub fn pausable(plan: &Plan, lane: u8) -> bool {
 }
 
 /// The lane of the waits in `lane`: where a pause stops the whole link, its lossless lanes wait as one, and so do
-/// they where they wait for the same room.
+/// they where one may wait for packets of another.
 pub fn wait_lane(plan: &Plan, lane: u8) -> u8 {
     let traits = plan.flow_control.traits();
-    match traits.pause_scope == PauseScope::Link || traits.shares_credit {
+    match traits.pause_scope == PauseScope::Link || traits.couples_lanes {
         true if pausable(plan, lane) => {
             plan.lanes.iter().position(|l| l.lossless).map_or(lane, |first| first as u8)
         }

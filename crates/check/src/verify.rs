@@ -235,10 +235,10 @@ pub fn compare(plan: &Plan, places: &Places, from: Queue, to: Queue, flow: u32) 
     if !stops(from.1) || !stops(to.1) {
         return Ok(false);
     }
-    let shares = plan.flow_control.traits().shares_credit;
+    let couples = plan.flow_control.traits().couples_lanes;
     let place = |(port, lane): Queue| match scope {
-        // Lossless lanes that wait for the same room wait as one, too.
-        PauseScope::Lane if shares => {
+        // Lossless lanes that wait for each other's packets wait as one, too.
+        PauseScope::Lane if couples => {
             places.shared((port, plan.lanes.iter().position(|l| l.lossless).unwrap_or(0) as u8))
         }
         PauseScope::Flow => places.by_flow.get(&(port, lane, flow)).copied().unwrap_or(0),

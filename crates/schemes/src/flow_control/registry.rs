@@ -370,8 +370,8 @@ pub(super) type SlotKeys = bifrost::keys::BifrostKeys;
 pub(super) const CHECK: fn(&Question) -> Result<(), Refusal> = bifrost::size::check;
 
 /// The schemes of `xoff size`, in the order of its output, and the line of each in the curve over distance.
-/// Pyrrha and PortFC are for the inside of a datacenter; they need several BDP, which would make the other
-/// curves flat. There the 12 bits of CBFC cannot express its needs.
+/// The credits of UEC CBFC would hide those of CBFC there. Pyrrha and PortFC are for the inside of a datacenter;
+/// they need several BDP, which would make the other curves flat. There the 12 bits of CBFC cannot express its needs.
 pub(super) const SIZE_FUNCTIONS: [(&str, SizeFunction, Option<&str>); 11] = [
     ("pfc", |question, link| pfc::size::compute_size(question, link, Some(question.xoff.0)), Some("pfc")),
     ("pfc-deep", |question, link| pfc::size::compute_size(question, link, None), Some("pfc-deep")),
@@ -379,7 +379,7 @@ pub(super) const SIZE_FUNCTIONS: [(&str, SizeFunction, Option<&str>); 11] = [
     ("bifrostx", |question, link| bifrost::size::compute_size(question, link, true), Some("bifrostx")),
     ("cbfc", |question, link| cbfc::size::compute_size(question, link, false), Some("cbfc-ideal")),
     ("cbfc-ideal", |question, link| cbfc::size::compute_size(question, link, true), Some("cbfc-ideal")),
-    ("uec-cbfc", uec_cbfc::size::compute_size, Some("uec-cbfc")),
+    ("uec-cbfc", uec_cbfc::size::compute_size, None),
     ("swing", swing::size::compute_size, Some("swing")),
     ("pyrrha", pyrrha::size::compute_size, None),
     ("portfc", portfc::size::compute_size, None),

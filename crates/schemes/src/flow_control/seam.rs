@@ -199,9 +199,11 @@ pub struct Traits {
     pub pause_scope: PauseScope,
     /// On some links its pauses stop lanes instead.
     pub also_by_lane: bool,
-    /// Lanes wait for the same room: where one waits for credit, packets of another may have it. Only where
+    /// Lanes share room: where one waits for credit, packets of another may have it. Only where
     /// [`PauseScope::Lane`] is the scope, and [`Machine::credits`] knows the room.
     pub shares_credit: bool,
+    /// A lane may have to wait for packets of another one, as none is sure of room for a packet of its own.
+    pub couples_lanes: bool,
     /// It slows lanes, by rates above 0, where others pause them. Then no packet of a lossless lane is dropped
     /// although its pauses stop nothing.
     pub slows: bool,
@@ -241,6 +243,7 @@ impl Traits {
         pause_scope: PauseScope::Nothing,
         also_by_lane: false,
         shares_credit: false,
+        couples_lanes: false,
         slows: false,
         trims: None,
         queueing: Queueing::PerLane,

@@ -159,7 +159,8 @@ impl Parameters for UecCbfcParams {
             overhead: self.overhead,
             // Credit that is withheld stops a lane as a pause does.
             pause_scope: PauseScope::Lane,
-            shares_credit: self.couples,
+            shares_credit: self.channels() > 1 && self.limits.iter().any(|limits| limits.shared > 0),
+            couples_lanes: self.couples,
             ..Traits::NONE
         }
     }

@@ -7,7 +7,7 @@ use super::super::size::{Basis, Control, Figure, Promise, Sizing, Unit, bytes_of
 use super::frame::CfUpdate;
 use super::keys::{CREDIT, SPACING};
 use super::{MOST, UecCbfcParams, credits, full_throughput, loop_terms};
-use xoff_kernel::time::{SECOND, serialisation};
+use xoff_kernel::time::serialisation;
 
 /// The needs of UEC CBFC if its sender must never wait for credit while the receiver drains: the credits of
 /// [`full_throughput`], by terms. With less the throughput falls in proportion, and no packet is lost.
@@ -78,11 +78,4 @@ pub(super) fn compare(links: &Links<'_>, params: &UecCbfcParams, report: &mut Re
             report.idle(links, id, need);
         }
     }
-}
-
-/// Bytes per second of CF_Updates on a link of `rate` bits per second, at most.
-#[cfg(test)]
-pub(super) fn overhead(rate: u64) -> f64 {
-    let spacing = serialisation(SPACING[0], rate);
-    8.0 * f64::from(CfUpdate::LENGTH) * SECOND as f64 / (spacing as f64 * rate as f64)
 }

@@ -1,7 +1,9 @@
 use super::super::notes::Notes;
+use super::super::size::question::Question;
 use super::*;
 use proptest::prelude::*;
 use std::collections::VecDeque;
+use xoff_net::units::{Bandwidth, Length};
 
 const CREDIT: u32 = 128;
 
@@ -318,11 +320,23 @@ fn messages_from_before_a_failure_take_no_effect_after_it() {
     assert!(machine.may_leave(&mut device, 0, 0, 1));
 }
 
+/// Of `xoff size`: the share of the link is 8 B in 800 B, and the terms add up to whole packets of whole credits.
 #[test]
-fn the_overhead_of_cf_updates_is_eight_bytes_in_the_spacing() {
+fn the_size_of_a_link_is_that_of_its_loop() {
     for rate in [25_000_000_000, 100_000_000_000, 400_000_000_000] {
-        assert!((size::overhead(rate) - 0.01).abs() < 1e-9, "{}", size::overhead(rate));
+        let question = Question { priorities: 3, ..Question::new(Bandwidth(rate)) };
+        let link = question.link(Length(500_000));
+        let sizing = size::compute_size(&question, &link);
+        assert!((sizing.control.share(rate) - 0.01).abs() < 1e-9);
+        // 1,500 B are 12 credits of 128 B. Two VCs may have the slots before.
+        let bytes = (rate / 8 * 5_000 / 1_000_000_000) + 2 * 800 + 2 * 1_500 + 8;
+        let packets = bytes.div_ceil(1_500) + 2;
+        assert_eq!((sizing.share(), sizing.shares), (packets * 12 * 128, 3));
+        assert!(sizing.promise.full_throughput && sizing.can_be_said());
     }
+    let far = Question::new(Bandwidth(400_000_000_000));
+    let sizing = size::compute_size(&far, &far.link(Length(2_000_000_000)));
+    assert!(!sizing.promise.full_throughput && sizing.promise.lossless && !sizing.can_be_said());
 }
 
 /// One direction of a link, by hand. Steps may lose anything.
