@@ -470,7 +470,8 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             }
             if plan.flow_control.traits().couples_lanes {
                 notes.push(
-                    "Lossless priorities share credit, so a priority can wait for packets of another one. They wait                      as one here."
+                    "Lossless priorities share credit, so a priority can wait for packets of another one. Such priorities \
+                     wait as one here."
                         .to_string(),
                 );
             }

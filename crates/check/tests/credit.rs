@@ -20,10 +20,14 @@ fn ring(keys: &[(&str, &str)]) -> Loaded {
 fn a_cycle_of_two_priorities_closes_where_neither_is_sure_of_credit() {
     let total = ("flow_control.limit", "total");
     assert!(safe(&ring(&[]), Routes::Scenario));
-    let shared = check(&ring(&[total, ("flow_control.buffer", "20kB")]), Routes::Scenario);
+    let shared = check(&ring(&[total, ("flow_control.buffer", "3kB")]), Routes::Scenario);
     assert_eq!((shared.report.pause_stops, cycle(&shared).len()), ("lane", 4));
     assert!(shown(&shared).is_some(), "a run deadlocks");
-    assert!(shared.report.notes.iter().any(|note| note.contains("share credit")), "{:?}", shared.report.notes);
+    assert!(
+        shared.report.notes.iter().any(|note| note.contains("share credit")),
+        "{:?}",
+        shared.report.notes
+    );
     // Packets of 1,062 B have nine credits of 128 B.
     assert!(!safe(&ring(&[total, ("flow_control.reserve", "1024B")]), Routes::Scenario));
     let sure = ring(&[total, ("flow_control.reserve", "1025B")]);

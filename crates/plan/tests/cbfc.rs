@@ -135,15 +135,20 @@ fn the_limits_of_ultra_ethernet_keep_links_busy() {
     };
     let own = ultra_ethernet(LINE, "");
     each(&own, 29 * 9, 0, false);
-    // Of each account a largest packet is headroom, less a credit.
+    // An account is over from its first credit on: the link needs all of them.
     for account in &own.plan.accounts {
-        assert_eq!((account.reserve, account.headroom.as_ref().unwrap().total), (28 * 9 * 128 + 1, 8 * 128));
+        assert_eq!((account.reserve, account.headroom.as_ref().unwrap().total), (1, (29 * 9 - 1) * 128));
     }
     let total = ultra_ethernet(LINE, "limit = \"total\"\n");
     each(&total, 0, 29 * 9, true);
     each(&ultra_ethernet(LINE, "limit = \"total\"\nreserve = \"1024B\"\n"), 8, 29 * 9 - 8, true);
     each(&ultra_ethernet(LINE, "limit = \"total\"\nreserve = \"1025B\"\n"), 9, 28 * 9, false);
-    each(&ultra_ethernet(LINE, "limit = \"total\"\nbuffer = \"40kB\"\nreserve = \"2kB\"\n"), 16, 312 - 32, false);
+    each(
+        &ultra_ethernet(LINE, "limit = \"total\"\nbuffer = \"40kB\"\nreserve = \"2kB\"\n"),
+        16,
+        312 - 32,
+        false,
+    );
     each(&ultra_ethernet(LINE, "buffer = \"40kB\"\ncredit_size = \"2048B\"\n"), 19, 0, false);
     // 1,062 B and 90 B are 9 credits, and with 91 B they are 10.
     each(&ultra_ethernet(LINE, "packet_overhead = 90\n"), 29 * 9, 0, false);
@@ -151,7 +156,11 @@ fn the_limits_of_ultra_ethernet_keep_links_busy() {
     // The buffer of a port is one, after those of the nodes.
     let (plan, ports) = (&total.plan, total.plan.topology.ports.len());
     assert_eq!(plan.buffers.len(), plan.topology.nodes.len() + ports);
-    assert!(plan.buffers[plan.topology.nodes.len()..].iter().all(|b| (b.total, b.shared) == (261 * 128, 261 * 128 + 1)));
+    assert!(
+        plan.buffers[plan.topology.nodes.len()..]
+            .iter()
+            .all(|b| (b.total, b.shared) == (261 * 128, 261 * 128 + 1))
+    );
 }
 
 #[test]

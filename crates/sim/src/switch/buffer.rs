@@ -270,11 +270,6 @@ impl Account {
         profile.resumes_at(self.main, u64::from(self.headroom), memory.free())
     }
 
-    /// Bytes that it could take beside those in its main part: the rest of its reserve, and the free pool.
-    pub fn room(&self, memory: &Memory, profile: &Profile) -> u64 {
-        profile.reserve.saturating_sub(self.main).saturating_add(memory.free())
-    }
-
     /// All bytes charged to it.
     pub fn held(&self) -> u64 {
         self.main + u64::from(self.headroom)

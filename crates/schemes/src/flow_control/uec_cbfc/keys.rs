@@ -35,6 +35,7 @@ pub struct UecCbfcKeys {
     /// PktOvhd: bytes that each packet takes in the buffer beside its own, -16 to 127. A packet takes
     /// its bytes and these, in whole credits.
     #[serde(default)]
+    #[schemars(range(min = -16, max = 127), extend("x-unit" = "bytes"))]
     pub packet_overhead: i16,
     /// Which limits of credit a port has.
     #[serde(default)]
@@ -49,8 +50,9 @@ pub struct UecCbfcKeys {
     pub buffer: Option<Threshold>,
     /// Under `total`: the part of `buffer` that each priority has alone, rounded up to whole credits. All
     /// priorities share the rest. With less than a largest packet, priorities can wait for each other.
-    #[serde(default = "no_bytes")]
-    pub reserve: Bytes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none"))]
+    pub reserve: Option<Bytes>,
     /// Least distance of two CF_Updates of a link, as line time of so many bytes, 768 B to 131,072 B.
     #[serde(default = "cf_min_spacing")]
     pub cf_min_spacing: Bytes,
@@ -67,10 +69,6 @@ pub struct UecCbfcKeys {
 
 fn credit_size() -> Bytes {
     Bytes(CREDIT.into())
-}
-
-fn no_bytes() -> Bytes {
-    Bytes(0)
 }
 
 fn cf_min_spacing() -> Bytes {
@@ -125,7 +123,7 @@ impl Keys for UecCbfcKeys {
             let help = format!("write {} or more", 1 - i64::from(smallest));
             return Err(Complaint::of_key("packet_overhead", message, help));
         }
-        if self.limit == LimitMethod::PerVc && cx.written("flow_control.reserve") {
+        if self.limit == LimitMethod::PerVc && self.reserve.is_some() {
             let message =
                 "reserve has no meaning under limit = \"per-vc\": each priority has its buffer alone";
             return Err(Complaint::of_key("reserve", message, "remove it, or write limit = \"total\""));
@@ -168,10 +166,10 @@ impl Keys for UecCbfcKeys {
 
     /// Buffer of every node and accounts of every port.
     ///
-    /// Under `per-vc` an account is a separate partition: all but the largest packet's room is its reserve,
-    /// and the rest, but for a credit, its headroom. So it is over exactly while there is no room for the
-    /// largest packet. Under `total` the accounts of a port share a buffer of their own. Their reserves are
-    /// those of the VCs. They are never over: the shared part has a byte more than they use.
+    /// Under `per-vc` an account is a separate partition, and over while it stores so much that less credit is
+    /// left than keeps the link busy: oracles use this. Under `total` the accounts of a port share a buffer of
+    /// their own. Their reserves are those of the VCs. They are never over: the shared part has a byte more
+    /// than they use.
     fn memory(
         &self,
         cx: &mut Setting<'_>,
@@ -186,19 +184,21 @@ impl Keys for UecCbfcKeys {
         let limits = ports
             .map(|id| limits(self, topology, id, &packet, channels))
             .collect::<Result<Vec<Limits>, _>>()?;
-        let account = |limits: Limits, pool: u32| {
+        let account = |limits: Limits, id: PortId| {
             let headroom = |total| Headroom { terms: Vec::new(), total };
             match self.limit {
-                // One byte beyond: accounts count whole credits, and cross at the next one.
-                LimitMethod::PerVc => Account {
-                    reserve: (limits.reserve - largest) * cell + 1,
-                    ..Account::fixed(0, 0, headroom((largest - 1) * cell))
-                },
+                LimitMethod::PerVc => {
+                    let needed = needed(self, &topology.ports[id as usize], &packet, channels);
+                    let spare = limits.reserve.saturating_sub(needed);
+                    // One byte beyond: accounts count whole credits, and cross at the next one.
+                    let rest = headroom((limits.reserve - spare - 1) * cell);
+                    Account { reserve: spare * cell + 1, ..Account::fixed(0, 0, rest) }
+                }
                 LimitMethod::Total => Account {
                     reserve: limits.reserve * cell,
                     limit: Limit::Unlimited,
                     headroom: Some(headroom(0)),
-                    pool: Some(pool),
+                    pool: Some(topology.nodes.len() as u32 + id),
                     ..UNBOUNDED
                 },
             }
@@ -206,7 +206,7 @@ impl Keys for UecCbfcKeys {
         let mut accounts = Vec::with_capacity(limits.len() * lanes.len());
         for (&limits, id) in limits.iter().zip(0..) {
             let of_lane = |lane: &Lane| match lane.lossless {
-                true => account(limits, topology.nodes.len() as u32 + id),
+                true => account(limits, id),
                 false => UNBOUNDED,
             };
             accounts.extend(lanes.iter().map(of_lane));
@@ -270,6 +270,13 @@ fn line_time(bytes: Bytes, port: &Port) -> Time {
     serialisation(bytes.0, port.rate).max(1)
 }
 
+/// Credits that keep the link of a port busy.
+fn needed(keys: &UecCbfcKeys, port: &Port, packet: &PacketFormat, channels: u64) -> u64 {
+    let spacing = line_time(keys.cf_min_spacing, port);
+    let packets = full_throughput(&packet.facts(port), spacing, channels, keys.response_time.0);
+    packets.saturating_mul(keys.credits(packet.largest()))
+}
+
 /// The credits of a port.
 fn limits(
     keys: &UecCbfcKeys,
@@ -281,7 +288,8 @@ fn limits(
     let port = &topology.ports[id as usize];
     let (largest, cell) = (keys.credits(packet.largest()), keys.credit_size.0);
     let total = keys.limit == LimitMethod::Total;
-    let reserve = if total { keys.reserve.0.div_ceil(cell) } else { 0 };
+    let in_reserve = keys.reserve.unwrap_or(Bytes(0));
+    let reserve = in_reserve.0.div_ceil(cell);
     let link = || link(topology, id);
     let too_many = |key: &str, what: String| {
         let most = MOST * cell;
@@ -316,21 +324,15 @@ fn limits(
         None => None,
     };
     if !total {
-        let needed = || {
-            let spacing = line_time(keys.cf_min_spacing, port);
-            full_throughput(&packet.facts(port), spacing, channels, keys.response_time.0)
-                .saturating_mul(largest)
-        };
-        let credits = given.map_or_else(|| needed().min(MOST), |(credits, _)| credits);
+        let needed = || needed(keys, port, packet, channels).min(MOST);
+        let credits = given.map_or_else(needed, |(credits, _)| credits);
         return Ok(Limits { reserve: credits, shared: 0 });
     }
     let reserves = reserve.saturating_mul(channels);
     let Some((credits, shown)) = given else {
-        let spacing = line_time(keys.cf_min_spacing, port);
-        let packets = full_throughput(&packet.facts(port), spacing, channels, keys.response_time.0);
-        let shared = packets.saturating_mul(largest).saturating_sub(reserve);
+        let shared = needed(keys, port, packet, channels).saturating_sub(reserve);
         if reserves > MOST - largest {
-            return Err(too_many("reserve", format!("reserve = {} of {channels} priorities", keys.reserve)));
+            return Err(too_many("reserve", format!("reserve = {in_reserve} of {channels} priorities")));
         }
         return Ok(Limits { reserve, shared: shared.min(MOST - reserves) });
     };

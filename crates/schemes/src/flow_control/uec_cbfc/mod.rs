@@ -1,4 +1,4 @@
-//! Credit-based flow control of Ultra Ethernet (UE specification 1.0.x, §5.2), on every link.
+//! Credit-based flow control of Ultra Ethernet (specification 1.0.x, §5.2), on every link.
 //!
 //! A lossless priority is a virtual channel (VC). A packet consumes ⌈(size + PktOvhd) / CreditSize⌉ credits,
 //! and each credit is a cell of the receiver's buffer. Each (port, VC) is the sending end of one direction of
@@ -159,7 +159,7 @@ impl Parameters for UecCbfcParams {
             overhead: self.overhead,
             // Credit that is withheld stops a lane as a pause does.
             pause_scope: PauseScope::Lane,
-            shares_credit: self.channels() > 1 && self.limits.iter().any(|limits| limits.shared > 0),
+            shares_credit: self.limits.iter().any(|limits| limits.shared > 0),
             couples_lanes: self.couples,
             ..Traits::NONE
         }

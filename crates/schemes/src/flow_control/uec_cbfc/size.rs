@@ -55,7 +55,7 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
         promise: Promise { lossless: true, full_throughput: said },
         expressible: Some(MOST * u64::from(CREDIT)),
         formula: "R·(2D + response) + spacing·⌈priorities/2⌉ + 2 packets + CF_Update, and 2 packets more, in packets of whole credits",
-        source: "UE specification 1.0.x, section 5.2, as SAI and OTG describe it (credits, messages, timers); the sum is xoff's",
+        source: "Ultra Ethernet specification 1.0.x, section 5.2, as SAI and OTG describe it (credits, messages, timers); the sum is xoff's",
         notes,
     };
     let mut sizing = sizing.if_frames_fit(link.rate);

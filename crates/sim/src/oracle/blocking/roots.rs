@@ -86,15 +86,14 @@ impl Core<'_> {
         roots
     }
 
-    /// Whether credit of a lane is less than the link could use: a largest packet has no room.
+    /// Whether credit of a lane is less than the link could use: its account is over, or where lanes share credit, some
+    /// lane of the port stores packets.
     fn limits(&self, port: u32, lane: usize) -> bool {
-        let account = &self.ingress.accounts[port as usize * self.lanes + lane];
-        if !self.plan.flow_control.traits().shares_credit {
-            return account.over;
+        let first = port as usize * self.lanes;
+        match self.plan.flow_control.traits().shares_credit {
+            false => self.ingress.accounts[first + lane].over,
+            true => self.ingress.accounts[first..first + self.lanes].iter().any(|a| a.held() > 0),
         }
-        let memory = &self.ingress.memories[account.memory as usize];
-        let largest = self.ingress.in_cells(self.plan.packet.largest());
-        account.room(memory, &self.ingress.profiles[usize::from(account.profile)]) < largest
     }
 
     /// Why an account is over; if it is not, and a host passes on another port's pause, that one's root.
