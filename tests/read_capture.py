@@ -83,6 +83,12 @@ RUNS = {
         ["wide"],
     ),
     "llr": ("examples/llr.toml", "S0.0", ["run.duration=40us", "loss.0.ber=1e-6"], ["kind 12", "word 1", "word 2"]),
+    "uec-cbfc": (
+        INCAST,
+        "H0,switches",
+        ["flow_control.scheme=uec-cbfc", "flow_control.cc_period=5us"],
+        ["kind 13", "consumed", "freed"],
+    ),
     "gfc": (INCAST, "H0,switches", ["flow_control.scheme=gfc"], ["kind 11", "a stage", "line rate"]),
     "loop-breaker": (
         LOOP,
@@ -124,7 +130,7 @@ OF_EACH = 150
 
 # Captures that are made again with a snap length.
 CUT = [("dcqcn", 70), ("tcp-newreno", 54), ("roundabout", 176), ("roundabout", 60), ("pyrrha", 34)]
-CUT += [("cbfc", 15), ("gfc", 20), ("itsy", 14), ("zeropod", 46), ("zeropod", 20)]
+CUT += [("cbfc", 15), ("uec-cbfc", 22), ("gfc", 20), ("itsy", 14), ("zeropod", 46), ("zeropod", 20)]
 
 # Where the filters of the page find something.
 FILTERED = ["dcqcn", "go-back-n", "pyrrha", "roundabout", "zeropod"]
@@ -142,6 +148,7 @@ xoff.root.word xoff.root.switch xoff.root.port xoff.root.epoch xoff.root.sequenc
 xoff.into.switch xoff.into.port xoff.into.epoch
 xoff.feedback.enabled xoff.feedback.whole xoff.feedback.c_max xoff.feedback.c0 xoff.feedback.c3
 xoff.stages.enabled xoff.stages.k0 xoff.stages.k3 xoff.link.word xoff.link.sequence
+xoff.cf.vc xoff.cf.freed xoff.cc.consumed
 xoff.probe.word xoff.probe.count xoff.probe.draw xoff.probe.from xoff.probe.port
 xoff.credit.operand xoff.credit.lane xoff.credit.fctbs xoff.credit.fccl xoff.credit.lpcrc
 xoff.ra.opcode xoff.ra.varlen xoff.ra.priority xoff.ra.hops xoff.ra.sid xoff.ra.qid
@@ -296,8 +303,23 @@ def control(b, said, seen):
     elif kind == 12:
         said |= {"xoff.link.word": b[16], "xoff.link.sequence": number(b, 17, 3) >> 4}
         seen[f"word {b[16]}"] += 1
+    elif kind == 13:
+        halves = [number(b, at, 3) for at in (17, 20)]
+        said["xoff.cf.vc"] = listed(half >> 19 for half in halves)
+        said["xoff.cf.freed"] = listed(half >> 4 & 0x7FFF for half in halves)
+        assert (b[15], b[16], b[19] & 15, b[22] & 15) == (0x5C, 0x10, 6, 0)
+        seen["freed"] += any(half >> 4 & 0x7FFF for half in halves)
     else:
         raise AssertionError(f"kind {kind}")
+
+
+def consumed(b, said, seen):
+    """What a CC_Update says."""
+    said["macc.opcode"] = "0xfffe"
+    counts = [number(b, 20, 40) >> 20 * (15 - i) & 0xFFFFF for i in range(16)]
+    said["xoff.cc.consumed"] = listed(counts)
+    assert b[16:20] == bytes.fromhex("fa7acb01") and not any(counts[8:])
+    seen["consumed"] += any(counts)
 
 
 def pfc(b, said, seen):
@@ -378,7 +400,7 @@ def expected(interfaces, packet, seen):
             seen["ce"] += b[15] & 3 == 3
             (roce if b[23] == 17 else tcp)(b, said, seen)
         case 0x8808:
-            pfc(b, said, seen)
+            (consumed if number(b, 14, 2) == 0xFFFE else pfc)(b, said, seen)
         case 0x88B5:
             control(b, said, seen)
         case other:
@@ -432,7 +454,7 @@ def compare_tables(path, interfaces, packets):
         if kind == 0x0800 and (b[23] == 17 and b[42] <= 10 or b[23] == 6 and number(b, 16, 2) > 40):
             data[name] += 1
         data[name] += kind == 0x88B5 and b[14] == CELL
-        if kind == 0x8808 and b[17]:
+        if kind == 0x8808 and number(b, 14, 2) == 0x0101 and b[17]:
             pauses[name, number(b, 24, 2) > 0] += 1
     is_llr = any(number(b, 12, 2) == 0x88B5 and b[14] == WORD for *_, b, _ in packets)
     is_pods = any(number(b, 12, 2) == 0x88B5 and b[14] == CELL for *_, b, _ in packets)

@@ -1,5 +1,6 @@
 -- Wireshark dissector of the frames of xoff's schemes: EtherType 0x88B5 (IEEE 802 local
--- experimental 1), and the headers of Roundabout and ITSY in the padding of PFC frames.
+-- experimental 1), the headers of Roundabout and ITSY in the padding of PFC frames, and the
+-- CC_Updates of UEC CBFC, which are frames of MAC control.
 -- docs/CAPTURES.md has the layouts.
 --
 --   tshark -X lua_script:wireshark/xoff.lua -r capture.pcapng -Y xoff
@@ -11,6 +12,8 @@ local xoff = Proto("xoff", "xoff flow control")
 local ETHERTYPE = 0x88b5
 local MAC_CONTROL = 0x8808
 local PFC = 0x0101
+-- The opcode of MAC control that CC_Updates have, and the company that it names.
+local EXTENSION, UEC = 0xfffe, 0xfa7acb
 -- The end of the eight times of a PFC frame, counted from the end of its EtherType.
 local QUANTA = 20
 
@@ -18,7 +21,7 @@ local kinds = {
     [1] = "queue pause", [2] = "flow pause", [3] = "port pause (PortFC)", [4] = "root pause (Pyrrha)",
     [5] = "feedback (BifrostX)", [6] = "probe", [7] = "credit (CBFC)",
     [8] = "RTS (Zeropod)", [9] = "SCHD (Zeropod)", [10] = "cell (Zeropod)",
-    [11] = "stages (GFC)", [12] = "ordered set (LLR)",
+    [11] = "stages (GFC)", [12] = "ordered set (LLR)", [13] = "CF_Update (UEC CBFC)",
 }
 local pauses = { [0] = "resume", [1] = "pause" }
 local link_words = { [1] = "LLR_ACK", [2] = "LLR_NACK", [3] = "LLR_INIT", [4] = "LLR_INIT_ECHO" }
@@ -56,6 +59,9 @@ local f = {
     named = ProtoField.uint8("xoff.stages.enabled", "Priorities", base.HEX),
     link_word = ProtoField.uint8("xoff.link.word", "Word", base.DEC, link_words),
     link_number = ProtoField.uint24("xoff.link.sequence", "Sequence number"),
+    cf_channel = ProtoField.uint8("xoff.cf.vc", "Virtual channel"),
+    cf_freed = ProtoField.uint16("xoff.cf.freed", "Credits freed, lowest 15 bits"),
+    cc_consumed = ProtoField.uint24("xoff.cc.consumed", "Credits consumed"),
     probe_word = ProtoField.uint8("xoff.probe.word", "Message", base.DEC, probe_words),
     probe_count = ProtoField.uint8("xoff.probe.count", "Ports listed"),
     probe_draw = ProtoField.uint32("xoff.probe.draw", "Draw"),
@@ -326,11 +332,22 @@ local function ordered_set(at, tree)
     return string.format("%s %d", link_words[word] or "unknown word", number)
 end
 
+local function cf_update(at, tree)
+    local words = {}
+    for n = 17, 20, 3 do
+        local channel, freed = at(n, 3):bitfield(0, 5), at(n, 3):bitfield(5, 15)
+        tree:add(f.cf_channel, at(n, 1), channel)
+        tree:add(f.cf_freed, at(n, 3), freed)
+        words[#words + 1] = string.format("%d freed of VC %d", freed, channel)
+    end
+    return table.concat(words, ", ")
+end
+
 local by_kind = {
     [1] = { queue_pause, 22 }, [2] = { queue_pause, 22 }, [3] = { port_pause, 20 }, [4] = { root_pause, 36 },
     [5] = { feedback, 54 }, [6] = { probe, 26 }, [7] = { credit, 40 },
     [8] = { rts, 34 }, [9] = { schd, 38 }, [10] = { cell, 26 },
-    [11] = { stage, 24 }, [12] = { ordered_set, 23 },
+    [11] = { stage, 24 }, [12] = { ordered_set, 23 }, [13] = { cf_update, 23 },
 }
 
 -- Returns whether the capture has the first `need` bytes of the frame; `buffer` begins at byte 14.
@@ -416,6 +433,20 @@ local function itsy(at, branch)
         at(36, 4):uint(), at(40, 2):uint(), at(35, 1):uint())
 end
 
+local function cc_update(at, branch)
+    local words = {}
+    for channel = 0, 15 do
+        local first = 20 * channel
+        local range = at(20 + math.floor(first / 8), 3)
+        local consumed = range:bitfield(first % 8, 20)
+        branch:add(f.cc_consumed, range, consumed):prepend_text(string.format("VC %d: ", channel))
+        if consumed > 0 then
+            words[#words + 1] = string.format("%d of VC %d", consumed, channel)
+        end
+    end
+    return "CC_Update: credits consumed: " .. (#words > 0 and table.concat(words, ", ") or "none")
+end
+
 local ethertypes = DissectorTable.get("ethertype")
 local mac_control = ethertypes:get_dissector(MAC_CONTROL)
 local pfc = Proto("xoff_pfc", "xoff header in a PFC frame")
@@ -427,22 +458,26 @@ function pfc.dissector(buffer, pinfo, tree)
         return buffer:len()
     end
     local plain = mac_control and mac_control:call(buffer, pinfo, tree) or 0
-    if buffer:len() < QUANTA + 2 or buffer(0, 2):uint() ~= PFC then
+    if buffer:len() < QUANTA + 2 then
         return plain
     end
     local function at(n, length)
         return buffer(n - 14, length)
     end
-    local kind = at(34, 1):uint()
+    local opcode, kind = buffer(0, 2):uint(), at(34, 1):uint()
     local add, need
-    if ra_opcodes[kind] then
+    if opcode == EXTENSION and at(16, 3):uint() == UEC then
+        add, need = cc_update, 60
+    elseif opcode ~= PFC then
+        return plain
+    elseif ra_opcodes[kind] then
         add, need = roundabout, 48 + 4 * at(35, 1):uint()
     elseif kind == ITSY_CHECK then
         add, need = itsy, 44
     else
         return plain
     end
-    local branch = tree:add(xoff, buffer(20))
+    local branch = tree:add(xoff, buffer(opcode == PFC and 20 or 2))
     if not is_there(buffer, need, branch) then
         return
     end

@@ -16,6 +16,7 @@ use xoff_schemes::flow_control::itsy::frame::{Check, ItsyFrame};
 use xoff_schemes::flow_control::portfc::frame::PortPauseFrame;
 use xoff_schemes::flow_control::pyrrha::frame::{RootId, RootPauseFrame, Word as RootWord};
 use xoff_schemes::flow_control::roundabout::frame::{Opcode, RoundaboutFrame, Triplet};
+use xoff_schemes::flow_control::uec_cbfc::frame::{CcUpdate, CfUpdate};
 use xoff_schemes::scheduling::zeropod::frame::{
     Account, Cell, Demand, Frame, Holds, Mice, Part, Rts, Schd, Target,
 };
@@ -70,6 +71,8 @@ fn seeds() {
         CreditPacket::new(Form::Narrow, 1, 2, 3).emit_packet(),
         CreditPacket::new(Form::Wide, 1, 2, 3).emit_packet(),
         CreditPacket::new(Form::Wide, 1, 2, 3).emit(SOURCE),
+        CfUpdate::new([(3, 1), (5, 2)]).emit(SOURCE).to_vec(),
+        CcUpdate { consumed: [7; 8] }.emit(SOURCE).to_vec(),
         FeedbackFrame { enabled: 8, whole: false, total: 9, each: [7; 8] }.emit(SOURCE).to_vec(),
         ItsyFrame::alone(Check { priority: 3, sid: 1, qid: 2, number: 3 }).emit(SOURCE).to_vec(),
         PfcFrame::single(3, 65_535).emit(SOURCE).to_vec(),
@@ -118,6 +121,8 @@ macro_rules! survives {
 fuzz_target!(init: seeds(), |bytes: &[u8]| {
     survives!(
         bytes,
+        CcUpdate: |frame| frame.emit(SOURCE).to_vec(),
+        CfUpdate: |frame| frame.emit(SOURCE).to_vec(),
         CreditPacket: |frame| frame.emit(SOURCE),
         FeedbackFrame: |frame| frame.emit(SOURCE).to_vec(),
         ItsyFrame: |frame| frame.emit(SOURCE).to_vec(),

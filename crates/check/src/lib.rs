@@ -468,6 +468,13 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
             if !lossy.is_empty() {
                 notes.push(format!("Lossy priorities are never paused: {}.", lossy.join(", ")));
             }
+            if plan.flow_control.traits().couples_lanes {
+                notes.push(
+                    "Lossless priorities share credit, so a priority can wait for packets of another one. Such priorities \
+                     wait as one here."
+                        .to_string(),
+                );
+            }
         }
         PauseScope::Queue { queues } => notes.push(format!(
             "Flows are assigned to the {queues} queues of a port during a run. This check assumes the worst \

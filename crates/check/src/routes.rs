@@ -27,10 +27,12 @@ pub fn pausable(plan: &Plan, lane: u8) -> bool {
     }
 }
 
-/// The lane of the waits in `lane`: where a pause stops the whole link, its lossless lanes wait as one.
+/// The lane of the waits in `lane`: where a pause stops the whole link, its lossless lanes wait as one, and so do
+/// they where one may wait for packets of another.
 pub fn wait_lane(plan: &Plan, lane: u8) -> u8 {
-    match plan.flow_control.traits().pause_scope {
-        PauseScope::Link if pausable(plan, lane) => {
+    let traits = plan.flow_control.traits();
+    match traits.pause_scope == PauseScope::Link || traits.couples_lanes {
+        true if pausable(plan, lane) => {
             plan.lanes.iter().position(|l| l.lossless).map_or(lane, |first| first as u8)
         }
         _ => lane,

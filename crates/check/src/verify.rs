@@ -235,7 +235,12 @@ pub fn compare(plan: &Plan, places: &Places, from: Queue, to: Queue, flow: u32) 
     if !stops(from.1) || !stops(to.1) {
         return Ok(false);
     }
+    let couples = plan.flow_control.traits().couples_lanes;
     let place = |(port, lane): Queue| match scope {
+        // Lossless lanes that wait for each other's packets wait as one, too.
+        PauseScope::Lane if couples => {
+            places.shared((port, plan.lanes.iter().position(|l| l.lossless).unwrap_or(0) as u8))
+        }
         PauseScope::Flow => places.by_flow.get(&(port, lane, flow)).copied().unwrap_or(0),
         // The lossless lanes of a link wait as one, and its first one is listed.
         PauseScope::Link => {

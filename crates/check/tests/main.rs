@@ -3,6 +3,7 @@
 mod blocking;
 mod choices;
 mod common;
+mod credit;
 mod graph;
 mod isolation;
 mod load_balancing;

@@ -304,7 +304,7 @@ mod tests {
             [(400_000_000_000, 50, 0), (100_000_000_000, 1_000, 1_000_000), (25_000_000_000, 5, 500_000)]
         {
             let question = Question { response_time: Span(response), ..Question::new(Bandwidth(rate)) };
-            for scheme in ["pfc", "pfc-ieee", "pfc-deep", "cbfc-ideal", "llr"] {
+            for scheme in ["pfc", "pfc-ieee", "pfc-deep", "cbfc-ideal", "uec-cbfc", "llr"] {
                 for found in measured(&question, scheme, metres, Effort::WHOLE) {
                     let packets = match (scheme, found.memory) {
                         // Nothing is added for safety.

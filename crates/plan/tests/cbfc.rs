@@ -5,6 +5,7 @@ use std::path::Path;
 use xoff_plan::{Loaded, load};
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::cbfc::CbfcParams;
+use xoff_schemes::flow_control::uec_cbfc::Limits;
 
 const LINE: &str = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 2\n\
                     link = { rate = \"100Gbps\", delay = \"1us\" }\n";
@@ -106,4 +107,67 @@ fn a_lossy_priority_has_no_buffer_of_its_own() {
     assert_eq!((lossless.iter().filter(|&&l| l).count(), &params(&there).lanes), (1, &lossless));
     let switch = there.plan.topology.find("S0.0").unwrap() as usize;
     assert_eq!(there.plan.buffers[switch].shared, 1_000_000 - 3 * (50_000 / 64 * 64));
+}
+
+fn ultra_ethernet(topology: &str, keys: &str) -> Loaded {
+    let more = "[[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H2\"\nsize = \"1MB\"\npriority = 5\n";
+    let text = format!("{topology}{FLOW}{more}[flow_control]\nscheme = \"uec-cbfc\"\n{keys}");
+    let no_files = |_: &Path| Err(io::Error::other("no files here"));
+    load("test.toml", text.as_bytes(), &[], &no_files).unwrap_or_else(|e| panic!("{}", e.one_line()))
+}
+
+fn limits(loaded: &Loaded) -> (Vec<Limits>, bool) {
+    let FlowControlParams::UecCbfc(params) = &loaded.plan.flow_control else { panic!("of this scheme") };
+    for (id, port) in loaded.plan.topology.ports.iter().enumerate() {
+        assert_eq!(params.ahead[id], params.limits[port.peer as usize]);
+    }
+    (params.limits.clone(), params.couples)
+}
+
+/// Two priorities: 2 us of cable are 25,000 B, and with the spacing of 800 B, two packets of 1,062 B and 8 B they are 27
+/// packets; two more, of 9 credits each.
+#[test]
+fn the_limits_of_ultra_ethernet_keep_links_busy() {
+    let each = |loaded: &Loaded, reserve, shared, couples| {
+        let (limits, coupled) = limits(loaded);
+        assert!(limits.iter().all(|&of_port| of_port == Limits { reserve, shared }), "{limits:?}");
+        assert_eq!(coupled, couples);
+    };
+    let own = ultra_ethernet(LINE, "");
+    each(&own, 29 * 9, 0, false);
+    // An account is over from its first credit on: the link needs all of them.
+    for account in &own.plan.accounts {
+        assert_eq!((account.reserve, account.headroom.as_ref().unwrap().total), (1, (29 * 9 - 1) * 128));
+    }
+    let total = ultra_ethernet(LINE, "limit = \"total\"\n");
+    each(&total, 0, 29 * 9, true);
+    each(&ultra_ethernet(LINE, "limit = \"total\"\nreserve = \"1024B\"\n"), 8, 29 * 9 - 8, true);
+    each(&ultra_ethernet(LINE, "limit = \"total\"\nreserve = \"1025B\"\n"), 9, 28 * 9, false);
+    each(
+        &ultra_ethernet(LINE, "limit = \"total\"\nbuffer = \"40kB\"\nreserve = \"2kB\"\n"),
+        16,
+        312 - 32,
+        false,
+    );
+    each(&ultra_ethernet(LINE, "buffer = \"40kB\"\ncredit_size = \"2048B\"\n"), 19, 0, false);
+    // 1,062 B and 90 B are 9 credits, and with 91 B they are 10.
+    each(&ultra_ethernet(LINE, "packet_overhead = 90\n"), 29 * 9, 0, false);
+    each(&ultra_ethernet(LINE, "packet_overhead = 91\n"), 29 * 10, 0, false);
+    // The buffer of a port is one, after those of the nodes.
+    let (plan, ports) = (&total.plan, total.plan.topology.ports.len());
+    assert_eq!(plan.buffers.len(), plan.topology.nodes.len() + ports);
+    assert!(
+        plan.buffers[plan.topology.nodes.len()..]
+            .iter()
+            .all(|b| (b.total, b.shared) == (261 * 128, 261 * 128 + 1))
+    );
+}
+
+#[test]
+fn long_links_have_long_limits_up_to_the_counters() {
+    // 400 Gbit/s over 600 km need 300 MB and 2,932 B: credits of 128 B reach 67 MB, those of 2,048 B all of it.
+    for (keys, most) in [("", 524_287), ("credit_size = \"2048B\"\n", 300_002_932u64.div_ceil(1_062) + 2)] {
+        let (limits, _) = limits(&ultra_ethernet(DCI, keys));
+        assert_eq!(limits.iter().map(|limits| limits.of_one()).max(), Some(most), "{keys}");
+    }
 }

@@ -29,8 +29,8 @@ fn a_buffer_reaches_as_far_as_it_suffices_and_no_metre_more() {
                     match reach {
                         Reach::Nowhere => assert!(!fits(0), "{at}"),
                         Reach::Anywhere => assert!(fits(LONGEST), "{at}"),
-                        Reach::UpTo(m) if matches!(scheme, "cbfc" | "llr") && fits(m + 1) => {
-                            // The 12 bits of credits, or the 16 bits of the replay timer, end before the buffer does.
+                        Reach::UpTo(m) if matches!(scheme, "cbfc" | "uec-cbfc" | "llr") && fits(m + 1) => {
+                            // The 12 or 20 bits of credits, or the 16 bits of the replay timer, end before the buffer does.
                             let said = |m| question.compute_size(scheme, Length(m * 1_000)).can_be_said();
                             assert!(said(m) && !said(m + 1), "{at}");
                             assert_eq!(question.format_reach(scheme), Reach::UpTo(m), "{at}");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const FLOW_CONTROL: &str = "crates/schemes/src/flow_control/";
 
 /// Each scheme's name, the words that give it away, and its folders.
-const SCHEMES: [(&str, &[&str], &[&str]); 18] = [
+const SCHEMES: [(&str, &[&str], &[&str]); 19] = [
     // A word of the field, which every file may say.
     ("pause", &[], &["crates/schemes/src/flow_control/pause/"]),
     ("pfc", &["pfc"], &["crates/schemes/src/flow_control/pfc/"]),
@@ -31,6 +31,7 @@ const SCHEMES: [(&str, &[&str], &[&str]); 18] = [
     ("tagger", &["tagger"], &["crates/schemes/src/flow_control/tagger/"]),
     // The switches of every scheme may trim, and its transport knows trimmed packets.
     ("trimming", &["trimming"], &["crates/schemes/src/flow_control/trimming/"]),
+    ("uec-cbfc", &["uec cbfc"], &["crates/schemes/src/flow_control/uec_cbfc/"]),
     ("watchdog", &["watchdog", "watchdogs"], &["crates/schemes/src/flow_control/watchdog/"]),
     ("zeropod", &["zeropod"], &["crates/schemes/src/scheduling/zeropod/", "crates/zeropod/"]),
 ];
@@ -126,6 +127,13 @@ fn without_citations(text: &str) -> String {
     text.split('`').filter(|quoted| !cites(quoted)).collect::<Vec<_>>().join("`")
 }
 
+/// The words without longer spellings of other schemes, which contain this one: `uec cbfc` is not `cbfc`.
+fn without_longer(words: &str, spelling: &str) -> String {
+    let all = SCHEMES.iter().flat_map(|scheme| scheme.1);
+    let longer = all.filter(|other| other.ends_with(&format!(" {spelling}")));
+    longer.fold(words.to_string(), |words, other| words.replace(&format!(" {other} "), "  "))
+}
+
 /// Each file and scheme that it names outside of the scheme's folders.
 fn named() -> BTreeSet<(String, &'static str)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -145,7 +153,8 @@ fn named() -> BTreeSet<(String, &'static str)> {
         let text = words(&without_citations(&fs::read_to_string(&path).expect("a text")));
         for (scheme, spellings, folders) in SCHEMES {
             let own = folders.iter().any(|folder| name.starts_with(folder));
-            if !own && spellings.iter().any(|spelling| text.contains(&format!(" {spelling} "))) {
+            let names = |spelling: &&str| without_longer(&text, spelling).contains(&format!(" {spelling} "));
+            if !own && spellings.iter().any(names) {
                 named.insert((name.clone(), scheme));
             }
         }
@@ -179,6 +188,8 @@ fn only_a_schemes_folder_and_the_registry_name_it() {
 #[test]
 fn names_are_found_in_texts_and_identifiers() {
     assert_eq!(words("PortFc of_pfc, PfcKeys; BFC's"), " port fc of pfc pfc keys bfc s ");
+    assert_eq!(without_longer(" a uec cbfc cbfc b ", "cbfc"), " a  cbfc b ");
+    assert_eq!(without_longer(" uec cbfc uec cbfc ", "cbfc").trim(), "uec cbfc");
     assert_eq!(without_citations("T_H (`portfc.ate-formula`) of `portfc`"), "T_H (`) of `portfc`");
 }
 

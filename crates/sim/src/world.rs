@@ -74,21 +74,26 @@ impl<'w, 'a> World<'w, 'a> {
     /// Whether the bytes of `account` keep its upstream stopped. Under credit-based flow control they do not
     /// if the upstream waits for less than the free room: then it continues when that credit arrives.
     pub fn closes(&self, account: u32) -> bool {
-        self.short_of_room(account, self.account(account).held()).unwrap_or(true)
+        self.short_of_room(account, |account| self.account(account).held()).unwrap_or(true)
     }
 
-    /// With credits: whether the upstream of `account` waits for more than has room beside `reserved` bytes.
-    fn short_of_room(&self, account: u32, reserved: u64) -> Option<bool> {
+    /// With credits: whether the upstream of `account` waits for more than has room beside `kept` bytes of the
+    /// accounts of its port.
+    fn short_of_room(&self, account: u32, kept: impl Fn(u32) -> u64) -> Option<bool> {
         let (port, lane) = (account / self.lanes(), (account % self.lanes()) as u8);
         let here = self.flow_control(port).credits()?;
         let peer = self.peer(port);
         let upstream = self.flow_control(peer).credits()?;
-        Some(upstream.wanted(peer, lane) > here.room(port, reserved))
+        let mut bytes = [0; 8];
+        let first = port * self.lanes();
+        (first..first + self.lanes()).zip(&mut bytes).for_each(|(account, bytes)| *bytes = kept(account));
+        Some(upstream.wanted(peer, lane) > here.room(port, lane, &bytes))
     }
 
-    /// Whether releases that leave `account` with `reserved` bytes could bring it under.
-    pub fn could_resume(&self, account: u32, reserved: u64) -> bool {
-        if let Some(short) = self.short_of_room(account, reserved) {
+    /// Whether releases that leave the accounts of its port with `kept` bytes could bring an account under.
+    pub fn could_resume(&self, account: u32, kept: impl Fn(u32) -> u64) -> bool {
+        let reserved = kept(account);
+        if let Some(short) = self.short_of_room(account, kept) {
             return !short;
         }
         let ingress = &self.home_of_port(account / self.lanes()).ingress;
@@ -96,6 +101,16 @@ impl<'w, 'a> World<'w, 'a> {
         let (memory, profile) =
             (&ingress.memories[a.memory as usize], &ingress.profiles[usize::from(a.profile)]);
         a.could_resume(reserved, memory, profile)
+    }
+
+    /// Where lanes share credit: the accounts whose upstream waits for room that there is not, with the time
+    /// since when. None elsewhere.
+    pub fn short_of_credit(&self) -> impl Iterator<Item = (u32, Time)> + '_ {
+        let shares = self.plan.flow_control.traits().shares_credit;
+        let pauses = self.open_pauses().filter(move |_| shares);
+        let waits =
+            pauses.map(|pause| (self.peer(pause.port) * self.lanes() + u32::from(pause.lane), pause.from));
+        waits.filter(|&(account, _)| self.closes(account))
     }
 
     /// Whether an account has crossed XOFF, and not XON since.

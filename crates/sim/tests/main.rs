@@ -50,6 +50,7 @@ mod threads;
 mod topologies;
 mod training;
 mod trimming;
+mod uec_cbfc;
 mod watchdog;
 
 /// A file that is not a module here would not be compiled, and its tests would not run.

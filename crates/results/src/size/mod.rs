@@ -154,6 +154,7 @@ fn figure(f: &Figure) -> Value {
         Unit::Bytes => "bytes",
         Unit::Quanta => "quanta",
         Unit::Blocks => "blocks",
+        Unit::Credits => "credits",
         Unit::Time => "ps",
     };
     json!({ "name": f.name, "value": f.value, "unit": unit })

@@ -90,6 +90,7 @@ fn details(question: &Question, row: &Row) -> String {
         Unit::Bytes => format!("{} {} B", f.name, grouped(f.value)),
         Unit::Quanta => format!("{} {} quanta", f.name, grouped(f.value)),
         Unit::Blocks => format!("{} {} blocks", f.name, grouped(f.value)),
+        Unit::Credits => format!("{} {} credits", f.name, grouped(f.value)),
         Unit::Time => format!("{} {}", f.name, human::time(f.value)),
     });
     let figures: Vec<String> = figures.collect();

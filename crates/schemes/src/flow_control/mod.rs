@@ -36,6 +36,7 @@ pub mod size;
 pub mod swing;
 pub mod tagger;
 pub mod trimming;
+pub mod uec_cbfc;
 pub mod watchdog;
 
 pub use device::Device;

@@ -13,7 +13,7 @@ use super::size::trial::Trials;
 use super::{
     bfc, bifrost, breakers, cbfc, gfc, itsy, none, pause, per_flow_queue, pfc, portfc, pyrrha, roundabout,
 };
-use super::{swing, tagger, trimming, watchdog};
+use super::{swing, tagger, trimming, uec_cbfc, watchdog};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -251,6 +251,9 @@ registry! {
     /// Credit-based flow control as in InfiniBand: a sender sends only packets for which the
     /// receiver has granted room.
     Cbfc = "cbfc": cbfc::keys::CbfcKeys => cbfc::CbfcParams => cbfc::Cbfc;
+    /// Credit-based flow control of Ultra Ethernet: a sender sends only packets for which the receiver has
+    /// free cells, and says which cells lost packets would have taken.
+    UecCbfc = "uec-cbfc": uec_cbfc::keys::UecCbfcKeys => uec_cbfc::UecCbfcParams => uec_cbfc::UecCbfc;
     /// Gentle flow control (SIGCOMM 2019): a full ingress lowers the rate of its neighbour step by
     /// step, and never stops it.
     Gfc = "gfc": gfc::keys::GfcKeys => gfc::GfcParams => gfc::Gfc;
@@ -330,6 +333,8 @@ frames! {
     RootPause(pyrrha::frame::RootPauseFrame) = |bytes| pyrrha::frame::RootPauseFrame::parse(bytes).ok(),
     Feedback(bifrost::frame::FeedbackFrame) = |bytes| bifrost::frame::FeedbackFrame::parse(bytes).ok(),
     Credit(cbfc::frame::CreditPacket) = |bytes| cbfc::frame::CreditPacket::parse(bytes).ok(),
+    CfUpdate(uec_cbfc::frame::CfUpdate) = |bytes| uec_cbfc::frame::CfUpdate::parse(bytes).ok(),
+    CcUpdate(uec_cbfc::frame::CcUpdate) = |bytes| uec_cbfc::frame::CcUpdate::parse(bytes).ok(),
     Stages(gfc::frame::StageFrame) = |bytes| gfc::frame::StageFrame::parse(bytes).ok(),
     Roundabout(roundabout::frame::RoundaboutFrame) = |bytes| roundabout::frame::RoundaboutFrame::parse(bytes).ok(),
     Itsy(itsy::frame::ItsyFrame) = |bytes| itsy::frame::ItsyFrame::parse(bytes).ok(),
@@ -357,8 +362,8 @@ pub const QUEUE_MAPS: [QueueMap; 1] =
 pub const SIZE_STANDARD: [&str; 2] = ["pfc", "cbfc"];
 
 /// Schemes under which some memory of a scenario's links is known to suffice.
-pub const SIZED: [&str; 9] =
-    ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "swing", "portfc", "pyrrha", "pfc-watchdog"];
+pub const SIZED: [&str; 10] =
+    ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "uec-cbfc", "swing", "portfc", "pyrrha", "pfc-watchdog"];
 
 /// The keys of slots, whose defaults `xoff size` asks with.
 pub(super) type SlotKeys = bifrost::keys::BifrostKeys;
@@ -376,9 +381,10 @@ pub(super) struct Sized {
 }
 
 /// The schemes of `xoff size`, in the order of its output.
-/// Pyrrha and PortFC are for the inside of a datacenter; they need several BDP, which would make the other
-/// curves flat. There the 12 bits of CBFC cannot express its needs.
-pub(super) const SIZE_FUNCTIONS: [Sized; 11] = [
+/// The credits of UEC CBFC would hide those of CBFC in the curve. Pyrrha and PortFC are for the inside of a
+/// datacenter; they need several BDP, which would make the other curves flat. There the 12 bits of CBFC cannot
+/// express its needs.
+pub(super) const SIZE_FUNCTIONS: [Sized; 12] = [
     Sized {
         name: "pfc",
         compute: |question, link| pfc::size::compute_size(question, link, Some(question.xoff.0)),
@@ -423,6 +429,12 @@ pub(super) const SIZE_FUNCTIONS: [Sized; 11] = [
         line: Some("cbfc-ideal"),
         trials: |question, link| cbfc::size::trials(question, link, true),
     },
+    Sized {
+        name: "uec-cbfc",
+        compute: uec_cbfc::size::compute_size,
+        line: None,
+        trials: uec_cbfc::size::trials,
+    },
     Sized { name: "swing", compute: swing::size::compute_size, line: Some("swing"), trials: shared },
     Sized { name: "pyrrha", compute: pyrrha::size::compute_size, line: None, trials: shared },
     Sized { name: "portfc", compute: portfc::size::compute_size, line: None, trials: shared },
@@ -454,6 +466,7 @@ mod tests {
     use super::super::portfc::frame::PortPauseFrame;
     use super::super::pyrrha::frame::{RootId, RootPauseFrame, Word};
     use super::super::roundabout::frame::{Opcode, RoundaboutFrame, Triplet};
+    use super::super::uec_cbfc::frame::{CcUpdate, CfUpdate};
     use super::super::watchdog::{Action, WatchdogParams};
     use super::*;
     use xoff_wire::nodes::Nodes;
@@ -533,13 +546,15 @@ mod tests {
     /// No parser accepts the frame of another scheme; that of PFC accepts a frame that carries a PFC frame.
     #[test]
     fn parsers_refuse_frames_of_other_schemes() {
-        let frames: [ControlFrame; 11] = [
+        let frames: [ControlFrame; 13] = [
             PfcFrame::single(3, 9).into(),
             QueuePauseFrame { target: Target::Queue(1), priority: 3, pause: true }.into(),
             PortPauseFrame { pause: true, queue: 1, port: 2 }.into(),
             RootPauseFrame { word: Word::Pause, root: RootId::default(), priority: 3, sequence: 0 }.into(),
             FeedbackFrame::default().into(),
             credit(3, 10),
+            CfUpdate::new([(3, 1), (5, 2)]).into(),
+            CcUpdate { consumed: [3; 8] }.into(),
             StageFrame::single(3, 2).into(),
             roundabout(None),
             ItsyFrame::alone(Check::default()).into(),
@@ -561,6 +576,8 @@ mod tests {
                 RootPauseFrame::parse(&bytes).ok().map(ControlFrame::from),
                 FeedbackFrame::parse(&bytes).ok().map(ControlFrame::from),
                 CreditPacket::parse(&bytes).ok().map(ControlFrame::from),
+                CfUpdate::parse(&bytes).ok().map(ControlFrame::from),
+                CcUpdate::parse(&bytes).ok().map(ControlFrame::from),
                 StageFrame::parse(&bytes).ok().map(ControlFrame::from),
                 RoundaboutFrame::parse(&bytes).ok().map(ControlFrame::from),
                 ItsyFrame::parse(&bytes).ok().map(ControlFrame::from),

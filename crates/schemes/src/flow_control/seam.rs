@@ -190,12 +190,20 @@ pub struct Traits {
     pub overrun: Option<&'static Cause>,
     /// Bytes of the cells in which accounts count packets, a power of two: a packet is charged whole ones.
     pub cell: u32,
+    /// Bytes that a packet takes in accounts beside its own, before they are rounded up to cells. Together a
+    /// packet has one at least.
+    pub overhead: i32,
     /// When a host serves relayed packets, compared with its own traffic.
     pub relay_order: RelayOrder,
     /// The unit that one of its pauses stops.
     pub pause_scope: PauseScope,
     /// On some links its pauses stop lanes instead.
     pub also_by_lane: bool,
+    /// Lanes share room: where one waits for credit, packets of another may have it. Only where
+    /// [`PauseScope::Lane`] is the scope, and [`Machine::credits`] knows the room.
+    pub shares_credit: bool,
+    /// A lane may have to wait for packets of another one, as none is sure of room for a packet of its own.
+    pub couples_lanes: bool,
     /// It slows lanes, by rates above 0, where others pause them. Then no packet of a lossless lane is dropped
     /// although its pauses stop nothing.
     pub slows: bool,
@@ -230,9 +238,12 @@ impl Traits {
         knows_causes: false,
         overrun: None,
         cell: 1,
+        overhead: 0,
         relay_order: RelayOrder::Turns,
         pause_scope: PauseScope::Nothing,
         also_by_lane: false,
+        shares_credit: false,
+        couples_lanes: false,
         slows: false,
         trims: None,
         queueing: Queueing::PerLane,

@@ -100,8 +100,8 @@ pub trait Credits {
     /// Blocks that `lane` waits for at `port`; 0 if it does not wait.
     fn wanted(&self, port: u32, lane: u8) -> u64;
 
-    /// Blocks that `port` can store of each lane beside `kept` bytes.
-    fn room(&self, port: u32, kept: u64) -> u64;
+    /// Blocks that `port` can store of `lane` beside bytes that it keeps, `kept` by lane.
+    fn room(&self, port: u32, lane: u8, kept: &[u64]) -> u64;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,10 @@ pub struct Ingress {
     pub accounts: Table<Vec<Account>>,
     pub profiles: Table<Vec<Profile>>,
     pub memories: Table<Vec<Memory>>,
-    /// Bytes of the cells in which accounts count, less one.
+    /// Bytes of the cells in which accounts count, less one …
     cell_mask: u32,
+    /// … and with the bytes that a packet takes beside its own.
+    cell_more: u32,
     /// By account: bytes that have arrived, in whole cells. Empty unless the flow control wants to know.
     pub received: Vec<u64>,
     pub causes: Causes,
@@ -42,6 +44,7 @@ impl Ingress {
             profiles: table(profiles),
             memories: table(plan.buffers.iter().map(Memory::new).collect()),
             cell_mask: traits.cell - 1,
+            cell_more: (traits.cell - 1).wrapping_add_signed(traits.overhead),
             causes: if traits.knows_causes { Causes::new(plan) } else { Causes::default() },
             reports_storage: traits.reports_storage,
             follows_charges: false,
@@ -51,7 +54,7 @@ impl Ingress {
     /// Bytes that a packet of `size` bytes is charged: whole cells.
     #[inline(always)]
     pub fn in_cells(&self, size: u32) -> u64 {
-        u64::from((size + self.cell_mask) & !self.cell_mask)
+        u64::from(size.wrapping_add(self.cell_more) & !self.cell_mask)
     }
 
     /// Releases `bytes` of an account's charge at `port`, without a call about crossed thresholds.

@@ -7,7 +7,7 @@ use super::{Put, Sketch};
 use crate::draw::{MICROSECOND, bytes, int, text, texts, time};
 
 /// Every scheme; PFC comes most often.
-const SCHEMES: [&str; 22] = [
+const SCHEMES: [&str; 24] = [
     "pfc",
     "pfc",
     "pfc",
@@ -20,6 +20,8 @@ const SCHEMES: [&str; 22] = [
     "bifrost",
     "bifrostx",
     "cbfc",
+    "uec-cbfc",
+    "uec-cbfc",
     "gfc",
     "swing",
     "pfc-watchdog",
@@ -83,6 +85,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         "portfc" => portfc(sketch, place, &mut t),
         "pyrrha" => pyrrha(sketch, place, &mut t),
         "cbfc" => cbfc(sketch, place, &mut t),
+        "uec-cbfc" => uec_cbfc(sketch, place, &mut t),
         "gfc" => gfc(sketch, place, &mut t),
         _ => {
             pfc(sketch, place, &mut t);
@@ -293,6 +296,41 @@ fn cbfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         let least = 300_000_000_000_000 / place.rates.0.max(1);
         t.put("update", time(sketch.draw.log(least.max(1), (8 * least).max(place.tick))));
     }
+    response(sketch, place, t);
+}
+
+fn uec_cbfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    sketch.maybe(t, 2, "credit_size", |s| bytes(32 << s.draw.between(0, 6)));
+    sketch.maybe(t, 2, "packet_overhead", |s| Value::Integer(s.draw.between(0, 143) as i64 - 16));
+    // Overhead and rounding of the largest credits included.
+    let packet = sketch.mtu + 4_500;
+    let routing = sketch.table.get("routing");
+    let channels = routing.is_some_and(|routing| routing.get("virtual_channels").is_some());
+    let total = (!channels || sketch.draw.one_in(20)) && sketch.draw.one_in(2);
+    if total {
+        t.put("limit", "total");
+        sketch
+            .maybe(t, 2, "reserve", |s| bytes(if s.draw.one_in(4) { s.draw.log(1, packet) } else { packet }));
+    } else {
+        sketch.maybe(t, 4, "limit", |_| "per-vc");
+    }
+    if sketch.draw.one_in(2) {
+        let few = if total { 8 } else { 1 };
+        let by_bdp = !total && sketch.draw.one_in(3);
+        t.put(
+            "buffer",
+            match by_bdp {
+                true => text(format!("{}bdp", sketch.draw.between(2, 8))),
+                false => bytes(sketch.draw.log(few * packet, 60 * packet)),
+            },
+        );
+    }
+    sketch.maybe(t, 3, "cf_min_spacing", |s| bytes(s.draw.log(768, if s.extreme { 131_072 } else { 8_192 })));
+    sketch.maybe(t, 3, "cf_max_spacing", |s| {
+        bytes(s.draw.log(if s.extreme { 16_384 } else { 131_072 }, 1_048_576))
+    });
+    let most = if sketch.extreme { 250_000 * MICROSECOND } else { 1_000 * MICROSECOND };
+    sketch.maybe(t, 2, "cc_period", |s| time(s.draw.log(MICROSECOND, most)));
     response(sketch, place, t);
 }
 

@@ -34,7 +34,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     }
     spread(sketch, &mut t);
     if matches!(place.kind.as_str(), "ring" | "torus-2d" | "dragonfly")
-        && matches!(sketch.scheme, "pfc" | "cbfc" | "watchdog")
+        && matches!(sketch.scheme, "pfc" | "cbfc" | "uec-cbfc" | "watchdog")
         && sketch.draw.one_in(3)
     {
         // Room for them above the priorities of flows.

@@ -125,6 +125,8 @@ pub enum Unit {
     Quanta,
     /// Blocks of credit, of 64 bytes.
     Blocks,
+    /// Credits of a scheme with cells of its own size.
+    Credits,
     /// Picoseconds.
     Time,
 }

@@ -77,13 +77,23 @@ impl Core<'_> {
             Effect::Credit { priorities, limited } => {
                 for priority in (0..8).filter(|p| priorities >> p & 1 == 1) {
                     let Some(lane) = lane(self, priority) else { continue };
-                    if limited.unwrap_or(self.ingress.accounts[port as usize * self.lanes + lane].over) {
+                    if limited.unwrap_or_else(|| self.limits(port, lane)) {
                         roots[usize::from(priority)] = self.root_of_account(port, lane);
                     }
                 }
             }
         }
         roots
+    }
+
+    /// Whether credit of a lane is less than the link could use: its account is over, or where lanes share credit, some
+    /// lane of the port stores packets.
+    fn limits(&self, port: u32, lane: usize) -> bool {
+        let first = port as usize * self.lanes;
+        match self.plan.flow_control.traits().shares_credit {
+            false => self.ingress.accounts[first + lane].over,
+            true => self.ingress.accounts[first..first + self.lanes].iter().any(|a| a.held() > 0),
+        }
     }
 
     /// Why an account is over; if it is not, and a host passes on another port's pause, that one's root.
@@ -99,9 +109,20 @@ impl Core<'_> {
             return pause.map_or(NO_ROOT, |pause| Root::behind(Some(pause), NONE));
         }
         let ports = &self.plan.topology.nodes[node as usize].ports;
-        let held = &oracle.bytes[row..row + ports.len()];
-        let most = (0..ports.len()).rev().max_by_key(|&i| held[i]).filter(|&i| held[i] > 0);
-        let Some(egress) = most.map(|i| ports[i]) else { return NO_ROOT };
+        // Where lanes share credit, packets of another lane may have the room.
+        let first = port as usize * self.lanes;
+        let rows = match self.plan.flow_control.traits().shares_credit {
+            false => vec![(lane, row)],
+            true => {
+                let lossless = (0..self.lanes).rev().filter(|&lane| self.plan.lanes[lane].lossless);
+                lossless.map(|lane| (lane, oracle.rows[first + lane] as usize)).collect()
+            }
+        };
+        let places = rows.iter().flat_map(|&(lane, row)| (0..ports.len()).rev().map(move |i| (lane, row, i)));
+        let held = |&(_, row, i): &(usize, usize, usize)| oracle.bytes[row + i];
+        let most = places.max_by_key(held).filter(|place| held(place) > 0);
+        let Some((lane, _, i)) = most else { return NO_ROOT };
+        let egress = ports[i];
         let onward = self.plan.onward_lane(lane as u8, port, egress);
         let by_lane = self.observed.standing(egress, onward);
         Root::behind(by_lane.or_else(|| self.pause_of_longest(egress, onward)), egress)

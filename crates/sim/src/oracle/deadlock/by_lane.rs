@@ -7,7 +7,7 @@
 //! It is struck out only when none of those pauses is of the set, and its account is under or can resume.
 
 use super::{Hold, Member, Reach, Set, Stalled, by_root};
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, NONE, Packet};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::{Time, serialisation};
@@ -17,11 +17,33 @@ use xoff_schemes::flow_control::PauseScope;
 pub type Snapshot = BTreeMap<u32, u64>;
 
 pub fn snapshot(world: &World) -> Snapshot {
-    world.over_since().map(|(account, _)| (account, world.account(account).held())).collect()
+    let closed = world.over_since().chain(world.short_of_credit());
+    closed.map(|(account, _)| (account, stored(world, account))).collect()
+}
+
+/// The bytes that an account waits for: its own, and where lanes share credit those of its port.
+fn stored(world: &World, account: u32) -> u64 {
+    accounts(world, account).map(|account| world.account(account).held()).sum()
+}
+
+/// The accounts whose bytes an account waits for, itself included.
+fn accounts(world: &World, account: u32) -> impl Iterator<Item = u32> {
+    let (plan, lanes) = (world.plan, world.lanes());
+    let first = account - account % lanes;
+    let range = match plan.flow_control.traits().shares_credit {
+        true => first..first + lanes,
+        false => account..account + 1,
+    };
+    range.filter(move |&other| other == account || plan.lanes[(other % lanes) as usize].lossless)
 }
 
 pub fn account(world: &World, ingress: u32, lane: u8) -> u32 {
     ingress * world.lanes() + u32::from(lane)
+}
+
+/// Whether `member` waits for the bytes of the account `of`.
+pub fn waits_for(world: &World, member: Member, of: u32) -> bool {
+    of != NONE && accounts(world, of).any(|account| member == Member::Account(account))
 }
 
 /// The account whose pause stops a lane of `port`.
@@ -39,7 +61,8 @@ fn pausers(world: &World, port: u32, lane: u8) -> impl Iterator<Item = Member> {
 /// The ingresses that keep their upstream paused: since when (for one that only passes pauses on, the last
 /// active one, or earlier), and whether by their own accounts.
 pub fn closed(world: &World) -> BTreeMap<u32, (Time, bool)> {
-    let mut closed: BTreeMap<u32, (Time, bool)> = world.over_since().map(|(a, t)| (a, (t, true))).collect();
+    let full = world.over_since().chain(world.short_of_credit());
+    let mut closed: BTreeMap<u32, (Time, bool)> = full.map(|(a, t)| (a, (t, true))).collect();
     for pause in world.passed_on() {
         for port in world.others(pause.port) {
             let (since, over) = closed.entry(account(world, port, pause.lane)).or_insert((pause.from, false));
@@ -77,7 +100,7 @@ fn settled(world: &World, account: u32, since: Time, now: Time) -> bool {
 
 /// The accounts that keep their upstream paused, have settled, and hold the same bytes as at `last`.
 pub fn members(world: &World, now: Time, last: &Snapshot) -> Set {
-    let same = |account: u32| last.get(&account) == Some(&world.account(account).held());
+    let same = |account: u32| last.get(&account) == Some(&stored(world, account));
     closed(world)
         .into_iter()
         .filter(|&(account, (since, over))| (!over || same(account)) && settled(world, account, since, now))
@@ -86,10 +109,13 @@ pub fn members(world: &World, now: Time, last: &Snapshot) -> Set {
         .collect()
 }
 
-/// Whether an account is over, and its bytes in these queues keep it from its resume level.
+/// Whether an account is over, and the bytes in these queues keep it from its resume level.
 pub fn full(world: &World, account: u32, holds: &[Hold]) -> bool {
-    let reserved = holds.iter().filter(|h| !h.whole).map(|h| h.bytes).sum();
-    world.is_over(account) && reserved > 0 && !world.could_resume(account, reserved)
+    let held =
+        |account: u32| holds.iter().filter(|h| !h.whole && h.account == account).map(|h| h.bytes).sum();
+    let reserved: u64 = accounts(world, account).map(held).sum();
+    let shares = world.plan.flow_control.traits().shares_credit;
+    (shares || world.is_over(account)) && reserved > 0 && !world.could_resume(account, held)
 }
 
 /// Adds the holds of the accounts of a set. With `reach` only queues are read that its routes allow.
@@ -129,8 +155,11 @@ pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled, reach: Option<
         }
         for (by, bytes) in bytes {
             for (account, bytes) in bytes {
-                if let Some(holds) = set.get_mut(&Member::Account(account)) {
-                    holds.push(Hold { by: by.clone(), port, bytes, whole: false });
+                // An account of no port is that of a packet that began here.
+                for waits in (account != NONE).then(|| accounts(world, account)).into_iter().flatten() {
+                    if let Some(holds) = set.get_mut(&Member::Account(waits)) {
+                        holds.push(Hold { by: by.clone(), port, account, bytes, whole: false });
+                    }
                 }
             }
         }
@@ -143,7 +172,7 @@ pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled, reach: Option<
         let bytes = world.queued(pause.port, pause.lane.into()).map(|p| u64::from(p.size)).sum();
         for other in world.others(pause.port) {
             if let Some(holds) = set.get_mut(&Member::Account(account(world, other, pause.lane))) {
-                holds.push(Hold { by: vec![by], port: pause.port, bytes, whole: true });
+                holds.push(Hold { by: vec![by], port: pause.port, account: NONE, bytes, whole: true });
             }
         }
     }

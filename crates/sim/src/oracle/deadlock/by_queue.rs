@@ -73,7 +73,7 @@ pub fn add(world: &World, set: &mut Set, stalled: &Stalled) {
             let queues = queues.map(|queue| leaves.numbered(port, lane, queue));
             let holds = queues.filter(|queue| paused.contains(queue)).map(|queue| {
                 let bytes = packets(world, queue).map(|p| u64::from(p.size)).sum();
-                Hold { by: vec![Member::Queue(queue)], port, bytes, whole: true }
+                Hold { by: vec![Member::Queue(queue)], port, account: NONE, bytes, whole: true }
             });
             set.entry(Member::Queue(leaf)).or_default().extend(holds);
         }
@@ -90,7 +90,13 @@ pub fn add(world: &World, set: &mut Set, stalled: &Stalled) {
         }
         for (upstream, bytes) in bytes {
             if let Some(holds) = set.get_mut(&Member::Queue(upstream)) {
-                holds.push(Hold { by: by.clone(), port: place(world, leaf).0, bytes, whole: false });
+                holds.push(Hold {
+                    by: by.clone(),
+                    port: place(world, leaf).0,
+                    account: NONE,
+                    bytes,
+                    whole: false,
+                });
             }
         }
     }

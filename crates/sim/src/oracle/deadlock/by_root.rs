@@ -44,7 +44,7 @@ fn holds(world: &World, (port, lane, root): Key, stalled: &Stalled) -> Vec<Hold>
     let Some(roots) = world.roots(ingress) else { return Vec::new() };
     let mut holds = Vec::new();
     for &at in &device.ports {
-        let mut add = |by, bytes, whole| holds.push(Hold { by, port: at, bytes, whole });
+        let mut add = |by, bytes, whole| holds.push(Hold { by, port: at, account: NONE, bytes, whole });
         let length = |queue| world.home_of_port(at).pulled_bytes(at, lane, queue);
         let by_lane = vec![by_lane::pauser(world, at, lane)];
         if at == root {

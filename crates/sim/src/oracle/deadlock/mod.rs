@@ -44,6 +44,8 @@ struct Hold {
     /// The queue is paused while any of these remains; none: that of a host that has stopped reading.
     by: Vec<Member>,
     port: u32,
+    /// The account of the bytes, where the member is one.
+    account: u32,
     bytes: u64,
     /// The member waits for every packet in the queue, not only for those that came through its own link.
     whole: bool,
@@ -101,7 +103,7 @@ impl Member {
             Self::Queue(leaf) => by_queue::counted_against(world, packet) == Some(leaf),
             Self::Account(_) | Self::Root(_) => {
                 let (port, lane) = self.upstream(world);
-                by_lane::pauser(world, port, lane) == Self::Account(packet.account)
+                by_lane::waits_for(world, by_lane::pauser(world, port, lane), packet.account)
             }
         }
     }
