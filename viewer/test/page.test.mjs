@@ -336,7 +336,7 @@ test("a job has its steps, its stragglers with their ports, and its hosts over t
     assert.ok(parts.every((part) => Math.abs(part - 1) < 0.002), `${parts}`);
     // Each host computed and moved data; what a host sends between stages overlaps its computation.
     assert.ok((await job.locator(".ranks svg path").count()) >= 32);
-    assert.equal(await job.locator("table").filter({ hasText: "Collectives" }).locator("tbody tr").count(), 6);
+    assert.equal(await job.locator("table").filter({ hasText: "Collectives" }).locator("tbody tr").count(), 4);
     // A straggler leads to its host, and its port to its story.
     const row = job.getByRole("row", { name: /reduce-scatter/ }).first();
     const links = row.locator("button.link");

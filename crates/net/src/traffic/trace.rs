@@ -59,14 +59,20 @@ pub struct Replay {
     first_untimed: String,
 }
 
-/// The file of each rank, and the id and the name of its nodes.
+/// What the nodes of each rank are called.
 #[derive(Default)]
-struct Names(Vec<(String, Vec<(u64, Box<str>)>)>);
+struct Names(Vec<Named>);
+
+/// The file of a rank, and id and name of its nodes.
+struct Named {
+    file: String,
+    nodes: Vec<(u64, Box<str>)>,
+}
 
 impl Names {
     /// Each step has all nodes, and one more for its end.
     fn label(&self, rank: u32, node: u32) -> String {
-        let (file, nodes) = &self.0[rank as usize];
+        let Named { file, nodes } = &self.0[rank as usize];
         match nodes.get(node as usize % (nodes.len() + 1)) {
             Some((id, name)) => called(*id, name, file),
             None => format!("the end of `{file}`"),
@@ -270,7 +276,8 @@ impl Replay {
         self.units.push(order.iter().map(|&old| raw[old].unit).collect());
         self.program.ranks.push(nodes);
         let mut named: Vec<(u64, Box<str>)> = raw.into_iter().map(|node| (node.id, node.name)).collect();
-        self.names.0.push((file.into(), order.iter().map(|&old| std::mem::take(&mut named[old])).collect()));
+        let nodes = order.iter().map(|&old| std::mem::take(&mut named[old])).collect();
+        self.names.0.push(Named { file: file.into(), nodes });
         debug_assert_eq!(self.names.0.len() as u32, rank + 1);
         Ok(())
     }
