@@ -13,7 +13,7 @@ VENV := $(TARGET)/python
 OWN := examples/own-scheme/Cargo.toml
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_SECONDS ?= 60
-FUZZ ?= scenario flows-csv matrix-csv cdf hpcc-topology hpcc-flows frames manifests parquet experiments
+FUZZ ?= scenario flows-csv matrix-csv cdf hpcc-topology hpcc-flows traces frames manifests parquet experiments
 MUTANTS ?= 300
 SOAK_CASES ?= 400
 SOAK_SECONDS ?= 600
@@ -260,6 +260,7 @@ SEEDS_flows-csv := examples/hpcc crates/plan/tests/wrong/files
 SEEDS_matrix-csv := crates/plan/tests/wrong/files
 SEEDS_hpcc-topology := examples/hpcc crates/plan/tests/wrong/files
 SEEDS_hpcc-flows := examples/hpcc crates/plan/tests/wrong/files
+SEEDS_traces := examples/trace crates/plan/tests/wrong/files
 LONGEST_manifests := 65536
 LONGEST_parquet := 65536
 

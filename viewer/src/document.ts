@@ -179,6 +179,62 @@ export interface FlowStory {
   ahead: [number, number, number, number][];
 }
 
+/** A path through flows and computations. */
+export interface JobPath {
+  flows: number;
+  compute_ps: number;
+  moving_ps: number;
+  waiting_ps: number | null;
+  ports: { port: string; waiting_ps: number }[];
+}
+
+interface Late {
+  host: string;
+  behind_median_ps: number;
+}
+
+/** A job as summary.json has it. */
+export interface JobSummary {
+  class: string;
+  start_ps: number;
+  completed_ps: number | null;
+  time_ps: number | null;
+  iterations: { end_ps: number | null; time_ps: number | null; last: Late | null }[];
+  operations: {
+    name: string;
+    hosts: number;
+    size: number;
+    count: number;
+    finished: number;
+    mean_ps: number | null;
+    longest_ps: number | null;
+    bus_bandwidth_bps: number | null;
+    straggler: (Late & { delivered_ps: number; path: JobPath }) | null;
+  }[];
+  path: JobPath | null;
+}
+
+export interface JobHost {
+  node: number;
+  computing_ps: number;
+  both_ps: number;
+  moving_ps: number;
+  waiting_ps: number;
+  // Levels by bin.
+  computing: string;
+  both: string;
+  moving: string;
+}
+
+export interface JobPage {
+  summary: JobSummary;
+  from_ps: number;
+  until_ps: number;
+  bins: number;
+  all_hosts: number;
+  hosts: JobHost[];
+}
+
 export interface RunDocument {
   kind: "run";
   name: string;
@@ -195,6 +251,7 @@ export interface RunDocument {
   clock: Clock;
   fabric: Fabric;
   flows: Flows;
+  jobs: JobPage[];
   series: Series;
   pauses: Pauses;
   deadlock: Deadlock | null;

@@ -6,6 +6,7 @@ import { h, section, table, type Cell } from "./dom";
 import { fabric, firstInstant } from "./fabric";
 import * as format from "./format";
 import { flowName } from "./gantt";
+import { jobs } from "./jobs";
 import { Replay } from "./replay";
 import { banner, contents, follow, pairs } from "./run";
 import { storyteller, type Link } from "./stories";
@@ -41,6 +42,7 @@ export function pair(doc: PairDocument): Node[] {
   const sections = [
     first,
     section("details", "What is chosen, in both runs", both((side) => [side.panel])),
+    ...(runs.some((run) => run.jobs.length > 0) ? [section("jobs", "Jobs", both((side, i) => [h("h3", {}, names[i] ?? ""), ...jobs(runs[i] as RunDocument, side.link)]))] : []),
     section("over-time", "Over time", ...lanes(together(runs, names), view, runs.flatMap(rulesOf))),
     ...(runs.some((run) => run.pauses.count > 0) ? [section("pauses", "Pauses", ...runs.map((run, i) => (run.pauses.count > 0 ? h("div", {}, h("h3", {}, names[i] ?? ""), pauseMap(run, replays[i] as Replay, view, (port) => view.choose({ port }))) : h("p", {}, `${names[i] ?? ""} has no pauses.`))))] : []),
     section("flows", "Flows", distributions(runs, names), flows(runs, names, link)),

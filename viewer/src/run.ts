@@ -6,6 +6,7 @@ import type { Group, RunDocument } from "./document";
 import { h, section, table, type Cell } from "./dom";
 import { fabric, firstInstant } from "./fabric";
 import * as format from "./format";
+import { jobs } from "./jobs";
 import { Replay } from "./replay";
 import { scenario, storyteller, type Link } from "./stories";
 import { controls, lanes, lanesOf, pauseMap, rulesOf } from "./timeline";
@@ -30,6 +31,7 @@ export function run(doc: RunDocument): Node[] {
     ...(doc.deadlock ? [section("deadlock", "The deadlock", ring(doc, link))] : []),
     ...(doc.pauses.roots_known ? [section("causes", "Who pauses whom", causes(doc, replay, view, link))] : []),
     ...(doc.pauses.count > 0 ? [section("pauses", "Pauses", pauseMap(doc, replay, view, pick))] : []),
+    ...(doc.jobs.length > 0 ? [section("jobs", "Jobs", ...jobs(doc, link))] : []),
     section("over-time", "Over time", ...lanes(lanesOf(doc), view, rulesOf(doc))),
     section("flows", "Flows", flowTable(doc, link)),
     ...(doc.rankings.length > 0 ? [section("worst", "Rankings", h("div", { class: "rankings" }, ...doc.rankings.map((ranking) => rankingTable(ranking, link))))] : []),

@@ -26,6 +26,8 @@ const RUNS = {
   ring: ["all-reduce-loop", ...set("flow_control.scheme=pfc")],
   empty: ["victims", ...set("run.duration=1ns", "run.drain=0ns")],
   pyrrha: ["victims", ...set('flow_control={scheme="pyrrha"}')],
+  training: ["training-step", ...set("measure.explain=true", "traffic.0.hidden=128", "traffic.0.parameters=4_000_000", "traffic.0.expert_parameters=8_000_000")],
+  trace: ["trace/overlap", ...set("measure.explain=true", "topology.fabric_link.rate=100Gbps")],
   grid: ["victims", ...set("run.duration=100us", "measure.explain=false"), "--vary", "flow_control.scheme=pfc,none", "--vary", "traffic.0.load=0.1,0.2,0.3", "--seeds", "1..2", "--jobs", "1"],
 };
 
@@ -314,6 +316,43 @@ test("a flow has its bars, its path is lit, and a link leads to it", async () =>
     assert.equal(await page.locator("#story h3").innerText(), `Flow ${flow}`);
     assert.equal(await clock(page), "700 us");
   });
+});
+
+test("a job has its steps, its stragglers with their ports, and its hosts over time", async () => {
+  await open("training", {}, async (page) => {
+    const job = page.locator("#jobs");
+    assert.match(await job.locator("h3").innerText(), /^Job "training-step" took [\d.]+ ms$/);
+    assert.match(await job.locator(".figures").innerText(), /2 of 2/);
+    // A row for each host, in each of which the four activities add up to the time of the job.
+    assert.equal(await job.locator(".ranks svg text[text-anchor=end] title").count(), 16);
+    const parts = await job.evaluate((section) => {
+      const units = { ps: 1, ns: 1e3, us: 1e6, ms: 1e9, s: 1e12 };
+      const time = (text) => Number(text.split(" ")[0]) * units[text.split(" ")[1]];
+      const whole = time(/took (.*)$/.exec(section.querySelector("h3").textContent)[1]);
+      const rows = [...section.querySelectorAll(".ranks tbody tr")];
+      return rows.map((row) => [...row.querySelectorAll("td")].reduce((sum, cell) => sum + time(cell.textContent), 0) / whole);
+    });
+    assert.equal(parts.length, 16);
+    assert.ok(parts.every((part) => Math.abs(part - 1) < 0.002), `${parts}`);
+    // Each host computed and moved data; what a host sends between stages overlaps its computation.
+    assert.ok((await job.locator(".ranks svg path").count()) >= 32);
+    assert.equal(await job.locator("table").filter({ hasText: "Collectives" }).locator("tbody tr").count(), 4);
+    // A straggler leads to its host, and its port to its story.
+    const row = job.getByRole("row", { name: /reduce-scatter/ }).first();
+    const links = row.locator("button.link");
+    assert.equal(await links.count(), 2);
+    const port = await links.nth(1).innerText();
+    await links.nth(1).click();
+    assert.match(await page.locator("#story h3").innerText(), new RegExp(port.replace(".", "\\.")));
+    keep("stories", await job.innerText());
+  });
+  // Gradients overlap the backward: there is a third colour in each row.
+  await open("trace", {}, async (page) => {
+    assert.equal(await page.locator("#jobs .ranks svg path").count(), 24);
+    assert.match(await page.locator("#jobs .ranks .legend").innerText(), /computing and moving \d+%/);
+  });
+  // Without jobs there is no section.
+  await open("victims", {}, async (page) => assert.equal(await page.locator("#jobs").count(), 0));
 });
 
 test("the cycle and the tree of a deadlock can be followed", async () => {

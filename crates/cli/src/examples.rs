@@ -9,8 +9,8 @@ use xoff_results::table::wrapped;
 
 use crate::{grid::quoted, output};
 
-/// Path and text of each file, as `build.rs` lists them: scenarios, and in folders the files that these name.
-const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/examples.rs"));
+/// Path and contents of each file, as `build.rs` lists them: scenarios, and in folders the files that these name.
+const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/examples.rs"));
 const ENDING: &str = ".toml";
 
 #[derive(clap::Args)]
@@ -33,7 +33,10 @@ pub struct Example {
 
 /// All examples, in alphabetical order.
 pub fn all() -> impl Iterator<Item = Example> {
-    FILES.iter().filter_map(|&(path, text)| Some(Example { name: path.strip_suffix(ENDING)?, text }))
+    FILES.iter().filter_map(|&(path, contents)| {
+        let name = path.strip_suffix(ENDING)?;
+        Some(Example { name, text: std::str::from_utf8(contents).expect("scenarios are text") })
+    })
 }
 
 impl Example {
@@ -43,13 +46,17 @@ impl Example {
     }
 
     /// The scenario and the files that it names, by their paths in its folder.
-    fn files(self) -> Vec<(&'static str, &'static str)> {
-        let beside = |&(path, text): &(&'static str, &'static str)| {
-            Some((path.strip_prefix(self.folder())?, text)).filter(|(path, _)| !path.contains('/'))
+    fn files(self) -> Vec<(&'static str, &'static [u8])> {
+        let beside = |&(path, contents): &(&'static str, &'static [u8])| {
+            Some((path.strip_prefix(self.folder())?, contents)).filter(|(path, _)| !path.contains('/'))
         };
-        let named = |(path, _): &(&str, &str)| {
+        let named = |(path, _): &(&str, &[u8])| {
+            // Traces are named together: step.{rank}.et.
+            let rank = |part| if str::parse::<u32>(part).is_ok() { "{rank}" } else { part };
+            let together = path.split('.').map(rank).collect::<Vec<_>>().join(".");
             self.name.strip_prefix(self.folder()) == path.strip_suffix(ENDING)
                 || self.text.contains(&format!("{path:?}"))
+                || self.text.contains(&format!("\"{together}\""))
         };
         FILES.iter().filter_map(beside).filter(named).collect()
     }

@@ -21,7 +21,7 @@ pub fn init(args: &InitArgs) -> miette::Result<ExitCode> {
         output::print(&scenario(Path::new(DEFAULT)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::create(&args.file, &scenario(&args.file))?;
+    output::create(&args.file, scenario(&args.file))?;
     let name = quoted(&args.file.display().to_string());
     output::print(&format!("wrote {name}\nto simulate it, type: xoff run {name}\n"))?;
     Ok(ExitCode::SUCCESS)

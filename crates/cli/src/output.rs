@@ -44,36 +44,36 @@ pub fn json(value: &impl Serialize) -> miette::Result<String> {
 }
 
 /// Writes a new file, completely or not at all. An existing file stays, and is an error.
-pub fn create(path: &Path, text: &str) -> miette::Result<()> {
+pub fn create(path: &Path, contents: impl AsRef<[u8]>) -> miette::Result<()> {
     let refused = |e: io::Error| match e.kind() {
         io::ErrorKind::AlreadyExists => exists(path),
         _ => miette!("{} cannot be written: {e}", path.display()),
     };
     let mut file = File::create_new(path).map_err(refused)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| {
+    file.write_all(contents.as_ref()).and_then(|()| file.sync_all()).map_err(|e| {
         // The error that led here is the one to report.
         let _ = std::fs::remove_file(path);
         refused(e)
     })
 }
 
-/// Writes files into a directory, and replaces none. A file that has the same text stays.
-pub fn create_all(out: &Path, files: &[(&str, &str)]) -> miette::Result<()> {
-    let there = |path: &Path, text: &str| std::fs::read(path).is_ok_and(|found| found == text.as_bytes());
-    let missing: Vec<(PathBuf, &str)> = files
+/// Writes files into a directory, and replaces none. A file that has the same contents stays.
+pub fn create_all(out: &Path, files: &[(&str, impl AsRef<[u8]>)]) -> miette::Result<()> {
+    let there = |path: &Path, contents: &[u8]| std::fs::read(path).is_ok_and(|found| found == contents);
+    let missing: Vec<(PathBuf, &[u8])> = files
         .iter()
-        .map(|(name, text)| (out.join(name), *text))
-        .filter(|(path, text)| !there(path, text))
+        .map(|(name, contents)| (out.join(name), contents.as_ref()))
+        .filter(|(path, contents)| !there(path, contents))
         .collect();
     // Before the first one is written.
     if let Some((path, _)) = missing.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
         return Err(exists(path));
     }
-    for (path, text) in missing {
+    for (path, contents) in missing {
         let folder = path.parent().unwrap_or(Path::new(""));
         // Its advice is about results.
         temporary::make_directories(folder).map_err(|e| miette!("{e}"))?;
-        create(&path, text)?;
+        create(&path, contents)?;
     }
     Ok(())
 }

@@ -133,7 +133,7 @@ fn report_and_explain_see_every_damage_of_a_run() {
     let page = fs::read(dir.join("page.html")).unwrap();
     let explained = good(&dir, &["explain", "r"]).stdout;
     let all = names(&dir.join("r"));
-    assert_eq!(all.len(), 12);
+    assert_eq!(all.len(), 13);
     let mut cases = 0;
     for name in &all {
         let path = dir.join("r").join(name);

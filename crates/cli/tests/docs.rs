@@ -144,7 +144,7 @@ fn the_results_page_has_every_column_and_key() {
             }
         }
     }
-    assert_eq!(tables, 9);
+    assert_eq!(tables, 10);
 }
 
 /// The folder of a crate of ours that a line of a manifest names.

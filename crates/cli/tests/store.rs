@@ -169,6 +169,24 @@ fn killed_workers_change_no_byte() {
     assert_eq!(rows(&dir.join("st/points.parquet")).len(), 40);
 }
 
+/// Workers have the traces of a job from the store, and none beside it.
+#[test]
+fn a_store_has_files_that_are_not_text() {
+    let dir = scratch("traces");
+    good(&dir, "examples trace/overlap --out .");
+    assert!(String::from_utf8(fs::read(dir.join("overlap.0.et")).unwrap()).is_err());
+    let grid = "--vary traffic.0.compute_scale=0,1 --vary topology.fabric_link.rate=100Gbps,400Gbps";
+    good(&dir, &format!("run overlap.toml {grid} --quiet --out g"));
+    good(&dir, &format!("grid plan overlap.toml {grid} --store st"));
+    for rank in 0..8 {
+        fs::remove_file(dir.join(format!("overlap.{rank}.et"))).unwrap();
+    }
+    good(&dir, "work st");
+    good(&dir, "grid table st");
+    assert_eq!(rows(&dir.join("st/grid.parquet")).len(), 4);
+    assert!(fs::read(dir.join("st/grid.parquet")).unwrap() == fs::read(dir.join("g/grid.parquet")).unwrap());
+}
+
 /// A worker is stopped longer than its lease lasts. Another one makes its chunk. Both have the same bytes.
 #[test]
 fn a_worker_that_loses_its_lease_is_compared() {

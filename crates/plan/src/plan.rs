@@ -245,6 +245,8 @@ pub struct Ate {
 /// the sender of those that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
+    /// Index of the traffic table.
+    pub class: u16,
     pub host: NodeId,
     /// How many flows (those whose [`Flow::opens`] names it) and gates (those whose [`Gate::then`] does) open
     /// it. With 0 it opens `delay` after `start`.

@@ -12,11 +12,15 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
-/// Names of all examples.
+/// Names of all examples, with those of traces.
 fn examples() -> BTreeSet<String> {
-    let files = fs::read_dir(folder()).unwrap().map(|e| e.unwrap().path());
-    let scenarios = files.filter(|p| p.extension().is_some_and(|e| e == "toml"));
-    scenarios.map(|p| p.file_stem().unwrap().to_str().unwrap().to_string()).collect()
+    let mut names = BTreeSet::new();
+    for prefix in ["", "trace/"] {
+        let files = fs::read_dir(folder().join(prefix)).unwrap().map(|e| e.unwrap().path());
+        let scenarios = files.filter(|p| p.extension().is_some_and(|e| e == "toml"));
+        names.extend(scenarios.map(|p| format!("{prefix}{}", p.file_stem().unwrap().to_str().unwrap())));
+    }
+    names
 }
 
 #[test]
@@ -26,8 +30,8 @@ fn every_example_loads_without_a_warning() {
     assert_eq!(common::cases(&table).iter().map(name).collect::<BTreeSet<_>>(), examples());
     let description = |case: &Table| {
         let path = folder().join(format!("{}.toml", name(case)));
-        let loaded =
-            load(path.to_str().unwrap(), &fs::read(&path).unwrap(), &[], &|p| fs::read(folder().join(p)));
+        let beside = |p: &Path| fs::read(path.with_file_name("").join(p));
+        let loaded = load(path.to_str().unwrap(), &fs::read(&path).unwrap(), &[], &beside);
         let loaded = loaded.unwrap_or_else(|e| panic!("{}", e.one_line()));
         assert!(loaded.warnings.is_empty(), "{}: {:?}", path.display(), loaded.warnings);
         assert!(!loaded.plan.flows.is_empty());

@@ -57,6 +57,17 @@ def test_what_a_run_knows(victims):
     assert len(victims.accounts) > 0
 
 
+def test_computations_of_a_job():
+    table = {"forward": "100us", "parameters": 8000, "layers": 2, "hidden": 10, "sequence": 50, "micro_batches": 1}
+    network = {"kind": "line", "switches": 1, "hosts_per_switch": 2, "link": {"rate": "100Gbps", "delay": "1us"}}
+    job = xoff.Scenario.from_dict({"topology": network, "traffic": [{"kind": "training-step", **table}]}).run()
+    computed = job.computations.to_polars()
+    # A forward and a backward of two layers with two halves each, at both hosts.
+    assert len(computed) == 2 * 8
+    assert (computed["end_ps"] - computed["start_ps"]).sum() == 2 * 300_000_000
+    assert set(computed["host"]) == {"H0", "H1"}
+
+
 def test_a_deadlock():
     run = xoff.example("bcube-deadlock").run()
     assert run.deadlock["closed_ps"] == pytest.approx(2.151e9, rel=1e-3)

@@ -30,7 +30,8 @@ def test_every_reader_sees_the_same_twice(victims):
 
 
 @pytest.mark.parametrize(
-    "name", ["flows", "series", "pauses", "blocking", "critical", "ahead", "ports", "accounts", "nodes"]
+    "name",
+    ["flows", "series", "pauses", "blocking", "critical", "ahead", "computations", "ports", "accounts", "nodes"],
 )
 def test_every_table_is_its_file(victims, name):
     table = getattr(victims, name)

@@ -9,14 +9,14 @@ use std::ops::Range;
 use crate::blocking::capped;
 use crate::columns::{self, Column};
 use crate::network::kind_name;
-use crate::{names, statistics};
+use crate::{jobs, names, statistics};
 use parquet::errors::Result;
 use xoff_net::topology::{NodeId, PortId};
 use xoff_outcome::report::Unit;
 use xoff_outcome::{
     Ahead, FlowBlame, FlowOutcome, Leg, Outcome, Part, Pause, Place, PortOutcome, Quantity, Share,
 };
-use xoff_plan::plan::{Account, Flow, Limit, Plan};
+use xoff_plan::plan::{Account, Flow, Gate, Limit, Plan};
 
 /// The enum of the files in the order in which they are written, with what a row of each is about; the name of
 /// each, its number of rows, and the function that makes its columns for a range of rows.
@@ -65,6 +65,8 @@ files! { plan, outcome:
     Critical "critical.parquet" outcome.paths.as_ref().map_or(0, Vec::len), critical;
     /// Packets of another flow that were ahead of a flow's critical packet at a port.
     Ahead "ahead.parquet" outcome.ahead.len(), ahead;
+    /// A computation of a host.
+    Computations "computations.parquet" computing(plan).count(), computations;
     /// A port.
     Ports "ports.parquet" plan.topology.ports.len(), ports;
     /// An ingress port and priority.
@@ -260,6 +262,23 @@ fn ahead(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
         ("others", int(&|a| u64::from(a.others))),
         ("bytes", int(&|a| a.bytes)),
         ("time_ps", int(&|a| a.time)),
+    ]
+}
+
+/// The gates at which their hosts compute.
+fn computing(plan: &Plan) -> impl Iterator<Item = (usize, &Gate)> {
+    plan.gates.iter().enumerate().filter(|(_, gate)| gate.delay > 0)
+}
+
+fn computations(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
+    let opened = jobs::opened(plan, outcome);
+    let gates = || computing(plan).skip(range.start).take(range.len());
+    let ends = || gates().map(|(index, gate)| (opened[index], gate));
+    vec![
+        ("class", Column::Text(gates().map(|(_, g)| plan.classes[usize::from(g.class)].clone()).collect())),
+        ("host", Column::Text(gates().map(|(_, g)| names::node(plan, g.host).to_string()).collect())),
+        ("start_ps", Column::MaybeInt(ends().map(|(end, g)| end.map(|end| end - g.delay)).collect())),
+        ("end_ps", Column::MaybeInt(ends().map(|(end, _)| end).collect())),
     ]
 }
 

@@ -114,21 +114,29 @@ struct Seen<'a> {
     shares: Vec<usize>,
 }
 
+/// By gate: when it opened.
+pub(crate) fn opened(plan: &Plan, outcome: &Outcome) -> Vec<Option<Time>> {
+    let mut opened = vec![None; plan.gates.len()];
+    let mut waits = Waits::new(&plan.gates);
+    // Computations may end after the last flow, and so after the run, but not after its duration.
+    let end = plan.end.unwrap_or(Time::MAX);
+    let mut open = |gate: u32, at| opened[gate as usize] = Some(at).filter(|&at| at <= end);
+    waits.begin(&plan.gates, &mut open);
+    for (flow, result) in plan.flows.iter().zip(&outcome.flows) {
+        if let (Some(gate), Some(at)) = (flow.opens, result.delivered) {
+            waits.count_down(&plan.gates, gate, at, &mut open);
+        }
+    }
+    opened
+}
+
 impl<'a> Seen<'a> {
     fn new(plan: &'a Plan, outcome: &'a Outcome) -> Self {
-        let mut opened = vec![None; plan.gates.len()];
         let mut flows = vec![Vec::new(); plan.gates.len()];
         let mut gates = vec![Vec::new(); plan.gates.len()];
-        let mut waits = Waits::new(&plan.gates);
-        // Computations may end after the last flow, and so after the run, but not after its duration.
-        let end = plan.end.unwrap_or(Time::MAX);
-        let mut open = |gate: u32, at| opened[gate as usize] = Some(at).filter(|&at| at <= end);
-        waits.begin(&plan.gates, &mut open);
-        for (index, (flow, result)) in (0..).zip(plan.flows.iter().zip(&outcome.flows)) {
-            let Some(gate) = flow.opens else { continue };
-            flows[gate as usize].push(index);
-            if let Some(at) = result.delivered {
-                waits.count_down(&plan.gates, gate, at, &mut open);
+        for (index, flow) in (0..).zip(plan.flows.iter()) {
+            if let Some(gate) = flow.opens {
+                flows[gate as usize].push(index);
             }
         }
         for (index, gate) in (0..).zip(&plan.gates) {
@@ -139,7 +147,7 @@ impl<'a> Seen<'a> {
         let shares = outcome.paths.as_ref().map_or(Vec::new(), |shares| {
             (0..plan.flows.len() as u32).map(|flow| shares.partition_point(|s| s.flow <= flow)).collect()
         });
-        Self { plan, outcome, opened, flows, gates, shares }
+        Self { plan, outcome, opened: opened(plan, outcome), flows, gates, shares }
     }
 
     fn delivered(&self, flow: u32) -> Option<Time> {
@@ -397,11 +405,13 @@ fn text(job: &JobSummary) -> String {
     };
     let heads =
         ["operation", "hosts", "size", "count", "finished", "mean", "longest", "bus bandwidth", "straggler"];
-    out += &crate::table::headed(
-        heads,
-        [Left, Right, Right, Right, Right, Right, Right, Right, Left],
-        job.operations.iter().map(row),
-    );
+    if !job.operations.is_empty() {
+        out += &crate::table::headed(
+            heads,
+            [Left, Right, Right, Right, Right, Right, Right, Right, Left],
+            job.operations.iter().map(row),
+        );
+    }
     let worst = job.operations.iter().filter_map(|o| Some((o, o.straggler.as_ref()?)));
     if let Some((o, s)) = worst.max_by_key(|(_, s)| s.late.behind_median_ps) {
         out += &crate::table::paragraph(&format!(

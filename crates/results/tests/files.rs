@@ -123,7 +123,7 @@ fn only_the_manifest_knows_the_wall_time() {
     write(&dir.join("a"), &plan, &outcome, 1.0);
     write(&dir.join("b"), &plan, &outcome, 2.0);
     assert_eq!(names(&dir), ["a", "b"].map(String::from).into(), "nothing is left beside the runs");
-    assert_eq!(names(&dir.join("a")).len(), 11);
+    assert_eq!(names(&dir.join("a")).len(), 12);
     for name in names(&dir.join("a")) {
         let read = |run: &str| fs::read(dir.join(run).join(&name)).unwrap();
         assert_eq!(read("a") == read("b"), name != MANIFEST, "{name}");

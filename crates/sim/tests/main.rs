@@ -48,6 +48,7 @@ mod tagger;
 mod tcp_dctcp;
 mod threads;
 mod topologies;
+mod trace;
 mod training;
 mod trimming;
 mod uec_cbfc;

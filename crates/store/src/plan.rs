@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
@@ -32,6 +33,9 @@ pub struct Plan {
     pub in_table: bool,
     /// The files that the scenario names: path as written, and content.
     pub files: BTreeMap<String, String>,
+    /// The same of files that are not text: content in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub binary_files: BTreeMap<String, String>,
     /// Keys and values of every run.
     pub overrides: Vec<(String, String)>,
     pub variants: Vec<Variant>,
@@ -113,6 +117,11 @@ impl Plan {
             part(path.as_bytes());
             part(content.as_bytes());
         }
+        for (path, content) in &self.binary_files {
+            part(b"hexadecimal");
+            part(path.as_bytes());
+            part(content.as_bytes());
+        }
         let mut overrides: Vec<_> = overrides.iter().collect();
         overrides.sort_unstable();
         for (key, value) in overrides {
@@ -120,6 +129,23 @@ impl Plan {
             part(value.as_bytes());
         }
         format!("{:032x}", sum.finish_128())
+    }
+
+    /// The files that the scenario names: path as written, and content.
+    ///
+    /// # Errors
+    ///
+    /// The path of a file whose digits are damaged.
+    pub fn named_files(&self) -> Result<BTreeMap<PathBuf, Vec<u8>>, String> {
+        let text = self.files.iter().map(|(path, text)| (PathBuf::from(path), text.clone().into_bytes()));
+        let mut all: BTreeMap<PathBuf, Vec<u8>> = text.collect();
+        for (path, digits) in &self.binary_files {
+            let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok();
+            let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+            let bytes = bytes.filter(|_| digits.len().is_multiple_of(2));
+            all.insert(path.into(), bytes.ok_or_else(|| path.clone())?);
+        }
+        Ok(all)
     }
 
     pub fn layout(&self) -> Layout {
@@ -228,6 +254,7 @@ mod tests {
             text: "t".into(),
             in_table: false,
             files: BTreeMap::new(),
+            binary_files: BTreeMap::new(),
             overrides: Vec::new(),
             variants: Vec::new(),
             axes: Vec::new(),
@@ -247,8 +274,18 @@ mod tests {
             Plan { text: "u".into(), ..plan.clone() }.hash(&set(&[("a", "1"), ("b", "2")])),
             Plan { files: [("f".to_string(), "c".to_string())].into(), ..plan.clone() }
                 .hash(&set(&[("a", "1"), ("b", "2")])),
+            Plan { binary_files: [("f".to_string(), "ff".to_string())].into(), ..plan.clone() }
+                .hash(&set(&[("a", "1"), ("b", "2")])),
         ];
         assert!(!others.contains(&one));
+        let named = |digits: &str| {
+            let binary_files = [("b".to_string(), digits.to_string())].into();
+            Plan { files: [("t".to_string(), "c".to_string())].into(), binary_files, ..plan.clone() }
+                .named_files()
+        };
+        let both = [("b".into(), vec![0x00, 0xfe]), ("t".into(), b"c".to_vec())].into();
+        assert_eq!(named("00fe"), Ok(both));
+        assert_eq!([named("00f"), named("0g")], ["b", "b"].map(|path| Err(path.to_string())));
         assert_eq!(one.len(), 32);
     }
 }

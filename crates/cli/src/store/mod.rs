@@ -7,7 +7,7 @@ pub mod plan;
 pub mod slurm;
 pub mod work;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use miette::{Report, miette};
@@ -70,8 +70,10 @@ impl Opened {
                 plan.xoff_version
             ));
         }
-        let files = plan.files.iter().map(|(path, text)| (PathBuf::from(path), text.clone().into_bytes()));
-        let source = Source::embedded(Path::new(&plan.path), &plan.text, plan.in_table, files.collect());
+        let files = plan
+            .named_files()
+            .map_err(|file| miette!("{}: the content of `{file}` is damaged", bucket.name()))?;
+        let source = Source::embedded(Path::new(&plan.path), &plan.text, plan.in_table, files);
         let variants = plan.variants.iter().map(|v| Variant { name: v.name.clone(), set: v.set.clone() });
         let (grid, layout, variants) = (plan.grid(), plan.layout(), variants.collect());
         Ok(Self { bucket, grid, layout, source, variants, plan })

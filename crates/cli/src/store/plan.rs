@@ -93,7 +93,17 @@ pub fn write(
         let help = "vary fewer keys, or give fewer values or seeds";
         miette!(help = help, "the grid has more than the maximum of {LARGEST} runs")
     })?;
-    let files = check(source, grid, variants, overrides)?;
+    let all = check(source, grid, variants, overrides)?;
+    let (mut files, mut binary_files) = (BTreeMap::new(), BTreeMap::new());
+    for (path, content) in all {
+        match String::from_utf8(content) {
+            Ok(text) => drop(files.insert(path, text)),
+            Err(e) => {
+                let digits = e.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+                binary_files.insert(path, digits);
+            }
+        }
+    }
     let (text, in_table) = source.parts();
     let text =
         String::from_utf8(text.to_vec()).into_diagnostic().wrap_err("the scenario is not a text file")?;
@@ -106,6 +116,7 @@ pub fn write(
         text,
         in_table,
         files,
+        binary_files,
         overrides: overrides.to_vec(),
         variants: variants
             .iter()
@@ -142,9 +153,8 @@ fn check(
     grid: &Grid,
     variants: &[Variant],
     overrides: &[(String, String)],
-) -> miette::Result<BTreeMap<String, String>> {
+) -> miette::Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
-    let mut binary = None;
     let points =
         grid.axes.iter().enumerate().flat_map(|(axis, a)| (0..a.values.len()).map(move |v| (axis, v)));
     for point in [0].into_iter().chain(points.filter(|(_, v)| *v > 0).map(|at| grid.base_of(0, at))) {
@@ -152,20 +162,13 @@ fn check(
         let mut all = vary::of_variant(grid, variants, run, overrides);
         all.extend(grid.overrides(run));
         let mut seen = |path: &std::path::Path, content: &[u8]| {
-            let path = path.display().to_string();
-            match String::from_utf8(content.to_vec()) {
-                Ok(text) => drop(files.insert(path, text)),
-                Err(_) => binary = Some(path),
-            }
+            files.insert(path.display().to_string(), content.to_vec());
         };
         source
             .load(&all, &mut seen, &|| false)
             .wrap_err_with(|| format!("the run with {} has an invalid scenario", grid.label(run)))?;
     }
-    match binary {
-        Some(path) => Err(miette!("`{path}` is not a text file")),
-        None => Ok(files),
-    }
+    Ok(files)
 }
 
 /// Consecutive seeds as their first and last one.

@@ -125,6 +125,16 @@ pub(super) fn part(size: u64, parts: u64, index: u64) -> u64 {
     size / parts + u64::from(index < size % parts)
 }
 
+/// The messages of a step of a ring of `n` that exchanges `size` bytes, cut into a chunk for each member: sender,
+/// receiver, bytes. Member i sends chunk i − step to the next member. The steps 0 to n − 2 are a reduce-scatter, or
+/// an all-gather; the steps 0 to 2n − 3 are an all-reduce.
+pub(super) fn ring(n: usize, size: u64, step: usize) -> impl Iterator<Item = (usize, usize, u64)> {
+    (0..n).map(move |from| {
+        let chunk = (from + n - step % n) % n;
+        (from, (from + 1) % n, part(size, n as u64, chunk as u64))
+    })
+}
+
 /// Every host sends one flow to every other, all at once. The flows are listed
 /// in rounds in which every host sends one and receives one.
 pub fn all_to_all(
@@ -158,9 +168,8 @@ fn several(key: &str, hosts: &[NodeId]) -> Result<(), SpecError> {
 }
 
 /// Ring all-reduce of `size` bytes per host over `hosts`, each sending to the next (Patarasu and Yuan, JPDC
-/// 2009). The data is cut into a chunk for each of the n hosts; in step s (0 to 2n−3) host i sends chunk i −
-/// s, as soon as it has received that chunk in step s − 1. In the first n − 1 steps, a host reduces the
-/// received chunk before it sends it on, which takes `compute`.
+/// 2009): in each [step](ring) a host sends a chunk as soon as it has received that chunk in the step before. In the
+/// first n − 1 steps, a host reduces the received chunk before it sends it on, which takes `compute`.
 pub fn ring_all_reduce(hosts: &[NodeId], size: u64, rounds: &Rounds) -> Result<Schedule, SpecError> {
     several("hosts", hosts)?;
     let n = hosts.len();
@@ -184,14 +193,11 @@ pub fn ring_all_reduce(hosts: &[NodeId], size: u64, rounds: &Rounds) -> Result<S
             };
             let ends = last && round + 1 == rounds.count;
             let after = before.clone();
-            for i in 0..n {
-                let to = (i + 1) % n;
-                let chunk = (i + 2 * n - step % n) % n;
+            for (from, to, size) in ring(n, size, step) {
                 let opens = (!ends).then(|| schedule.barrier(hosts[to], delay));
                 before[to] = opens;
-                let size = part(size, n as u64, chunk as u64);
-                let demand = Demand { src: hosts[i], dst: hosts[to], size, start: rounds.start };
-                schedule.steps.push(Step { demand, after: after[i], opens });
+                let demand = Demand { src: hosts[from], dst: hosts[to], size, start: rounds.start };
+                schedule.steps.push(Step { demand, after: after[from], opens });
             }
         }
         schedule.operation("all-reduce", n as u32, size, from..schedule.steps.len());

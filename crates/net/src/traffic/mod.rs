@@ -8,6 +8,7 @@
 
 mod around;
 mod burst;
+pub mod chakra;
 mod collective;
 mod csv;
 mod groups;
@@ -17,6 +18,7 @@ mod pairs;
 mod program;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod training;
 
 pub use around::{Around, around};
@@ -30,7 +32,8 @@ pub use groups::{Level, groups};
 pub use hpcc::{flows_hpcc, flows_left_out};
 pub use matrix::{MatrixEntry, matrix_csv};
 pub use pairs::Pairs;
-pub use program::{Members, Node, Pattern, Program, Work};
+pub use program::{Label, Members, Node, Pattern, Program, Work};
+pub use trace::{Groups, Replay, Replayed, Settings, group_file};
 pub use training::Training;
 
 use crate::error::SpecError;

@@ -3,11 +3,12 @@
 //! A program becomes messages and barriers in which every wait is for something at the same host. A send is
 //! done for its own rank when it begins: the rank goes on while the network carries the message.
 
-use super::collective::{Schedule, Step};
+use super::collective::{Schedule, Step, part, ring};
 use super::{Demand, check_count};
 use crate::error::SpecError;
 use crate::topology::NodeId;
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use xoff_kernel::time::Time;
 
 /// How the members of a group exchange data.
@@ -88,6 +89,13 @@ pub struct Members {
     pub ranks: Vec<u32>,
 }
 
+impl Members {
+    /// Its name in sentences.
+    fn title(&self) -> String {
+        if self.name.is_empty() { "all ranks".into() } else { format!("group {}", self.name) }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// By rank.
@@ -104,11 +112,26 @@ struct Meeting {
     came: Vec<Option<(u32, u32)>>,
 }
 
+/// What a node is called in errors, by rank and node.
+pub type Label<'l> = &'l dyn Fn(u32, u32) -> String;
+
+/// The units of a rank that compute one node at a time, in a network without delay.
+struct Units<'u> {
+    /// By rank and node: the unit that its computation needs.
+    of: &'u [Vec<Option<u8>>],
+    /// By rank and unit: the last node, and when it ends.
+    last: BTreeMap<(u32, u8), (u32, Time)>,
+    /// Rank, node and the node before it at the same unit.
+    turns: Vec<(u32, u32, u32)>,
+}
+
 /// The state of a program that is being turned into a schedule.
 struct Run<'p> {
     program: &'p Program,
     hosts: &'p [NodeId],
+    label: Label<'p>,
     start: Time,
+    units: Option<Units<'p>>,
     out: Schedule,
     /// By rank: the barrier at the beginning.
     begins: Vec<u32>,
@@ -117,9 +140,15 @@ struct Run<'p> {
     done: Vec<Vec<Option<u32>>>,
     /// By rank and node: the nodes that wait for it.
     next: Vec<Vec<Vec<u32>>>,
-    ready: VecDeque<(u32, u32)>,
-    /// By sender, receiver and tag: steps that were sent; receives that wait, each as node and barrier.
-    sent: BTreeMap<(u32, u32, u64), VecDeque<usize>>,
+    /// By rank and node: when the nodes before it are done, in a network without delay. 0 without units.
+    from: Vec<Vec<Time>>,
+    /// The earliest first: time, order of those of one time, rank and node.
+    ready: BinaryHeap<Reverse<(Time, u64, u32, u32)>>,
+    /// How many nodes were ready.
+    count: u64,
+    /// By sender, receiver and tag: steps that were sent, with their time; receives that wait, each as node and
+    /// barrier.
+    sent: BTreeMap<(u32, u32, u64), VecDeque<(usize, Time)>>,
     awaited: BTreeMap<(u32, u32, u64), VecDeque<(u32, u32)>>,
     /// By group: how many collectives each member has come to, and those that some member has not come to.
     turns: Vec<Vec<usize>>,
@@ -150,19 +179,44 @@ impl Program {
     ///
     /// The program cannot end: a send without its receive, a collective that not all members come to, or nodes
     /// that wait for each other. The key is `program`.
-    pub fn schedule(&self, hosts: &[NodeId], start: Time) -> Result<Schedule, SpecError> {
+    pub fn schedule(&self, hosts: &[NodeId], start: Time, label: Label<'_>) -> Result<Schedule, SpecError> {
         check_count("program", self.messages() as f64)?;
-        let mut run = Run::new(self, hosts, start);
-        while let Some((rank, node)) = run.ready.pop_front() {
-            run.take(rank, node)?;
-        }
-        run.check()?;
+        let mut run = Run::new(self, hosts, start, label, None);
+        run.finish_all()?;
         Ok(run.out)
+    }
+
+    /// Lets the computations that need the same unit of a rank follow each other: `units` has the unit by rank and
+    /// node. Their order is the one in which they are ready in a network without delay, and that of their numbers
+    /// where they are ready together. No order can make the program wait for itself: it is the order of a run.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Program::schedule`].
+    pub fn take_turns(&mut self, units: &[Vec<Option<u8>>], label: Label<'_>) -> Result<(), SpecError> {
+        check_count("program", self.messages() as f64)?;
+        let hosts: Vec<NodeId> = (0..self.ranks.len() as NodeId).collect();
+        let units = Units { of: units, last: BTreeMap::new(), turns: Vec::new() };
+        let mut run = Run::new(self, &hosts, 0, label, Some(units));
+        run.finish_all()?;
+        for (rank, node, before) in run.units.map(|units| units.turns).unwrap_or_default() {
+            let after = &mut self.ranks[rank as usize][node as usize].after;
+            if !after.contains(&before) {
+                after.push(before);
+            }
+        }
+        Ok(())
     }
 }
 
 impl<'p> Run<'p> {
-    fn new(program: &'p Program, hosts: &'p [NodeId], start: Time) -> Self {
+    fn new(
+        program: &'p Program,
+        hosts: &'p [NodeId],
+        start: Time,
+        label: Label<'p>,
+        units: Option<Units<'p>>,
+    ) -> Self {
         let mut out = Schedule::default();
         let begins = hosts[..program.ranks.len()]
             .iter()
@@ -174,21 +228,23 @@ impl<'p> Run<'p> {
             .collect();
         let mut next: Vec<Vec<Vec<u32>>> =
             program.ranks.iter().map(|nodes| vec![Vec::new(); nodes.len()]).collect();
-        let mut ready = VecDeque::new();
+        let mut first = Vec::new();
         for (rank, nodes) in (0..).zip(&program.ranks) {
             for (index, node) in (0..).zip(nodes) {
                 for &before in &node.after {
                     next[rank as usize][before as usize].push(index);
                 }
                 if node.after.is_empty() {
-                    ready.push_back((rank, index));
+                    first.push((rank, index));
                 }
             }
         }
-        Self {
+        let mut run = Self {
             program,
             hosts,
+            label,
             start,
+            units,
             out,
             begins,
             left: program
@@ -198,12 +254,51 @@ impl<'p> Run<'p> {
                 .collect(),
             done: program.ranks.iter().map(|all| vec![None; all.len()]).collect(),
             next,
-            ready,
+            from: program.ranks.iter().map(|all| vec![0; all.len()]).collect(),
+            ready: BinaryHeap::new(),
+            count: 0,
             sent: BTreeMap::new(),
             awaited: BTreeMap::new(),
             turns: program.groups.iter().map(|g| vec![0; g.ranks.len()]).collect(),
             meetings: program.groups.iter().map(|_| VecDeque::new()).collect(),
+        };
+        for (rank, node) in first {
+            run.is_ready(rank, node);
         }
+        run
+    }
+
+    fn finish_all(&mut self) -> Result<(), SpecError> {
+        while let Some(Reverse((_, _, rank, node))) = self.ready.pop() {
+            self.take(rank, node)?;
+        }
+        self.check()
+    }
+
+    fn is_ready(&mut self, rank: u32, node: u32) {
+        let at = self.from[rank as usize][node as usize];
+        let order = if self.units.is_some() { node.into() } else { self.count };
+        self.count += 1;
+        self.ready.push(Reverse((at, order, rank, node)));
+    }
+
+    /// When the nodes before it are done.
+    fn from(&self, rank: u32, node: u32) -> Time {
+        self.from[rank as usize][node as usize]
+    }
+
+    /// When a computation ends that may begin at a time, after the one before it at its unit; notes its turn.
+    fn computed(&mut self, rank: u32, node: u32, delay: Time) -> Time {
+        let mut at = self.from(rank, node);
+        let Some(units) = &mut self.units else { return at };
+        let Some(unit) = units.of[rank as usize][node as usize] else { return at.saturating_add(delay) };
+        if let Some(&(before, end)) = units.last.get(&(rank, unit)) {
+            units.turns.push((rank, node, before));
+            at = at.max(end);
+        }
+        let end = at.saturating_add(delay);
+        units.last.insert((rank, unit), (node, end));
+        end
     }
 
     /// A barrier of a rank after all of the others.
@@ -237,51 +332,55 @@ impl<'p> Run<'p> {
         self.out.steps.push(Step { demand, after: Some(after), opens });
     }
 
-    /// The node is done when the barrier opens.
-    fn finish(&mut self, rank: u32, node: u32, barrier: u32) {
+    /// The node is done when the barrier opens, in a network without delay at a time.
+    fn finish(&mut self, rank: u32, node: u32, barrier: u32, at: Time) {
         self.done[rank as usize][node as usize] = Some(barrier);
-        for &next in &self.next[rank as usize][node as usize] {
+        for next in std::mem::take(&mut self.next[rank as usize][node as usize]) {
+            let from = &mut self.from[rank as usize][next as usize];
+            *from = at.max(*from);
             let left = &mut self.left[rank as usize][next as usize];
             *left -= 1;
             if *left == 0 {
-                self.ready.push_back((rank, next));
+                self.is_ready(rank, next);
             }
         }
     }
 
     fn take(&mut self, rank: u32, node: u32) -> Result<(), SpecError> {
         let begin = self.begin(rank, node);
+        let at = self.from(rank, node);
         match self.program.ranks[rank as usize][node as usize].work {
             Work::Compute(delay) => {
-                let done = self.join(rank, delay, &[begin]);
-                self.finish(rank, node, done);
+                let done = if delay > 0 { self.join(rank, delay, &[begin]) } else { begin };
+                let end = self.computed(rank, node, delay);
+                self.finish(rank, node, done, end);
             }
             Work::Iteration(index) => {
                 let iterations = &mut self.out.iterations;
                 iterations.resize(iterations.len().max(index as usize + 1), Vec::new());
                 iterations[index as usize].push(begin);
-                self.finish(rank, node, begin);
+                self.finish(rank, node, begin, at);
             }
             Work::Send { to, size, tag } => {
                 self.message(rank, to, size, begin, None);
-                self.finish(rank, node, begin);
+                self.finish(rank, node, begin, at);
                 let key = (rank, to, tag);
                 let step = self.out.steps.len() - 1;
                 match self.awaited.get_mut(&key).and_then(VecDeque::pop_front) {
                     Some((receive, barrier)) => {
                         self.out.steps[step].opens = Some(barrier);
-                        self.finish(to, receive, barrier);
+                        self.finish(to, receive, barrier, at.max(self.from(to, receive)));
                     }
-                    None => self.sent.entry(key).or_default().push_back(step),
+                    None => self.sent.entry(key).or_default().push_back((step, at)),
                 }
             }
             Work::Receive { from, tag } => {
                 let barrier = self.join(rank, 0, &[begin]);
                 let key = (from, rank, tag);
                 match self.sent.get_mut(&key).and_then(VecDeque::pop_front) {
-                    Some(step) => {
+                    Some((step, sent)) => {
                         self.out.steps[step].opens = Some(barrier);
-                        self.finish(rank, node, barrier);
+                        self.finish(rank, node, barrier, at.max(sent));
                     }
                     None => self.awaited.entry(key).or_default().push_back((node, barrier)),
                 }
@@ -306,8 +405,11 @@ impl<'p> Run<'p> {
         let members: &'p Members = &self.program.groups[group as usize];
         let known = members.ranks.iter().position(|&member| member == rank);
         let Some(position) = known else {
-            let message =
-                format!("rank {rank} takes part in a collective of group {}, and is no member", members.name);
+            let message = format!(
+                "{} is a collective of {}, and rank {rank} is not a member",
+                (self.label)(rank, node),
+                members.title()
+            );
             return Err(SpecError::new("program", message, "name the groups that the rank is in"));
         };
         let turn = self.turns[group as usize][position];
@@ -321,13 +423,13 @@ impl<'p> Run<'p> {
         let meeting = &mut meetings[index].1;
         if (meeting.pattern, meeting.size) != (pattern, size) {
             let message = format!(
-                "the members of group {} disagree about their collective {}: {} of {} B, and {} of {size} B at rank \
-                 {rank}",
-                members.name,
+                "{} is {} of {size} B; for another member, collective {} of {} is {} of {} B",
+                (self.label)(rank, node),
+                pattern.name(),
                 turn + 1,
+                members.title(),
                 meeting.pattern.name(),
                 meeting.size,
-                pattern.name(),
             );
             return Err(SpecError::new(
                 "program",
@@ -351,13 +453,13 @@ impl<'p> Run<'p> {
         let from = self.out.steps.len();
         // Of each member, the barrier after which it goes on.
         let mut at: Vec<u32> = came.iter().map(|&(_, begin)| begin).collect();
-        let part = |index: usize| super::collective::part(size, n as u64, (index % n) as u64);
         if n > 1 && pattern == Pattern::AllToAll {
             let done: Vec<u32> = (0..n).map(|i| self.join(ranks[i], 0, &[at[i]])).collect();
             for shift in 1..n {
                 for i in 0..n {
                     let to = (i + shift) % n;
-                    self.message(ranks[i], ranks[to], part(to), at[i], Some(done[to]));
+                    let part = part(size, n as u64, to as u64);
+                    self.message(ranks[i], ranks[to], part, at[i], Some(done[to]));
                 }
             }
             at = done;
@@ -367,17 +469,17 @@ impl<'p> Run<'p> {
                 for (i, &rank) in ranks.iter().enumerate() {
                     at[i] = self.join(rank, 0, &[before[i]]);
                 }
-                for i in 0..n {
-                    let to = (i + 1) % n;
-                    self.message(ranks[i], ranks[to], part(i + 2 * n - step % n), before[i], Some(at[to]));
+                for (from, to, size) in ring(n, size, step) {
+                    self.message(ranks[from], ranks[to], size, before[from], Some(at[to]));
                 }
             }
         }
         let steps = from..self.out.steps.len();
         let name = format!("{} {}", members.name, pattern.name());
         self.out.operation(name.trim(), n as u32, size, steps);
+        let met = came.iter().zip(ranks).map(|(&(node, _), &rank)| self.from(rank, node)).max();
         for (i, &(node, _)) in came.iter().enumerate() {
-            self.finish(ranks[i], node, at[i]);
+            self.finish(ranks[i], node, at[i], met.unwrap_or_default());
         }
     }
 
@@ -387,25 +489,33 @@ impl<'p> Run<'p> {
         for (group, meetings) in self.program.groups.iter().zip(&self.meetings) {
             let Some((turn, meeting)) = meetings.front() else { continue };
             let absent = meeting.came.iter().position(Option::is_none).map(|i| group.ranks[i]);
+            let came =
+                group.ranks.iter().zip(&meeting.came).find_map(|(&rank, came)| Some((rank, (*came)?.0)));
             let message = format!(
-                "collective {} of group {} ({} of {} B) never begins: rank {} does not come to it",
+                "{} never begins: rank {} does not come to collective {} of {} ({} of {} B)",
+                came.map(|(rank, node)| (self.label)(rank, node)).unwrap_or_default(),
+                absent.unwrap_or_default(),
                 turn + 1,
-                group.name,
+                group.title(),
                 meeting.pattern.name(),
                 meeting.size,
-                absent.unwrap_or_default(),
             );
             return refuse(message, "give all members the same collectives in the same order");
         }
-        let waiting = self.awaited.iter().find(|(_, receives)| !receives.is_empty());
-        if let Some(((from, to, tag), _)) = waiting {
-            let message =
-                format!("rank {to} waits for a message of tag {tag} from rank {from}, which never sends it");
+        let waiting = self.awaited.iter().find_map(|(key, receives)| Some((key, receives.front()?)));
+        if let Some(((from, to, tag), &(node, _))) = waiting {
+            let message = format!(
+                "{} waits for a message of tag {tag} from rank {from}, which never sends it",
+                (self.label)(*to, node)
+            );
             return refuse(message, "add the send to that rank");
         }
         let stuck = |done: &Vec<Option<u32>>| done.iter().position(Option::is_none);
         if let Some((rank, node)) = self.done.iter().enumerate().find_map(|(r, d)| Some((r, stuck(d)?))) {
-            let message = format!("node {node} of rank {rank} never begins: the nodes before it wait for it");
+            let message = format!(
+                "{} never begins: the nodes before it wait for it",
+                (self.label)(rank as u32, node as u32)
+            );
             return refuse(message, "remove the cycle of dependencies");
         }
         Ok(())

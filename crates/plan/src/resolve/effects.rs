@@ -70,7 +70,8 @@ fn stops(cx: &mut Context<'_>) {
             | Traffic::RingAllReduce(_)
             | Traffic::ParameterServer(_)
             | Traffic::Moe(_)
-            | Traffic::TrainingStep(_) => continue,
+            | Traffic::TrainingStep(_)
+            | Traffic::Trace(_) => continue,
         };
         let Some(stop) = stop else { continue };
         let key = format!("traffic[{i}].stop");

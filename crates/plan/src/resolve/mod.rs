@@ -124,11 +124,16 @@ impl Context<'_> {
         self.refuse(key, format!("{what} would need {} GiB", need >> 30), help)
     }
 
-    /// The text of a file that the scenario names at `path`.
-    fn file(&self, path: &str, name: &str) -> Result<String, Error> {
+    /// The contents of a file that the scenario names at `path`.
+    fn bytes(&self, path: &str, name: &str) -> Result<Vec<u8>, Error> {
         let help = "paths are relative to the scenario file";
-        let bytes = (self.files)(Path::new(name))
-            .map_err(|e| self.doc.error(path, format!("cannot read `{name}`: {e}"), help))?;
+        (self.files)(Path::new(name))
+            .map_err(|e| self.doc.error(path, format!("cannot read `{name}`: {e}"), help))
+    }
+
+    /// The same of a text.
+    fn file(&self, path: &str, name: &str) -> Result<String, Error> {
+        let bytes = self.bytes(path, name)?;
         let text = String::from_utf8(bytes)
             .map_err(|_| self.doc.error(path, format!("`{name}` is not a text file"), "check the path"))?;
         // Spreadsheets begin their files with a byte order mark.
@@ -386,6 +391,7 @@ fn check_distances(cx: &Context<'_>, topology: &Topology) -> Result<(), Error> {
         Traffic::ParameterServer(t) => t.workers.is_none(),
         Traffic::Moe(t) => t.hosts.is_none(),
         Traffic::TrainingStep(t) => t.hosts.is_none(),
+        Traffic::Trace(t) => t.hosts.is_none(),
         Traffic::Probe(t) => t.to.is_none(),
         Traffic::Burst(t) => t.to.is_none(),
         Traffic::Incast(_) | Traffic::Flow(_) | Traffic::Flows(_) | Traffic::Loop(_) => false,

@@ -201,6 +201,37 @@ pub struct TrainingStep {
     priority,
 }
 
+/// Recorded computations and messages: one Chakra execution trace (MLCommons) for each host. Nodes wait for their
+/// dependencies, computations take their recorded time, and the network carries all messages and collectives.
+pub struct Trace {
+    name,
+    /// Paths of the traces, relative to the scenario: `{rank}` is replaced by the number of each rank, from 0. A
+    /// trace may be compressed with gzip.
+    pub files: String,
+    /// Hosts or groups of hosts, in the order of the ranks. Default: all.
+    #[schemars(extend("x-default" = "all hosts"))]
+    pub hosts: Option<Vec<String>>,
+    /// Path of a JSON file with the ranks of each group that a `pg_name` of the traces names, such as
+    /// `{"1": [0, 1], "2": [2, 3]}`. Default: the groups that metadata nodes of the traces list.
+    #[schemars(extend("x-default" = "the groups of the traces"))]
+    pub groups: Option<String>,
+    /// Factor of all recorded computations: 0.5 is for hosts that compute twice as fast.
+    #[serde(default = "defaults::unscaled")]
+    #[schemars(range(min = 0.0), extend("x-unit" = "factor"))]
+    pub compute_scale: f64,
+    /// Collectives that are no all-reduce, all-gather, reduce-scatter, all-to-all or barrier of GPUs.
+    #[serde(default)]
+    pub other_collectives: OtherCollectives,
+    /// How often the traces run, one after another.
+    #[serde(default = "defaults::one")]
+    #[schemars(range(min = 1), extend("x-unit" = "steps"))]
+    pub steps: u32,
+    /// When the first step begins.
+    #[serde(default = "defaults::zero_time")]
+    pub start: Span,
+    priority,
+}
+
 /// Small flows at regular times: each sender sends to its receivers one after another,
 /// and the senders begin evenly spread over a period.
 pub struct Probe {
@@ -224,4 +255,15 @@ pub struct Probe {
     pub stop: Option<Span>,
     priority,
 }
+}
+
+/// What becomes of a collective that cannot be sent, such as a broadcast.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OtherCollectives {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// It takes its recorded time. It sends nothing, and its members do not wait for each other.
+    RecordedTime,
 }

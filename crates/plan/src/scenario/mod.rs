@@ -12,7 +12,9 @@ mod transport;
 
 pub use ate::{Ate, AteUpdate};
 pub use balancing::{Adaptive, AdaptiveMode, Drill, Plb, Ugal};
-pub use collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce, TrainingStep};
+pub use collective::{
+    AllToAll, Moe, OtherCollectives, ParameterServer, Probe, RingAllReduce, Trace, TrainingStep,
+};
 pub(crate) use congestion::MINIMUM_RATE;
 pub use congestion::{Dctcp, Hpcc, HpccPreset, Nscc, Swift, Timely};
 pub use faults::{Failure, Loss, LossKind};
@@ -530,6 +532,9 @@ pub(crate) mod defaults {
 
     pub fn one() -> u32 {
         1
+    }
+    pub fn unscaled() -> f64 {
+        1.0
     }
     pub fn element() -> Bytes {
         Bytes(2)

@@ -1,6 +1,6 @@
 //! `[[traffic]]`: the offered traffic.
 
-use super::collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce, TrainingStep};
+use super::collective::{AllToAll, Moe, ParameterServer, Probe, RingAllReduce, Trace, TrainingStep};
 use super::defaults;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub enum Traffic {
     Moe(Moe) = "moe",
     /// Training steps of a large model: tensor, pipeline, data and expert parallel groups.
     TrainingStep(TrainingStep) = "training-step",
+    /// Recorded computations and messages of each rank: Chakra execution traces.
+    Trace(Trace) = "trace",
     /// Small flows at regular times, to measure latency.
     Probe(Probe) = "probe",
     /// Every host sends several flows, one after the other.
@@ -44,7 +46,7 @@ pub enum Traffic {
 macro_rules! of_any {
     ($traffic:ident, $t:ident => $value:expr) => {
         of_any!($traffic, $t => $value; Poisson Incast Permutation Flow Flows AllToAll RingAllReduce
-            ParameterServer Moe TrainingStep Probe Burst Loop)
+            ParameterServer Moe TrainingStep Trace Probe Burst Loop)
     };
     ($traffic:ident, $t:ident => $value:expr; $($kind:ident)*) => {
         match $traffic { $(Traffic::$kind($t) => $value,)* }
@@ -72,6 +74,7 @@ impl Traffic {
             | Traffic::ParameterServer(_)
             | Traffic::Moe(_)
             | Traffic::TrainingStep(_)
+            | Traffic::Trace(_)
             | Traffic::Probe(_) => None,
         }
     }

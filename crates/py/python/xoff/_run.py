@@ -142,7 +142,18 @@ class Stored:
 
 
 #: The tables of a run.
-TABLES = ("flows", "series", "pauses", "blocking", "critical", "ahead", "ports", "accounts", "nodes")
+TABLES = (
+    "flows",
+    "series",
+    "pauses",
+    "blocking",
+    "critical",
+    "ahead",
+    "computations",
+    "ports",
+    "accounts",
+    "nodes",
+)
 
 
 class Run(Stored):
@@ -214,6 +225,11 @@ class Run(Stored):
     def ahead(self) -> Table:
         """A row for each flow whose packets were ahead of a critical packet at a port (`measure.explain`)."""
         return self._table("ahead")
+
+    @cached_property
+    def computations(self) -> Table:
+        """A row for each computation of a host."""
+        return self._table("computations")
 
     @cached_property
     def ports(self) -> Table:

@@ -11,6 +11,7 @@ pub mod fabric;
 pub mod flows;
 pub mod grid;
 pub mod html;
+pub mod jobs;
 pub mod pauses;
 pub mod rankings;
 pub mod run;

@@ -9,6 +9,7 @@ use super::banner::{self, Banner};
 use super::clock::Clock;
 use super::fabric::{self, Fabric};
 use super::flows::{self, Flows};
+use super::jobs::{self, Job};
 use super::pauses::{self, Pauses};
 use super::rankings::{self, Ranking};
 use super::series::{self, Series};
@@ -45,6 +46,8 @@ pub struct Run {
     pub clock: Clock,
     pub fabric: Fabric,
     pub flows: Flows,
+    /// Collectives and training steps, by class of traffic.
+    pub jobs: Vec<Job>,
     pub series: Series,
     pub pauses: Pauses,
     /// The first deadlock; null if there was none.
@@ -94,6 +97,7 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
         explained.iter().flat_map(|(stories, _)| stories.flows.keys().copied()).collect();
     let flows = flows::read(path, &fabric, &explained_flows)?;
     let rankings = rankings::of_run(&fabric, &flows, &pauses, explained.as_ref().map(|e| &e.1), &summary);
+    let jobs = jobs::read(path, &fabric, &summary, end_ps)?;
     let mut run = Run {
         name: text(manifest, "/name").into(),
         headline: sentence::of_run(manifest, &summary),
@@ -109,6 +113,7 @@ pub fn read(path: &Path, manifest: &Json) -> Result<Run, Error> {
         clock,
         fabric,
         flows,
+        jobs,
         series,
         pauses,
         deadlock,
@@ -213,6 +218,11 @@ fn left_out(run: &Run) -> Vec<String> {
             "The list has {listed} of {began}: the slowest of each class, and the first unfinished flows. The charts \
              include all flows."
         ));
+    }
+    for job in run.jobs.iter().filter(|job| job.hosts.len() < job.all_hosts) {
+        let [shown, all_hosts] = [job.hosts.len(), job.all_hosts].map(|n| human::count(n as u64));
+        let class = text(&job.summary, "/class");
+        all.push(format!("The picture of job \"{class}\" has {shown} of {all_hosts} hosts."));
     }
     if run.pauses.ports.len() < run.pauses.paused_ports {
         let [shown, all_ports] =

@@ -95,7 +95,8 @@ pub(super) fn training_step(table: &mut Table<'_, '_>, t: &TrainingStep) -> Resu
         program.messages() as f64,
         "use fewer micro-batches, layers or steps",
     )?;
-    made(table, program.schedule(&hosts, t.start.0))
+    let label = |rank: u32, node: u32| format!("node {node} of rank {rank}");
+    made(table, program.schedule(&hosts, t.start.0, &label))
 }
 
 pub(super) fn ring_all_reduce(table: &mut Table<'_, '_>, t: &RingAllReduce) -> Result<Made, Error> {
@@ -218,7 +219,7 @@ fn rounds(
 }
 
 /// A schedule with its flows, or its refusal.
-fn made(table: &Table<'_, '_>, schedule: Result<Schedule, SpecError>) -> Result<Made, Error> {
+pub(super) fn made(table: &Table<'_, '_>, schedule: Result<Schedule, SpecError>) -> Result<Made, Error> {
     let schedule = schedule.map_err(|e| table.refused_key(e))?;
     debug_assert!(local(&schedule));
     Ok(Made { schedule, ..Made::default() })

@@ -3,6 +3,7 @@
 mod collective;
 mod hosts;
 mod random;
+mod trace;
 
 use super::{Context, MEMORY, files::Listed, host, rates, routes::Routes, sizes};
 use crate::Expected;
@@ -155,6 +156,7 @@ pub(super) fn generate(
             Traffic::ParameterServer(t) => collective::parameter_server(&mut table, t)?,
             Traffic::Moe(t) => collective::moe(&mut table, t)?,
             Traffic::TrainingStep(t) => collective::training_step(&mut table, t)?,
+            Traffic::Trace(t) => trace::trace(&mut table, t)?,
             Traffic::Probe(t) => collective::probe(&mut table, t)?,
             Traffic::Burst(t) => random::burst(&mut table, t)?,
             Traffic::Loop(t) => {
@@ -207,6 +209,7 @@ fn add(cx: &mut Context<'_>, all: &mut Offers, i: usize, table: &Traffic, made: 
     let first = all.gates.len() as u32;
     let Schedule { steps, barriers, names, operations, iterations } = schedule;
     all.gates.extend(barriers.into_iter().map(|b| Gate {
+        class: i as u16,
         host: b.host,
         waits: 0,
         start: b.start,
