@@ -85,8 +85,8 @@ RUNS = {
     "llr": ("examples/llr.toml", "S0.0", ["run.duration=40us", "loss.0.ber=1e-6"], ["kind 12", "word 1", "word 2"]),
     "uec-cbfc": (
         INCAST,
-        "H0,switches",
-        ["flow_control.scheme=uec-cbfc", "flow_control.cc_period=5us"],
+        "H0",
+        ["flow_control.scheme=uec-cbfc", "flow_control.cc_period=5us", "flow_control.cf_max_spacing=1MiB"],
         ["kind 13", "consumed", "freed"],
     ),
     "gfc": (INCAST, "H0,switches", ["flow_control.scheme=gfc"], ["kind 11", "a stage", "line rate"]),
