@@ -31,7 +31,7 @@ fn meaning(part: &str) -> &'static str {
         "victim" => "in paused queues, because of a port off its path",
         "pacing" => "limited by its rate or by congestion control",
         "receiver" => "because the receiver did not accept packets",
-        "down" => "because a link was down, or for credit that no stored packet held up",
+        "down" => "because a link was down, or for credit of a port that stored nothing",
         "recovery" => "for retransmissions and timeouts",
         _ => "",
     }
@@ -192,7 +192,7 @@ fn reason(answer: &FlowAnswer) -> String {
         "pacing" => format!("{time} at the limit of its rate or of congestion control."),
         "receiver" => format!("{time} waiting for a receiver that did not accept packets."),
         "down" => format!(
-            "{time} waiting for a link that was down or had just recovered, or for credit that no stored packet held up{}.",
+            "{time} waiting for a link that was down or had just recovered, or for credit of a port that stored nothing{}.",
             most()
         ),
         _ => format!("{time} on retransmissions, including the wait for timeouts."),
