@@ -67,7 +67,7 @@ fn a_link_has_text_data_and_a_picture() {
     let json = xoff(&dir, &[&link[..], &["--json", "--priorities", "3", "--buffer", "64MiB"]].concat());
     let value: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(value["link"]["bdp_bytes"], 300_000_000);
-    assert_eq!(value["schemes"].as_array().unwrap().len(), 10);
+    assert_eq!(value["schemes"].as_array().unwrap().len(), 11);
     assert_eq!(value["schemes"][2]["shares"], 3);
     assert_eq!(value["schemes"][2]["reach"]["kind"], "up-to");
     let curve = xoff(&dir, &["--rate", "400Gbps", "--curve", "curve.svg"]);

@@ -332,13 +332,13 @@ fn limits(
     let Some((credits, shown)) = given else {
         let shared = needed(keys, port, packet, channels).saturating_sub(reserve);
         if reserves > MOST - largest {
-            return Err(too_many("reserve", format!("reserve = {in_reserve} of {channels} priorities")));
+            return Err(too_many("reserve", format!("reserve = {in_reserve} for each lossless priority")));
         }
         return Ok(Limits { reserve, shared: shared.min(MOST - reserves) });
     };
     if reserves > credits {
         let message = format!(
-            "the reserves of {channels} priorities need {reserves} credits of {cell} B, and a buffer of {shown} has {credits} on {}",
+            "the reserves of all lossless priorities need {reserves} credits of {cell} B, and a buffer of {shown} has {credits} on {}",
             link()
         );
         let help =
@@ -352,10 +352,7 @@ fn limits(
             link(),
             credits - reserves
         );
-        let help = format!(
-            "write a reserve of {}B or more, or of less, or raise flow_control.buffer",
-            largest * cell
-        );
+        let help = "raise flow_control.buffer, or lower flow_control.reserve";
         return Err(Complaint::of_key("reserve", message, help));
     }
     Ok(Limits { reserve, shared: credits - reserves })
