@@ -386,8 +386,8 @@ fn check_counts(
             + node.ports.len() as u128 * u128::from(keys.credits(packet.largest()));
         if credits >= u128::from(COUNTS) {
             let message = format!(
-                "the 15 bits of a CF_Update do not suffice on {}: its limit has {} credits, and up to {credits} are freed in the time \
-                 of {LOST} CF_Updates, which may be lost",
+                "the 15 bits of a CF_Update do not suffice on {}, whose limit has {} credits: while {LOST} CF_Updates are lost, \
+                 up to {credits} credits are freed",
                 link(topology, id),
                 of_port.of_one()
             );
