@@ -386,10 +386,9 @@ fn check_counts(
             + node.ports.len() as u128 * u128::from(keys.credits(packet.largest()));
         if credits >= u128::from(COUNTS) {
             let message = format!(
-                "the 15 bits of a CF_Update do not suffice on {}, whose limit has {} credits: while {LOST} CF_Updates are lost, \
-                 up to {credits} credits are freed",
-                link(topology, id),
-                of_port.of_one()
+                "the 15 bits of a CF_Update do not suffice on {}: up to {credits} credits are freed in the time of {LOST} \
+                 CF_Updates",
+                link(topology, id)
             );
             let help = "write a smaller cf_min_spacing, a larger credit_size, or a buffer of less than 32,768 credits";
             return Err(Complaint::of_key("buffer", message, help));
