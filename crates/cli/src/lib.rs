@@ -16,7 +16,7 @@ pub mod library;
 mod live;
 mod load;
 mod man;
-mod measure;
+pub mod measure;
 mod memory;
 mod output;
 mod pool;

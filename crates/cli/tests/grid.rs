@@ -172,7 +172,7 @@ fn any_number_of_jobs_gives_the_same_bytes() {
         })
         .collect();
     assert!(outputs[0].0.contains("95% confidence interval"), "{}", outputs[0].0);
-    assert_eq!(outputs[0].1.len(), 8 * 12 + 2);
+    assert_eq!(outputs[0].1.len(), 8 * 13 + 2);
     assert!(outputs[0] == outputs[1] && outputs[0] == outputs[2]);
 }
 
@@ -275,7 +275,7 @@ fn an_interrupted_grid_keeps_completed_runs_and_names_the_others() {
         assert_eq!(read(dir.join("g/grid.json"))["complete"], false);
         let left: BTreeSet<PathBuf> = files(&dir.join("g")).into_keys().collect();
         assert!(left.iter().all(|p| !p.starts_with("runs") || p.starts_with("runs/1_size=10kB")), "{left:?}");
-        assert!(left.contains(Path::new("grid.parquet")) && left.len() == 12 + 2, "{left:?}");
+        assert!(left.contains(Path::new("grid.parquet")) && left.len() == 13 + 2, "{left:?}");
     }
 }
 

@@ -1019,7 +1019,7 @@ fn a_caller_ends_planning() {
 /// A written headroom gets no room for the retries of a link layer, and the warning says how much is missing.
 #[test]
 fn a_written_headroom_does_not_cover_the_retries_of_a_link_layer() {
-    let links = "[link_layer]\nscheme = \"llr\"\n[[loss]]\nlink = \"S0-S1\"\nber = 1e-9\n";
+    let links = "[link_layer]\nscheme = \"llr\"\n[[loss]]\nlink = \"S0.0-S0.1\"\nber = 1e-9\n";
     let derived = loaded(&[LINE, FLOW, links]);
     assert!(derived.warnings.is_empty(), "{:?}", derived.warnings.iter().map(|w| &w.key).collect::<Vec<_>>());
     let retries = |plan: &Plan| {

@@ -234,9 +234,9 @@ fn each_fault_of_a_run_leaves_the_older_run_or_the_new_one_whole() {
         assert_eq!(straight.output.status.code(), Some(0), "{}", err(&straight));
         assert_eq!(record::check(&straight.calls).last(), Some(&PathBuf::from(&out)));
         let new = contents(&dir.join("out/deep/run"));
-        assert_eq!(new.len(), 12);
+        assert_eq!(new.len(), 13);
         assert!(new != older);
-        assert_eq!(contents(&dir.join("out")).len(), 14, "nothing is left beside the run");
+        assert_eq!(contents(&dir.join("out")).len(), 15, "nothing is left beside the run");
         for how in [How::Fail, How::Kill] {
             let count = each(&format!("run-{replaces}-{plain}-{how:?}"), straight.calls.len(), 1, |at, n| {
                 begin(at);
