@@ -168,7 +168,7 @@ fn several(key: &str, hosts: &[NodeId]) -> Result<(), SpecError> {
 }
 
 /// Ring all-reduce of `size` bytes per host over `hosts`, each sending to the next (Patarasu and Yuan, JPDC
-/// 2009): in each [step](ring) a host sends a chunk as soon as it has received that chunk in the step before. In the
+/// 2009): in each step a host sends a chunk as soon as it has received that chunk in the step before. In the
 /// first n − 1 steps, a host reduces the received chunk before it sends it on, which takes `compute`.
 pub fn ring_all_reduce(hosts: &[NodeId], size: u64, rounds: &Rounds) -> Result<Schedule, SpecError> {
     several("hosts", hosts)?;

@@ -253,7 +253,7 @@ pub(super) fn loop_terms(
 }
 
 /// Largest packets with whose credits a link never waits for credit while its receiver drains; throughput falls with
-/// fewer: those of [`loop_terms`], one more whose time has begun at the edge, and the next one.
+/// fewer: those of `loop_terms`, one more whose time has begun at the edge, and the next one.
 pub fn full_throughput(link: &LinkFacts, spacing: Time, channels: u64, response: Time) -> u64 {
     let bytes: u128 = loop_terms(link, spacing, channels, response).iter().map(|term| term.1).sum();
     u64::try_from(bytes.div_ceil(link.largest.into()) + 2).unwrap_or(u64::MAX)
