@@ -126,7 +126,7 @@ RUNS = {
 }
 
 # Frames of each kind that scapy reads in a capture: it is slow.
-OF_EACH = 150
+OF_EACH = 50
 
 # Captures that are made again with a snap length.
 CUT = [("dcqcn", 70), ("tcp-newreno", 54), ("roundabout", 176), ("roundabout", 60), ("pyrrha", 34)]
