@@ -335,7 +335,7 @@ export interface PapersDocument {
   name: string;
   headline: string;
   site: {
-    papers: { name: string; title: string; summary: string }[];
+    papers: { name: string; title: string; summary: string; other_source: boolean }[];
     verdicts: string[];
     experiments: PaperExperiment[];
     others: PaperClaim[];

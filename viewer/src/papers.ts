@@ -61,7 +61,11 @@ function counts(doc: PapersDocument, all: [PaperExperiment | null, PaperClaim][]
     String(claims.filter((claim) => claim.as_printed).length),
     ...verdicts.map((verdict) => String(claims.filter((claim) => claim.verdict === verdict).length)),
   ];
-  const rows = [...list.map((paper) => row(paper.name, theirs.filter((claim) => claim.paper === paper.name))), row("all", theirs)];
+  const apart = (name: string, other: boolean): Cell[][] => {
+    const its = list.filter((paper) => paper.other_source === other).map((paper) => [paper.name, theirs.filter((claim) => claim.paper === paper.name)] as const);
+    return its.length === 0 ? [] : [...its.map(([paper, claims]) => row(paper, claims)), row(name, its.flatMap(([, claims]) => claims))];
+  };
+  const rows = [...apart("all papers", false), ...apart("all other sources", true)];
   const legend = h("ul", { class: "legend" }, ...verdicts.map((verdict) => h("li", {}, mark(verdict), ` ${verdict}`)));
   return h("div", {}, legend, table("The papers' claims. As printed: reproduced without a wider range.", ["paper", "claims", "as printed", ...verdicts], rows));
 }

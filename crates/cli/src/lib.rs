@@ -16,6 +16,7 @@ pub mod library;
 mod live;
 mod load;
 mod man;
+#[doc(hidden)] // For its tests.
 pub mod measure;
 mod memory;
 mod output;

@@ -7,6 +7,7 @@ use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use miette::{IntoDiagnostic, WrapErr, miette};
+use serde_json::json;
 use xoff_net::units::{Bandwidth, Bytes, Length, Span};
 use xoff_plan::size::links::Report;
 use xoff_plan::size::response::{ASICS, Asic};
@@ -157,8 +158,10 @@ pub fn size(args: &SizeArgs) -> miette::Result<ExitCode> {
         if args.json {
             let mut answer = answer::json(&request);
             if args.measure {
-                let Some((found, _)) = measured(args, &request)? else { return Ok(interrupted()) };
+                let Some((found, left_out)) = measured(args, &request)? else { return Ok(interrupted()) };
                 answer["measured"] = found.iter().map(measure::json).collect();
+                answer["not_measured"] =
+                    left_out.iter().map(|(scheme, why)| json!({ "scheme": scheme, "why": why })).collect();
             }
             output::print(&output::json(&answer)?)?;
             return Ok(ExitCode::SUCCESS);

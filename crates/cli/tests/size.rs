@@ -298,8 +298,10 @@ fn measured_memories_stand_beside_the_formulas() {
     {
         assert!(text.contains(part), "{text}");
     }
-    let done = xoff(&dir, &[&link[..], &["--scheme", "pfc,llr", "--json"]].concat());
+    let done = xoff(&dir, &[&link[..], &["--scheme", "pfc,llr,swing", "--json"]].concat());
     let answer: Value = serde_json::from_str(&out(&done)).unwrap();
+    assert_eq!(answer["measured"].as_array().unwrap().len(), 2);
+    assert_eq!(answer["not_measured"][0]["scheme"], "swing");
     for (at, memory) in ["headroom", "replay buffer"].into_iter().enumerate() {
         let measured = &answer["measured"][at];
         assert_eq!(measured["memory"], memory);

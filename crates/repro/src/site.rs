@@ -24,6 +24,8 @@ pub struct Paper {
     pub name: String,
     pub title: String,
     pub summary: String,
+    /// It is none of the five papers, and counted apart.
+    pub other_source: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -75,6 +77,7 @@ pub fn site(results: &Results, path: &Path) -> Site {
         name: paper.name.clone(),
         title: paper.title.trim().into(),
         summary: paper.summary.trim().into(),
+        other_source: results.other_source(&paper.name),
     });
     let measured =
         |c: &&ClaimResult| results.experiments.iter().any(|e| e.claims.iter().any(|m| m.id == c.id));

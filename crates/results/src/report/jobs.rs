@@ -185,7 +185,7 @@ mod tests {
         let host = activity(3, Clock::new(1000), &computed, &moved);
         let times = (host.computing_ps, host.both_ps, host.moving_ps, host.waiting_ps);
         assert_eq!(times, (350, 50, 400, 200));
-        // Bins of 5 ps: all of the 70th computes alone, all of the 75th does both, and so on.
+        // Bins of 5 ps. In the whole 70th bin the host only computes; in the whole 75th it also communicates.
         let at = |bin: usize| [&host.computing, &host.both, &host.moving].map(|l| l.as_bytes()[bin]);
         assert_eq!(
             [at(69), at(70), at(80), at(120)].map(|l| l.map(char::from)),

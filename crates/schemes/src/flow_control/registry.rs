@@ -282,7 +282,7 @@ registry! {
     /// priority of its peer.
     Pause = "pause": pause::keys::PauseKeys => pause::PauseParams => pause::Pause;
     /// Packet trimming (NDP, SIGCOMM 2017; SAI; Ultra Ethernet), without flow control. A data packet that
-    /// does not fit is cut to its header. The header goes on in a queue of its own.
+    /// does not fit is cut to its header. The header goes on in its own queue.
     Trimming = "trimming": trimming::keys::TrimmingKeys => trimming::TrimmingParams => trimming::Trimming;
     /// No flow control: packets that do not fit are dropped.
     None = "none": none::NoKeys => none::NoParams => none::NoFlowControl;

@@ -34,3 +34,24 @@ pub fn never_paused(
     }
     Some(Note::new(Level::Note, format!("{text}{then}.")).help(help))
 }
+
+/// No queue waited for credit; the fullest of the buffers, of which `buffer` returns the bytes by port.
+pub fn never_short_of_credit(ran: &Ran<'_>, buffer: impl Fn(usize) -> Option<u64>) -> Option<Note> {
+    if ran.outcome.flows.is_empty() || !ran.outcome.pauses.is_empty() {
+        return None;
+    }
+    let (accounts, lanes) = (&ran.outcome.accounts, ran.priorities.len());
+    let peaks = accounts.iter().enumerate().map(|(at, peak)| (peak.main + peak.headroom, at)).rev();
+    let fullest = peaks.max().filter(|&(peak, _)| peak > 0);
+    let text = match fullest.and_then(|(peak, at)| Some((peak, at, buffer(at / lanes)?))) {
+        None => "Credit never ran out: no packet waited in a buffer.".to_string(),
+        Some((peak, at, buffer)) => format!(
+            "Credit never ran out: the fullest buffer, {}, held {} of {}.",
+            ran.queue((at / lanes) as u32, (at % lanes) as u8),
+            human::bytes(peak),
+            human::bytes(buffer),
+        ),
+    };
+    let help = "To make credit run out, raise the load or the fan-in, or lower flow_control.buffer.";
+    Some(Note::new(Level::Note, text).help(help))
+}

@@ -202,7 +202,7 @@ pub struct Traits {
     /// Lanes share room: where one waits for credit, packets of another may have it. Only where
     /// [`PauseScope::Lane`] is the scope, and [`Machine::credits`] knows the room.
     pub shares_credit: bool,
-    /// A lane may have to wait for packets of another one, as none is sure of room for a packet of its own.
+    /// A lane can wait for packets of another lane, because no lane has guaranteed room for a packet.
     pub couples_lanes: bool,
     /// It slows lanes, by rates above 0, where others pause them. Then no packet of a lossless lane is dropped
     /// although its pauses stop nothing.

@@ -48,6 +48,7 @@ pub mod keys;
 pub mod size;
 
 use super::registry::FlowControl;
+use super::remarks;
 use super::seam::range;
 use super::seen::Credits;
 use super::size::links::{Links, Report};
@@ -55,9 +56,8 @@ use super::{ControlFrame, Device, LinkFacts, Machine, Parameters, PauseScope, Sc
 pub use frame::Form;
 use frame::{BLOCK, CreditPacket, MODULUS, MOST};
 use xoff_kernel::time::{SECOND, Time, serialisation};
-use xoff_net::human;
 use xoff_net::units::{Bytes, Span};
-use xoff_outcome::report::{Level, Note, Ran};
+use xoff_outcome::report::{Note, Ran};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CbfcParams {
@@ -116,22 +116,7 @@ impl Parameters for CbfcParams {
     }
 
     fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
-        if ran.outcome.flows.is_empty() || !ran.outcome.pauses.is_empty() {
-            return None;
-        }
-        let (accounts, lanes) = (&ran.outcome.accounts, ran.priorities.len());
-        let peaks = accounts.iter().enumerate().map(|(at, peak)| (peak.main + peak.headroom, at)).rev();
-        let text = match peaks.max().filter(|&(peak, at)| peak > 0 && at / lanes < self.buffer.len()) {
-            None => "Credit never ran out: no packet waited in a buffer.".to_string(),
-            Some((peak, at)) => format!(
-                "Credit never ran out: the fullest buffer, {}, held {} of {}.",
-                ran.queue((at / lanes) as u32, (at % lanes) as u8),
-                human::bytes(peak),
-                human::bytes(self.bytes(at / lanes)),
-            ),
-        };
-        let help = "To make credit run out, raise the load or the fan-in, or lower flow_control.buffer.";
-        Some(Note::new(Level::Note, text).help(help))
+        remarks::never_short_of_credit(ran, |port| self.buffer.get(port).map(|_| self.bytes(port)))
     }
 
     fn start(&self, _ports: usize, priorities: &[u8]) -> FlowControl {

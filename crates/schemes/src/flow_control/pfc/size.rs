@@ -4,7 +4,7 @@ use super::super::fabric::Limit;
 use super::super::size::links::{Ingress, Links, Report};
 use super::super::size::question::Question;
 use super::super::size::trial::{Case, Trial};
-use super::super::size::{Basis, Control, Promise, Sizing, Term, bytes_of, grouped};
+use super::super::size::{Basis, Control, Promise, Sizing, Term, bytes_in, bytes_of, grouped};
 use super::super::{Headroom, LinkFacts};
 use super::keys::PfcKeys;
 use super::{headroom, pause_time};
@@ -99,17 +99,15 @@ const BETWEEN: u64 = 20;
 /// The headroom of IEEE 802.1Q: the delay value DV. It counts two largest packets of the peer where [`headroom`]
 /// counts the one that the peer has just begun, and the gap of the pause frame.
 pub fn delay_value(link: &LinkFacts, response_time: Time) -> Headroom {
-    let mut room = headroom(link, response_time);
-    for (name, bytes) in &mut room.terms {
-        match *name {
-            "peer's response time" => *name = "higher layer and interfaces (response time)",
-            "pause frame" => (*name, *bytes) = ("pause frame, preamble and gap", *bytes + BETWEEN),
-            "peer's packet just begun" => (*name, *bytes) = ("two packets of the peer", 2 * *bytes),
-            _ => {}
-        }
-    }
-    room.total = room.terms.iter().fold(0, |sum, term| sum.saturating_add(term.1));
-    room
+    let largest = u64::from(link.largest);
+    let terms = vec![
+        ("cable, both ways", bytes_in(link.rate, 2 * link.delay)),
+        ("higher layer and interfaces (response time)", bytes_in(link.rate, response_time)),
+        ("our packet just begun", largest),
+        ("pause frame, preamble and gap", u64::from(PfcFrame::LENGTH) + BETWEEN),
+        ("two packets of the peer", 2 * largest),
+    ];
+    Headroom { total: terms.iter().map(|term| term.1).sum(), terms }
 }
 
 /// The needs of PFC with the headroom of [`delay_value`] after XOFF.

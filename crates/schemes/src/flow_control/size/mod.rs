@@ -125,7 +125,7 @@ pub enum Unit {
     Quanta,
     /// Blocks of credit, of 64 bytes.
     Blocks,
-    /// Credits of a scheme with cells of its own size.
+    /// Credits, whose size is a key of the scheme.
     Credits,
     /// Picoseconds.
     Time,

@@ -48,7 +48,7 @@ pub struct UecCbfcKeys {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: the least that keeps the link busy, with one priority; under `total` with the reserves of the others"))]
     pub buffer: Option<Threshold>,
-    /// Under `total`: the part of `buffer` that each priority has alone, rounded up to whole credits. All
+    /// Under `total`: the part of `buffer` that is reserved for each priority, in whole credits, rounded up. All
     /// priorities share the rest. With less than a largest packet, priorities can wait for each other.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "none"))]
@@ -89,7 +89,7 @@ default_keys!(UecCbfcKeys);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitMethod {
-    /// Each priority has a limit of its own.
+    /// Each priority has its own limit.
     #[default]
     PerVc,
     /// One limit for all priorities of a port, which share it beyond their reserves.

@@ -66,6 +66,7 @@ pub mod report;
 pub mod size;
 
 use super::registry::FlowControl;
+use super::remarks;
 use super::seam::range;
 use super::seen::Credits;
 use super::size::links::{Links, Report as SizeReport};
@@ -73,9 +74,8 @@ use super::{ControlFrame, Device, LinkFacts, Machine, Parameters, PauseScope, Sc
 use frame::{CcUpdate, CfUpdate};
 use report::Report;
 use xoff_kernel::time::{SECOND, Time};
-use xoff_net::human;
 use xoff_net::units::{Bytes, Span};
-use xoff_outcome::report::{Facts, Level, Note, Ran, Records};
+use xoff_outcome::report::{Facts, Note, Ran, Records};
 use xoff_wire::SMALLEST_FRAME;
 
 /// The bits of a counter …
@@ -93,7 +93,7 @@ const TIMERS: u32 = 3;
 /// The credits of a port: S_CL of each VC is their sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Limits {
-    /// Of each VC alone.
+    /// Reserved for each VC.
     pub reserve: u64,
     /// Of all VCs together.
     pub shared: u64,
@@ -200,22 +200,9 @@ impl Parameters for UecCbfcParams {
     }
 
     fn idle(&self, ran: &Ran<'_>) -> Option<Note> {
-        if ran.outcome.flows.is_empty() || !ran.outcome.pauses.is_empty() {
-            return None;
-        }
-        let (accounts, lanes) = (&ran.outcome.accounts, ran.priorities.len());
-        let peaks = accounts.iter().enumerate().map(|(at, peak)| (peak.main + peak.headroom, at)).rev();
-        let text = match peaks.max().filter(|&(peak, at)| peak > 0 && at / lanes < self.limits.len()) {
-            None => "Credit never ran out: no packet waited in a buffer.".to_string(),
-            Some((peak, at)) => format!(
-                "Credit never ran out: the fullest buffer, {}, held {} of {}.",
-                ran.queue((at / lanes) as u32, (at % lanes) as u8),
-                human::bytes(peak),
-                human::bytes(self.bytes(self.limits[at / lanes].of_one())),
-            ),
-        };
-        let help = "To make credit run out, raise the load or the fan-in, or lower flow_control.buffer.";
-        Some(Note::new(Level::Note, text).help(help))
+        remarks::never_short_of_credit(ran, |port| {
+            self.limits.get(port).map(|limits| self.bytes(limits.of_one()))
+        })
     }
 
     fn start(&self, _ports: usize, priorities: &[u8]) -> FlowControl {

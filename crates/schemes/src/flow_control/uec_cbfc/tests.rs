@@ -282,7 +282,7 @@ fn a_link_that_recovers_begins_without_old_packets() {
             machine.link_recovered(&mut device, 0, lane, false, 0);
         }
         machine.link_reset(&mut device, 0);
-        // VC 5 has no old packet: it begins alone where it has credit alone.
+        // VC 5 has no old packet. Where VCs share no credit, it begins before the others.
         let log: Vec<String> =
             logged(&mut device).into_iter().filter(|line| !line.starts_with("arm")).collect();
         let own = ["hold 0/0", "hold 0/1", "cf 0 v5 0 v5 0"];
