@@ -555,7 +555,7 @@ test("claims of the papers are found, and lead to their experiments", async () =
     const contradicted = await squares.count();
     // Papers and other sources are counted apart.
     const sums = page.locator("#scoreboard tbody tr", { hasText: /^all / });
-    const counts = await sums.evaluateAll((rows) => rows.map((row) => Number(row.cells[5].innerText)));
+    const counts = await sums.evaluateAll((rows) => rows.map((row) => Number(row.querySelectorAll("td")[5].innerText)));
     assert.equal(counts.length, 2);
     assert.equal(contradicted, counts[0] + counts[1]);
     await page.locator("#claim-filter").fill("fig15");
