@@ -151,14 +151,14 @@ python: wheel
 	cd $(dir $(OWN)) && PYTHONPATH=$(TARGET)/own-scheme/python $(VENV)/bin/python tests/python.py
 	XOFF=$(TARGET)/release/xoff $(VENV)/bin/pytest --quiet --no-header -p no:cacheprovider crates/py/tests
 
-# The source distribution is complete: it compiles by itself, in a target of its own. Cargo would take crates of two
-# trees in one target for the same. The wheel has what the release build of the whole workspace has.
+# The source distribution is complete: the compiler accepts it by itself, in a target of its own. Cargo would take crates
+# of two trees in one target for the same. The wheel has what the release build of the whole workspace has.
 wheel: $(VENV)/ready
 	rm -rf $(TARGET)/wheels $(TARGET)/source
 	$(VENV)/bin/maturin sdist --out $(TARGET)/wheels
 	mkdir -p $(TARGET)/source
 	tar xzmf $(TARGET)/wheels/xoff-*.tar.gz --strip-components=1 -C $(TARGET)/source
-	cd $(TARGET)/source && CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_TARGET_DIR=$(TARGET)/published $(CARGO) build --locked --quiet --package xoff-py
+	cd $(TARGET)/source && CARGO_TARGET_DIR=$(TARGET)/published $(CARGO) check --locked --quiet --package xoff-py
 	CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --locked --strip --out $(TARGET)/wheels
 
 STUB := crates/py/python/xoff/_xoff.pyi
@@ -172,11 +172,19 @@ python-reference: wheel
 	$(call generated,$(TARGET)/stubs,docs/PYTHON.md)
 	cp $(TARGET)/stubs/xoff/_xoff.pyi $(STUB)
 
-# A release would pass: each crate as it would be published, in order; wheel and source distribution. Cargo takes each
-# version of a crate that it has unpacked or compiled as unchanged, so that what an earlier check left is removed.
+# A release would pass: the compiler accepts the crates as they would be published, each in its place in one workspace;
+# wheel and source distribution.
+PACKAGES := $(TARGET)/published/packages
 release-check: wheel
-	rm -rf $(TARGET)/published/package $(TARGET)/published/debug/.fingerprint/xoff-* $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/xoff-*
-	CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) publish --locked --quiet --dry-run --allow-dirty --workspace --target-dir $(TARGET)/published
+	rm -rf $(PACKAGES) $(TARGET)/published/package
+	$(CARGO) package --locked --quiet --no-verify --allow-dirty --workspace --exclude xoff-py --exclude xoff-swarm --target-dir $(TARGET)/published
+	mkdir -p $(PACKAGES)
+	for crate in $(TARGET)/published/package/*.crate; do tar xzmf $$crate -C $(PACKAGES); done
+	cd $(PACKAGES) && { printf '[workspace]\nresolver = "3"\nmembers = ["*"]\n[patch.crates-io]\n'; \
+		for crate in *-*; do echo "$${crate%-*}.path = \"$$crate\""; done; \
+		sed -n '/^\[profile/,$$p' $(CURDIR)/Cargo.toml; } >Cargo.toml
+	cp Cargo.lock $(PACKAGES)
+	cd $(PACKAGES) && CARGO_TARGET_DIR=$(TARGET)/published $(CARGO) check --offline --quiet --workspace
 	$(VENV)/bin/twine check --strict $(TARGET)/wheels/*
 
 # A Slurm of one node makes a grid.
