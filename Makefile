@@ -149,7 +149,7 @@ python: wheel
 	cd $(dir $(OWN)) && CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --profile dev --out $(TARGET)/own-scheme
 	$(VENV)/bin/pip install $(QUIET) --no-deps --target $(TARGET)/own-scheme/python $(TARGET)/own-scheme/*.whl
 	cd $(dir $(OWN)) && PYTHONPATH=$(TARGET)/own-scheme/python $(VENV)/bin/python tests/python.py
-	XOFF=$(TARGET)/release/xoff $(VENV)/bin/pytest --quiet --no-header -p no:cacheprovider crates/py/tests
+	XOFF=$(TARGET)/release/xoff $(VENV)/bin/pytest --quiet --no-header -p no:cacheprovider --numprocesses 2 --dist worksteal crates/py/tests
 
 # The source distribution is complete: the compiler accepts it by itself, in a target of its own. Cargo would take crates
 # of two trees in one target for the same. The wheel has what the release build of the whole workspace has.
