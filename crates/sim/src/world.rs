@@ -87,7 +87,11 @@ impl<'w, 'a> World<'w, 'a> {
         let mut bytes = [0; 8];
         let first = port * self.lanes();
         (first..first + self.lanes()).zip(&mut bytes).for_each(|(account, bytes)| *bytes = kept(account));
-        Some(upstream.wanted(peer, lane) > here.room(port, lane, &bytes))
+        let short = |lane: u8| upstream.wanted(peer, lane) > here.room(port, lane, &bytes).iter().sum();
+        // A lane that needs what all share waits for those whose turn comes first, too.
+        let before = upstream.before(peer, lane);
+        let needs = upstream.wanted(peer, lane) > here.room(port, lane, &bytes)[0];
+        Some(short(lane) || needs && (0..8).any(|other| before >> other & 1 == 1 && short(other)))
     }
 
     /// Whether releases that leave the accounts of its port with `kept` bytes could bring an account under.

@@ -100,8 +100,14 @@ pub trait Credits {
     /// Blocks that `lane` waits for at `port`; 0 if it does not wait.
     fn wanted(&self, port: u32, lane: u8) -> u64;
 
-    /// Blocks that `port` can store of `lane` beside bytes that it keeps, `kept` by lane.
-    fn room(&self, port: u32, lane: u8, kept: &[u64]) -> u64;
+    /// Waiting lanes that get the credit all lanes of `port` share before `lane`, by bits.
+    fn before(&self, _port: u32, _lane: u8) -> u8 {
+        0
+    }
+
+    /// Blocks that `port` can store of `lane` beside bytes that it keeps, `kept` by lane: those of the lane alone, and
+    /// those that all share.
+    fn room(&self, port: u32, lane: u8, kept: &[u64]) -> [u64; 2];
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -257,8 +257,8 @@ impl Credits for Cbfc {
         self.place(port, lane).map_or(0, |place| self.ends[place].wanted)
     }
 
-    fn room(&self, port: u32, lane: u8, kept: &[u64]) -> u64 {
-        self.buffer(port) - blocks(kept[usize::from(lane)])
+    fn room(&self, port: u32, lane: u8, kept: &[u64]) -> [u64; 2] {
+        [self.buffer(port) - blocks(kept[usize::from(lane)]), 0]
     }
 }
 

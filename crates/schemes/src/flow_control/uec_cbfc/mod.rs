@@ -23,7 +23,8 @@
 //! S_CL = reserve + shared        Σ over VCs of max(S_CU − reserve, 0) ≤ shared
 //! ```
 //!
-//! and `per-vc` is the case without a shared part.
+//! and `per-vc` is the case without a shared part. VCs that wait for the shared part get it in the order in which
+//! they began to wait, so that none starves. A packet that needs nothing of it does not wait for others.
 //!
 //! Two messages, both idempotent, so a lost one only delays:
 //!
@@ -255,6 +256,8 @@ struct Ends {
     freed: u32,
     /// Credits that the VC waits for; 0 while it goes.
     wanted: u64,
+    /// When the VC began to wait, counted per port; 0 once a packet has left.
+    turn: u64,
     /// The link has recovered, and the first CF_Update has not come.
     begins: bool,
     /// R_CC less the credits of the packets that have come.
@@ -277,6 +280,8 @@ impl Ends {
 struct Port {
     /// Credits in use of the shared part.
     shared: u64,
+    /// The last turn given.
+    turn: u64,
     /// Lanes whose R_CF has changed since their last CF_Update, by bits.
     changed: u8,
     /// The lane whose turn is next.
@@ -332,10 +337,29 @@ impl UecCbfc {
         (used + more).saturating_sub(limits.reserve.max(used))
     }
 
-    fn fits(&self, port: u32, place: usize, more: u64) -> bool {
-        let limits = self.params.ahead[port as usize];
-        let taken = Self::from_shared(limits, self.ends[place].used(), more);
-        self.ports[port as usize].shared + taken <= limits.shared
+    /// The credits of the shared part that `more` credits of a VC take.
+    fn takes(&self, port: u32, place: usize, more: u64) -> u64 {
+        Self::from_shared(self.params.ahead[port as usize], self.ends[place].used(), more)
+    }
+
+    fn fits(&self, port: u32, taken: u64) -> bool {
+        self.ports[port as usize].shared + taken <= self.params.ahead[port as usize].shared
+    }
+
+    /// The VCs of a port that wait for credit, and their places.
+    fn waiting(&self, port: u32) -> impl Iterator<Item = (u8, usize)> + '_ {
+        let places = port as usize * self.priorities.len();
+        self.lanes()
+            .map(move |lane| (lane, places + usize::from(lane)))
+            .filter(|&(_, place)| self.ends[place].wanted > 0 && !self.ends[place].begins)
+    }
+
+    /// Those that wait for shared credit, and began to before `turn`.
+    fn needing_before(&self, port: u32, turn: u64) -> impl Iterator<Item = (u8, usize)> + '_ {
+        self.waiting(port).filter(move |&(_, place)| {
+            let ends = &self.ends[place];
+            ends.turn < turn && self.takes(port, place, ends.wanted) > 0
+        })
     }
 
     fn in_credits(&self, bytes: u64) -> u64 {
@@ -455,21 +479,30 @@ impl UecCbfc {
         let freed = freed.min(used);
         ends.freed = ends.freed.wrapping_add(freed as u32) & MASK;
         self.ports[port as usize].shared -= Self::from_shared(limits, used - freed, freed);
-        let began = std::mem::take(&mut self.ends[place].begins);
-        if began {
+        if std::mem::take(&mut self.ends[place].begins) {
             self.ends[place].wanted = 0;
             device.resume(port, lane);
         }
-        if freed == 0 {
-            return;
-        }
-        let all = limits.shared > 0;
-        for lane in self.lanes().filter(|&other| all || other == lane) {
-            let place = port as usize * self.priorities.len() + usize::from(lane);
-            let Ends { wanted, begins, .. } = self.ends[place];
-            if wanted > 0 && !begins && self.fits(port, place, wanted) {
+    }
+
+    /// Free credits go to the VCs that wait, in the order in which they began to. One that has nothing to send any more
+    /// leaves them to the next CF_Update.
+    fn grants(&mut self, device: &mut impl Device, port: u32) {
+        let (mut free, mut last) =
+            (self.params.ahead[port as usize].shared - self.ports[port as usize].shared, 0);
+        let turn = |machine: &Self, place: usize| machine.ends[place].turn;
+        while let Some((lane, place)) = self
+            .waiting(port)
+            .filter(|&(_, place)| turn(self, place) > last)
+            .min_by_key(|&(_, place)| turn(self, place))
+        {
+            last = turn(self, place);
+            if let Some(rest) = free.checked_sub(self.takes(port, place, self.ends[place].wanted)) {
+                free = rest;
                 self.ends[place].wanted = 0;
                 device.resume(port, lane);
+            } else {
+                free = 0;
             }
         }
     }
@@ -497,12 +530,17 @@ impl Credits for UecCbfc {
         self.place(port, lane).map_or(0, |place| self.ends[place].wanted)
     }
 
-    fn room(&self, port: u32, lane: u8, kept: &[u64]) -> u64 {
-        let Some(&limits) = self.params.limits.get(port as usize) else { return u64::MAX };
+    fn before(&self, port: u32, lane: u8) -> u8 {
+        let Some(place) = self.place(port, lane) else { return 0 };
+        self.needing_before(port, self.ends[place].turn).fold(0, |lanes, (lane, _)| lanes | 1 << lane)
+    }
+
+    fn room(&self, port: u32, lane: u8, kept: &[u64]) -> [u64; 2] {
+        let Some(&limits) = self.params.limits.get(port as usize) else { return [u64::MAX, 0] };
         let beyond = |bytes: u64| self.in_credits(bytes).saturating_sub(limits.reserve);
         let shared = self.lanes().map(|lane| beyond(kept[usize::from(lane)])).sum::<u64>();
         let own = limits.reserve.saturating_sub(self.in_credits(kept[usize::from(lane)]));
-        own + limits.shared.saturating_sub(shared)
+        [own, limits.shared.saturating_sub(shared)]
     }
 }
 
@@ -564,14 +602,23 @@ impl<D: Device> Scheme<D> for UecCbfc {
     fn may_leave(&mut self, device: &mut D, port: u32, lane: u8, size: u32) -> bool {
         let Some(place) = self.place(port, lane) else { return true };
         let more = credits(size, self.params.overhead, self.params.credit);
-        if !self.ends[place].begins && self.fits(port, place, more) {
-            let taken = Self::from_shared(self.params.ahead[port as usize], self.ends[place].used(), more);
-            self.ports[port as usize].shared += taken;
-            let ends = &mut self.ends[place];
+        let taken = self.takes(port, place, more);
+        let Ends { begins, turn, .. } = self.ends[place];
+        let turn = if turn == 0 { u64::MAX } else { turn };
+        let goes = taken == 0 || self.fits(port, taken) && self.needing_before(port, turn).next().is_none();
+        let own = &mut self.ports[port as usize];
+        let ends = &mut self.ends[place];
+        if goes && !begins {
+            own.shared += taken;
+            ends.turn = 0;
             ends.consumed = ends.consumed.wrapping_add(more as u32) & MASK;
             return true;
         }
-        self.ends[place].wanted = more;
+        if ends.turn == 0 {
+            own.turn += 1;
+            ends.turn = own.turn;
+        }
+        ends.wanted = more;
         device.pause(port, lane);
         false
     }
@@ -597,6 +644,7 @@ impl<D: Device> Scheme<D> for UecCbfc {
                         self.frees(device, port, lane as u8, count);
                     }
                 }
+                self.grants(device, port);
             }
             ControlFrame::CcUpdate(update) => self.corrects(device, port, update),
             _ => {}
@@ -609,8 +657,8 @@ impl<D: Device> Scheme<D> for UecCbfc {
             device.cancel(port * TIMERS + timer);
         }
         self.ports[port as usize].slot_armed = false;
-        self.ends[place].wanted = 0;
-        self.ends[place].begins = false;
+        let ends = &mut self.ends[place];
+        (ends.wanted, ends.turn, ends.begins) = (0, 0, false);
         device.resume(port, lane);
     }
 

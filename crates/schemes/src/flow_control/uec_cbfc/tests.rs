@@ -251,14 +251,49 @@ fn channels_share_what_is_not_reserved() {
     assert_eq!((machine.ports[0].shared, machine.ends[0].used(), machine.ends[1].used()), (0, 0, 0));
 }
 
+/// Freed credit is kept for the VC that waits longest, and a shorter packet of another one waits.
+#[test]
+fn shared_credit_goes_to_the_channel_that_waits_longest() {
+    let (mut machine, mut device) = (machine(0, 10), Notes::default());
+    assert!(machine.may_leave(&mut device, 0, 0, 10 * CREDIT));
+    assert!(!machine.may_leave(&mut device, 0, 1, 4 * CREDIT));
+    assert!(!machine.may_leave(&mut device, 0, 0, CREDIT));
+    assert_eq!((machine.before(0, 0), machine.before(0, 1)), (0b10, 0));
+    logged(&mut device);
+    // Two of the four that VC 5 needs.
+    machine.received(&mut device, 0, &freed(3, 2));
+    assert_eq!(logged(&mut device), [""; 0]);
+    assert!(!machine.may_leave(&mut device, 0, 0, CREDIT));
+    logged(&mut device);
+    machine.received(&mut device, 0, &freed(3, 4));
+    assert_eq!(logged(&mut device), ["resume 0/1"]);
+    assert_eq!(machine.before(0, 0), 0);
+    // VC 5 sends nothing: a CF_Update without news lets VC 3 go on.
+    machine.received(&mut device, 0, &freed(3, 4));
+    assert_eq!(logged(&mut device), ["resume 0/0"]);
+    assert!(machine.may_leave(&mut device, 0, 0, CREDIT));
+    // VC 5 keeps its turn until a packet leaves.
+    assert!(!machine.may_leave(&mut device, 0, 1, 4 * CREDIT));
+    assert!(!machine.may_leave(&mut device, 0, 0, CREDIT));
+    logged(&mut device);
+    machine.received(&mut device, 0, &freed(3, 6));
+    assert_eq!(logged(&mut device), ["resume 0/1", "resume 0/0"]);
+    assert!(machine.may_leave(&mut device, 0, 1, 4 * CREDIT) && machine.may_leave(&mut device, 0, 0, CREDIT));
+}
+
 #[test]
 fn oracles_see_the_room_of_each_channel() {
     let bytes = |credits: u64| credits * u64::from(CREDIT);
     let own = machine(10, 0);
-    assert_eq!(own.room(0, 0, &[bytes(4), bytes(10), 0, 0, 0, 0, 0, 0]), 6);
-    assert_eq!(own.room(7, 0, &[0; 8]), u64::MAX);
+    assert_eq!(own.room(0, 0, &[bytes(4), bytes(10), 0, 0, 0, 0, 0, 0]), [6, 0]);
+    assert_eq!(own.room(7, 0, &[0; 8])[0], u64::MAX);
     let total = machine(10, 20);
-    for (kept, room) in [([0, 0], [30, 30]), ([10, 10], [20, 20]), ([30, 4], [0, 6]), ([15, 12], [13, 13])] {
+    for (kept, room) in [
+        ([0, 0], [[10, 20], [10, 20]]),
+        ([10, 10], [[0, 20], [0, 20]]),
+        ([30, 4], [[0, 0], [6, 0]]),
+        ([15, 12], [[0, 13], [0, 13]]),
+    ] {
         let kept = [bytes(kept[0]), bytes(kept[1]), 0, 0, 0, 0, 0, 0];
         assert_eq!([0, 1].map(|lane| total.room(0, lane, &kept)), room);
     }
