@@ -83,7 +83,7 @@ impl Record for Report {
             self.stalled.into(),
         ];
         let mut section = Section::new(&FACTS, values).row("retries", row);
-        if self.flushes > 0 {
+        if self.given_up > 0 {
             let text = format!(
                 "links gave up {} after their last replay, so packets were lost",
                 human::counted(self.given_up, "frame")
