@@ -355,10 +355,16 @@ impl Context<'_> {
         })
     }
 
-    fn commands(&self, task: &Task<'_>) -> Vec<String> {
+    /// The command of each run, which writes it to a directory of its own.
+    fn commands(&self, task: &Task<'_>) -> Vec<answer::Command> {
         let grid = task.owner.grid(self.args.quick, &[]);
+        let out = format!("xoff-runs/{}-{}", task.owner.paper, task.owner.id);
         self.with_work(task.owner, &task.sources, &[], &grid, |work| {
-            (0..task.about.runs.len()).map(|run| work.command(run)).collect()
+            let command = |run| answer::Command {
+                label: grid.label(run),
+                line: format!("{} --out {out}/{}", work.command(run), grid.name(run)),
+            };
+            (0..task.about.runs.len()).map(command).collect()
         })
     }
 

@@ -16,7 +16,7 @@ pub const QUICK: &str = "quick version: shorter than the experiment, not a repro
 pub fn experiment(e: &ExperimentResult, quick: bool) -> String {
     let mut out = format!("{}/{}: {} (§ {})\n", e.paper, e.id, e.title, e.section);
     out.push_str(&state(e, quick));
-    let rows: Vec<[String; 4]> = e.claims.iter().flat_map(rows).collect();
+    let rows: Vec<[String; 4]> = e.claims.iter().flat_map(|claim| rows(claim, false)).collect();
     out.push_str(&table(["claim", "paper", "xoff", "verdict"], &rows));
     out.push_str(&notes(&e.claims));
     out + &changes(e)
@@ -81,13 +81,24 @@ fn item(text: &str) -> String {
     wrapped("  ", "    ", text)
 }
 
+/// A run and the command that makes it.
+pub struct Command {
+    /// The run as people read it.
+    pub label: String,
+    pub line: String,
+}
+
 /// A claim in text: the paper's sentence, the numbers and the verdict, and the commands that make its runs. If the
 /// experiments are `bundled`, the commands need their files.
-pub fn claim(e: &ExperimentResult, quick: bool, commands: &[String], bundled: bool) -> String {
+pub fn claim(e: &ExperimentResult, quick: bool, commands: &[Command], bundled: bool) -> String {
     let [claim] = &e.claims[..] else { panic!("an experiment of one claim") };
     let mut out = sentence(claim, &format!(" (§ {}: {})", e.section, e.title));
     out.push_str(&state(e, quick));
-    out.push_str(&table(["claim", "paper", "xoff", "verdict"], &rows(claim)));
+    out.push_str(&table(["claim", "paper", "xoff", "verdict"], &rows(claim, true)));
+    for measure in &claim.measures {
+        let why = measure.why_undecided();
+        out.extend(why.map(|why| item(&format!("Undecided ({}): {why}.", measure.which()))));
+    }
     out.push_str(&notes(&e.claims));
     out.push_str(&changes(e));
     for tried in e.tried(claim).iter().filter(|t| !t.in_table) {
@@ -100,8 +111,11 @@ pub fn claim(e: &ExperimentResult, quick: bool, commands: &[String], bundled: bo
     }
     let first = if bundled { ", after `xoff repro --write experiments`" } else { "" };
     out.push_str(&format!("\n  Each run by itself{first}:\n"));
-    out.extend(commands.iter().map(|command| format!("  {command}\n")));
-    out
+    out.extend(
+        commands.iter().map(|run| format!("{}  {}\n", wrapped("  # ", "  #   ", &run.label), run.line)),
+    );
+    let page = format!("reproduction/{}.md", e.paper);
+    out + &item(&format!("Choices, plots and other readings: {page} in the directory of the results."))
 }
 
 pub fn unmeasured(claim: &ClaimResult) -> String {
@@ -115,7 +129,8 @@ fn sentence(claim: &ClaimResult, place: &str) -> String {
     head + &wrapped("  ", "  ", &format!("{whose}{place}: {}.", claim.statement.trim_end_matches('.')))
 }
 
-fn rows(claim: &ClaimResult) -> Vec<[String; 4]> {
+/// The rows of a claim; with `all` also one that says what its only measure is.
+fn rows(claim: &ClaimResult, all: bool) -> Vec<[String; 4]> {
     let said = |verdict: Verdict, as_printed| match (verdict, as_printed) {
         (Verdict::Reproduced, true) => "reproduced, as printed".to_string(),
         _ => verdict.name().to_string(),
@@ -123,7 +138,9 @@ fn rows(claim: &ClaimResult) -> Vec<[String; 4]> {
     let verdict = said(claim.verdict, !claim.measures.is_empty() && claim.as_printed());
     match &claim.measures[..] {
         [] => vec![[claim.id.clone(), "–".into(), claim.reason.clone().unwrap_or_default(), verdict]],
-        [one] => vec![[claim.id.clone(), one.claimed(), one.ours(), verdict]],
+        [one] if !all && one.says.is_none() => {
+            vec![[claim.id.clone(), one.claimed(), one.ours(), verdict]]
+        }
         several => {
             let each = |m: &MeasureResult| {
                 [format!("  {}", m.which()), m.claimed(), m.ours(), said(m.verdict, m.as_printed)]

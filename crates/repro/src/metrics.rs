@@ -120,6 +120,7 @@ pub const MEASURABLE: [Measurable; 52] = {
         m("own-time", Time, Sum),
         m("victim-time", Time, Sum),
         m("victim-flows", Count, Sum),
+        m("named-victim-time", Time, Sum),
         m("pauses", Count, Pauses),
         m("pause-time", Time, Pauses),
         m("longest-pause", Time, Pauses),
@@ -422,6 +423,7 @@ impl Run {
             "total-rate" => return self.total_rate(metric),
             "own-time" => &["own_ps", "source_own_ps"],
             "victim-time" | "victim-flows" => &["victim_ps", "source_victim_ps"],
+            "named-victim-time" => &["named_victim_ps", "source_named_victim_ps"],
             // The column has its name.
             _ => std::slice::from_ref(&of),
         };

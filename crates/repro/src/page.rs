@@ -395,7 +395,7 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
                 let why = cell(c.reason.as_deref().unwrap_or_default());
                 let _ = writeln!(o, "| {head} | – | {why} | {} | |", c.verdict.name());
             }
-            [m] => {
+            [m] if m.says.is_none() => {
                 let (paper, ours, verdict) = (m.claimed(), m.ours(), c.verdict.name());
                 let _ =
                     writeln!(o, "| {head} | {paper} | {ours} | **{verdict}** | {} |", yes(c.as_printed()));

@@ -653,10 +653,30 @@ impl MeasureResult {
         let sides = self.subject_mean.zip(self.against_mean).filter(|_| self.than_at.is_empty());
         let sides = sides.map(|(a, b)| [a, b].map(|mean| with_unit(short(mean), &self.unit)).join(" : "));
         match (self.expect, sides) {
-            (Some(_), Some(sides)) => sides,
+            (Some(_), Some(sides)) if interval.is_empty() || self.verdict == Verdict::Reproduced => sides,
+            // The two means do not show why it is not reproduced.
+            (Some(_), Some(sides)) => {
+                let what = if self.combine == Combine::Difference { "difference " } else { "" };
+                format!("{sides}, {what}{ours}")
+            }
             (None, Some(sides)) => format!("{ours} ({sides})"),
             (_, None) => ours,
         }
+    }
+
+    /// Why it is undecided, in words; `None` if it is decided.
+    pub fn why_undecided(&self) -> Option<String> {
+        if self.verdict != Verdict::Undecided {
+            return None;
+        }
+        let Some((from, to)) = self.from.zip(self.to) else { return Some("runs are missing".into()) };
+        let interval = with_unit(format!("{} to {}", short(from), short(to)), self.own_unit());
+        Some(match self.combine.neutral() {
+            Some(neutral) if from < neutral && neutral < to => {
+                format!("the 95% interval of the mean, {interval}, does not say which value is larger")
+            }
+            _ => format!("the 95% interval of the mean, {interval}, is not within the range"),
+        })
     }
 
     /// Which measurement it is, in words.
