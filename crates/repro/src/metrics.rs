@@ -77,7 +77,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
     Measurable { name, dimension, place }
 }
 
-pub const MEASURABLE: [Measurable; 52] = {
+pub const MEASURABLE: [Measurable; 53] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
     [
