@@ -46,7 +46,9 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         let above = if data < 7 { sketch.draw.between(data, 7) } else { 7 };
         t.put("ack_priority", int(if sketch.draw.one_in(4) { sketch.draw.between(0, 7) } else { above }));
     }
-    if matches!(sketch.transport, "go-back-n" | "rud") && (sketch.draw.one_in(3) || place.tick > SECOND / 2_000) {
+    if matches!(sketch.transport, "go-back-n" | "rud")
+        && (sketch.draw.one_in(3) || place.tick > SECOND / 2_000)
+    {
         t.put("rto", time(timeout(sketch, place)));
     }
     // A window below the data of one ACK is refused.
