@@ -189,7 +189,7 @@ fn bitmaps_of_acks_are_in_a_capture() {
                 naks += u32::from(packet.flags == INBOUND);
             }
             Operation::Sack { first, bits } => {
-                assert_eq!(packet.length, packet.bytes.len());
+                assert_eq!(packet.length as usize, packet.bytes.len());
                 assert!(
                     first > roce.psn + 1 || roce.psn == 0xff_ffff && first > 0,
                     "after the expected packet"
