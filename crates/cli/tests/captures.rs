@@ -194,7 +194,6 @@ fn bitmaps_of_acks_are_in_a_capture() {
                     first > roce.psn + 1 || roce.psn == 0xff_ffff && first > 0,
                     "after the expected packet"
                 );
-                assert!(!arrived.contains(&(pair, (roce.psn + 1) & 0xff_ffff)));
                 for i in (0..64).filter(|i| bits >> i & 1 == 1) {
                     assert!(arrived.contains(&(pair, first + i)), "{pair} {first} {i}");
                     named += 1;
