@@ -282,7 +282,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
         let window = match windows.clone().min().zip(windows.max()) {
             None => "none".to_string(),
             Some((least, _)) if least + 1 >= LARGEST_SPAN => "set by the congestion control".to_string(),
-            Some((least, most)) if least == most => format!("{}", count(most.into(), "packet")),
+            Some((least, most)) if least == most => count(most.into(), "packet"),
             Some((least, most)) => format!("{least} to {}", count(most.into(), "packet")),
         };
         writeln!(
