@@ -1,7 +1,7 @@
 //! `--pcap`: the test reads the file's blocks back, parses the bytes, compares the counts with the tables of
 //! the same run, and checks the errors. With `tests/read_capture.py`, tshark reads other captures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -162,6 +162,53 @@ fn a_capture_agrees_with_the_tables() {
         manifest["files"].as_array().unwrap().iter().find(|f| f["name"] == "capture.pcapng").unwrap();
     assert_eq!(listed["rows"], packets.len());
     assert_eq!(listed["bytes"], fs::metadata(run.join("capture.pcapng")).unwrap().len());
+}
+
+/// Trimmed packets, NACKs and ACKs with bitmaps of RUD. The bitmaps name packets that arrive, and each NACK a packet
+/// that was trimmed before.
+#[test]
+fn bitmaps_of_acks_are_in_a_capture() {
+    let dir = scratch("bitmaps");
+    let keys = "--set flow_control.scheme=trimming --set transport.kind=rud --set transport.ack_every=4 \
+                --set transport.congestion_control=nscc --set priority=[{id=3,egress_limit=\"8496B\"}]";
+    let done = xoff(&dir, "incast.toml", &format!("--quiet --out run --pcap all {keys}"));
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let (names, _, packets) = read(&dir.join("run/capture.pcapng"));
+    let (mut trimmed, mut arrived) = (BTreeSet::new(), BTreeSet::new());
+    let (mut naks, mut bitmaps, mut named) = (0, 0, 0);
+    for packet in packets.iter().filter(|p| names[p.interface].starts_with('H')) {
+        let Ok(roce) = RocePacket::parse(&packet.bytes) else {
+            let (_, pair, psn) = RocePacket::parse_trimmed(&packet.bytes).expect("trimmed");
+            trimmed.insert((pair, psn));
+            continue;
+        };
+        let pair = roce.queue_pair;
+        match roce.operation {
+            Operation::Nak { .. } => {
+                assert!(trimmed.contains(&(pair, roce.psn)));
+                naks += u32::from(packet.flags == INBOUND);
+            }
+            Operation::Sack { first, bits } => {
+                assert_eq!(packet.length as usize, packet.bytes.len());
+                assert!(
+                    first > roce.psn + 1 || roce.psn == 0xff_ffff && first > 0,
+                    "after the expected packet"
+                );
+                for i in (0..64).filter(|i| bits >> i & 1 == 1) {
+                    assert!(arrived.contains(&(pair, first + i)), "{pair} {first} {i}");
+                    named += 1;
+                }
+                bitmaps += 1;
+            }
+            Operation::Ack { .. } => {}
+            _ if packet.flags == INBOUND => drop(arrived.insert((pair, roce.psn))),
+            _ => {}
+        }
+    }
+    let summary: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.join("run/summary.json")).unwrap()).unwrap();
+    assert_eq!(summary["trimming"]["trimmed_packets"], naks);
+    assert!(naks > 10 && bitmaps > 10 && named > bitmaps, "{naks} {bitmaps} {named}");
 }
 
 /// Trimmed packets, NACKs and PULLs, each as often as the results say.

@@ -316,7 +316,7 @@ mod tests {
     /// Flow, lane, content and mark of a packet are read from its bytes; damaged bytes are refused.
     #[test]
     fn packets_are_read_from_their_bytes() {
-        for transport in ["go-back-n", "irn", "tcp-newreno", "ndp"] {
+        for transport in ["go-back-n", "irn", "tcp-newreno", "ndp", "rud"] {
             let plan = plan(transport);
             let pulls = transport == "ndp";
             let mut contents = vec![
@@ -329,6 +329,10 @@ mod tests {
             let nack = |arrived| (0, Carries::Nack { expected: 0, arrived });
             match transport {
                 "go-back-n" => contents.extend([nack(None), (0, Carries::Cnp)]),
+                "rud" => {
+                    let sack = Carries::Sack { expected: 2, first: 3, bits: 1 << 63 | 5 };
+                    contents.extend([nack(None), (0, sack), (0, Carries::Cnp)]);
+                }
                 "irn" => contents.push(nack(Some(7))),
                 "ndp" => contents.extend([nack(Some(7)), (0, Carries::Pull { count: 5 })]),
                 // TCP has an ACK for each gap.

@@ -58,8 +58,16 @@ pub enum Carries {
         /// Number of the packet that has arrived, if receivers report it (NDP); `expected` if it is below.
         arrived: Option<u32>,
     },
+    /// An ACK with a bitmap (RUD).
+    Sack {
+        /// Number of the next packet that is expected.
+        expected: u32,
+        /// Packet `first` + i has arrived for each bit i.
+        first: u32,
+        bits: u64,
+    },
     Nack {
-        /// Number of the packet that is missing.
+        /// Number of the packet that is missing, or that was trimmed (RUD).
         expected: u32,
         /// Number of the packet that has arrived instead, if receivers report it (IRN), or that was trimmed
         /// (NDP).

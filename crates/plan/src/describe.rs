@@ -19,7 +19,7 @@ use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::ate::{AteParams, Update};
 use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::scheduling::describe_pods;
-use xoff_schemes::transport::{TransportKind, dctcp::ONE, irn::Timer};
+use xoff_schemes::transport::{TransportKind, dctcp::ONE, irn::Timer, rud::LARGEST_SPAN};
 
 /// Nodes, links, lanes, memory with headroom and its terms, and traffic.
 pub fn describe(loaded: &Loaded) -> String {
@@ -242,7 +242,7 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     }
 }
 
-/// Values that are not the default: windows and timeouts of IRN, TCP and NDP, and the congestion control.
+/// Values that are not the default: windows and timeouts of IRN, TCP, NDP and RUD, and the congestion control.
 fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
     if let TransportKind::Irn { intra, inter, timer } = &plan.transport.kind {
         let timers = if *timer == Timer::Packet { ", a timer for each packet" } else { "" };
@@ -275,6 +275,21 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             "transport: ndp (first window {window}, then one packet for each PULL;\n  \
              timeout {})",
             Span(ndp.rto)
+        )?;
+    }
+    if let TransportKind::Rud(rud) = &plan.transport.kind {
+        let windows = plan.irn.iter().map(|f| f.window);
+        let window = match windows.clone().min().zip(windows.max()) {
+            None => "none".to_string(),
+            Some((least, _)) if least + 1 >= LARGEST_SPAN => "set by the congestion control".to_string(),
+            Some((least, most)) if least == most => count(most.into(), "packet"),
+            Some((least, most)) => format!("{least} to {}", count(most.into(), "packet")),
+        };
+        writeln!(
+            out,
+            "transport: rud (packets in any order, window {window};\n  \
+             RTO_INIT {})",
+            Span(rud.rto)
         )?;
     }
     if let Some(rule) = plan.arbiter {

@@ -62,7 +62,7 @@ pub struct Plan {
     /// What repairs links, if something does.
     pub link_layer: Option<xoff_schemes::link_layer::Params>,
     pub transport: TransportParams,
-    /// With IRN and NDP, by flow; else empty.
+    /// With IRN, NDP and RUD, by flow; else empty.
     pub irn: Vec<IrnFlow>,
     pub congestion_control: CongestionControlParams,
     /// Hosts that consume received data slowly, or not at all for a while.

@@ -140,6 +140,10 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         true if plan.congestion_control == CongestionControlParams::None => {
             format!(" So {} reduced no window because of a mark.", names::transport(plan))
         }
+        // It also reacts to delays and trimmed packets.
+        true if matches!(plan.congestion_control, CongestionControlParams::Nscc(_)) => {
+            " So nscc reduced no window because of a mark.".to_string()
+        }
         true => format!(" So {} changed no rate.", plan.congestion_control.name()),
         false => String::new(),
     };

@@ -12,12 +12,13 @@ pub const NONE: u32 = u32::MAX;
 pub enum Kind {
     /// The slot is free.
     Free,
-    /// Carries payload; `number` is its PSN.
+    /// Carries payload; `number` is its PSN. `ahead` is 1 if it asks for an ACK.
     Data,
-    /// `number` is the next PSN expected; under NDP the one that has arrived is `ahead` of it, if it is later.
+    /// `number` is the next PSN expected; under NDP the one that has arrived is `ahead` of it, if it is later. With
+    /// a bitmap ([`crate::switch::telemetry`]) its first PSN is `ahead` of it.
     Ack,
     /// `number` is the PSN that is missing; with selective repeat `ahead` of it is the one that has arrived, or
-    /// under NDP the one that was trimmed.
+    /// under NDP the one that was trimmed. Under RUD `number` is the one that was trimmed.
     Nack,
     /// A congestion notification to the flow's sender.
     Cnp,
@@ -126,6 +127,16 @@ impl Packet {
     /// Whether [`Packet::set_against`] was called for `port`. Other ports' marks differ but in huge switches.
     pub fn against(&self, port: u32) -> bool {
         u32::from(self.upstream()) == port % LEAVES + 1
+    }
+
+    /// Asks the receiver for an ACK.
+    pub fn ask(&mut self) {
+        self.ahead = [1, 0, 0];
+    }
+
+    /// Whether data asks for an ACK.
+    pub fn asks(&self) -> bool {
+        self.ahead[0] == 1
     }
 
     /// [`Packet::ahead`] as a number.

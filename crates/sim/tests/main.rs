@@ -41,6 +41,7 @@ mod reference;
 mod reference_incast;
 mod relay;
 mod roundabout;
+mod rud;
 mod series;
 mod swift;
 mod swing;

@@ -1,5 +1,6 @@
 //! RoCEv2 packets (InfiniBand Annex A17): RDMA writes, their ACKs, and congestion notifications, in UDP to
-//! port 4791. Also two that Annex A17 does not have: requests for data, and writes that a switch has trimmed.
+//! port 4791. Also three that Annex A17 does not have: requests for data, ACKs with a bitmap, and writes that a
+//! switch has trimmed.
 //!
 //! ```text
 //! byte 34  UDP: source port, destination port 4791, length, no checksum
@@ -14,11 +15,12 @@
 //!          an answer: AETH: syndrome (8 bits), MSN (24)
 //!          a congestion notification: 16 zeros
 //!          a request for data: zeros (8 bits), requests so far (24)
+//!          an ACK with a bitmap: zeros (8 bits), the PSN of its first bit (24), and 64 bits, the first one last
 //!          payload, and up to three zeros that make it whole words
 //!          invariant CRC
 //! ```
 //!
-//! A request for data has an opcode of those that manufacturers define. A trimmed write ends anywhere after the
+//! A request for data and an ACK with a bitmap have opcodes of those that manufacturers define. A trimmed write ends anywhere after the
 //! BTH, without CRC. The switch has updated the length and the checksum of the IPv4 header, as SAI requires; the
 //! UDP length is still that of the whole packet.
 
@@ -43,6 +45,8 @@ const ACK: u8 = 0x1f;
 const SEQUENCE_ERROR: u8 = 0x60;
 /// The opcode of a request for data.
 const PULL: u8 = 0xc0;
+/// The opcode of an ACK with a bitmap.
+const SACK: u8 = 0xc1;
 /// Least length of a trimmed packet, without the frame's check sequence.
 pub const LEAST_TRIMMED: usize = HEADERS + UDP as usize + BTH;
 /// Length of a congestion notification after its BTH.
@@ -76,6 +80,12 @@ pub enum Operation {
         msn: u32,
     },
     Cnp,
+    /// Acknowledges the packets up to its PSN, and packet `first` + i for each bit i.
+    Sack {
+        /// Below 2^24.
+        first: u32,
+        bits: u64,
+    },
     /// Asks for a packet; `count`, below 2^24, counts the requests of its flow.
     Pull {
         count: u32,
@@ -92,6 +102,7 @@ impl Operation {
             Self::Ack { .. } | Self::Nak { .. } => 0x11,
             Self::Cnp => 0x81,
             Self::Pull { .. } => PULL,
+            Self::Sack { .. } => SACK,
         }
     }
 }
@@ -139,6 +150,10 @@ impl RocePacket {
             Operation::Nak { msn } => bytes.extend(with_flag(SEQUENCE_ERROR, msn)),
             Operation::Cnp => bytes.extend([0; RESERVED]),
             Operation::Pull { count } => bytes.extend(with_flag(0, count)),
+            Operation::Sack { first, bits } => {
+                bytes.extend(with_flag(0, first));
+                bytes.extend(bits.to_be_bytes());
+            }
         }
         let crc = icrc(&bytes[14..], zeros);
         bytes.resize(bytes.len() + zeros, 0);
@@ -205,6 +220,7 @@ impl RocePacket {
                 _ => return Err(NotFrame::Other),
             },
             PULL => Operation::Pull { count: u32_at(behind, at) % NUMBERS },
+            SACK => Operation::Sack { first: u32_at(behind, at) % NUMBERS, bits: u64_at(behind, at + 4) },
             _ => Operation::Cnp,
         };
         Ok(Self {
@@ -227,6 +243,7 @@ fn extended(opcode: u8) -> Option<usize> {
         0x11 => Some(AETH as usize),
         0x81 => Some(RESERVED),
         PULL => Some(AETH as usize),
+        SACK => Some(AETH as usize + 8),
         _ => None,
     }
 }
@@ -374,6 +391,7 @@ mod tests {
             Operation::Nak { msn: NUMBERS - 1 },
             Operation::Cnp,
             Operation::Pull { count: NUMBERS - 2 },
+            Operation::Sack { first: NUMBERS - 3, bits: 1 << 63 | 5 },
         ] {
             let write = operation.opcode() < 0x11;
             for payload in [0, 1, 2, 3, 4, 999, 1_000, 9_000] {

@@ -7,7 +7,7 @@ use xoff_plan::plan::Plan;
 /// By walk: the maximum rate of its packets at its beginning, in bits per second. Control packets come in
 /// proportion to the bytes of the data that they acknowledge.
 pub fn rates(plan: &Plan, walks: &Walks) -> Vec<u64> {
-    let every = u64::from(plan.transport.ack_every.max(1));
+    let every = u64::from(plan.transport.least_per_ack());
     let rate = |w| {
         let walk = &walks.walks[w as usize];
         let flow = &plan.flows[walk.flow as usize];

@@ -6,6 +6,7 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
 use xoff_schemes::congestion_control::swift::SwiftParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
+use xoff_schemes::flow_control::keys::LONGEST;
 
 pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
     match &plan.congestion_control {
@@ -46,7 +47,13 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
         }
         CongestionControlParams::Swift(p) => swift(out, p)?,
         CongestionControlParams::Nscc(p) => {
-            let [base, target, quick] = [p.base_rtt, p.target, p.qa_threshold].map(Span);
+            let [base, target, threshold] = [p.base_rtt, p.target, p.qa_threshold].map(Span);
+            let delay = format!("above {threshold} of delay");
+            let quick = match plan.flow_control.traits().trims {
+                None => delay,
+                Some(_) if p.qa_threshold > LONGEST => "after a trimmed packet".to_string(),
+                Some(_) => delay + " or after a trimmed packet",
+            };
             writeln!(out, "congestion control: nscc (the mark and the delay of each ACK change the window)")?;
             writeln!(
                 out,
@@ -60,7 +67,7 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
             )?;
             writeln!(
                 out,
-                "  one decrease per round trip: gamma {}, at most {}; quick adapt above {quick} of delay",
+                "  one decrease per round trip: gamma {}, at most {}; quick adapt {quick}",
                 p.gamma, p.max_md_jump
             )?;
         }

@@ -125,14 +125,14 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
         TransportKind::TcpNewReno | TransportKind::TcpDctcp => {
             Some("TCP treats three packets after a gap as a loss")
         }
-        TransportKind::Irn | TransportKind::Ndp => None,
+        TransportKind::Irn | TransportKind::Ndp | TransportKind::Rud => None,
     };
     let flowlets =
         kind == Kind::Adaptive && routing.adaptive.unwrap_or_default().mode == AdaptiveMode::Flowlet;
     if let Some(gap) = gap.filter(|_| kind != Kind::Plb && !flowlets) {
         let message = format!(
             "packets of a flow are reordered under `{name}`, and {gap}: \
-             transport.kind = \"irn\" accepts packets in any order"
+             transport.kind = \"rud\" or \"irn\" accepts packets in any order"
         );
         cx.warn("routing.load_balancing", message);
     }

@@ -11,11 +11,15 @@ use xoff_schemes::congestion_control::nscc::NsccParams;
 pub(super) fn nscc(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.nscc.unwrap_or_default();
     let base_rtt = transport::base_rtt(cx, routed.routes)?;
+    let trims = cx.scenario.flow_control.trims();
     let target = match given.target_qdelay {
         Some(span) => cx.timer("nscc", "target_qdelay", span)?,
+        None if trims => (base_rtt * 3 / 4).max(1),
         None => base_rtt,
     };
-    let qa_threshold = given.qa_threshold.unwrap_or(Span(Nscc::QA_THRESHOLD * target));
+    // With trimmed packets no delay is too long.
+    let by_delay = Span(Nscc::QA_THRESHOLD * if trims { LONGEST } else { target });
+    let qa_threshold = given.qa_threshold.unwrap_or(by_delay);
     cx.at_most("nscc.qa_threshold", qa_threshold, Span(Nscc::QA_THRESHOLD * LONGEST))?;
     let qa_gate = given.qa_gate.unwrap_or(Nscc::QA_GATE);
     if qa_gate > 63 {

@@ -1,6 +1,7 @@
 //! The transport: timeouts and windows.
 
 mod ndp;
+mod rud;
 mod tcp;
 
 use super::{Context, LONGEST, Routed, SHORTEST_TIMER, bytes, hop, routes::Routes};
@@ -36,11 +37,12 @@ pub(super) fn build(
         check_window(cx, "transport.window", given.0, &given.to_string())?;
     }
     warn_of_tables(cx, t.kind);
-    ndp::check_trims(cx)?;
+    check_trims(cx)?;
     match t.kind {
         Kind::GoBackN => {}
         Kind::Irn => return irn(cx, routed),
         Kind::Ndp => return ndp::params(cx, routed),
+        Kind::Rud => return rud::params(cx, routed),
         Kind::TcpNewReno | Kind::TcpDctcp => return Ok((tcp::params(cx, routes)?, Vec::new())),
     }
     if t.rto.0 < routes.longest {
@@ -51,6 +53,26 @@ pub(super) fn build(
     let variable_window = variable_window(cx, routes)?;
     let params = TransportParams { kind: TransportKind::GoBackN, ack_every, rto, window, variable_window };
     Ok((params, Vec::new()))
+}
+
+/// Refuses trimmed packets without a transport that understands them.
+fn check_trims(cx: &Context<'_>) -> Result<(), Error> {
+    let (trims, kind) = (cx.scenario.flow_control.trims(), cx.scenario.transport.kind);
+    if trims && !kind.understands_trimmed() {
+        let key =
+            if cx.doc.get("transport.kind").is_some() { "transport.kind" } else { "flow_control.scheme" };
+        let message = format!(
+            "the transport `{}` does not understand trimmed packets, which `{}` sends",
+            kind.name(),
+            cx.scenario.flow_control.name()
+        );
+        return cx.refuse(
+            key,
+            message,
+            "write transport.kind = \"ndp\" or \"rud\", or choose another flow_control.scheme",
+        );
+    }
+    Ok(())
 }
 
 /// The arbiter that decides which flows send, if there is one.

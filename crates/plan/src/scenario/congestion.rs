@@ -250,8 +250,8 @@ impl Swift {
 #[serde(deny_unknown_fields)]
 pub struct Nscc {
     /// target_qdelay: above this queueing delay marked ACKs decrease the window, 100 ns or longer. Default:
-    /// `transport.base_rtt`.
-    #[schemars(extend("x-default" = "derived: `transport.base_rtt`"))]
+    /// `transport.base_rtt`, or 0.75 of it under `trimming`.
+    #[schemars(extend("x-default" = "derived: `transport.base_rtt`; under `trimming` 0.75 × `transport.base_rtt`"))]
     pub target_qdelay: Option<Span>,
     /// MaxWnd, the first and largest window, in multiples of line rate × base round trip; 0.1 to 100.
     /// Default: 1.5.
@@ -278,9 +278,9 @@ pub struct Nscc {
     /// Quick adapt requires fewer bytes than the largest window / 2^`qa_gate`; up to 63. Default: 3.
     #[schemars(range(max = 63), extend("x-unit" = "power of 2", "default" = Nscc::QA_GATE))]
     pub qa_gate: Option<u32>,
-    /// Quick adapt requires a longer queueing delay than this. Default: 4 × `target_qdelay`, the value for
-    /// switches that drop above 5 BDP.
-    #[schemars(extend("x-default" = format!("derived: {} × `target_qdelay`", Nscc::QA_THRESHOLD)))]
+    /// Quick adapt requires a longer queueing delay than this, or a trimmed packet. Default: 4 × `target_qdelay`,
+    /// the value for switches that drop above 5 BDP; under `trimming` only trimmed packets count.
+    #[schemars(extend("x-default" = format!("derived: {} × `target_qdelay`; none under `trimming`", Nscc::QA_THRESHOLD)))]
     pub qa_threshold: Option<Span>,
     /// Weight of the newest sample in the average queueing delay; above 0, up to 1. The specification
     /// leaves the average open. Default: 0.0125, as in uet-htsim.

@@ -400,11 +400,11 @@ pub struct Transport {
     /// Size of an ACK or NACK on the wire. The default is a header with AETH (4).
     pub ack: Bytes,
     /// Packets for each ACK; the last packet is always acknowledged. Must be 1 with TCP, because
-    /// delayed ACKs are not simulated, and with `ndp`.
+    /// delayed ACKs are not simulated, and with `ndp`. `rud` also acknowledges at once where its page says so.
     #[schemars(range(min = 1), extend("x-unit" = "packets"))]
     pub ack_every: u32,
-    /// Time without progress after which a go-back-N sender retransmits, 100 ns or longer; `irn`,
-    /// TCP and `ndp` have their own tables. The default is longer than the 2.6 ms that a buffer of 32 MB
+    /// Time without progress after which a go-back-N sender retransmits, and RTO_INIT of `rud`: 100 ns or longer.
+    /// `irn`, TCP and `ndp` have their own tables. The default is longer than the 2.6 ms that a buffer of 32 MB
     /// takes to drain at 100 Gbit/s: a waiting packet is not treated as lost.
     pub rto: Span,
     /// Most payload in flight per flow: bytes, or multiples of the network's BDP
@@ -412,9 +412,10 @@ pub struct Transport {
     /// the flows), as in `"1bdp"`. No bound if not given. With `irn` the BDP is
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
-    /// packets, and the default is `"1bdp"`. With TCP it is the receive window. `ndp` has
-    /// `ndp.initial_window` instead.
-    #[schemars(extend("x-default" = "none: no limit; with `irn` `\"1bdp\"`"))]
+    /// packets, and the default is `"1bdp"`. With `rud` the BDP is that of the flow's route, rounded up to
+    /// whole packets, and the default without `congestion_control` is `"1.5bdp"`. With TCP it is the receive
+    /// window. `ndp` has `ndp.initial_window` instead.
+    #[schemars(extend("x-default" = "none: no limit; with `irn` `\"1bdp\"`; with `rud` and no congestion control `\"1.5bdp\"`"))]
     pub window: Option<Threshold>,
     /// Limits the payload in flight to the flow's rate times `base_rtt`, but at least `ack_every`
     /// packets. Each ACK updates it. If there are other windows, the smallest applies. Default:

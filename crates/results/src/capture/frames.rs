@@ -66,6 +66,9 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
                 }
                 Operation::Cnp => Carries::Cnp,
                 Operation::Pull { count } => Carries::Pull { count },
+                Operation::Sack { first, bits } => {
+                    Carries::Sack { expected: (packet.psn + 1) % NUMBERS, first, bits }
+                }
                 _ => Carries::Data { psn: packet.psn },
             };
             let echo = packet.becn && carries != Carries::Cnp;
@@ -133,7 +136,7 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
             Carries::Ack { expected, .. } | Carries::Nack { expected, .. } => {
                 (FIRST_BYTE, number(begins(expected).min(f.size)), 0)
             }
-            Carries::Cnp | Carries::Header { .. } | Carries::Pull { .. } => {
+            Carries::Cnp | Carries::Header { .. } | Carries::Pull { .. } | Carries::Sack { .. } => {
                 unreachable!("TCP has no such packets")
             }
         };
@@ -159,6 +162,9 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
         Carries::Ack { expected, arrived } => {
             let msn = arrived.map_or(complete(expected), |arrived| arrived % NUMBERS);
             (Operation::Ack { msn }, expected.wrapping_sub(1), 0)
+        }
+        Carries::Sack { expected, first, bits } => {
+            (Operation::Sack { first: first % NUMBERS, bits }, expected.wrapping_sub(1), 0)
         }
         Carries::Nack { expected, arrived } => {
             (Operation::Nak { msn: arrived.unwrap_or(0) % NUMBERS }, expected, 0)

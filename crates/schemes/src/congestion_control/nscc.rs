@@ -1,5 +1,5 @@
 //! NSCC, the network-signalled congestion control of Ultra Ethernet (specification 1.0.1, section 3.6.13), for a
-//! sender without trimmed packets and without credits of the receiver.
+//! sender without credits of the receiver.
 //!
 //! A window in bytes follows two signals of each ACK: M, the mark of its packet, and delay, its round trip less
 //! the smallest round trip. With `newly` bytes acknowledged, in the notation of the specification:
@@ -8,7 +8,7 @@
 //!   OnACK:  received_bytes, achieved_bytes, bytes_ignored += newly
 //!           rtt < base_rtt:  base_rtt = rtt;  max_wnd = max_wnd_bdp·line rate·base_rtt
 //!           delay = rtt − base_rtt;  update avg_delay
-//!           quick_adapt(M, delay) returns true:  return
+//!           quick_adapt(no loss, M, delay) returns true:  return
 //!           ¬M, delay ≥ target:  fair increase              inc_bytes += fi·newly
 //!           ¬M, delay < target:  fast increase, or
 //!                                proportional increase      inc_bytes += alpha·newly·(target − delay)
@@ -28,13 +28,20 @@
 //!                   cwnd ← min(cwnd, max_wnd);  inc_bytes = received_bytes = 0
 //!   quick_adapt:    M and bytes_ignored < bytes_to_ignore:  true
 //!                   otherwise, if now ≥ qa_endtime:
-//!                       qa_endtime ≠ 0, delay > qa_threshold and achieved_bytes < max_wnd/2^qa_gate:
+//!                       qa_endtime ≠ 0, achieved_bytes < max_wnd/2^qa_gate, and
+//!                       loss, trigger_qa or delay > qa_threshold:
 //!                           cwnd = max(achieved_bytes, MTU);  bytes_to_ignore = inflight;  bytes_ignored = 0;
-//!                           true
+//!                           trigger_qa = false;  true
 //!                       achieved_bytes = 0;  qa_endtime = now + base_rtt + target
 //!                   true: inc_bytes = received_bytes = 0
+//!   OnNACK (trim):  rtt < base_rtt:  as above.  Update avg_delay with config_base_rtt
+//!                   bytes_ignored += MTU;  trigger_qa = true
+//!                   quick_adapt(loss, M = 1, 0) returns false:  cwnd ← max(cwnd − MTU, MTU)
 //!   OnInferredLoss: cwnd ← max(cwnd − MTU, MTU);  bytes_ignored += MTU
 //! ```
+//!
+//! The transport subtracts lost packets from inflight. A NACK of a transport that knows no trimmed packets is an
+//! inferred loss.
 //!
 //! The constants scale with a = BDP/150,000 B and b = target/12 us: alpha = 4·a·b·MTU/target, fi = 5·a·MTU,
 //! fi_scale = 0.25·a, eta = 0.15·a·MTU. The specification leaves the average of delays to implementations: here
@@ -77,14 +84,22 @@ pub struct NsccParams {
     pub mtu: u32,
 }
 
+/// A loss that a control packet reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The first missing packet, which may be reported again.
+    Missing,
+    /// A switch has trimmed a packet.
+    Trimmed,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// All packets below are acknowledged, by this control packet or earlier ones.
+    /// So many packets are acknowledged, by this control packet or earlier ones.
     pub acknowledged: u32,
     /// Packets in flight afterwards.
     pub in_flight: u32,
-    /// It reports the first missing packet.
-    pub lost: bool,
+    pub loss: Option<Loss>,
     pub marked: bool,
     pub stamp: Stamp,
 }
@@ -104,6 +119,7 @@ pub struct Sender {
     inc_bytes: f64,
     fi_count: f64,
     increase: bool,
+    trigger_qa: bool,
     qa_endtime: Time,
     bytes_to_ignore: f64,
     bytes_ignored: f64,
@@ -113,6 +129,14 @@ pub struct Sender {
     acknowledged: u32,
     /// The number of the last packet that a NACK reported as lost.
     lost: Option<u32>,
+}
+
+/// The input of quick adapt.
+#[derive(Clone, Copy)]
+struct Signal {
+    loss: bool,
+    marked: bool,
+    delay: Time,
 }
 
 fn bdp(line: f64, time: Time) -> f64 {
@@ -136,6 +160,7 @@ impl Sender {
             inc_bytes: 0.0,
             fi_count: 0.0,
             increase: false,
+            trigger_qa: false,
             qa_endtime: 0,
             bytes_to_ignore: 0.0,
             bytes_ignored: 0.0,
@@ -169,14 +194,19 @@ impl Sender {
             self.base_rtt = self.rtt;
             self.max_wnd = (p.max_wnd * bdp(self.line, self.base_rtt)).max(mtu);
         }
+        let in_flight = f64::from(response.in_flight) * mtu;
+        if response.loss == Some(Loss::Trimmed) {
+            return self.on_trim(p, now, in_flight);
+        }
         let delay = self.rtt - self.base_rtt;
-        self.avg_delay += p.delay_gain * (delay as f64 - self.avg_delay);
+        self.average(p, delay);
         // Of several NACKs for one packet the first one counts.
-        if response.lost && self.lost.replace(response.acknowledged) != Some(response.acknowledged) {
+        if response.loss.is_some() && self.lost.replace(response.acknowledged) != Some(response.acknowledged)
+        {
             return self.on_loss(p);
         }
-        if self.quick_adapt(p, now, response.marked, delay, f64::from(response.in_flight) * mtu) {
-            (self.inc_bytes, self.received_bytes) = (0.0, 0.0);
+        let signal = Signal { loss: false, marked: response.marked, delay };
+        if self.quick_adapt(p, now, signal, in_flight) {
             return;
         }
         // BDP/base_BDP and target_qdelay/12 us.
@@ -231,26 +261,44 @@ impl Sender {
         }
     }
 
-    /// Returns whether the ACK changes nothing else.
-    fn quick_adapt(&mut self, p: &NsccParams, now: Time, marked: bool, delay: Time, in_flight: f64) -> bool {
-        if marked && self.bytes_ignored < self.bytes_to_ignore {
-            return true;
-        }
-        if now < self.qa_endtime {
-            return false;
-        }
-        let gate = self.max_wnd / (1u64 << p.qa_gate.min(63)) as f64;
-        let adapts = self.qa_endtime != 0 && delay > p.qa_threshold && self.achieved_bytes < gate;
-        if adapts {
-            self.cwnd = self.achieved_bytes.max(f64::from(p.mtu));
-            (self.bytes_to_ignore, self.bytes_ignored) = (in_flight, 0.0);
-        }
-        self.achieved_bytes = 0.0;
-        self.qa_endtime = now + self.base_rtt + p.target;
-        adapts
+    fn average(&mut self, p: &NsccParams, delay: Time) {
+        self.avg_delay += p.delay_gain * (delay as f64 - self.avg_delay);
     }
 
-    /// A packet is lost: a NACK, or a timeout.
+    /// Returns whether the ACK or NACK changes nothing else.
+    fn quick_adapt(&mut self, p: &NsccParams, now: Time, signal: Signal, in_flight: f64) -> bool {
+        let ignores = signal.marked && self.bytes_ignored < self.bytes_to_ignore;
+        let mut adapts = false;
+        if !ignores && now >= self.qa_endtime {
+            let gate = self.max_wnd / (1u64 << p.qa_gate.min(63)) as f64;
+            let congested = self.trigger_qa || signal.loss || signal.delay > p.qa_threshold;
+            adapts = self.qa_endtime != 0 && congested && self.achieved_bytes < gate;
+            if adapts {
+                self.cwnd = self.achieved_bytes.max(f64::from(p.mtu));
+                (self.bytes_to_ignore, self.bytes_ignored) = (in_flight, 0.0);
+                self.trigger_qa = false;
+            }
+            self.achieved_bytes = 0.0;
+            self.qa_endtime = now + self.base_rtt + p.target;
+        }
+        if ignores || adapts {
+            (self.inc_bytes, self.received_bytes) = (0.0, 0.0);
+        }
+        ignores || adapts
+    }
+
+    /// A NACK of a trimmed packet.
+    fn on_trim(&mut self, p: &NsccParams, now: Time, in_flight: f64) {
+        let mtu = f64::from(p.mtu);
+        self.average(p, p.base_rtt);
+        self.bytes_ignored += mtu;
+        self.trigger_qa = true;
+        if !self.quick_adapt(p, now, Signal { loss: true, marked: true, delay: 0 }, in_flight) {
+            self.cwnd = (self.cwnd - mtu).max(mtu);
+        }
+    }
+
+    /// A packet is lost without a trace: a NACK of another transport, or a timeout.
     pub fn on_loss(&mut self, p: &NsccParams) {
         let mtu = f64::from(p.mtu);
         self.cwnd = (self.cwnd - mtu).max(mtu);
@@ -297,7 +345,7 @@ mod tests {
     fn ack(s: &mut Sender, now: Time, packets: u32, delay: Time, marked: bool) {
         let stamp = Stamp { sent: now - 12 * US - delay, ..Stamp::default() };
         let acknowledged = s.acknowledged + packets;
-        s.on_response(&params(), now, Response { acknowledged, in_flight: 50, lost: false, marked, stamp });
+        s.on_response(&params(), now, Response { acknowledged, in_flight: 50, loss: None, marked, stamp });
     }
 
     fn near(a: f64, b: f64) {
@@ -378,6 +426,39 @@ mod tests {
         near(s.cwnd, 101_450.0);
     }
 
+    fn nack(s: &mut Sender, now: Time, delay: Time) {
+        let stamp = Stamp { sent: now - 12 * US - delay, ..Stamp::default() };
+        let (acknowledged, loss) = (s.acknowledged, Some(Loss::Trimmed));
+        s.on_response(&params(), now, Response { acknowledged, in_flight: 50, loss, marked: false, stamp });
+    }
+
+    /// A trimmed packet takes itself out of the window, and its delay counts as one base round trip. At the end of
+    /// the period the first one sets the window to the bytes of that period, and those that were in flight then
+    /// change nothing, up to 50,000 B.
+    #[test]
+    fn trimmed_packets_adapt_the_window_once() {
+        let mut s = Sender { qa_endtime: 1_010 * US, ..sender() };
+        nack(&mut s, 1_001 * US, US);
+        near(s.cwnd, 99_000.0);
+        assert_eq!((s.avg_delay, s.trigger_qa), (12.0 * US as f64, true));
+        ack(&mut s, 1_002 * US, 7, 11 * US, true);
+        nack(&mut s, 1_010 * US, US);
+        near(s.cwnd, 7_000.0);
+        assert_eq!((s.bytes_to_ignore, s.bytes_ignored, s.trigger_qa), (50_000.0, 0.0, false));
+        (0..50).for_each(|_| nack(&mut s, 1_011 * US, US));
+        // The first 49 are ignored, and one more is not.
+        near(s.cwnd, 6_000.0);
+        // A pending trigger suffices: an ACK without delay ends the period.
+        let mut s = Sender { qa_endtime: 1_010 * US, trigger_qa: true, ..sender() };
+        ack(&mut s, 1_010 * US, 3, 0, false);
+        near(s.cwnd, 3_000.0);
+        // Enough was achieved: one packet less.
+        let mut s = Sender { qa_endtime: 1_010 * US, achieved_bytes: 29_000.0, ..sender() };
+        nack(&mut s, 1_010 * US, US);
+        near(s.cwnd, 99_000.0);
+        assert!(s.trigger_qa && s.achieved_bytes == 0.0);
+    }
+
     /// For any events the window is between one packet and max_wnd, and a smaller round trip lowers the base.
     #[test]
     fn for_any_events_windows_keep_their_bounds() {
@@ -392,7 +473,7 @@ mod tests {
                 let response = Response {
                     acknowledged: s.acknowledged + random.below(4) as u32,
                     in_flight: random.below(200) as u32,
-                    lost: random.below(30) == 0,
+                    loss: [None, Some(Loss::Missing), Some(Loss::Trimmed)][random.below(3) as usize],
                     marked: random.below(2) == 0,
                     stamp: Stamp { sent, ..Stamp::default() },
                 };

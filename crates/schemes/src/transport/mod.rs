@@ -5,11 +5,13 @@ pub mod go_back_n;
 pub mod irn;
 pub mod ndp;
 pub mod newreno;
+pub mod rud;
 
 use crate::names::names;
 use irn::{Timeouts, Timer};
 use ndp::NdpParams;
 use newreno::NewRenoParams;
+use rud::RudParams;
 use xoff_kernel::time::Time;
 
 names! {
@@ -30,7 +32,17 @@ pub enum Transport {
     /// The receiver requests each packet after the first window, and accepts packets in any order
     /// (NDP, SIGCOMM 2017). It is made for switches that trim packets.
     Ndp = "ndp",
+    /// Accepts packets in any order; only trimmed packets and timeouts are retransmitted (RUD of Ultra
+    /// Ethernet). The congestion control sets the window.
+    Rud = "rud",
 }
+}
+
+impl Transport {
+    /// Whether its receivers understand what remains of a trimmed packet.
+    pub fn understands_trimmed(self) -> bool {
+        matches!(self, Self::Ndp | Self::Rud)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +52,7 @@ pub struct TransportParams {
     pub ack_every: u32,
     /// Longest time without progress after which a sender repeats, in picoseconds.
     pub rto: Time,
-    /// Most payload bytes in flight; `None` is no bound. (IRN bounds each flow by itself, TCP has a
+    /// Most payload bytes in flight; `None` is no bound. (IRN and RUD bound each flow by itself, TCP has a
     /// receive window, NDP a first window.)
     pub window: Option<u64>,
     /// With a congestion control: a flow's rate times this round trip, in picoseconds, bounds what it has in
@@ -59,6 +71,14 @@ pub enum TransportKind {
     },
     Tcp(NewRenoParams),
     Ndp(NdpParams),
+    Rud(RudParams),
+}
+
+impl TransportParams {
+    /// The fewest packets that an ACK may be for.
+    pub fn least_per_ack(&self) -> u32 {
+        if let TransportKind::Rud(_) = self.kind { 1 } else { self.ack_every.max(1) }
+    }
 }
 
 impl TransportKind {
@@ -69,6 +89,7 @@ impl TransportKind {
             Self::Tcp(tcp) if tcp.dctcp.is_some() => Transport::TcpDctcp,
             Self::Tcp(_) => Transport::TcpNewReno,
             Self::Ndp(_) => Transport::Ndp,
+            Self::Rud(_) => Transport::Rud,
         };
         transport.name()
     }

@@ -13,7 +13,8 @@ impl Core<'_> {
             self.hosts.windows.full = self.hosts.senders.iter().map(|s| s.transport.window).collect();
         }
         for (flow, sender) in (0..).zip(self.hosts.senders.iter_mut()) {
-            self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, sender);
+            let own = self.hosts.selective_senders.get_mut(flow as usize);
+            self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, (sender, own));
         }
     }
 
@@ -21,7 +22,8 @@ impl Core<'_> {
     pub fn restart_control(&mut self, flow: u32, line: u64) {
         self.hosts.controls.restart(flow, line);
         let sender = &mut self.hosts.senders[flow as usize];
-        self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, sender);
+        let own = self.hosts.selective_senders.get_mut(flow as usize);
+        self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, (sender, own));
     }
 
     /// A window below one packet delays the flow's next packet until `not_before`, if that is still to come:
@@ -42,13 +44,14 @@ impl Core<'_> {
 
     /// A retransmission timer has expired: the flow's window may be smaller now.
     #[cold]
-    pub fn control_timeout(&mut self, flow: u32) {
-        self.hosts.controls.on_timeout(flow, self.now);
+    pub fn control_timeout(&mut self, flow: u32, losses: u32) {
+        self.hosts.controls.on_timeout(flow, losses, self.now);
         if !self.hosts.controls.sets_windows() {
             return;
         }
         let sender = &mut self.hosts.senders[flow as usize];
-        self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, sender);
+        let own = self.hosts.selective_senders.get_mut(flow as usize);
+        self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, (sender, own));
         let not_before = self.hosts.controls.not_before(flow);
         self.hold_back(flow, not_before);
         let sender = &self.hosts.senders[flow as usize];

@@ -4,17 +4,14 @@
 //! A sender requests its gap when a packet leaves; later changes of the rate do not change that gap. Only a
 //! window that falls below one packet later delays the next packet ([`Controls::not_before`]).
 
-use crate::{
-    host::flow::SenderState,
-    packet::{Kind, Packet},
-    switch::telemetry::Telemetry,
-};
+use crate::host::selective::{Report, SelectiveSender};
+use crate::{host::flow::SenderState, packet::Packet, switch::telemetry::Telemetry};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};
 use xoff_schemes::congestion_control::dctcp::{self, DctcpParams};
 use xoff_schemes::congestion_control::hpcc::{self, HpccParams};
-use xoff_schemes::congestion_control::nscc::{self, NsccParams};
+use xoff_schemes::congestion_control::nscc::{self, Loss, NsccParams};
 use xoff_schemes::congestion_control::swift::{self, SwiftParams};
 use xoff_schemes::congestion_control::timely::{self, TimelyParams};
 use xoff_schemes::congestion_control::{CongestionControlParams, window_at};
@@ -126,11 +123,11 @@ impl Controls {
         of[flow as usize].not_before()
     }
 
-    /// A retransmission timer of the flow has expired.
-    pub fn on_timeout(&mut self, flow: u32, now: Time) {
+    /// A retransmission timer of the flow has expired, from which so many losses are inferred.
+    pub fn on_timeout(&mut self, flow: u32, losses: u32, now: Time) {
         match self {
             Self::Swift(params, of) => of[flow as usize].on_timeout(params, now),
-            Self::Nscc(params, of) => of[flow as usize].on_loss(params),
+            Self::Nscc(params, of) => (0..losses).for_each(|_| of[flow as usize].on_loss(params)),
             _ => {}
         }
     }
@@ -162,15 +159,15 @@ impl Controls {
         }
     }
 
-    /// An ACK or NACK has reached its transport. Its former slot, `id`, still names its telemetry.
+    /// An ACK or NACK has reached its transport, with this report. Its former slot, `id`, still names its telemetry.
     #[cold]
     pub fn on_response(
         &mut self,
         now: Time,
         sender: &SenderState,
         response: &Packet,
-        telemetry: &Telemetry,
-        id: u32,
+        report: &Report,
+        (telemetry, id): (&Telemetry, u32),
     ) {
         let flow = response.flow as usize;
         let (acknowledged, next) = (sender.transport.una, sender.transport.next);
@@ -178,6 +175,8 @@ impl Controls {
             Self::None | Self::Dcqcn(..) => {}
             Self::Timely(params, of) => of[flow].on_response(params, now, acknowledged),
             Self::Hpcc(_, of) if sender.complete() => of[flow].release(),
+            // Its packet has no records of the devices after the one that has trimmed it.
+            Self::Hpcc(..) if report.loss == Some(Loss::Trimmed) => {}
             Self::Hpcc(params, of) => {
                 // A packet that crossed more devices than its telemetry has room for cannot be compared.
                 if let Some(hops) = telemetry.of(id) {
@@ -188,17 +187,15 @@ impl Controls {
                 of[flow].on_response(params, dctcp::Response { acknowledged, next, marked: response.marked });
             }
             Self::Swift(params, of) => {
-                // A NACK that a later ACK has overtaken reports no loss.
-                let lost = response.kind == Kind::Nack && response.number == acknowledged;
+                let lost = report.loss.is_some();
                 let stamp = telemetry.stamp_of(id);
                 of[flow].on_response(params, now, swift::Response { acknowledged, lost, stamp });
             }
             Self::Nscc(params, of) => {
-                let lost = response.kind == Kind::Nack && response.number == acknowledged;
-                let in_flight = sender.transport.highest - acknowledged;
+                let &Report { acknowledged, in_flight, loss } = report;
                 let stamp = telemetry.stamp_of(id);
                 let response =
-                    nscc::Response { acknowledged, in_flight, lost, marked: response.marked, stamp };
+                    nscc::Response { acknowledged, in_flight, loss, marked: response.marked, stamp };
                 of[flow].on_response(params, now, response);
             }
         }
@@ -242,13 +239,23 @@ impl Windows {
 
     /// Sets the window that is left of a flow's full one by its congestion control.
     #[cold]
-    pub fn bound(&self, plan: &Plan, controls: &Controls, now: Time, flow: u32, sender: &mut SenderState) {
+    pub fn bound(
+        &self,
+        plan: &Plan,
+        controls: &Controls,
+        now: Time,
+        flow: u32,
+        (sender, own): (&mut SenderState, Option<&mut SelectiveSender>),
+    ) {
         let Some(&full) = self.full.get(flow as usize) else { return };
         let of_rate = || {
             let round_trip = plan.transport.variable_window?;
             Some(window_at(controls.rate_at(flow, now)?, round_trip, plan.packet.mtu))
         };
         let Some(window) = controls.window(flow).or_else(of_rate) else { return };
+        if own.is_some_and(|own| own.set_window(&mut sender.transport, full.min(window))) {
+            return;
+        }
         // Fewer packets than the receiver acknowledges at once would never be acknowledged.
         sender.transport.window = full.min(window.max(plan.transport.ack_every));
     }

@@ -11,17 +11,20 @@ pub mod first_hop;
 pub mod flow;
 pub mod irn;
 pub mod ndp;
+pub mod rud;
 pub mod selective;
 pub mod sources;
 pub mod tcp;
 
 use crate::host::controls::{Departure, on_marked};
+use crate::host::selective::Report;
 use crate::packet::{Kind, NONE, Packet};
 use crate::{core::Core, features::Features, host::flow::CONTROLLED, kind, switch::leaves::HostEvent};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{FlowRoute, Plan, Waits};
-use xoff_schemes::{flow_control::PauseScope, transport::go_back_n::Reply};
+use xoff_schemes::flow_control::PauseScope;
+use xoff_schemes::transport::{go_back_n::Reply, rud::Bitmap};
 
 /// A flow is delivered: its gate, if any, waits for one less.
 #[cold]
@@ -182,8 +185,9 @@ impl Core<'_> {
         } else if psn == 0 {
             self.observed.first_sent(flow, self.now);
         }
+        let mut asks = false;
         if let Some(own) = selective {
-            own.sent(&mut sender.transport, &mut self.wheel, self.now, packet);
+            asks = own.sent(&mut sender.transport, &mut self.wheel, self.now, packet);
         } else if idle {
             sender.deadline = self.now + self.plan.transport.rto;
             if !sender.timer_pending {
@@ -228,7 +232,11 @@ impl Core<'_> {
         {
             self.arbiter_sent(flow, port, size);
         }
-        self.packets.insert(Packet::new(Kind::Data, flow, psn, size, lane, path))
+        let mut packet = Packet::new(Kind::Data, flow, psn, size, lane, path);
+        if extras && asks {
+            packet.ask();
+        }
+        self.packets.insert(packet)
     }
 
     /// A data packet reached its receiver, which may send an ACK or NACK. Returns the port to kick.
@@ -254,12 +262,14 @@ impl Core<'_> {
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
         let mut duplicate = psn < expected;
+        let mut named = Bitmap::default();
         let selective = if extras { self.hosts.selective_receivers.get_mut(flow as usize) } else { None };
         let reply = match selective {
             None => receiver.transport.on_data(psn, receiver.total, self.plan.transport.ack_every),
             Some(own) => {
-                let got = own.receive(self.plan, flow, psn, receiver.total);
+                let got = own.receive(self.plan, packet, receiver.total);
                 receiver.transport.expected = got.expected;
+                named = got.named;
                 (payload, duplicate) = (got.in_order, got.duplicate);
                 got.reply
             }
@@ -286,6 +296,7 @@ impl Core<'_> {
             Reply::Ack(n) if extras && !self.hosts.pulls.is_empty() => {
                 (Kind::Ack, n, Packet::three_bytes(psn.saturating_sub(n)))
             }
+            Reply::Ack(n) if extras => (Kind::Ack, n, Packet::three_bytes(named.first.saturating_sub(n))),
             Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
             // No packet is lost, and early packets are kept: there is no reason to retransmit.
             Reply::Nack(n) if extras && self.hosts.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
@@ -296,6 +307,9 @@ impl Core<'_> {
         let marked = self.hosts.notifications.get_mut(flow as usize).is_some_and(|n| n.take_mark());
         *packet = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
         (packet.marked, packet.ahead) = (marked, ahead);
+        if extras {
+            self.telemetry.keep_bits(id, named.bits);
+        }
         if extras && !self.hosts.labelled.is_empty() {
             self.echo_marks(id);
         }
@@ -341,15 +355,21 @@ impl Core<'_> {
             self.hosts.windows.widen(flow, sender);
         }
         let progress = if extras && let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
-            own.on_response(&mut sender.transport, &mut self.wheel, self.now, &packet)
+            let bits = self.telemetry.bits_of(id);
+            own.on_response(&mut sender.transport, &mut self.wheel, self.now, &packet, bits)
         } else if packet.kind == Kind::Nack {
             sender.transport.on_nack(packet.number)
         } else {
             sender.transport.on_ack(packet.number)
         };
         if self.hosts.wants_acks {
-            self.hosts.controls.on_response(self.now, sender, &packet, &self.telemetry, id);
-            self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, sender);
+            let own = self.hosts.selective_senders.get_mut(flow as usize);
+            let report = match &own {
+                Some(own) => own.report(&sender.transport, &packet),
+                None => Report::in_order(&sender.transport, &packet),
+            };
+            self.hosts.controls.on_response(self.now, sender, &packet, &report, (&self.telemetry, id));
+            self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, (sender, own));
         }
         if progress {
             sender.deadline = self.now + self.plan.transport.rto;
@@ -392,7 +412,8 @@ impl Core<'_> {
     pub fn timeout(&mut self, flow: u32) -> Option<u32> {
         let sender = &mut self.hosts.senders[flow as usize];
         if let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
-            if !own.timeout(&mut sender.transport, &mut self.wheel, self.now, flow) {
+            let losses = own.timeout(&mut sender.transport, &mut self.wheel, self.now, flow);
+            if losses == 0 {
                 return None;
             }
             self.observed.flows[flow as usize].timeouts += 1;
@@ -400,7 +421,7 @@ impl Core<'_> {
             if !self.hosts.labelled.is_empty() {
                 self.relabel_after_timeout(flow);
             }
-            self.control_timeout(flow);
+            self.control_timeout(flow, losses);
             self.join_ring(flow);
             return Some(port);
         }
@@ -424,7 +445,7 @@ impl Core<'_> {
         }
         self.post(deadline, kind::TIMEOUT, flow, 0);
         if late {
-            self.control_timeout(flow);
+            self.control_timeout(flow, 1);
         }
         self.join_ring(flow);
         Some(port)

@@ -91,26 +91,6 @@ pub fn pull_queues(plan: &Plan) -> Vec<PullQueue> {
 }
 
 impl Core<'_> {
-    /// What remains of a trimmed packet reached its receiver, which sends a NACK. Returns the port to kick.
-    #[inline(never)]
-    pub fn receive_header(&mut self, id: u32) -> Option<u32> {
-        let packet = self.packets[id];
-        let (flow, psn) = (packet.flow, packet.number);
-        let ends = &self.hosts.receivers[flow as usize];
-        let (path, lane, total) = (ends.ack_path, ends.ack_lane, ends.total);
-        let receiver = receiver_of(&mut self.hosts.selective_receivers, flow);
-        let missing = receiver.on_header(psn, total);
-        let expected = receiver.expected();
-        let kind = if missing { Kind::Nack } else { Kind::Ack };
-        let mut answer = Packet::new(kind, flow, expected, self.plan.packet.ack, lane, path);
-        answer.ahead = Packet::three_bytes(psn.saturating_sub(expected));
-        self.packets[id] = answer;
-        let port = self.hops[path as usize];
-        self.enqueue_own(port, lane, id);
-        self.request(flow, port);
-        Some(port)
-    }
-
     /// A packet of `flow`, or its header, has come: the flow takes turns for the PULLs of `port` if any are due.
     pub fn request(&mut self, flow: u32, port: u32) {
         let receiver = receiver_of(&mut self.hosts.selective_receivers, flow);

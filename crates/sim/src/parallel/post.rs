@@ -27,7 +27,7 @@ impl Core<'_> {
         } else if packet.kind.of_link() {
             self.packets.remove(id);
         } else {
-            if self.telemetry.used() {
+            if self.telemetry.travels() {
                 self.telemetry.pack(id, &mut self.outbox[part].telemetry);
             }
             if let Some(critical) = self.blocking.as_mut().and_then(|oracle| oracle.critical.as_mut()) {
@@ -51,7 +51,7 @@ impl Core<'_> {
             }
             let id = self.packets.insert(packet);
             let bare = packet.kind == Kind::Control || packet.kind.of_link();
-            if self.telemetry.used() && !bare {
+            if self.telemetry.travels() && !bare {
                 self.telemetry.unpack(id, &mut post.telemetry);
             }
             if !bare

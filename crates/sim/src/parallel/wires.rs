@@ -141,7 +141,8 @@ impl<'w> Wired<'w> {
                 first = first.min(event.time);
                 let packet = event.packet;
                 let is_control = packet.kind == Kind::Control;
-                let what = core.crosser(&packet, |slot| &post.frames[slot as usize].0);
+                let bits = post.telemetry.next_bits();
+                let what = core.crosser(&packet, bits, |slot| &post.frames[slot as usize].0);
                 let roots = if is_control { post.frames[packet.number as usize].1 } else { None };
                 let record = if is_control { None } else { records.next().flatten() };
                 let number = self.number.fetch_add(1, Ordering::Relaxed) as u64;
@@ -149,7 +150,7 @@ impl<'w> Wired<'w> {
                     lock(&self.notes[part]).insert(number, (roots, record));
                 }
                 let mut label = Label::of(&packet, number).emit();
-                if core.telemetry.used() && !is_control {
+                if core.telemetry.travels() && !is_control {
                     post.telemetry.emit(&mut label);
                 }
                 let RemoteEvent { time, kind, port, .. } = event;
@@ -235,15 +236,15 @@ impl<'w> Wired<'w> {
             &Crosser::Packet { flow, lane, carries, marked } => {
                 let (kind, number) = match carries {
                     Carries::Data { psn } => (Kind::Data, psn),
-                    Carries::Ack { expected, .. } => (Kind::Ack, expected),
+                    Carries::Ack { expected, .. } | Carries::Sack { expected, .. } => (Kind::Ack, expected),
                     Carries::Nack { expected, .. } => (Kind::Nack, expected),
                     Carries::Cnp => (Kind::Cnp, 0),
                     Carries::Header { psn } => (Kind::Header, psn),
                     Carries::Pull { count } => (Kind::Pull, count),
                 };
                 post.records.push(record);
-                if core.telemetry.used() {
-                    post.telemetry.parse(telemetry)?;
+                if core.telemetry.travels() {
+                    post.telemetry.parse(&core.telemetry, telemetry)?;
                 }
                 let mut packet = Packet::new(kind, flow, number, label.size, lane, label.hop);
                 packet.marked = marked;

@@ -274,7 +274,8 @@ impl Core<'_> {
         let marks = self.marks_of(port, packet.size, packet.kind == Kind::Control, arrival);
         self.links.report.frames += 1;
         let tapped = self.taps.see(port, peer);
-        let what = tapped.then(|| self.crosser(&packet, |slot| self.frames.get(slot)));
+        let what =
+            tapped.then(|| self.crosser(&packet, self.telemetry.bits_of(id), |slot| self.frames.get(slot)));
         let now = self.now;
         let Some(end) = self.links.end(port) else { return };
         if !end.tx.is_busy() {

@@ -16,7 +16,7 @@ impl Core<'_> {
             return;
         }
         let packet = self.packets[id];
-        let what = self.crosser(&packet, |slot| self.frames.get(slot));
+        let what = self.crosser(&packet, self.telemetry.bits_of(id), |slot| self.frames.get(slot));
         let fate = || faults::reason(self.hops[packet.hop as usize + 1]);
         let damaged = lost && fate() == DropReason::FrameCorrupted;
         let taps = &mut self.taps;
@@ -28,8 +28,13 @@ impl Core<'_> {
         }
     }
 
-    /// A packet as it crosses a link; `frame` has the content of control packets.
-    pub fn crosser<'f>(&self, packet: &Packet, frame: impl FnOnce(u32) -> &'f ControlFrame) -> Crosser {
+    /// A packet as it crosses a link, with the bitmap of an ACK; `frame` has the content of control packets.
+    pub fn crosser<'f>(
+        &self,
+        packet: &Packet,
+        bits: u64,
+        frame: impl FnOnce(u32) -> &'f ControlFrame,
+    ) -> Crosser {
         let ndp = matches!(self.plan.transport.kind, TransportKind::Ndp(_));
         let names = ndp || matches!(self.plan.transport.kind, TransportKind::Irn { .. });
         let expected = packet.number;
@@ -37,6 +42,7 @@ impl Core<'_> {
             Kind::Free | Kind::Replay | Kind::Word => unreachable!("a packet that is sent is one"),
             Kind::Control => return Crosser::Frame(frame(packet.number).emit([0; 6]).into()),
             Kind::Data => Carries::Data { psn: packet.number },
+            Kind::Ack if bits != 0 => Carries::Sack { expected, first: packet.sacked(), bits },
             Kind::Ack => Carries::Ack { expected, arrived: ndp.then(|| packet.sacked()) },
             Kind::Nack => Carries::Nack { expected, arrived: names.then(|| packet.sacked()) },
             Kind::Cnp => Carries::Cnp,

@@ -1,11 +1,12 @@
 //! In-band telemetry: the records of devices about their links, in the packets that pass. It is stored beside
 //! the packets, by their slots, and is empty unless the congestion control uses it. A record is added when a
 //! packet is taken out of an egress queue. An ACK takes over the slot of its data packet, and so the records.
-//! The packets of Swift and NSCC have a [`Stamp`] instead of records.
+//! The packets of Swift and NSCC have a [`Stamp`] instead of records. The bitmaps of ACKs are here, too.
 
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::{CongestionControlParams, hpcc::Hop, swift::Stamp};
+use xoff_schemes::transport::TransportKind;
 
 /// In place of a count: the packet has met more devices than it has room for.
 const TOO_MANY: u8 = u8::MAX;
@@ -22,6 +23,10 @@ pub struct Telemetry {
     stamped: bool,
     /// By slot, with the time when the packet reached the inside of its slow receiver.
     stamps: Vec<(Stamp, Option<Time>)>,
+    /// Whether ACKs have bitmaps.
+    bitmaps: bool,
+    /// By slot: the packets that an ACK names beyond the expected one.
+    bits: Vec<u64>,
 }
 
 /// The records of packets that leave for another part, one after the other.
@@ -30,7 +35,8 @@ pub struct Parcel {
     records: Vec<Hop>,
     counts: Vec<u8>,
     stamps: Vec<(Stamp, Option<Time>)>,
-    /// So many of each have been taken out.
+    bits: Vec<u64>,
+    /// So many records, and packets, have been taken out.
     taken: (usize, usize),
 }
 
@@ -40,9 +46,18 @@ const HOP: usize = 36;
 const STAMP: u8 = TOO_MANY - 1;
 
 impl Parcel {
-    /// Takes the next packet's records out, as bytes: their count, or [`TOO_MANY`], and the records; or its stamp.
+    /// The bitmap of the next packet; 0 if ACKs have none.
+    pub fn next_bits(&self) -> u64 {
+        self.bits.get(self.taken.1).copied().unwrap_or(0)
+    }
+
+    /// Takes the next packet's records out, as bytes: its bitmap, if ACKs have one; the count of its records, or
+    /// [`TOO_MANY`], and the records; or its stamp.
     pub fn emit(&mut self, bytes: &mut Vec<u8>) {
         let (first, packet) = self.taken;
+        if let Some(bits) = self.bits.get(packet) {
+            bytes.extend(bits.to_be_bytes());
+        }
         if let Some(&(Stamp { sent, hops, endpoint }, inside)) = self.stamps.get(packet) {
             bytes.push(STAMP);
             let words = [sent, hops.into(), endpoint, inside.map_or(0, |since| since + 1)];
@@ -50,7 +65,10 @@ impl Parcel {
             self.taken.1 += 1;
             return;
         }
-        let count = self.counts[packet];
+        let Some(&count) = self.counts.get(packet) else {
+            self.taken.1 += 1;
+            return;
+        };
         let records = if count == TOO_MANY { 0 } else { usize::from(count) };
         bytes.push(count);
         for hop in &self.records[first..first + records] {
@@ -60,8 +78,16 @@ impl Parcel {
         self.taken = (first + records, packet + 1);
     }
 
-    /// Appends the records of a packet, as [`Parcel::emit`] has written them.
-    pub fn parse(&mut self, bytes: &[u8]) -> Option<()> {
+    /// Appends the records of a packet, as [`Parcel::emit`] has written them. `of` says which there are.
+    pub fn parse(&mut self, of: &Telemetry, mut bytes: &[u8]) -> Option<()> {
+        if of.bitmaps {
+            let (bits, rest) = bytes.split_first_chunk()?;
+            self.bits.push(u64::from_be_bytes(*bits));
+            bytes = rest;
+        }
+        if !of.used() {
+            return bytes.is_empty().then_some(());
+        }
         let (&count, records) = bytes.split_first()?;
         if count == STAMP {
             let (words, []) = records.as_chunks::<8>() else { return None };
@@ -88,6 +114,7 @@ impl Parcel {
         self.records.clear();
         self.counts.clear();
         self.stamps.clear();
+        self.bits.clear();
         self.taken = (0, 0);
     }
 }
@@ -102,12 +129,42 @@ impl Telemetry {
             plan.congestion_control,
             CongestionControlParams::Swift(_) | CongestionControlParams::Nscc(_)
         );
-        Self { most, stamped, ..Self::default() }
+        let bitmaps = matches!(plan.transport.kind, TransportKind::Rud(_));
+        Self { most, stamped, bitmaps, ..Self::default() }
     }
 
+    /// Whether devices record data packets.
     #[inline]
     pub fn used(&self) -> bool {
         self.most > 0 || self.stamped
+    }
+
+    /// Whether packets have data beside them.
+    #[inline]
+    pub fn travels(&self) -> bool {
+        self.used() || self.bitmaps
+    }
+
+    /// The slot holds an ACK with this bitmap, if ACKs have one.
+    #[inline]
+    pub fn keep_bits(&mut self, id: u32, bits: u64) {
+        if self.bitmaps {
+            self.set_bits(id, bits);
+        }
+    }
+
+    fn set_bits(&mut self, id: u32, bits: u64) {
+        let slots = id as usize + 1;
+        if self.bits.len() < slots {
+            self.bits.resize(slots, 0);
+        }
+        self.bits[id as usize] = bits;
+    }
+
+    /// The bitmap of an ACK; 0 if ACKs have none.
+    #[inline]
+    pub fn bits_of(&self, id: u32) -> u64 {
+        self.bits.get(id as usize).copied().unwrap_or(0)
     }
 
     #[inline]
@@ -173,8 +230,14 @@ impl Telemetry {
 
     #[cold]
     pub fn pack(&self, id: u32, parcel: &mut Parcel) {
+        if self.bitmaps {
+            parcel.bits.push(self.bits_of(id));
+        }
         if self.stamped {
             return parcel.stamps.push(self.stamps[id as usize]);
+        }
+        if self.most == 0 {
+            return;
         }
         parcel.records.extend_from_slice(self.of(id).unwrap_or(&[]));
         parcel.counts.push(self.counts[id as usize]);
@@ -183,6 +246,13 @@ impl Telemetry {
     /// Takes the records of a parcel's next packet, which has a slot now.
     #[cold]
     pub fn unpack(&mut self, id: u32, parcel: &mut Parcel) {
+        if self.bitmaps {
+            self.set_bits(id, parcel.bits[parcel.taken.1]);
+        }
+        if self.most == 0 && !self.stamped {
+            parcel.taken.1 += 1;
+            return;
+        }
         if self.stamped {
             self.stamp(id, 0);
             self.stamps[id as usize] = parcel.stamps[parcel.taken.1];
@@ -211,11 +281,12 @@ mod tests {
     /// Records of packets of one part reach those of another, which have other slots.
     #[test]
     fn records_travel_in_the_order_of_their_packets() {
-        let with = || Telemetry { most: 2, ..Telemetry::default() };
+        let with = || Telemetry { most: 2, bitmaps: true, ..Telemetry::default() };
         let (mut here, mut there, mut parcel) = (with(), with(), Parcel::default());
         for id in [3, 0, 5] {
             here.clear(id);
         }
+        here.set_bits(5, 9);
         here.push(3, hop(31));
         here.push(3, hop(32));
         (0..3).for_each(|i| here.push(5, hop(50 + i)));
@@ -228,10 +299,12 @@ mod tests {
             there.unpack(id, &mut parcel);
         }
         parcel.clear();
+        assert_eq!([1, 7, 2, 99].map(|id| there.bits_of(id)), [9, 0, 0, 0]);
         assert_eq!(there.of(1), None);
         assert_eq!(there.of(7), Some(&[][..]));
         assert_eq!(there.of(2), Some(&[hop(31), hop(32)][..]));
-        assert_eq!((parcel.records.len(), parcel.counts.len(), parcel.taken), (0, 0, (0, 0)));
+        assert_eq!((parcel.records.len(), parcel.counts.len(), parcel.bits.len()), (0, 0, 0));
+        assert_eq!(parcel.taken, (0, 0));
     }
 
     /// The same for stamps. The wait inside a receiver ends at the delivery.
@@ -259,25 +332,40 @@ mod tests {
     #[test]
     fn records_survive_the_wire() {
         let records = vec![Hop { at: 1, sent: 2, queued: 3, rate: 4, port: 5 }, hop(6)];
-        let mut parcel = Parcel { records: records.clone(), counts: vec![2, TOO_MANY], ..Parcel::default() };
+        let of = Telemetry { most: 2, bitmaps: true, ..Telemetry::default() };
+        let bits = vec![3, 1 << 63];
+        let mut parcel = Parcel {
+            records: records.clone(),
+            counts: vec![2, TOO_MANY],
+            bits: bits.clone(),
+            ..Parcel::default()
+        };
         let (mut first, mut second) = (Vec::new(), Vec::new());
         parcel.emit(&mut first);
         parcel.emit(&mut second);
         let mut read = Parcel::default();
-        assert_eq!(read.parse(&first).and_then(|()| read.parse(&second)), Some(()));
-        assert_eq!((read.records, read.counts), (records, vec![2, TOO_MANY]));
-        for bytes in [&first[..0], &first[..72], &first[..37]] {
-            assert_eq!(Parcel::default().parse(bytes), None);
+        assert_eq!(read.parse(&of, &first).and_then(|()| read.parse(&of, &second)), Some(()));
+        assert_eq!((read.records, read.counts, read.bits), (records, vec![2, TOO_MANY], bits));
+        for bytes in [&first[..0], &first[..7], &first[..8], &first[..80], &first[..45]] {
+            assert_eq!(Parcel::default().parse(&of, bytes), None);
         }
+        let of = Telemetry { stamped: true, ..Telemetry::default() };
         let stamps = vec![(Stamp { sent: 7, hops: 2, endpoint: 9 }, None), (Stamp::default(), Some(0))];
         let mut parcel = Parcel { stamps: stamps.clone(), ..Parcel::default() };
         let mut read = Parcel::default();
         for _ in 0..2 {
             let mut bytes = Vec::new();
             parcel.emit(&mut bytes);
-            assert_eq!(Parcel::default().parse(&bytes[..bytes.len() - 1]), None);
-            assert_eq!(read.parse(&bytes), Some(()));
+            assert_eq!(Parcel::default().parse(&of, &bytes[..bytes.len() - 1]), None);
+            assert_eq!(read.parse(&of, &bytes), Some(()));
         }
         assert_eq!(read.stamps, stamps);
+        // Only bitmaps.
+        let of = Telemetry { bitmaps: true, ..Telemetry::default() };
+        let (mut bytes, mut read) = (Vec::new(), Parcel::default());
+        Parcel { bits: vec![5], ..Parcel::default() }.emit(&mut bytes);
+        assert_eq!((read.parse(&of, &bytes), read.bits), (Some(()), vec![5]));
+        bytes.push(0);
+        assert_eq!(Parcel::default().parse(&of, &bytes), None);
     }
 }

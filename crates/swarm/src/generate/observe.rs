@@ -47,7 +47,10 @@ fn measure(sketch: &mut Sketch, place: &Place) {
     if watches && sketch.draw.one_in(3) {
         t.put("blocking", !sketch.draw.one_in(5));
     }
-    if watches && (sketch.transport != "ndp" || sketch.draw.one_in(20)) && sketch.draw.one_in(2) {
+    if watches
+        && (!matches!(sketch.transport, "ndp" | "rud") || sketch.draw.one_in(20))
+        && sketch.draw.one_in(2)
+    {
         t.put("explain", !sketch.draw.one_in(5));
     }
     sketch.add("measure", t);

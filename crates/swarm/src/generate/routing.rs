@@ -93,7 +93,7 @@ fn spread(sketch: &mut Sketch, t: &mut Table) {
     };
     let names = ["ecmp", "spray", "drill", "drill", "plb", "adaptive", "valiant", "ugal", "ugal"];
     let name = *sketch.draw.pick(&names[..if layered { 9 } else { 6 }]);
-    let refused = name == "plb" && (sketch.arbiter || sketch.transport == "ndp")
+    let refused = name == "plb" && (sketch.arbiter || matches!(sketch.transport, "ndp" | "rud"))
         || sketch.scheme == "loop-breaker" && !matches!(name, "ecmp" | "plb");
     if refused || t.get("kind").is_some_and(|k| k.as_str() == Some("bcube")) {
         return;

@@ -7,10 +7,10 @@ use super::{Put, Sketch};
 use crate::draw::{SECOND, bytes, int, text, time};
 
 pub fn choose(sketch: &mut Sketch) {
-    sketch.transport =
-        *sketch.draw.pick(&["go-back-n", "go-back-n", "irn", "irn", "tcp-newreno", "tcp-dctcp", "ndp"]);
+    let kinds = ["go-back-n", "go-back-n", "irn", "irn", "tcp-newreno", "tcp-dctcp", "ndp", "rud"];
+    sketch.transport = *sketch.draw.pick(&kinds);
     if sketch.scheme == "trimming" && !sketch.draw.one_in(40) {
-        sketch.transport = "ndp";
+        sketch.transport = *sketch.draw.pick(&["ndp", "rud"]);
     }
     if sketch.scheme == "portfc" && !sketch.draw.one_in(10) {
         sketch.transport = "go-back-n";
@@ -46,7 +46,9 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         let above = if data < 7 { sketch.draw.between(data, 7) } else { 7 };
         t.put("ack_priority", int(if sketch.draw.one_in(4) { sketch.draw.between(0, 7) } else { above }));
     }
-    if sketch.transport == "go-back-n" && (sketch.draw.one_in(3) || place.tick > SECOND / 2_000) {
+    if matches!(sketch.transport, "go-back-n" | "rud")
+        && (sketch.draw.one_in(3) || place.tick > SECOND / 2_000)
+    {
         t.put("rto", time(timeout(sketch, place)));
     }
     // A window below the data of one ACK is refused.

@@ -5,31 +5,11 @@ use crate::error::Error;
 use crate::ideal::{self, Message};
 use crate::plan::IrnFlow;
 use crate::resolve::{Context, Routed};
-use crate::scenario::{CongestionControl, LoadBalancing, Ndp, TransportKind as Kind};
+use crate::scenario::{CongestionControl, LoadBalancing, Ndp};
 use xoff_kernel::time::Time;
 use xoff_net::units::{Span, Threshold};
 use xoff_schemes::transport::ndp::NdpParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
-
-/// Refuses trimmed packets without a transport that knows them, and warns of the reverse.
-pub(super) fn check_trims(cx: &mut Context<'_>) -> Result<(), Error> {
-    let (trims, kind) = (cx.scenario.flow_control.trims(), cx.scenario.transport.kind);
-    if trims && kind != Kind::Ndp {
-        let key =
-            if cx.doc.get("transport.kind").is_some() { "transport.kind" } else { "flow_control.scheme" };
-        let message = format!(
-            "the transport `{}` does not understand trimmed packets, which `{}` sends",
-            kind.name(),
-            cx.scenario.flow_control.name()
-        );
-        return cx.refuse(
-            key,
-            message,
-            "write transport.kind = \"ndp\", or choose another flow_control.scheme",
-        );
-    }
-    Ok(())
-}
 
 pub(super) fn params(
     cx: &mut Context<'_>,

@@ -1,0 +1,302 @@
+//! RUD in runs: closed forms, reordering, trimming, losses, congestion controls, random fabrics, threads.
+
+use crate::common;
+
+use common::{fcts, numbered as flow, plan, plan_with, run};
+use xoff_kernel::random::Stream;
+use xoff_plan::plan::Plan;
+use xoff_schemes::flow_control::trimming::report::TRIMMED;
+use xoff_sim::outcome::{DropReason, FlowOutcome, Outcome};
+
+/// Hosts at one switch, with links of 100 Gbit/s and 1 us.
+fn star(hosts: usize) -> String {
+    format!(
+        "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = {hosts}\n\
+         link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n"
+    )
+}
+
+fn clos(leaves: u64, spines: u64, hosts: u64, balancing: &str) -> String {
+    format!(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = {leaves}\nspines = {spines}\nhosts_per_leaf = {hosts}\n\
+         host_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+         fabric_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+         [routing]\nload_balancing = \"{balancing}\"\n"
+    )
+}
+
+fn trimmed(outcome: &Outcome) -> u64 {
+    let drops = outcome.drops.iter().filter(|d| d.reason == DropReason::Scheme(&TRIMMED));
+    drops.map(|d| d.packets).sum()
+}
+
+fn sum(outcome: &Outcome, of: fn(&FlowOutcome) -> u64) -> u64 {
+    outcome.flows.iter().map(of).sum()
+}
+
+/// Every flow completes, and its application gets each packet once: other copies count as spurious.
+fn delivers_once(plan: &Plan, outcome: &Outcome) {
+    let packets: u64 = plan.flows.iter().map(|f| plan.packet.packets(f.size)).sum();
+    assert_eq!(outcome.counters.delivered - sum(outcome, |f| f.spurious), packets);
+    for (flow, seen) in plan.flows.iter().zip(&outcome.flows) {
+        assert_eq!(seen.delivered_bytes, flow.size);
+        assert!(seen.completed.is_some());
+    }
+}
+
+/// Nothing was sent twice but the trimmed packets, once each.
+fn repeats_only_trims(outcome: &Outcome) {
+    let counts = [sum(outcome, |f| f.timeouts.into()), sum(outcome, |f| f.spurious)];
+    assert_eq!(counts, [0, 0], "timeouts and spurious retransmissions");
+    let repeats = [sum(outcome, |f| f.retransmitted), sum(outcome, |f| f.nacks.into())];
+    assert_eq!(repeats, [trimmed(outcome); 2], "retransmissions and NACKs of trimmed packets");
+}
+
+/// A flow alone takes its ideal time, to the picosecond, with each way to set the window.
+#[test]
+fn a_lone_flow_takes_its_ideal_time() {
+    for size in ["1B", "1000B", "20kB", "123456B", "10MB"] {
+        for (control, every) in [("none", 1), ("nscc", 1), ("swift", 1), ("none", 4), ("nscc", 4)] {
+            for scheme in ["trimming", "pfc", "none"] {
+                let text = clos(2, 2, 1, "ecmp")
+                    + &format!(
+                        "[flow_control]\nscheme = \"{scheme}\"\n[transport]\nkind = \"rud\"\nack_every = {every}\n\
+                         congestion_control = \"{control}\"\n"
+                    )
+                    + &flow(0, 1, size);
+                let plan = plan(&text);
+                let outcome = run(&plan);
+                assert_eq!(
+                    fcts(&plan, &outcome),
+                    [plan.flows[0].ideal],
+                    "{size}, {control}, {scheme}, {every}"
+                );
+                repeats_only_trims(&outcome);
+            }
+        }
+    }
+}
+
+/// A flow of 2 MB over six links, with the packets of uet-htsim. 489 full packets follow one another, the last one has
+/// 2,010 B, and its ACK returns.
+#[test]
+fn a_flow_over_six_links_has_its_closed_form() {
+    for scheme in ["trimming", "pfc"] {
+        let text = format!(
+            "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+             [flow_control]\nscheme = \"{scheme}\"\n[transport]\nkind = \"rud\"\ncongestion_control = \"nscc\"\n\
+             mtu = \"4086B\"\nheader = \"64B\"\nack = \"64B\"\nack_every = 4\nack_priority = 7\n{}",
+            flow(0, 13, "2MB")
+        );
+        let plan = plan(&text);
+        let byte = 80;
+        let expected = (489 + 5) * 4_150 * byte + 2_010 * byte + 6 * 64 * byte + 12 * 1_000_000;
+        assert_eq!(fcts(&plan, &run(&plan)), [expected]);
+        // uet-htsim records 176.2 us.
+        assert!((expected as f64 / 176.2e6 - 1.0).abs() < 0.001, "{expected}");
+    }
+}
+
+/// With a window of one packet a flow takes a round trip for each packet, also if ACKs are for four packets: each
+/// packet asks for one.
+#[test]
+fn one_packet_for_each_round_trip() {
+    let text =
+        star(2) + "[transport]\nkind = \"rud\"\nwindow = \"1000B\"\nack_every = 4\n" + &flow(0, 1, "10kB");
+    let plan = plan(&text);
+    // Two links each way; 1,062 B and 66 B.
+    let trip = 2 * (1_062 + 66) * 80 + 4 * 1_000_000;
+    assert_eq!(fcts(&plan, &run(&plan)), [10 * trip]);
+}
+
+/// Packets overtake each other, and no sender retransmits: a NACK needs a trimmed packet.
+#[test]
+fn reordering_costs_nothing() {
+    let mut reordered = 0;
+    for seed in 1..=8 {
+        for balancing in ["spray", "drill", "adaptive"] {
+            for (control, every) in [("none", 1), ("nscc", 4), ("dcqcn", 2), ("timely", 1), ("swift", 4)] {
+                let text = clos(4, 4, 4, balancing)
+                    + &format!(
+                        "[flow_control]\nscheme = \"pfc\"\n[transport]\nkind = \"rud\"\nack_every = {every}\n\
+                         congestion_control = \"{control}\"\n[run]\nseed = {seed}\n\
+                         [[traffic]]\nkind = \"permutation\"\nsize = \"300kB\"\n\
+                         [[traffic]]\nkind = \"incast\"\nfan_in = 10\nsize = \"100kB\"\nto = \"H3\"\n"
+                    );
+                let plan = plan(&text);
+                let outcome = run(&plan);
+                delivers_once(&plan, &outcome);
+                assert!(outcome.drops.is_empty());
+                repeats_only_trims(&outcome);
+                reordered += sum(&outcome, |f| f.out_of_order);
+            }
+        }
+    }
+    assert!(reordered > 10_000, "{reordered}");
+}
+
+/// N flows to one host, whose switch trims: the link is never idle after the first packet, so the last flow ends when
+/// it has carried all packets and headers once.
+#[test]
+fn an_incast_takes_the_time_of_its_bytes() {
+    for (senders, size, control) in [(2, 4_000_000, "none"), (8, 400_000, "none"), (15, 2_000_000, "nscc")] {
+        let mut text = star(senders + 1)
+            + &format!(
+                "[flow_control]\nscheme = \"trimming\"\n[transport]\nkind = \"rud\"\n\
+                 congestion_control = \"{control}\"\n[[priority]]\nid = 3\negress_limit = \"60kB\"\n"
+            );
+        (1..=senders).for_each(|i| text += &flow(i, 0, &format!("{size}B")));
+        let plan = plan(&text);
+        let outcome = run(&plan);
+        delivers_once(&plan, &outcome);
+        repeats_only_trims(&outcome);
+        let packets = senders as u64 * size / 1_000;
+        let last = outcome.flows.iter().filter_map(|f| f.delivered).max().expect("delivered");
+        let turn = 1_062 * 80;
+        let least = turn + 2_000_000 + packets * turn;
+        let most = least + trimmed(&outcome) * 64 * 80;
+        println!("{senders} senders: {:.4}, {} trimmed", last as f64 / least as f64, trimmed(&outcome));
+        assert!(trimmed(&outcome) > 50);
+        // The windows of the last flows grow into the share of those that have ended: uet-htsim takes 1.1% longer.
+        let late = if control == "nscc" { 1.02 } else { 1.005 };
+        assert!(last >= least && last as f64 <= most as f64 * late, "{least} {last} {most}");
+    }
+}
+
+/// NSCC over trimmed packets: after the first windows few packets are trimmed, as its window adapts at once.
+#[test]
+fn nscc_reacts_to_trimmed_packets() {
+    let text = |control: &str| {
+        let mut text = star(31)
+            + &format!(
+                "[flow_control]\nscheme = \"trimming\"\n[transport]\nkind = \"rud\"\nack_every = 4\n\
+                 congestion_control = \"{control}\"\n[[priority]]\nid = 3\negress_limit = \"60kB\"\n"
+            );
+        (1..=30).for_each(|i| text += &flow(i, 0, "500kB"));
+        text
+    };
+    let trims = ["none", "nscc"].map(|control| {
+        let plan = plan(&text(control));
+        let outcome = run(&plan);
+        delivers_once(&plan, &outcome);
+        repeats_only_trims(&outcome);
+        trimmed(&outcome)
+    });
+    println!("{trims:?} packets trimmed");
+    assert!(trims[1] > 0 && 5 * trims[1] < trims[0], "{trims:?}");
+}
+
+/// Links lose data, headers, ACKs and NACKs, and queues drop packets whole: the timeout repairs all of it.
+#[test]
+fn losses_are_repaired() {
+    for seed in 1..=20 {
+        for scheme in ["trimming", "pfc", "none"] {
+            let control = ["none", "nscc", "dctcp", "hpcc", "timely", "dcqcn", "swift"][seed % 7];
+            let text = clos(2, 2, 4, "spray")
+                + &format!(
+                    "[flow_control]\nscheme = \"{scheme}\"\n[transport]\nkind = \"rud\"\nrto = \"100us\"\n\
+                     ack_every = {}\ncongestion_control = \"{control}\"\n[run]\nseed = {seed}\n\
+                     [[priority]]\nid = 3\n{}\
+                     [[loss]]\nlink = \"S0.0-S1.0\"\nrate = 0.05\n[[loss]]\nlink = \"S0.1-S1.1\"\nrate = 0.02\n\
+                     [[traffic]]\nkind = \"all-to-all\"\nsize = \"100kB\"\n",
+                    1 + seed % 5,
+                    if scheme == "pfc" { "" } else { "egress_limit = \"8496B\"\n" },
+                );
+            let plan = plan(&text);
+            let outcome = run(&plan);
+            delivers_once(&plan, &outcome);
+            let lost: u64 = outcome.drops.iter().map(|d| d.packets).sum();
+            assert!(lost > 10 && sum(&outcome, |f| f.timeouts.into()) > 0, "{lost}");
+            assert_eq!(trimmed(&outcome) > 0, scheme == "trimming");
+        }
+    }
+}
+
+/// Random fabrics, loads, queues, windows, ACKs and congestion controls, with and without trimming: every flow
+/// completes, its bytes are delivered once, and where nothing is lost without a trace, only trimmed packets are
+/// retransmitted.
+#[test]
+fn random_fabrics_deliver_everything_once() {
+    let (mut cut, mut flows, mut clean, mut early) = (0, 0, 0, 0);
+    for seed in 1..=40 {
+        let mut random = Stream::new(seed, "fabric", 0);
+        let mut pick = |most: u64| 1 + random.below(most);
+        let (leaves, spines, hosts) = (1 + pick(3), pick(4), pick(6));
+        let scheme = ["trimming", "trimming", "pfc", "none"][pick(4) as usize - 1];
+        let control =
+            ["none", "nscc", "nscc", "dcqcn", "timely", "hpcc", "dctcp", "swift"][pick(8) as usize - 1];
+        let balancing = ["ecmp", "spray", "drill", "adaptive"][pick(4) as usize - 1];
+        let fan_in = (leaves * hosts - 1).min(pick(20));
+        let limit = match scheme {
+            "pfc" => String::new(),
+            _ => format!("egress_limit = \"{}B\"\n", (1 + pick(12)) * 5_000),
+        };
+        let mut text = clos(leaves, spines, hosts, balancing)
+            + &format!(
+                "[run]\nseed = {seed}\n[flow_control]\nscheme = \"{scheme}\"\n\
+                 [transport]\nkind = \"rud\"\nmtu = \"{}B\"\nack_every = {}\ncongestion_control = \"{control}\"\n",
+                900 + pick(4_000),
+                pick(6),
+            );
+        if pick(3) == 1 {
+            text += &format!("window = \"{}bdp\"\n", pick(3));
+        }
+        text += &format!(
+            "[[priority]]\nid = 3\n{limit}\
+             [[traffic]]\nkind = \"incast\"\nfan_in = {fan_in}\nsize = \"{}B\"\nto = \"H0\"\n\
+             [[traffic]]\nkind = \"permutation\"\nsize = \"{}B\"\n",
+            pick(400_000),
+            pick(400_000),
+        );
+        let plan = plan(&text);
+        let outcome = run(&plan);
+        delivers_once(&plan, &outcome);
+        let lost: u64 = outcome.drops.iter().map(|d| d.packets).sum();
+        if lost == trimmed(&outcome) {
+            repeats_only_trims(&outcome);
+            clean += 1;
+        }
+        early += sum(&outcome, |f| f.out_of_order);
+        (cut, flows) = (cut + trimmed(&outcome), flows + plan.flows.len());
+    }
+    println!(
+        "{flows} flows, {cut} packets trimmed, {clean} fabrics without another loss, {early} packets early"
+    );
+    assert!(cut > 2_000 && flows > 400 && clean > 20 && early > 1_000, "{flows} {cut} {clean} {early}");
+}
+
+/// RUD over every kind of flow control.
+#[test]
+fn rud_runs_over_every_flow_control() {
+    for scheme in ["pfc", "bfc", "pyrrha", "per-flow-queue", "cbfc", "uec-cbfc", "gfc", "pause", "none"] {
+        let mut text = star(9)
+            + &format!(
+                "[flow_control]\nscheme = \"{scheme}\"\n[transport]\nkind = \"rud\"\ncongestion_control = \"nscc\"\n"
+            );
+        (1..=8).for_each(|i| text += &flow(i, 0, "300kB"));
+        let plan = plan(&text);
+        let outcome = run(&plan);
+        delivers_once(&plan, &outcome);
+        assert_eq!(trimmed(&outcome), 0);
+        assert!(scheme == "none" || sum(&outcome, |f| f.retransmitted) == 0, "{scheme}");
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let text = clos(4, 2, 3, "spray")
+        + "[flow_control]\nscheme = \"trimming\"\n[transport]\nkind = \"rud\"\nack_every = 4\nrto = \"200us\"\n\
+           [[priority]]\nid = 3\negress_limit = \"12kB\"\n[measure]\ninterval = \"10us\"\nflows = [0, 3]\n\
+           [[loss]]\nlink = \"S0.0-S1.0\"\nrate = 0.01\n\
+           [[traffic]]\nkind = \"incast\"\nfan_in = 7\nsize = \"300kB\"\n\
+           [[traffic]]\nkind = \"permutation\"\nsize = \"200kB\"\n";
+    for control in ["none", "nscc", "hpcc", "dcqcn"] {
+        let plan = plan_with(&text, &[("transport.congestion_control", control)]);
+        let one = run(&plan);
+        assert!(trimmed(&one) > 100 && sum(&one, |f| f.timeouts.into()) > 0);
+        for threads in 2..=4 {
+            let many = xoff_sim::run_on(&plan, threads, &mut |_| true);
+            assert_eq!(one, many, "{control} on {threads} threads");
+        }
+    }
+}
