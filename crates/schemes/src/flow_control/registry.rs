@@ -159,6 +159,8 @@ macro_rules! registry {
             hooks! { [$($($({ $scheme $machine })?)?)*]
                 fn begins(port: u32);
                 fn crossed(port: u32, lane: u8, crossing: Crossing);
+                fn port_crossed(port: u32, crossing: Crossing);
+                fn insured(port: u32, used: u64);
                 fn received(port: u32, frame: &ControlFrame);
                 fn timer(timer: u32);
                 fn link_failed(port: u32, lane: u8);
