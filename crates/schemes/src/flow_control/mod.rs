@@ -9,6 +9,7 @@ pub mod bifrost;
 pub mod breakers;
 pub mod cbfc;
 pub mod device;
+pub mod dsh;
 pub mod fabric;
 pub mod frame;
 pub mod gfc;
