@@ -60,6 +60,12 @@ RUNS = {
     "tagger": (INCAST, "switches", ["flow_control.scheme=tagger"], ["pause"]),
     "pfc-watchdog": (LOOP, "switches", ["run.duration=400us"], ["pause"]),
     "bifrost": (LONG, "DCI.1:4", ["flow_control.scheme=bifrost", *BIFROST], ["pause"]),
+    "dsh": (
+        INCAST,
+        "all",
+        ["flow_control.scheme=dsh", "flow_control.alpha=0.0005"],
+        ["pause", "resume", "padded"],
+    ),
     "swing": (LONG, "DCI.0,DCI.1", ["flow_control.scheme=swing", "run.duration=400us"], ["pause"]),
     "bfc": (INCAST, "switches", ["flow_control.scheme=bfc"], ["kind 1"]),
     "per-flow-queue": (INCAST, "switches", ["flow_control.scheme=per-flow-queue"], ["kind 2"]),

@@ -469,11 +469,13 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
                 notes.push(format!("Lossy priorities are never paused: {}.", lossy.join(", ")));
             }
             if plan.flow_control.traits().couples_lanes {
-                notes.push(
-                    "Lossless priorities share credit, so a priority can wait for packets of another one. Such priorities \
-                     wait as one here."
-                        .to_string(),
-                );
+                let why = match plan.flow_control.traits().shares_headroom {
+                    true => "A port can pause all lossless priorities of its peer",
+                    false => "Lossless priorities share credit",
+                };
+                notes.push(format!(
+                    "{why}, so a priority can wait for packets of another one. Such priorities wait as one here."
+                ));
             }
         }
         PauseScope::Queue { queues } => notes.push(format!(

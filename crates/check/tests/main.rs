@@ -4,6 +4,7 @@ mod blocking;
 mod choices;
 mod common;
 mod credit;
+mod dsh;
 mod graph;
 mod isolation;
 mod load_balancing;

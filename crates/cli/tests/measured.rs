@@ -29,11 +29,13 @@ fn the_formulas_are_the_worst_case_of_the_simulations() {
         [(400_000_000_000, 50, 0), (100_000_000_000, 1_000, 1_000_000), (25_000_000_000, 5, 500_000)]
     {
         let question = Question { response_time: Span(response), ..Question::new(Bandwidth(rate)) };
-        for scheme in ["pfc", "pfc-ieee", "pfc-deep", "cbfc-ideal", "uec-cbfc", "llr"] {
+        for scheme in ["pfc", "pfc-ieee", "pfc-deep", "dsh", "cbfc-ideal", "uec-cbfc", "llr"] {
             for found in measured(&question, scheme, metres, Effort::WHOLE) {
                 let packets = match (scheme, found.memory) {
                     // Nothing is added for safety.
                     ("pfc", _) | ("pfc-deep", "headroom") | ("llr", _) => 1,
+                    // The part of 3,840 B that no response time and no frame needs: 3 packets.
+                    ("dsh", _) => 4,
                     // One more packet, and the gap after the pause frame.
                     ("pfc-ieee", _) => 3,
                     // Credits of 128 B hold 1,500 B of 1,536 B.

@@ -67,9 +67,10 @@ fn a_link_has_text_data_and_a_picture() {
     let json = xoff(&dir, &[&link[..], &["--json", "--priorities", "3", "--buffer", "64MiB"]].concat());
     let value: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(value["link"]["bdp_bytes"], 300_000_000);
-    assert_eq!(value["schemes"].as_array().unwrap().len(), 12);
-    assert_eq!(value["schemes"][3]["shares"], 3);
-    assert_eq!(value["schemes"][3]["reach"]["kind"], "up-to");
+    assert_eq!(value["schemes"].as_array().unwrap().len(), 13);
+    assert_eq!((&value["schemes"][3]["scheme"], &value["schemes"][3]["shares"]), (&"dsh".into(), &1.into()));
+    assert_eq!(value["schemes"][4]["shares"], 3);
+    assert_eq!(value["schemes"][4]["reach"]["kind"], "up-to");
     let curve = xoff(&dir, &["--rate", "400Gbps", "--curve", "curve.svg"]);
     assert_eq!((curve.status.code(), out(&curve).as_str()), (Some(0), ""));
     assert!(fs::read_to_string(dir.join("curve.svg")).unwrap().starts_with("<svg"));
@@ -169,6 +170,7 @@ fn every_option_has_its_effect() {
         "pfc",
         "pfc-ieee",
         "pfc-deep",
+        "dsh",
         "bifrost",
         "bifrostx",
         "cbfc",
@@ -185,7 +187,18 @@ fn every_option_has_its_effect() {
         (
             "--priorities",
             "2",
-            &["pfc", "pfc-ieee", "pfc-deep", "bifrost", "cbfc", "cbfc-ideal", "uec-cbfc", "swing", "pyrrha"],
+            &[
+                "pfc",
+                "pfc-ieee",
+                "pfc-deep",
+                "dsh",
+                "bifrost",
+                "cbfc",
+                "cbfc-ideal",
+                "uec-cbfc",
+                "swing",
+                "pyrrha",
+            ],
         ),
         ("--response-time", "1us", &all),
         ("--slot", "20us", &granting),
@@ -264,7 +277,7 @@ fn wrong_values_are_refused_by_name() {
         (
             &["--rate", "400Gbps", "--distance", "1km", "--scheme", "pfx"],
             2,
-            "possible values: pfc, pfc-ieee, pfc-deep, bifrost",
+            "possible values: pfc, pfc-ieee, pfc-deep, dsh, bifrost",
         ),
         (&["--rate", "400Gbps", "--distance", "1km", "--scheme", ""], 2, "possible values"),
         (&["--rate", "400Gbps", "--distance", "1km", "--scheme", "pfc", "--all"], 2, "cannot be used with"),

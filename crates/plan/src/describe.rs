@@ -415,15 +415,23 @@ fn headroom(out: &mut String, plan: &Plan) -> fmt::Result {
             seen.push(kind);
             let (rate, delay) = (Bandwidth(port.rate), Span(port.delay));
             writeln!(out, "ingress account on a link of {rate}, {delay}")?;
+            let (less, of) = match plan.flow_control.port_levels().get(id) {
+                Some(level) => {
+                    (format!(" less {} B", level.margin), " of the port, for all its lossless priorities")
+                }
+                None => (String::new(), ""),
+            };
             let (resume, below, reserve) = (account.resume, account.resume_offset, account.reserve);
             match account.limit {
                 Limit::Static(xoff) => {
                     writeln!(out, "  XOFF at {xoff} B, XON at {resume} B, reserve {reserve} B")?
                 }
-                other => writeln!(out, "  XOFF {}, XON {below} B below, reserve {reserve} B", limit(&other))?,
+                other => {
+                    writeln!(out, "  XOFF {}{less}, XON {below} B below, reserve {reserve} B", limit(&other))?
+                }
             }
             let written = if h.terms.is_empty() { ", as written" } else { "" };
-            writeln!(out, "  headroom {} B{written}", h.total)?;
+            writeln!(out, "  headroom {} B{of}{written}", h.total)?;
             for (name, bytes) in &h.terms {
                 writeln!(out, "  {bytes:>10} B  {name}")?;
             }

@@ -135,6 +135,9 @@ fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
     if plan.flow_control.grants_slots(ingress) {
         return slots_help(plan, ingress);
     }
+    if let Some(help) = plan.flow_control.full_headroom_help() {
+        return help.into();
+    }
     let Some(pfc) = plan.flow_control.pfc() else {
         return "Raise flow_control.headroom.".into();
     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const FLOW_CONTROL: &str = "crates/schemes/src/flow_control/";
 
 /// Each scheme's name, the words that give it away, and its folders.
-const SCHEMES: [(&str, &[&str], &[&str]); 19] = [
+const SCHEMES: [(&str, &[&str], &[&str]); 20] = [
     // A word of the field, which every file may say.
     ("pause", &[], &["crates/schemes/src/flow_control/pause/"]),
     ("pfc", &["pfc"], &["crates/schemes/src/flow_control/pfc/"]),
@@ -16,6 +16,7 @@ const SCHEMES: [(&str, &[&str], &[&str]); 19] = [
     ("bifrost", &["bifrost", "bifrostx"], &["crates/schemes/src/flow_control/bifrost/"]),
     ("breakers", &["breaker", "breakers"], &["crates/schemes/src/flow_control/breakers/"]),
     ("cbfc", &["cbfc"], &["crates/schemes/src/flow_control/cbfc/"]),
+    ("dsh", &["dsh"], &["crates/schemes/src/flow_control/dsh/"]),
     ("gfc", &["gfc"], &["crates/schemes/src/flow_control/gfc/"]),
     ("itsy", &["itsy"], &["crates/schemes/src/flow_control/itsy/"]),
     ("llr", &["llr"], &["crates/schemes/src/link_layer/"]),
@@ -63,6 +64,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/results/src/stuck.rs", "pfc", "the frames of 802.1Qbb"),
     ("crates/schemes/src/flow_control/bifrost/", "pfc", "builds on it"),
     ("crates/schemes/src/flow_control/breakers/", "pfc", "builds on it"),
+    ("crates/schemes/src/flow_control/dsh/", "pfc", "both of its levels are one of it"),
     ("crates/schemes/src/flow_control/frame.rs", "pfc", "the frames of 802.1Qbb, which others join"),
     ("crates/schemes/src/flow_control/gfc/", "pfc", "the bytes that arrive after a crossing"),
     ("crates/schemes/src/flow_control/itsy/", "pfc", "builds on it"),

@@ -148,7 +148,9 @@ impl<'a> Core<'a> {
     /// Records a crossing, and returns it for the flow control: `None` over a link that is down.
     #[cold]
     pub fn crosses(&mut self, account: u32, crossing: Crossing) -> Option<Crossing> {
+        // Where the port is over, too, its lanes stay stopped from its own crossing on.
         match crossing {
+            _ if self.ingress.rooms.get(account as usize / self.lanes).is_some_and(|room| room.over) => {}
             Crossing::Over => drop(self.observed.over_since.insert(account, self.now)),
             Crossing::Under => drop(self.observed.over_since.remove(&account)),
         }

@@ -94,16 +94,31 @@ impl<'w, 'a> World<'w, 'a> {
         Some(short(lane) || needs && (0..8).any(|other| before >> other & 1 == 1 && short(other)))
     }
 
+    /// Whether a lane of the port of `account` can wait for packets of its other lanes: they share credit, or
+    /// are over together.
+    pub fn waits_as_port(&self, account: u32) -> bool {
+        let port = account / self.lanes();
+        let room = self.home_of_port(port).ingress.rooms.get(port as usize);
+        self.plan.flow_control.traits().shares_credit || room.is_some_and(|room| room.over)
+    }
+
     /// Whether releases that leave the accounts of its port with `kept` bytes could bring an account under.
     pub fn could_resume(&self, account: u32, kept: impl Fn(u32) -> u64) -> bool {
         let reserved = kept(account);
-        if let Some(short) = self.short_of_room(account, kept) {
+        if let Some(short) = self.short_of_room(account, &kept) {
             return !short;
         }
         let ingress = &self.home_of_port(account / self.lanes()).ingress;
         let a = &ingress.accounts[account as usize];
         let (memory, profile) =
             (&ingress.memories[a.memory as usize], &ingress.profiles[usize::from(a.profile)]);
+        let port = account / self.lanes();
+        if let Some(room) = ingress.rooms.get(port as usize) {
+            let lossless = |account: &u32| self.plan.lanes[(account % self.lanes()) as usize].lossless;
+            let all = (port * self.lanes()..(port + 1) * self.lanes()).filter(lossless);
+            let all = all.map(|account| (&ingress.accounts[account as usize], kept(account)));
+            return room.could_resume(a, all, memory, profile);
+        }
         a.could_resume(reserved, memory, profile)
     }
 

@@ -13,6 +13,7 @@ mod critical;
 mod dcqcn;
 mod deadlock;
 mod determinism;
+mod dsh;
 mod exact;
 mod faults;
 mod gates;

@@ -85,7 +85,7 @@ fn lay_out(
     let pools = keys.pool(cx, topology, &mut accounts, lanes.len());
     let mut buffers = Vec::with_capacity(topology.nodes.len() + pools.len());
     for node in 0..topology.nodes.len() as NodeId {
-        buffers.push(match keys.buffer(cx, topology, node, lanes.len(), &accounts) {
+        buffers.push(match keys.buffer(cx, topology, node, lanes, &accounts)? {
             Some(buffer) => buffer,
             None => buffer(cx, topology, node, lanes, &accounts, apart[node as usize])?,
         });

@@ -31,6 +31,11 @@ pub trait Frame {
         false
     }
 
+    /// Whether it leaves before `waiting`, a frame of its own scheme.
+    fn goes_before(&self, _waiting: &ControlFrame) -> bool {
+        false
+    }
+
     /// Whether it keeps its place among data.
     fn is_barrier(&self) -> bool {
         false
@@ -121,6 +126,7 @@ impl ControlFrame {
     /// Whether it leaves before a waiting one: hardware goes before control planes, pauses before checks.
     pub fn overtakes(&self, waiting: &Self) -> bool {
         matches!(self, Self::Pfc(_)) && each!(waiting, frame => frame.yields())
+            || each!(self, frame => frame.goes_before(waiting))
     }
 
     pub fn is_barrier(&self) -> bool {

@@ -209,16 +209,16 @@ pub trait Keys {
         Vec::new()
     }
 
-    /// The memory of `node`, where it is not that of a switch or host.
+    /// The memory of `node`, where it is not laid out as under PFC; an error if its size does not suffice.
     fn buffer(
         &self,
         cx: &Setting<'_>,
         topology: &Topology,
         node: NodeId,
-        lanes: usize,
+        lanes: &[Lane],
         accounts: &[Account],
-    ) -> Option<Buffer> {
-        None
+    ) -> Result<Option<Buffer>, Complaint> {
+        Ok(None)
     }
 
     /// Refuses keys that do not suit links and lanes, and warns about keys with unexpected effects.

@@ -9,6 +9,7 @@ pub mod bifrost;
 pub mod breakers;
 pub mod cbfc;
 pub mod device;
+pub mod dsh;
 pub mod fabric;
 pub mod frame;
 pub mod gfc;
@@ -45,6 +46,6 @@ pub use mac_control::MacControlFrame;
 pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
 pub use seam::{
     Crossing, Headroom, LaneRules, LinkFacts, LoopDecision, LoopPacket, Machine, Mode, Numbers, Onward,
-    Parameters, PauseScope, Pulled, QueueEntry, Queueing, RelayOrder, Scheme, Seen, Traits, Trim,
+    Parameters, PauseScope, PortLevel, Pulled, QueueEntry, Queueing, RelayOrder, Scheme, Seen, Traits, Trim,
 };
 pub use xoff_wire::queue_pause::Target;

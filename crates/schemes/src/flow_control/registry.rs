@@ -11,7 +11,8 @@ use super::seen::{Credits, Roots};
 use super::size::question::{Question, Refusal, SizeFunction};
 use super::size::trial::Trials;
 use super::{
-    bfc, bifrost, breakers, cbfc, gfc, itsy, none, pause, per_flow_queue, pfc, portfc, pyrrha, roundabout,
+    bfc, bifrost, breakers, cbfc, dsh, gfc, itsy, none, pause, per_flow_queue, pfc, portfc, pyrrha,
+    roundabout,
 };
 use super::{swing, tagger, trimming, uec_cbfc, watchdog};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -159,6 +160,8 @@ macro_rules! registry {
             hooks! { [$($($({ $scheme $machine })?)?)*]
                 fn begins(port: u32);
                 fn crossed(port: u32, lane: u8, crossing: Crossing);
+                fn port_crossed(port: u32, crossing: Crossing);
+                fn insured(port: u32, used: u64);
                 fn received(port: u32, frame: &ControlFrame);
                 fn timer(timer: u32);
                 fn link_failed(port: u32, lane: u8);
@@ -281,6 +284,9 @@ registry! {
     /// PAUSE of the whole link, IEEE 802.3 Annex 31B: an account above its threshold pauses every
     /// priority of its peer.
     Pause = "pause": pause::keys::PauseKeys => pause::PauseParams => pause::Pause;
+    /// Dynamic and shared headroom (ICDCS 2023): the headroom of all queues is part of the shared buffer,
+    /// and each port has an insurance for its lossless priorities together.
+    Dsh = "dsh": dsh::keys::DshKeys => dsh::DshParams => dsh::Dsh;
     /// Packet trimming (NDP, SIGCOMM 2017; SAI; Ultra Ethernet), without flow control. A data packet that
     /// does not fit is cut to its header. The header goes on in its own queue.
     Trimming = "trimming": trimming::keys::TrimmingKeys => trimming::TrimmingParams => trimming::Trimming;
@@ -328,6 +334,7 @@ macro_rules! frames {
 
 frames! {
     Pfc(PfcFrame) = |bytes| PfcFrame::parse(bytes).ok(),
+    Level(dsh::frame::LevelFrame) = dsh::frame::LevelFrame::parse,
     QueuePause(QueuePauseFrame) = |bytes| QueuePauseFrame::parse(bytes).ok(),
     PortPause(portfc::frame::PortPauseFrame) = |bytes| portfc::frame::PortPauseFrame::parse(bytes).ok(),
     RootPause(pyrrha::frame::RootPauseFrame) = |bytes| pyrrha::frame::RootPauseFrame::parse(bytes).ok(),
@@ -362,8 +369,19 @@ pub const QUEUE_MAPS: [QueueMap; 1] =
 pub const SIZE_STANDARD: [&str; 2] = ["pfc", "cbfc"];
 
 /// Schemes under which some memory of a scenario's links is known to suffice.
-pub const SIZED: [&str; 10] =
-    ["pfc", "tagger", "bifrost", "bifrostx", "cbfc", "uec-cbfc", "swing", "portfc", "pyrrha", "pfc-watchdog"];
+pub const SIZED: [&str; 11] = [
+    "pfc",
+    "dsh",
+    "tagger",
+    "bifrost",
+    "bifrostx",
+    "cbfc",
+    "uec-cbfc",
+    "swing",
+    "portfc",
+    "pyrrha",
+    "pfc-watchdog",
+];
 
 /// The keys of slots, whose defaults `xoff size` asks with.
 pub(super) type SlotKeys = bifrost::keys::BifrostKeys;
@@ -384,7 +402,7 @@ pub(super) struct Sized {
 /// The credits of UEC CBFC would hide those of CBFC in the curve. Pyrrha and PortFC are for the inside of a
 /// datacenter; they need several BDP, which would make the other curves flat. There the 12 bits of CBFC cannot
 /// express its needs.
-pub(super) const SIZE_FUNCTIONS: [Sized; 12] = [
+pub(super) const SIZE_FUNCTIONS: [Sized; 13] = [
     Sized {
         name: "pfc",
         compute: |question, link| pfc::size::compute_size(question, link, Some(question.xoff.0)),
@@ -404,6 +422,12 @@ pub(super) const SIZE_FUNCTIONS: [Sized; 12] = [
         trials: |question, link| {
             Ok(vec![pfc::size::headroom_trial(question, link), pfc::size::busy_trial(question, link)])
         },
+    },
+    Sized {
+        name: "dsh",
+        compute: dsh::size::compute_size,
+        line: None,
+        trials: |question, link| Ok(vec![dsh::size::insurance_trial(question, link)]),
     },
     Sized {
         name: "bifrost",

@@ -40,6 +40,14 @@ pub trait Scheme<D: Device + ?Sized> {
         }
     }
 
+    /// Ingress half: the lossless accounts of `port` together crossed their threshold. Also called over a link
+    /// that is down. Only with [`Traits::shares_headroom`].
+    fn port_crossed(&mut self, device: &mut D, port: u32, crossing: Crossing) {}
+
+    /// Ingress half: a packet went to the insurance of `port`, which now holds `used` bytes. Only with
+    /// [`Traits::shares_headroom`].
+    fn insured(&mut self, device: &mut D, port: u32, used: u64) {}
+
     /// Both halves: `frame` arrived at `port` and has taken effect.
     fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
         if let Some(pfc) = self.base() {
@@ -204,6 +212,9 @@ pub struct Traits {
     pub shares_credit: bool,
     /// A lane can wait for packets of another lane, because no lane has guaranteed room for a packet.
     pub couples_lanes: bool,
+    /// Accounts have their headroom in the shared pool, and each port has an insurance behind it: see
+    /// [`PortLevel`]. Only where [`PauseScope::Lane`] is the scope.
+    pub shares_headroom: bool,
     /// It slows lanes, by rates above 0, where others pause them. Then no packet of a lossless lane is dropped
     /// although its pauses stop nothing.
     pub slows: bool,
@@ -244,6 +255,7 @@ impl Traits {
         also_by_lane: false,
         shares_credit: false,
         couples_lanes: false,
+        shares_headroom: false,
         slows: false,
         trims: None,
         queueing: Queueing::PerLane,
@@ -253,6 +265,22 @@ impl Traits {
     pub fn of_pfc(pfc: &PfcParams) -> Self {
         Self { response_time: pfc.response_time, pause_scope: PauseScope::Lane, ..Self::NONE }
     }
+}
+
+/// The thresholds of a port whose accounts have their headroom in the shared pool.
+///
+/// An account that is over still charges its packets to the pool. The lossless accounts of the port together
+/// are over when they hold more of the pool than `queues` times the dynamic threshold of an account. From then
+/// on packets go to the *insurance* of the port, as many bytes as the largest headroom of its accounts. They
+/// are under again when the insurance is empty and they hold less than that by more than `offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortLevel {
+    /// The port's threshold is so many times the dynamic threshold of an account.
+    pub queues: u64,
+    /// An account is over when it holds more of the pool than the dynamic threshold less these bytes.
+    pub margin: u64,
+    /// How far below its threshold the port is under again.
+    pub offset: u64,
 }
 
 /// The resolved parameters of a scheme.
@@ -273,6 +301,11 @@ pub trait Parameters {
     /// Whether the ingress of `port` grants its peer slots.
     fn grants_slots(&self, port: u32) -> bool {
         false
+    }
+
+    /// With [`Traits::shares_headroom`]: the thresholds of each port of the plan, in its order.
+    fn port_levels(&self) -> &[PortLevel] {
+        &[]
     }
 
     /// Under [`PauseScope::Onward`], the queues.
@@ -326,6 +359,11 @@ pub trait Parameters {
     /// The advice if a full buffer of such a node lost packets of a lossless priority, other than to raise
     /// that buffer or to lower the thresholds.
     fn full_buffer_help(&self, kind: NodeKind) -> Option<&'static str> {
+        None
+    }
+
+    /// The advice if a full headroom lost packets of a lossless priority, where it is not that of PFC.
+    fn full_headroom_help(&self) -> Option<&'static str> {
         None
     }
 

@@ -9,6 +9,7 @@ use crate::switch::buffer::Refusal;
 use crate::switch::drops::{discard, refuse};
 use crate::switch::ingress::around;
 use crate::switch::port::Wire;
+use crate::switch::port_level;
 use crate::switch::release::crossed;
 use crate::switch::{by_flow, pull};
 use xoff_plan::balancing::is_choice;
@@ -144,7 +145,12 @@ fn forward<F: Features>(
             return no_room::<F>(core, scheme, (port, id, egress), Refusal::Limit(queued + size - room));
         }
     }
-    let crossing = match a.admit(charge, memory, &core.ingress.profiles[usize::from(a.profile)]) {
+    let profile = &core.ingress.profiles[usize::from(a.profile)];
+    let admitted = match F::EXTRAS && !core.ingress.rooms.is_empty() {
+        true => core.ingress.rooms[port as usize].admit(a, charge, memory, profile),
+        false => a.admit(charge, memory, profile),
+    };
+    let crossing = match admitted {
         Ok(crossing) => crossing,
         Err(refusal) => {
             return no_room::<F>(core, scheme, (port, id, egress), refusal);
@@ -198,6 +204,9 @@ fn forward<F: Features>(
     }
     if let Some(crossing) = crossing {
         crossed(core, scheme, at as u32, crossing);
+    }
+    if F::EXTRAS && !core.ingress.rooms.is_empty() {
+        port_level::report(core, scheme, port);
     }
     Some(egress)
 }

@@ -18,10 +18,10 @@ use xoff_schemes::flow_control::Crossing;
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Memory {
-    total: u64,
-    shared: u64,
+    pub(super) total: u64,
+    pub(super) shared: u64,
     pub used: u64,
-    shared_used: u64,
+    pub(super) shared_used: u64,
     /// Most bytes ever used.
     pub peak: u64,
 }
@@ -58,7 +58,7 @@ impl Memory {
 
     /// The free bytes of the shared pool.
     #[inline]
-    fn free(&self) -> u64 {
+    pub(super) fn free(&self) -> u64 {
         self.shared.saturating_sub(self.shared_used)
     }
 
@@ -72,12 +72,12 @@ impl Memory {
 /// The parameters that accounts have in common.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    reserve: u64,
-    limit: Limit,
-    resume: u64,
-    resume_offset: u64,
+    pub(super) reserve: u64,
+    pub(super) limit: Limit,
+    pub(super) resume: u64,
+    pub(super) resume_offset: u64,
     /// Bytes of headroom (4 GiB at most are used); `None` on a lossy lane, which is never over.
-    headroom: Option<u32>,
+    pub(super) headroom: Option<u32>,
 }
 
 impl Profile {
@@ -98,7 +98,7 @@ impl Profile {
 
     /// The threshold beyond the reserve. A used-up pool has nothing to share, for any limit.
     #[inline]
-    fn threshold(&self, free: u64) -> u64 {
+    pub(super) fn threshold(&self, free: u64) -> u64 {
         if free == 0 { 0 } else { Memory::share(self.limit, free) }
     }
 
@@ -124,7 +124,7 @@ pub struct Account {
     /// Most bytes ever in the main part.
     pub main_peak: u64,
     /// Bytes in headroom.
-    headroom: u32,
+    pub(super) headroom: u32,
     pub headroom_peak: u32,
     /// The memory that it is charged to: the device's, or one of its own.
     pub memory: u32,

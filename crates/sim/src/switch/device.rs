@@ -118,7 +118,13 @@ impl Device for Core<'_> {
         }
         let id = self.packets.insert(Packet::new(Kind::Control, NONE, slot, frame.length(), 0, NONE));
         match ahead {
-            true => self.egress.prepend(&mut self.packets, port, 0, id),
+            true => {
+                if let Some(oracle) = &mut self.blocking {
+                    let list = self.egress.ports[port as usize].first_queue as usize;
+                    oracle.packet_joins(list, id, false, self.now);
+                }
+                self.egress.prepend(&mut self.packets, port, 0, id);
+            }
             false => self.enqueue(port, 0, id),
         }
         self.post_decision(port);

@@ -1,6 +1,7 @@
 //! Accounts of the bytes that came in through each port, and the memories that hold them.
 
 use crate::switch::buffer::{Account, Memory, Profile};
+use crate::switch::port_level::Room;
 use crate::{features::Features, indices::table, switch::causes::Causes};
 use xoff_kernel::table::Table;
 use xoff_plan::plan::Plan;
@@ -17,6 +18,8 @@ pub struct Ingress {
     /// By account: bytes that have arrived, in whole cells. Empty unless the flow control wants to know.
     pub received: Vec<u64>,
     pub causes: Causes,
+    /// By port, where accounts have their headroom in the shared pool; else empty.
+    pub rooms: Vec<Room>,
     /// Whether the flow control is called for stored and freed packets: always, or while there are loops.
     pub reports_storage: bool,
     /// Whether it is called about charges; then it is called about storage, too.
@@ -46,6 +49,7 @@ impl Ingress {
             cell_mask: traits.cell - 1,
             cell_more: (traits.cell - 1).wrapping_add_signed(traits.overhead),
             causes: if traits.knows_causes { Causes::new(plan) } else { Causes::default() },
+            rooms: if traits.shares_headroom { Room::all(plan) } else { Vec::new() },
             reports_storage: traits.reports_storage,
             follows_charges: false,
         }
@@ -62,7 +66,11 @@ impl Ingress {
     pub fn release<F: Features>(&mut self, plan: &Plan, port: u32, at: u32, bytes: u64) -> Option<Crossing> {
         let a = &mut self.accounts[at as usize];
         let profile = &self.profiles[usize::from(a.profile)];
-        let crossing = a.release(bytes, &mut self.memories[a.memory as usize], profile);
+        let memory = &mut self.memories[a.memory as usize];
+        let crossing = match F::EXTRAS && !self.rooms.is_empty() {
+            true => self.rooms[port as usize].release(a, bytes, memory, profile),
+            false => a.release(bytes, memory, profile),
+        };
         if F::EXTRAS
             && let Some(whole) = around(&mut self.memories, plan, a, port)
         {

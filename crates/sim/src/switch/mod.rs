@@ -20,6 +20,7 @@ pub mod lists;
 pub mod loops;
 pub mod modes;
 pub mod port;
+pub mod port_level;
 pub mod pull;
 pub mod release;
 pub mod repairs;

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::features::{All, Features};
+use crate::switch::port_level;
 use xoff_schemes::flow_control::{Crossing, FlowControl, Scheme};
 
 /// Releases the charge of a packet of `size` bytes, which waited at `egress`.
@@ -23,6 +24,9 @@ pub fn release<F: Features>(core: &mut Core, scheme: &mut FlowControl, account: 
     if let Some(crossing) = core.ingress.release::<F>(core.plan, port, account, charge) {
         crossed(core, scheme, account, crossing);
     }
+    if F::EXTRAS && !core.ingress.rooms.is_empty() {
+        port_level::report(core, scheme, port);
+    }
 }
 
 /// The same, with calls to the flow control.
@@ -34,6 +38,9 @@ fn frees(core: &mut Core, scheme: &mut FlowControl, account: u32, egress: u32, c
         scheme.on_release(core, ingress, egress, lane, charge);
     } else if let Some(crossing) = core.ingress.release::<All>(core.plan, ingress, account, charge) {
         crossed(core, scheme, account, crossing);
+    }
+    if !core.ingress.rooms.is_empty() {
+        port_level::report(core, scheme, ingress);
     }
     scheme.freed(core, ingress, egress, lane, charge as u32);
 }

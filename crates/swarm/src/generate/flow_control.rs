@@ -7,7 +7,7 @@ use super::{Put, Sketch};
 use crate::draw::{MICROSECOND, bytes, int, text, texts, time};
 
 /// Every scheme; PFC comes most often.
-const SCHEMES: [&str; 24] = [
+const SCHEMES: [&str; 26] = [
     "pfc",
     "pfc",
     "pfc",
@@ -23,6 +23,8 @@ const SCHEMES: [&str; 24] = [
     "uec-cbfc",
     "uec-cbfc",
     "gfc",
+    "dsh",
+    "dsh",
     "swing",
     "pfc-watchdog",
     "roundabout",
@@ -87,6 +89,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         "cbfc" => cbfc(sketch, place, &mut t),
         "uec-cbfc" => uec_cbfc(sketch, place, &mut t),
         "gfc" => gfc(sketch, place, &mut t),
+        "dsh" => dsh(sketch, place, &mut t),
         _ => {
             pfc(sketch, place, &mut t);
             match scheme {
@@ -342,6 +345,21 @@ fn gfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
         let packet = sketch.mtu + 100;
         t.put("buffer", bytes(sketch.draw.log(100 * packet, 10_000 * packet)));
     }
+    response(sketch, place, t);
+}
+
+fn dsh(sketch: &mut Sketch, place: &Place, t: &mut Table) {
+    let packet = sketch.mtu + 100;
+    if sketch.draw.one_in(2) {
+        let alpha = if sketch.extreme { [1e-3, 64.0] } else { [0.01, 4.0] };
+        t.put("alpha", sketch.draw.real(alpha[0], alpha[1]));
+    }
+    sketch.maybe(t, 3, "private", |s| bytes(s.draw.log(1, 20 * packet)));
+    sketch.maybe(t, 3, "delta_queue", |s| bytes(s.draw.log(1, 50 * packet)));
+    sketch.maybe(t, 3, "delta_port", |s| bytes(s.draw.log(1, 50 * packet)));
+    sketch.maybe(t, 4, "queues", |s| int(s.draw.between(s.priorities.len() as u64, 8)));
+    sketch.maybe(t, 4, "insurance", |s| bytes(s.draw.log(1_000, 1_000_000)));
+    sketch.maybe(t, SELDOM, "quanta", |s| int(s.draw.log(300, 65_535)));
     response(sketch, place, t);
 }
 

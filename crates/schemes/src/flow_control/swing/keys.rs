@@ -142,15 +142,15 @@ impl Keys for OnPfc<SwingKeys> {
         cx: &Setting<'_>,
         topology: &Topology,
         node: NodeId,
-        lanes: usize,
+        lanes: &[Lane],
         accounts: &[Account],
-    ) -> Option<Buffer> {
+    ) -> Result<Option<Buffer>, Complaint> {
         if !topology.is_relay(node) {
-            return None;
+            return Ok(None);
         }
         let (mut total, mut shared) = (0u64, 0u64);
         for &port in &topology.nodes[node as usize].ports {
-            for account in &accounts[port as usize * lanes..][..lanes] {
+            for account in &accounts[port as usize * lanes.len()..][..lanes.len()] {
                 let (xoff, headroom) = match (&account.headroom, account.limit) {
                     (Some(headroom), Limit::Static(xoff)) => (xoff, headroom.total),
                     _ => (self.thresholds(cx.packet.largest()).0, 0),
@@ -161,7 +161,7 @@ impl Keys for OnPfc<SwingKeys> {
                 total = total.saturating_add(pool).saturating_add(headroom);
             }
         }
-        Some(Buffer { total, shared })
+        Ok(Some(Buffer { total, shared }))
     }
 
     /// Warns where a relay may drop packets: less deep than a round trip, or with too little headroom.

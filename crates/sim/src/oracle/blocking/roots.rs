@@ -109,9 +109,10 @@ impl Core<'_> {
             return pause.map_or(NO_ROOT, |pause| Root::behind(Some(pause), NONE));
         }
         let ports = &self.plan.topology.nodes[node as usize].ports;
-        // Where lanes share credit, packets of another lane may have the room.
+        // Where lanes share credit, or are over together, packets of another lane may have the room.
         let first = port as usize * self.lanes;
-        let rows = match self.plan.flow_control.traits().shares_credit {
+        let together = self.ingress.rooms.get(port as usize).is_some_and(|room| room.over);
+        let rows = match together || self.plan.flow_control.traits().shares_credit {
             false => vec![(lane, row)],
             true => {
                 let lossless = (0..self.lanes).rev().filter(|&lane| self.plan.lanes[lane].lossless);

@@ -21,7 +21,7 @@ pub fn snapshot(world: &World) -> Snapshot {
     closed.map(|(account, _)| (account, stored(world, account))).collect()
 }
 
-/// The bytes that an account waits for: its own, and where lanes share credit those of its port.
+/// The bytes that an account waits for: its own, and where lanes wait for each other those of its port.
 fn stored(world: &World, account: u32) -> u64 {
     accounts(world, account).map(|account| world.account(account).held()).sum()
 }
@@ -30,7 +30,7 @@ fn stored(world: &World, account: u32) -> u64 {
 fn accounts(world: &World, account: u32) -> impl Iterator<Item = u32> {
     let (plan, lanes) = (world.plan, world.lanes());
     let first = account - account % lanes;
-    let range = match plan.flow_control.traits().shares_credit {
+    let range = match world.waits_as_port(account) {
         true => first..first + lanes,
         false => account..account + 1,
     };
