@@ -66,13 +66,30 @@ fn one_claim_has_its_runs_and_the_command_of_each() {
     let commands: Vec<&str> = text.lines().filter_map(|l| l.trim().strip_prefix("xoff run ")).collect();
     let [command] = commands[..] else { panic!("{text}") };
     // By itself it is the same run: a deadlock.
-    let shell = format!("\"$XOFF\" run {command} --no-out --quiet --json");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut run = Command::new("sh");
-    let run = run.args(["-c", &shell]).env("XOFF", env!("CARGO_BIN_EXE_xoff")).current_dir(&root);
-    let run = run.output().unwrap();
-    let summary: Value = serde_json::from_slice(&run.stdout).unwrap();
-    assert!(summary["deadlock"].is_object(), "{}", String::from_utf8_lossy(&run.stderr));
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("claim-commands");
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    for name in ["experiments", "examples"] {
+        std::os::unix::fs::symlink(root.join(name), dir.join(name)).unwrap();
+    }
+    let run = |command: &str| -> Value {
+        let shell = format!("\"$XOFF\" run {command} --quiet --json");
+        let mut run = Command::new("sh");
+        let run = run.args(["-c", &shell]).env("XOFF", env!("CARGO_BIN_EXE_xoff")).current_dir(&dir);
+        let run = run.output().unwrap();
+        assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
+        serde_json::from_slice(&run.stdout).unwrap()
+    };
+    assert!(run(command)["deadlock"].is_object(), "{text}");
+    // Several commands write to directories of their own, each named as its run.
+    let text = claim("bifrost/fig7.buffer");
+    let commands: Vec<&str> = text.lines().filter_map(|l| l.trim().strip_prefix("xoff run ")).collect();
+    assert_eq!(commands.len(), 2, "{text}");
+    commands.iter().for_each(|command| drop(run(command)));
+    let names: Vec<&str> =
+        commands.iter().filter_map(|command| command.rsplit_once('=')).map(|c| c.1).collect();
+    assert_eq!(names, ["bifrost", "pfc-deep"], "{text}");
     // Of a varied key only the value that it needs.
     let text = claim("bifrost/fig2.xon");
     assert_eq!(text.matches("xoff run ").count(), 1, "{text}");

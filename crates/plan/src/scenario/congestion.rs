@@ -250,8 +250,8 @@ impl Swift {
 #[serde(deny_unknown_fields)]
 pub struct Nscc {
     /// target_qdelay: above this queueing delay marked ACKs decrease the window, 100 ns or longer. Default:
-    /// `transport.base_rtt`, or 0.75 of it under `trimming`.
-    #[schemars(extend("x-default" = "derived: `transport.base_rtt`; under `trimming` 0.75 × `transport.base_rtt`"))]
+    /// `transport.base_rtt`, or 0.75 of it where switches trim packets.
+    #[schemars(extend("x-default" = "derived: `transport.base_rtt`; where switches trim packets 0.75 × `transport.base_rtt`"))]
     pub target_qdelay: Option<Span>,
     /// MaxWnd, the first and largest window, in multiples of line rate × base round trip; 0.1 to 100.
     /// Default: 1.5.
@@ -279,8 +279,8 @@ pub struct Nscc {
     #[schemars(range(max = 63), extend("x-unit" = "power of 2", "default" = Nscc::QA_GATE))]
     pub qa_gate: Option<u32>,
     /// Quick adapt requires a longer queueing delay than this, or a trimmed packet. Default: 4 × `target_qdelay`,
-    /// the value for switches that drop above 5 BDP; under `trimming` only trimmed packets count.
-    #[schemars(extend("x-default" = format!("derived: {} × `target_qdelay`; none under `trimming`", Nscc::QA_THRESHOLD)))]
+    /// the value for switches that drop above 5 BDP; where switches trim packets only trimmed packets count.
+    #[schemars(extend("x-default" = format!("derived: {} × `target_qdelay`; none where switches trim packets", Nscc::QA_THRESHOLD)))]
     pub qa_threshold: Option<Span>,
     /// Weight of the newest sample in the average queueing delay; above 0, up to 1. The specification
     /// leaves the average open. Default: 0.0125, as in uet-htsim.
