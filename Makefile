@@ -207,7 +207,7 @@ read-captures: $(VENV)/ready
 QUIET := --quiet --disable-pip-version-check
 $(VENV)/ready: tests/requirements.txt
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/pip install $(QUIET) --requirement $<
+	$(VENV)/bin/pip install $(QUIET) --no-compile --requirement $<
 	touch $@
 
 # What xoff report embeds. It is committed, so that nothing else needs Node.js.
