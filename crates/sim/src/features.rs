@@ -7,8 +7,8 @@ use xoff_plan::plan::Plan;
 pub trait Features {
     const BY_FLOW: bool;
     /// All others: telemetry, link layers, ECN marks at dequeue, the blocking oracle, faults, taps, lanes that change,
-    /// buffers within a buffer, headroom in the shared pool, loops, and calls of the flow control for every packet. Where queues are by flow also
-    /// those of [`Hosts`], such as transports that keep early packets.
+    /// buffers within a buffer, headroom in the shared pool, loops, and calls of the flow control for every packet. Where
+    /// queues are by flow also those of [`Hosts`], such as transports that keep early packets.
     const EXTRAS: bool;
 }
 
