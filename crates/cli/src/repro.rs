@@ -355,7 +355,7 @@ impl Context<'_> {
         })
     }
 
-    /// The command of each run, which writes it to a directory of its own.
+    /// The command of each run. Each run has its own directory.
     fn commands(&self, task: &Task<'_>) -> Vec<answer::Command> {
         let grid = task.owner.grid(self.args.quick, &[]);
         let out = format!("xoff-runs/{}-{}", task.owner.paper, task.owner.id);

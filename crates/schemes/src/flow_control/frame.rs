@@ -31,7 +31,7 @@ pub trait Frame {
         false
     }
 
-    /// Whether it leaves before `waiting`, a frame of its own scheme.
+    /// Whether it leaves before `waiting`, which is a frame of the same scheme.
     fn goes_before(&self, _waiting: &ControlFrame) -> bool {
         false
     }

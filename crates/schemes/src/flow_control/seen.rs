@@ -100,13 +100,13 @@ pub trait Credits {
     /// Blocks that `lane` waits for at `port`; 0 if it does not wait.
     fn wanted(&self, port: u32, lane: u8) -> u64;
 
-    /// Waiting lanes that get the credit all lanes of `port` share before `lane`, by bits.
+    /// The lanes that wait at `port` and get shared credit before `lane` does, by bits.
     fn before(&self, _port: u32, _lane: u8) -> u8 {
         0
     }
 
-    /// Blocks that `port` can store of `lane` beside bytes that it keeps, `kept` by lane: those of the lane alone, and
-    /// those that all share.
+    /// Blocks of `lane` that `port` can store if it keeps `kept` bytes of each lane: first those in memory that is
+    /// reserved for the lane, then those in memory that all lanes share.
     fn room(&self, port: u32, lane: u8, kept: &[u64]) -> [u64; 2];
 }
 

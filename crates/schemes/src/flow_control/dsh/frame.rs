@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(port, frame(LevelFrame::of_port(0)));
     }
 
-    /// The eighth queue needs a frame of its own: all eight would be the port.
+    /// An eighth queue has a second frame: a frame that names all eight priorities pauses the port.
     #[test]
     fn eight_queues_are_no_port() {
         let mut queues = frame(LevelFrame::of_queue(0, 9));

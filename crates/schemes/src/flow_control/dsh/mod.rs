@@ -22,8 +22,8 @@
 //! A packet goes to the private memory of its queue, then to the shared segment, and in POFF to the insurance. The
 //! device's accounting does this ([`PortLevel`]), and reports the crossings.
 //!
-//! Egress half: QOFF for each queue, POFF for each port, and a queue may send if neither is set. Each level is a
-//! [`Pfc`] of its own, with its frames, repeats and expiries. The port level has one lane. `Gate` is the device
+//! Egress half: QOFF for each queue, POFF for each port, and a queue may send if neither is set. Each level has its
+//! own [`Pfc`] state machine for frames, repeats and expiries. The port level has one lane. `Gate` is the device
 //! of both: it joins their pauses, and marks their frames.
 
 pub mod frame;
