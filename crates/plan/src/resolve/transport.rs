@@ -283,6 +283,42 @@ pub(super) fn links(topology: &Topology, hops: &[u32], start: u32, out: &mut Vec
     out.extend(route(topology, hops, start).map(|p| hop(topology, p)));
 }
 
+/// The window of each flow in packets, without `window` the largest one. BDPs are those of the flow's route without
+/// load. An error names the key and calls the window as `named`.
+fn windows(
+    cx: &Context<'_>,
+    routed: &Routed<'_>,
+    window: Option<Threshold>,
+    (key, named): (&str, &str),
+) -> Result<Vec<IrnFlow>, Error> {
+    let Routed { topology, routes, flows } = *routed;
+    let mtu = u64::from(cx.packet.mtu);
+    let one = Message { size: mtu, pace: 0, ack_every: 1 };
+    let (mut data, mut ack) = (Vec::new(), Vec::new());
+    let mut out = Vec::with_capacity(flows.len());
+    for flow in flows {
+        links(topology, &routes.hops, flow.path, &mut data);
+        links(topology, &routes.hops, flow.ack_path, &mut ack);
+        let slowest = data.iter().map(|h| h.rate).min().unwrap_or(1);
+        let trip = match flow.ideal {
+            0 => 0,
+            _ => ideal::completion(&cx.packet, &one, &data, &ack).unwrap_or(Time::MAX),
+        };
+        let packets = match window {
+            None => LARGEST_WINDOW - 1,
+            Some(Threshold::Bytes(window)) => window.0 / mtu,
+            Some(bdp) => bdp.resolve(slowest, trip).div_ceil(mtu).max(1),
+        };
+        if packets >= LARGEST_WINDOW {
+            let message = format!("a {named} of {packets} packets is out of range");
+            let help = format!("the maximum is {} packets", LARGEST_WINDOW - 1);
+            return cx.refuse(key, message, help);
+        }
+        out.push(IrnFlow { window: packets as u32, inter: false });
+    }
+    Ok(out)
+}
+
 fn timeout(cx: &Context<'_>, key: &str, given: Option<Span>, default: Time) -> Result<Time, Error> {
     let span = given.unwrap_or(Span(default));
     check_timeout(cx, key, span)?;

@@ -1,12 +1,10 @@
 //! NDP: its parameters, the first windows of flows, and incompatible keys.
 
-use super::{LARGEST_WINDOW, check_window, links, timeout, variable_window, warn_of_timeout};
+use super::{check_window, timeout, variable_window, warn_of_timeout, windows};
 use crate::error::Error;
-use crate::ideal::{self, Message};
 use crate::plan::IrnFlow;
 use crate::resolve::{Context, Routed};
 use crate::scenario::{CongestionControl, LoadBalancing, Ndp};
-use xoff_kernel::time::Time;
 use xoff_net::units::{Span, Threshold};
 use xoff_schemes::transport::ndp::NdpParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
@@ -15,7 +13,7 @@ pub(super) fn params(
     cx: &mut Context<'_>,
     routed: &Routed<'_>,
 ) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
-    let Routed { topology, routes, flows } = *routed;
+    let routes = routed.routes;
     let s = cx.scenario;
     if s.transport.congestion_control != CongestionControl::None {
         let message = "incompatible with `ndp`, whose receivers set the rate";
@@ -48,29 +46,7 @@ pub(super) fn params(
     if let Threshold::Bytes(window) = first {
         check_window(cx, "ndp.initial_window", window.0, &window.to_string())?;
     }
-    let mtu = u64::from(cx.packet.mtu);
-    let one = Message { size: mtu, pace: 0, ack_every: 1 };
-    let (mut data, mut ack) = (Vec::new(), Vec::new());
-    let mut out = Vec::with_capacity(flows.len());
-    for flow in flows {
-        links(topology, &routes.hops, flow.path, &mut data);
-        links(topology, &routes.hops, flow.ack_path, &mut ack);
-        let slowest = data.iter().map(|h| h.rate).min().unwrap_or(1);
-        let trip = match flow.ideal {
-            0 => 0,
-            _ => ideal::completion(&cx.packet, &one, &data, &ack).unwrap_or(Time::MAX),
-        };
-        let packets = match first {
-            Threshold::Bytes(window) => window.0 / mtu,
-            bdp => bdp.resolve(slowest, trip).div_ceil(mtu).max(1),
-        };
-        if packets >= LARGEST_WINDOW {
-            let message = format!("a first window of {packets} packets is out of range");
-            let help = format!("the maximum is {} packets", LARGEST_WINDOW - 1);
-            return cx.refuse("ndp.initial_window", message, help);
-        }
-        out.push(IrnFlow { window: packets as u32, inter: false });
-    }
+    let windows = windows(cx, routed, Some(first), ("ndp.initial_window", "first window"))?;
     let params = TransportParams {
         kind: TransportKind::Ndp(NdpParams { rto }),
         ack_every: 1,
@@ -78,5 +54,5 @@ pub(super) fn params(
         window: None,
         variable_window: variable_window(cx, routes)?,
     };
-    Ok((params, out))
+    Ok((params, windows))
 }
