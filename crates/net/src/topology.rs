@@ -4,7 +4,7 @@
 //! `ports[p].peer`. Both directions of a link have the same rate and delay.
 
 use crate::units::{Bandwidth, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::time::Time;
 
 /// Index of a node in [`Topology::nodes`].
@@ -173,6 +173,23 @@ impl Topology {
     pub fn add(&mut self, name: String, kind: NodeKind) -> NodeId {
         self.nodes.push(Node { name, kind, ports: Vec::new() });
         (self.nodes.len() - 1) as NodeId
+    }
+
+    /// By node: links to the nearest host; `u32::MAX` if there is no path to one.
+    pub fn levels(&self) -> Vec<u32> {
+        let mut levels = vec![u32::MAX; self.nodes.len()];
+        let mut found: VecDeque<NodeId> = self.hosts().collect();
+        found.iter().for_each(|&host| levels[host as usize] = 0);
+        while let Some(node) = found.pop_front() {
+            for &port in &self.nodes[node as usize].ports {
+                let to = self.neighbour(port);
+                if levels[to as usize] == u32::MAX {
+                    levels[to as usize] = levels[node as usize] + 1;
+                    found.push_back(to);
+                }
+            }
+        }
+        levels
     }
 
     /// Connects two nodes; returns the new ports at `a` and at `b`.

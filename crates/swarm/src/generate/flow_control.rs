@@ -270,8 +270,18 @@ fn pyrrha(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     sketch.maybe(t, 3, "queues", |s| int(s.draw.log(1, if s.extreme { 1_024 } else { 100 })));
     response(sketch, place, t);
     if sketch.draw.one_in(4) {
-        let all: Vec<String> =
-            ["push", "reclaim-at-once", "hosts-are-no-leaves", "count-by-ingress"].map(String::from).into();
+        let all: Vec<String> = [
+            "push",
+            "reclaim-at-once",
+            "hosts-are-no-leaves",
+            "count-by-ingress",
+            "count-over-ports",
+            "merge-down-only",
+            "merge-enters-resumed",
+            "merging-never-pauses",
+        ]
+        .map(String::from)
+        .into();
         t.put("variants", texts(&sketch.draw.few(&all, 1, 4)));
     }
 }

@@ -399,6 +399,7 @@ fn params(organisation: Organisation, merging: Merging, k: u64, queues: u16) -> 
         places.ports[device].push(port);
         places.host.push(false);
         places.to_host.push(false);
+        places.down.push(true);
     }
     let k_pause = (0..PORTS.len() as u32).map(|port| if ROOTS.contains(&port) { k } else { u64::MAX / 2 });
     PyrrhaParams {
@@ -533,9 +534,20 @@ fn all(
     queues: u16,
     cases: &[(u64, [u8; PATHS.len()])],
 ) -> Seen {
+    all_of(Variant::default(), organisation, merging, queues, cases)
+}
+
+fn all_of(
+    variant: Variant,
+    organisation: Organisation,
+    merging: Merging,
+    queues: u16,
+    cases: &[(u64, [u8; PATHS.len()])],
+) -> Seen {
     let mut all = Seen::default();
     for &(k, packets) in cases {
-        let seen = explore(&params(organisation, merging, k, queues), packets, 2_000_000);
+        let params = PyrrhaParams { variant, ..params(organisation, merging, k, queues) };
+        let seen = explore(&params, packets, 2_000_000);
         println!("{organisation:?}, {merging:?}, {queues} queues, K_pause {k}, {packets:?}: {seen:?}");
         all.add(&seen);
     }
@@ -585,5 +597,23 @@ fn hard_merging_reorders_and_comes_to_rest() {
     for organisation in [Organisation::Hiq, Organisation::SingleTier] {
         let seen = all(organisation, Merging::Hard, 6, &CASES[3..4]);
         assert!(seen.reordered > 0 && seen.merges > 0, "{seen:?}");
+    }
+}
+
+/// Other readings of the rules about merging and counting keep order and come to rest, too, one by one and
+/// together.
+#[test]
+fn variants_keep_order_and_come_to_rest() {
+    let none = Variant::default();
+    let over_ports = Variant { count_over_ports: true, ..none };
+    let enters = Variant { merge_enters_resumed: true, ..none };
+    let never = Variant { merging_never_pauses: true, ..none };
+    let together = Variant { count_by_ingress: true, ..Variant { count_over_ports: true, ..enters } };
+    for variant in [over_ports, enters, never, Variant { merging_never_pauses: true, ..together }] {
+        for organisation in [Organisation::Hiq, Organisation::SingleTier] {
+            let seen = all_of(variant, organisation, Merging::Soft, 6, &CASES[2..4]);
+            assert!(seen.merges > 0 && seen.at_rest > 0, "{variant:?}: {seen:?}");
+            assert_eq!((seen.shared, seen.reordered), (0, 0), "{variant:?}: {seen:?}");
+        }
     }
 }

@@ -73,6 +73,26 @@ pub enum PyrrhaVariant {
     /// An isolation queue pauses and resumes a neighbour by the bytes from that neighbour, instead
     /// of by its length.
     CountByIngress,
+    /// Isolation queues pause and resume by the bytes for their root at all ports of the switch.
+    CountOverPorts,
+    /// Only ports that lead down, to a device nearer to hosts, abdicate; others stay roots.
+    MergeDownOnly,
+    /// A MERGE assigns a resumed isolation queue to the new root.
+    MergeEntersResumed,
+    /// An isolation queue that is merged away pauses no neighbour, however long it is.
+    MergingNeverPauses,
+}
+
+impl PyrrhaVariant {
+    fn needs_merging(self) -> bool {
+        match self {
+            Self::Push | Self::HostsAreNoLeaves | Self::CountByIngress | Self::CountOverPorts => false,
+            Self::ReclaimAtOnce
+            | Self::MergeDownOnly
+            | Self::MergeEntersResumed
+            | Self::MergingNeverPauses => true,
+        }
+    }
 }
 
 /// Switches without Pyrrha, which run PFC.
@@ -215,12 +235,18 @@ impl Keys for PyrrhaKeys {
             k_resume.push(resume);
         }
         let kind = |node: u32| topology.nodes[node as usize].kind;
+        let levels = topology.levels();
+        let level = |node: u32| levels[node as usize];
         let places = Places {
             of: topology.ports.iter().map(|p| (p.node, p.index)).collect(),
             ports: topology.nodes.iter().map(|n| n.ports.clone()).collect(),
             host: topology.ports.iter().map(|p| kind(p.node) == NodeKind::Host).collect(),
             to_host: (0..topology.ports.len() as PortId)
                 .map(|p| kind(topology.neighbour(p)) == NodeKind::Host)
+                .collect(),
+            down: (0..)
+                .zip(&topology.ports)
+                .map(|(id, port)| level(topology.neighbour(id)) < level(port.node))
                 .collect(),
         };
         let params = PyrrhaParams {
@@ -236,6 +262,10 @@ impl Keys for PyrrhaKeys {
                 reclaim_at_once: self.variants.contains(&PyrrhaVariant::ReclaimAtOnce),
                 hosts_are_no_leaves: self.variants.contains(&PyrrhaVariant::HostsAreNoLeaves),
                 count_by_ingress: self.variants.contains(&PyrrhaVariant::CountByIngress),
+                count_over_ports: self.variants.contains(&PyrrhaVariant::CountOverPorts),
+                merge_down_only: self.variants.contains(&PyrrhaVariant::MergeDownOnly),
+                merge_enters_resumed: self.variants.contains(&PyrrhaVariant::MergeEntersResumed),
+                merging_never_pauses: self.variants.contains(&PyrrhaVariant::MergingNeverPauses),
             },
             deaf: legacy.as_ref().map_or_else(Vec::new, |l| l.link.clone()),
             pfc: legacy.map(|l| l.pfc.params()),
@@ -293,7 +323,7 @@ fn warn(
         let key = format!("flow_control.variants[{i}]");
         if pyrrha.variants[..i].contains(variant) {
             cx.warn(key, "had no effect: it is listed already".into());
-        } else if *variant == PyrrhaVariant::ReclaimAtOnce && pyrrha.merging == Merging::Off {
+        } else if variant.needs_merging() && pyrrha.merging == Merging::Off {
             cx.warn(key, "had no effect: with merging = \"off\" no port abdicates".into());
         }
     }

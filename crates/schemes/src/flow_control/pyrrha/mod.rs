@@ -120,6 +120,10 @@ pub struct Variant {
     pub reclaim_at_once: bool,
     pub hosts_are_no_leaves: bool,
     pub count_by_ingress: bool,
+    pub count_over_ports: bool,
+    pub merge_down_only: bool,
+    pub merge_enters_resumed: bool,
+    pub merging_never_pauses: bool,
 }
 
 /// Most fields are the keys of the same names ([`keys::PyrrhaKeys`]); thresholds are by port, in bytes.
@@ -140,6 +144,13 @@ pub struct PyrrhaParams {
     pub places: Arc<Places>,
     /// From the arrival of a frame's last bit until it takes effect.
     pub response_time: Time,
+}
+
+impl PyrrhaParams {
+    /// Whether a root stays one because a queue that is emptied into its OQ is long.
+    fn waits_for_merging(&self, port: u32, state: &PortState) -> bool {
+        !self.variant.merging_never_pauses && state.long_merging(self.k_resume[port as usize])
+    }
 }
 
 impl Parameters for PyrrhaParams {
@@ -223,6 +234,8 @@ pub struct Places {
     /// By port: whether its device is a host, and whether its neighbour is one.
     pub host: Vec<bool>,
     pub to_host: Vec<bool>,
+    /// By port: whether its neighbour is nearer to hosts than its device.
+    pub down: Vec<bool>,
 }
 
 impl Places {
@@ -250,6 +263,8 @@ pub struct Tally {
     pub moves: u64,
     /// By port: most isolation queues in use at a time, over all priorities.
     pub peak_queues: Vec<u16>,
+    /// The same of those that hold packets or queue pairs.
+    pub peak_filled: Vec<u16>,
 }
 
 /// A port and lane, with the index of its state.
@@ -291,7 +306,7 @@ impl Pyrrha {
             trees: Trees::default(),
             flows: FlowPlaces::default(),
             pfc: params.pfc.map(|pfc| Pfc::new(pfc, ports, priorities)),
-            tally: Tally { peak_queues: vec![0; ports], ..Tally::default() },
+            tally: Tally { peak_queues: vec![0; ports], peak_filled: vec![0; ports], ..Tally::default() },
         }
     }
 

@@ -61,6 +61,10 @@ pub struct Iq {
 }
 
 impl Iq {
+    pub fn bytes_from(&self, ingress: u32) -> u64 {
+        self.by_ingress.iter().find(|&&(i, _)| i == ingress).map_or(0, |&(_, bytes)| bytes)
+    }
+
     /// A packet of `size` bytes from `ingress` joins or leaves. Returns the bytes from there.
     pub fn count(&mut self, ingress: u32, size: u64, joins: bool) -> u64 {
         let at = self.by_ingress.iter().position(|&(i, _)| i == ingress).unwrap_or_else(|| {
@@ -144,6 +148,11 @@ impl PortState {
 
     pub fn queues_in_use(&self) -> u16 {
         self.queues.iter().filter(|iq| !iq.roots.is_empty()).count() as u16
+    }
+
+    /// Queues that hold packets or queue pairs.
+    pub fn queues_filled(&self) -> u16 {
+        self.queues.iter().filter(|iq| iq.members > 0).count() as u16
     }
 
     /// The queue that a set of roots has to itself, if there is one.

@@ -1,7 +1,7 @@
 //! Queues: the queue that a packet joins, and the actions that the length of a queue causes.
 
-use super::port::{PortState, State};
-use super::{At, Merging, Organisation, Pyrrha, is_deaf};
+use super::port::{Iq, PortState, State};
+use super::{At, Merging, Organisation, Pyrrha, is_deaf, ports_of};
 use crate::flow_control::device::Queues;
 use crate::flow_control::{Onward, QueueEntry};
 use xoff_wire::queue_pause::Target;
@@ -98,13 +98,26 @@ impl Pyrrha {
         }
         let (queue, shared) = state.assign(roots, self.params.queues);
         self.tally.shared += u64::from(shared);
-        let lanes = self.priorities.len();
-        let of_port = &self.ports[at.port as usize * lanes..][..lanes];
-        let in_use = of_port.iter().map(PortState::queues_in_use).sum();
+        let in_use = self.of_port(at.port).iter().map(PortState::queues_in_use).sum();
         let peak = &mut self.tally.peak_queues[at.port as usize];
         *peak = (*peak).max(in_use);
         self.settle(device, at, queue);
         queue
+    }
+
+    /// By lane.
+    fn of_port(&self, port: u32) -> &[PortState] {
+        let lanes = self.priorities.len();
+        &self.ports[port as usize * lanes..][..lanes]
+    }
+
+    /// Something joined `queue`, perhaps as the first.
+    fn count_filled(&mut self, at: At, queue: u16) {
+        if self.ports[at.index].iq(queue).members == 1 {
+            let filled = self.of_port(at.port).iter().map(PortState::queues_filled).sum();
+            let peak = &mut self.tally.peak_filled[at.port as usize];
+            *peak = (*peak).max(filled);
+        }
     }
 
     /// Pauses or resumes a queue as its roots are.
@@ -144,15 +157,17 @@ impl Pyrrha {
             let queue = packet.queue - self.own();
             if queue > 0 {
                 self.ports[at.index].iq_mut(queue).members += 1;
+                self.count_filled(at, queue);
             }
             return;
         }
         if packet.queue == 0 {
             return self.joined_oq(device, at, packet);
         }
+        self.ports[at.index].iq_mut(packet.queue).members += 1;
+        self.count_filled(at, packet.queue);
         let state = &mut self.ports[at.index];
         let iq = state.iq_mut(packet.queue);
-        iq.members += 1;
         iq.bytes = packet.queued;
         let single = self.params.organisation == Organisation::SingleTier;
         if single {
@@ -163,13 +178,21 @@ impl Pyrrha {
         let counted = counted.map(|i| iq.count(i, u64::from(packet.size), true));
         let k_pause = self.params.k_pause[at.port as usize];
         if packet.queued > k_pause && state.merges_away(packet.queue) {
-            return self.joined_oq(device, at, packet);
+            if !self.params.variant.merging_never_pauses {
+                self.joined_oq(device, at, packet);
+            }
+            return;
         }
         let Some(ingress) = ingress else { return };
-        let length = counted.unwrap_or(packet.queued);
+        let length = if self.params.variant.count_over_ports {
+            self.bytes_over_ports(device, at, packet.queue, counted.map(|_| ingress))
+        } else {
+            counted.unwrap_or(packet.queued)
+        };
         if length <= k_pause {
             return;
         }
+        let state = &self.ports[at.index];
         if !single {
             if let Onward::Port(root) = device.onward(packet.hop, packet.passed.into()) {
                 self.hold(device, at, root, ingress);
@@ -230,10 +253,14 @@ impl Pyrrha {
             }
         }
         let ingress = packet.ingress.filter(|&i| !is_deaf(&self.params, i));
-        if let Some(ingress) = ingress.filter(|_| self.params.variant.count_by_ingress)
-            && self.ports[at.index].iq_mut(queue).count(ingress, u64::from(packet.size), false) <= k_resume
-        {
-            self.drained_of(device, at, queue, ingress);
+        if let Some(ingress) = ingress.filter(|_| self.params.variant.count_by_ingress) {
+            let mut length = self.ports[at.index].iq_mut(queue).count(ingress, u64::from(packet.size), false);
+            if self.params.variant.count_over_ports {
+                length = self.bytes_over_ports(device, at, queue, Some(ingress));
+            }
+            if length <= k_resume {
+                self.drained_of(device, at, queue, ingress);
+            }
         }
         let state = &self.ports[at.index];
         let empty = state.iq(queue).members == 0;
@@ -245,7 +272,8 @@ impl Pyrrha {
             self.drained_oq(device, at);
         }
         let state = &self.ports[at.index];
-        if empty || state.iq(queue).bytes <= k_resume && state.holds_for(queue) {
+        let may_hold = self.params.variant.count_over_ports || state.holds_for(queue);
+        if empty || state.iq(queue).bytes <= k_resume && may_hold {
             for root in state.iq(queue).roots.clone() {
                 self.drained(device, at, root);
                 if empty {
@@ -270,7 +298,7 @@ impl Pyrrha {
             return;
         }
         state.unarmed = None;
-        if state.long_merging(self.params.k_resume[at.port as usize]) {
+        if self.params.waits_for_merging(at.port, state) {
             return;
         }
         let (epoch, holding) = (state.epoch, std::mem::take(&mut state.holding));
@@ -278,9 +306,34 @@ impl Pyrrha {
         self.try_unroot(device, at);
     }
 
+    /// Most bytes for a root of `queue` in the isolation queues of all ports of the device, or those from
+    /// `ingress`.
+    fn bytes_over_ports(&self, device: &impl Queues, at: At, queue: u16, ingress: Option<u32>) -> u64 {
+        let of_root = |&root: &u32| self.bytes_for(device, at, root, ingress);
+        self.ports[at.index].iq(queue).roots.iter().map(of_root).max().unwrap_or(0)
+    }
+
+    fn bytes_for(&self, device: &impl Queues, at: At, root: u32, ingress: Option<u32>) -> u64 {
+        let ports = (0..).map_while(|i| device.port_of(at.port, i));
+        let queues = ports.flat_map(|port| &self.ports[self.at(port, at.lane).index].queues);
+        let bytes = |iq: &Iq| ingress.map_or(iq.bytes, |ingress| iq.bytes_from(ingress));
+        queues.filter(|iq| iq.roots.contains(&root)).map(bytes).sum()
+    }
+
     /// Those whom the queues of `root` have stopped may go on, if these are short now.
     pub(super) fn drained(&mut self, device: &mut impl Queues, at: At, root: u32) {
         let k_resume = self.params.k_resume[at.port as usize];
+        if self.params.variant.count_over_ports {
+            if self.bytes_for(device, at, root, None) <= k_resume {
+                for port in ports_of(device, at.port) {
+                    let other = self.at(port, at.lane);
+                    let Some(entry) = self.ports[other.index].entry_mut(root) else { continue };
+                    let (epoch, holding) = (entry.epoch, std::mem::take(&mut entry.holding));
+                    self.let_go(device, other, root, epoch, holding);
+                }
+            }
+            return;
+        }
         let state = &mut self.ports[at.index];
         if state.queues_of(root).iter().any(|&queue| state.iq(queue).bytes > k_resume) {
             return;
@@ -292,12 +345,17 @@ impl Pyrrha {
 
     /// The bytes from `ingress` in `queue` are few now.
     fn drained_of(&mut self, device: &mut impl Queues, at: At, queue: u16, ingress: u32) {
+        let over_ports = self.params.variant.count_over_ports;
+        let ports = if over_ports { ports_of(device, at.port) } else { vec![at.port] };
         for root in self.ports[at.index].iq(queue).roots.clone() {
-            let Some(entry) = self.ports[at.index].entry_mut(root) else { continue };
-            if let Some(held) = entry.holding.iter().position(|&i| i == ingress) {
-                entry.holding.swap_remove(held);
-                let epoch = entry.epoch;
-                self.let_go(device, at, root, epoch, vec![ingress]);
+            for &port in &ports {
+                let other = self.at(port, at.lane);
+                let Some(entry) = self.ports[other.index].entry_mut(root) else { continue };
+                if let Some(held) = entry.holding.iter().position(|&i| i == ingress) {
+                    entry.holding.swap_remove(held);
+                    let epoch = entry.epoch;
+                    self.let_go(device, other, root, epoch, vec![ingress]);
+                }
             }
         }
     }

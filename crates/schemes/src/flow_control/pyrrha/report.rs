@@ -18,6 +18,7 @@ pub static FACTS: Facts = facts! { "pyrrha":
     most_queues_port: Text, "The first port with this number; null if no port used any.";
     standing_roots: List, "Ports that are roots at the end, in order; each port once for all of its priorities.";
     isolation_queues: ByPort, "Most isolation queues in use at one port at a time.";
+    filled_queues: ByPort, "Most isolation queues that hold packets at one port at a time.";
 };
 
 impl Record for Tally {
@@ -30,15 +31,20 @@ impl Record for Tally {
         self.own_roots += other.own_roots;
         self.shared += other.shared;
         self.moves += other.moves;
-        self.peak_queues.resize(self.peak_queues.len().max(other.peak_queues.len()), 0);
-        for (mine, theirs) in self.peak_queues.iter_mut().zip(&other.peak_queues) {
-            *mine = (*mine).max(*theirs);
+        for (mine, theirs) in
+            [(&mut self.peak_queues, &other.peak_queues), (&mut self.peak_filled, &other.peak_filled)]
+        {
+            mine.resize(mine.len().max(theirs.len()), 0);
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                *mine = (*mine).max(*theirs);
+            }
         }
     }
 
     fn by_port(&self, ports: usize) -> Vec<(&'static str, Vec<u64>)> {
-        let queues = self.peak_queues.iter().map(|&n| n.into());
-        vec![("isolation_queues", queues.chain(std::iter::repeat(0)).take(ports).collect())]
+        let padded =
+            |peaks: &[u16]| peaks.iter().map(|&n| n.into()).chain(std::iter::repeat(0)).take(ports).collect();
+        vec![("isolation_queues", padded(&self.peak_queues)), ("filled_queues", padded(&self.peak_filled))]
     }
 
     fn section(&self, ran: &Ran<'_>) -> Section {

@@ -17,6 +17,7 @@ fn params(organisation: Organisation) -> PyrrhaParams {
         ports: vec![vec![0, 1, 2, 3, 4], vec![], vec![], vec![], vec![], vec![], vec![], vec![5, 6], vec![7]],
         host: vec![false; 8],
         to_host: vec![false; 8],
+        down: (0..8).map(|port| matches!(port, 3 | 4)).collect(),
     };
     PyrrhaParams {
         organisation,
@@ -265,6 +266,94 @@ fn a_queue_that_merges_away_and_is_too_long_pauses_for_its_own_port() {
     assert!(!bench.log().iter().any(|line| line.starts_with("go 1 0:3")));
     bench.serve(3, 1);
     assert!(bench.log().iter().any(|line| line == "go 1 0:3#1 /1"));
+}
+
+/// The same queue, where such queues never pause: the port claims nothing.
+#[test]
+fn a_queue_that_merges_away_may_pause_nobody() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    bench.pyrrha.params.variant.merging_never_pauses = true;
+    bench.hear(3, Word::Pause, 5, 1, 1);
+    for _ in 0..3 {
+        bench.arrive(0, 3, 1);
+    }
+    bench.hear_merge(5, 6);
+    bench.log();
+    for _ in 0..4 {
+        assert_eq!(bench.arrive(1, 3, 1), 1);
+    }
+    assert!(!bench.pyrrha.ports[3].claimed);
+    assert_eq!(bench.log(), [""; 0]);
+}
+
+/// Counted over ports, two short queues for a root pause a neighbour, and both have to be short.
+#[test]
+fn queues_of_several_ports_may_count_as_one() {
+    let mut bench = Bench::new(Organisation::Hiq);
+    bench.pyrrha.params.variant.count_over_ports = true;
+    bench.device.paths.push(vec![4, 5]);
+    bench.hear(3, Word::Pause, 5, 9, 1);
+    bench.hear(4, Word::Pause, 5, 9, 1);
+    bench.log();
+    for (port, path) in [(3, 1), (4, 3), (3, 1)] {
+        assert_eq!(bench.arrive(0, port, path), 1);
+    }
+    assert_eq!(bench.log(), [""; 0]);
+    // 2,000 B at each port are more than K_pause.
+    bench.arrive(0, 4, 3);
+    assert_eq!(bench.log(), ["stop 0 7:0#9 /1"]);
+    bench.hear(3, Word::Resume, 5, 9, 1);
+    bench.hear(4, Word::Resume, 5, 9, 1);
+    bench.log();
+    // The queue that asked is empty, and 2,000 B at the other port are above K_resume.
+    for (port, said) in [(4, ""), (4, ""), (3, "go 0 7:0#9 /1")] {
+        bench.serve(port, 1);
+        assert_eq!(bench.log().concat(), said);
+    }
+}
+
+/// Only a port that leads down abdicates, if so chosen.
+#[test]
+fn a_port_that_leads_up_may_remain_a_root() {
+    for down in [true, false] {
+        let mut bench = Bench::new(Organisation::Hiq);
+        bench.pyrrha.params.variant.merge_down_only = true;
+        let places = Arc::get_mut(&mut bench.pyrrha.params.places).unwrap();
+        places.down[3] = down;
+        for ingress in [0, 0, 0, 0, 1] {
+            bench.arrive(ingress, 3, 1);
+        }
+        bench.log();
+        bench.hear(3, Word::Pause, 5, 4, 1);
+        assert_eq!(bench.pyrrha.ports[3].claimed, !down);
+        assert_eq!(bench.log().iter().filter(|line| line.starts_with("merge")).count(), usize::from(down));
+    }
+}
+
+/// A MERGE may assign a queue to the new root: it takes packets, stops nobody, and is released with the old one
+/// or when it is empty.
+#[test]
+fn a_merge_may_assign_a_resumed_queue() {
+    for waits in [false, true] {
+        let mut bench = Bench::new(Organisation::Hiq);
+        bench.pyrrha.params.variant.merge_enters_resumed = true;
+        bench.device.paths.push(vec![3, 6]);
+        bench.hear(3, Word::Pause, 5, 1, 1);
+        bench.arrive(0, 3, 1);
+        bench.log();
+        bench.hear_merge(5, 6);
+        assert_eq!(bench.log(), ["resume 3/0 Queue(1)"]);
+        if waits {
+            assert_eq!(bench.arrive(0, 3, 3), 2);
+            bench.serve(3, 1);
+            assert_eq!(bench.log(), ["release 3 7:0#1 /1"]);
+            bench.serve(3, 2);
+            assert_eq!(bench.log(), ["release 3 7:1#1 /1"]);
+        } else {
+            bench.serve(3, 1);
+            assert_eq!(bench.log(), ["release 3 7:0#1 /1", "release 3 7:1#1 /1"]);
+        }
+    }
 }
 
 /// It has claimed for a queue that merges away; then that queue waits for its root again,

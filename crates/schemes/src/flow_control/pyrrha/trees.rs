@@ -43,6 +43,19 @@ impl Trees {
         })
     }
 
+    /// A MERGE enters the root at `ingress` and pauses nobody. Returns the number of the frame.
+    pub fn adopt(&mut self, key: Key, ingress: u32) -> u16 {
+        let children = self.0.entry(key).or_default();
+        let at = children.iter().position(|c| c.ingress == ingress).unwrap_or_else(|| {
+            children.push(Child { ingress, holders: 0, sequence: 0, released: true });
+            children.len() - 1
+        });
+        let child = &mut children[at];
+        child.sequence = child.sequence.wrapping_add(1);
+        child.released = false;
+        child.sequence
+    }
+
     /// One queue less needs `ingress` paused. Returns the last number, if a RESUME is due.
     pub fn let_go(&mut self, key: Key, ingress: u32) -> Option<u16> {
         let (sequence, released) = self.forget(key, ingress)?;

@@ -97,6 +97,14 @@ impl Pyrrha {
         let id = self.params.places.id(root, epoch);
         self.send(device, at.port, at.lane, Word::Release, id, sequence);
         self.settle_quiet(at);
+        if self.params.variant.merge_enters_resumed {
+            // Its packets may have been the only ones for a queue that a MERGE assigned.
+            let others = &self.ports[at.index].entries;
+            let others = others.iter().filter(|e| e.state == State::Resumed).map(|e| e.root);
+            for other in others.collect::<Vec<_>>() {
+                self.try_release(device, at, other);
+            }
+        }
     }
 
     pub(super) fn received(&mut self, device: &mut impl Queues, port: u32, frame: &RootPauseFrame) {
@@ -114,7 +122,11 @@ impl Pyrrha {
             Word::Pause if deaf => {
                 self.send(device, port, at.lane, Word::Release, frame.root, frame.sequence);
             }
-            Word::Merge { .. } if deaf => {}
+            Word::Merge { into } if deaf => {
+                if self.params.variant.merge_enters_resumed {
+                    self.send(device, port, at.lane, Word::Release, into, frame.sequence);
+                }
+            }
             Word::Pause => {
                 let later = |e: &Entry| e.state == State::SoftMerging && e.epoch != frame.root.epoch;
                 let is_new = self.ports[at.index].entry(root).is_none_or(later);
@@ -122,7 +134,9 @@ impl Pyrrha {
                     return;
                 }
                 // A packet of this port has caused it, as need not be so of a MERGE: a root remains one.
-                if is_new && self.ports[at.index].claimed && self.params.merging != Merging::Off {
+                let may_merge = self.params.merging != Merging::Off
+                    && (self.params.places.down[at.port as usize] || !self.params.variant.merge_down_only);
+                if is_new && may_merge && self.ports[at.index].claimed {
                     self.abdicate(device, at, frame.root);
                 }
                 if self.params.organisation == Organisation::Hiq
@@ -133,7 +147,7 @@ impl Pyrrha {
                 }
             }
             Word::Resume => self.go(device, at, root),
-            Word::Merge { into } => self.merge(device, at, root, frame.root.epoch, into),
+            Word::Merge { into } => self.merge(device, at, root, frame, into),
         }
     }
 
@@ -191,12 +205,21 @@ impl Pyrrha {
         self.try_release(device, at, root);
     }
 
-    fn merge(&mut self, device: &mut impl Queues, at: At, old: u32, epoch: u16, into: RootId) {
-        let Some(entry) = self.ports[at.index].entry_mut(old) else { return };
+    fn merge(&mut self, device: &mut impl Queues, at: At, old: u32, frame: &RootPauseFrame, into: RootId) {
+        let epoch = frame.root.epoch;
+        let Some(entry) = self.ports[at.index].entry_mut(old) else {
+            if self.params.variant.merge_enters_resumed {
+                self.send(device, at.port, at.lane, Word::Release, into, frame.sequence);
+            }
+            return;
+        };
         // No port there needs anything of a later epoch; a port that does sends a frame.
         (entry.state, entry.epoch) = (State::SoftMerging, epoch);
         let holding = std::mem::take(&mut entry.holding);
         self.settle_all(device, at, old);
+        if self.params.variant.merge_enters_resumed {
+            self.enter_resumed(device, at, into, frame.sequence);
+        }
         self.merge_tree(device, at, old, epoch, holding, into);
         self.try_release(device, at, old);
     }
@@ -218,10 +241,31 @@ impl Pyrrha {
             self.trees.forget(key, ingress);
         }
         let id = self.params.places.id(old, epoch);
+        let new = self.params.places.port(into).filter(|_| self.params.variant.merge_enters_resumed);
         for ingress in self.trees.assigned(key) {
             // A neighbour that another port still pauses for the old root waits for the frames of that port.
             if !self.trees.is_held(key, ingress) {
-                self.send(device, ingress, at.lane, Word::Merge { into }, id, 0);
+                let sequence = new.map_or(0, |new| self.trees.adopt((key.0, key.1, new), ingress));
+                self.send(device, ingress, at.lane, Word::Merge { into }, id, sequence);
+            }
+        }
+    }
+
+    /// A MERGE, with the number `sequence`, assigns a queue to the new root, which stops nobody.
+    fn enter_resumed(&mut self, device: &mut impl Queues, at: At, into: RootId, sequence: u16) {
+        let root = self.params.places.port(into).filter(|&root| root != at.port);
+        let Some(root) = root else {
+            return self.send(device, at.port, at.lane, Word::Release, into, sequence);
+        };
+        let state = &mut self.ports[at.index];
+        match state.entry_mut(root) {
+            Some(entry) => entry.sequence = sequence,
+            None => {
+                let entry = Entry::new(root, into.epoch, sequence);
+                state.entries.push(Entry { state: State::Resumed, ..entry });
+                if self.params.organisation == Organisation::Hiq {
+                    self.assign_to(device, at, root);
+                }
             }
         }
     }
@@ -232,9 +276,8 @@ impl Pyrrha {
             let other = self.at(port, at.lane);
             if port == root {
                 let state = &self.ports[other.index];
-                let k_resume = self.params.k_resume[port as usize];
-                let short = device.queue_bytes(port, at.lane, 0) <= k_resume && !state.long_merging(k_resume);
-                if state.claimed && short {
+                let short = device.queue_bytes(port, at.lane, 0) <= self.params.k_resume[port as usize];
+                if state.claimed && short && !self.params.waits_for_merging(port, state) {
                     self.try_unroot(device, other);
                 }
             } else {

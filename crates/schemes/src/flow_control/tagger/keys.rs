@@ -193,25 +193,8 @@ fn list(priorities: &BTreeSet<u8>) -> String {
     priorities.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Distance of every node from its nearest host.
-fn levels(topology: &Topology) -> Vec<u32> {
-    let mut levels = vec![u32::MAX; topology.nodes.len()];
-    let mut found: VecDeque<NodeId> = topology.hosts().collect();
-    found.iter().for_each(|&host| levels[host as usize] = 0);
-    while let Some(node) = found.pop_front() {
-        for &port in &topology.nodes[node as usize].ports {
-            let to = topology.neighbour(port);
-            if levels[to as usize] == u32::MAX {
-                levels[to as usize] = levels[node as usize] + 1;
-                found.push_back(to);
-            }
-        }
-    }
-    levels
-}
-
 fn turns(topology: &Topology, rule: TagRule) -> Vec<u8> {
-    let levels = levels(topology);
+    let levels = topology.levels();
     let rank = |node: NodeId| (levels[node as usize], node);
     let is = |node: NodeId, kind: NodeKind| topology.nodes[node as usize].kind == kind;
     let of = |(id, port): (PortId, &Port)| {
