@@ -16,7 +16,7 @@ use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
 
-const TABLES: [&str; 27] = [
+const TABLES: [&str; 28] = [
     "topology",
     "routing",
     "switch",
@@ -39,6 +39,7 @@ const TABLES: [&str; 27] = [
     CongestionControl::Dctcp.name(),
     CongestionControl::Swift.name(),
     CongestionControl::Nscc.name(),
+    CongestionControl::PowerTcp.name(),
     PodsKeys::NAME,
     "traffic",
     "run",
@@ -108,6 +109,7 @@ pub(crate) fn scenario(
         dctcp: optional(doc, CongestionControl::Dctcp.name())?,
         swift: optional(doc, CongestionControl::Swift.name())?,
         nscc: optional(doc, CongestionControl::Nscc.name())?,
+        powertcp: optional(doc, CongestionControl::PowerTcp.name())?,
         pods: optional(doc, PodsKeys::NAME)?,
         traffic,
         run: table(doc, "run")?,

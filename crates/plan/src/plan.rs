@@ -134,6 +134,7 @@ impl Plan {
             CongestionControlParams::None
             | CongestionControlParams::Timely(_)
             | CongestionControlParams::Hpcc(_)
+            | CongestionControlParams::PowerTcp(_)
             | CongestionControlParams::Swift(_) => {
                 matches!(&self.transport.kind, TransportKind::Tcp(tcp) if tcp.dctcp.is_some())
             }

@@ -645,6 +645,13 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     let short = plan("hpcc", &[("hpcc.telemetry", "0B"), ("transport.variable_window", "false")]);
     assert_eq!((short.packet.header, short.transport.variable_window), (62, None));
 
+    let power = plan("powertcp", &[]);
+    assert_eq!((power.packet.header, power.packet.ack, power.lanes[0].ecn), (104, 108, None));
+    let CongestionControlParams::PowerTcp(p) = power.congestion_control else { panic!("powertcp is on") };
+    assert_eq!((p.gamma, p.flows, p.minimum_rate.of(1e11)), (0.9, 10, 1e9));
+    assert_eq!((p.base_rtt, p.hops, p.telemetry), (trip(1_104, 108), 5, 42));
+    assert_eq!(power.transport.variable_window, Some(p.base_rtt));
+
     let nscc = plan("nscc", &[]);
     let red = nscc.lanes[0].ecn.unwrap();
     assert_eq!((red.at(100_000_000_000).k_min, red.at(400_000_000_000).k_max), (30_000, 480_000));
@@ -678,7 +685,7 @@ fn rate_controls_have_the_same_flows() {
     };
     let none = flows("none");
     assert!(none.len() > 20);
-    for control in ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc"] {
+    for control in ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc", "powertcp"] {
         assert!(flows(control) == none, "{control}");
     }
 }
@@ -749,6 +756,8 @@ fn an_arbiter_is_described() {
 fn hpcc_counts_the_devices_of_a_route() {
     let on = [("transport.congestion_control", "hpcc"), ("hpcc.hops", "2")];
     assert_eq!(set(&[LINE, FLOW], &on).plan.packet.header, 62 + 18);
+    let power = [("transport.congestion_control", "powertcp"), ("powertcp.hops", "2")];
+    assert_eq!(set(&[LINE, FLOW], &power).plan.packet.header, 62 + 18);
     let slow = "[[slow_receiver]]\nhost = \"H5\"\nrate = \"10Gbps\"\n";
     assert_eq!(set(&[LINE, FLOW, slow], &on).plan.receivers.len(), 1);
 }
@@ -853,8 +862,8 @@ fn keys_of_other_transports_are_named() {
         ["dcqcn.decrease_interval"]
     );
     assert_eq!(
-        keys(&[on, ("timely.beta", "0.5"), ("hpcc.eta", "0.9"), ("dctcp.gain", "0.5")]),
-        ["timely.beta", "hpcc.eta", "dctcp.gain"]
+        keys(&[on, ("timely.beta", "0.5"), ("hpcc.eta", "0.9"), ("powertcp.flows", "9")]),
+        ["timely.beta", "hpcc.eta", "powertcp.flows"]
     );
     assert_eq!(
         keys(&[("transport.variable_window", "true"), ("transport.base_rtt", "20us")]),

@@ -1,4 +1,4 @@
-//! TIMELY, HPCC and DCTCP in runs: lone flows in closed form, fair shares and
+//! TIMELY, HPCC, PowerTCP and DCTCP in runs: lone flows in closed form, fair shares and
 //! queues, windows, and every flow control.
 
 use crate::common;
@@ -8,7 +8,7 @@ use xoff_sim::outcome::{Outcome, Quantity};
 
 /// A microsecond.
 const US: u64 = 1_000_000;
-const CONTROLS: [&str; 3] = ["timely", "hpcc", "dctcp"];
+const CONTROLS: [&str; 4] = ["timely", "hpcc", "powertcp", "dctcp"];
 
 /// Hosts at one switch, with links of 100 Gbit/s and 1 us.
 fn star(hosts: usize, transport: &str) -> String {
@@ -167,6 +167,23 @@ fn hpcc_shares_fairly_with_a_queue_nearly_empty() {
         let payload = 95.0 * 1_000.0 / 1_104.0;
         assert!((s.gbps / payload - 1.0).abs() < 0.02, "{n}: {} of {payload}", s.gbps);
         assert!(s.longest < 15_000, "{n}: {}", s.longest);
+        assert_eq!(s.pauses, 0);
+    }
+}
+
+/// In equilibrium each flow keeps β = line rate · τ / N in the queue: n of them keep n/N of a BDP, and the link is
+/// full. The window bounds the payload in flight, so the queue is as much longer as packets are.
+#[test]
+fn powertcp_keeps_beta_of_each_flow_in_the_queue() {
+    for (n, flows) in [(2, "10"), (8, "10"), (8, "40")] {
+        let s = share("powertcp", n, &[("topology.link.delay", "3us"), ("powertcp.flows", flows)]);
+        assert!(s.jain > 0.99, "{n}: {}", s.jain);
+        let payload = 100.0 * 1_000.0 / 1_104.0;
+        assert!(s.gbps > 0.99 * payload, "{n}: {} of {payload}", s.gbps);
+        // τ is the unloaded round trip: 12 us on links, and a packet and an ACK on two links each.
+        let tau = 12e-6 + 2.0 * (1_104.0 + 108.0) * 8.0 / 1e11;
+        let queue = n as f64 / flows.parse::<f64>().unwrap() * 1e11 / 8.0 * tau * 1_104.0 / 1_000.0;
+        assert!((s.mean / queue - 1.0).abs() < 0.1, "{n} of {flows}: {} instead of {queue}", s.mean);
         assert_eq!(s.pauses, 0);
     }
 }

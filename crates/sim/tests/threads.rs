@@ -54,8 +54,8 @@ fn scenario(seed: u64) -> String {
     let scheme = ["pfc", "pfc", "none", "bfc", "per-flow-queue"][pick(5)];
     let transport = ["go-back-n", "irn"][pick(2)];
     // As often as "none" together, so that the other scenarios' kinds keep their shares.
-    let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc"];
-    let control = controls.get(pick(12)).copied().unwrap_or("none");
+    let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc", "powertcp"];
+    let control = controls.get(pick(14)).copied().unwrap_or("none");
     write!(
         text,
         "[topology]\n{topology}\n[switch]\nbuffer = \"{}\"\n[flow_control]\nscheme = \"{scheme}\"\n\
@@ -71,9 +71,9 @@ fn scenario(seed: u64) -> String {
     if pick(3) == 0 {
         text += "ack_priority = 6\n";
     }
-    if control == "hpcc" {
+    if matches!(control, "hpcc" | "powertcp") {
         // The path from one datacenter to the other, and detours.
-        text += "[hpcc]\nhops = 10\n";
+        write!(text, "[{control}]\nhops = 10\n").unwrap();
     }
     text += "[measure]\ninterval = \"7us\"\nports = \"all\"\n";
     if pick(2) == 0 {

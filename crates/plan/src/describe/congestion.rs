@@ -40,6 +40,21 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
                 p.max_stage
             )?;
         }
+        CongestionControlParams::PowerTcp(p) => {
+            let (telemetry, hops) = (Bytes(p.telemetry.into()), p.hops);
+            writeln!(
+                out,
+                "congestion control: powertcp ({telemetry} of telemetry in each packet and ACK, for {hops} hops)"
+            )?;
+            writeln!(
+                out,
+                "  gamma {}, tau {}, {} expected flows; never below {}",
+                p.gamma,
+                Span(p.base_rtt),
+                p.flows,
+                step(p.minimum_rate)
+            )?;
+        }
         CongestionControlParams::Dctcp(p) => {
             let [increase, least] = [p.additive_increase, p.minimum_rate].map(step);
             writeln!(out, "congestion control: dctcp (ACKs carry marks; g = {})", p.gain)?;

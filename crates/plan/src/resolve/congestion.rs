@@ -63,6 +63,7 @@ pub(super) fn default_ecn(scenario: &Scenario) -> Option<Ecn> {
         CongestionControl::None
         | CongestionControl::Timely
         | CongestionControl::Hpcc
+        | CongestionControl::PowerTcp
         | CongestionControl::Swift => None,
         // 0.2 and 0.8 of the BDP of 12 us, as in Ultra Ethernet's specification.
         CongestionControl::Nscc => Some(ecn(30_000, 120_000, 1.0, 100 * GBPS, MarkAt::Dequeue)),
@@ -108,6 +109,7 @@ pub(super) fn build(
         CongestionControl::Dctcp => rates::dctcp(cx, routed),
         CongestionControl::Swift => swift::swift(cx, routed),
         CongestionControl::Nscc => nscc::nscc(cx, routed),
+        CongestionControl::PowerTcp => rates::powertcp(cx, routed),
     }
 }
 

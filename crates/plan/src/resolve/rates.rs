@@ -1,4 +1,4 @@
-//! Parameters of the congestion controls TIMELY, HPCC and DCTCP. Defaults are those of the evaluation of HPCC
+//! Parameters of the congestion controls TIMELY, HPCC, PowerTCP and DCTCP. Defaults are those of the evaluation of HPCC
 //! (SIGCOMM 2019) and of its authors' public simulator, unless another source is named beside them.
 
 use super::congestion::{check_minimum, share, step};
@@ -6,12 +6,13 @@ use super::{Context, LONGEST, Routed, transport};
 use crate::balancing::{self, is_choice};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, Faults};
-use crate::scenario::{CongestionControl, Dctcp, Hpcc, HpccPreset, MINIMUM_RATE, Timely};
+use crate::scenario::{CongestionControl, Dctcp, Hpcc, HpccPreset, MINIMUM_RATE, PowerTcp, Timely};
 use std::cmp::Reverse;
 use xoff_kernel::time::SECOND;
 use xoff_net::units::{Bytes, Span};
 use xoff_schemes::congestion_control::dctcp::DctcpParams;
 use xoff_schemes::congestion_control::hpcc::HpccParams;
+use xoff_schemes::congestion_control::powertcp::PowerTcpParams;
 use xoff_schemes::congestion_control::timely::TimelyParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
@@ -66,14 +67,7 @@ pub(super) fn dctcp(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<Congest
 pub(super) fn hpcc(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.hpcc.unwrap_or_default();
     let base_rtt = transport::base_rtt(cx, routed.routes)?;
-    let balancing = cx.scenario.routing.load_balancing;
-    if balancing.by_packet() {
-        let message = format!(
-            "hpcc compares the telemetry of two packets on one path: under `{}` rates change only if two packets in a row take the same path",
-            balancing.name()
-        );
-        cx.warn("transport.congestion_control", message);
-    }
+    warn_of_paths(cx);
     let additive_increase = match given.preset {
         HpccPreset::Field => Step::LineShare(Hpcc::FIELD_SHARE),
         HpccPreset::Paper => {
@@ -95,24 +89,63 @@ pub(super) fn hpcc(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<Congesti
     }))
 }
 
+pub(super) fn powertcp(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<CongestionControlParams, Error> {
+    let given = cx.scenario.powertcp.unwrap_or_default();
+    let base_rtt = transport::base_rtt(cx, routed.routes)?;
+    warn_of_paths(cx);
+    let minimum_rate = step(given.minimum_rate, MINIMUM);
+    check_minimum(cx, "powertcp.minimum_rate", routed, minimum_rate)?;
+    let flows = given.flows.unwrap_or(PowerTcp::FLOWS);
+    if !(1..=PowerTcp::MOST_FLOWS).contains(&flows) {
+        let help = format!("write a whole number from 1 to {}", PowerTcp::MOST_FLOWS);
+        return cx.out_of_range("powertcp", "flows", flows, help);
+    }
+    let telemetry = telemetry(cx)?;
+    Ok(CongestionControlParams::PowerTcp(PowerTcpParams {
+        gamma: share(cx, "powertcp.gamma", "gamma", given.gamma.unwrap_or(PowerTcp::GAMMA), "0.9")?,
+        flows,
+        minimum_rate,
+        base_rtt,
+        hops: given.hops.unwrap_or(Hpcc::HOPS),
+        telemetry,
+    }))
+}
+
+/// Telemetry of packets on different paths is not compared.
+fn warn_of_paths(cx: &mut Context<'_>) {
+    let balancing = cx.scenario.routing.load_balancing;
+    if balancing.by_packet() {
+        let message = format!(
+            "{} compares the telemetry of two packets on one path: under `{}` rates change only if two packets in a row take the same path",
+            cx.scenario.transport.congestion_control.name(),
+            balancing.name()
+        );
+        cx.warn("transport.congestion_control", message);
+    }
+}
+
 /// Bytes of telemetry in each data packet and each ACK.
 pub(super) fn telemetry(cx: &Context<'_>) -> Result<u32, Error> {
-    if cx.scenario.transport.congestion_control != CongestionControl::Hpcc {
-        return Ok(0);
-    }
-    let given = cx.scenario.hpcc.unwrap_or_default();
-    let hops = given.hops.unwrap_or(Hpcc::HOPS);
+    let control = cx.scenario.transport.congestion_control;
+    let (hops, bytes) = match control {
+        CongestionControl::Hpcc => cx.scenario.hpcc.map_or((None, None), |hpcc| (hpcc.hops, hpcc.telemetry)),
+        CongestionControl::PowerTcp => cx.scenario.powertcp.map_or((None, None), |p| (p.hops, p.telemetry)),
+        _ => return Ok(0),
+    };
+    let hops = hops.unwrap_or(Hpcc::HOPS);
     if !(1..=MOST_HOPS).contains(&hops) {
-        return cx.out_of_range("hpcc", "hops", hops, format!("write a whole number from 1 to {MOST_HOPS}"));
+        let help = format!("write a whole number from 1 to {MOST_HOPS}");
+        return cx.out_of_range(control.name(), "hops", hops, help);
     }
-    let bytes = given.telemetry.unwrap_or(Bytes(Hpcc::HEAD + Hpcc::EACH_HOP * u64::from(hops)));
+    let bytes = bytes.unwrap_or(Bytes(Hpcc::HEAD + Hpcc::EACH_HOP * u64::from(hops)));
     if bytes.0 > MOST_TELEMETRY {
-        return cx.out_of_range("hpcc", "telemetry", bytes, format!("write 0B to {MOST_TELEMETRY}B"));
+        let help = format!("write 0B to {MOST_TELEMETRY}B");
+        return cx.out_of_range(control.name(), "telemetry", bytes, help);
     }
     Ok(bytes.0 as u32)
 }
 
-/// Returns an error for routes with more hops than HPCC's packets can record: the routes of the flows, and
+/// Returns an error for routes with more hops than the packets' telemetry can record: the routes of the flows, and
 /// those after failures. `ports` are those of the scenario, without the inside of slow receivers.
 pub(super) fn check_hops(
     cx: &Context<'_>,
@@ -121,7 +154,7 @@ pub(super) fn check_hops(
     balancing: &balancing::LoadBalancing,
     faults: &Faults,
 ) -> Result<(), Error> {
-    let CongestionControlParams::Hpcc(hpcc) = control else { return Ok(()) };
+    let Some(room) = control.hops() else { return Ok(()) };
     let Routed { topology, routes, flows } = *routed;
     // Every device after the sender records the link by which it forwards.
     let rate_of = |start: u32| {
@@ -147,20 +180,20 @@ pub(super) fn check_hops(
     let later = faults.tables.iter().flat_map(|table| table.flows.iter().map(|r| (r.flow, r.path)));
     let all = own.chain(chosen).chain(later).map(|(id, start)| (rate_of(start), Reverse(id)));
     let Some((most, Reverse(flow))) = all.max() else { return Ok(()) };
-    if most <= usize::from(hpcc.hops) {
+    if most <= usize::from(room) {
         return Ok(());
     }
     let name = |node: u32| &topology.nodes[node as usize].name;
     let f = &flows[flow as usize];
     let message = format!(
-        "packets of flow {flow}, {} to {}, cross {most} devices that add telemetry, but have room for {}",
+        "packets of flow {flow}, {} to {}, cross {most} devices that add telemetry, but have room for {room}",
         name(f.src),
-        name(f.dst),
-        hpcc.hops
+        name(f.dst)
     );
-    let key = if cx.doc.get("hpcc.hops").is_some() { "hpcc.hops" } else { "transport.congestion_control" };
+    let hops = format!("{}.hops", control.name());
+    let key = if cx.doc.get(&hops).is_some() { &hops } else { "transport.congestion_control" };
     let help = match most <= usize::from(MOST_HOPS) {
-        true => format!("set hpcc.hops to {most}: each hop adds {} B to every packet", Hpcc::EACH_HOP),
+        true => format!("set {hops} to {most}: each hop adds {} B to every packet", Hpcc::EACH_HOP),
         false => "choose another congestion control".to_string(),
     };
     cx.refuse(key, message, help)

@@ -236,7 +236,8 @@ fn irn(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<(TransportParams, Ve
 fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>, Error> {
     let t = &cx.scenario.transport;
     let control = t.congestion_control;
-    let brings = matches!(control, CongestionControl::Hpcc | CongestionControl::Dctcp);
+    let telemetry = matches!(control, CongestionControl::Hpcc | CongestionControl::PowerTcp);
+    let brings = telemetry || control == CongestionControl::Dctcp;
     let wanted = t.variable_window.unwrap_or(brings);
     let base = base_rtt(cx, routes)?;
     if control == CongestionControl::None && t.variable_window.is_some() {
@@ -250,9 +251,10 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
     }
     let rates = control != CongestionControl::None && !windows;
     let window = (wanted && rates).then_some(base);
-    if window.is_none() && !windows && control != CongestionControl::Hpcc {
+    if window.is_none() && !windows && !telemetry {
         if t.base_rtt.is_some() {
-            let message = "had no effect: it requires transport.variable_window, `hpcc`, `swift` or `nscc`";
+            let message =
+                "had no effect: it requires transport.variable_window, `hpcc`, `powertcp`, `swift` or `nscc`";
             cx.warn("transport.base_rtt", message);
         }
     } else if base < routes.longest {

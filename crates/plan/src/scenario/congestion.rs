@@ -1,4 +1,4 @@
-//! The tables `[timely]`, `[hpcc]`, `[dctcp]`, `[swift]`, `[nscc]`.
+//! The tables `[timely]`, `[hpcc]`, `[powertcp]`, `[dctcp]`, `[swift]`, `[nscc]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,6 +137,39 @@ impl HpccPreset {
             Self::Paper => 5,
         }
     }
+}
+
+/// The congestion control `powertcp`, with telemetry. The defaults are those of its authors' group's
+/// implementation for Linux.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PowerTcp {
+    /// γ, the weight of the newest window; above 0, up to 1. Default: 0.9.
+    #[schemars(extend("x-unit" = "ratio", "default" = PowerTcp::GAMMA, "exclusiveMinimum" = 0, "maximum" = 1))]
+    pub gamma: Option<f64>,
+    /// N, the expected flows of a bottleneck, 1 to 1000000: each ACK adds β, the line rate times
+    /// `transport.base_rtt` over N, and in equilibrium a link's flows keep a queue of β each. Default: 10.
+    #[schemars(range(min = 1, max = 1_000_000), extend("x-unit" = "flows", "default" = PowerTcp::FLOWS))]
+    pub flows: Option<u32>,
+    /// The lowest rate of a flow. It must be below the line rate of at least one flow. Default: 1
+    /// Gbit/s.
+    #[schemars(extend("default" = MINIMUM_RATE))]
+    pub minimum_rate: Option<Bandwidth>,
+    /// Most hops whose telemetry fits into a packet, 1 to 63. Longer routes are refused. Default:
+    /// 5.
+    #[schemars(range(min = 1, max = 63), extend("x-unit" = "hops", "default" = Hpcc::HOPS))]
+    pub hops: Option<u8>,
+    /// Bytes of telemetry in each data packet and ACK, added to `transport.header` and
+    /// `transport.ack`. Default: 2 B plus 8 B per hop, as HPCC's: 42 B. `load` does not count
+    /// them.
+    #[schemars(extend("x-default" = format!("derived: {} B + {} B × `hops`", Hpcc::HEAD, Hpcc::EACH_HOP)))]
+    pub telemetry: Option<Bytes>,
+}
+
+impl PowerTcp {
+    pub(crate) const GAMMA: f64 = 0.9;
+    pub(crate) const FLOWS: u32 = 10;
+    pub(crate) const MOST_FLOWS: u32 = 1_000_000;
 }
 
 /// The congestion control `dctcp`. The defaults are those of the evaluation of

@@ -16,7 +16,7 @@ pub use collective::{
     AllToAll, Moe, OtherCollectives, ParameterServer, Probe, RingAllReduce, Trace, TrainingStep,
 };
 pub(crate) use congestion::MINIMUM_RATE;
-pub use congestion::{Dctcp, Hpcc, HpccPreset, Nscc, Swift, Timely};
+pub use congestion::{Dctcp, Hpcc, HpccPreset, Nscc, PowerTcp, Swift, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
@@ -117,6 +117,9 @@ pub struct Scenario {
     /// Gbit/s of the port's rate: 0.2 and 0.8 of a BDP of 12 us. The defaults are those of Ultra Ethernet's
     /// specification 1.0.1 for switches that do not trim packets, unless another source is named.
     pub nscc: Option<Nscc>,
+    /// The congestion control `powertcp`. It has telemetry as `hpcc`, and the same limits: the first ACK of a
+    /// flow, and the first ACK after a route change, only start a measurement.
+    pub powertcp: Option<PowerTcp>,
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
     #[serde(rename = "zeropod")]
     pub pods: Option<PodsKeys>,
@@ -419,10 +422,11 @@ pub struct Transport {
     pub window: Option<Threshold>,
     /// Limits the payload in flight to the flow's rate times `base_rtt`, but at least `ack_every`
     /// packets. Each ACK updates it. If there are other windows, the smallest applies. Default:
-    /// true with `hpcc` and `dctcp`, false with other congestion controls. `swift` and `nscc` have their own windows.
-    #[schemars(extend("x-default" = "derived: `true` with `hpcc` and `dctcp`, else `false`"))]
+    /// true with `hpcc`, `powertcp` and `dctcp`, false with other congestion controls. `swift` and `nscc` have their
+    /// own windows.
+    #[schemars(extend("x-default" = "derived: `true` with `hpcc`, `powertcp` and `dctcp`, else `false`"))]
     pub variable_window: Option<bool>,
-    /// T, the base round-trip time of `variable_window`, `hpcc` and `nscc`, and `swift`'s round trip
+    /// T, the base round-trip time of `variable_window`, `hpcc`, `powertcp` and `nscc`, and `swift`'s round trip
     /// before the first ACK; 100 ns or longer. Default: the longest unloaded round trip among the flows.
     #[schemars(extend("x-default" = "derived: the longest unloaded round trip of all flows"))]
     pub base_rtt: Option<Span>,

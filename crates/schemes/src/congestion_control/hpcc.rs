@@ -64,6 +64,11 @@ pub struct Hop {
     pub port: u32,
 }
 
+/// Whether two packets took the same path. Packets on one path stay in order, so time increases.
+pub fn same_way(last: &[Hop], hops: &[Hop]) -> bool {
+    last.iter().map(|h| h.port).eq(hops.iter().map(|h| h.port))
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sender {
     /// R, in bits per second.
@@ -99,9 +104,8 @@ impl Sender {
     /// next, and its data packet came by `hops`.
     pub fn on_response(&mut self, params: &HpccParams, acknowledged: u32, next: u32, hops: &[Hop]) {
         let full = acknowledged > self.last_update;
-        let same_way = self.last.iter().map(|h| h.port).eq(hops.iter().map(|h| h.port));
-        // Packets on one path stay in order, so time increases; and the first ACK fills L.
-        if !same_way {
+        // The first ACK fills L.
+        if !same_way(&self.last, hops) {
             self.last.clear();
             self.last.extend_from_slice(hops);
             self.last_update = next.max(acknowledged);

@@ -4,6 +4,7 @@ pub mod dcqcn;
 pub mod dctcp;
 pub mod hpcc;
 pub mod nscc;
+pub mod powertcp;
 pub mod swift;
 pub mod timely;
 
@@ -34,6 +35,9 @@ pub enum CongestionControl {
     /// NSCC of Ultra Ethernet: senders adapt a window per flow to the mark and the delay of each ACK
     /// (specification 1.0.1, without trimmed packets and credits).
     Nscc = "nscc",
+    /// PowerTCP: packets carry the load of each link of their path, and senders adapt a rate and a window per
+    /// flow to the product of arriving bytes and waiting bytes (NSDI 2022).
+    PowerTcp = "powertcp",
 }
 }
 
@@ -46,6 +50,7 @@ pub enum CongestionControlParams {
     Dctcp(dctcp::DctcpParams),
     Swift(swift::SwiftParams),
     Nscc(nscc::NsccParams),
+    PowerTcp(powertcp::PowerTcpParams),
 }
 
 impl CongestionControlParams {
@@ -58,8 +63,18 @@ impl CongestionControlParams {
             Self::Dctcp(_) => CongestionControl::Dctcp,
             Self::Swift(_) => CongestionControl::Swift,
             Self::Nscc(_) => CongestionControl::Nscc,
+            Self::PowerTcp(_) => CongestionControl::PowerTcp,
         };
         control.name()
+    }
+
+    /// Most hops in a packet's telemetry; `None` without.
+    pub fn hops(&self) -> Option<u8> {
+        match self {
+            Self::Hpcc(params) => Some(params.hops),
+            Self::PowerTcp(params) => Some(params.hops),
+            _ => None,
+        }
     }
 
     /// The lane of congestion notifications, if they have one of their own.

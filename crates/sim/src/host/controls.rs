@@ -12,6 +12,7 @@ use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, Re
 use xoff_schemes::congestion_control::dctcp::{self, DctcpParams};
 use xoff_schemes::congestion_control::hpcc::{self, HpccParams};
 use xoff_schemes::congestion_control::nscc::{self, Loss, NsccParams};
+use xoff_schemes::congestion_control::powertcp::{self, PowerTcpParams};
 use xoff_schemes::congestion_control::swift::{self, SwiftParams};
 use xoff_schemes::congestion_control::timely::{self, TimelyParams};
 use xoff_schemes::congestion_control::{CongestionControlParams, window_at};
@@ -25,6 +26,7 @@ pub enum Controls {
     Dctcp(DctcpParams, Vec<dctcp::Sender>),
     Swift(SwiftParams, Vec<swift::Sender>),
     Nscc(NsccParams, Vec<nscc::Sender>),
+    PowerTcp(PowerTcpParams, Vec<powertcp::Sender>),
 }
 
 /// A data packet that leaves its sender.
@@ -66,6 +68,9 @@ impl Controls {
             CongestionControlParams::Nscc(p) => {
                 Self::Nscc(p, lines.map(|line| nscc::Sender::new(&p, line)).collect())
             }
+            CongestionControlParams::PowerTcp(p) => {
+                Self::PowerTcp(p, lines.map(powertcp::Sender::new).collect())
+            }
         }
     }
 
@@ -80,6 +85,7 @@ impl Controls {
             Self::Dctcp(_, of) => of[flow] = dctcp::Sender::new(line),
             Self::Swift(params, of) => of[flow] = swift::Sender::new(params, line),
             Self::Nscc(params, of) => of[flow] = nscc::Sender::new(params, line),
+            Self::PowerTcp(_, of) => of[flow] = powertcp::Sender::new(line),
         }
     }
 
@@ -99,6 +105,7 @@ impl Controls {
             Self::Dctcp(_, of) => Some(of[flow].rate()),
             Self::Swift(params, of) => Some(of[flow].rate(params)),
             Self::Nscc(_, of) => Some(of[flow].rate()),
+            Self::PowerTcp(_, of) => Some(of[flow].rate()),
         }
     }
 
@@ -156,6 +163,7 @@ impl Controls {
             Self::Hpcc(_, of) => of[flow].on_sent(packet.size),
             Self::Dctcp(_, of) => of[flow].on_sent(packet.size),
             Self::Swift(_, of) => of[flow].on_sent(now),
+            Self::PowerTcp(_, of) => of[flow].on_sent(packet.size),
         }
     }
 
@@ -175,10 +183,16 @@ impl Controls {
             Self::None | Self::Dcqcn(..) => {}
             Self::Timely(params, of) => of[flow].on_response(params, now, acknowledged),
             Self::Hpcc(_, of) if sender.complete() => of[flow].release(),
+            Self::PowerTcp(_, of) if sender.complete() => of[flow].release(),
             // Its packet has no records of the devices after the one that has trimmed it.
-            Self::Hpcc(..) if report.loss == Some(Loss::Trimmed) => {}
+            Self::Hpcc(..) | Self::PowerTcp(..) if report.loss == Some(Loss::Trimmed) => {}
+            // A packet that crossed more devices than its telemetry has room for cannot be compared.
             Self::Hpcc(params, of) => {
-                // A packet that crossed more devices than its telemetry has room for cannot be compared.
+                if let Some(hops) = telemetry.of(id) {
+                    of[flow].on_response(params, acknowledged, next, hops);
+                }
+            }
+            Self::PowerTcp(params, of) => {
                 if let Some(hops) = telemetry.of(id) {
                     of[flow].on_response(params, acknowledged, next, hops);
                 }

@@ -121,10 +121,7 @@ impl Parcel {
 
 impl Telemetry {
     pub fn new(plan: &Plan) -> Self {
-        let most = match &plan.congestion_control {
-            CongestionControlParams::Hpcc(params) => usize::from(params.hops),
-            _ => 0,
-        };
+        let most = plan.congestion_control.hops().map_or(0, usize::from);
         let stamped = matches!(
             plan.congestion_control,
             CongestionControlParams::Swift(_) | CongestionControlParams::Nscc(_)

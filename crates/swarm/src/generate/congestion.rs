@@ -8,7 +8,7 @@ use crate::draw::{bytes, int, rate, time};
 
 /// The tables; nothing where the transport has a control of its own.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
-    let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc"];
+    let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc", "powertcp"];
     let control = if sketch.draw.one_in(2) { "none" } else { *sketch.draw.pick(&controls) };
     let alone = sketch.transport.starts_with("tcp") || sketch.transport == "ndp" || sketch.arbiter;
     if alone && !sketch.draw.one_in(30) || control == "none" {
@@ -23,6 +23,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
             "hpcc" => hpcc(sketch, place),
             "swift" => swift(sketch, place),
             "nscc" => nscc(sketch, place),
+            "powertcp" => powertcp(sketch, place),
             _ => dctcp(sketch, place),
         };
         sketch.add(control, t);
@@ -135,6 +136,18 @@ fn hpcc(sketch: &mut Sketch, place: &Place) -> Table {
     sketch.maybe(&mut t, 4, "eta", |s| s.draw.real(0.05, 1.0));
     sketch.maybe(&mut t, 4, "fast_reaction", |s| s.draw.one_in(2));
     sketch.maybe(&mut t, 4, "max_stage", |s| int(s.draw.between(0, 10)));
+    sketch.maybe(&mut t, 4, "telemetry", |s| bytes(s.draw.between(0, 200)));
+    t
+}
+
+fn powertcp(sketch: &mut Sketch, place: &Place) -> Table {
+    let mut t = Table::new();
+    rates(sketch, place, &mut t, &[]);
+    if !sketch.draw.one_in(10) {
+        t.put("hops", int(sketch.draw.between(10, 20)));
+    }
+    sketch.maybe(&mut t, 4, "gamma", |s| s.draw.real(0.01, 1.0));
+    sketch.maybe(&mut t, 4, "flows", |s| int(s.draw.log(1, 1_000_000)));
     sketch.maybe(&mut t, 4, "telemetry", |s| bytes(s.draw.between(0, 200)));
     t
 }
