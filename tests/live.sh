@@ -149,7 +149,8 @@ tr -s '\n ' ' ' <"$out/drill.txt" | grep -q 'S0.1 (process [0-9]*) was killed by
 grep -q '"valid": false' "$out/drill/manifest.json"
 "$xoff" explain "$out/drill" >/dev/null
 echo 'live: ok     the results name a switch that was killed'
-"$xoff" live "$ring" --dilate 20000 --quiet --overwrite --out "$out/drill" >"$out/drill.txt" 2>&1 &
+"$xoff" live "$ring" --dilate 50000 --set flow_control.scheme=roundabout --set traffic.0.size=1MB \
+    --set run.duration=100us --quiet --overwrite --out "$out/drill" >"$out/drill.txt" 2>&1 &
 hit H0 STOP 1
 tr -s '\n ' ' ' <"$out/drill.txt" | grep -q 'H0 was stopped for [01].[0-9] s from'
 echo 'live: ok     the results name a host that was stopped'

@@ -5,7 +5,7 @@
 //! carries out orders that come over a socket. It dies with the coordinator, however that ends, and the namespace
 //! dies with it, and the veth pairs with that. `ps` and `pkill` show it as `xoff:S0.0`.
 //!
-//! A request is four numbers, and the answer two, or a text after them. No device has more than one request at a
+//! A request is three numbers, and the answer two, or a text after them. No device has more than one request at a
 //! time. The end of the stream says that the process has ended.
 
 use crate::memory::Regions;
@@ -218,7 +218,7 @@ impl<'a> Processes<'a> {
     /// Sends a request to all devices, and waits for their answers.
     fn ask_all(&self, request: u64) -> Result<Vec<u64>, String> {
         let devices = self.all.borrow().len() as NodeId;
-        (0..devices).for_each(|node| self.request(node, [request, 0, 0, 0]));
+        (0..devices).for_each(|node| self.request(node, [request, 0, 0]));
         self.collect()
     }
 
@@ -240,7 +240,7 @@ impl<'a> Processes<'a> {
         Ok(values.into_iter().flatten().collect())
     }
 
-    fn request(&self, node: NodeId, words: [u64; 4]) {
+    fn request(&self, node: NodeId, words: [u64; 3]) {
         let process = &mut self.all.borrow_mut()[node as usize];
         process.busy = true;
         let bytes = words.map(u64::to_ne_bytes);
@@ -346,8 +346,8 @@ impl<'a> Processes<'a> {
 
 impl Crew for Processes<'_> {
     fn order(&self, node: NodeId, order: Order) {
-        let [kind, frames, time] = order.emit();
-        self.request(node, [ORDER, kind, frames, time]);
+        let [kind, time] = order.emit();
+        self.request(node, [ORDER, kind, time]);
     }
 
     fn end(&self, node: NodeId) {
@@ -430,15 +430,15 @@ fn live<'a>(
     done(0)?;
     // It lives until the process ends: the coordinator reads it after the last order.
     let mut device: Option<&'a mut Device<'a>> = None;
-    let mut bytes = [0; 32];
+    let mut bytes = [0; 24];
     loop {
         match recv(socket.as_raw_fd(), &mut bytes, MsgFlags::empty()) {
-            Ok(32) => {}
+            Ok(24) => {}
             Err(Errno::EINTR) => continue,
             // The coordinator has ended.
             _ => break,
         }
-        let words: [u64; 4] =
+        let words: [u64; 3] =
             std::array::from_fn(|i| u64::from_ne_bytes(std::array::from_fn(|at| bytes[8 * i + at])));
         match (words[0], &mut device) {
             (OPEN, None) => {
@@ -454,7 +454,7 @@ fn live<'a>(
                 done(0)?;
             }
             (ORDER, Some(device)) => {
-                let order = Order::parse([words[1], words[2], words[3]]);
+                let order = Order::parse([words[1], words[2]]);
                 device.station.obey(order.ok_or("an unknown order")?)?;
                 done(0)?;
             }

@@ -43,38 +43,38 @@ use xoff_plan::plan::Plan;
 /// A command of the coordinator to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Take all frames, of which there were so many since the run began; then process the events before `until`.
-    Window { frames: u64, until: Time },
+    /// Take all frames, then process the events before `until`.
+    Window { until: Time },
     /// Take all frames.
-    Take { frames: u64 },
+    Take,
     /// Take the frames that are there, since another device has died.
     TakeSome,
     /// Follow the clock until this halt.
     Follow { halt: Time },
     /// All devices have reached the halt: take all frames.
-    Settle { frames: u64, halt: Time },
+    Settle { halt: Time },
 }
 
 impl Order {
     /// The order as numbers.
-    pub fn emit(self) -> [u64; 3] {
+    pub fn emit(self) -> [u64; 2] {
         match self {
-            Self::Window { frames, until } => [0, frames, until],
-            Self::Take { frames } => [1, frames, 0],
-            Self::TakeSome => [2, 0, 0],
-            Self::Follow { halt } => [3, 0, halt],
-            Self::Settle { frames, halt } => [4, frames, halt],
+            Self::Window { until } => [0, until],
+            Self::Take => [1, 0],
+            Self::TakeSome => [2, 0],
+            Self::Follow { halt } => [3, halt],
+            Self::Settle { halt } => [4, halt],
         }
     }
 
     /// Reads an order that [`Order::emit`] has written.
-    pub fn parse([kind, frames, time]: [u64; 3]) -> Option<Self> {
+    pub fn parse([kind, time]: [u64; 2]) -> Option<Self> {
         Some(match kind {
-            0 => Self::Window { frames, until: time },
-            1 => Self::Take { frames },
+            0 => Self::Window { until: time },
+            1 => Self::Take,
             2 => Self::TakeSome,
             3 => Self::Follow { halt: time },
-            4 => Self::Settle { frames, halt: time },
+            4 => Self::Settle { halt: time },
             _ => return None,
         })
     }
@@ -123,23 +123,17 @@ impl Station<'_> {
     /// The wires have failed.
     pub fn obey(&mut self, order: Order) -> Result<(), String> {
         let (engine, wired) = (&mut *self.engine, &self.wired);
-        let me = engine.core.part;
         match order {
-            Order::Window { frames, until } => {
-                wired.expect(me, frames as usize);
+            Order::Window { until } => {
                 wired.take_all(&mut engine.core);
                 engine.advance(until);
             }
-            Order::Take { frames } => {
-                wired.expect(me, frames as usize);
-                wired.take_all(&mut engine.core);
-            }
+            Order::Take => wired.take_all(&mut engine.core),
             Order::TakeSome => {
                 wired.take(&mut engine.core, 0, Instant::now());
             }
             Order::Follow { halt } => wired.follow(engine, halt, &mut |_, _, _| {}),
-            Order::Settle { frames, halt } => {
-                wired.expect(me, frames as usize);
+            Order::Settle { halt } => {
                 wired.settle(engine, halt);
             }
         }
@@ -258,22 +252,23 @@ impl<'a> Fleet<'a> {
         living.map(|(node, &station)| (node, unsafe { &*station }))
     }
 
-    /// Frames that were sent to each device so far.
-    fn sent(&self) -> Vec<u64> {
-        let living: Vec<_> = self.living().collect();
-        let others = |to| living.iter().filter(move |(node, _)| *node != to);
-        let to = |to| others(to).map(|(_, station)| station.wired.sent_to(to) as u64).sum();
-        (0..self.stations.len()).map(to).collect()
+    /// Tells each device how many frames each other one has sent to it.
+    fn tell_arrivals(&self) {
+        for (to, station) in self.living() {
+            for (from, sender) in self.living().filter(|(from, _)| *from != to) {
+                station.wired.expect(from, to, sender.wired.sent(from, to));
+            }
+        }
     }
 
-    /// Gives orders to all devices that can go on, and waits for their answers. Calls `idle` now and then, which
+    /// Gives an order to all devices that can go on, and waits for their answers. Calls `idle` now and then, which
     /// returns whether the run goes on.
-    fn order(&self, shared: &Shared<'a>, order: impl Fn(usize) -> Order, idle: &mut dyn FnMut() -> bool) {
+    fn order(&self, shared: &Shared<'a>, order: Order, idle: &mut dyn FnMut() -> bool) {
         let failed = lock(&self.state).failed.clone();
         let living = self.living().map(|(node, _)| node as NodeId);
         let mut pending: Vec<NodeId> = living.filter(|node| !failed.contains(node)).collect();
         for &node in &pending {
-            self.crew.order(node, order(node as usize));
+            self.crew.order(node, order);
         }
         let mut interrupted: Option<Instant> = None;
         while !pending.is_empty() {
@@ -325,9 +320,8 @@ impl<'a> Fleet<'a> {
 
     /// Devices take everything that was sent, so that nothing is on a wire.
     fn take(&self, shared: &Shared<'a>) {
-        let sent = self.sent();
-        let over = self.is_over();
-        let order = |node: usize| if over { Order::TakeSome } else { Order::Take { frames: sent[node] } };
+        self.tell_arrivals();
+        let order = if self.is_over() { Order::TakeSome } else { Order::Take };
         self.order(shared, order, &mut || true);
     }
 
@@ -364,12 +358,12 @@ impl<'a> Fleet<'a> {
             }
             !pace.has_stopped()
         };
-        self.order(shared, |_| Order::Follow { halt }, &mut idle);
+        self.order(shared, Order::Follow { halt }, &mut idle);
         if self.is_over() {
             self.take(shared);
         } else {
-            let sent = self.sent();
-            self.order(shared, |node| Order::Settle { frames: sent[node], halt }, &mut idle);
+            self.tell_arrivals();
+            self.order(shared, Order::Settle { halt }, &mut idle);
         }
         reached(pace.has_stopped(), pace.end(plan), halt)
     }
@@ -412,9 +406,9 @@ impl<'a> Fleet<'a> {
                 return Reached::Halt(next);
             }
             let until = executor::window(plan, TICK, self.partition.lookahead, next).min(halt);
-            let sent = self.sent();
+            self.tell_arrivals();
             let mut goes_on = true;
-            self.order(shared, |node| Order::Window { frames: sent[node], until }, &mut || {
+            self.order(shared, Order::Window { until }, &mut || {
                 goes_on = goes_on && watch(WATCH, &reports) == After::Continue;
                 goes_on
             });
@@ -433,14 +427,14 @@ mod tests {
     #[test]
     fn orders_survive_as_numbers() {
         for order in [
-            Order::Window { frames: 1, until: 2 },
-            Order::Take { frames: 3 },
+            Order::Window { until: 2 },
+            Order::Take,
             Order::TakeSome,
             Order::Follow { halt: 4 },
-            Order::Settle { frames: 5, halt: 6 },
+            Order::Settle { halt: 6 },
         ] {
             assert_eq!(Order::parse(order.emit()), Some(order));
         }
-        assert_eq!(Order::parse([5, 0, 0]), None);
+        assert_eq!(Order::parse([5, 0]), None);
     }
 }

@@ -60,7 +60,9 @@ pub struct Wired<'w> {
     wires: &'w dyn Wires,
     /// The wall clock; without one, parts advance in windows.
     pub pace: Option<&'w Pace>,
-    /// By part: packets sent to it, and packets that it has taken.
+    parts: usize,
+    /// By sender and receiver: packets that were sent, and those that were taken. A sum over senders would not do:
+    /// a packet that is sent while others still take theirs could stand for one that has not come yet.
     sent: Vec<AtomicUsize>,
     taken: Vec<AtomicUsize>,
     /// By part, for packets that came too late: when the last one of a port and kind was due.
@@ -73,10 +75,11 @@ pub struct Wired<'w> {
 
 impl<'w> Wired<'w> {
     pub fn new(wires: &'w dyn Wires, pace: Option<&'w Pace>, parts: usize) -> Self {
-        let zeros = || (0..parts).map(|_| AtomicUsize::new(0)).collect();
+        let zeros = || (0..parts * parts).map(|_| AtomicUsize::new(0)).collect();
         Self {
             wires,
             pace,
+            parts,
             sent: zeros(),
             taken: zeros(),
             last: (0..parts).map(|_| Mutex::default()).collect(),
@@ -104,14 +107,20 @@ impl<'w> Wired<'w> {
         self.stops.load(Ordering::Acquire) || self.pace.is_some_and(Pace::has_stopped)
     }
 
-    /// Packets sent to a part so far.
-    pub fn sent_to(&self, part: usize) -> usize {
-        self.sent[part].load(Ordering::Acquire)
+    /// Packets that a part has sent to another so far.
+    pub fn sent(&self, from: usize, to: usize) -> usize {
+        self.sent[from * self.parts + to].load(Ordering::Acquire)
     }
 
-    /// So many packets were sent to `part` by others, of which this process knows only by being told.
-    pub fn expect(&self, part: usize, frames: usize) {
-        self.sent[part].store(frames, Ordering::Release);
+    /// So many packets were sent, of which this process knows only by being told.
+    pub fn expect(&self, from: usize, to: usize, packets: usize) {
+        self.sent[from * self.parts + to].store(packets, Ordering::Release);
+    }
+
+    /// Packets that were sent to a part and that it has not taken.
+    fn missing(&self, to: usize) -> usize {
+        let taken = |from: usize| self.taken[from * self.parts + to].load(Ordering::Relaxed);
+        (0..self.parts).map(|from| self.sent(from, to).saturating_sub(taken(from))).sum()
     }
 
     pub fn failure(&self) -> Option<String> {
@@ -157,7 +166,7 @@ impl<'w> Wired<'w> {
                 }
                 let RemoteEvent { time, kind, port, .. } = event;
                 // Counted before it is there.
-                self.sent[part].fetch_add(1, Ordering::AcqRel);
+                self.sent[core.part * self.parts + part].fetch_add(1, Ordering::AcqRel);
                 let sent = self.wires.send(core.part as NodeId, Delivery { time, kind, port, what, label });
                 if let Err(why) = sent {
                     self.fail(why);
@@ -173,19 +182,17 @@ impl<'w> Wired<'w> {
 
     /// Takes every packet that was sent to a part so far.
     pub fn take_all(&self, core: &mut Core) {
-        let sent = self.sent[core.part].load(Ordering::Acquire);
-        let missing = |taken: usize| sent.saturating_sub(taken);
-        let least = missing(self.taken[core.part].load(Ordering::Relaxed));
-        if least > 0 && self.failure().is_none() {
-            self.take(core, least, Instant::now() + PATIENCE);
-            let lost = missing(self.taken[core.part].load(Ordering::Relaxed));
-            if lost > 0 {
-                let name = &core.plan.topology.nodes[core.part].name;
+        let least = self.missing(core.part);
+        let until = Instant::now() + PATIENCE;
+        while self.missing(core.part) > 0 && self.failure().is_none() {
+            if Instant::now() >= until {
+                let (lost, name) = (self.missing(core.part), &core.plan.topology.nodes[core.part].name);
                 self.fail(format!(
                     "{lost} of {least} frames did not reach {name} within 20 s: as root, or with a larger \
                      sysctl net.core.rmem_max, sockets have more room"
                 ));
             }
+            self.take(core, 1, until);
         }
     }
 
@@ -196,10 +203,12 @@ impl<'w> Wired<'w> {
             self.fail(why);
             Vec::new()
         });
-        self.taken[core.part].fetch_add(deliveries.len(), Ordering::AcqRel);
         let mut post = Outbox::default();
         let mut late = 0;
         for delivery in deliveries {
+            // Each device is a part.
+            let from = core.plan.topology.neighbour(delivery.port) as usize;
+            self.taken[from * self.parts + core.part].fetch_add(1, Ordering::AcqRel);
             let Some(mut event) = self.read(core, &delivery, &mut post) else {
                 let port = &core.plan.topology.ports[delivery.port as usize];
                 let name = &core.plan.topology.nodes[port.node as usize].name;
