@@ -379,20 +379,21 @@ fn shared<'a>(plan: &'a Plan, partition: &'a Partition, tap: Option<&Tap<'_>>) -
     if let Some(tap) = tap {
         engines.iter_mut().for_each(|engine| engine.core.begin_taps(Taps::new(plan, tap.ports)));
     }
-    Shared::of(engines)
+    Shared::of(engines.into_iter())
 }
 
 impl<'a> Shared<'a> {
-    pub fn of(engines: Vec<Box<Engine<'a>>>) -> Self {
+    pub fn of(engines: impl Iterator<Item = Box<Engine<'a>>>) -> Self {
+        let engines: Vec<_> = engines.map(Mutex::new).collect();
         let parts = engines.len();
-        let report = |engine: &Box<Engine>| {
-            let next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
+        let report = |engine: &Mutex<Box<Engine>>| {
+            let next = lock(engine).core.wheel.next_time().unwrap_or(Time::MAX);
             Mutex::new(Report { next, ..Report::default() })
         };
         let reports = [engines.iter().map(report).collect(), engines.iter().map(report).collect()];
         let mailbox = || (0..parts).map(|_| (0..parts).map(|_| Mutex::default()).collect()).collect();
         Self {
-            engines: engines.into_iter().map(Mutex::new).collect(),
+            engines,
             mail: [mailbox(), mailbox()],
             reports,
             barrier: Barrier { threads: parts, ..Barrier::default() },

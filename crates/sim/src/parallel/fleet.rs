@@ -187,7 +187,7 @@ impl<'a> Apart<'a> {
     ) -> Result<(Outcome, Lateness, Vec<Death>), String> {
         // SAFETY: the caller's promise. An engine is not dropped here.
         let engine = |station: &*mut Station<'a>| unsafe { Box::from_raw(&raw mut *(**station).engine) };
-        let mut shared = Shared::of(stations.iter().map(engine).collect());
+        let mut shared = Shared::of(stations.iter().map(engine));
         let fleet = Fleet {
             partition: &self.partition,
             crew,
