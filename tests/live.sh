@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The devices of four testbeds on real frames, with a binary of xoff. Lockstep must give the bytes of the
-# simulator. By the wall clock the ring must deadlock under PFC, tshark must see its pauses, and Roundabout
-# must dissolve the deadlock without loss. Usage: live.sh XOFF DIRECTORY
+# simulator, with devices as processes and as threads. By the wall clock the ring must deadlock under PFC, tshark
+# must see its pauses, and Roundabout must dissolve the deadlock without loss. A device that is killed or stopped
+# must be named, and nothing may be left of a run. Usage: live.sh XOFF DIRECTORY
 set -euo pipefail
 xoff=$(realpath "$1")
 out=$2
@@ -41,11 +42,12 @@ if [ ${#as[@]} -gt 0 ]; then
 fi
 
 # NAME FILE SCHEME [KEY=VALUE ...]
+how=()
 lockstep() {
     local name=$1 file=$2 set=(--set "flow_control.scheme=$3")
     for key in "${@:4}"; do set+=(--set "$key"); done
     "$xoff" run "$file" "${set[@]}" --quiet --out "$out/$name-simulated" >/dev/null
-    "$xoff" live "$file" "${set[@]}" --lockstep --quiet --out "$out/$name" >/dev/null
+    "$xoff" live "$file" "${set[@]}" --lockstep "${how[@]}" --quiet --out "$out/$name" >/dev/null
     for table in flows pauses series drops; do
         [ ! -e "$out/$name-simulated/$table.parquet" ] ||
             cmp "$out/$name-simulated/$table.parquet" "$out/$name/$table.parquet"
@@ -63,6 +65,10 @@ done
 for scheme in pfc bfc pyrrha; do
     lockstep "incast-$scheme" "$root/examples/live/incast.toml" "$scheme"
 done
+how=(--one-process)
+lockstep ring-threads "$ring" roundabout
+lockstep incast-threads "$root/examples/live/incast.toml" pfc
+how=()
 lockstep long-link-pfc "$root/examples/live/long-link.toml" pfc
 lockstep long-link-bifrost "$root/examples/live/long-link.toml" bifrost flow_control.slot=2us
 
@@ -96,17 +102,58 @@ lockstep drill-loss "$root/examples/live/incast.toml" pfc 'loss=[{link="S0.0-S1.
 lockstep drill-storm "$root/examples/live/incast.toml" pfc 'slow_receiver=[{host="H0",stall_from="3us",stall_until="1s"}]' \
     host.buffer=60kB run.duration=300us
 
-# After kill -9 no namespace of the run is left.
-"$xoff" live "$ring" --dilate 1000000 --no-out --quiet >/dev/null 2>&1 &
-killed=$!
-sleep 3
+# After kill -9, and after Ctrl-C, no process and no namespace of the run is left. SIGNAL STATUS [OPTION]
 left() { { readlink /proc/[0-9]*/ns/net /proc/[0-9]*/task/*/ns/net /proc/[0-9]*/fd/* 2>/dev/null || true; } | sort -u; }
-made=$(readlink "/proc/$killed"/fd/* | grep '^net:' || true)
-[ -n "$made" ] || { echo 'live: the run has no namespace'; exit 1; }
-kill -9 "$killed"
-wait "$killed" 2>/dev/null || true
-if grep -qxF "$made" <(left); then echo 'live: a namespace is left after kill -9'; exit 1; fi
-echo "live: ok     $(wc -l <<<"$made") namespaces vanish with kill -9"
+vanish() {
+    "$xoff" live "$ring" --dilate 1000000 --quiet --overwrite --out "$out/ended" ${3:+"$3"} >/dev/null 2>&1 &
+    local ended=$! made processes status=0 i
+    sleep 3
+    processes=$(cat "/proc/$ended/task/$ended/children")
+    made=$(for process in $ended $processes; do readlink "/proc/$process/ns/net" "/proc/$process"/fd/*; done |
+        grep '^net:' | sort -u | grep -vxF "$(readlink /proc/self/ns/net)" || true)
+    [ -n "$made" ] || { echo 'live: the run has no namespace'; exit 1; }
+    kill -s "$1" "$ended"
+    wait "$ended" 2>/dev/null || status=$?
+    [ "$status" = "$2" ] || { echo "live: $1 ends the run with status $status"; exit 1; }
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        ! grep -qxF "$made" <(left) || { sleep 0.2; continue; }
+        ! ls -d ${processes:+$(printf '/proc/%s ' $processes)} 2>/dev/null | grep -q /proc/ || { sleep 0.2; continue; }
+        echo "live: ok     $(wc -w <<<"$processes") processes and $(wc -l <<<"$made") namespaces vanish with $1 ${3:-}"
+        return
+    done
+    echo "live: a process or a namespace is left after $1 ${3:-}"
+    exit 1
+}
+vanish KILL 137
+vanish KILL 137 --one-process
+vanish INT 130
+grep -q '"stop": "interrupted"' "$out/ended/manifest.json"
+
+# A device dies, or hangs. DEVICE SIGNAL SECONDS
+hit() {
+    local run=$! process
+    sleep 2.5
+    for process in $(cat "/proc/$run/task/$run/children"); do
+        [ "$(cat "/proc/$process/comm")" != "xoff:$1" ] || break
+    done
+    kill -s "$2" "$process"
+    sleep "$3"
+    [ "$2" = KILL ] || kill -s CONT "$process"
+    status=0
+    wait "$run" || status=$?
+    [ "$status" = 6 ] || { cat "$out/drill.txt"; echo "live: $2 of $1 ends with status $status"; exit 1; }
+}
+"$xoff" live "$ring" --dilate 20000 --quiet --overwrite --out "$out/drill" >"$out/drill.txt" 2>&1 &
+hit S0.1 KILL 0
+tr -s '\n ' ' ' <"$out/drill.txt" | grep -q 'S0.1 (process [0-9]*) was killed by SIGKILL at'
+grep -q '"valid": false' "$out/drill/manifest.json"
+"$xoff" explain "$out/drill" >/dev/null
+echo 'live: ok     the results name a switch that was killed'
+"$xoff" live "$ring" --dilate 50000 --set flow_control.scheme=roundabout --set traffic.0.size=1MB \
+    --set run.duration=100us --quiet --overwrite --out "$out/drill" >"$out/drill.txt" 2>&1 &
+hit H0 STOP 1
+tr -s '\n ' ' ' <"$out/drill.txt" | grep -q 'H0 was stopped for [01].[0-9] s from'
+echo 'live: ok     the results name a host that was stopped'
 
 # A machine with other work is slower: then the same with more time. NAME SCHEME COMMAND
 wall() {

@@ -72,7 +72,7 @@ const EXIT_STATUS: [(u8, &str, &[&str]); 11] = [
     (check::REFUSED, "`xoff check --fail-on`: the verdict is one that it names", &["check"]),
     (
         live::INVALID,
-        "`xoff live`: events were processed too late; results are written and marked invalid",
+        "`xoff live`: events were processed too late, or a device died; results are written and marked invalid",
         &["live"],
     ),
     (

@@ -1,5 +1,6 @@
 //! `xoff live`: runs a scenario on real frames, with the run directory and the output of `xoff run`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -26,6 +27,9 @@ pub struct LiveArgs {
     /// Follow no clock: all devices wait for each other, and the results are those of `xoff run`
     #[arg(long, conflicts_with = "dilate")]
     lockstep: bool,
+    /// Run all devices as threads of one process, instead of a process for each
+    #[arg(long)]
+    one_process: bool,
     /// Run a shell command in the namespace of a device until the end, such as S0.0='tcpdump -i p1 -w s.pcap'; port
     /// S0.0:1 is interface p1. The run begins when the command captures, or after 5 s. At the end it gets SIGINT.
     /// Repeat the option for more commands
@@ -61,8 +65,10 @@ fn device_command(text: &str) -> Result<(String, String), String> {
 }
 
 pub fn live(args: LiveArgs) -> miette::Result<ExitCode> {
-    let LiveArgs { scenario, dilate, lockstep, commands, out, no_out, overwrite, json, quiet, pcap } = args;
-    let live = Live { dilate: (!lockstep).then_some(dilate), commands };
+    let LiveArgs { scenario, dilate, lockstep, one_process, commands, out, no_out, overwrite, json, .. } =
+        args;
+    let LiveArgs { quiet, pcap, .. } = args;
+    let live = Live { dilate: (!lockstep).then_some(dilate), one_process, commands };
     run::make(
         RunArgs { scenario, out, no_out, overwrite, json, quiet, pcap, ..RunArgs::default() },
         Some(&live),
@@ -73,6 +79,8 @@ pub fn live(args: LiveArgs) -> miette::Result<ExitCode> {
 pub struct Live {
     /// `None` in lockstep.
     dilate: Option<u64>,
+    /// Devices are threads of this process.
+    one_process: bool,
     /// Devices and the commands that run in their namespaces.
     commands: Vec<(String, String)>,
 }
@@ -96,11 +104,59 @@ pub struct Facts {
     frames: u64,
     /// The same for the device that sent the most, per second of the clock.
     busiest_device_frames_per_second: u64,
+    /// By device: the number of its process. Absent if all devices are threads of one process.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    processes: BTreeMap<String, u32>,
+    /// Devices whose processes died in the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub died: Vec<Died>,
+    /// Devices whose processes were stopped for a while.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stopped: Vec<Stopped>,
+}
+
+/// A device whose process died.
+#[derive(Serialize)]
+pub struct Died {
+    device: String,
+    /// When, in simulated time.
+    at_ps: u64,
+    /// How: the rest of a sentence.
+    how: String,
+}
+
+/// A device whose process was stopped, and continued.
+#[derive(Serialize)]
+struct Stopped {
+    device: String,
+    /// When, in simulated time; absent in lockstep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_ps: Option<u64>,
+    /// How long, by the clock of the machine.
+    seconds: f64,
 }
 
 impl Facts {
-    /// The remark about the clock.
-    pub fn note(&self) -> Note {
+    /// The remarks about the clock and the processes.
+    pub fn notes(&self) -> Vec<Note> {
+        let died = self.died.iter().map(|died| {
+            let at = human::time(died.at_ps);
+            let text = format!(
+                "{} {} at {at}. The run ended then, and the results have no part of {0} but its counters: packets that \
+                 it had count as in flight.",
+                died.device, died.how
+            );
+            Note::new(Level::Error, text)
+        });
+        let stopped = self.stopped.iter().map(|stopped| {
+            let at = stopped.at_ps.map_or(String::new(), |at| format!(" from {} on", human::time(at)));
+            let text = format!("{} was stopped for {:.1} s{at}.", stopped.device, stopped.seconds);
+            Note::new(Level::Warning, text)
+        });
+        died.chain(stopped).chain([self.clock_note()]).collect()
+    }
+
+    fn clock_note(&self) -> Note {
         let frames = human::grouped(self.frames);
         let Some(dilate) = self.dilate else {
             return Note::new(
@@ -114,7 +170,7 @@ impl Facts {
              {bound}"
         );
         let dilate = human::grouped(dilate);
-        if self.valid {
+        if self.valid || !self.died.is_empty() {
             return Note::new(
                 Level::Note,
                 format!("Live at a dilation of {dilate}: {frames} real frames crossed veth pairs; {text}."),
@@ -135,10 +191,11 @@ impl Facts {
 #[cfg(target_os = "linux")]
 mod linux {
     use super::*;
-    use crate::output;
+    use crate::{memory, output};
     use nix::sys::prctl::set_pdeathsig;
     use nix::sys::signal::{Signal, killpg};
     use nix::unistd::Pid;
+    use std::any::Any;
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
@@ -147,6 +204,8 @@ mod linux {
 
     /// The longest wait for a command of `--in` to capture, and to end.
     const PATIENCE: Duration = Duration::from_secs(5);
+    /// Captures read frames in blocks, some time after these have come, and lose the last block at SIGINT.
+    const BLOCK: Duration = Duration::from_millis(500);
 
     impl Live {
         fn clock(&self) -> Clock {
@@ -180,8 +239,8 @@ mod linux {
             tap: Option<Tap<'_>>,
             watch: &mut Watch,
         ) -> miette::Result<(Outcome, Facts)> {
-            let mut children = Children(Vec::new());
-            let mut ready = |join: &dyn Fn(u32) -> Result<(), String>| {
+            let mut ready = |join: &dyn Fn(u32) -> Result<(), String>| -> Result<Box<dyn Any>, String> {
+                let mut children = Children(Vec::new());
                 for (device, command) in &self.commands {
                     join(self.device(plan, device).map_err(|e| e.to_string())?)?;
                     let before = packet_sockets();
@@ -193,16 +252,27 @@ mod linux {
                     children.0.push((command.clone(), child));
                     wait_for_capture(before, &mut children.0.last_mut().expect("it was pushed").1);
                 }
-                Ok(())
+                Ok(Box::new(children))
             };
-            let made = xoff_live::run(plan, self.clock(), tap, &mut ready, watch);
-            drop(children);
+            memory::share();
+            let made = xoff_live::run(plan, self.clock(), self.one_process, tap, &mut ready, watch);
             let made = made.map_err(|why| miette!("xoff live: {why}"))?;
-            let facts = self.facts(&made);
+            let facts = self.facts(plan, &made);
             Ok((made.outcome, facts))
         }
 
-        fn facts(&self, made: &Made) -> Facts {
+        fn facts(&self, plan: &Plan, made: &Made) -> Facts {
+            let name = |node: u32| plan.topology.nodes[node as usize].name.clone();
+            let died = made.deaths.iter().map(|death| Died {
+                device: name(death.device),
+                at_ps: death.at,
+                how: death.how.clone(),
+            });
+            let stopped = made.stops.iter().map(|stop| super::Stopped {
+                device: name(stop.device),
+                at_ps: stop.at,
+                seconds: stop.lasted.as_secs_f64(),
+            });
             let lateness = &made.lateness;
             let busiest = made.sent.iter().max().map_or(0.0, |&most| most as f64 / made.took.as_secs_f64());
             Facts {
@@ -216,6 +286,9 @@ mod linux {
                 overtaken: lateness.overtaken,
                 frames: made.sent.iter().sum(),
                 busiest_device_frames_per_second: busiest as u64,
+                processes: (0..).zip(&made.processes).map(|(node, &pid)| (name(node), pid)).collect(),
+                died: died.collect(),
+                stopped: stopped.collect(),
             }
         }
     }
@@ -252,6 +325,9 @@ mod linux {
 
     impl Drop for Children {
         fn drop(&mut self) {
+            if self.0.iter_mut().any(|(_, child)| matches!(child.try_wait(), Ok(None))) {
+                thread::sleep(BLOCK);
+            }
             for (command, child) in &mut self.0 {
                 match child.try_wait() {
                     Ok(Some(status)) if !status.success() => {
@@ -269,7 +345,7 @@ mod linux {
 impl Live {
     /// Namespaces are Linux's.
     pub fn begin(&self, _: &Plan) -> miette::Result<()> {
-        let _ = (&self.dilate, &self.commands);
+        let _ = (&self.dilate, self.one_process, &self.commands);
         Err(miette!(help = "use xoff run", "xoff live needs the network namespaces of Linux"))
     }
 

@@ -2,7 +2,7 @@
 //! with an error instead of an abort.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::{cell::Cell, fmt, io::Write as _, path::Path, ptr};
 
 use miette::miette;
@@ -38,6 +38,9 @@ static ENDS: AtomicBool = AtomicBool::new(false);
 static GIVEN: AtomicBool = AtomicBool::new(false);
 /// A run of the grid is about to end for the budget, and its memory to be free.
 static ENDING: AtomicBool = AtomicBool::new(false);
+/// Blocks of at least so many bytes may come from elsewhere: from files, or from memory that devices in processes
+/// of their own share.
+static ELSEWHERE: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 thread_local! {
     static PHASE: Cell<Phase> = const { Cell::new(Phase::Other) };
@@ -51,7 +54,7 @@ pub struct Counted;
 // allocates nor unwinds.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if let Some(block) = spilled(layout) {
+        if let Some(block) = from_elsewhere(layout, false) {
             return block;
         }
         // SAFETY: the caller's promise.
@@ -59,7 +62,7 @@ unsafe impl GlobalAlloc for Counted {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if let Some(block) = spilled(layout) {
+        if let Some(block) = from_elsewhere(layout, true) {
             return block;
         }
         // SAFETY: the caller's promise.
@@ -67,7 +70,7 @@ unsafe impl GlobalAlloc for Counted {
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if spill::wants(layout.size().max(size)) {
+        if may_be_elsewhere(layout.size().max(size)) {
             // SAFETY: the caller's promise; the blocks are apart, and both have the bytes that are copied.
             unsafe {
                 let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
@@ -83,7 +86,7 @@ unsafe impl GlobalAlloc for Counted {
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        if spill::wants(layout.size()) && spill::give_back(at) {
+        if may_be_elsewhere(layout.size()) && given_back(at, layout) {
             return;
         }
         // SAFETY: the caller's promise.
@@ -92,10 +95,34 @@ unsafe impl GlobalAlloc for Counted {
     }
 }
 
-/// A block in a file, if it is to be there and can be. The budget does not count it.
 #[inline]
-fn spilled(layout: Layout) -> Option<*mut u8> {
-    spill::wants(layout.size()).then(|| spill::take(layout.size(), layout.align())).flatten()
+fn may_be_elsewhere(size: usize) -> bool {
+    size >= ELSEWHERE.load(Ordering::Relaxed)
+}
+
+/// A block in shared memory or in a file, if it is to be there and can be. The budget does not count it.
+#[inline]
+fn from_elsewhere(layout: Layout, zeroed: bool) -> Option<*mut u8> {
+    may_be_elsewhere(layout.size()).then(|| taken(layout, zeroed)).flatten()
+}
+
+#[cold]
+fn taken(layout: Layout, zeroed: bool) -> Option<*mut u8> {
+    let (size, align) = (layout.size(), layout.align());
+    shared::take(size, align, zeroed)
+        .or_else(|| spill::wants(size).then(|| spill::take(size, align)).flatten())
+}
+
+#[cold]
+fn given_back(at: *mut u8, layout: Layout) -> bool {
+    shared::give_back(at, layout.size(), layout.align())
+        || spill::wants(layout.size()) && spill::give_back(at)
+}
+
+/// From now on devices in processes of their own may share their memory with this one.
+#[cfg(target_os = "linux")]
+pub fn share() {
+    ELSEWHERE.store(0, Ordering::Relaxed);
 }
 
 #[inline]
@@ -216,7 +243,9 @@ fn set(budget: u64, directory: Option<&Path>) -> miette::Result<()> {
     spill::begin(directory, budget).map_err(|e| {
         let help = "choose a directory on a disk with enough space";
         miette!(help = help, "--spill: cannot keep files in {}: {e}", directory.display())
-    })
+    })?;
+    ELSEWHERE.fetch_min(spill::LEAST, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Sets the budget of a program that calls xoff, until it is set again: as [`limit`], but nothing ends the process. A
@@ -274,9 +303,30 @@ fn address_space() -> u64 {
     u64::MAX
 }
 
+#[cfg(target_os = "linux")]
+use xoff_live::memory as shared;
+
+/// No process shares memory.
+#[cfg(not(target_os = "linux"))]
+mod shared {
+    pub fn take(_: usize, _: usize, _: bool) -> Option<*mut u8> {
+        None
+    }
+
+    pub fn give_back(_: *mut u8, _: usize, _: usize) -> bool {
+        false
+    }
+
+    pub fn used() -> u64 {
+        0
+    }
+}
+
 /// Nothing is spilled.
 #[cfg(not(target_os = "linux"))]
 mod spill {
+    pub const LEAST: usize = usize::MAX;
+
     pub fn begin(_: &std::path::Path, _: u64) -> std::io::Result<()> {
         Err(std::io::Error::other("only Linux has what this needs"))
     }
@@ -317,7 +367,8 @@ impl<'a> Watch<'a> {
         if let Some(mine) = self.all.get(self.me) {
             mine.store(own, Ordering::Relaxed);
         }
-        if self.spent || USED.load(Ordering::Relaxed) <= BUDGET.load(Ordering::Relaxed) {
+        let used = USED.load(Ordering::Relaxed).saturating_add(shared::used());
+        if self.spent || used <= BUDGET.load(Ordering::Relaxed) {
             return !self.spent;
         }
         let largest = self.all.iter().all(|other| other.load(Ordering::Relaxed) <= own);

@@ -63,7 +63,7 @@ pub fn make(args: RunArgs, live: Option<&Live>) -> miette::Result<ExitCode> {
         !interrupted.load(Ordering::Relaxed)
     });
     meter.finish();
-    let Made { outcome, summary, wall_seconds, written, valid } = made?;
+    let Made { outcome, summary, wall_seconds, written, valid, died } = made?;
 
     // The results are printed even if they cannot be stored.
     let answer = if args.json { output::json(&summary)? } else { table::render(&summary) };
@@ -90,7 +90,7 @@ pub fn make(args: RunArgs, live: Option<&Live>) -> miette::Result<ExitCode> {
         }
     }
     Ok(output::status(&[
-        (outcome.stop == Stop::Interrupted, interrupt::INTERRUPTED),
+        (outcome.stop == Stop::Interrupted && !died, interrupt::INTERRUPTED),
         (outcome.stop == Stop::Memory, memory::SPENT),
         (!valid, live::INVALID),
         (summary.lost_lossless(), LOST),
@@ -131,8 +131,10 @@ pub struct Made {
     pub wall_seconds: f64,
     /// The run directory, if one was requested, or why it cannot be written.
     pub written: miette::Result<Option<PathBuf>>,
-    /// `false` if events of a run by the wall clock were processed too late.
+    /// `false` if events of a run by the wall clock were processed too late, or a device died.
     pub valid: bool,
+    /// A device of a live run died.
+    pub died: bool,
 }
 
 impl Request<'_> {
@@ -195,13 +197,14 @@ impl Request<'_> {
         let mut summary = summarise(self.name, self.loaded, &outcome);
         let mut about = about(self.loaded, self.overrides, wall_seconds)?;
         let valid = facts.as_ref().is_none_or(|facts| facts.valid);
+        let died = facts.as_ref().is_some_and(|facts| !facts.died.is_empty());
         if let Some(facts) = facts {
-            summary.add_notes([facts.note()]);
+            summary.add_notes(facts.notes());
             about.live = Some(serde_json::to_value(facts).into_diagnostic()?);
         }
         let write = |writer: Writer| writer.write(&about, plan, &outcome, &summary).map(|w| w.path);
         let written = writer.map(write).transpose().map_err(report);
-        Ok(Made { outcome, summary, wall_seconds, written, valid })
+        Ok(Made { outcome, summary, wall_seconds, written, valid, died })
     }
 }
 

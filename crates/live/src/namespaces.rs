@@ -38,6 +38,21 @@ fn forbidden(error: Errno) -> String {
     format!("this system forbids network namespaces ({error})")
 }
 
+fn open(path: &str) -> Result<Namespace, String> {
+    let file = File::open(path).map_err(|e| format!("{path} cannot be read: {e}"))?;
+    Ok(Namespace(file.into()))
+}
+
+/// The namespace of the calling thread.
+pub fn own() -> Result<Namespace, String> {
+    open(OWN)
+}
+
+/// The namespace of a process.
+pub fn of(process: u32) -> Result<Namespace, String> {
+    open(&format!("/proc/{process}/ns/net"))
+}
+
 /// A network namespace.
 pub struct Namespace(OwnedFd);
 
@@ -45,10 +60,10 @@ impl Namespace {
     /// A new one, which the calling thread joins.
     pub fn new() -> Result<Self, String> {
         unshare(CloneFlags::CLONE_NEWNET).map_err(forbidden)?;
-        let file = File::open(OWN).map_err(|e| format!("{OWN} cannot be read: {e}"))?;
+        let made = own()?;
         // With IPv6 the kernel also sends packets over the links. A container may forbid this change.
         let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-        Ok(Self(file.into()))
+        Ok(made)
     }
 
     /// The calling thread joins it.

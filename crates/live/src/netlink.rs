@@ -17,6 +17,7 @@ const ADDRESS: u16 = 1;
 const NAME: u16 = 3;
 const MTU: u16 = 4;
 const LINK_INFO: u16 = 18;
+const NAMESPACE_OF: u16 = 19;
 const NAMESPACE: u16 = 28;
 const TX_QUEUES: u16 = 31;
 const RX_QUEUES: u16 = 32;
@@ -33,7 +34,15 @@ const HEADER: usize = 16;
 pub struct End<'a> {
     pub name: &'a str,
     pub mac: [u8; 6],
-    pub namespace: BorrowedFd<'a>,
+    pub namespace: Inside<'a>,
+}
+
+/// A namespace.
+#[derive(Clone, Copy)]
+pub enum Inside<'a> {
+    /// That of a process.
+    Of(u32),
+    Fd(BorrowedFd<'a>),
 }
 
 /// A socket for requests, in the namespace of the thread that made it.
@@ -108,5 +117,8 @@ fn end(message: &mut Vec<u8>, end: &End) {
     // By default each processor has its own, and a probe over one says nothing about the others.
     attribute(message, TX_QUEUES, &1u32.to_ne_bytes());
     attribute(message, RX_QUEUES, &1u32.to_ne_bytes());
-    attribute(message, NAMESPACE, &end.namespace.as_raw_fd().to_ne_bytes());
+    match end.namespace {
+        Inside::Of(process) => attribute(message, NAMESPACE_OF, &process.to_ne_bytes()),
+        Inside::Fd(fd) => attribute(message, NAMESPACE, &fd.as_raw_fd().to_ne_bytes()),
+    }
 }

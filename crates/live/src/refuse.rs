@@ -7,7 +7,7 @@ use xoff_results::capture::LARGEST_PAYLOAD;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::TransportKind;
 
-/// Each device is two threads and a namespace.
+/// Each device has two threads and a namespace.
 pub const MOST_DEVICES: usize = 64;
 /// Flows have ports of their own, which are 14 bits.
 const MOST_FLOWS: usize = 1 << 14;

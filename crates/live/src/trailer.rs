@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! byte  0  the frame, as captures have it, without its check sequence
-//!       n  label of the simulator: position on the route, size, number of the queue, telemetry
+//!       n  label of the simulator: position on the route, size, number of the queue, notes of oracles,
+//!          telemetry
 //!          when its event is due, in ps, 64 bits
 //!          the kind of that event
 //!          bytes of the label, 16 bits
@@ -15,14 +16,16 @@ const MAGIC: &[u8; 4] = b"xoff";
 /// Bytes after the label.
 const END: usize = 15;
 
-/// Appends the trailer of a delivery to its frame.
-pub fn append(frame: &mut Vec<u8>, delivery: &Delivery) {
+/// Appends the trailer of a delivery to its frame; `None` if its label is longer than any frame.
+#[must_use]
+pub fn append(frame: &mut Vec<u8>, delivery: &Delivery) -> Option<()> {
+    let length = u16::try_from(delivery.label.len()).ok()?;
     frame.extend(&delivery.label);
     frame.extend(delivery.time.to_be_bytes());
     frame.push(delivery.kind);
-    let length = u16::try_from(delivery.label.len()).expect("a label has a few records of telemetry");
     frame.extend(length.to_be_bytes());
     frame.extend(MAGIC);
+    Some(())
 }
 
 /// A frame without its trailer, and the trailer's content: when its event is due, its kind, and the label.
@@ -55,7 +58,7 @@ mod tests {
         let what = Crosser::Frame([7; 60].into());
         let delivery = Delivery { time: 1 << 40, kind: 3, port: 0, what, label: vec![1, 2, 3] };
         let mut bytes = vec![7; 60];
-        append(&mut bytes, &delivery);
+        append(&mut bytes, &delivery).unwrap();
         let read = split(&bytes).unwrap();
         assert_eq!(
             (read.frame, read.time, read.kind, read.label),
@@ -64,6 +67,8 @@ mod tests {
         assert!(split(&[7; 60]).is_none());
         bytes.pop();
         assert!(split(&bytes).is_none());
+        let delivery = Delivery { label: vec![0; 1 << 16], ..delivery };
+        assert_eq!(append(&mut bytes, &delivery), None);
         assert!(split(b"\0\0\0\0\0\0\0\0\0\0\x09xoff").is_none());
     }
 }

@@ -4,7 +4,7 @@
 //! reads the sockets of its ports, so that no frame waits in the kernel for a device that is busy.
 
 use crate::namespaces::Namespace;
-use crate::netlink::{End, LARGEST, Netlink};
+use crate::netlink::{End, Inside, LARGEST, Netlink};
 use crate::trailer::{self, Trailed};
 use nix::errno::Errno;
 use nix::libc::{AF_PACKET, ETH_P_ALL, sockaddr, sockaddr_ll};
@@ -12,6 +12,7 @@ use nix::net::if_::if_nametoindex;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, SockaddrLike};
 use nix::sys::socket::{bind, recv, send, setsockopt, socket, sockopt};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -43,19 +44,6 @@ struct Inbox {
     failure: Mutex<Option<String>>,
 }
 
-/// The veth pairs of a plan, and their sockets.
-pub struct Veths<'p> {
-    plan: &'p Plan,
-    namespaces: Vec<Namespace>,
-    /// By port; none inside a slow receiver.
-    sockets: Vec<Option<Arc<OwnedFd>>>,
-    inboxes: Vec<Arc<Inbox>>,
-    readers: Vec<JoinHandle<()>>,
-    ended: Arc<AtomicBool>,
-    /// By device: the frames that it has sent.
-    sent: Vec<AtomicU64>,
-}
-
 /// The name of a port in its namespace.
 fn interface(plan: &Plan, port: PortId) -> String {
     format!("p{}", plan.topology.ports[port as usize].index)
@@ -65,103 +53,123 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'p> Veths<'p> {
-    /// Makes a namespace for each device and a veth pair for each link. The calling thread joins the
-    /// namespaces one after the other.
-    pub fn new(plan: &'p Plan) -> Result<Self, String> {
-        let topology = &plan.topology;
-        let namespaces = topology.nodes.iter().map(|_| Namespace::new()).collect::<Result<Vec<_>, _>>()?;
-        let failed = |what: &str, e: std::io::Error| format!("{what}: {e}");
+/// Whether a port leads to another device, and not to the inside of a slow receiver.
+fn is_outer(plan: &Plan, port: PortId) -> bool {
+    plan.topology.ports[port as usize].node != plan.topology.neighbour(port)
+}
+
+fn failed(what: &str, error: std::io::Error) -> String {
+    format!("{what}: {error}")
+}
+
+/// Makes a veth pair for each link between the namespaces of devices.
+pub fn link<'n>(plan: &Plan, namespace: impl Fn(NodeId) -> Inside<'n>) -> Result<(), String> {
+    let topology = &plan.topology;
+    let netlink = Netlink::new().map_err(|e| failed("rtnetlink cannot be used", e))?;
+    for port in (0..topology.ports.len() as PortId).filter(|&port| is_outer(plan, port)) {
+        let peer = topology.ports[port as usize].peer;
+        if port < peer {
+            let names = [port, peer].map(|port| interface(plan, port));
+            let end = |i: usize, port: PortId| End {
+                name: &names[i],
+                mac: capture::mac(plan, port),
+                namespace: namespace(topology.ports[port as usize].node),
+            };
+            let pair = netlink.pair([&end(0, port), &end(1, peer)]);
+            pair.map_err(|e| failed("a veth pair cannot be made", e))?;
+        }
+    }
+    Ok(())
+}
+
+/// A new link drops frames without an error for a while: calls `probe`, which returns a port that no frame has
+/// reached yet, until there is none.
+pub fn wait_for_links(
+    plan: &Plan,
+    mut probe: impl FnMut() -> Result<Option<PortId>, String>,
+) -> Result<(), String> {
+    let began = Instant::now();
+    while let Some(port) = probe()? {
+        if began.elapsed() > PATIENCE {
+            let name = plan.topology.port_name(port);
+            return Err(format!("no frame reaches {name} within 10 s of its creation"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// The packet sockets of a device.
+pub struct Nic<'p> {
+    plan: &'p Plan,
+    name: &'p str,
+    /// By port; none inside a slow receiver.
+    sockets: BTreeMap<PortId, Arc<OwnedFd>>,
+    /// Ports that no probe has reached.
+    silent: Mutex<BTreeSet<PortId>>,
+    inbox: Arc<Inbox>,
+    reader: Mutex<Option<JoinHandle<()>>>,
+    ended: Arc<AtomicBool>,
+    /// Frames that it has sent.
+    pub sent: AtomicU64,
+}
+
+impl<'p> Nic<'p> {
+    /// Sets the interfaces of a device up, and opens their sockets, in the namespace of the calling thread.
+    pub fn open(plan: &'p Plan, node: NodeId) -> Result<Self, String> {
         let netlink = Netlink::new().map_err(|e| failed("rtnetlink cannot be used", e))?;
-        let outer = |port: PortId| topology.ports[port as usize].node != topology.neighbour(port);
-        let ports = topology.ports.len() as PortId;
-        for port in (0..ports).filter(|&port| outer(port)) {
-            let peer = topology.ports[port as usize].peer;
-            if port < peer {
-                let names = [port, peer].map(|port| interface(plan, port));
-                let end = |i: usize, port: PortId| End {
-                    name: &names[i],
-                    mac: capture::mac(plan, port),
-                    namespace: namespaces[topology.ports[port as usize].node as usize].fd(),
-                };
-                let pair = netlink.pair([&end(0, port), &end(1, peer)]);
-                pair.map_err(|e| failed("a veth pair cannot be made", e))?;
-            }
+        let about = &plan.topology.nodes[node as usize];
+        let mut sockets = BTreeMap::new();
+        for &port in about.ports.iter().filter(|&&port| is_outer(plan, port)) {
+            let made = open(&netlink, &interface(plan, port));
+            let made = made.map_err(|e| failed("a packet socket cannot be opened", e))?;
+            sockets.insert(port, Arc::new(made));
         }
-        let mut veths = Self {
+        Ok(Self {
             plan,
-            sockets: topology.ports.iter().map(|_| None).collect(),
-            inboxes: namespaces.iter().map(|_| Arc::default()).collect(),
-            sent: namespaces.iter().map(|_| AtomicU64::new(0)).collect(),
-            namespaces,
-            readers: Vec::new(),
+            name: &about.name,
+            silent: Mutex::new(sockets.keys().copied().collect()),
+            sockets,
+            inbox: Arc::default(),
+            reader: Mutex::new(None),
             ended: Arc::default(),
-        };
-        for (node, namespace) in veths.namespaces.iter().enumerate() {
-            namespace.join()?;
-            let netlink = Netlink::new().map_err(|e| failed("rtnetlink cannot be used", e))?;
-            for &port in topology.nodes[node].ports.iter().filter(|&&port| outer(port)) {
-                let made = open(&netlink, &interface(plan, port));
-                let made = made.map_err(|e| failed("a packet socket cannot be opened", e))?;
-                veths.sockets[port as usize] = Some(Arc::new(made));
-            }
-        }
-        veths.wait_for_links()?;
-        for (node, about) in topology.nodes.iter().enumerate() {
-            let socket = |&port: &PortId| Some((port, Arc::clone(veths.sockets[port as usize].as_ref()?)));
-            let sockets: Vec<_> = about.ports.iter().filter_map(socket).collect();
-            let (inbox, ended) = (Arc::clone(&veths.inboxes[node]), Arc::clone(&veths.ended));
-            let reader = std::thread::Builder::new().spawn(move || {
-                if let Err(error) = read(&sockets, &inbox, &ended) {
-                    // Under the lock of who waits: otherwise the notice could come just before the wait.
-                    let _frames = lock(&inbox.frames);
-                    *lock(&inbox.failure) = Some(format!("a packet socket cannot be read: {error}"));
-                    inbox.came.notify_all();
-                }
-            });
-            veths.readers.push(reader.map_err(|e| failed("the system refuses a thread", e))?);
-        }
-        Ok(veths)
+            sent: AtomicU64::new(0),
+        })
     }
 
-    /// A link that is new drops frames without an error for a while: sends probes over each until one arrives.
-    fn wait_for_links(&self) -> Result<(), String> {
-        let began = Instant::now();
+    /// Sends a probe over each port, and takes those that have come. Returns a port that none has reached yet.
+    pub fn probe(&self) -> Option<PortId> {
         let mut bytes = [0; 64];
-        for (port, socket) in (0..).zip(&self.sockets) {
-            let Some(socket) = socket else { continue };
-            let port = &self.plan.topology.ports[port as usize];
-            let peer = self.sockets[port.peer as usize].as_ref().expect("both ends are outside");
-            let probe = experimental::emit(
-                PROBE,
-                capture::mac(self.plan, self.plan.topology.ports[port.peer as usize].peer),
-            );
-            loop {
-                let sent = send(socket.as_raw_fd(), &probe, MsgFlags::empty());
-                let came = recv(peer.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT);
-                if came.is_ok_and(|length| bytes[..length] == probe) {
-                    break;
+        let mut silent = lock(&self.silent);
+        for (&port, socket) in &self.sockets {
+            let peer = self.plan.topology.ports[port as usize].peer;
+            let probe = experimental::emit(PROBE, capture::mac(self.plan, peer));
+            let expected = experimental::emit(PROBE, capture::mac(self.plan, port));
+            // Its peer may not be up.
+            let _ = send(socket.as_raw_fd(), &probe, MsgFlags::empty());
+            while let Ok(length) = recv(socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT) {
+                if bytes[..length] == expected {
+                    silent.remove(&port);
                 }
-                if began.elapsed() > PATIENCE {
-                    let name = self.plan.topology.port_name(port.peer);
-                    return Err(format!(
-                        "no frame reaches {name} within 10 s of its creation (sent: {sent:?})"
-                    ));
-                }
-                std::thread::sleep(Duration::from_millis(1));
             }
         }
+        silent.first().copied()
+    }
+
+    /// Begins to read frames.
+    pub fn listen(&self) -> Result<(), String> {
+        let sockets: Vec<_> = self.sockets.iter().map(|(&port, s)| (port, Arc::clone(s))).collect();
+        let (inbox, ended) = (Arc::clone(&self.inbox), Arc::clone(&self.ended));
+        let reader = std::thread::Builder::new().spawn(move || {
+            if let Err(error) = read(&sockets, &inbox, &ended) {
+                // Under the lock of who waits: otherwise the notice could come just before the wait.
+                let _frames = lock(&inbox.frames);
+                *lock(&inbox.failure) = Some(format!("a packet socket cannot be read: {error}"));
+                inbox.came.notify_all();
+            }
+        });
+        *lock(&self.reader) = Some(reader.map_err(|e| failed("the system refuses a thread", e))?);
         Ok(())
-    }
-
-    /// The calling thread joins the namespace of a device.
-    pub fn join(&self, node: NodeId) -> Result<(), String> {
-        self.namespaces[node as usize].join()
-    }
-
-    /// Frames that each device has sent.
-    pub fn sent(&self) -> Vec<u64> {
-        self.sent.iter().map(|sent| sent.load(Ordering::Relaxed)).collect()
     }
 
     fn delivery(&self, port: PortId, bytes: &[u8]) -> Option<Result<Delivery, String>> {
@@ -176,12 +184,61 @@ impl<'p> Veths<'p> {
     }
 }
 
-impl Drop for Veths<'_> {
+impl Drop for Nic<'_> {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
-        for reader in self.readers.drain(..) {
+        if let Some(reader) = lock(&self.reader).take() {
             let _ = reader.join();
         }
+    }
+}
+
+/// The devices of a plan as threads of one process, with a namespace each.
+pub struct Veths<'p> {
+    namespaces: Vec<Namespace>,
+    nics: Vec<Nic<'p>>,
+}
+
+impl<'p> Veths<'p> {
+    /// Makes a namespace for each device and a veth pair for each link. The calling thread joins the
+    /// namespaces one after the other.
+    pub fn new(plan: &'p Plan) -> Result<Self, String> {
+        let devices = plan.topology.nodes.len() as NodeId;
+        let namespaces = (0..devices).map(|_| Namespace::new()).collect::<Result<Vec<_>, _>>()?;
+        link(plan, |node| Inside::Fd(namespaces[node as usize].fd()))?;
+        let open = |node: NodeId| {
+            namespaces[node as usize].join()?;
+            Nic::open(plan, node)
+        };
+        let nics = (0..devices).map(open).collect::<Result<Vec<_>, _>>()?;
+        wait_for_links(plan, || Ok(nics.iter().map(Nic::probe).fold(None, Option::or)))?;
+        nics.iter().try_for_each(Nic::listen)?;
+        Ok(Self { namespaces, nics })
+    }
+
+    /// The calling thread joins the namespace of a device.
+    pub fn join(&self, node: NodeId) -> Result<(), String> {
+        self.namespaces[node as usize].join()
+    }
+
+    /// Frames that each device has sent.
+    pub fn sent(&self) -> Vec<u64> {
+        self.nics.iter().map(|nic| nic.sent.load(Ordering::Relaxed)).collect()
+    }
+}
+
+impl Wires for Veths<'_> {
+    fn begin(&self, node: NodeId) -> Result<(), String> {
+        self.nics[node as usize].begin(node)?;
+        self.join(node)
+    }
+
+    fn send(&self, node: NodeId, delivery: Delivery) -> Result<(), String> {
+        self.nics[node as usize].send(node, delivery)
+    }
+
+    fn take(&self, node: NodeId, least: usize, until: Instant) -> Result<Vec<Delivery>, String> {
+        self.nics[node as usize].take(node, least, until)
     }
 }
 
@@ -242,43 +299,48 @@ fn read(sockets: &[(PortId, Arc<OwnedFd>)], inbox: &Inbox, ended: &AtomicBool) -
     Ok(())
 }
 
-impl Wires for Veths<'_> {
-    fn begin(&self, node: NodeId) -> Result<(), String> {
+impl Wires for Nic<'_> {
+    fn begin(&self, _: NodeId) -> Result<(), String> {
         let _ = nix::sys::prctl::set_timerslack(TIMER_SLACK);
-        self.join(node)
+        Ok(())
     }
 
-    fn send(&self, node: NodeId, delivery: Delivery) -> Result<(), String> {
+    fn send(&self, _: NodeId, delivery: Delivery) -> Result<(), String> {
         let from = self.plan.topology.ports[delivery.port as usize].peer;
+        let name = || self.plan.topology.port_name(from);
         let mut bytes = capture::frame(self.plan, from, &delivery.what);
-        trailer::append(&mut bytes, &delivery);
-        let socket = self.sockets[from as usize].as_ref().expect("nothing is sent inside a slow receiver");
+        trailer::append(&mut bytes, &delivery).filter(|()| bytes.len() <= 14 + LARGEST as usize).ok_or_else(
+            || {
+                format!(
+                    "{} cannot send a frame: the oracles' notes about it are longer than a frame; remove \
+                     measure.explain",
+                    name()
+                )
+            },
+        )?;
+        let socket = &self.sockets[&from];
         loop {
             match send(socket.as_raw_fd(), &bytes, MsgFlags::empty()) {
                 Ok(_) => break,
                 // The kernel has no room for now.
                 Err(Errno::ENOBUFS) => std::thread::yield_now(),
                 Err(Errno::EINTR) => {}
-                Err(e) => {
-                    let name = self.plan.topology.port_name(from);
-                    return Err(format!("{name} cannot send a frame of {} B: {e}", bytes.len()));
-                }
+                Err(e) => return Err(format!("{} cannot send a frame of {} B: {e}", name(), bytes.len())),
             }
         }
-        self.sent[node as usize].fetch_add(1, Ordering::Relaxed);
+        self.sent.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    fn take(&self, node: NodeId, least: usize, until: Instant) -> Result<Vec<Delivery>, String> {
-        let inbox = &self.inboxes[node as usize];
+    fn take(&self, _: NodeId, least: usize, until: Instant) -> Result<Vec<Delivery>, String> {
         let mut taken = Vec::new();
         loop {
             let frames = {
-                let mut frames = lock(&inbox.frames);
-                if frames.is_empty() && taken.len() < least && lock(&inbox.failure).is_none() {
+                let mut frames = lock(&self.inbox.frames);
+                if frames.is_empty() && taken.len() < least && lock(&self.inbox.failure).is_none() {
                     let left = until.saturating_duration_since(Instant::now());
                     if left > Duration::ZERO {
-                        let waited = inbox.came.wait_timeout(frames, left);
+                        let waited = self.inbox.came.wait_timeout(frames, left);
                         frames = waited.unwrap_or_else(PoisonError::into_inner).0;
                     }
                 }
@@ -286,8 +348,8 @@ impl Wires for Veths<'_> {
             };
             let deliveries = frames.iter().filter_map(|(port, bytes)| self.delivery(*port, bytes));
             taken.extend(deliveries.collect::<Result<Vec<_>, _>>()?);
-            if let Some(why) = lock(&inbox.failure).clone() {
-                return Err(why);
+            if let Some(why) = lock(&self.inbox.failure).clone() {
+                return Err(format!("{}: {why}", self.name));
             }
             if taken.len() >= least || Instant::now() >= until {
                 return Ok(taken);

@@ -1,6 +1,7 @@
-//! Lockstep equals the simulator on 50 random small fabrics, and a valid run by the wall clock equals it, too. The kernel permits an ordinary user's namespaces
-//! only to a process with one thread, so this test has its own `main`. Where the system forbids namespaces it
-//! counts as ignored.
+//! Lockstep equals the simulator on 50 random small fabrics, whose devices are processes, and on some of them as
+//! threads, too; a valid run by the wall clock equals it, too. The kernel permits an ordinary user's namespaces only
+//! to a process with one thread, so this test has its own `main`. Where the system forbids namespaces it counts as
+//! ignored.
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
@@ -12,19 +13,35 @@ fn main() {}
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    use std::any::Any;
     use std::collections::BTreeMap;
     use std::path::Path;
     use std::process::ExitCode;
+    use std::time::Duration;
     use xoff_live::{Clock, refuse};
+    use xoff_plan::plan::Plan;
     use xoff_sim::outcome::{Outcome, Stop};
     use xoff_swarm::generate;
 
+    /// Devices in processes share their memory with the test.
+    #[global_allocator]
+    static ALLOCATOR: xoff_live::memory::Allocator = xoff_live::memory::Allocator;
+
     const FABRICS: usize = 50;
+    /// The devices of so many of them are threads of one process as well.
+    const THREADED: usize = 20;
     /// Larger runs are left out: the test takes seconds.
     const MOST_EVENTS: u64 = 20_000;
     /// Windows of the smallest delay, in each of which all devices wait for each other.
     const MOST_WINDOWS: u64 = 1_000;
     const MOST_DEVICES: usize = 16;
+
+    /// Nothing runs in the namespaces of devices but the devices.
+    fn nothing(_: &dyn Fn(u32) -> Result<(), String>) -> Result<Box<dyn Any>, String> {
+        Ok(Box::new(()))
+    }
 
     /// What it has compared; nothing if this machine is too busy.
     type Test = fn() -> Result<Option<String>, String>;
@@ -32,11 +49,17 @@ mod linux {
     pub fn main() -> ExitCode {
         let listed = std::env::args().any(|argument| argument == "--list");
         if listed {
-            println!("lockstep: test\nwall: test");
+            println!("lockstep: test\nwall: test\nwall_of_threads: test\nkilled: test\nstopped: test");
             return ExitCode::SUCCESS;
         }
-        println!("\nrunning 2 tests");
-        let tests: [(&str, Test); 2] = [("lockstep", compare), ("wall", follow_the_clock)];
+        println!("\nrunning 5 tests");
+        let tests: [(&str, Test); 5] = [
+            ("lockstep", compare),
+            ("wall", || follow_the_clock(false)),
+            ("wall_of_threads", || follow_the_clock(true)),
+            ("killed", kill_a_device),
+            ("stopped", stop_a_device),
+        ];
         let permitted = xoff_live::enter();
         let [mut passed, mut failed, mut ignored] = [0, 0, 0];
         for (name, test) in tests {
@@ -73,14 +96,95 @@ mod linux {
         [[failure]]\nlink = \"S0.0-S0.1\"\nat = \"20us\"\nuntil = \"40us\"\n\
         [[traffic]]\nkind = \"all-to-all\"\nsize = \"100kB\"\n";
 
-    /// Compares the first valid run of a ring by the wall clock; `None` if none is valid.
-    fn follow_the_clock() -> Result<Option<String>, String> {
+    fn ring(text: &str) -> Result<Plan, String> {
         let files = |path: &Path| Err(std::io::Error::other(format!("{path:?} in a test")));
-        let loaded = xoff_plan::load("ring.toml", RING.as_bytes(), &[], &files).map_err(|e| e.one_line())?;
-        let plan = &loaded.plan;
+        Ok(xoff_plan::load("ring.toml", text.as_bytes(), &[], &files).map_err(|e| e.one_line())?.plan)
+    }
+
+    /// The processes of this one, by their names.
+    fn children() -> BTreeMap<String, Pid> {
+        let mut children = BTreeMap::new();
+        let list = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+        for pid in list.split_whitespace().filter_map(|pid| pid.parse().ok()) {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            children.insert(name.trim_end().into(), Pid::from_raw(pid));
+        }
+        children
+    }
+
+    /// A switch of a ring is killed, in lockstep and by the wall clock: the run ends with the results so far, and
+    /// names it.
+    fn kill_a_device() -> Result<Option<String>, String> {
+        let plan = &ring(&format!("{RING}[measure]\nexplain = true\n").replacen(
+            "[measure]\ninterval = \"10us\"\n",
+            "",
+            1,
+        ))?;
+        for clock in [Clock::Lockstep, Clock::Wall { dilate: 40_000 }] {
+            let mut killed = None;
+            let made = xoff_live::run(plan, clock, false, None, &mut nothing, &mut |progress| {
+                if killed.is_none() && progress.now > 0 {
+                    killed = children().get("xoff:S0.1").copied();
+                    let _ = killed.map(|pid| kill(pid, Signal::SIGKILL));
+                }
+                true
+            })?;
+            let pid = killed.ok_or("no process is called xoff:S0.1")?;
+            let [death] = &made.deaths[..] else { return Err(format!("{:?} died", made.deaths)) };
+            let how = format!("(process {pid}) was killed by SIGKILL");
+            if plan.topology.nodes[death.device as usize].name != "S0.1" || death.how != how {
+                return Err(format!("{death:?} and not S0.1 {how}"));
+            }
+            if made.outcome.stop != Stop::Interrupted || made.is_valid() || made.outcome.end > 60_000_000 {
+                return Err(format!("{:?} at {}", made.outcome.stop, made.outcome.end));
+            }
+            if !children().is_empty() {
+                return Err(format!("{:?} are left", children()));
+            }
+        }
+        Ok(Some("in lockstep and by the wall clock".into()))
+    }
+
+    /// A host of a ring is stopped for a while: the run by the wall clock is invalid, and that in lockstep is as
+    /// simulated. Both name the host.
+    fn stop_a_device() -> Result<Option<String>, String> {
+        let plan = &ring(RING)?;
+        let simulated = xoff_sim::run(plan, &mut |_| true);
+        for clock in [Clock::Lockstep, Clock::Wall { dilate: 20_000 }] {
+            let mut stopped = false;
+            let made = xoff_live::run(plan, clock, false, None, &mut nothing, &mut |progress| {
+                if !stopped && progress.now > 0 {
+                    stopped = true;
+                    let pid = children()["xoff:H0"];
+                    let _ = kill(pid, Signal::SIGSTOP);
+                    std::thread::spawn(move || {
+                        std::thread::sleep(Duration::from_millis(400));
+                        kill(pid, Signal::SIGCONT)
+                    });
+                }
+                true
+            })?;
+            let [stop] = &made.stops[..] else { return Err(format!("{:?} were stopped", made.stops)) };
+            let name = &plan.topology.nodes[stop.device as usize].name;
+            if name != "H0" || !(0.3..0.6).contains(&stop.lasted.as_secs_f64()) {
+                return Err(format!("{name} was stopped for {:?}", stop.lasted));
+            }
+            if clock == Clock::Lockstep {
+                same(&simulated, &made.outcome).map_err(|what| format!("{what} differ"))?;
+            } else if made.is_valid() {
+                return Err(format!("{:?}", made.lateness));
+            }
+        }
+        Ok(Some("in lockstep and by the wall clock".into()))
+    }
+
+    /// Compares the first valid run of a ring by the wall clock; `None` if none is valid.
+    fn follow_the_clock(one_process: bool) -> Result<Option<String>, String> {
+        let plan = &ring(RING)?;
         let simulated = xoff_sim::run(plan, &mut |_| true);
         for dilate in [20_000, 80_000] {
-            let made = xoff_live::run(plan, Clock::Wall { dilate }, None, &mut |_| Ok(()), &mut |_| true)?;
+            let clock = Clock::Wall { dilate };
+            let made = xoff_live::run(plan, clock, one_process, None, &mut nothing, &mut |_| true)?;
             if made.is_valid() {
                 same(&simulated, &made.outcome).map_err(|what| format!("{what} differ"))?;
                 return Ok(Some(format!(
@@ -119,17 +223,22 @@ mod linux {
                 continue;
             }
             let scheme = plan.flow_control.name().to_string();
-            let made = xoff_live::run(plan, Clock::Lockstep, None, &mut |_| Ok(()), &mut |_| true).map_err(
-                |why| format!("seed {seed} ({scheme}): {why}\n{}", generate::scenario(seed).text()),
-            )?;
-            // Every packet but those inside slow receivers was a frame.
-            let sent: u64 = made.sent.iter().sum();
-            if sent != simulated.counters.packet_hops {
-                let hops = simulated.counters.packet_hops;
-                return Err(format!("seed {seed} ({scheme}): {sent} frames for {hops} packet-hops"));
+            let ways: &[bool] = if fabrics < THREADED { &[false, true] } else { &[false] };
+            for &one_process in ways {
+                let lockstep = Clock::Lockstep;
+                let made = xoff_live::run(plan, lockstep, one_process, None, &mut nothing, &mut |_| true);
+                let made = made.map_err(|why| {
+                    format!("seed {seed} ({scheme}): {why}\n{}", generate::scenario(seed).text())
+                })?;
+                // Every packet but those inside slow receivers was a frame.
+                let sent: u64 = made.sent.iter().sum();
+                if sent != simulated.counters.packet_hops {
+                    let hops = simulated.counters.packet_hops;
+                    return Err(format!("seed {seed} ({scheme}): {sent} frames for {hops} packet-hops"));
+                }
+                same(&simulated, &made.outcome)
+                    .map_err(|what| format!("seed {seed} ({scheme}): {what} differ"))?;
             }
-            same(&simulated, &made.outcome)
-                .map_err(|what| format!("seed {seed} ({scheme}): {what} differ"))?;
             *schemes.entry(scheme).or_insert(0) += 1;
             fabrics += 1;
         }

@@ -26,7 +26,8 @@ mod tap;
 mod world;
 
 pub use parallel::executor::run_wired;
-pub use parallel::pace::Lateness;
+pub use parallel::fleet::{Answer, Apart, Crew, Death, Order, Station};
+pub use parallel::pace::{Lateness, Pace};
 pub use parallel::wires::{Delivery, Wires};
 pub use xoff_outcome as outcome;
 use xoff_outcome::{Outcome, Progress, tap::Tap};

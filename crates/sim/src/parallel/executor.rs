@@ -20,6 +20,7 @@ use crate::kind::{is_news, is_timer};
 use crate::oracle::{critical, deadlock, livelock};
 use crate::outcome::tap::{self, Handover, Tap};
 use crate::outcome::{AccountPeak, Blocking, Counters, Deadlock, Outcome, Progress, Stop};
+use crate::parallel::fleet::Fleet;
 use crate::parallel::pace::{Lateness, Pace};
 use crate::parallel::wires::{Wired, Wires};
 use crate::parallel::{cpus::Cpus, outbox::Outbox, partition::Partition, turns::Turns};
@@ -36,7 +37,7 @@ use xoff_schemes::transport::TransportKind;
 
 /// A run without an end time ends at the first multiple of this after its last flow: so each of its windows ends at
 /// the next multiple at the latest …
-const TICK: Time = MICROSECOND;
+pub const TICK: Time = MICROSECOND;
 /// … and each window of other runs, which look for interruptions between windows, at the next multiple of this.
 const LONGEST: Time = 16 * MICROSECOND;
 /// How often the deadlock oracle looks.
@@ -46,11 +47,11 @@ const LOOK: Time = 100 * MICROSECOND;
 /// long, although senders retransmit. (Longer if the flow control may still drop waiting packets.)
 const QUIET: Time = 10 * MILLISECOND;
 /// Events (and windows) between two calls of the watcher.
-const WATCH: u64 = 1 << 16;
+pub const WATCH: u64 = 1 << 16;
 /// The same over wires, where a window takes longer.
 const WATCH_WIRES: u64 = 1 << 9;
 /// The longest sleep of a part that follows the wall clock: how soon it sees that the run ends.
-const NAP: Duration = Duration::from_millis(100);
+pub const NAP: Duration = Duration::from_millis(100);
 /// So many events is a halt worth (samples and oracles look at every device).
 const HALT: u64 = 1 << 8;
 /// Looks at a barrier before a waiting thread offers its processor to others …
@@ -61,22 +62,22 @@ const YIELDS: u32 = 1_000;
 
 /// The report of a part at the end of a window.
 #[derive(Clone, Copy, Default)]
-struct Report {
+pub struct Report {
     /// When its next event comes, or the first of those it posted does.
-    next: Time,
-    flows_done: usize,
-    last_done: Time,
-    counters: Counters,
-    interrupted: bool,
+    pub next: Time,
+    pub flows_done: usize,
+    pub last_done: Time,
+    pub counters: Counters,
+    pub interrupted: bool,
     /// The mode changes: see [`crate::parallel::turns`].
-    turns: bool,
+    pub turns: bool,
     /// How long its thread has waited for others.
-    waited: Duration,
+    pub waited: Duration,
 }
 
 /// What comes after a window.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
+pub enum After {
     Continue,
     /// The mode changes.
     Turn,
@@ -85,7 +86,7 @@ enum After {
 
 /// Why the windows have come to an end.
 #[derive(Clone, Copy)]
-enum Reached {
+pub enum Reached {
     /// The halt; the next event comes then or later, at this time.
     Halt(Time),
     /// The end of a run whose flows are all done.
@@ -96,8 +97,8 @@ enum Reached {
 }
 
 /// The data that the threads share.
-struct Shared<'a> {
-    engines: Vec<Mutex<Engine<'a>>>,
+pub struct Shared<'a> {
+    pub engines: Vec<Mutex<Box<Engine<'a>>>>,
     /// Posted events by parity of the window, receiver and sender.
     mail: [Vec<Vec<Mutex<Outbox>>>; 2],
     /// Reports by parity of the window and part.
@@ -171,10 +172,18 @@ impl Drop for Alarm<'_> {
     }
 }
 
+/// The end of the window whose first event comes at `next`.
+pub fn window(plan: &Plan, tick: Time, lookahead: Time, next: Time) -> Time {
+    // Posted events must not miss a change of routes.
+    let changes = &plan.faults.reroutes;
+    let change = changes.get(changes.partition_point(|c| c.at <= next)).map_or(Time::MAX, |c| c.at);
+    ((next / tick + 1) * tick).min(next.saturating_add(lookahead)).min(change)
+}
+
 fn world<'w, 'a>(
     plan: &'a Plan,
     partition: &'w Partition,
-    engines: &'w [MutexGuard<'_, Engine<'a>>],
+    engines: &'w [MutexGuard<'_, Box<Engine<'a>>>],
 ) -> World<'w, 'a> {
     World {
         plan,
@@ -199,68 +208,34 @@ impl Shared<'_> {
         watch: &mut dyn FnMut(u64, &[Report]) -> After,
     ) -> Reached {
         match &self.wired {
-            Some(wired) if let Some(pace) = &wired.pace => self.follow(wired, pace, mine.start, halt, watch),
+            Some(wired) if wired.pace.is_some() => self.follow(wired, mine.start, halt, watch),
             _ => self.windows(mine, halt, parity, watch),
         }
     }
 
-    /// Advances a part until `halt` by the wall clock: its events are due when the clock shows their time.
+    /// Advances a part until `halt` by the wall clock.
     fn follow(
         &self,
         wired: &Wired,
-        pace: &Pace,
         me: usize,
         halt: Time,
         watch: &mut dyn FnMut(u64, &[Report]) -> After,
     ) -> Reached {
         let mut engine = lock(&self.engines[me]);
-        let engine = &mut *engine;
-        let plan = engine.core.plan;
-        let end = || {
-            let done = plan.end.is_none() && pace.flows_done.load(Ordering::Acquire) == plan.flows.len();
-            done.then(|| (pace.last_done.load(Ordering::Acquire) / TICK + 1) * TICK)
-        };
-        let mut lateness = Lateness::default();
         let mut looked = Instant::now();
-        loop {
-            let limit = end().map_or(halt, |end| end.min(halt));
-            let clock = pace.now();
-            while let Some(due) = engine.core.wheel.next_time()
-                && due < limit
-                && due <= clock
-            {
-                lateness.record(due, pace.now() - due);
-                let before = engine.core.observed.flows_done;
-                engine.advance(due + 1);
-                wired.send(&mut engine.core);
-                pace.completes(engine.core.observed.flows_done - before, engine.core.observed.last_done);
-            }
+        wired.follow(&mut engine, halt, &mut |core, now, flows_done| {
             if me == 0 && looked.elapsed() >= NAP {
                 looked = Instant::now();
-                let counters = engine.core.observed.counters;
-                let flows_done = pace.flows_done.load(Ordering::Acquire);
-                let report = Report { next: clock, counters, flows_done, ..Report::default() };
+                let report =
+                    Report { next: now, counters: core.observed.counters, flows_done, ..Report::default() };
                 if watch(WATCH, &[report]) == After::Stop {
                     wired.stop();
                 }
             }
-            if wired.has_stopped() || clock >= limit {
-                break;
-            }
-            let next = engine.core.wheel.next_time().unwrap_or(Time::MAX).min(limit);
-            lateness.overtaken += wired.take(&mut engine.core, 1, pace.when(next, NAP));
-        }
-        // Everything was sent that is due before the halt. What comes only now came too late.
+        });
+        // Everything was sent that is due before the halt.
         self.barrier.wait();
-        wired.take_all(&mut engine.core);
-        let limit = end().map_or(halt, |end| end.min(halt));
-        lateness.overtaken += u64::from(engine.core.wheel.next_time().is_some_and(|due| due < limit));
-        wired.add(&lateness);
-        match end() {
-            _ if wired.has_stopped() => Reached::Interrupted,
-            Some(end) if end <= halt => Reached::Done(end),
-            _ => Reached::Halt(halt),
-        }
+        wired.settle(&mut engine, halt)
     }
 
     /// Advances the parts `mine` until `halt`, in step with the others. `parity` counts windows; `watch` is
@@ -310,10 +285,7 @@ impl Shared<'_> {
             if next >= halt {
                 return Reached::Halt(next);
             }
-            // Posted events must not miss a change of routes.
-            let changes = &plan.faults.reroutes;
-            let change = changes.get(changes.partition_point(|c| c.at <= next)).map_or(Time::MAX, |c| c.at);
-            let until = ((next / tick + 1) * tick).min(next.saturating_add(lookahead)).min(change).min(halt);
+            let until = window(plan, tick, lookahead, next).min(halt);
             *parity += 1;
             let after = *parity % 2;
             for (me, engine) in mine.clone().zip(&mut engines) {
@@ -368,7 +340,8 @@ pub fn run_wired(
     watch: &mut Watch,
 ) -> Result<(Outcome, Lateness), String> {
     let partition = Partition::of_devices(plan);
-    let wired = Wired::new(wires, dilate.map(Pace::new), partition.parts);
+    let pace = dilate.map(Pace::new);
+    let wired = Wired::new(wires, pace.as_ref(), partition.parts);
     let mut shared = shared(plan, &partition, tap.as_ref());
     shared.wired = Some(wired);
     shared.barrier.crowded = true;
@@ -402,25 +375,48 @@ fn run_in_turns(
 
 fn shared<'a>(plan: &'a Plan, partition: &'a Partition, tap: Option<&Tap<'_>>) -> Shared<'a> {
     let parts = partition.parts;
-    let mut engines: Vec<_> = (0..parts).map(|part| Engine::new(plan, partition, part)).collect();
+    let mut engines: Vec<_> = (0..parts).map(|part| Box::new(Engine::new(plan, partition, part))).collect();
     if let Some(tap) = tap {
         engines.iter_mut().for_each(|engine| engine.core.begin_taps(Taps::new(plan, tap.ports)));
     }
-    let report = |engine: &Engine| {
-        let next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
-        Mutex::new(Report { next, ..Report::default() })
-    };
-    let reports = [engines.iter().map(report).collect(), engines.iter().map(report).collect()];
-    let mailbox = || (0..parts).map(|_| (0..parts).map(|_| Mutex::default()).collect()).collect();
-    Shared {
-        engines: engines.into_iter().map(Mutex::new).collect(),
-        mail: [mailbox(), mailbox()],
-        reports,
-        barrier: Barrier { threads: parts, ..Barrier::default() },
-        halt: Mutex::new(None),
-        cpus: None,
-        wired: None,
+    Shared::of(engines.into_iter())
+}
+
+impl<'a> Shared<'a> {
+    pub fn of(engines: impl Iterator<Item = Box<Engine<'a>>>) -> Self {
+        let engines: Vec<_> = engines.map(Mutex::new).collect();
+        let parts = engines.len();
+        let report = |engine: &Mutex<Box<Engine>>| {
+            let next = lock(engine).core.wheel.next_time().unwrap_or(Time::MAX);
+            Mutex::new(Report { next, ..Report::default() })
+        };
+        let reports = [engines.iter().map(report).collect(), engines.iter().map(report).collect()];
+        let mailbox = || (0..parts).map(|_| (0..parts).map(|_| Mutex::default()).collect()).collect();
+        Self {
+            engines,
+            mail: [mailbox(), mailbox()],
+            reports,
+            barrier: Barrier { threads: parts, ..Barrier::default() },
+            halt: Mutex::new(None),
+            cpus: None,
+            wired: None,
+        }
     }
+}
+
+/// Runs devices in processes of their own, from this process. `None` if one has failed.
+pub fn run_fleet<'a>(
+    plan: &'a Plan,
+    partition: &Partition,
+    shared: &mut Shared<'a>,
+    fleet: &Fleet<'a>,
+    tap: Option<Tap<'_>>,
+    watch: &mut Watch,
+) -> Option<Outcome> {
+    // This is the only thread.
+    shared.barrier.threads = 1;
+    let turns = Turns::new(Instant::now(), partition.parts);
+    Run { fleet: Some(fleet), ..Run::new(plan, partition, shared, tap) }.direct(watch, turns)
 }
 
 /// Runs on a thread for each part. `None` if the system refuses one, and then the tap is still there; or if the
@@ -473,6 +469,8 @@ struct Run<'s, 'a, 't> {
     plan: &'a Plan,
     partition: &'s Partition,
     shared: &'s Shared<'a>,
+    /// Advances the parts, in place of threads, if each is a device in a process of its own.
+    fleet: Option<&'s Fleet<'a>>,
     series: Series,
     next_sample: Time,
     next_look: Time,
@@ -492,6 +490,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             plan,
             partition,
             shared,
+            fleet: None,
             series: Series::new(plan),
             next_sample: plan.measure.interval.unwrap_or(Time::MAX),
             next_look: LOOK,
@@ -512,8 +511,9 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         let parts = self.partition.parts;
         let mut kept = None;
         let wired = self.shared.wired.as_ref();
-        let paced = wired.is_some_and(|wired| wired.pace.is_some());
-        let patience = if wired.is_some() { WATCH_WIRES } else { WATCH };
+        let pace = wired.map_or_else(|| self.fleet.and_then(|fleet| fleet.pace), |wired| wired.pace);
+        let (live, paced) = (wired.is_some() || self.fleet.is_some(), pace.is_some());
+        let patience = if live { WATCH_WIRES } else { WATCH };
         let mut changes =
             self.plan.faults.reroutes.iter().map(|change| change.at).filter(|_| paced).peekable();
         let (stop, at) = loop {
@@ -531,7 +531,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             }
             let deadlocked = self.deadlock.is_some();
             let mine = if together { 0..1 } else { 0..parts };
-            let reached = self.shared.advance(mine, halt, &mut parity, &mut |events, reports| {
+            let mut watching = |events: u64, reports: &[Report]| {
                 quiet += 1 + events;
                 if quiet >= patience {
                     quiet = 0;
@@ -543,7 +543,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
                         return After::Stop;
                     }
                 }
-                if parts == 1 || wired.is_some() {
+                if parts == 1 || live {
                     return After::Continue;
                 }
                 let events = reports.iter().map(|r| r.counters.events).sum();
@@ -552,7 +552,11 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
                     true => After::Turn,
                     false => After::Continue,
                 }
-            });
+            };
+            let reached = match self.fleet {
+                Some(fleet) => fleet.advance(self.shared, halt, &mut watching),
+                None => self.shared.advance(mine, halt, &mut parity, &mut watching),
+            };
             if together {
                 self.shared.barrier.wait();
             }
@@ -599,7 +603,8 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         *lock(&self.shared.halt) = None;
         self.shared.barrier.wait();
         drop(kept);
-        if wired.is_some_and(|wired| wired.failure().is_some()) {
+        let failed = wired.and_then(Wired::failure).or_else(|| self.fleet.and_then(Fleet::failure));
+        if failed.is_some() {
             return None;
         }
         // Events at the end itself have not happened, unless that is the time of the last event.
@@ -738,6 +743,11 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             pauses.append(&mut observed.pauses);
             // A place and reason belongs to one device, so that no two are alike.
             drops.append(&mut observed.drops);
+        }
+        if self.fleet.is_some_and(Fleet::is_incomplete) {
+            // Nobody knows which packets a dead device had, nor whether it had just received one.
+            counters.in_flight = counters.sent.saturating_sub(counters.delivered + counters.dropped);
+            counters.sent = counters.delivered + counters.dropped + counters.in_flight;
         }
         let known = counters.delivered + counters.dropped + counters.in_flight;
         assert_eq!(counters.sent, known, "packets are conserved");

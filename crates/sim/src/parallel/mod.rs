@@ -2,6 +2,9 @@
 
 pub mod cpus;
 pub mod executor;
+pub mod fleet;
+pub mod follow;
+pub mod notes;
 pub mod outbox;
 pub mod pace;
 pub mod partition;

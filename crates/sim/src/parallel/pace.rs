@@ -1,9 +1,10 @@
 //! The wall clock of a run over wires: simulated time passes `dilate` times as slowly as the clock's.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::parallel::executor::TICK;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use xoff_kernel::time::Time;
+use xoff_plan::plan::Plan;
 
 /// From the first thread's look at the clock to the beginning of the run: the others begin meanwhile.
 const WARM_UP: Duration = Duration::from_millis(50);
@@ -49,21 +50,61 @@ impl Lateness {
     }
 }
 
-/// The clock, and the data of all parts that its end depends on.
+/// The clock, and the data of all parts that its end depends on. It has no pointer: processes may share it.
 pub struct Pace {
     dilate: u64,
-    began: OnceLock<Instant>,
-    pub flows_done: AtomicUsize,
-    pub last_done: AtomicU64,
+    made: Instant,
+    /// Nanoseconds from then to the beginning of the run; [`UNKNOWN`] before someone looks.
+    began: AtomicU64,
+    flows_done: AtomicUsize,
+    last_done: AtomicU64,
+    /// The run ends now.
+    stops: AtomicBool,
 }
 
+const UNKNOWN: u64 = u64::MAX;
+
 impl Pace {
+    /// A clock on which time passes `dilate` times as slowly.
     pub fn new(dilate: u64) -> Self {
-        Self { dilate, began: OnceLock::new(), flows_done: AtomicUsize::new(0), last_done: AtomicU64::new(0) }
+        Self {
+            dilate,
+            made: Instant::now(),
+            began: AtomicU64::new(UNKNOWN),
+            flows_done: AtomicUsize::new(0),
+            last_done: AtomicU64::new(0),
+            stops: AtomicBool::new(false),
+        }
     }
 
     fn began(&self) -> Instant {
-        *self.began.get_or_init(|| Instant::now() + WARM_UP)
+        let mut began = self.began.load(Ordering::Acquire);
+        if began == UNKNOWN {
+            let now = (self.made.elapsed() + WARM_UP).as_nanos() as u64;
+            let set = self.began.compare_exchange(UNKNOWN, now, Ordering::AcqRel, Ordering::Acquire);
+            began = set.map_or_else(|earlier| earlier, |_| now);
+        }
+        self.made + Duration::from_nanos(began)
+    }
+
+    /// Flows that all parts have completed.
+    pub fn flows_done(&self) -> usize {
+        self.flows_done.load(Ordering::Acquire)
+    }
+
+    /// All devices end.
+    pub fn stop(&self) {
+        self.stops.store(true, Ordering::Release);
+    }
+
+    pub fn has_stopped(&self) -> bool {
+        self.stops.load(Ordering::Acquire)
+    }
+
+    /// When a run without an end time ends, if all of its flows are done.
+    pub fn end(&self, plan: &Plan) -> Option<Time> {
+        let done = plan.end.is_none() && self.flows_done() == plan.flows.len();
+        done.then(|| (self.last_done.load(Ordering::Acquire) / TICK + 1) * TICK)
     }
 
     /// The simulated time now.

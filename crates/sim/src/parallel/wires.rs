@@ -2,11 +2,11 @@
 //!
 //! A [`Delivery`] is all that passes from one device to another. It holds the content of the packet as its
 //! bytes show it, and a label with the rest: the packet's position on its route, its size, the number of its
-//! queue, and telemetry. The oracles' data about a packet stay here, under a number in the label.
+//! queue, the [notes](Notes) of oracles about it, and telemetry.
 
-use crate::oracle::{blocking::Roots, critical::Record};
 use crate::outcome::tap::{Carries, Crosser};
 use crate::packet::{Kind, Packet};
+use crate::parallel::notes::Notes;
 use crate::parallel::outbox::{Outbox, RemoteEvent};
 use crate::parallel::pace::{Lateness, Pace};
 use crate::{core::Core, parallel::executor::lock};
@@ -55,20 +55,16 @@ pub trait Wires: Sync {
 /// The longest time that a frame takes to cross a wire, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The data of the oracles about a packet on a wire.
-type Notes = (Option<Roots>, Option<Record>);
-
 /// A run over wires.
 pub struct Wired<'w> {
     wires: &'w dyn Wires,
     /// The wall clock; without one, parts advance in windows.
-    pub pace: Option<Pace>,
-    /// By part: notes on packets that are on their way to it, by number.
-    notes: Vec<Mutex<BTreeMap<u64, Notes>>>,
-    /// By part: packets sent to it, and packets that it has taken.
+    pub pace: Option<&'w Pace>,
+    parts: usize,
+    /// By sender and receiver: packets that were sent, and those that were taken. A sum over senders would not do:
+    /// a packet that is sent while others still take theirs could stand for one that has not come yet.
     sent: Vec<AtomicUsize>,
     taken: Vec<AtomicUsize>,
-    number: AtomicUsize,
     /// By part, for packets that came too late: when the last one of a port and kind was due.
     last: Vec<Mutex<BTreeMap<(u32, u8), Time>>>,
     lateness: Mutex<Lateness>,
@@ -78,15 +74,14 @@ pub struct Wired<'w> {
 }
 
 impl<'w> Wired<'w> {
-    pub fn new(wires: &'w dyn Wires, pace: Option<Pace>, parts: usize) -> Self {
-        let zeros = || (0..parts).map(|_| AtomicUsize::new(0)).collect();
+    pub fn new(wires: &'w dyn Wires, pace: Option<&'w Pace>, parts: usize) -> Self {
+        let zeros = || (0..parts * parts).map(|_| AtomicUsize::new(0)).collect();
         Self {
             wires,
             pace,
-            notes: (0..parts).map(|_| Mutex::default()).collect(),
+            parts,
             sent: zeros(),
             taken: zeros(),
-            number: AtomicUsize::new(0),
             last: (0..parts).map(|_| Mutex::default()).collect(),
             lateness: Mutex::default(),
             failure: Mutex::new(None),
@@ -103,10 +98,29 @@ impl<'w> Wired<'w> {
     /// Ends the run.
     pub fn stop(&self) {
         self.stops.store(true, Ordering::Release);
+        if let Some(pace) = self.pace {
+            pace.stop();
+        }
     }
 
     pub fn has_stopped(&self) -> bool {
-        self.stops.load(Ordering::Acquire)
+        self.stops.load(Ordering::Acquire) || self.pace.is_some_and(Pace::has_stopped)
+    }
+
+    /// Packets that a part has sent to another so far.
+    pub fn sent(&self, from: usize, to: usize) -> usize {
+        self.sent[from * self.parts + to].load(Ordering::Acquire)
+    }
+
+    /// So many packets were sent, of which this process knows only by being told.
+    pub fn expect(&self, from: usize, to: usize, packets: usize) {
+        self.sent[from * self.parts + to].store(packets, Ordering::Release);
+    }
+
+    /// Packets that were sent to a part and that it has not taken.
+    fn missing(&self, to: usize) -> usize {
+        let taken = |from: usize| self.taken[from * self.parts + to].load(Ordering::Relaxed);
+        (0..self.parts).map(|from| self.sent(from, to).saturating_sub(taken(from))).sum()
     }
 
     pub fn failure(&self) -> Option<String> {
@@ -145,17 +159,14 @@ impl<'w> Wired<'w> {
                 let what = core.crosser(&packet, bits, |slot| &post.frames[slot as usize].0);
                 let roots = if is_control { post.frames[packet.number as usize].1 } else { None };
                 let record = if is_control { None } else { records.next().flatten() };
-                let number = self.number.fetch_add(1, Ordering::Relaxed) as u64;
-                if roots.is_some() || record.is_some() {
-                    lock(&self.notes[part]).insert(number, (roots, record));
-                }
-                let mut label = Label::of(&packet, number).emit();
+                let mut label = Label::of(&packet).emit();
+                Notes { roots, record }.emit(&mut label);
                 if core.telemetry.travels() && !is_control {
                     post.telemetry.emit(&mut label);
                 }
                 let RemoteEvent { time, kind, port, .. } = event;
                 // Counted before it is there.
-                self.sent[part].fetch_add(1, Ordering::AcqRel);
+                self.sent[core.part * self.parts + part].fetch_add(1, Ordering::AcqRel);
                 let sent = self.wires.send(core.part as NodeId, Delivery { time, kind, port, what, label });
                 if let Err(why) = sent {
                     self.fail(why);
@@ -171,19 +182,17 @@ impl<'w> Wired<'w> {
 
     /// Takes every packet that was sent to a part so far.
     pub fn take_all(&self, core: &mut Core) {
-        let sent = self.sent[core.part].load(Ordering::Acquire);
-        let missing = |taken: usize| sent.saturating_sub(taken);
-        let least = missing(self.taken[core.part].load(Ordering::Relaxed));
-        if least > 0 && self.failure().is_none() {
-            self.take(core, least, Instant::now() + PATIENCE);
-            let lost = missing(self.taken[core.part].load(Ordering::Relaxed));
-            if lost > 0 {
-                let name = &core.plan.topology.nodes[core.part].name;
+        let least = self.missing(core.part);
+        let until = Instant::now() + PATIENCE;
+        while self.missing(core.part) > 0 && self.failure().is_none() {
+            if Instant::now() >= until {
+                let (lost, name) = (self.missing(core.part), &core.plan.topology.nodes[core.part].name);
                 self.fail(format!(
                     "{lost} of {least} frames did not reach {name} within 20 s: as root, or with a larger \
                      sysctl net.core.rmem_max, sockets have more room"
                 ));
             }
+            self.take(core, 1, until);
         }
     }
 
@@ -194,10 +203,12 @@ impl<'w> Wired<'w> {
             self.fail(why);
             Vec::new()
         });
-        self.taken[core.part].fetch_add(deliveries.len(), Ordering::AcqRel);
         let mut post = Outbox::default();
         let mut late = 0;
         for delivery in deliveries {
+            // Each device is a part.
+            let from = core.plan.topology.neighbour(delivery.port) as usize;
+            self.taken[from * self.parts + core.part].fetch_add(1, Ordering::AcqRel);
             let Some(mut event) = self.read(core, &delivery, &mut post) else {
                 let port = &core.plan.topology.ports[delivery.port as usize];
                 let name = &core.plan.topology.nodes[port.node as usize].name;
@@ -224,8 +235,8 @@ impl<'w> Wired<'w> {
 
     /// The packet of a delivery, beside whose event its other content is put.
     fn read(&self, core: &Core, delivery: &Delivery, post: &mut Outbox) -> Option<RemoteEvent> {
-        let (label, telemetry) = Label::parse(&delivery.label)?;
-        let (roots, record) = lock(&self.notes[core.part]).remove(&label.note).unwrap_or_default();
+        let (label, rest) = Label::parse(&delivery.label)?;
+        let (Notes { roots, record }, telemetry) = Notes::parse(rest)?;
         let mut packet = match &delivery.what {
             Crosser::Frame(bytes) => {
                 let frame = ControlFrame::parse(bytes)?;
@@ -288,17 +299,15 @@ struct Label {
     ahead: [u8; 3],
     /// Of a control frame that keeps its place among data.
     lane: u8,
-    /// Number of the notes that oracles have about it.
-    note: u64,
 }
 
-/// Bytes of a label without telemetry.
-const LABEL: usize = 22;
+/// Bytes of a label without notes and telemetry.
+const LABEL: usize = 14;
 
 impl Label {
-    fn of(packet: &Packet, note: u64) -> Self {
+    fn of(packet: &Packet) -> Self {
         let &Packet { hop, size, ahead, lane, .. } = packet;
-        Self { hop, size, marks: packet.marks(), ahead, lane, note }
+        Self { hop, size, marks: packet.marks(), ahead, lane }
     }
 
     fn emit(&self) -> Vec<u8> {
@@ -308,18 +317,16 @@ impl Label {
         bytes.extend(self.marks.to_be_bytes());
         bytes.extend(self.ahead);
         bytes.push(self.lane);
-        bytes.extend(self.note.to_be_bytes());
         bytes
     }
 
-    /// Reads a label; returns it and the telemetry after it.
+    /// Reads a label; returns it and the bytes after it.
     fn parse(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (label, telemetry) = bytes.split_first_chunk::<LABEL>()?;
+        let (label, rest) = bytes.split_first_chunk::<LABEL>()?;
         let word = |at: usize| u32::from_be_bytes(std::array::from_fn(|i| label[at + i]));
         let marks = u16::from_be_bytes([label[8], label[9]]);
-        let note = u64::from_be_bytes(std::array::from_fn(|i| label[14 + i]));
         let ahead = [label[10], label[11], label[12]];
-        Some((Self { hop: word(0), size: word(4), marks, ahead, lane: label[13], note }, telemetry))
+        Some((Self { hop: word(0), size: word(4), marks, ahead, lane: label[13] }, rest))
     }
 }
 
@@ -413,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_label_survives_the_wire_and_a_short_one_is_refused() {
-        let label = Label { hop: 1, size: 1048, marks: 0x8003, ahead: [4, 5, 6], lane: 7, note: 8 << 40 };
+        let label = Label { hop: 1, size: 1048, marks: 0x8003, ahead: [4, 5, 6], lane: 7 };
         let mut bytes = label.emit();
         assert_eq!(Label::parse(&bytes), Some((label, &[][..])));
         bytes.push(9);

@@ -33,6 +33,7 @@ mod waits;
 use crate::oracle::ahead::{Known, crosses};
 use crate::outcome::{Blame, FlowBlame, Merged, Pause, Place};
 use crate::packet::{NONE, Packet};
+use crate::parallel::notes::Bytes;
 use crate::{oracle::critical::Critical, switch::causes::rows};
 use std::collections::{BTreeMap, VecDeque};
 use xoff_kernel::{time::Time, wheel::prefetch};
@@ -56,7 +57,24 @@ pub const NO_ROOT: Root = Root { port: NONE, links: 0, since: 0 };
 pub type Roots = [Root; 8];
 const NO_ROOTS: Roots = [NO_ROOT; 8];
 
+impl Default for Root {
+    fn default() -> Self {
+        NO_ROOT
+    }
+}
+
 impl Root {
+    /// Appends it to the notes of a frame.
+    pub fn emit(&self, bytes: &mut Vec<u8>) {
+        bytes.extend([self.port, self.links].map(u32::to_be_bytes).as_flattened());
+        bytes.extend(self.since.to_be_bytes());
+    }
+
+    /// Reads a root that [`Root::emit`] has written.
+    pub fn parse(bytes: &mut Bytes) -> Option<Self> {
+        Some(Self { port: bytes.word()?, links: bytes.word()?, since: bytes.long()? })
+    }
+
     /// The root of the present pause that a port requested, or none.
     fn behind(standing: Option<&Pause>, port: u32) -> Self {
         match standing.and_then(|pause| Some((pause.root?, pause.links))) {

@@ -3,6 +3,7 @@
 use super::end::in_order;
 use crate::outcome::{Leg, Named, Part};
 use crate::packet::NONE;
+use crate::parallel::notes::Bytes;
 use xoff_kernel::time::Time;
 
 /// A stretch of a path, or the sum of those that are alike.
@@ -82,7 +83,7 @@ pub struct Sent {
 }
 
 /// The past of a packet: one cache line and a list.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[repr(align(64))]
 pub struct Record {
     /// When its source began to send it.
@@ -100,7 +101,66 @@ pub struct Record {
     pub(super) stays: Option<Box<Vec<(u32, Time)>>>,
 }
 
+const LEGS: [Leg; 3] = [Leg::Source, Leg::Data, Leg::Ack];
+const PARTS: [Part; 9] = [
+    Part::Sending,
+    Part::Propagation,
+    Part::Queueing,
+    Part::Own,
+    Part::Victim,
+    Part::Pacing,
+    Part::Receiver,
+    Part::Down,
+    Part::Recovery,
+];
+
+impl Piece {
+    fn emit(&self, bytes: &mut Vec<u8>) {
+        bytes.extend([self.leg as u8, self.part as u8]);
+        bytes.extend([self.port, self.root].map(u32::to_be_bytes).as_flattened());
+        bytes.push(self.named.map_or(0, |named| 1 + u8::from(named.victim)));
+        bytes.extend(self.named.iter().flat_map(|named| named.root.to_be_bytes()));
+        bytes.extend(self.time.to_be_bytes());
+    }
+
+    fn parse(bytes: &mut Bytes) -> Option<Self> {
+        let leg = *LEGS.get(usize::from(bytes.byte()?))?;
+        let part = *PARTS.get(usize::from(bytes.byte()?))?;
+        let (port, root) = (bytes.word()?, bytes.word()?);
+        let named = match bytes.byte()? {
+            0 => None,
+            kind @ 1..=2 => Some(Named { victim: kind == 2, root: bytes.word()? }),
+            _ => return None,
+        };
+        Some(Self { leg, part, port, root, named, time: bytes.long()? })
+    }
+}
+
 impl Record {
+    /// Appends the record of a packet on a wire: it waits in no list.
+    pub fn emit(&self, bytes: &mut Vec<u8>) {
+        debug_assert!(self.list == NONE && self.stays.is_none(), "it has left its queue");
+        bytes.extend([self.sent, self.at].map(u64::to_be_bytes).as_flattened());
+        bytes.extend([self.source, self.pieces.len() as u32].map(u32::to_be_bytes).as_flattened());
+        self.pieces.iter().for_each(|piece| piece.emit(bytes));
+    }
+
+    /// Reads a record that [`Record::emit`] has written.
+    pub fn parse(bytes: &mut Bytes) -> Option<Self> {
+        let (sent, at, source, count) = (bytes.long()?, bytes.long()?, bytes.word()?, bytes.word()?);
+        let pieces: Vec<Piece> = (0..count).map(|_| Piece::parse(bytes)).collect::<Option<_>>()?;
+        (source <= count).then_some(Self { sent, at, pieces, source, list: NONE, stays: None })
+    }
+
+    #[cfg(test)]
+    pub fn example() -> Self {
+        let piece = |part, time| Piece::free(Leg::Data, part, 3, time);
+        let named = |victim| Piece { root: 5, named: Some(Named { root: 6, victim }), ..piece(Part::Own, 7) };
+        let mut pieces: Vec<Piece> = PARTS.map(|part| piece(part, 1 << 33)).into();
+        pieces.extend([named(false), named(true)]);
+        Self { sent: 1, at: 2 << 40, pieces, source: 3, list: NONE, stays: None }
+    }
+
     pub(super) fn network(&self) -> &[Piece] {
         &self.pieces[self.source as usize..]
     }
@@ -123,5 +183,17 @@ impl Record {
     pub(super) fn path(mut self) -> Vec<Piece> {
         let network = self.pieces.split_off(self.source as usize);
         in_order(self.pieces, network)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pieces on wires have the numbers of their enums.
+    #[test]
+    fn legs_and_parts_are_listed_in_order() {
+        assert!(LEGS.iter().enumerate().all(|(i, leg)| *leg as usize == i));
+        assert!(PARTS.iter().enumerate().all(|(i, part)| *part as usize == i));
     }
 }
