@@ -20,6 +20,8 @@ pub struct Egress {
     pub rules: Table<Vec<Rule>>,
     /// By port; empty without ECN.
     marking: Vec<Stream>,
+    /// By port; empty unless devices choose the packet to be cut.
+    pub trimming: Vec<Stream>,
     /// By port and lane, if marking depends on the port's rate; otherwise empty.
     reds: Vec<Option<Red>>,
     pub marks_at_dequeue: bool,
@@ -83,6 +85,10 @@ impl Egress {
             let ecn = lane.ecn.map(|red| Red { k_min: least.unwrap_or(red.k_min), ..red });
             Rule { limit: lane.egress_limit, lossless: lane.lossless, ecn }
         };
+        let streams = |name: &str, used: bool| -> Vec<Stream> {
+            let ports = 0..if used { ports.len() as u64 } else { 0 };
+            ports.map(|port| Stream::new(plan.seed, name, port)).collect()
+        };
         Self {
             queues: table(vec![Queue::default(); ports.len() * queues_per_port + leaves.len()]),
             rounds: discipline.rounds(ports.len()),
@@ -90,10 +96,8 @@ impl Egress {
             leaves,
             host_event: HostEvent::None,
             rules: table(plan.lanes.iter().enumerate().map(rule).collect()),
-            marking: match ecn().next() {
-                Some(_) => (0..ports.len() as u64).map(|p| Stream::new(plan.seed, "ECN", p)).collect(),
-                None => Vec::new(),
-            },
+            marking: streams("ECN", ecn().next().is_some()),
+            trimming: streams("trimming", traits.trims.is_some_and(|trim| trim.last)),
             ports: table(ports),
             reds,
             marks_at_dequeue,

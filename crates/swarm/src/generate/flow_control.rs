@@ -479,4 +479,5 @@ fn trimming(sketch: &mut Sketch, t: &mut Table) {
     let most = if sketch.draw.one_in(20) { 10_000 } else { sketch.mtu.max(64) };
     sketch.maybe(t, 2, "trim_size", |s| bytes(s.draw.between(64, most)));
     sketch.maybe(t, 3, "priority", |s| int(s.draw.between(6, 7)));
+    sketch.maybe(t, 2, "trims", |s| if s.draw.one_in(3) { "arriving" } else { "arriving-or-last" });
 }
