@@ -150,12 +150,13 @@ fn pulls_take_turns() {
 
 /// Two hosts send in step, and the packets of the first one reach the switch first. When the queue is full, the first
 /// packet of each turn finds the room of the packet that has left, and the second one finds none. If always the
-/// arriving packet is cut, then it is always the second host's: a phase effect. If each of the last two is cut half of
-/// the time, the hosts lose the same.
+/// arriving packet is cut, then nearly always the second host loses it: a phase effect. (Headers on the link shift the
+/// turns now and then.) If each of the last two is cut half of the time, the hosts lose the same.
 #[test]
 fn the_random_choice_breaks_phases() {
     let cut = |trims: &str, seed: u64, threads: usize| {
-        let mut text = star(3) + &trims_of(8, trims) + &format!("[run]\nseed = {seed}\nduration = \"180us\"\n");
+        let mut text =
+            star(3) + &trims_of(8, trims) + &format!("[run]\nseed = {seed}\nduration = \"180us\"\n");
         // No packet is requested: the first windows do not end.
         text += "[ndp]\ninitial_window = \"4MB\"\n";
         (1..=2).for_each(|i| text += &flow(i, 0, "4MB"));
@@ -165,11 +166,13 @@ fn the_random_choice_breaks_phases() {
         (outcome.flows.iter().map(|flow| flow.dropped).collect::<Vec<u64>>(), outcome)
     };
     let (always, _) = cut("arriving", 1, 1);
-    assert!(always[0] == 0 && always[1] > 400, "{always:?}");
+    println!("the arriving packet: {always:?}");
+    assert!(always[0] * 20 < always[1] && always[1] > 400, "{always:?}");
     for seed in 1..=5 {
         let (one, outcome) = cut("arriving-or-last", seed, 1);
         let all = one[0] + one[1];
-        assert!(all.abs_diff(always[1]) <= 8, "as many are cut: {one:?}, {always:?}");
+        assert!(all.abs_diff(always[0] + always[1]) <= 8, "as many are cut: {one:?}, {always:?}");
+        println!("the arriving or the last packet: {one:?}");
         // Five standard deviations of a fair coin.
         let off = one[0] as f64 - all as f64 / 2.0;
         assert!(off.abs() < 2.5 * (all as f64).sqrt(), "{one:?}");
