@@ -8,7 +8,7 @@ use xoff_outcome::report::Value;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::gfc::report::Report;
 use xoff_schemes::flow_control::gfc::time::Map;
-use xoff_schemes::flow_control::gfc::{Ladder, feedback};
+use xoff_schemes::flow_control::gfc::{Ladder, feedback, stages};
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
 use xoff_sim::outcome::{Outcome, Stop};
 
@@ -169,7 +169,8 @@ fn the_default_buffer_with_periods_is_that_of_the_formula() {
     assert_eq!((map.b0 as f64, map.period), (h, 65_536 * 80));
     let span = (h.sqrt() + 65_536f64.sqrt()).powi(2);
     assert!(((map.bm - map.b0) as f64 - span).abs() < 2.0, "{} B, not {span}", map.bm - map.b0);
-    assert_eq!(map.buffer - map.bm, (u64::from(map.stages) + 4) * PACKET);
+    let facts = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: PACKET as u32 };
+    assert_eq!(map.buffer - map.bm, (u64::from(stages(&facts)) + 4) * PACKET);
 }
 
 /// What the rule does not prevent: with one queue for all ingress ports, or on paths of three links, more bytes

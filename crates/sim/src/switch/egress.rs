@@ -21,7 +21,7 @@ pub struct Egress {
     /// By port; empty without ECN.
     marking: Vec<Stream>,
     /// By port; empty unless devices choose the packet to be cut.
-    pub trimming: Vec<Stream>,
+    pub cuts: Vec<Stream>,
     /// By port and lane, if marking depends on the port's rate; otherwise empty.
     reds: Vec<Option<Red>>,
     pub marks_at_dequeue: bool,
@@ -85,9 +85,8 @@ impl Egress {
             let ecn = lane.ecn.map(|red| Red { k_min: least.unwrap_or(red.k_min), ..red });
             Rule { limit: lane.egress_limit, lossless: lane.lossless, ecn }
         };
-        let streams = |name: &str, used: bool| -> Vec<Stream> {
-            let ports = 0..if used { ports.len() as u64 } else { 0 };
-            ports.map(|port| Stream::new(plan.seed, name, port)).collect()
+        let streams = |name: &'static str| -> Vec<Stream> {
+            (0..ports.len() as u64).map(|port| Stream::new(plan.seed, name, port)).collect()
         };
         Self {
             queues: table(vec![Queue::default(); ports.len() * queues_per_port + leaves.len()]),
@@ -96,8 +95,8 @@ impl Egress {
             leaves,
             host_event: HostEvent::None,
             rules: table(plan.lanes.iter().enumerate().map(rule).collect()),
-            marking: streams("ECN", ecn().next().is_some()),
-            trimming: streams("trimming", traits.trims.is_some_and(|trim| trim.last)),
+            marking: ecn().next().map_or_else(Vec::new, |_| streams("ECN")),
+            cuts: traits.trims.and_then(|trim| trim.last).map_or_else(Vec::new, streams),
             ports: table(ports),
             reds,
             marks_at_dequeue,

@@ -15,11 +15,12 @@ pub fn choose<F: Features>(
     scheme: &mut FlowControl,
     (port, id, egress): (u32, u32, u32),
 ) -> (u32, u32) {
-    let Some(last) = core.trims.filter(|t| t.last).and_then(|trim| core.replaceable(trim, port, id, egress))
+    let Some(last) =
+        core.trims.filter(|t| t.last.is_some()).and_then(|trim| core.replaceable(trim, port, id, egress))
     else {
         return (port, id);
     };
-    if core.egress.trimming[egress as usize].below(2) == 0 {
+    if core.egress.cuts[egress as usize].below(2) == 0 {
         return (port, id);
     }
     let (lane, size) = (core.packets[id].lane, core.packets[id].size);

@@ -293,7 +293,7 @@ fn map(keys: &GfcKeys, topology: &Topology, packet: &PacketFormat, id: PortId) -
         (Some(_), None) => bytes - room,
         _ => from.unwrap_or(feedback),
     };
-    Ok(Map::new(b0, bytes, period, &facts, response_time))
+    Ok(Map::new(b0, bytes, period, &facts))
 }
 
 /// The ladder of a port; an error if a packet could be lost.

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The second line is the paper's map. It ends one largest packet L before B_m, because packets are whole; the third
-//! line is a ladder of stages as in the buffer-based form, each of one packet. In stage K a packet takes longer than
-//! any run ([`LAST`]). So no rate is 0.
+//! line is a ladder of stages, each of one packet. K is that of the buffer-based form, so in the last stage a packet
+//! takes longer than any run. So no rate is 0.
 //!
 //! The sender is a leaky bucket. After a packet of z bytes began, `owed` = z falls with the rate R, also while R
 //! changes, and the next packet may begin when it is 0. So the bytes that begin in a time are at most the integral of
@@ -34,8 +34,7 @@
 //! 4. So q ≤ B_m + (K + 4)·L: this is the buffer.
 
 use super::super::LinkFacts;
-use super::super::keys::LAST;
-use super::feedback;
+use super::{feedback, stages};
 use xoff_kernel::time::{Time, serialisation};
 
 /// Bytes at line rate in the default period: InfiniBand's 65,536 symbol times, of a byte each.
@@ -60,8 +59,8 @@ pub struct Map {
 
 impl Map {
     /// From B_0 on; `buffer` has [`room`] beyond it.
-    pub fn new(b0: u64, buffer: u64, period: Time, link: &LinkFacts, response_time: Time) -> Self {
-        let (stages, largest) = (stages(link, period, response_time), link.largest.into());
+    pub fn new(b0: u64, buffer: u64, period: Time, link: &LinkFacts) -> Self {
+        let (stages, largest) = (stages(link), link.largest.into());
         Self { b0, bm: buffer - packets(stages, largest), buffer, largest, stages, period }
     }
 
@@ -112,25 +111,12 @@ pub fn default_period(link: &LinkFacts, response_time: Time) -> Time {
     serialisation(PERIOD.max(feedback(link, response_time)), link.rate).max(1)
 }
 
-/// K: in the last stage a largest packet takes longer than any run.
-pub fn stages(link: &LinkFacts, period: Time, response_time: Time) -> u8 {
-    let wire = u128::from(serialisation(link.largest.into(), link.rate).max(1));
-    let first = wire * u128::from(least_span(link, period, response_time)) / u128::from(link.largest);
-    let fewest = (0..64).find(|&k| first << k >= u128::from(LAST));
-    fewest.expect("a picosecond, doubled 63 times, is longer than any run")
-}
-
 /// The stages, and what whole packets add to the bytes that pass.
 fn packets(stages: u8, largest: u64) -> u64 {
     (u64::from(stages) + 4).saturating_mul(largest)
 }
 
-/// The packets beyond B_m.
-pub fn beyond(link: &LinkFacts, period: Time, response_time: Time) -> u64 {
-    packets(stages(link, period, response_time), link.largest.into())
-}
-
 /// Bytes that an account needs from B_0 on, at least.
 pub fn room(link: &LinkFacts, period: Time, response_time: Time) -> u64 {
-    least_span(link, period, response_time).saturating_add(beyond(link, period, response_time))
+    least_span(link, period, response_time).saturating_add(packets(stages(link), link.largest.into()))
 }

@@ -52,7 +52,7 @@ pub struct Trimming;
 
 impl Parameters for TrimmingParams {
     fn traits(&self) -> Traits {
-        let last = self.trims == Trimmed::ArrivingOrLast;
+        let last = (self.trims == Trimmed::ArrivingOrLast).then_some("trimming");
         let trim = Trim { size: self.size, lane: self.lane, cause: &TRIMMED, lost: &HEADER_LOST, last };
         Traits { trims: Some(trim), ..Traits::NONE }
     }
