@@ -53,7 +53,8 @@ pub fn compute_size(question: &Question, link: &LinkFacts, by_time: bool) -> Siz
         },
         source: "Qian et al., SIGCOMM 2019, without its text: the bounds and the packets are xoff's",
         notes: vec![
-            "in stage K a packet takes longer than 100 days, so a receiver that stops for ever causes no loss".into(),
+            "in stage K a packet takes longer than 100 days, so a receiver that stops reading causes no loss"
+                .into(),
         ],
     };
     sizing.if_frames_fit(link.rate)
