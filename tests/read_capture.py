@@ -97,6 +97,12 @@ RUNS = {
         ["kind 13", "consumed", "freed"],
     ),
     "gfc": (INCAST, "H0,switches", ["flow_control.scheme=gfc"], ["kind 11", "a stage", "line rate"]),
+    "gfc-time": (
+        INCAST,
+        "H0,switches",
+        ["flow_control.scheme=gfc", "flow_control.form=time"],
+        ["kind 14", "stored bytes", "nothing stored"],
+    ),
     "loop-breaker": (
         LOOP,
         "switches",
@@ -137,7 +143,7 @@ OF_EACH = 50
 
 # Captures that are made again with a snap length.
 CUT = [("dcqcn", 70), ("tcp-newreno", 54), ("roundabout", 176), ("roundabout", 60), ("pyrrha", 34)]
-CUT += [("cbfc", 15), ("uec-cbfc", 22), ("gfc", 20), ("itsy", 14), ("zeropod", 46), ("zeropod", 20)]
+CUT += [("cbfc", 15), ("uec-cbfc", 22), ("gfc", 20), ("gfc-time", 30), ("itsy", 14), ("zeropod", 46), ("zeropod", 20)]
 
 # Where the filters of the page find something.
 FILTERED = ["dcqcn", "go-back-n", "rud", "pyrrha", "roundabout", "zeropod"]
@@ -154,7 +160,7 @@ xoff.kind xoff.pause xoff.priority xoff.queue xoff.flow xoff.port
 xoff.root.word xoff.root.switch xoff.root.port xoff.root.epoch xoff.root.sequence
 xoff.into.switch xoff.into.port xoff.into.epoch
 xoff.feedback.enabled xoff.feedback.whole xoff.feedback.c_max xoff.feedback.c0 xoff.feedback.c3
-xoff.stages.enabled xoff.stages.k0 xoff.stages.k3 xoff.link.word xoff.link.sequence
+xoff.stages.enabled xoff.stages.k0 xoff.stages.k3 xoff.stored.q0 xoff.stored.q3 xoff.link.word xoff.link.sequence
 xoff.cf.vc xoff.cf.freed xoff.cc.consumed
 xoff.probe.word xoff.probe.count xoff.probe.draw xoff.probe.from xoff.probe.port
 xoff.credit.operand xoff.credit.lane xoff.credit.fctbs xoff.credit.fccl xoff.credit.lpcrc
@@ -307,6 +313,11 @@ def control(b, said, seen):
         for priority in (p for p in (0, 3) if b[15] >> p & 1):
             said[f"xoff.stages.k{priority}"] = b[16 + priority]
             seen["a stage" if b[16 + priority] else "line rate"] += 1
+    elif kind == 14:
+        said["xoff.stages.enabled"] = f"0x{b[15]:02x}"
+        for priority in (p for p in (0, 3) if b[15] >> p & 1):
+            said[f"xoff.stored.q{priority}"] = number(b, 16 + 4 * priority, 4)
+            seen["stored bytes" if said[f"xoff.stored.q{priority}"] else "nothing stored"] += 1
     elif kind == 12:
         said |= {"xoff.link.word": b[16], "xoff.link.sequence": number(b, 17, 3) >> 4}
         seen[f"word {b[16]}"] += 1

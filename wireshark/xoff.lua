@@ -22,6 +22,7 @@ local kinds = {
     [5] = "feedback (BifrostX)", [6] = "probe", [7] = "credit (CBFC)",
     [8] = "RTS (Zeropod)", [9] = "SCHD (Zeropod)", [10] = "cell (Zeropod)",
     [11] = "stages (GFC)", [12] = "ordered set (LLR)", [13] = "CF_Update (UEC CBFC)",
+    [14] = "stored bytes (GFC)",
 }
 local pauses = { [0] = "resume", [1] = "pause" }
 local link_words = { [1] = "LLR_ACK", [2] = "LLR_NACK", [3] = "LLR_INIT", [4] = "LLR_INIT_ECHO" }
@@ -132,6 +133,12 @@ for priority = 0, 7 do
     stages[priority] = ProtoField.uint8("xoff.stages." .. name, "Stage of priority " .. priority)
     f[name] = stages[priority]
 end
+local stored = {}
+for priority = 0, 7 do
+    local name = "q" .. priority
+    stored[priority] = ProtoField.uint32("xoff.stored." .. name, "Stored bytes of priority " .. priority)
+    f[name] = stored[priority]
+end
 local fields = {}
 for _, field in pairs(f) do
     fields[#fields + 1] = field
@@ -204,6 +211,20 @@ local function stage(at, tree)
         if math.floor(enabled / 2 ^ priority) % 2 == 1 then
             tree:add(stages[priority], at(16 + priority, 1))
             words[#words + 1] = string.format("stage %d of priority %d", at(16 + priority, 1):uint(), priority)
+        end
+    end
+    return table.concat(words, ", ")
+end
+
+local function stored_bytes(at, tree)
+    local enabled = at(15, 1):uint()
+    tree:add(f.named, at(15, 1))
+    local words = {}
+    for priority = 0, 7 do
+        if math.floor(enabled / 2 ^ priority) % 2 == 1 then
+            local field = at(16 + 4 * priority, 4)
+            tree:add(stored[priority], field)
+            words[#words + 1] = string.format("%d B of priority %d", field:uint(), priority)
         end
     end
     return table.concat(words, ", ")
@@ -350,6 +371,7 @@ local by_kind = {
     [5] = { feedback, 54 }, [6] = { probe, 26 }, [7] = { credit, 40 },
     [8] = { rts, 34 }, [9] = { schd, 38 }, [10] = { cell, 26 },
     [11] = { stage, 24 }, [12] = { ordered_set, 23 }, [13] = { cf_update, 23 },
+    [14] = { stored_bytes, 48 },
 }
 
 -- Returns whether the capture has the first `need` bytes of the frame; `buffer` begins at byte 14.

@@ -67,7 +67,7 @@ fn a_link_has_text_data_and_a_picture() {
     let json = xoff(&dir, &[&link[..], &["--json", "--priorities", "3", "--buffer", "64MiB"]].concat());
     let value: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(value["link"]["bdp_bytes"], 300_000_000);
-    assert_eq!(value["schemes"].as_array().unwrap().len(), 13);
+    assert_eq!(value["schemes"].as_array().unwrap().len(), 15);
     assert_eq!((&value["schemes"][3]["scheme"], &value["schemes"][3]["shares"]), (&"dsh".into(), &1.into()));
     assert_eq!(value["schemes"][4]["shares"], 3);
     assert_eq!(value["schemes"][4]["reach"]["kind"], "up-to");
@@ -176,6 +176,8 @@ fn every_option_has_its_effect() {
         "cbfc",
         "cbfc-ideal",
         "uec-cbfc",
+        "gfc",
+        "gfc-time",
         "swing",
         "pyrrha",
         "portfc",
@@ -196,6 +198,8 @@ fn every_option_has_its_effect() {
                 "cbfc",
                 "cbfc-ideal",
                 "uec-cbfc",
+                "gfc",
+                "gfc-time",
                 "swing",
                 "pyrrha",
             ],

@@ -29,8 +29,10 @@ fn a_buffer_reaches_as_far_as_it_suffices_and_no_metre_more() {
                     match reach {
                         Reach::Nowhere => assert!(!fits(0), "{at}"),
                         Reach::Anywhere => assert!(fits(LONGEST), "{at}"),
-                        Reach::UpTo(m) if matches!(scheme, "cbfc" | "uec-cbfc" | "llr") && fits(m + 1) => {
-                            // The 12 or 20 bits of credits, or the 16 bits of the replay timer, end before the buffer does.
+                        Reach::UpTo(m)
+                            if matches!(scheme, "cbfc" | "uec-cbfc" | "gfc-time" | "llr") && fits(m + 1) =>
+                        {
+                            // The 12 or 20 bits of credits, the 32 bits of stored bytes, or the 16 bits of the replay timer, end before the buffer does.
                             let said = |m| question.compute_size(scheme, Length(m * 1_000)).can_be_said();
                             assert!(said(m) && !said(m + 1), "{at}");
                             assert_eq!(question.format_reach(scheme), Reach::UpTo(m), "{at}");
@@ -244,6 +246,21 @@ fn credit_that_is_too_small_loses_no_packet() {
     assert!(narrow.may_idle.iter().any(|n| n.place == "N:0" && n.configured == 131_072), "{narrow:?}");
     let ideal = report("[flow_control]\nscheme = \"cbfc\"\nunlimited = true");
     assert!(ideal.may_idle.is_empty(), "{ideal:?}");
+}
+
+/// Scenarios refuse less than the room for all rates, so nothing is too small.
+#[test]
+fn gfc_is_compared_with_the_room_for_all_rates() {
+    // C·τ of the long link is 10 MB and three packets; of the others 25 kB.
+    let stages = report("[flow_control]\nscheme = \"gfc\"\n");
+    assert_eq!((stages.compared, stages.too_small.len(), stages.may_idle.len()), (6, 0, 0), "{stages:?}");
+    let long = stages.classes.iter().find(|class| class.delay_ps > 1_000_000).expect("a long link");
+    assert!((20_000_000..20_100_000).contains(&long.needed), "{long:?}");
+    // The period is as long as the feedback time, so B_m − B_0 is 4·C·τ.
+    let periods = report("[flow_control]\nscheme = \"gfc\"\nform = \"time\"\nbuffer = \"60MB\"");
+    assert_eq!((periods.compared, periods.too_small.len()), (6, 0), "{periods:?}");
+    let long = periods.classes.iter().find(|class| class.delay_ps > 1_000_000).expect("a long link");
+    assert!((40_000_000..40_200_000).contains(&long.needed) && long.configured == long.needed, "{long:?}");
 }
 
 #[test]

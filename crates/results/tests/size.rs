@@ -103,7 +103,7 @@ fn a_link_as_data() {
     }
     let named = size::json(&Request { schemes: &["swing"], ..asked });
     assert_eq!(named["schemes"].as_array().unwrap().len(), 1);
-    assert_eq!(named["schemes"][0], value["schemes"][9]);
+    assert_eq!(named["schemes"][0], value["schemes"][11]);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use xoff_outcome::report::Value;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::gfc::report::Report;
-use xoff_schemes::flow_control::gfc::{Ladder, feedback};
+use xoff_schemes::flow_control::gfc::time::Map;
+use xoff_schemes::flow_control::gfc::{Ladder, feedback, stages};
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
 use xoff_sim::outcome::{Outcome, Stop};
 
@@ -17,6 +18,11 @@ const PACKET: u64 = 1_062;
 fn ladder(plan: &Plan, port: u32) -> &Ladder {
     let FlowControlParams::Gfc(params) = &plan.flow_control else { panic!("of this scheme") };
     &params.ladders[params.of_port[port as usize] as usize]
+}
+
+fn map(plan: &Plan, port: u32) -> &Map {
+    let FlowControlParams::Gfc(params) = &plan.flow_control else { panic!("of this scheme") };
+    &params.maps[params.of_port[port as usize] as usize]
 }
 
 fn report(outcome: &Outcome) -> Report {
@@ -80,6 +86,91 @@ fn a_ring_that_deadlocks_under_pfc_goes_on() {
         }
         assert!(report(&outcome).deepest <= 2);
     }
+}
+
+/// The same with feedback in periods: each flow has half of its links, and the account of each ring link stands where
+/// the map has half of the rate, B_m − (B_m − B_0) / 2. The frames take 64 B of each 65,536 B.
+#[test]
+fn with_periods_each_flow_of_a_ring_has_half_and_queues_stand_at_the_fixed_point() {
+    for n in [3, 4, 5] {
+        let keys = "scheme = \"gfc\"\nform = \"time\"";
+        let plan = plan(&ring(n, 2, keys, "20MB", ""));
+        let outcome = run(&plan);
+        assert!(outcome.deadlock.is_none() && outcome.waiting.is_empty());
+        assert_eq!(outcome.stop, Stop::AllDone);
+        assert!(keeps_within(&plan, &outcome) && outcome.pauses.is_empty());
+        let fair = 20_000.0 * 84.96 * 2.0;
+        for flow in &outcome.flows {
+            let time = (flow.completed.unwrap() - flow.started.unwrap()) as f64 / 1e3;
+            println!("{n} switches: {time:.0} ns, fair {fair:.0} ns; {:?}", report(&outcome));
+            assert!((0.95 * fair..1.1 * fair).contains(&time), "{n} switches: {time} ns of {fair} ns");
+        }
+        let map = map(&plan, 0);
+        let fixed = (map.bm - (map.bm - map.b0) / 2) as f64;
+        let peaks = outcome.accounts.iter().map(|peak| (peak.main + u64::from(peak.headroom)) as f64);
+        let fullest = peaks.fold(0.0, f64::max);
+        println!("{n} switches: fullest account {fullest} B, fixed point {fixed} B");
+        assert!(fullest > 0.9 * fixed && fullest < map.bm as f64, "{fullest} B, {fixed} B");
+        // Each port sends a frame in each period of 65,536 B.
+        let bytes = report(&outcome).frames as f64 * 64.0;
+        let links = plan.topology.ports.len() as f64 * 12.5 * outcome.end as f64 / 1e3;
+        assert!((bytes / links - 64.0 / 65_536.0).abs() < 2e-5, "{}", bytes / links);
+    }
+}
+
+/// A receiver that reads slowly: the sender sends as fast as it reads, with feedback in periods, too.
+#[test]
+fn with_periods_a_sender_converges_to_the_rate_of_its_receiver() {
+    for gbps in [50u64, 30, 10, 3] {
+        let text = format!(
+            "[topology]\nkind = \"custom\"\nhosts = [\"H0\", \"H1\"]\nswitches = [\"X\"]\n\
+             links = [{{a=\"H0\", b=\"X\", rate=\"100Gbps\", delay=\"1us\"}},\n\
+             {{a=\"X\", b=\"H1\", rate=\"100Gbps\", delay=\"1us\"}}]\n[flow_control]\nscheme = \"gfc\"\nform = \"time\"\n\
+             [transport]\nack_every = 1000000\nrto = \"1s\"\n[run]\nduration = \"2ms\"\n\
+             [[slow_receiver]]\nhost = \"H1\"\nrate = \"{gbps}Gbps\"\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"10GB\"\n"
+        );
+        let plan = plan(&text);
+        let outcome = run(&plan);
+        let most = (2e-3 - 2.5e-6) * gbps as f64 * 1e9 / 8.0 / PACKET as f64;
+        let packets = outcome.flows[0].delivered_bytes / 1_000;
+        println!("{gbps} Gbit/s: {packets} packets of {most:.0}, {:?}", report(&outcome));
+        assert!(packets as f64 > most - 3.0, "{gbps} Gbit/s: {packets} packets of {most}");
+        assert!(keeps_within(&plan, &outcome));
+    }
+}
+
+/// A receiver that stops for 20 ms: nothing is lost, and after that the rates rise within a period.
+#[test]
+fn with_periods_a_receiver_that_stops_reading_loses_nothing() {
+    let text = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 2\n\
+                link = { rate = \"100Gbps\", delay = \"1us\" }\n[flow_control]\nscheme = \"gfc\"\nform = \"time\"\n\
+                [transport]\nrto = \"3s\"\n\
+                [[slow_receiver]]\nhost = \"H3\"\nstall_from = \"20us\"\nstall_until = \"20ms\"\n\
+                [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H3\"\nsize = \"2MB\"\n\
+                [[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H3\"\nsize = \"2MB\"\n";
+    let plan = plan(text);
+    let outcome = run(&plan);
+    println!("{:?}, end {}", report(&outcome), outcome.end);
+    assert_eq!(outcome.stop, Stop::AllDone);
+    assert!(keeps_within(&plan, &outcome));
+    // The rate is halved seven times by the map, and then with each packet: each takes twice the time.
+    assert!((12..=20).contains(&report(&outcome).deepest), "{:?}", report(&outcome));
+    // 4,000 packets take 0.34 ms.
+    assert!(outcome.end < 20_600_000_000, "{}", outcome.end);
+}
+
+/// H, C·T of 65,536 B, and the terms of whole packets.
+#[test]
+fn the_default_buffer_with_periods_is_that_of_the_formula() {
+    let plan = plan(&ring(3, 2, "scheme = \"gfc\"\nform = \"time\"", "1MB", ""));
+    let map = map(&plan, 0);
+    let h = 25_000.0 + 2.0 * PACKET as f64 + 64.0;
+    assert_eq!((map.b0 as f64, map.period), (h, 65_536 * 80));
+    let span = (h.sqrt() + 65_536f64.sqrt()).powi(2);
+    assert!(((map.bm - map.b0) as f64 - span).abs() < 2.0, "{} B, not {span}", map.bm - map.b0);
+    let facts = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: PACKET as u32 };
+    assert_eq!(map.buffer - map.bm, (u64::from(stages(&facts)) + 4) * PACKET);
 }
 
 /// What the rule does not prevent: with one queue for all ingress ports, or on paths of three links, more bytes
@@ -170,7 +261,7 @@ fn the_report_says_when_no_sender_was_slowed() {
     let outcome = run(&plan);
     let sections = outcome.records.sections(&ran(&plan, &outcome));
     assert_eq!(*sections[0].value("deepest"), Value::Count(0));
-    assert_eq!(sections[0].notes[0].text, "GFC had no effect: no ingress account reached its threshold B_1.");
+    assert_eq!(sections[0].notes[0].text, "GFC had no effect: no sender waited for a lower rate.");
 }
 
 /// B_1 + 2·C·τ, and the terms of whole packets.
@@ -197,6 +288,7 @@ proptest! {
         delays in prop::collection::vec(0u64..3_000, 7), mtu in 200u64..4_000, response in 0u64..2_000,
         b1 in prop::option::of(1u64..100_000), fan_in in 2u32..4, seed in 0u64..10_000,
         slow in prop::option::of((1u64..50, 0u64..2)), two_priorities in any::<bool>(), lossy in any::<bool>(),
+        by_time in any::<bool>(),
     ) {
         let names = |prefix: &str| (0..n).map(|i| format!("\"{prefix}{i}\"")).collect::<Vec<_>>().join(", ");
         let link = |a: String, b: String, at: usize| {
@@ -212,7 +304,9 @@ proptest! {
              [[traffic]]\nkind = \"permutation\"\nsize = \"{}kB\"\n\
              [[traffic]]\nkind = \"incast\"\nfan_in = {}\nsize = \"100kB\"\npriority = {}\n",
             names("H"), names("S"), links.join(",\n"),
-            b1.map_or(String::new(), |b1| format!("b1 = \"{b1}B\"\n")), if fifo { "service = \"fifo\"" } else { "" },
+            b1.map_or(String::new(), |b1| format!("{} = \"{b1}B\"\n", if by_time { "b0" } else { "b1" }))
+                + if by_time { "form = \"time\"\n" } else { "" },
+            if fifo { "service = \"fifo\"" } else { "" },
             if is_ring { "duration = \"2ms\"\n" } else { "" },
             100 + seed % 400, fan_in.min(n as u32 - 1), if two_priorities { 5 } else { 3 },
         );

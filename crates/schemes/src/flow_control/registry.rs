@@ -343,6 +343,7 @@ frames! {
     CfUpdate(uec_cbfc::frame::CfUpdate) = |bytes| uec_cbfc::frame::CfUpdate::parse(bytes).ok(),
     CcUpdate(uec_cbfc::frame::CcUpdate) = |bytes| uec_cbfc::frame::CcUpdate::parse(bytes).ok(),
     Stages(gfc::frame::StageFrame) = |bytes| gfc::frame::StageFrame::parse(bytes).ok(),
+    Stored(gfc::frame::StoredFrame) = |bytes| gfc::frame::StoredFrame::parse(bytes).ok(),
     Roundabout(roundabout::frame::RoundaboutFrame) = |bytes| roundabout::frame::RoundaboutFrame::parse(bytes).ok(),
     Itsy(itsy::frame::ItsyFrame) = |bytes| itsy::frame::ItsyFrame::parse(bytes).ok(),
     Probe(breakers::frame::ProbeFrame) = |bytes| breakers::frame::ProbeFrame::parse(bytes).ok(),
@@ -369,7 +370,7 @@ pub const QUEUE_MAPS: [QueueMap; 1] =
 pub const SIZE_STANDARD: [&str; 2] = ["pfc", "cbfc"];
 
 /// Schemes under which some memory of a scenario's links is known to suffice.
-pub const SIZED: [&str; 11] = [
+pub const SIZED: [&str; 12] = [
     "pfc",
     "dsh",
     "tagger",
@@ -377,6 +378,7 @@ pub const SIZED: [&str; 11] = [
     "bifrostx",
     "cbfc",
     "uec-cbfc",
+    "gfc",
     "swing",
     "portfc",
     "pyrrha",
@@ -399,10 +401,10 @@ pub(super) struct Sized {
 }
 
 /// The schemes of `xoff size`, in the order of its output.
-/// The credits of UEC CBFC would hide those of CBFC in the curve. Pyrrha and PortFC are for the inside of a
+/// The credits of UEC CBFC would hide those of CBFC in the curve, and GFC needs three to five BDP. Pyrrha and PortFC are for the inside of a
 /// datacenter; they need several BDP, which would make the other curves flat. There the 12 bits of CBFC cannot
 /// express its needs.
-pub(super) const SIZE_FUNCTIONS: [Sized; 13] = [
+pub(super) const SIZE_FUNCTIONS: [Sized; 15] = [
     Sized {
         name: "pfc",
         compute: |question, link| pfc::size::compute_size(question, link, Some(question.xoff.0)),
@@ -459,6 +461,18 @@ pub(super) const SIZE_FUNCTIONS: [Sized; 13] = [
         line: None,
         trials: uec_cbfc::size::trials,
     },
+    Sized {
+        name: "gfc",
+        compute: |question, link| gfc::size::compute_size(question, link, false),
+        line: None,
+        trials: |question, link| gfc::size::trials(question, link, false),
+    },
+    Sized {
+        name: "gfc-time",
+        compute: |question, link| gfc::size::compute_size(question, link, true),
+        line: None,
+        trials: |question, link| gfc::size::trials(question, link, true),
+    },
     Sized { name: "swing", compute: swing::size::compute_size, line: Some("swing"), trials: shared },
     Sized { name: "pyrrha", compute: pyrrha::size::compute_size, line: None, trials: shared },
     Sized { name: "portfc", compute: portfc::size::compute_size, line: None, trials: shared },
@@ -482,7 +496,7 @@ mod tests {
     use super::super::breakers::frame::{Identifier, ProbeFrame, Word as ProbeWord};
     use super::super::cbfc::frame::{CreditPacket, Form};
     use super::super::frame::Effect;
-    use super::super::gfc::frame::StageFrame;
+    use super::super::gfc::frame::{StageFrame, StoredFrame};
     use super::super::itsy::frame::{Check, ItsyFrame};
     use super::super::none::NoParams;
     use super::super::notes::Notes;
@@ -570,7 +584,7 @@ mod tests {
     /// No parser accepts the frame of another scheme; that of PFC accepts a frame that carries a PFC frame.
     #[test]
     fn parsers_refuse_frames_of_other_schemes() {
-        let frames: [ControlFrame; 13] = [
+        let frames: [ControlFrame; 14] = [
             PfcFrame::single(3, 9).into(),
             QueuePauseFrame { target: Target::Queue(1), priority: 3, pause: true }.into(),
             PortPauseFrame { pause: true, queue: 1, port: 2 }.into(),
@@ -580,6 +594,7 @@ mod tests {
             CfUpdate::new([(3, 1), (5, 2)]).into(),
             CcUpdate { consumed: [3; 8] }.into(),
             StageFrame::single(3, 2).into(),
+            StoredFrame::single(3, 2).into(),
             roundabout(None),
             ItsyFrame::alone(Check::default()).into(),
             ProbeFrame {
@@ -603,6 +618,7 @@ mod tests {
                 CfUpdate::parse(&bytes).ok().map(ControlFrame::from),
                 CcUpdate::parse(&bytes).ok().map(ControlFrame::from),
                 StageFrame::parse(&bytes).ok().map(ControlFrame::from),
+                StoredFrame::parse(&bytes).ok().map(ControlFrame::from),
                 RoundaboutFrame::parse(&bytes).ok().map(ControlFrame::from),
                 ItsyFrame::parse(&bytes).ok().map(ControlFrame::from),
                 ProbeFrame::parse(&bytes).ok().map(ControlFrame::from),

@@ -235,6 +235,9 @@ pub struct Trim {
     pub cause: &'static Cause,
     /// Why the rest was dropped, if that has no room either.
     pub lost: &'static Cause,
+    /// If half of the time the last packet of the queue is cut, and the packet without room takes its place: the name
+    /// of the random streams that decide.
+    pub last: Option<&'static str>,
 }
 
 impl Traits {

@@ -11,7 +11,7 @@ use crate::switch::ingress::around;
 use crate::switch::port::Wire;
 use crate::switch::port_level;
 use crate::switch::release::crossed;
-use crate::switch::{by_flow, pull};
+use crate::switch::{by_flow, pull, trim};
 use xoff_plan::balancing::is_choice;
 use xoff_plan::plan::{DELIVER, ENDS};
 use xoff_schemes::flow_control::{FlowControl, LoopDecision, LoopPacket, Scheme};
@@ -211,8 +211,8 @@ fn forward<F: Features>(
     Some(egress)
 }
 
-/// There is no room for a packet from `port` in `egress`: its header goes on if the device trims packets, and else
-/// it is dropped. Returns the port to kick.
+/// There is no room for a packet from `port` in `egress`. If the device trims packets, the header of this one or of
+/// the last one of its queue goes on; otherwise it is dropped. Returns the port to kick.
 #[cold]
 #[inline(never)]
 fn no_room<F: Features>(
@@ -221,6 +221,7 @@ fn no_room<F: Features>(
     (port, id, egress): (u32, u32, u32),
     refusal: Refusal,
 ) -> Option<u32> {
+    let (port, id) = trim::choose::<F>(core, scheme, (port, id, egress));
     if core.trim(port, id) {
         return forward::<F>(core, scheme, port, id, egress);
     }

@@ -45,7 +45,7 @@ impl Memory {
 
     /// The bytes that `limit` allows to one queue or account, if `free` bytes remain.
     #[inline]
-    fn share(limit: Limit, free: u64) -> u64 {
+    pub(super) fn share(limit: Limit, free: u64) -> u64 {
         match limit {
             Limit::Unlimited => u64::MAX,
             Limit::Static(bytes) => bytes,

@@ -43,33 +43,3 @@ pub fn discard(core: &mut Core, ingress: u32, id: u32, reason: DropReason, short
     };
     core.observed.dropped(drop, (packet.kind == Kind::Data).then_some(packet.flow));
 }
-
-impl Core<'_> {
-    /// Cuts a data packet that arrived at `ingress` and has no room, if the device trims packets. The data packet
-    /// ends here: its drop counts the bytes that were cut off, and the rest is a control packet of its flow. A
-    /// packet without bytes to cut goes on whole. Returns whether something goes on.
-    #[cold]
-    pub fn trim(&mut self, ingress: u32, id: u32) -> bool {
-        let packet = &mut self.packets[id];
-        let Some(trim) = self.trims.filter(|t| packet.kind == Kind::Data && packet.lane != t.lane) else {
-            return false;
-        };
-        if packet.size <= trim.size {
-            packet.lane = trim.lane;
-            return true;
-        }
-        let drop = Drops {
-            ingress,
-            lane: packet.lane,
-            lossless: false,
-            reason: DropReason::Scheme(trim.cause),
-            packets: 1,
-            bytes: u64::from(packet.size - trim.size),
-            first: self.now,
-            shortfall: 0,
-        };
-        self.observed.dropped(drop, Some(packet.flow));
-        (packet.kind, packet.size, packet.lane) = (Kind::Header, trim.size, trim.lane);
-        true
-    }
-}

@@ -20,6 +20,8 @@ pub struct Egress {
     pub rules: Table<Vec<Rule>>,
     /// By port; empty without ECN.
     marking: Vec<Stream>,
+    /// By port; empty unless devices choose the packet to be cut.
+    pub cuts: Vec<Stream>,
     /// By port and lane, if marking depends on the port's rate; otherwise empty.
     reds: Vec<Option<Red>>,
     pub marks_at_dequeue: bool,
@@ -83,6 +85,9 @@ impl Egress {
             let ecn = lane.ecn.map(|red| Red { k_min: least.unwrap_or(red.k_min), ..red });
             Rule { limit: lane.egress_limit, lossless: lane.lossless, ecn }
         };
+        let streams = |name: &'static str| -> Vec<Stream> {
+            (0..ports.len() as u64).map(|port| Stream::new(plan.seed, name, port)).collect()
+        };
         Self {
             queues: table(vec![Queue::default(); ports.len() * queues_per_port + leaves.len()]),
             rounds: discipline.rounds(ports.len()),
@@ -90,10 +95,8 @@ impl Egress {
             leaves,
             host_event: HostEvent::None,
             rules: table(plan.lanes.iter().enumerate().map(rule).collect()),
-            marking: match ecn().next() {
-                Some(_) => (0..ports.len() as u64).map(|p| Stream::new(plan.seed, "ECN", p)).collect(),
-                None => Vec::new(),
-            },
+            marking: ecn().next().map_or_else(Vec::new, |_| streams("ECN")),
+            cuts: traits.trims.and_then(|trim| trim.last).map_or_else(Vec::new, streams),
             ports: table(ports),
             reds,
             marks_at_dequeue,

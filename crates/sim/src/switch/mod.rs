@@ -28,3 +28,4 @@ pub mod stamps;
 pub mod tapped;
 pub mod telemetry;
 pub mod transmit;
+pub mod trim;

@@ -208,6 +208,20 @@ impl Telemetry {
         self.counts[id as usize] = 0;
     }
 
+    /// The packets of two slots change places.
+    #[cold]
+    pub fn swap(&mut self, a: u32, b: u32) {
+        let (a, b) = (a as usize, b as usize);
+        if self.stamped {
+            self.stamps.swap(a, b);
+        }
+        if self.most > 0 {
+            self.counts.swap(a, b);
+            (0..self.most).for_each(|i| self.records.swap(a * self.most + i, b * self.most + i));
+        }
+        // Data packets have no bitmaps.
+    }
+
     pub fn push(&mut self, id: u32, record: Hop) {
         let count = &mut self.counts[id as usize];
         if usize::from(*count) >= self.most {
@@ -273,6 +287,24 @@ mod tests {
 
     fn hop(port: u32) -> Hop {
         Hop { port, ..Hop::default() }
+    }
+
+    #[test]
+    fn packets_change_slots_with_their_records() {
+        let mut records = Telemetry { most: 2, ..Telemetry::default() };
+        [3, 1].map(|id| records.clear(id));
+        records.push(3, hop(31));
+        [11, 12, 13].map(|port| records.push(1, hop(port)));
+        records.swap(1, 3);
+        assert_eq!((records.of(1), records.of(3)), (Some(&[hop(31)][..]), None));
+        records.swap(3, 1);
+        assert_eq!((records.of(1), records.of(3)), (None, Some(&[hop(31)][..])));
+        let mut stamps = Telemetry { stamped: true, ..Telemetry::default() };
+        [(0, 5), (4, 9)].map(|(id, now)| stamps.stamp(id, now));
+        stamps.swap(0, 4);
+        assert_eq!([0, 4].map(|id| stamps.stamp_of(id).sent), [9, 5]);
+        // Without either there is nothing to swap.
+        Telemetry::default().swap(0, 4);
     }
 
     /// Records of packets of one part reach those of another, which have other slots.

@@ -348,7 +348,12 @@ fn uec_cbfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
 }
 
 fn gfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
-    sketch.maybe(t, 2, "b1", |s| threshold(s, place));
+    let by_time = sketch.draw.one_in(3);
+    if by_time {
+        t.put("form", "time");
+        sketch.maybe(t, 4, "period", |s| time(s.draw.log(1_000_000, 200_000_000)));
+    }
+    sketch.maybe(t, 2, if by_time { "b0" } else { "b1" }, |s| threshold(s, place));
     sketch.maybe(t, 3, "service", |s| *s.draw.pick(&["by-ingress", "fifo"]));
     if sketch.draw.one_in(3) {
         // Room for the stages of most links.
@@ -489,4 +494,5 @@ fn trimming(sketch: &mut Sketch, t: &mut Table) {
     let most = if sketch.draw.one_in(20) { 10_000 } else { sketch.mtu.max(64) };
     sketch.maybe(t, 2, "trim_size", |s| bytes(s.draw.between(64, most)));
     sketch.maybe(t, 3, "priority", |s| int(s.draw.between(6, 7)));
+    sketch.maybe(t, 2, "trims", |s| if s.draw.one_in(3) { "arriving" } else { "arriving-or-last" });
 }

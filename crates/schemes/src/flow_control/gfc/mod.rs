@@ -1,7 +1,8 @@
-//! GFC, gentle flow control (Qian et al., SIGCOMM 2019), in its buffer-based form: an ingress account does not
-//! stop its upstream, but lowers its rate, step by step. No rate is 0, so nothing waits for ever: *hold and
-//! wait*, a condition of each deadlock, is missing. That is the idea of the paper's abstract. The stages, their
-//! thresholds, the proof and the frame are this project's reading; see `docs/schemes/gfc.md`.
+//! GFC, gentle flow control (Qian et al., SIGCOMM 2019): an ingress account does not stop its upstream, but lowers
+//! its rate. No rate is 0, so nothing waits for ever: *hold and wait*, a condition of each deadlock, is missing. That
+//! is the idea of the paper's abstract. Stages, maps, thresholds, proofs and frames are this project's reading; see
+//! `docs/schemes/gfc.md`. This page has the buffer-based form, for Ethernet. [`time`] has the time-based one, for
+//! InfiniBand.
 //!
 //! An account of (port, lane) stores q bytes, and has stages 0 to K with thresholds B_1 < B_2 < … < B_K. A link
 //! has the rate C; stage k means the rate R_k = C / 2^k. Ingress half, for each (port, lane):
@@ -45,28 +46,34 @@
 pub mod frame;
 pub mod keys;
 pub mod report;
+pub mod size;
+pub mod time;
 
 use super::keys::LAST;
 use super::pfc;
 use super::registry::FlowControl;
 use super::seam::range;
+use super::size::links::{Links, Report as SizeReport};
 use super::{
     ControlFrame, Device, LinkFacts, Machine, Numbers, Parameters, QueueEntry, Queueing, Scheme, Seen, Traits,
 };
-use frame::StageFrame;
+use frame::{StageFrame, StoredFrame};
 pub use keys::Service;
 use report::Report;
+use time::Map;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::units::{Bytes, Span};
 use xoff_outcome::report::{Facts, Records};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GfcParams {
-    /// The different ladders of ports.
+    /// The different ladders of ports; empty in the time-based form.
     pub ladders: Vec<Ladder>,
-    /// By port: its ladder. Ports after those listed (the inner ones of slow hosts) have none.
+    /// Their different maps; empty in the buffer-based form.
+    pub maps: Vec<Map>,
+    /// By port: its ladder or map. Ports after those listed (the inner ones of slow hosts) have none.
     pub of_port: Vec<u32>,
-    /// By lane: whether it has stages. On others every packet may leave, and a packet that does not fit is
+    /// By lane: whether it has a rate. On others every packet may leave, and a packet that does not fit is
     /// dropped.
     pub lanes: Vec<bool>,
     /// Time from the arrival of a frame until it takes effect.
@@ -158,6 +165,11 @@ pub fn spacing(size: u32, rate: u64, stage: u8) -> Time {
 }
 
 impl GfcParams {
+    /// The map of a port, in the time-based form.
+    fn map(&self, port: u32) -> Option<&Map> {
+        if self.maps.is_empty() { None } else { Some(&self.maps[self.of_port[port as usize] as usize]) }
+    }
+
     /// Ingress ports of a device, at most.
     fn queues(&self) -> u16 {
         self.places.iter().max().map_or(1, |place| place + 1)
@@ -172,7 +184,8 @@ impl Parameters for GfcParams {
             // low only if nothing has drained for a quarter of a packet's time at that rate.
             patience: self.last_end.saturating_mul(4).min(LAST),
             asks_to_leave: true,
-            reports_storage: true,
+            // A stage may change with each packet.
+            reports_storage: self.maps.is_empty(),
             slows: true,
             queueing: match self.service {
                 Service::ByIngress => {
@@ -194,18 +207,32 @@ impl Parameters for GfcParams {
     fn describe(&self, _: &Seen<'_>) -> String {
         let show = |bytes: &u64| Bytes(*bytes).to_string();
         let of = |get: fn(&Ladder) -> u64| range(&self.ladders.iter().map(get).collect::<Vec<_>>(), show);
+        let of_map = |get: fn(&Map) -> u64| range(&self.maps.iter().map(get).collect::<Vec<_>>(), show);
         let counts: Vec<usize> = self.ladders.iter().map(|l| l.thresholds.len()).collect();
+        let (rates, buffer) = match self.maps.is_empty() {
+            true => (
+                format!("B_1 {}, {} stages", of(|l| l.thresholds[0]), range(&counts, usize::to_string)),
+                of(|l| l.buffer),
+            ),
+            false => {
+                let periods: Vec<Time> = self.maps.iter().map(|map| map.period).collect();
+                let period = range(&periods, |&t| Span(t).to_string());
+                (format!("feedback every {period}, B_0 {}", of_map(|m| m.b0)), of_map(|m| m.buffer))
+            }
+        };
         format!(
-            "(B_1 {}, {} stages, buffer of a port and priority {}, {}, response time {})",
-            of(|l| l.thresholds[0]),
-            range(&counts, usize::to_string),
-            of(|l| l.buffer),
+            "({rates}, buffer of a port and priority {buffer}, {}, response time {})",
             match self.service {
                 Service::ByIngress => "egress queues by ingress port",
                 Service::Fifo => "one egress queue for all ingress ports",
             },
             Span(self.response_time)
         )
+    }
+
+    fn compare(&self, links: &Links<'_>, report: &mut SizeReport) -> bool {
+        size::compare(links, self, report);
+        true
     }
 
     fn start(&self, _ports: usize, priorities: &[u8]) -> FlowControl {
@@ -216,11 +243,12 @@ impl Parameters for GfcParams {
 /// Both ends of a (port, lane).
 #[derive(Clone, Copy, Debug, Default)]
 struct Ends {
-    /// Ingress half: the stage of the last frame.
+    /// Ingress half: the stage of the last frame, in the buffer-based form.
     said: u8,
-    /// Egress half: the stage in effect.
-    stage: u8,
-    /// The last packet that left: its begin, and its bytes.
+    /// Egress half: the stage in effect, or the stored bytes that give the rate.
+    level: u32,
+    /// The last packet that left: its begin, and its bytes. In the time-based form the bytes that are owed, since the
+    /// last frame.
     begun: Time,
     size: u32,
     /// Since when a packet waits for the rate.
@@ -238,13 +266,20 @@ pub struct Gfc {
     report: Report,
 }
 
+/// The entries of a frame, by priority.
+fn by_priority(entries: impl Iterator<Item = (u8, u32)>) -> [Option<u32>; 8] {
+    let mut levels = [None; 8];
+    entries.for_each(|(priority, level)| levels[usize::from(priority)] = Some(level));
+    levels
+}
+
 #[derive(Clone, Copy)]
 enum Role {
     /// Egress: the next packet may begin.
     Pace,
     /// Egress: the stage has ended.
     Expiry,
-    /// Ingress: time to repeat the stage.
+    /// Ingress: time to repeat the stage, or to name the stored bytes.
     Repeat,
 }
 
@@ -273,9 +308,20 @@ impl Gfc {
         ladder.stage(from, device.stored(port, lane))
     }
 
+    /// Ingress half, time-based: names the stored bytes, and arms the timer of the next frame.
+    fn name_stored(&mut self, device: &mut impl Device, port: u32, lane: u8, place: usize) {
+        let Some(map) = self.params.map(port) else { return };
+        // The buffer has fewer bytes.
+        let stored = u32::try_from(device.stored(port, lane)).unwrap_or(u32::MAX);
+        self.report.frames += 1;
+        self.report.deepest = self.report.deepest.max(map.halvings(stored.into()));
+        device.send_control(port, StoredFrame::single(self.priorities[usize::from(lane)], stored).into());
+        device.arm(Self::timer_of(place, Role::Repeat), device.now() + map.period);
+    }
+
     /// Ingress half: the stored bytes have changed.
     fn settle(&mut self, device: &mut impl Device, port: u32, lane: u8) {
-        let Some(place) = self.place(port, lane) else { return };
+        let Some(place) = self.place(port, lane).filter(|_| self.params.maps.is_empty()) else { return };
         let said = self.ends[place].said;
         let stage = self.stage(device, port, lane, said);
         if stage != said {
@@ -301,8 +347,13 @@ impl Gfc {
 
     /// When the next packet may begin.
     fn next(&self, device: &impl Device, port: u32, place: usize) -> Time {
-        let Ends { stage, begun, size, .. } = self.ends[place];
-        if stage == 0 { 0 } else { begun.saturating_add(spacing(size, device.rate(port), stage)) }
+        let Ends { level, begun, size, .. } = self.ends[place];
+        match self.params.map(port) {
+            Some(map) => begun.saturating_add(map.time(size, device.rate(port), level.into())),
+            None if level == 0 => 0,
+            // A stage has 8 bits.
+            None => begun.saturating_add(spacing(size, device.rate(port), level as u8)),
+        }
     }
 
     /// Egress half: the packet that waits may begin at `at`, and not earlier.
@@ -317,13 +368,24 @@ impl Gfc {
     }
 
     /// Egress half: the rate has changed.
-    fn change(&mut self, device: &mut impl Device, port: u32, lane: u8, place: usize, stage: u8) {
-        self.ends[place].stage = stage;
+    fn change(&mut self, device: &mut impl Device, port: u32, lane: u8, place: usize, level: u32) {
+        let now = device.now();
+        let ends = &mut self.ends[place];
+        if let Some(map) = self.params.map(port) {
+            let whole = map.time(ends.size, device.rate(port), ends.level.into());
+            let passed = match now - ends.begun {
+                elapsed if elapsed >= whole => ends.size,
+                // Less than the size.
+                elapsed => (u128::from(ends.size) * u128::from(elapsed) / u128::from(whole)) as u32,
+            };
+            (ends.begun, ends.size) = (now, ends.size - passed);
+        }
+        ends.level = level;
         if self.ends[place].held.is_none() {
             return;
         }
         let next = self.next(device, port, place);
-        if next <= device.now() {
+        if next <= now {
             self.go_on(device, port, lane, place);
         } else {
             self.wait(device, place, next);
@@ -353,6 +415,17 @@ impl Machine for Gfc {
 }
 
 impl<D: Device> Scheme<D> for Gfc {
+    /// The time-based form sends its first frames at phases that are spread over the period.
+    fn begins(&mut self, device: &mut D, port: u32) {
+        for lane in 0..self.priorities.len() as u8 {
+            let (Some(place), Some(map)) = (self.place(port, lane), self.params.map(port)) else { continue };
+            // The fractions of multiples of the golden ratio lie evenly.
+            let turn = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            let phase = (u128::from(map.period) * u128::from(turn)) >> 32;
+            device.arm(Self::timer_of(place, Role::Repeat), device.now() + phase as Time);
+        }
+    }
+
     fn stored(&mut self, device: &mut D, ingress: u32, lane: u8, _size: u32) {
         self.settle(device, ingress, lane);
     }
@@ -385,19 +458,25 @@ impl<D: Device> Scheme<D> for Gfc {
     }
 
     fn received(&mut self, device: &mut D, port: u32, frame: &ControlFrame) {
-        let ControlFrame::Stages(frame) = frame else { return };
-        for (priority, stage) in frame.entries() {
+        let levels: [Option<u32>; 8] = match frame {
+            ControlFrame::Stages(frame) if self.params.maps.is_empty() => {
+                by_priority(frame.entries().map(|(priority, stage)| (priority, stage.into())))
+            }
+            ControlFrame::Stored(frame) if !self.params.maps.is_empty() => by_priority(frame.entries()),
+            _ => return,
+        };
+        for (priority, level) in (0..8u8).zip(levels).filter_map(|(p, level)| Some((p, level?))) {
             let Some(lane) = self.priorities.iter().position(|&p| p == priority) else { continue };
             let lane = lane as u8;
             let Some(place) = self.place(port, lane) else { continue };
-            if self.params.repeats {
+            if self.params.repeats && self.params.maps.is_empty() {
                 let timer = Self::timer_of(place, Role::Expiry);
-                match stage {
+                match level {
                     0 => device.cancel(timer),
                     _ => device.arm(timer, device.now() + lifetime(device.rate(port))),
                 }
             }
-            self.change(device, port, lane, place, stage);
+            self.change(device, port, lane, place, level);
         }
     }
 
@@ -407,6 +486,7 @@ impl<D: Device> Scheme<D> for Gfc {
         match timer % ROLES {
             pace if pace == Role::Pace as u32 => self.go_on(device, port, lane, place),
             expiry if expiry == Role::Expiry as u32 => self.change(device, port, lane, place, 0),
+            _ if !self.params.maps.is_empty() => self.name_stored(device, port, lane, place),
             _ => {
                 self.report.repeats += 1;
                 self.send(device, port, lane, place, self.ends[place].said);
@@ -419,18 +499,22 @@ impl<D: Device> Scheme<D> for Gfc {
         let Some(place) = self.place(port, lane) else { return };
         device.cancel(Self::timer_of(place, Role::Expiry));
         device.cancel(Self::timer_of(place, Role::Repeat));
-        (self.ends[place].said, self.ends[place].stage) = (0, 0);
+        (self.ends[place].said, self.ends[place].level) = (0, 0);
         self.go_on(device, port, lane, place);
     }
 
-    /// The account names its stage, and nothing is sent until the neighbour can have done the same.
+    /// The account names its stage or its bytes, and nothing is sent until the neighbour can have done the same.
     fn link_recovered(&mut self, device: &mut D, port: u32, lane: u8, _over: bool, settled: Time) {
         let Some(place) = self.place(port, lane) else { return };
         self.ends[place] = Ends { held: Some(device.now()), ..Ends::default() };
         device.cancel(Self::timer_of(place, Role::Repeat));
-        let stage = self.stage(device, port, lane, 0);
-        if stage > 0 {
-            self.send(device, port, lane, place, stage);
+        if self.params.maps.is_empty() {
+            let stage = self.stage(device, port, lane, 0);
+            if stage > 0 {
+                self.send(device, port, lane, place, stage);
+            }
+        } else {
+            self.name_stored(device, port, lane, place);
         }
         device.hold(port, lane);
         let frame = serialisation(StageFrame::LENGTH.into(), device.rate(port));

@@ -6,9 +6,9 @@ use xoff_outcome::facts;
 use xoff_outcome::report::{Facts, Level, Note, Ran, Record, Section};
 
 pub static FACTS: Facts = facts! { "gfc":
-    frames: Count, "Feedback frames with a stage. A frame that joined a waiting frame counts, too.";
+    frames: Count, "Feedback frames with a stage, or with stored bytes. A frame that joined a waiting frame counts, too.";
     repeats: Count, "How many of them repeated a stage, because links lose frames.";
-    deepest: Count, "The highest stage that an ingress account named. Its rate is the link's rate, halved so often.";
+    deepest: Count, "How often the lowest rate of an ingress account was the link's rate, halved: its highest stage. With `form = \"time\"` rounded down.";
     waits: Count, "How often a lane of a port had a packet to send and waited for its rate.";
     waited_ps: Time, "Sum of these waits, over all ports and priorities. Waits that last to the end of the run are missing.";
     longest_ps: Time, "The longest of these waits.";
@@ -44,9 +44,9 @@ impl Record for Report {
 
     fn section(&self, ran: &Ran<'_>) -> Section {
         let row = format!(
-            "{} with a stage, the deepest {}; {} for a rate, the longest {}",
+            "{}, the lowest rate halved {}; {} for a rate, the longest {}",
             human::counted(self.frames, "frame"),
-            self.deepest,
+            human::counted(self.deepest.into(), "time"),
             human::counted(self.waits, "wait"),
             human::time(self.longest),
         );
@@ -59,9 +59,9 @@ impl Record for Report {
             self.longest.into(),
         ];
         let mut section = Section::new(&FACTS, values).row("rates", row);
-        if self.deepest == 0 && !ran.outcome.flows.is_empty() {
-            let text = "GFC had no effect: no ingress account reached its threshold B_1.";
-            let help = "To slow senders, raise the load or the fan-in, or lower flow_control.b1.";
+        if self.deepest == 0 && self.waits == 0 && !ran.outcome.flows.is_empty() {
+            let text = "GFC had no effect: no sender waited for a lower rate.";
+            let help = "To slow senders, raise the load or the fan-in, or lower flow_control.b1 or b0.";
             section.notes.push(Note::new(Level::Note, text).help(help));
         }
         section

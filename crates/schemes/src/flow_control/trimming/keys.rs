@@ -27,6 +27,22 @@ pub struct TrimmingKeys {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 7), extend("x-unit" = "802.1p priority", "x-default" = "the priority of ACKs"))]
     pub priority: Option<u8>,
+    /// The packet that is cut. Default: `arriving`.
+    #[serde(default)]
+    pub trims: Trimmed,
+}
+
+/// The packet that a switch cuts if a data packet has no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "TrimmedPacket")]
+pub enum Trimmed {
+    /// The one that arrives. The packet trimming of SAI and SONiC.
+    #[default]
+    Arriving,
+    /// That one or the last data packet of its queue, each with probability 1/2, if the arriving packet has room in
+    /// the other's place. NDP (SIGCOMM 2017) does this against phase effects, and so do csg-htsim and uet-htsim.
+    ArrivingOrLast,
 }
 
 default_keys!(TrimmingKeys);
@@ -114,6 +130,6 @@ impl Keys for TrimmingKeys {
         let lane = fabric.lanes.iter().position(|l| l.priority == priority).unwrap_or(0) as u8;
         // Below the largest packet, which has 32 bits.
         let size = self.trim_size.0 as u32;
-        Ok(FlowControlParams::Trimming(TrimmingParams { size, priority, lane }))
+        Ok(FlowControlParams::Trimming(TrimmingParams { size, priority, lane, trims: self.trims }))
     }
 }
