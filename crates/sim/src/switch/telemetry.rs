@@ -292,15 +292,15 @@ mod tests {
     #[test]
     fn packets_change_slots_with_their_records() {
         let mut records = Telemetry { most: 2, ..Telemetry::default() };
-        [3, 1].map(|id| records.clear(id));
+        [3, 1].into_iter().for_each(|id| records.clear(id));
         records.push(3, hop(31));
-        [11, 12, 13].map(|port| records.push(1, hop(port)));
+        [11, 12, 13].into_iter().for_each(|port| records.push(1, hop(port)));
         records.swap(1, 3);
         assert_eq!((records.of(1), records.of(3)), (Some(&[hop(31)][..]), None));
         records.swap(3, 1);
         assert_eq!((records.of(1), records.of(3)), (None, Some(&[hop(31)][..])));
         let mut stamps = Telemetry { stamped: true, ..Telemetry::default() };
-        [(0, 5), (4, 9)].map(|(id, now)| stamps.stamp(id, now));
+        [(0, 5), (4, 9)].into_iter().for_each(|(id, now)| stamps.stamp(id, now));
         stamps.swap(0, 4);
         assert_eq!([0, 4].map(|id| stamps.stamp_of(id).sent), [9, 5]);
         // Without either there is nothing to swap.
