@@ -107,7 +107,7 @@ fn with_periods_each_flow_of_a_ring_has_half_and_queues_stand_at_the_fixed_point
         }
         let map = map(&plan, 0);
         let fixed = (map.bm - (map.bm - map.b0) / 2) as f64;
-        let peaks = outcome.accounts.iter().map(|peak| (peak.main + u64::from(peak.headroom)) as f64);
+        let peaks = outcome.accounts.iter().map(|peak| (peak.main + peak.headroom) as f64);
         let fullest = peaks.fold(0.0, f64::max);
         println!("{n} switches: fullest account {fullest} B, fixed point {fixed} B");
         assert!(fullest > 0.9 * fixed && fullest < map.bm as f64, "{fullest} B, {fixed} B");

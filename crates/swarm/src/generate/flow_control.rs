@@ -349,8 +349,10 @@ fn uec_cbfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
 
 fn gfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     let by_time = sketch.draw.one_in(3);
+    if by_time || sketch.draw.one_in(2) {
+        t.put("form", if by_time { "time" } else { "buffer" });
+    }
     if by_time {
-        t.put("form", "time");
         sketch.maybe(t, 4, "period", |s| time(s.draw.log(1_000_000, 200_000_000)));
     }
     sketch.maybe(t, 2, if by_time { "b0" } else { "b1" }, |s| threshold(s, place));

@@ -278,7 +278,7 @@ impl Link {
             let level = line.strip_prefix(named).and_then(|rest| rest.strip_suffix(")]"));
             let level = level.unwrap_or_else(|| panic!("{line}")).parse().unwrap();
             // In periods some frames meet no packet before them.
-            let early = if self.by_time && self.count % 3 == 0 { self.early } else { 0 };
+            let early = if self.by_time && self.count.is_multiple_of(3) { self.early } else { 0 };
             self.post(now + self.back - early, Event::Effect(level));
         }
     }
