@@ -1,9 +1,9 @@
 //! `xoff live`: the devices of a scenario on real Ethernet frames.
 //!
-//! Each switch and host runs the simulator's state machines in [a process](processes) and in a Linux network
-//! namespace of its own; or all of them are threads of one process. Everything that one device sends to another crosses a veth pair as a frame: the bytes that captures
-//! show, and a trailer with data that frames of real networks do not have. The receiver rebuilds the packet from
-//! the frame. Rate and delay of a link are waiting times of its two ends.
+//! Each switch and host runs the simulator's state machines in a process and in a Linux network namespace of its
+//! own; or all of them are threads of one process. Everything that one device sends to another crosses a veth pair
+//! as a frame: the bytes that captures show, and a trailer with data that frames of real networks do not have. The
+//! receiver rebuilds the packet from the frame. Rate and delay of a link are waiting times of its two ends.
 //!
 //! Time passes by one of two [clocks](Clock). This crate does not know schemes, scenarios or terminals.
 
