@@ -1,4 +1,4 @@
-//! Memory that a device in a process of its own shares with the coordinator.
+//! Memory that the process of a device shares with the coordinator.
 //!
 //! The coordinator reserves one region of address space for each device, and then forks. A device takes all of its
 //! memory from its own region, so the coordinator can read whatever the device points to. It has no access to the

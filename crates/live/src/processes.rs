@@ -1,9 +1,9 @@
 //! The devices as processes, one for each.
 //!
-//! Each begins as a fork of the coordinator, before that has threads of its own (see [`Apart`] for why no program is
-//! executed anew). It makes its network namespace, takes its memory from [a region](Regions) of its own, and then
-//! carries out orders that come over a socket. It dies with the coordinator, however that ends, and the namespace
-//! dies with it, and the veth pairs with that. `ps` and `pkill` show it as `xoff:S0.0`.
+//! Each process is a fork of the coordinator, made before the coordinator starts threads. A new program would have
+//! other addresses (see [`Apart`]). The process makes its network namespace, takes its memory from its own
+//! [region](Regions), and then obeys orders that come over a socket. It dies with the coordinator, however the
+//! coordinator ends. Its namespace and veth pairs vanish with it. `ps` and `pkill` show it as `xoff:S0.0`.
 //!
 //! A request is three numbers, and the answer two, or a text after them. No device has more than one request at a
 //! time. The end of the stream says that the process has ended.

@@ -21,7 +21,8 @@
 //!
 //! Here everything is written for the rate, so that cwnd is rate·τ and β is the line rate over N, the expected
 //! flows. The paper's text was not available: the algorithm is that of the authors' group's implementation for
-//! Linux. As there, Γ_smooth begins with the first Γ, Δt is at most τ, the rate begins at the line rate and never
+//! Linux, except for cwnd_old. That implementation describes it as above, and uses the last cwnd that it remembered,
+//! which is up to a round trip too new: with it two flows oscillated here. As there, Γ_smooth begins with the first Γ, Δt is at most τ, the rate begins at the line rate and never
 //! exceeds it, and N is 10. One cwnd of each round trip is remembered, that of its first ACK: packets that are sent
 //! until the first of them is acknowledged count as sent with it. The minimum rate is that of the other controls here. The first ACK of a flow only fills
 //! prev, and so does the first one whose packet took another path.

@@ -469,7 +469,7 @@ struct Run<'s, 'a, 't> {
     plan: &'a Plan,
     partition: &'s Partition,
     shared: &'s Shared<'a>,
-    /// Advances the parts, in place of threads, if each is a device in a process of its own.
+    /// Advances the parts, in place of threads, if each part is a process.
     fleet: Option<&'s Fleet<'a>>,
     series: Series,
     next_sample: Time,

@@ -1,8 +1,8 @@
-//! Devices in processes of their own.
+//! A process for each device.
 //!
-//! Each device runs its own [`Engine`] in a process of its own. It knows its frames, its clock, and the orders of
-//! a coordinator: how far it may go. In lockstep, an order is a window, as in [`crate::parallel::executor`]. By
-//! the wall clock it is the next halt, and the device goes there by its clock alone.
+//! Each process runs the [`Engine`] of its device. The device knows its frames, its clock, and the orders of a
+//! coordinator: how far it may go. In lockstep, an order is a window, as in [`crate::parallel::executor`]. By the
+//! wall clock an order is the next halt, and the device goes there by its clock alone.
 //!
 //! ```text
 //!   coordinator   order │           │ look at all devices │ order │

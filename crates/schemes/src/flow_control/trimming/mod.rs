@@ -10,7 +10,7 @@
 //!   this has no room either      it is dropped, as is any other packet without room
 //! ```
 //!
-//! With `arriving-or-last` each egress port draws from a random stream of its own. It draws only if the arriving
+//! With `arriving-or-last` each egress port draws from its own random stream. It draws only if the arriving
 //! packet has room in the place of the last one and both are longer than `trim_size`; otherwise the arriving packet
 //! is cut. So the queue never exceeds its limit. The last packet releases its charge, the arriving one is charged and
 //! may get an ECN mark as if it had come first, and the header is charged to the port where its packet came in.
