@@ -147,6 +147,8 @@ hit() {
 hit S0.1 KILL 0
 tr -s '\n ' ' ' <"$out/drill.txt" | grep -q 'S0.1 (process [0-9]*) was killed by SIGKILL at'
 grep -q '"valid": false' "$out/drill/manifest.json"
+grep -q '"state": "not-promised"' "$out/drill/summary.json"
+if grep '"state": "held"' "$out/drill/summary.json"; then exit 1; fi
 "$xoff" explain "$out/drill" >/dev/null
 echo 'live: ok     the results name a switch that was killed'
 "$xoff" live "$ring" --dilate 50000 --set flow_control.scheme=roundabout --set traffic.0.size=1MB \

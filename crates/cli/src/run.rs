@@ -11,6 +11,7 @@ use xoff_plan::{Loaded, names, plan::Plan};
 use xoff_results::capture::{self, What};
 use xoff_results::directory::{self, About, Writer};
 use xoff_results::summary::{self, Summary};
+use xoff_results::verdicts::State;
 use xoff_results::{human, overload, storage, table};
 use xoff_sim::outcome::tap::{Crossing, Tap};
 use xoff_sim::outcome::{Outcome, Progress, Stop};
@@ -198,6 +199,13 @@ impl Request<'_> {
         let mut about = about(self.loaded, self.overrides, wall_seconds)?;
         let valid = facts.as_ref().is_none_or(|facts| facts.valid);
         let died = facts.as_ref().is_some_and(|facts| !facts.died.is_empty());
+        if died {
+            // The counts have no part of a device that died, so nothing that they show is certain.
+            for verdict in summary.verdicts.iter_mut().filter(|verdict| verdict.state == State::Held) {
+                verdict.state = State::NotPromised;
+                verdict.text += ", as far as is known without a device that died";
+            }
+        }
         if let Some(facts) = facts {
             summary.add_notes(facts.notes());
             about.live = Some(serde_json::to_value(facts).into_diagnostic()?);
