@@ -119,7 +119,7 @@ pub struct Facts {
 #[derive(Serialize)]
 pub struct Died {
     device: String,
-    /// When, in simulated time.
+    /// When its links failed, in simulated time.
     at_ps: u64,
     /// How: the rest of a sentence.
     how: String,
@@ -142,8 +142,8 @@ impl Facts {
         let died = self.died.iter().map(|died| {
             let at = human::time(died.at_ps);
             let text = format!(
-                "{} {} at {at}. The run ended then, and the results have no part of {0} but its counters: packets that \
-                 it had count as in flight.",
+                "{} {} at {at}. Its links failed then. The results lack its pauses, drops and marks, and packets that it \
+                 had count as in flight.",
                 died.device, died.how
             );
             Note::new(Level::Error, text)
@@ -293,9 +293,10 @@ mod linux {
         }
     }
 
-    /// Packet sockets in the namespace of this thread.
+    /// Packet sockets in the namespace of this thread that receive frames already: column 6 of 9 is 1.
     fn packet_sockets() -> usize {
-        fs::read_to_string("/proc/thread-self/net/packet").map_or(0, |text| text.lines().count())
+        let text = fs::read_to_string("/proc/thread-self/net/packet").unwrap_or_default();
+        text.lines().filter(|line| line.split_whitespace().nth(5) == Some("1")).count()
     }
 
     /// Waits until a command captures, or has ended, or is one that captures nothing.

@@ -64,7 +64,7 @@ pub fn make(args: RunArgs, live: Option<&Live>) -> miette::Result<ExitCode> {
         !interrupted.load(Ordering::Relaxed)
     });
     meter.finish();
-    let Made { outcome, summary, wall_seconds, written, valid, died } = made?;
+    let Made { outcome, summary, wall_seconds, written, valid } = made?;
 
     // The results are printed even if they cannot be stored.
     let answer = if args.json { output::json(&summary)? } else { table::render(&summary) };
@@ -91,7 +91,7 @@ pub fn make(args: RunArgs, live: Option<&Live>) -> miette::Result<ExitCode> {
         }
     }
     Ok(output::status(&[
-        (outcome.stop == Stop::Interrupted && !died, interrupt::INTERRUPTED),
+        (outcome.stop == Stop::Interrupted, interrupt::INTERRUPTED),
         (outcome.stop == Stop::Memory, memory::SPENT),
         (!valid, live::INVALID),
         (summary.lost_lossless(), LOST),
@@ -134,8 +134,6 @@ pub struct Made {
     pub written: miette::Result<Option<PathBuf>>,
     /// `false` if events of a run by the wall clock were processed too late, or a device died.
     pub valid: bool,
-    /// A device of a live run died.
-    pub died: bool,
 }
 
 impl Request<'_> {
@@ -198,8 +196,7 @@ impl Request<'_> {
         let mut summary = summarise(self.name, self.loaded, &outcome);
         let mut about = about(self.loaded, self.overrides, wall_seconds)?;
         let valid = facts.as_ref().is_none_or(|facts| facts.valid);
-        let died = facts.as_ref().is_some_and(|facts| !facts.died.is_empty());
-        if died {
+        if facts.as_ref().is_some_and(|facts| !facts.died.is_empty()) {
             // The counts have no part of a device that died, so nothing that they show is certain.
             for verdict in summary.verdicts.iter_mut().filter(|verdict| verdict.state == State::Held) {
                 verdict.state = State::NotPromised;
@@ -212,7 +209,7 @@ impl Request<'_> {
         }
         let write = |writer: Writer| writer.write(&about, plan, &outcome, &summary).map(|w| w.path);
         let written = writer.map(write).transpose().map_err(report);
-        Ok(Made { outcome, summary, wall_seconds, written, valid, died })
+        Ok(Made { outcome, summary, wall_seconds, written, valid })
     }
 }
 

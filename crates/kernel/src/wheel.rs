@@ -270,13 +270,11 @@ impl Wheel {
         self.current.get(self.cursor + ahead)
     }
 
-    /// Whether any pending event satisfies `test`. Looks at all of them: not for the hot path.
-    pub fn any(&self, test: impl Fn(&Event) -> bool) -> bool {
-        let listed = |level: &Level| level.slots.iter().any(|&last| self.lists.events(last).any(&test));
-        self.current[self.cursor..].iter().any(&test)
-            || listed(&self.near)
-            || listed(&self.coarse)
-            || self.beyond.iter().any(|e| test(&e.0))
+    /// All pending events, in no order: not for the hot path.
+    pub fn pending(&self) -> impl Iterator<Item = &Event> {
+        let levels = [&self.near, &self.coarse].into_iter();
+        let listed = levels.flat_map(|level| level.slots.iter().flat_map(|&last| self.lists.events(last)));
+        self.current[self.cursor..].iter().chain(listed).chain(self.beyond.iter().map(|event| &event.0))
     }
 
     #[inline]
@@ -506,8 +504,8 @@ mod tests {
                 assert_eq!(wheel.len, heap.len());
                 if serial % 64 == 0 {
                     let even = |e: &Event| e.data.is_multiple_of(2);
-                    assert_eq!(wheel.any(even), heap.iter().any(|e| even(&e.0)));
-                    assert!(!wheel.any(|e| e.data > serial));
+                    assert_eq!(wheel.pending().any(even), heap.iter().any(|e| even(&e.0)));
+                    assert!(!wheel.pending().any(|e| e.data > serial));
                 }
             }
             while let Some(Reverse(expected)) = heap.pop() {

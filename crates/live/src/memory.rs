@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 /// Address space of a device. The system gives memory to the pages that are used.
 const REGION: usize = 4 << 30;
 /// The largest alignment.
-const PAGE: usize = 4096;
+pub const PAGE: usize = 4096;
 /// The smallest block.
 const LEAST: usize = 16;
 const SIZES: usize = 4 * usize::BITS as usize;
@@ -158,7 +158,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// The regions of a run, and a page that all processes share.
+/// The regions of a run, and a page that all processes share. A page is aligned for any type.
 pub struct Regions {
     at: *mut u8,
     devices: usize,

@@ -8,7 +8,7 @@
 //! A request is three numbers, and the answer two, or a text after them. No device has more than one request at a
 //! time. The end of the stream says that the process has ended.
 
-use crate::memory::Regions;
+use crate::memory::{self, Regions};
 use crate::namespaces::{self, Namespace};
 use crate::netlink::Inside;
 use crate::wires::{self, Nic};
@@ -31,7 +31,7 @@ use xoff_net::topology::{NodeId, PortId};
 use xoff_outcome::Outcome;
 use xoff_outcome::tap::Tap;
 use xoff_plan::plan::Plan;
-use xoff_sim::{Answer, Apart, Crew, Death, Lateness, Order, Pace, Station, Watch, Wires};
+use xoff_sim::{Answer, Apart, Carrier, Crew, Death, Lateness, Order, Pace, Station, Watch, Wires};
 
 /// How often the coordinator looks for processes that were stopped.
 const LOOK: Duration = Duration::from_millis(20);
@@ -51,6 +51,13 @@ const LISTEN: u64 = 3;
 
 const DONE: u64 = 0;
 const FAILED: u64 = 1;
+
+/// What all processes see.
+struct Board {
+    /// `None` in lockstep.
+    pace: Option<Pace>,
+    carrier: Carrier,
+}
 
 /// A device, in its own memory.
 struct Device<'a> {
@@ -84,7 +91,7 @@ struct Process {
 /// The processes of a run.
 struct Processes<'a> {
     plan: &'a Plan,
-    pace: Option<&'a Pace>,
+    board: &'a Board,
     all: RefCell<Vec<Process>>,
     answers: RefCell<VecDeque<(NodeId, Reply)>>,
     stops: RefCell<Vec<Stopped>>,
@@ -121,15 +128,14 @@ pub fn run(
     let ports = tap.as_ref().map_or(&[][..], |tap| tap.ports);
     let apart = Apart::new(plan, ports);
     let regions = Regions::new(plan.topology.nodes.len())?;
-    let pace = dilate.map(|dilate| {
-        let page = regions.page().cast::<Pace>();
-        // SAFETY: the page is large enough, aligned, and mapped as long as `regions` exist.
-        unsafe {
-            page.write(Pace::new(dilate));
-            &*page
-        }
-    });
-    let processes = Processes::begin(plan, &apart, &regions, pace)?;
+    const { assert!(size_of::<Board>() <= memory::PAGE) };
+    let page = regions.page().cast::<Board>();
+    // SAFETY: the page is large enough, aligned, and mapped as long as `regions` exist.
+    let board = unsafe {
+        page.write(Board { pace: dilate.map(Pace::new), carrier: Carrier::default() });
+        &*page
+    };
+    let processes = Processes::begin(plan, &apart, &regions, board)?;
     wires::link(plan, |node| Inside::Of(processes.pid(node)))?;
     let devices: Vec<*mut Device> =
         processes.ask_all(OPEN)?.into_iter().map(|at| at as usize as *mut Device).collect();
@@ -146,7 +152,7 @@ pub fn run(
     // SAFETY: the devices are in the regions, and change only between a request and its answer.
     let (made, sent) = unsafe {
         let stations: Vec<*mut Station> = devices.iter().map(|&d| &raw mut (*d).station).collect();
-        let made = apart.direct(&stations, &processes, pace, tap, watch);
+        let made = apart.direct(&stations, &processes, (board.pace.as_ref(), &board.carrier), tap, watch);
         let sent = |&device: &*mut Device| (&*device).nic.sent.load(Ordering::Relaxed);
         (made, devices.iter().map(sent).collect())
     };
@@ -168,10 +174,10 @@ impl<'a> Processes<'a> {
         plan: &'a Plan,
         apart: &'a Apart<'a>,
         regions: &'a Regions,
-        pace: Option<&'a Pace>,
+        board: &'a Board,
     ) -> Result<Self, String> {
         let (all, answers, stops) = Default::default();
-        let processes = Self { plan, pace, all, answers, stops };
+        let processes = Self { plan, board, all, answers, stops };
         let parent = getpid();
         for node in 0..plan.topology.nodes.len() {
             let refused = |e: Errno| format!("the system refuses a process for each device ({e})");
@@ -186,7 +192,7 @@ impl<'a> Processes<'a> {
                     // Not their processes: these are the parent's.
                     processes.all.borrow_mut().drain(..).for_each(|process| drop(process.socket));
                     let begun = catch_unwind(AssertUnwindSafe(|| {
-                        live(plan, apart, regions, pace, (node, &other, parent))
+                        live(plan, apart, regions, board, (node, &other, parent))
                     }));
                     let status = match begun {
                         Ok(Ok(())) => 0,
@@ -304,7 +310,7 @@ impl<'a> Processes<'a> {
             }
             match waitpid(process.pid, Some(flags)) {
                 Ok(WaitStatus::Stopped(..)) if process.stopped.is_none() => {
-                    process.stopped = Some((self.pace.map(Pace::now), Instant::now()));
+                    process.stopped = Some((self.board.pace.as_ref().map(Pace::now), Instant::now()));
                 }
                 Ok(WaitStatus::Continued(_)) => {
                     let Some((at, since)) = process.stopped.take() else { continue };
@@ -402,7 +408,7 @@ fn live<'a>(
     plan: &'a Plan,
     apart: &'a Apart<'a>,
     regions: &Regions,
-    pace: Option<&'a Pace>,
+    board: &'a Board,
     (node, socket, parent): (usize, &OwnedFd, Pid),
 ) -> Result<(), String> {
     let refused = |e: Errno| format!("a device cannot begin: {e}");
@@ -443,7 +449,7 @@ fn live<'a>(
         match (words[0], &mut device) {
             (OPEN, None) => {
                 let nic: &'a Nic<'a> = Box::leak(Box::new(Nic::open(plan, node as NodeId)?));
-                let station = apart.station(node as NodeId, nic, pace);
+                let station = apart.station(node as NodeId, nic, board.pace.as_ref(), &board.carrier);
                 let made = device.insert(Box::leak(Box::new(Device { station, nic })));
                 done(&raw const **made as usize as u64)?;
             }

@@ -6,9 +6,10 @@ use xoff_plan::plan::Plan;
 use xoff_results::capture::LARGEST_PAYLOAD;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::transport::TransportKind;
+use xoff_sim::Carrier;
 
 /// Each device has two threads and a namespace.
-pub const MOST_DEVICES: usize = 64;
+pub const MOST_DEVICES: usize = Carrier::DEVICES;
 /// Flows have ports of their own, which are 14 bits.
 const MOST_FLOWS: usize = 1 << 14;
 /// Packets of a flow have numbers of 24 bits.

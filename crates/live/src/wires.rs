@@ -1,7 +1,8 @@
 //! Packet sockets on veth pairs: the wires of a run.
 //!
 //! Each device has a namespace, in which each of its ports is one end of a veth pair. A thread for each device
-//! reads the sockets of its ports, so that no frame waits in the kernel for a device that is busy.
+//! reads the sockets of its ports, so that no frame waits in the kernel for a device that is busy. The priority of a
+//! frame is in its DSCP, so there is no VLAN tag, which the kernel would take out of the frame.
 
 use crate::namespaces::Namespace;
 use crate::netlink::{End, Inside, LARGEST, Netlink};
@@ -10,9 +11,10 @@ use nix::errno::Errno;
 use nix::libc::{AF_PACKET, ETH_P_ALL, sockaddr, sockaddr_ll};
 use nix::net::if_::if_nametoindex;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockType, SockaddrLike};
-use nix::sys::socket::{bind, recv, send, setsockopt, socket, sockopt};
+use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, MultiHeaders, SockFlag, SockType, SockaddrLike};
+use nix::sys::socket::{bind, recv, recvmmsg, send, sendmmsg, setsockopt, socket, sockopt};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,6 +28,10 @@ use xoff_wire::experimental;
 
 /// Bytes that a socket holds, if the system permits so many.
 const BUFFER: usize = 8 << 20;
+/// Bytes of the longest frame.
+const LONGEST: usize = 14 + LARGEST as usize;
+/// Frames that one system call sends or reads.
+const BATCH: usize = 16;
 /// How soon a reader sees that the run has ended.
 const LOOK: u16 = 50;
 /// The kind of a frame that no scheme has.
@@ -172,6 +178,18 @@ impl<'p> Nic<'p> {
         Ok(())
     }
 
+    /// A frame that `port` sends.
+    fn frame(&self, port: PortId, delivery: &Delivery) -> Result<Vec<u8>, String> {
+        let mut bytes = capture::frame(self.plan, port, &delivery.what);
+        let fits = trailer::append(&mut bytes, delivery).filter(|()| bytes.len() <= LONGEST);
+        fits.map(|()| bytes).ok_or_else(|| {
+            format!(
+                "{} cannot send a frame: the oracles' notes about it are longer than a frame; remove measure.explain",
+                self.plan.topology.port_name(port)
+            )
+        })
+    }
+
     fn delivery(&self, port: PortId, bytes: &[u8]) -> Option<Result<Delivery, String>> {
         // Frames of others have no trailer.
         let Trailed { frame, time, kind, label } = trailer::split(bytes)?;
@@ -233,8 +251,8 @@ impl Wires for Veths<'_> {
         self.join(node)
     }
 
-    fn send(&self, node: NodeId, delivery: Delivery) -> Result<(), String> {
-        self.nics[node as usize].send(node, delivery)
+    fn send(&self, node: NodeId, deliveries: Vec<Delivery>) -> Result<(), String> {
+        self.nics[node as usize].send(node, deliveries)
     }
 
     fn take(&self, node: NodeId, least: usize, until: Instant) -> Result<Vec<Delivery>, String> {
@@ -267,11 +285,20 @@ fn open(netlink: &Netlink, name: &str) -> std::io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// Sends at most so many frames as fit into a batch. Returns how many.
+fn send_some(socket: &OwnedFd, frames: &[Vec<u8>]) -> Result<usize, Errno> {
+    let slices: Vec<[IoSlice; 1]> = frames.iter().take(BATCH).map(|frame| [IoSlice::new(frame)]).collect();
+    let mut headers = MultiHeaders::<()>::preallocate(slices.len(), None);
+    let to = vec![None; slices.len()];
+    sendmmsg(socket.as_raw_fd(), &mut headers, &slices, &to, [], MsgFlags::empty()).map(Iterator::count)
+}
+
 /// Puts the frames of a device's sockets into its inbox until the run has ended.
 fn read(sockets: &[(PortId, Arc<OwnedFd>)], inbox: &Inbox, ended: &AtomicBool) -> Result<(), Errno> {
     let mut polled: Vec<PollFd> =
         sockets.iter().map(|(_, socket)| PollFd::new(socket.as_fd(), PollFlags::POLLIN)).collect();
-    let mut bytes = vec![0; 14 + LARGEST as usize];
+    let mut bytes = vec![[0; LONGEST]; BATCH];
+    let mut headers = MultiHeaders::<()>::preallocate(BATCH, None);
     while !ended.load(Ordering::Acquire) {
         match poll(&mut polled, PollTimeout::from(LOOK)) {
             Ok(0) | Err(Errno::EINTR) => continue,
@@ -283,13 +310,27 @@ fn read(sockets: &[(PortId, Arc<OwnedFd>)], inbox: &Inbox, ended: &AtomicBool) -
                 continue;
             }
             loop {
-                match recv(socket.as_raw_fd(), &mut bytes, MsgFlags::MSG_DONTWAIT) {
-                    Ok(length) => lock(&inbox.frames).push((*port, bytes[..length].to_vec())),
+                let mut slices: Vec<_> = bytes.iter_mut().map(|bytes| [IoSliceMut::new(bytes)]).collect();
+                let read =
+                    recvmmsg(socket.as_raw_fd(), &mut headers, &mut slices, MsgFlags::MSG_DONTWAIT, None);
+                let lengths = read.map(|read| read.map(|message| message.bytes).collect::<Vec<_>>());
+                match lengths {
+                    Ok(lengths) => {
+                        let frames = lengths
+                            .iter()
+                            .zip(&bytes)
+                            .map(|(&length, bytes)| (*port, bytes[..length].to_vec()));
+                        lock(&inbox.frames).extend(frames);
+                        came = true;
+                        if lengths.len() < BATCH {
+                            break;
+                        }
+                    }
                     Err(Errno::EAGAIN) => break,
-                    Err(Errno::EINTR) => {}
+                    // The interface has vanished with the device at its other end. What came before is still there.
+                    Err(Errno::EINTR | Errno::ENETDOWN) => {}
                     Err(error) => return Err(error),
                 }
-                came = true;
             }
         }
         if came {
@@ -305,30 +346,28 @@ impl Wires for Nic<'_> {
         Ok(())
     }
 
-    fn send(&self, _: NodeId, delivery: Delivery) -> Result<(), String> {
-        let from = self.plan.topology.ports[delivery.port as usize].peer;
-        let name = || self.plan.topology.port_name(from);
-        let mut bytes = capture::frame(self.plan, from, &delivery.what);
-        trailer::append(&mut bytes, &delivery).filter(|()| bytes.len() <= 14 + LARGEST as usize).ok_or_else(
-            || {
-                format!(
-                    "{} cannot send a frame: the oracles' notes about it are longer than a frame; remove \
-                     measure.explain",
-                    name()
-                )
-            },
-        )?;
-        let socket = &self.sockets[&from];
-        loop {
-            match send(socket.as_raw_fd(), &bytes, MsgFlags::empty()) {
-                Ok(_) => break,
-                // The kernel has no room for now.
-                Err(Errno::ENOBUFS) => std::thread::yield_now(),
-                Err(Errno::EINTR) => {}
-                Err(e) => return Err(format!("{} cannot send a frame of {} B: {e}", name(), bytes.len())),
+    fn send(&self, _: NodeId, deliveries: Vec<Delivery>) -> Result<(), String> {
+        for group in deliveries.chunk_by(|one, next| one.port == next.port) {
+            let port = self.plan.topology.ports[group[0].port as usize].peer;
+            let name = || self.plan.topology.port_name(port);
+            let frames =
+                group.iter().map(|delivery| self.frame(port, delivery)).collect::<Result<Vec<_>, _>>()?;
+            let mut left = &frames[..];
+            while !left.is_empty() {
+                match send_some(&self.sockets[&port], left) {
+                    Ok(sent) => left = &left[sent..],
+                    // The kernel has no room for now.
+                    Err(Errno::ENOBUFS) => std::thread::yield_now(),
+                    Err(Errno::EINTR) => {}
+                    // A device that died took the interface with it.
+                    Err(Errno::ENETDOWN | Errno::ENXIO) => break,
+                    Err(e) => {
+                        return Err(format!("{} cannot send a frame of {} B: {e}", name(), left[0].len()));
+                    }
+                }
             }
+            self.sent.fetch_add(frames.len() as u64, Ordering::Relaxed);
         }
-        self.sent.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! Lockstep equals the simulator on 50 random small fabrics, whose devices are processes, and on some of them as
-//! threads, too; a valid run by the wall clock equals it, too. The kernel permits an ordinary user's namespaces only
+//! Lockstep equals the simulator on 50 random small fabrics under every scheme, whose devices are processes, and on
+//! some of them as threads, too; a valid run by the wall clock equals it, too. The kernel permits an ordinary user's namespaces only
 //! to a process with one thread, so this test has its own `main`. Where the system forbids namespaces it counts as
 //! ignored.
 
@@ -16,13 +16,14 @@ mod linux {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
     use std::any::Any;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
     use std::process::ExitCode;
     use std::time::Duration;
     use xoff_live::{Clock, refuse};
-    use xoff_plan::plan::Plan;
-    use xoff_sim::outcome::{Outcome, Stop};
+    use xoff_plan::plan::{Flow, Plan};
+    use xoff_schemes::flow_control::registry::FlowControlKeys;
+    use xoff_sim::outcome::{FlowOutcome, Outcome, Pause, Stop};
     use xoff_swarm::generate;
 
     /// Devices in processes share their memory with the test.
@@ -30,6 +31,9 @@ mod linux {
     static ALLOCATOR: xoff_live::memory::Allocator = xoff_live::memory::Allocator;
 
     const FABRICS: usize = 50;
+    const MOST_SEEDS: u64 = 10_000;
+    /// So many of them at most have the same scheme.
+    const MOST_OF_A_SCHEME: usize = 4;
     /// The devices of so many of them are threads of one process as well.
     const THREADED: usize = 20;
     /// Larger runs are left out: the test takes seconds.
@@ -112,37 +116,94 @@ mod linux {
         children
     }
 
-    /// A switch of a ring is killed, in lockstep and by the wall clock: the run ends with the results so far, and
-    /// names it.
+    /// Three racks and two spines under a scheme. The run has an end in the middle of traffic.
+    fn racks(scheme: &str, more: &str) -> Result<Plan, String> {
+        ring(&format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 2\nhosts_per_leaf = 2\n\
+            host_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\nfabric_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+            [flow_control]\nscheme = \"{scheme}\"\n[run]\nduration = \"60us\"\n\
+            [[traffic]]\nkind = \"all-to-all\"\nsize = \"100kB\"\n{more}"
+        ))
+    }
+
+    /// Runs a plan, and kills the process of a device in the watch after some.
+    fn kill_in(plan: &Plan, clock: Clock, device: &str, watches: u32) -> Result<xoff_live::Made, String> {
+        let (mut seen, mut killed) = (0, None);
+        let made = xoff_live::run(plan, clock, false, None, &mut nothing, &mut |progress| {
+            seen += u32::from(progress.now > 0);
+            if killed.is_none() && seen == watches {
+                killed = children().get(&format!("xoff:{device}")).copied();
+                let _ = killed.map(|pid| kill(pid, Signal::SIGKILL));
+            }
+            true
+        })?;
+        let pid = killed.ok_or(format!("no process is called xoff:{device}"))?;
+        let [death] = &made.deaths[..] else { return Err(format!("{:?} died", made.deaths)) };
+        let how = format!("(process {pid}) was killed by SIGKILL");
+        if plan.topology.nodes[death.device as usize].name != device || death.how != how {
+            return Err(format!("{death:?} and not {device} {how}"));
+        }
+        if made.is_valid() {
+            return Err("a run with a dead device is valid".into());
+        }
+        if !children().is_empty() {
+            return Err(format!("{:?} are left", children()));
+        }
+        Ok(made)
+    }
+
+    /// What the devices that live have seen of their flows, apart from drops, which the dead one cannot count; and
+    /// their pauses.
+    fn seen_by_the_living(plan: &Plan, dead: u32, outcome: &Outcome) -> (Vec<FlowOutcome>, Vec<Pause>) {
+        let of_living = |(_, flow): &(&FlowOutcome, &Flow)| flow.src != dead && flow.dst != dead;
+        let flows = outcome.flows.iter().zip(&plan.flows).filter(of_living);
+        let flows = flows.map(|(seen, _)| FlowOutcome { dropped: 0, ..*seen }).collect();
+        let of_dead = |port: u32| plan.topology.ports[port as usize].node == dead;
+        (flows, outcome.pauses.iter().filter(|pause| !of_dead(pause.port)).cloned().collect())
+    }
+
+    /// A device is killed, and the others go on as if its links had failed: in lockstep exactly as simulated, by the
+    /// wall clock to the end of the run. Both name the device.
     fn kill_a_device() -> Result<Option<String>, String> {
+        let mut deaths = BTreeMap::new();
+        for (i, scheme) in FlowControlKeys::names().into_iter().enumerate() {
+            let device = ["S1.1", "S0.2", "H3"][i % 3];
+            let Ok(plan) = &racks(scheme, "") else { continue };
+            if refuse::refusal(plan, Clock::Lockstep).is_some() {
+                continue;
+            }
+            let made = kill_in(plan, Clock::Lockstep, device, 1 + 4 * (i as u32 % 5))?;
+            let (dead, at) = (made.deaths[0].device, made.deaths[0].at);
+            let links = match device.starts_with('S') {
+                true => format!("switch = \"{device}\""),
+                false => format!("link = \"{device}:0\""),
+            };
+            let failure =
+                format!("[[failure]]\n{links}\nat = \"{at}ps\"\n[routing]\nreconvergence = \"1s\"\n");
+            let simulated = xoff_sim::run(&racks(scheme, &failure)?, &mut |_| true);
+            let [here, there] = [&made.outcome, &simulated]
+                .map(|outcome| (outcome.end, seen_by_the_living(plan, dead, outcome)));
+            if here != there {
+                let what = if here.1.0 == there.1.0 { "pauses" } else { "flows" };
+                return Err(format!(
+                    "{scheme}: without {device} from {at} ps on, {what} differ from those simulated"
+                ));
+            }
+            deaths.insert(scheme, format!("{device} at {} us", at / 1_000_000));
+        }
+        if deaths.len() < 10 {
+            return Err(format!("only {deaths:?}"));
+        }
         let plan = &ring(&format!("{RING}[measure]\nexplain = true\n").replacen(
             "[measure]\ninterval = \"10us\"\n",
             "",
             1,
         ))?;
-        for clock in [Clock::Lockstep, Clock::Wall { dilate: 40_000 }] {
-            let mut killed = None;
-            let made = xoff_live::run(plan, clock, false, None, &mut nothing, &mut |progress| {
-                if killed.is_none() && progress.now > 0 {
-                    killed = children().get("xoff:S0.1").copied();
-                    let _ = killed.map(|pid| kill(pid, Signal::SIGKILL));
-                }
-                true
-            })?;
-            let pid = killed.ok_or("no process is called xoff:S0.1")?;
-            let [death] = &made.deaths[..] else { return Err(format!("{:?} died", made.deaths)) };
-            let how = format!("(process {pid}) was killed by SIGKILL");
-            if plan.topology.nodes[death.device as usize].name != "S0.1" || death.how != how {
-                return Err(format!("{death:?} and not S0.1 {how}"));
-            }
-            if made.outcome.stop != Stop::Interrupted || made.is_valid() || made.outcome.end > 60_000_000 {
-                return Err(format!("{:?} at {}", made.outcome.stop, made.outcome.end));
-            }
-            if !children().is_empty() {
-                return Err(format!("{:?} are left", children()));
-            }
+        let made = kill_in(plan, Clock::Wall { dilate: 40_000 }, "S0.1", 1)?;
+        if made.outcome.stop != Stop::EndTime || made.outcome.end != 60_000_000 {
+            return Err(format!("{:?} at {}", made.outcome.stop, made.outcome.end));
         }
-        Ok(Some("in lockstep and by the wall clock".into()))
+        Ok(Some(format!("in lockstep {deaths:?}, and by the wall clock")))
     }
 
     /// A host of a ring is stopped for a while: the run by the wall clock is invalid, and that in lockstep is as
@@ -201,8 +262,11 @@ mod linux {
         let mut schemes: BTreeMap<String, usize> = BTreeMap::new();
         let first: u64 = std::env::var("LIVE_SEED").map_or(0, |seed| seed.parse().unwrap_or(0));
         let mut fabrics = 0;
-        for seed in first.. {
-            if fabrics == FABRICS {
+        // The devices of SWING are beside switches, on links without delay.
+        let names = FlowControlKeys::names().into_iter().filter(|name| *name != "swing");
+        let mut missing: BTreeSet<&str> = names.collect();
+        for seed in first..first + MOST_SEEDS {
+            if fabrics >= FABRICS && missing.is_empty() {
                 break;
             }
             let Ok(loaded) = generate::scenario(seed).load() else { continue };
@@ -210,7 +274,8 @@ mod linux {
             let fits = refuse::refusal(plan, Clock::Lockstep).is_none()
                 && plan.topology.nodes.len() <= MOST_DEVICES
                 && !plan.flows.is_empty();
-            if !fits {
+            let scheme = plan.flow_control.name().to_string();
+            if !fits || schemes.get(&scheme).is_some_and(|&fabrics| fabrics == MOST_OF_A_SCHEME) {
                 continue;
             }
             let simulated = xoff_sim::run(plan, &mut |progress| progress.counters.events < MOST_EVENTS);
@@ -222,7 +287,6 @@ mod linux {
             {
                 continue;
             }
-            let scheme = plan.flow_control.name().to_string();
             let ways: &[bool] = if fabrics < THREADED { &[false, true] } else { &[false] };
             for &one_process in ways {
                 let lockstep = Clock::Lockstep;
@@ -239,8 +303,12 @@ mod linux {
                 same(&simulated, &made.outcome)
                     .map_err(|what| format!("seed {seed} ({scheme}): {what} differ"))?;
             }
+            missing.remove(&scheme[..]);
             *schemes.entry(scheme).or_insert(0) += 1;
             fabrics += 1;
+        }
+        if !missing.is_empty() {
+            return Err(format!("no fabric has {missing:?}"));
         }
         Ok(Some(format!("{schemes:?}")))
     }

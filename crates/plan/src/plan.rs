@@ -365,7 +365,7 @@ pub struct Measure {
     pub flows: Vec<u32>,
 }
 
-/// Faults of links, and the changes of routes after them. Empty in a healthy network.
+/// Faults of links, and the changes of routes after them.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Faults {
     /// Ports whose link fails, by port; both ends of a link are there.
@@ -378,7 +378,7 @@ pub struct Faults {
     /// The effects of the changes of routes; several changes may share one.
     pub tables: Vec<Rerouting>,
     /// Where [`Plan::hops`] holds the ends of packets that a link did not deliver: [`LINK_DOWN`],
-    /// [`FRAME_LOST`], [`FRAME_CORRUPTED`]. Never 0 if there are faults.
+    /// [`FRAME_LOST`], [`FRAME_CORRUPTED`].
     pub fates: u32,
 }
 

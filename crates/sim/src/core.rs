@@ -92,7 +92,7 @@ impl<'a> Core<'a> {
     pub fn new(plan: &'a Plan, partition: &'a Partition, part: usize, timers: usize) -> Self {
         indices::check(plan);
         let ports = &plan.topology.ports;
-        let faults = Faults::new(plan);
+        let faults = Faults::new(plan, partition);
         let telemetry = Telemetry::new(plan);
         let recorded = telemetry.used() || plan.measure.blocking;
         let egress = Egress::new(plan, partition, part, &faults, recorded);

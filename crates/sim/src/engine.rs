@@ -113,7 +113,9 @@ impl<'a> Engine<'a> {
             }
             kind::BARRIER => {
                 let frame = self.core.take_frame(data);
-                self.flow_control.received(&mut self.core, element, &frame);
+                if !self.core.is_cut(element, self.core.now) {
+                    self.flow_control.received(&mut self.core, element, &frame);
+                }
             }
             kind::SETTLE => self.flow_control.settles(&mut self.core, element, data as u8),
             kind::FAULT => {

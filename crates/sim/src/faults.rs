@@ -4,7 +4,7 @@
 //! overlaps a span in which the link is down: a function of the plan, known when the transmission begins. It
 //! arrives nevertheless, at a position of the plan's hops that names its fate, and is counted there.
 
-use crate::{outcome::DropReason, packet::NONE};
+use crate::{outcome::DropReason, packet::NONE, parallel::partition::Partition};
 use xoff_kernel::{random::Stream, time::Time, wheel::ELEMENTS};
 use xoff_plan::plan::{EXPIRE, FRAME_CORRUPTED, FRAME_LOST, Hits, LINK_DOWN, Plan};
 
@@ -18,11 +18,12 @@ pub struct Faults {
     lines: Vec<Line>,
 }
 
-#[derive(Default)]
 pub struct Line {
     /// When it is down, in order.
     pub spans: Vec<(Time, Time)>,
     pub down: bool,
+    /// When the device at the other end died, if it has.
+    pub cut: Time,
     pub errors: Vec<Errors>,
 }
 
@@ -32,6 +33,24 @@ pub struct Errors {
     pub corrupts: bool,
     /// Frames, bits, or control frames that pass before the next one is hit.
     pass: u64,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { spans: Vec::new(), down: false, cut: Time::MAX, errors: Vec::new() }
+    }
+}
+
+impl Line {
+    /// The link is down from `at` on, and does not recover.
+    pub fn cut(&mut self, at: Time) {
+        self.cut = at;
+        self.spans.retain(|span| span.0 < at);
+        match self.spans.last_mut().filter(|last| last.1 >= at) {
+            Some(last) => last.1 = Time::MAX,
+            None => self.spans.push((at, Time::MAX)),
+        }
+    }
 }
 
 impl Errors {
@@ -54,10 +73,11 @@ impl Errors {
 }
 
 impl Faults {
-    pub fn new(plan: &Plan) -> Self {
+    pub fn new(plan: &Plan, partition: &Partition) -> Self {
         let mut faults = Self::default();
         let named = plan.faults.down.iter().map(|d| d.port).chain(plan.faults.losses.iter().map(|l| l.port));
-        for port in named {
+        let all = 0..if partition.mortal { plan.topology.ports.len() as u32 } else { 0 };
+        for port in named.chain(all) {
             if faults.numbers.is_empty() {
                 faults.numbers = vec![NONE; plan.topology.ports.len()];
             }

@@ -25,6 +25,7 @@ mod switch;
 mod tap;
 mod world;
 
+pub use parallel::carrier::Carrier;
 pub use parallel::executor::run_wired;
 pub use parallel::fleet::{Answer, Apart, Crew, Death, Order, Station};
 pub use parallel::pace::{Lateness, Pace};

@@ -45,6 +45,14 @@ impl Observed {
         }
     }
 
+    /// Takes over what a dead device has seen, as far as that is whole at any time: numbers with a fixed place.
+    pub fn inherit(&mut self, dead: &Self) {
+        (self.counters, self.flows_done, self.last_done) = (dead.counters, dead.flows_done, dead.last_done);
+        self.flows.copy_from_slice(&dead.flows);
+        self.class_bytes.copy_from_slice(&dead.class_bytes);
+        self.control.copy_from_slice(&dead.control);
+    }
+
     #[cold]
     pub fn started(&mut self, flow: u32, now: Time) {
         self.flows[flow as usize].started = Some(now);

@@ -22,7 +22,7 @@ impl World<'_> {
         let waits = acks.timeout.saturating_mul(2).max(wire_time(stored, slowest));
         let explained = QUIET.saturating_add(waits.saturating_mul(4));
         self.now > self.receivers.progressed.max(acks.progressed).saturating_add(explained)
-            && !self.wheel.any(|event| event.kind() == kind::START)
+            && !self.wheel.pending().any(|event| event.kind() == kind::START)
     }
 
     /// The stalled flows, if the run is in a livelock.
@@ -55,7 +55,7 @@ impl World<'_> {
     }
 
     pub(crate) fn nothing_begins(&self) -> bool {
-        !self.wheel.any(|event| matches!(event.kind(), kind::START | kind::CELL | kind::ARRIVAL))
+        !self.wheel.pending().any(|event| matches!(event.kind(), kind::START | kind::CELL | kind::ARRIVAL))
     }
 
     pub(crate) fn sample(&mut self, at: Time) {

@@ -113,9 +113,6 @@ pub(super) fn plan(
     spread: Option<Spread>,
 ) -> Result<plan::Faults, Error> {
     let faults = timeline.faults;
-    if faults.down.is_empty() && faults.losses.is_empty() {
-        return Ok(plan::Faults::default());
-    }
     let fates = routes.hops.len() as u32;
     routes.hops.extend([LINK_DOWN, FRAME_LOST, FRAME_CORRUPTED]);
     let mut out = plan::Faults {

@@ -91,7 +91,7 @@ impl Oracle {
         };
         self.found = at >= suspicion.horizon
             && unfinished(world).next().is_some()
-            && !world.cores.iter().any(|core| core.wheel.any(explains));
+            && !world.cores.iter().any(|core| core.wheel.pending().any(explains));
     }
 
     /// The stalled flows, where their packets wait and which lanes are served before these.

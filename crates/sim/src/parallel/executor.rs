@@ -674,7 +674,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         } else if self.plan.end.is_none()
             && at - self.moved.1
                 > QUIET + 4 * self.plan.transport.rto + self.plan.flow_control.traits().patience
-            && !world.cores.iter().any(|core| core.wheel.any(pending))
+            && !world.cores.iter().any(|core| core.wheel.pending().any(pending))
         {
             return Some(Stop::Starved);
         }

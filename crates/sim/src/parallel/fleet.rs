@@ -21,13 +21,15 @@
 //! constants then lie at the same addresses. The device's own memory comes from an allocator that takes it from
 //! the shared region. The coordinator never drops an engine of a device.
 //!
-//! *A device that dies* leaves memory that may be in the middle of a change. The coordinator reads from it only
-//! numbers: the device's clock and its counters. A new engine takes its place among those that are read, and the
-//! run ends.
+//! *A device that dies* leaves memory that may be in the middle of a change. The coordinator reads from it only its
+//! counters. A new engine takes its place among those that are read. The others go on as after a failure of its
+//! links ([`Carrier`]). In lockstep these fail at the end of the window in which the coordinator sees the death: what
+//! the device sent in that window would have arrived later, and is lost on the failed links.
 
 use crate::engine::Engine;
 use crate::outcome::Outcome;
 use crate::outcome::tap::Tap;
+use crate::parallel::carrier::Carrier;
 use crate::parallel::executor::{self, After, NAP, Reached, Report, Shared, TICK, WATCH, lock};
 use crate::parallel::follow::reached;
 use crate::parallel::pace::{Lateness, Pace};
@@ -47,7 +49,7 @@ pub enum Order {
     Window { until: Time },
     /// Take all frames.
     Take,
-    /// Take the frames that are there, since another device has died.
+    /// Take the frames that are there, since another device has failed.
     TakeSome,
     /// Follow the clock until this halt.
     Follow { halt: Time },
@@ -112,6 +114,7 @@ pub struct Apart<'a> {
 pub struct Station<'a> {
     engine: Box<Engine<'a>>,
     wired: Wired<'a>,
+    carrier: &'a Carrier,
     /// When its next event is due, or the first of those that it has sent.
     next: Time,
 }
@@ -122,7 +125,8 @@ impl Station<'_> {
     /// # Errors
     /// The wires have failed.
     pub fn obey(&mut self, order: Order) -> Result<(), String> {
-        let (engine, wired) = (&mut *self.engine, &self.wired);
+        let (engine, wired, carrier) = (&mut *self.engine, &self.wired, self.carrier);
+        carrier.look(&mut engine.core);
         match order {
             Order::Window { until } => {
                 wired.take_all(&mut engine.core);
@@ -132,7 +136,7 @@ impl Station<'_> {
             Order::TakeSome => {
                 wired.take(&mut engine.core, 0, Instant::now());
             }
-            Order::Follow { halt } => wired.follow(engine, halt, &mut |_, _, _| {}),
+            Order::Follow { halt } => wired.follow(engine, halt, &mut |core, _, _| carrier.look(core)),
             Order::Settle { halt } => {
                 wired.settle(engine, halt);
             }
@@ -146,7 +150,7 @@ impl Station<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Death {
     pub device: NodeId,
-    /// The simulated time that it had reached.
+    /// The simulated time at which its links failed.
     pub at: Time,
     /// The text says how its process ended.
     pub how: String,
@@ -155,17 +159,25 @@ pub struct Death {
 impl<'a> Apart<'a> {
     /// Of a plan, with these tapped ports.
     pub fn new(plan: &'a Plan, taps: &[PortId]) -> Self {
-        Self { plan, partition: Partition::of_devices(plan), taps: taps.to_vec() }
+        let mut partition = Partition::of_devices(plan);
+        partition.mortal = true;
+        Self { plan, partition, taps: taps.to_vec() }
     }
 
     /// Makes a device in its own process.
-    pub fn station(&'a self, node: NodeId, wires: &'a dyn Wires, pace: Option<&'a Pace>) -> Station<'a> {
+    pub fn station(
+        &'a self,
+        node: NodeId,
+        wires: &'a dyn Wires,
+        pace: Option<&'a Pace>,
+        carrier: &'a Carrier,
+    ) -> Station<'a> {
         let mut engine = Box::new(Engine::new(self.plan, &self.partition, node as usize));
         if !self.taps.is_empty() {
             engine.core.begin_taps(Taps::new(self.plan, &self.taps));
         }
         let next = engine.core.wheel.next_time().unwrap_or(Time::MAX);
-        Station { engine, wired: Wired::new(wires, pace, self.partition.parts), next }
+        Station { engine, wired: Wired::new(wires, pace, self.partition.parts), carrier, next }
     }
 
     /// Directs the devices from the coordinator, to the end. Returns the outcome, how late devices were, and which
@@ -181,7 +193,7 @@ impl<'a> Apart<'a> {
         &'a self,
         stations: &[*mut Station<'a>],
         crew: &'a dyn Crew,
-        pace: Option<&'a Pace>,
+        (pace, carrier): (Option<&'a Pace>, &'a Carrier),
         tap: Option<Tap<'_>>,
         watch: &mut Watch,
     ) -> Result<(Outcome, Lateness, Vec<Death>), String> {
@@ -192,10 +204,12 @@ impl<'a> Apart<'a> {
             partition: &self.partition,
             crew,
             pace,
+            carrier,
             stations: stations.to_vec(),
             state: Mutex::default(),
         };
         let outcome = executor::run_fleet(self.plan, &self.partition, &mut shared, &fleet, tap, watch);
+        fleet.fail_links();
         shared.engines.into_iter().for_each(std::mem::forget);
         if let Some(why) = fleet.failure() {
             return Err(why);
@@ -214,6 +228,8 @@ struct State {
     /// Devices that cannot go on, and take no more orders.
     failed: Vec<NodeId>,
     failure: Option<String>,
+    /// In lockstep: when the last window ended.
+    now: Time,
 }
 
 /// After an interruption a process that does not answer for so long is ended.
@@ -224,25 +240,24 @@ pub struct Fleet<'a> {
     partition: &'a Partition,
     crew: &'a dyn Crew,
     pub pace: Option<&'a Pace>,
+    carrier: &'a Carrier,
     stations: Vec<*mut Station<'a>>,
     state: Mutex<State>,
 }
 
 impl<'a> Fleet<'a> {
-    /// Why the run has failed. If a device has died, that is why its neighbours fail, and the run has an outcome.
+    /// Why the run has failed.
     pub fn failure(&self) -> Option<String> {
-        let state = lock(&self.state);
-        state.failure.clone().filter(|_| state.deaths.is_empty())
+        lock(&self.state).failure.clone()
     }
 
     fn is_dead(&self, node: usize) -> bool {
         lock(&self.state).deaths.iter().any(|death| death.device as usize == node)
     }
 
-    /// Whether a device has failed or died.
+    /// Whether a device has failed.
     fn is_over(&self) -> bool {
-        let state = lock(&self.state);
-        state.failure.is_some() || !state.deaths.is_empty()
+        lock(&self.state).failure.is_some()
     }
 
     /// The devices that are alive. Only between an answer and the next order.
@@ -283,19 +298,17 @@ impl<'a> Fleet<'a> {
             };
             pending.retain(|&other| other != node);
             match answer {
-                Answer::Obeyed => continue,
+                Answer::Obeyed => {}
                 Answer::Failed(why) => {
                     let mut state = lock(&self.state);
                     state.failed.push(node);
                     state.failure.get_or_insert(why);
+                    self.pace.inspect(|pace| pace.stop());
                 }
                 Answer::Died(_) if interrupted.is_some_and(|since| since.elapsed() > ANSWER) => {
                     self.bury(shared, node, "did not answer for 5 s after the interruption".into());
                 }
                 Answer::Died(how) => self.bury(shared, node, how),
-            }
-            if let Some(pace) = self.pace {
-                pace.stop();
             }
         }
     }
@@ -305,12 +318,27 @@ impl<'a> Fleet<'a> {
         let mut place = lock(&shared.engines[device as usize]);
         let plan = place.core.plan;
         let mut new = Box::new(Engine::new(plan, self.partition, device as usize));
-        // Plain numbers: they are whole in the middle of any change.
-        new.core.observed.counters = place.core.observed.counters;
+        new.core.observed.inherit(&place.core.observed);
         new.core.now = place.core.now;
+        while new.core.wheel.pop_before(Time::MAX).is_some() {}
         std::mem::forget(std::mem::replace(&mut *place, new));
-        let at = self.pace.map_or(place.core.now, Pace::now);
+        let at = self.pace.map_or(Time::MAX, Pace::now);
+        self.carrier.lose(device, at);
         lock(&self.state).deaths.push(Death { device, at, how });
+    }
+
+    /// In lockstep: the links of devices that have died since the last window fail at its end. Returns whether there
+    /// are any.
+    fn fail_links(&self) -> bool {
+        let mut state = lock(&self.state);
+        let at = state.now;
+        let new = state.deaths.iter_mut().filter(|death| death.at == Time::MAX);
+        new.map(|death| {
+            death.at = at;
+            self.carrier.lose(death.device, at);
+        })
+        .count()
+            > 0
     }
 
     /// Whether some device has died: its packets are lost with it.
@@ -378,12 +406,17 @@ impl<'a> Fleet<'a> {
         let plan = lock(&shared.engines[0]).core.plan;
         let mut before: u64 = 0;
         loop {
-            let report = |(_, station): (usize, &Station)| {
-                let seen = &station.engine.core.observed;
+            if self.fail_links() {
+                self.take(shared);
+                continue;
+            }
+            let report = |node: usize| {
+                let seen = &lock(&shared.engines[node]).core.observed;
                 let (flows_done, last_done, counters) = (seen.flows_done, seen.last_done, seen.counters);
-                Report { next: station.next, flows_done, last_done, counters, ..Report::default() }
+                Report { next: Time::MAX, flows_done, last_done, counters, ..Report::default() }
             };
-            let reports: Vec<Report> = self.living().map(report).collect();
+            let mut reports: Vec<Report> = (0..shared.engines.len()).map(report).collect();
+            self.living().for_each(|(node, station)| reports[node].next = station.next);
             let events = reports.iter().map(|r| r.counters.events).sum();
             let new = if before == 0 { 0 } else { events - before };
             before = events;
@@ -407,6 +440,7 @@ impl<'a> Fleet<'a> {
             }
             let until = executor::window(plan, TICK, self.partition.lookahead, next).min(halt);
             self.tell_arrivals();
+            lock(&self.state).now = until;
             let mut goes_on = true;
             self.order(shared, Order::Window { until }, &mut || {
                 goes_on = goes_on && watch(WATCH, &reports) == After::Continue;

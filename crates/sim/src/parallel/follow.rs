@@ -15,7 +15,7 @@ impl Wired<'_> {
     /// Processes the events of a device before `halt` when the clock shows their time, until the clock shows
     /// `halt` or the run ends. `look` sees the state, the time and the number of complete flows of the run now
     /// and then.
-    pub fn follow(&self, engine: &mut Engine, halt: Time, look: &mut dyn FnMut(&Core, Time, usize)) {
+    pub fn follow(&self, engine: &mut Engine, halt: Time, look: &mut dyn FnMut(&mut Core, Time, usize)) {
         let (pace, plan) = (self.clock(), engine.core.plan);
         let mut lateness = Lateness::default();
         loop {
@@ -31,7 +31,7 @@ impl Wired<'_> {
                 self.send(&mut engine.core);
                 pace.completes(engine.core.observed.flows_done - before, engine.core.observed.last_done);
             }
-            look(&engine.core, clock, pace.flows_done());
+            look(&mut engine.core, clock, pace.flows_done());
             if self.has_stopped() || clock >= limit {
                 break;
             }

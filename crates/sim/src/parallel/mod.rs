@@ -1,5 +1,6 @@
 //! Runs on several threads.
 
+pub mod carrier;
 pub mod cpus;
 pub mod executor;
 pub mod fleet;

@@ -16,6 +16,8 @@ pub struct Partition {
     of_node: Vec<u16>,
     /// The smallest delay of a link between two parts, [`Time::MAX`] if none: no part affects another sooner.
     pub lookahead: Time,
+    /// Devices are processes and may die, so every link between two of them may fail.
+    pub mortal: bool,
 }
 
 const MOST: usize = 1024;
@@ -25,7 +27,7 @@ impl Partition {
         let nodes = plan.topology.nodes.len();
         // An arbiter sees everyone at once.
         let parts = if plan.arbiter.is_some() { 1 } else { threads.clamp(1, MOST) };
-        let mut partition = Self { parts: 1, of_node: vec![0; nodes], lookahead: Time::MAX };
+        let mut partition = Self { parts: 1, of_node: vec![0; nodes], lookahead: Time::MAX, mortal: false };
         if parts > 1 {
             partition.of_node = deal(plan, parts);
             partition.close_gaps();
@@ -39,7 +41,7 @@ impl Partition {
     pub fn of_devices(plan: &Plan) -> Self {
         let parts = plan.topology.nodes.len();
         let of_node = (0..parts).map(|node| node as u16).collect();
-        let mut partition = Self { parts, of_node, lookahead: Time::MAX };
+        let mut partition = Self { parts, of_node, lookahead: Time::MAX, mortal: false };
         partition.look_ahead(plan);
         partition
     }

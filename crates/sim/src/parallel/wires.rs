@@ -40,11 +40,11 @@ pub trait Wires: Sync {
     /// # Errors
     /// The system refuses it; so for all methods. The text has what and why.
     fn begin(&self, node: NodeId) -> Result<(), String>;
-    /// Sends a packet to the neighbour of `node`.
+    /// Sends packets to neighbours of `node`, those to a port in this order.
     ///
     /// # Errors
     /// See [`Wires::begin`].
-    fn send(&self, node: NodeId, delivery: Delivery) -> Result<(), String>;
+    fn send(&self, node: NodeId, deliveries: Vec<Delivery>) -> Result<(), String>;
     /// Takes all packets that have come to `node`. Waits until `until` at most for `least` of them.
     ///
     /// # Errors
@@ -150,6 +150,7 @@ impl<'w> Wired<'w> {
                 continue;
             }
             let mut post = std::mem::take(&mut core.outbox[part]);
+            let mut deliveries = Vec::with_capacity(post.events.len());
             let mut records = post.records.drain(..);
             for event in post.events.drain(..) {
                 first = first.min(event.time);
@@ -165,14 +166,14 @@ impl<'w> Wired<'w> {
                     post.telemetry.emit(&mut label);
                 }
                 let RemoteEvent { time, kind, port, .. } = event;
-                // Counted before it is there.
-                self.sent[core.part * self.parts + part].fetch_add(1, Ordering::AcqRel);
-                let sent = self.wires.send(core.part as NodeId, Delivery { time, kind, port, what, label });
-                if let Err(why) = sent {
-                    self.fail(why);
-                }
+                deliveries.push(Delivery { time, kind, port, what, label });
             }
             drop(records);
+            // Counted before they are there.
+            self.sent[core.part * self.parts + part].fetch_add(deliveries.len(), Ordering::AcqRel);
+            if let Err(why) = self.wires.send(core.part as NodeId, deliveries) {
+                self.fail(why);
+            }
             post.frames.clear();
             post.telemetry.clear();
             core.outbox[part] = post;
@@ -209,6 +210,10 @@ impl<'w> Wired<'w> {
             // Each device is a part.
             let from = core.plan.topology.neighbour(delivery.port) as usize;
             self.taken[from * self.parts + core.part].fetch_add(1, Ordering::AcqRel);
+            // It was on the link when that failed.
+            if core.is_cut(delivery.port, delivery.time) {
+                continue;
+            }
             let Some(mut event) = self.read(core, &delivery, &mut post) else {
                 let port = &core.plan.topology.ports[delivery.port as usize];
                 let name = &core.plan.topology.nodes[port.node as usize].name;
@@ -358,14 +363,17 @@ mod tests {
             Ok(())
         }
 
-        fn send(&self, node: NodeId, mut delivery: Delivery) -> Result<(), String> {
-            assert_eq!(self.plan.topology.neighbour(delivery.port), node);
-            if self.sent.fetch_add(1, Ordering::Relaxed) + 1 == self.damaged {
-                delivery.label.clear();
+        fn send(&self, node: NodeId, deliveries: Vec<Delivery>) -> Result<(), String> {
+            for mut delivery in deliveries {
+                assert_eq!(self.plan.topology.neighbour(delivery.port), node);
+                if self.sent.fetch_add(1, Ordering::Relaxed) + 1 == self.damaged {
+                    delivery.label.clear();
+                }
+                let to = self.plan.topology.ports[delivery.port as usize].node;
+                let (waiting, came) = &self.boxes[to as usize];
+                lock(waiting).push(delivery);
+                came.notify_all();
             }
-            let (waiting, came) = &self.boxes[self.plan.topology.ports[delivery.port as usize].node as usize];
-            lock(waiting).push(delivery);
-            came.notify_all();
             Ok(())
         }
 

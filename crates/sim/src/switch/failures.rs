@@ -12,6 +12,7 @@ use crate::switch::port::Wire;
 use crate::switch::release::release;
 use std::collections::BTreeSet;
 use xoff_kernel::time::{Time, serialisation};
+use xoff_kernel::wheel::Event;
 use xoff_plan::plan::{FRAME_CORRUPTED, FRAME_LOST, LINK_DOWN};
 use xoff_schemes::flow_control::{FlowControl, Scheme};
 
@@ -31,7 +32,7 @@ impl Core<'_> {
         let packet = &self.packets[id];
         let fate = self.fate(port, packet.size, packet.kind == Kind::Control, arrival);
         let Some(fate) = fate else { return false };
-        self.packets[id].hop = self.plan.faults.fates + (LINK_DOWN - fate) - 1;
+        self.packets[id].hop = self.hop_of(fate);
         true
     }
 
@@ -62,6 +63,29 @@ impl Core<'_> {
         let arrival = self.now - self.response_time;
         let next = spans.partition_point(|span| span.1 <= arrival);
         spans.get(next).is_some_and(|span| span.0 <= self.now)
+    }
+
+    /// The device at the other end of `port` has died: the link fails at `at`, or now if that is later. Frames
+    /// that are on the link then are lost.
+    #[cold]
+    pub fn cut(&mut self, port: u32, at: Time) {
+        let at = at.max(self.now + 1);
+        self.faults.line_mut(port).cut(at);
+        self.post(at, kind::FAULT, port, 1);
+        let arrives = |e: &&Event| e.kind() == kind::ARRIVAL && e.element() == port && e.time > at;
+        for id in self.wheel.pending().filter(arrives).map(|event| event.data).collect::<Vec<_>>() {
+            self.packets[id].hop = self.hop_of(LINK_DOWN);
+        }
+    }
+
+    /// Whether a frame whose last bit is due at `port` at `arrival` is lost, because the sender died.
+    pub fn is_cut(&self, port: u32, arrival: Time) -> bool {
+        self.faults.is_faulty(port) && self.faults.line(port).cut < arrival
+    }
+
+    /// Where a packet arrives that a link did not deliver.
+    pub fn hop_of(&self, fate: u32) -> u32 {
+        self.plan.faults.fates + (LINK_DOWN - fate) - 1
     }
 
     /// Posts the plan's events.
@@ -95,7 +119,10 @@ pub fn happens(core: &mut Core, scheme: &mut FlowControl, element: u32, data: u3
 
 /// The link of `port` fails: its pauses end, and packets that wait for it are lost.
 fn fails(core: &mut Core, scheme: &mut FlowControl, port: u32) {
-    core.faults.line_mut(port).down = true;
+    // A cut may come while it is down.
+    if std::mem::replace(&mut core.faults.line_mut(port).down, true) {
+        return;
+    }
     for lane in 0..core.lanes {
         scheme.link_failed(core, port, lane as u8);
     }
@@ -105,6 +132,9 @@ fn fails(core: &mut Core, scheme: &mut FlowControl, port: u32) {
 
 /// The link of `port` is up again: the flow control begins afresh.
 fn recovers(core: &mut Core, scheme: &mut FlowControl, port: u32) {
+    if core.faults.line(port).cut <= core.now {
+        return;
+    }
     purge(core, scheme, port);
     core.faults.line_mut(port).down = false;
     core.egress.ports[port as usize].paused = 0;

@@ -230,6 +230,8 @@ fn send(core: &mut Core, port: u32, id: u32, arrival: Time) {
     };
     match wire {
         Wire::Inner | Wire::Link => core.post(at, what, peer, id),
+        // Nobody is at the other end to see it be lost.
+        Wire::Faulty if lost && core.is_cut(port, arrival) => core.post(at, what, peer, id),
         Wire::Away | Wire::Faulty | Wire::Special => core.send_over(at, what, peer, id),
     }
 }
