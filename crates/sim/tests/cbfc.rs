@@ -370,3 +370,29 @@ proptest! {
         }
     }
 }
+
+/// Two hosts that wait for credit because a third one's port is full: each wait names that port, although the credit
+/// that is on its way leaves room in the buffers.
+#[test]
+fn waits_for_credit_are_traced_to_the_full_port() {
+    let plan = plan(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\n\
+         host_link = { rate = \"100Gbps\", delay = \"1us\" }\nfabric_link = { rate = \"200Gbps\", delay = \"1us\" }\n\
+         [flow_control]\nscheme = \"cbfc\"\nupdate = \"2us\"\n[measure]\nblocking = true\n[run]\nduration = \"300us\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H2\"\nsize = \"10MB\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H2\"\nsize = \"10MB\"\n",
+    );
+    let outcome = run(&plan);
+    let full = plan.hops[plan.flows[0].path as usize + 3];
+    assert_eq!(plan.topology.port_name(full), "S0.1:0");
+    assert!(outcome.pauses.len() > 50, "{} waits", outcome.pauses.len());
+    for pause in &outcome.pauses {
+        assert_eq!(
+            pause.root,
+            Some(full),
+            "from {} ps at {}",
+            pause.from,
+            plan.topology.port_name(pause.port)
+        );
+    }
+}

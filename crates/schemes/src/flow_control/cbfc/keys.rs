@@ -78,9 +78,9 @@ impl Keys for CbfcKeys {
 
     /// Buffer of every node and accounts of every port.
     ///
-    /// An account is a separate partition: all but the largest packet's room is its reserve, and the rest, but
-    /// for a block, its headroom. So it is over exactly while there is no room for the largest packet, and
-    /// oracles use this; credit keeps it within its blocks.
+    /// An account is a separate partition. What its link needs to stay busy is its headroom, but for a block, and the
+    /// rest its reserve. So it is over while it holds blocks that the link needs, and oracles take it for the cause of
+    /// a wait for credit then; credit keeps it within its blocks.
     fn memory(
         &self,
         cx: &mut Setting<'_>,
@@ -100,12 +100,16 @@ impl Keys for CbfcKeys {
                 cx.warn(format!("flow_control.{key}"), message.into());
             }
         }
-        let headroom = Headroom { terms: Vec::new(), total: (largest - 1) * block };
-        // One byte beyond: accounts count whole blocks, and cross at the next one.
-        let reserve = |size: u64| (size - largest) * block + 1;
-        let account = |size| Account { reserve: reserve(size), ..Account::fixed(0, 0, headroom.clone()) };
-        let of_lane = |size, lane: &Lane| if lane.lossless { account(size) } else { UNBOUNDED };
-        let accounts = sizes.iter().flat_map(|&size| lanes.iter().map(move |l| of_lane(size, l))).collect();
+        let account = |(&size, port): (&u64, &Port)| {
+            let spare = size.saturating_sub(needed(self, port, &packet));
+            let headroom = Headroom { terms: Vec::new(), total: (size - spare - 1) * block };
+            // One byte beyond: accounts count whole blocks, and cross at the next one.
+            Account { reserve: spare * block + 1, ..Account::fixed(0, 0, headroom) }
+        };
+        let of_port = |account: Account| {
+            lanes.iter().map(move |lane| if lane.lossless { account.clone() } else { UNBOUNDED })
+        };
+        let accounts = sizes.iter().zip(&topology.ports).map(account).flat_map(of_port).collect();
         let lossless = lanes.iter().filter(|l| l.lossless).count() as u64;
         let buffers = (0..topology.nodes.len() as NodeId)
             .map(|node| {
