@@ -191,7 +191,6 @@ impl Destination {
         self.target += beyond(target, self.target, TARGETS);
     }
 
-    /// All packets have arrived.
     pub fn complete(&mut self) {
         self.complete = true;
     }
@@ -439,7 +438,11 @@ mod tests {
                     if s.may_send() && left[f] + again[f] > 0 {
                         s.spend(FULL);
                         used[f] += i64::from(FULL);
-                        if again[f] > 0 { again[f] -= 1 } else { left[f] -= 1 }
+                        if again[f] > 0 {
+                            again[f] -= 1
+                        } else {
+                            left[f] -= 1
+                        }
                         flight[f] += 1;
                         let target = s.target(left[f] * u64::from(FULL), again[f] * u64::from(FULL));
                         let asks = !s.may_send();
@@ -452,7 +455,8 @@ mod tests {
                             s.on_timeout(now);
                             expired[f] += before - s.credit;
                         }
-                    } else if flight[f] == 0 && s.deadline(|n| 50_000 << n.min(9)).is_some_and(|at| at <= now) {
+                    } else if flight[f] == 0 && s.deadline(|n| 50_000 << n.min(9)).is_some_and(|at| at <= now)
+                    {
                         let before = s.credit;
                         s.on_timeout(now);
                         expired[f] += before - s.credit;
