@@ -1,6 +1,7 @@
 -- Wireshark dissector of the frames of xoff's schemes: EtherType 0x88B5 (IEEE 802 local
 -- experimental 1), the headers of Roundabout and ITSY in the padding of PFC frames, the
--- CC_Updates of UEC CBFC, which are frames of MAC control, and the bitmaps in ACKs of RUD.
+-- CC_Updates of UEC CBFC, which are frames of MAC control, the bitmaps in ACKs of RUD, and the
+-- credit of RCCC.
 -- docs/CAPTURES.md has the layouts.
 --
 --   tshark -X lua_script:wireshark/xoff.lua -r capture.pcapng -Y xoff
@@ -118,6 +119,7 @@ local f = {
     itsy_sid = ProtoField.uint32("xoff.itsy.sid", "Switch (sid)"),
     itsy_qid = ProtoField.uint16("xoff.itsy.qid", "Ingress queue (qid)"),
     itsy_number = ProtoField.uint16("xoff.itsy.number", "Number"),
+    grant_credit = ProtoField.uint24("xoff.grant.credit", "Credit of the flow so far (256 B)"),
     sack_first = ProtoField.uint24("xoff.sack.first", "PSN of the first bit"),
     sack_bits = ProtoField.uint64("xoff.sack.bits", "Packets that have arrived, the first one last", base.HEX),
 }
@@ -512,26 +514,32 @@ end
 
 ethertypes:set(MAC_CONTROL, pfc)
 
--- ACKs of RUD with a bitmap are RoCEv2 packets with an opcode that Annex A17 leaves to manufacturers.
--- Wireshark's own dissector reads the headers before the bitmap.
+-- ACKs of RUD with a bitmap and credit of RCCC are RoCEv2 packets with opcodes that Annex A17 leaves to
+-- manufacturers. Wireshark's own dissector reads the headers before the bitmap and the credit.
 
-local SACK, BTH_END = 193, 54
+local SACK, GRANT, BTH_END = 193, 194, 54
 local opcode_of = Field.new("infiniband.bth.opcode")
-local sack = Proto("xoff_sack", "xoff bitmap of an ACK")
+local sack = Proto("xoff_sack", "xoff bitmap of an ACK, and credit")
 
 function sack.dissector(buffer, pinfo, tree)
     local opcode = opcode_of()
-    if not opcode or opcode.value ~= SACK then
+    if not opcode or opcode.value ~= SACK and opcode.value ~= GRANT then
         return
     end
     local branch = tree:add(xoff, buffer(BTH_END))
-    if buffer:len() < BTH_END + 12 then
+    if buffer:len() < BTH_END + (opcode.value == SACK and 12 or 4) then
         branch:append_text(", cut off by the snap length")
         return
     end
-    branch:add(f.sack_first, buffer(BTH_END + 1, 3))
-    branch:add(f.sack_bits, buffer(BTH_END + 4, 8))
-    local text = string.format("ACK with a bitmap from PSN %d on", buffer(BTH_END + 1, 3):uint())
+    local word, text = buffer(BTH_END + 1, 3)
+    if opcode.value == SACK then
+        branch:add(f.sack_first, word)
+        branch:add(f.sack_bits, buffer(BTH_END + 4, 8))
+        text = string.format("ACK with a bitmap from PSN %d on", word:uint())
+    else
+        branch:add(f.grant_credit, word)
+        text = string.format("credit of %d units of 256 B", word:uint())
+    end
     branch:append_text(", " .. text)
     pinfo.cols.info:append(", " .. text)
 end

@@ -211,6 +211,43 @@ fn bitmaps_of_acks_are_in_a_capture() {
     assert!(naks > 10 && bitmaps > 10 && named > bitmaps, "{naks} {bitmaps} {named}");
 }
 
+/// Credit of RCCC: of each flow it grows, and data needs it after the first window.
+#[test]
+fn credit_is_in_a_capture() {
+    let dir = scratch("credit");
+    let keys = "--set flow_control.scheme=trimming --set transport.kind=rud --set transport.window=20kB \
+                --set transport.congestion_control=rccc --set priority=[{id=3,egress_limit=\"8496B\"}]";
+    let done = xoff(&dir, "incast.toml", &format!("--quiet --out run --pcap all {keys}"));
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    let (names, _, packets) = read(&dir.join("run/capture.pcapng"));
+    // By queue pair, of senders: bytes that were sent, and credit that has come.
+    let (mut sent, mut credit) = (BTreeMap::<u32, u64>::new(), BTreeMap::<u32, u32>::new());
+    let mut grants = 0;
+    for packet in packets.iter().filter(|p| names[p.interface].starts_with('H')) {
+        let Ok(roce) = RocePacket::parse(&packet.bytes) else { continue };
+        match roce.operation {
+            Operation::Credit { number } if packet.flags == INBOUND => {
+                let last = credit.insert(roce.queue_pair, number).unwrap_or(0);
+                assert!(number >= last, "{last} {number}");
+                grants += 1;
+            }
+            Operation::WriteFirst(_)
+            | Operation::WriteMiddle
+            | Operation::WriteLast
+            | Operation::WriteOnly(_)
+                if packet.flags != INBOUND =>
+            {
+                let before = *sent.entry(roce.queue_pair).and_modify(|sent| *sent += 1_062).or_insert(1_062);
+                let granted = u64::from(credit.get(&roce.queue_pair).copied().unwrap_or(0)) * 256;
+                // The first window, credit, and less than a packet beyond it.
+                assert!(before < 21 * 1_062 + granted + 1_062, "{before} {granted}");
+            }
+            _ => {}
+        }
+    }
+    assert!(grants > 20 && credit.len() >= 6, "{grants} {}", credit.len());
+}
+
 /// Trimmed packets, NACKs and PULLs, each as often as the results say.
 #[test]
 fn trimmed_packets_and_pulls_are_in_a_capture() {

@@ -432,7 +432,8 @@ mod tests {
                 "go-back-n" => contents.extend([nack(None), (0, Carries::Cnp)]),
                 "rud" => {
                     let sack = Carries::Sack { expected: 2, first: 3, bits: 1 << 63 | 5 };
-                    contents.extend([nack(None), (0, sack), (0, Carries::Cnp)]);
+                    let credit = (0, Carries::Credit { number: 0xff_fffe });
+                    contents.extend([nack(None), (0, sack), (0, Carries::Cnp), credit]);
                 }
                 "irn" => contents.push(nack(Some(7))),
                 "ndp" => contents.extend([nack(Some(7)), (0, Carries::Pull { count: 5 })]),
@@ -440,7 +441,8 @@ mod tests {
                 _ => {}
             }
             for (flow, carries) in contents {
-                let marks = if matches!(carries, Carries::Cnp | Carries::Pull { .. }) {
+                let marks = if matches!(carries, Carries::Cnp | Carries::Pull { .. } | Carries::Credit { .. })
+                {
                     &[false][..]
                 } else {
                     &[false, true]

@@ -79,6 +79,11 @@ pub enum Carries {
         /// Number of the packet in its flow.
         psn: u32,
     },
+    /// Credit for the sender (RCCC).
+    Credit {
+        /// Credit of the flow so far in units of 256 B, modulo 2^24.
+        number: u32,
+    },
     /// A request for data (NDP).
     Pull {
         /// Such requests so far, this one included.

@@ -16,7 +16,7 @@ use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
 
-const TABLES: [&str; 28] = [
+const TABLES: [&str; 29] = [
     "topology",
     "routing",
     "switch",
@@ -40,6 +40,7 @@ const TABLES: [&str; 28] = [
     CongestionControl::Swift.name(),
     CongestionControl::Nscc.name(),
     CongestionControl::PowerTcp.name(),
+    CongestionControl::Rccc.name(),
     PodsKeys::NAME,
     "traffic",
     "run",
@@ -110,6 +111,7 @@ pub(crate) fn scenario(
         swift: optional(doc, CongestionControl::Swift.name())?,
         nscc: optional(doc, CongestionControl::Nscc.name())?,
         powertcp: optional(doc, CongestionControl::PowerTcp.name())?,
+        rccc: optional(doc, CongestionControl::Rccc.name())?,
         pods: optional(doc, PodsKeys::NAME)?,
         traffic,
         run: table(doc, "run")?,

@@ -135,6 +135,7 @@ impl Plan {
             | CongestionControlParams::Timely(_)
             | CongestionControlParams::Hpcc(_)
             | CongestionControlParams::PowerTcp(_)
+            | CongestionControlParams::Rccc(_)
             | CongestionControlParams::Swift(_) => {
                 matches!(&self.transport.kind, TransportKind::Tcp(tcp) if tcp.dctcp.is_some())
             }

@@ -660,6 +660,18 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     assert_eq!((p.max_wnd, p.alpha, p.fi, p.fi_scale, p.eta), (1.5, 4.0, 5.0, 0.25, 0.15));
     assert_eq!((p.gamma, p.max_md_jump, p.qa_gate, p.delay_gain), (0.8, 0.5, 3, 0.0125));
 
+    let rud = [("transport.kind", "rud")];
+    let rccc = plan("rccc", &rud);
+    assert_eq!((rccc.lanes[0].ecn, rccc.transport.variable_window), (None, None));
+    let CongestionControlParams::Rccc(p) = rccc.congestion_control else { panic!("rccc is on") };
+    // 4,000 B rounded down, and 1.5 BDP of 6.3 us.
+    assert_eq!((p.rate, p.grant), (0.99, 15));
+    assert!(rccc.irn.iter().any(|f| u64::from(f.window) == (trip(1_062, 66) * 3 / 2 / 80).div_ceil(1_000)));
+    let rccc =
+        plan("rccc", &[rud[0], ("rccc.rate", "0.5"), ("rccc.grant", "1kB"), ("transport.window", "5kB")]);
+    let CongestionControlParams::Rccc(p) = rccc.congestion_control else { panic!("rccc is on") };
+    assert_eq!((p.rate, p.grant, rccc.irn[0].window), (0.5, 3, 5));
+
     let swift = plan("swift", &[]);
     assert_eq!((swift.packet.header, swift.lanes[0].ecn, swift.transport.variable_window), (62, None, None));
     let CongestionControlParams::Swift(p) = swift.congestion_control else { panic!("swift is on") };
@@ -714,6 +726,11 @@ fn rate_controls_are_described() {
              one decrease per round trip: gamma 0.8, at most 0.5; quick adapt above 25082880ps of delay\n",
         ),
         (
+            "rccc",
+            "congestion control: rccc (receivers grant credit at 0.99 times the rate of their links)\n  \
+             frames of 3840B of credit; the first window needs none\n",
+        ),
+        (
             "swift",
             "congestion control: swift (the delay of each ACK changes the window)\n  \
              target delay 20us, 3us more per switch, up to 100us more for windows from 100 down to 0.1 packets\n  \
@@ -722,7 +739,9 @@ fn rate_controls_are_described() {
              window line rate × 6270720ps at first, then 0.001 packets to line rate × 26us\n",
         ),
     ] {
-        let loaded = set(&[LINE, FLOW], &[("transport.congestion_control", control)]);
+        let kind = if control == "rccc" { "rud" } else { "go-back-n" };
+        let keys = [("transport.congestion_control", control), ("transport.kind", kind)];
+        let loaded = set(&[LINE, FLOW], &keys);
         let said = describe(&loaded);
         assert!(said.contains(expected), "{said}");
         assert_eq!(said.contains("ECN at dequeue from 300kB to 300kB per 100Gbps"), control == "dctcp");

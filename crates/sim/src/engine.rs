@@ -108,7 +108,7 @@ impl<'a> Engine<'a> {
             kind::LINK_TIMER => self.core.link_timer(element),
             kind::LEFT => self.core.arbiter_left(element),
             kind::PULL => {
-                self.core.pull(element);
+                self.core.request_more(element);
                 kick::<All>(&mut self.core, &mut self.flow_control, element);
             }
             kind::BARRIER => {

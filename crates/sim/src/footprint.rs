@@ -16,6 +16,7 @@ pub fn footprint(world: &World, samples: &Vec<Sample>) -> Vec<MemoryUse> {
             + of(&h.selective_senders)
             + of(&h.selective_receivers)
             + of(&h.pulls)
+            + h.credits.footprint()
     };
     sorted([
         ("recorded pauses", sum(&|c| of(&c.observed.pauses))),

@@ -28,7 +28,7 @@ pub const BARRIER: u8 = 10;
 pub const SETTLE: u8 = 11;
 /// The last packet of a flow has left its source: the arbiter may let others have its ends. Element: flow.
 pub const LEFT: u8 = 12;
-/// A receiver may send its next PULL. Element: port.
+/// A receiver may send its next PULL, or credit. Element: port.
 pub const PULL: u8 = 13;
 /// A word of a link layer takes effect. Element: the receiving port. Data: packet.
 pub const WORD: u8 = 14;

@@ -2,6 +2,7 @@
 
 use crate::indices::table;
 use xoff_kernel::table::Table;
+use xoff_schemes::congestion_control::rccc::TARGETS;
 
 /// No packet, no account, no flow.
 pub const NONE: u32 = u32::MAX;
@@ -12,7 +13,7 @@ pub const NONE: u32 = u32::MAX;
 pub enum Kind {
     /// The slot is free.
     Free,
-    /// Carries payload; `number` is its PSN. `ahead` is 1 if it asks for an ACK.
+    /// Carries payload; `number` is its PSN. Under RUD `ahead` has a bit that asks for an ACK, and the credit_target.
     Data,
     /// `number` is the next PSN expected; under NDP the one that has arrived is `ahead` of it, if it is later. With
     /// a bitmap ([`crate::switch::telemetry`]) its first PSN is `ahead` of it.
@@ -24,7 +25,7 @@ pub enum Kind {
     Cnp,
     /// What remains of trimmed data, on the way to the receiver; `number` is its PSN.
     Header,
-    /// To the flow's sender; `number` counts the PULLs of the flow.
+    /// To the flow's sender; `number` counts the PULLs of the flow, or under RCCC its credit.
     Pull,
     /// Between neighbours; `number` is its slot among the control frames.
     Control,
@@ -72,6 +73,8 @@ pub struct Packet {
 const COUNTED: u16 = 1 << 15;
 /// The numbers below that bit, but for 0.
 const LEAVES: u32 = COUNTED as u32 - 1;
+/// The bit of [`Packet::ahead`] with which data asks for an ACK.
+const ASKS: u32 = TARGETS;
 
 impl Packet {
     pub fn new(kind: Kind, flow: u32, number: u32, size: u32, lane: u8, hop: u32) -> Self {
@@ -129,14 +132,19 @@ impl Packet {
         u32::from(self.upstream()) == port % LEAVES + 1
     }
 
-    /// Asks the receiver for an ACK.
-    pub fn ask(&mut self) {
-        self.ahead = [1, 0, 0];
+    /// [`Packet::ahead`] of data under RUD: whether it asks for an ACK, and its credit_target, below 2^23.
+    pub fn requests(asks: bool, credit_target: u32) -> [u8; 3] {
+        Self::three_bytes(credit_target | if asks { ASKS } else { 0 })
     }
 
     /// Whether data asks for an ACK.
     pub fn asks(&self) -> bool {
-        self.ahead[0] == 1
+        self.echoed() & ASKS != 0
+    }
+
+    /// The credit_target of data, or of what remains of it.
+    pub fn credit_target(&self) -> u32 {
+        self.echoed() & !ASKS
     }
 
     /// [`Packet::ahead`] as a number.

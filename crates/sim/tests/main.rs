@@ -38,6 +38,7 @@ mod pyrrha_reroute;
 mod queueing;
 mod queues_under_faults;
 mod rate_controls;
+mod rccc;
 mod reference;
 mod reference_incast;
 mod relay;

@@ -55,7 +55,10 @@ fn show(seed: u64) -> ExitCode {
     let scenario = generate::scenario(seed);
     print!("{}", scenario.text());
     for (name, text) in &scenario.files {
-        println!("\n# {name}\n{text}");
+        match std::str::from_utf8(text) {
+            Ok(text) => println!("\n# {name}\n{text}"),
+            Err(_) => println!("\n# {name}: {} bytes", text.len()),
+        }
     }
     ExitCode::SUCCESS
 }
@@ -91,8 +94,8 @@ fn attempt(path: &Path) -> ExitCode {
         .flatten()
         .flatten()
     {
-        if let (Ok(text), Some(name)) = (fs::read_to_string(entry.path()), entry.file_name().to_str()) {
-            files.insert(name.to_string(), text);
+        if let (Ok(bytes), Some(name)) = (fs::read(entry.path()), entry.file_name().to_str()) {
+            files.insert(name.to_string(), bytes);
         }
     }
     trial::catch_panics();

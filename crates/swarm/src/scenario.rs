@@ -12,7 +12,7 @@ use xoff_plan::{Error, Loaded};
 pub struct Scenario {
     pub table: Table,
     /// Contents of the files that it names, by path.
-    pub files: BTreeMap<String, String>,
+    pub files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Scenario {
@@ -30,7 +30,7 @@ impl Scenario {
     /// The scenario is refused.
     pub fn load(&self) -> Result<Loaded, Error> {
         let files = |path: &Path| match self.files.get(path.to_string_lossy().as_ref()) {
-            Some(text) => Ok(text.clone().into_bytes()),
+            Some(bytes) => Ok(bytes.clone()),
             None => Err(io::Error::from(io::ErrorKind::NotFound)),
         };
         xoff_plan::load("swarm.toml", self.text().as_bytes(), &[], &files)
@@ -48,8 +48,8 @@ impl Scenario {
     pub fn save(&self, path: &Path, head: &str) -> io::Result<()> {
         let dir = path.parent().unwrap_or(Path::new(""));
         fs::create_dir_all(dir)?;
-        for (name, text) in &self.files {
-            fs::write(dir.join(name), text)?;
+        for (name, bytes) in &self.files {
+            fs::write(dir.join(name), bytes)?;
         }
         let head: String = head.lines().map(|line| format!("# {line}\n")).collect();
         fs::write(path, head + &self.text())

@@ -152,13 +152,18 @@ fn lines(best: &mut Scenario, fails: &mut impl FnMut(&Scenario) -> bool) {
             *best = candidate;
             continue;
         }
-        for line in (1..best.files[&name].lines().count()).rev() {
+        // Binary files stay as they are.
+        let Ok(text) = String::from_utf8(best.files[&name].clone()) else { continue };
+        let mut lines: Vec<&str> = text.lines().collect();
+        for line in (1..lines.len()).rev() {
+            let removed = lines.remove(line);
             let mut candidate = best.clone();
-            let kept = best.files[&name].lines().enumerate().filter(|(i, _)| *i != line);
-            let text = kept.map(|(_, l)| format!("{l}\n")).collect();
-            candidate.files.insert(name.clone(), text);
+            let kept: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            candidate.files.insert(name.clone(), kept.into_bytes());
             if fails(&candidate) {
                 *best = candidate;
+            } else {
+                lines.insert(line, removed);
             }
         }
     }

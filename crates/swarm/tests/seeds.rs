@@ -12,11 +12,8 @@ const SEEDS: u64 = 300;
 /// Seeds whose scenarios are drawn to see which keys they use.
 const DRAWN: u64 = 16_000;
 
-/// Why no scenario has recorded traces.
-const TRACE: &str = "its files are binary; their reader has tests of its own";
-
 /// Keys and choices that no scenario of the swarm uses, and why.
-const UNUSED: [(&str, &str); 30] = [
+const UNUSED: [(&str, &str); 18] = [
     ("variant", "a run ignores it; the command line has its tests"),
     ("variant.name", "a run ignores it"),
     ("variant.set", "a run ignores it"),
@@ -41,18 +38,6 @@ const UNUSED: [(&str, &str); 30] = [
     ("topology[file].format = mininet", "its reader has tests of its own"),
     ("topology[file].format = netbox", "its reader has tests of its own"),
     ("topology[file].format = sonic", "its reader has tests of its own"),
-    ("traffic[trace].compute_scale", TRACE),
-    ("traffic[trace].files", TRACE),
-    ("traffic[trace].groups", TRACE),
-    ("traffic[trace].hosts", TRACE),
-    ("traffic[trace].kind", TRACE),
-    ("traffic[trace].name", TRACE),
-    ("traffic[trace].other_collectives", TRACE),
-    ("traffic[trace].other_collectives = recorded-time", TRACE),
-    ("traffic[trace].other_collectives = refuse", TRACE),
-    ("traffic[trace].priority", TRACE),
-    ("traffic[trace].start", TRACE),
-    ("traffic[trace].steps", TRACE),
 ];
 
 #[test]

@@ -1,6 +1,6 @@
 //! RoCEv2 packets (InfiniBand Annex A17): RDMA writes, their ACKs, and congestion notifications, in UDP to
-//! port 4791. Also three that Annex A17 does not have: requests for data, ACKs with a bitmap, and writes that a
-//! switch has trimmed.
+//! port 4791. Also four that Annex A17 does not have: requests for data, credit, ACKs with a bitmap, and writes
+//! that a switch has trimmed.
 //!
 //! ```text
 //! byte 34  UDP: source port, destination port 4791, length, no checksum
@@ -15,13 +15,14 @@
 //!          an answer: AETH: syndrome (8 bits), MSN (24)
 //!          a congestion notification: 16 zeros
 //!          a request for data: zeros (8 bits), requests so far (24)
+//!          credit: zeros (8 bits), credit so far in units of 256 B (24)
 //!          an ACK with a bitmap: zeros (8 bits), the PSN of its first bit (24), and 64 bits, the first one last
 //!          payload, and up to three zeros that make it whole words
 //!          invariant CRC
 //! ```
 //!
-//! A request for data and an ACK with a bitmap have opcodes of those that manufacturers define. A trimmed write ends anywhere after the
-//! BTH, without CRC. The switch has updated the length and the checksum of the IPv4 header, as SAI requires; the
+//! A request for data, credit and an ACK with a bitmap have opcodes of those that manufacturers define. A trimmed
+//! write ends anywhere after the BTH, without CRC. The switch has updated the length and the checksum of the IPv4 header, as SAI requires; the
 //! UDP length is still that of the whole packet.
 
 use crate::ip::{HEADERS, Headers};
@@ -47,6 +48,8 @@ const SEQUENCE_ERROR: u8 = 0x60;
 const PULL: u8 = 0xc0;
 /// The opcode of an ACK with a bitmap.
 const SACK: u8 = 0xc1;
+/// The opcode of credit.
+const CREDIT: u8 = 0xc2;
 /// Least length of a trimmed packet, without the frame's check sequence.
 pub const LEAST_TRIMMED: usize = HEADERS + UDP as usize + BTH;
 /// Length of a congestion notification after its BTH.
@@ -90,6 +93,10 @@ pub enum Operation {
     Pull {
         count: u32,
     },
+    /// Grants credit; `number`, below 2^24, counts that of its flow in units of 256 B.
+    Credit {
+        number: u32,
+    },
 }
 
 impl Operation {
@@ -103,6 +110,7 @@ impl Operation {
             Self::Cnp => 0x81,
             Self::Pull { .. } => PULL,
             Self::Sack { .. } => SACK,
+            Self::Credit { .. } => CREDIT,
         }
     }
 }
@@ -149,7 +157,9 @@ impl RocePacket {
             Operation::Ack { msn } => bytes.extend(with_flag(ACK, msn)),
             Operation::Nak { msn } => bytes.extend(with_flag(SEQUENCE_ERROR, msn)),
             Operation::Cnp => bytes.extend([0; RESERVED]),
-            Operation::Pull { count } => bytes.extend(with_flag(0, count)),
+            Operation::Pull { count: number } | Operation::Credit { number } => {
+                bytes.extend(with_flag(0, number))
+            }
             Operation::Sack { first, bits } => {
                 bytes.extend(with_flag(0, first));
                 bytes.extend(bits.to_be_bytes());
@@ -220,6 +230,7 @@ impl RocePacket {
                 _ => return Err(NotFrame::Other),
             },
             PULL => Operation::Pull { count: u32_at(behind, at) % NUMBERS },
+            CREDIT => Operation::Credit { number: u32_at(behind, at) % NUMBERS },
             SACK => Operation::Sack { first: u32_at(behind, at) % NUMBERS, bits: u64_at(behind, at + 4) },
             _ => Operation::Cnp,
         };
@@ -242,7 +253,7 @@ fn extended(opcode: u8) -> Option<usize> {
         0x07 | 0x08 => Some(0),
         0x11 => Some(AETH as usize),
         0x81 => Some(RESERVED),
-        PULL => Some(AETH as usize),
+        PULL | CREDIT => Some(AETH as usize),
         SACK => Some(AETH as usize + 8),
         _ => None,
     }
@@ -391,6 +402,7 @@ mod tests {
             Operation::Nak { msn: NUMBERS - 1 },
             Operation::Cnp,
             Operation::Pull { count: NUMBERS - 2 },
+            Operation::Credit { number: NUMBERS - 4 },
             Operation::Sack { first: NUMBERS - 3, bits: 1 << 63 | 5 },
         ] {
             let write = operation.opcode() < 0x11;

@@ -4,6 +4,7 @@ use crate::plan::Plan;
 use std::fmt::{self, Write};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
+use xoff_schemes::congestion_control::rccc::QUANTUM;
 use xoff_schemes::congestion_control::swift::SwiftParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 use xoff_schemes::flow_control::keys::LONGEST;
@@ -61,6 +62,18 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
             writeln!(out, "  increases of {increase} per round trip; never below {least}")?;
         }
         CongestionControlParams::Swift(p) => swift(out, p)?,
+        CongestionControlParams::Rccc(p) => {
+            writeln!(
+                out,
+                "congestion control: rccc (receivers grant credit at {} times the rate of their links)",
+                p.rate
+            )?;
+            writeln!(
+                out,
+                "  frames of {} of credit; the first window needs none",
+                Bytes(u64::from(p.grant) * QUANTUM)
+            )?;
+        }
         CongestionControlParams::Nscc(p) => {
             let [base, target, threshold] = [p.base_rtt, p.target, p.qa_threshold].map(Span);
             let delay = format!("above {threshold} of delay");

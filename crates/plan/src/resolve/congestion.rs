@@ -1,6 +1,6 @@
 //! The congestion control: which one, DCQCN's presets, and the marking that it brings.
 
-use super::{Context, LONGEST, Routed, lanes, nscc, rates, swift};
+use super::{Context, LONGEST, Routed, lanes, nscc, rates, rccc, swift};
 use crate::error::Error;
 use crate::plan::Flow;
 use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn, MarkAt, MarkOf, Scenario};
@@ -64,6 +64,7 @@ pub(super) fn default_ecn(scenario: &Scenario) -> Option<Ecn> {
         | CongestionControl::Timely
         | CongestionControl::Hpcc
         | CongestionControl::PowerTcp
+        | CongestionControl::Rccc
         | CongestionControl::Swift => None,
         // 0.2 and 0.8 of the BDP of 12 us, as in Ultra Ethernet's specification.
         CongestionControl::Nscc => Some(ecn(30_000, 120_000, 1.0, 100 * GBPS, MarkAt::Dequeue)),
@@ -110,6 +111,7 @@ pub(super) fn build(
         CongestionControl::Swift => swift::swift(cx, routed),
         CongestionControl::Nscc => nscc::nscc(cx, routed),
         CongestionControl::PowerTcp => rates::powertcp(cx, routed),
+        CongestionControl::Rccc => rccc::rccc(cx),
     }
 }
 

@@ -19,6 +19,7 @@ mod nscc;
 mod offered;
 mod pods;
 mod rates;
+mod rccc;
 mod reroute;
 mod routes;
 mod sizes;

@@ -4,7 +4,7 @@ mod ndp;
 mod rud;
 mod tcp;
 
-use super::{Context, LONGEST, Routed, SHORTEST_TIMER, bytes, hop, routes::Routes};
+use super::{Context, LONGEST, Routed, SHORTEST_TIMER, bytes, hop, rccc, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{Arbiter, ENDS, IrnFlow};
@@ -38,6 +38,7 @@ pub(super) fn build(
     }
     warn_of_tables(cx, t.kind);
     check_trims(cx)?;
+    rccc::check_transport(cx)?;
     match t.kind {
         Kind::GoBackN => {}
         Kind::Irn => return irn(cx, routed),
@@ -245,11 +246,15 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
         cx.warn("transport.variable_window", message);
     }
     let windows = matches!(control, CongestionControl::Swift | CongestionControl::Nscc);
+    let credits = control == CongestionControl::Rccc;
+    if credits && t.variable_window.is_some() {
+        cx.warn("transport.variable_window", "had no effect: under `rccc` receivers grant credit");
+    }
     if windows && t.variable_window.is_some() {
         let message = format!("had no effect: `{}` sets a window instead of a rate", control.name());
         cx.warn("transport.variable_window", message);
     }
-    let rates = control != CongestionControl::None && !windows;
+    let rates = control != CongestionControl::None && !windows && !credits;
     let window = (wanted && rates).then_some(base);
     if window.is_none() && !windows && !telemetry {
         if t.base_rtt.is_some() {

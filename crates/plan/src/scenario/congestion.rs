@@ -1,4 +1,4 @@
-//! The tables `[timely]`, `[hpcc]`, `[powertcp]`, `[dctcp]`, `[swift]`, `[nscc]`.
+//! The tables `[timely]`, `[hpcc]`, `[powertcp]`, `[dctcp]`, `[swift]`, `[nscc]`, `[rccc]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -335,4 +335,25 @@ impl Nscc {
     pub(crate) const DELAY_GAIN: f64 = 0.0125;
     pub(crate) const LEAST_WND: f64 = 0.1;
     pub(crate) const MOST: f64 = 100.0;
+}
+
+/// The congestion control `rccc`: the credit that receivers grant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rccc {
+    /// Share of its link's rate at which a receiver grants credit; 0.01 to 1. Default: 0.99.
+    #[schemars(extend("x-unit" = "ratio", "default" = Rccc::RATE, "minimum" = Rccc::LEAST_RATE, "maximum" = 1))]
+    pub rate: Option<f64>,
+    /// Credit of one frame, rounded down to 256 B; 256 B to 16 MB. Default: four times `transport.mtu`, at least
+    /// 256 B.
+    #[schemars(extend("x-default" = "derived: 4 × `transport.mtu`"))]
+    pub grant: Option<Bytes>,
+}
+
+impl Rccc {
+    pub(crate) const RATE: f64 = 0.99;
+    pub(crate) const LEAST_RATE: f64 = 0.01;
+    /// Default of `grant`, in packets.
+    pub(crate) const GRANT: u64 = 4;
+    pub(crate) const MOST_GRANT: u64 = 16_000_000;
 }

@@ -16,7 +16,7 @@ pub use collective::{
     AllToAll, Moe, OtherCollectives, ParameterServer, Probe, RingAllReduce, Trace, TrainingStep,
 };
 pub(crate) use congestion::MINIMUM_RATE;
-pub use congestion::{Dctcp, Hpcc, HpccPreset, Nscc, PowerTcp, Swift, Timely};
+pub use congestion::{Dctcp, Hpcc, HpccPreset, Nscc, PowerTcp, Rccc, Swift, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
@@ -120,6 +120,9 @@ pub struct Scenario {
     /// The congestion control `powertcp`. It has telemetry as `hpcc`, and the same limits: the first ACK of a
     /// flow, and the first ACK after a route change, only start a measurement.
     pub powertcp: Option<PowerTcp>,
+    /// The congestion control `rccc`. The first window of a flow, `transport.window`, needs no credit. The defaults
+    /// are those of the simulator uet-htsim.
+    pub rccc: Option<Rccc>,
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
     #[serde(rename = "zeropod")]
     pub pods: Option<PodsKeys>,
@@ -416,9 +419,10 @@ pub struct Transport {
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
     /// packets, and the default is `"1bdp"`. With `rud` the BDP is that of the flow's route, rounded up to
-    /// whole packets, and the default without `congestion_control` is `"1.5bdp"`. With TCP it is the receive
+    /// whole packets, and the default without `congestion_control` is `"1.5bdp"`. With `rccc` it is the first
+    /// window and the largest credit of a sender instead, and the default is `"1.5bdp"`. With TCP it is the receive
     /// window. `ndp` has `ndp.initial_window` instead.
-    #[schemars(extend("x-default" = "none: no limit; with `irn` `\"1bdp\"`; with `rud` and no congestion control `\"1.5bdp\"`"))]
+    #[schemars(extend("x-default" = "none: no limit; with `irn` `\"1bdp\"`; with `rud` and no congestion control, or `rccc`, `\"1.5bdp\"`"))]
     pub window: Option<Threshold>,
     /// Limits the payload in flight to the flow's rate times `base_rtt`, but at least `ack_every`
     /// packets. Each ACK updates it. If there are other windows, the smallest applies. Default:
@@ -430,7 +434,7 @@ pub struct Transport {
     /// before the first ACK; 100 ns or longer. Default: the longest unloaded round trip among the flows.
     #[schemars(extend("x-default" = "derived: the longest unloaded round trip of all flows"))]
     pub base_rtt: Option<Span>,
-    /// Priority of ACKs, and of NACKs and PULLs. Default: the priority of the data; 7 under a scheme that
+    /// Priority of ACKs, and of NACKs, PULLs and credit. Default: the priority of the data; 7 under a scheme that
     /// must serve ACKs strictly before data.
     #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
     #[schemars(extend("x-default" = "the priority of the data"))]

@@ -66,6 +66,7 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
                 }
                 Operation::Cnp => Carries::Cnp,
                 Operation::Pull { count } => Carries::Pull { count },
+                Operation::Credit { number } => Carries::Credit { number },
                 Operation::Sack { first, bits } => {
                     Carries::Sack { expected: (packet.psn + 1) % NUMBERS, first, bits }
                 }
@@ -136,7 +137,11 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
             Carries::Ack { expected, .. } | Carries::Nack { expected, .. } => {
                 (FIRST_BYTE, number(begins(expected).min(f.size)), 0)
             }
-            Carries::Cnp | Carries::Header { .. } | Carries::Pull { .. } | Carries::Sack { .. } => {
+            Carries::Cnp
+            | Carries::Header { .. }
+            | Carries::Pull { .. }
+            | Carries::Credit { .. }
+            | Carries::Sack { .. } => {
                 unreachable!("TCP has no such packets")
             }
         };
@@ -171,6 +176,7 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
         }
         Carries::Cnp => (Operation::Cnp, 0, 0),
         Carries::Pull { count } => (Operation::Pull { count: count % NUMBERS }, 0, 0),
+        Carries::Credit { number } => (Operation::Credit { number: number % NUMBERS }, 0, 0),
     };
     let packet = RocePacket {
         headers,

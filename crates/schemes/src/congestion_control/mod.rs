@@ -5,6 +5,7 @@ pub mod dctcp;
 pub mod hpcc;
 pub mod nscc;
 pub mod powertcp;
+pub mod rccc;
 pub mod swift;
 pub mod timely;
 
@@ -38,6 +39,9 @@ pub enum CongestionControl {
     /// PowerTCP: packets carry the load of each link of their path, and senders adapt a rate and a window per
     /// flow to the product of arriving bytes and waiting bytes (NSDI 2022).
     PowerTcp = "powertcp",
+    /// RCCC of Ultra Ethernet: the receiver grants credit to its senders at the rate of its link (specification
+    /// 1.0.x, section 3.6.14). It needs the transport `rud`.
+    Rccc = "rccc",
 }
 }
 
@@ -51,6 +55,7 @@ pub enum CongestionControlParams {
     Swift(swift::SwiftParams),
     Nscc(nscc::NsccParams),
     PowerTcp(powertcp::PowerTcpParams),
+    Rccc(rccc::RcccParams),
 }
 
 impl CongestionControlParams {
@@ -64,6 +69,7 @@ impl CongestionControlParams {
             Self::Swift(_) => CongestionControl::Swift,
             Self::Nscc(_) => CongestionControl::Nscc,
             Self::PowerTcp(_) => CongestionControl::PowerTcp,
+            Self::Rccc(_) => CongestionControl::Rccc,
         };
         control.name()
     }

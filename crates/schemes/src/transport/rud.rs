@@ -7,8 +7,9 @@
 //!
 //! ```text
 //!   inflight < cwnd    send the first packet of rtx, or else the next new packet; inflight += 1
-//!   or asking = 0      AR (the packet asks for an ACK): it is retransmitted, or the last one, or fills
-//!                      the window, or cwnd < ack_every
+//!   or asking = 0      (under RCCC instead: credit > 0).
+//!                      AR (the packet asks for an ACK): it is retransmitted, or the last one, or fills
+//!                      the window, or cwnd < ack_every (under RCCC instead: uses up the credit)
 //!   ACK(n, s, bits)    everything below n has arrived, and s + i for each bit i that is set:
 //!                      inflight −= 1 for each that was in flight
 //!   NACK(p)            p was trimmed: inflight −= 1, append p to rtx
@@ -27,7 +28,7 @@
 //!   header p           NACK(p); ACK if p has arrived before
 //! ```
 //!
-//! A gap causes no NACK, and the receiver gives no credits. The text of the specification was not at hand. The rules
+//! A gap causes no NACK. The credits of receivers are in [`super::super::congestion_control::rccc`]. The text of the specification was not at hand. The rules
 //! come from public notes on it, and where these are silent (AR, the ACKs, `s`) from the simulator uet-htsim. A
 //! retransmission after a NACK does not count as a retry: the network has answered.
 //!
@@ -54,7 +55,8 @@ pub struct RudParams {
 }
 
 impl RudParams {
-    fn timeout(&self, retry: u8) -> Time {
+    /// After so many timeouts.
+    pub fn timeout(&self, retry: u8) -> Time {
         let doubled = u64::from(retry.min(63));
         self.rto.saturating_mul(1 << doubled).min(LONGEST.max(self.rto))
     }
@@ -90,6 +92,8 @@ struct Slot {
 pub struct Source {
     /// cwnd in packets, at least 1.
     cwnd: u32,
+    /// Under RCCC: the sender has credit, which then takes the place of the window.
+    credit: Option<bool>,
     in_flight: u32,
     /// Those of them that ask for an ACK.
     asking: u32,
@@ -109,6 +113,7 @@ impl Source {
     pub fn new(cwnd: u32) -> Self {
         Self {
             cwnd,
+            credit: None,
             in_flight: 0,
             asking: 0,
             acknowledged: 0,
@@ -133,14 +138,28 @@ impl Source {
         self.choose(numbers);
     }
 
-    /// Records the packet that [`Numbers::send`] has just returned as sent. Returns whether it asks for an ACK.
+    /// Whether the sender has credit of its receiver. Without it no packet may leave.
+    pub fn set_credit(&mut self, numbers: &mut Numbers, credit: bool) {
+        self.credit = Some(credit);
+        self.choose(numbers);
+    }
+
+    /// Packets that wait to be retransmitted.
+    pub fn waiting(&self, numbers: &Numbers) -> u32 {
+        numbers.highest - self.acknowledged - self.in_flight
+    }
+
+    /// Records the packet that [`Numbers::send`] has just returned as sent. Returns whether it asks for an ACK. Under
+    /// RCCC `credit` says whether the sender has credit left.
     pub fn on_sent(
         &mut self,
         p: &RudParams,
         numbers: &mut Numbers,
         (psn, again): (u32, bool),
+        credit: Option<bool>,
         now: Time,
     ) -> bool {
+        self.credit = credit;
         let retry = if again {
             let first = self.rtx.pop_front();
             debug_assert_eq!(first, Some(psn));
@@ -151,8 +170,11 @@ impl Source {
         };
         let deadline = now.saturating_add(p.timeout(retry));
         self.in_flight += 1;
-        let asks =
-            again || psn + 1 == numbers.total || self.in_flight >= self.cwnd || self.cwnd < p.ack_every;
+        let limited = match credit {
+            Some(credit) => !credit,
+            None => self.in_flight >= self.cwnd || self.cwnd < p.ack_every,
+        };
+        let asks = again || psn + 1 == numbers.total || limited;
         self.asking += u32::from(asks);
         self.slots[(psn - numbers.una) as usize] = Slot { state: State::InFlight(deadline), retry, asks };
         match retry {
@@ -267,7 +289,7 @@ impl Source {
         let again = self.rtx.front().copied();
         let fits = again.is_some() || numbers.highest - numbers.una < LARGEST_SPAN - 1;
         numbers.next = again.unwrap_or(numbers.highest);
-        let permits = self.in_flight < self.cwnd || self.asking == 0;
+        let permits = self.credit.unwrap_or(self.in_flight < self.cwnd || self.asking == 0);
         numbers.window = if permits && fits { u32::MAX } else { 0 };
     }
 }
@@ -394,7 +416,7 @@ mod tests {
         let mut sent = Vec::new();
         while n.can_send() {
             let packet = n.send();
-            let asks = s.on_sent(&P, n, packet, now);
+            let asks = s.on_sent(&P, n, packet, None, now);
             sent.push((packet.0, asks));
         }
         sent
@@ -546,7 +568,7 @@ mod tests {
                 if n.can_send() {
                     assert!(s.in_flight() < window || s.asking == 0);
                     let packet = n.send();
-                    let asks = s.on_sent(&p, &mut n, packet, now);
+                    let asks = s.on_sent(&p, &mut n, packet, None, now);
                     sent += 1;
                     out.push(match random.below(100) < trim {
                         true => Wire::Header(packet.0),

@@ -57,7 +57,8 @@ impl Controls {
         let line = |f: &Flow| line_rate(plan, plan.hops[f.path as usize], f.pace);
         let lines = plan.flows.iter().map(line);
         match plan.congestion_control {
-            CongestionControlParams::None => Self::None,
+            // The credit of RCCC is a part of its transport.
+            CongestionControlParams::None | CongestionControlParams::Rccc(_) => Self::None,
             CongestionControlParams::Dcqcn(p) => Self::Dcqcn(p, lines.map(ReactionPoint::new).collect()),
             CongestionControlParams::Timely(p) => Self::Timely(p, lines.map(timely::Sender::new).collect()),
             CongestionControlParams::Hpcc(p) => Self::Hpcc(p, lines.map(hpcc::Sender::new).collect()),

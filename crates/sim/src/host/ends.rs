@@ -3,6 +3,7 @@
 use crate::host::controls::{Controls, Windows, notification_points};
 use crate::host::flow::{ReceiverState, SenderState};
 use crate::host::ndp::pull_queues;
+use crate::host::rccc::Credits;
 use crate::host::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::host::sources::{Source, sources};
 use crate::switch::balancing::{self, Labelled};
@@ -22,6 +23,8 @@ pub struct Hosts {
     pub selective_receivers: Vec<SelectiveReceiver>,
     /// By port: the packets that receivers request. Empty unless they do.
     pub pulls: Vec<PullQueue>,
+    /// The credit of flows at their receivers.
+    pub credits: Credits,
     pub controls: Controls,
     /// Whether the controls get every ACK and NACK.
     pub wants_acks: bool,
@@ -49,6 +52,7 @@ impl Hosts {
             selective_senders: selective::senders(plan),
             selective_receivers: selective::receivers(plan),
             pulls: pull_queues(plan),
+            credits: Credits::new(plan),
             controls: Controls::new(plan),
             wants_acks: false,
             windows: Windows::default(),

@@ -75,7 +75,7 @@ impl SenderState {
             timer_pending: false,
             deadline: 0,
             pace: match plan.congestion_control {
-                CongestionControlParams::None => flow.pace,
+                CongestionControlParams::None | CongestionControlParams::Rccc(_) => flow.pace,
                 _ => CONTROLLED,
             },
         }

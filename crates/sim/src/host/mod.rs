@@ -11,6 +11,7 @@ pub mod first_hop;
 pub mod flow;
 pub mod irn;
 pub mod ndp;
+pub mod rccc;
 pub mod rud;
 pub mod selective;
 pub mod sources;
@@ -185,9 +186,9 @@ impl Core<'_> {
         } else if psn == 0 {
             self.observed.first_sent(flow, self.now);
         }
-        let mut asks = false;
+        let mut ahead = [0; 3];
         if let Some(own) = selective {
-            asks = own.sent(&mut sender.transport, &mut self.wheel, self.now, packet);
+            ahead = own.sent(&mut sender.transport, &mut self.wheel, self.now, packet);
         } else if idle {
             sender.deadline = self.now + self.plan.transport.rto;
             if !sender.timer_pending {
@@ -233,8 +234,8 @@ impl Core<'_> {
             self.arbiter_sent(flow, port, size);
         }
         let mut packet = Packet::new(Kind::Data, flow, psn, size, lane, path);
-        if extras && asks {
-            packet.ask();
+        if extras {
+            packet.ahead = ahead;
         }
         self.packets.insert(packet)
     }
@@ -261,6 +262,7 @@ impl Core<'_> {
             on_marked(self.plan, &mut self.hosts.notifications, flow, self.now)
         };
         let mut payload = u64::from(packet.size - self.plan.packet.header);
+        let (asks, credit_target) = (packet.asks(), packet.credit_target());
         let mut duplicate = psn < expected;
         let mut named = Bitmap::default();
         let selective = if extras { self.hosts.selective_receivers.get_mut(flow as usize) } else { None };
@@ -291,6 +293,11 @@ impl Core<'_> {
         let (kind, number, ahead) = match reply {
             Reply::Silent => {
                 self.packets.remove(id);
+                if extras && self.hosts.credits.used() {
+                    let port = self.hops[path as usize];
+                    self.request_credit(flow, port, credit_target, asks);
+                    return Some(port);
+                }
                 return if notifies { Some(self.send_cnp(flow, path, lane)) } else { None };
             }
             Reply::Ack(n) if extras && !self.hosts.pulls.is_empty() => {
@@ -326,6 +333,9 @@ impl Core<'_> {
         }
         if extras && !self.hosts.pulls.is_empty() {
             self.request(flow, port);
+        }
+        if extras && self.hosts.credits.used() {
+            self.request_credit(flow, port, credit_target, asks);
         }
         Some(port)
     }

@@ -112,8 +112,13 @@ impl Core<'_> {
         }
     }
 
+    /// `port` may send a PULL or credit now. The caller then kicks the port.
+    pub fn request_more(&mut self, port: u32) {
+        if self.hosts.credits.used() { self.grant(port) } else { self.pull(port) }
+    }
+
     /// `port` may send a PULL now: the flow whose turn it is gets it. The caller then kicks the port.
-    pub fn pull(&mut self, port: u32) {
+    fn pull(&mut self, port: u32) {
         let queue = &mut self.hosts.pulls[port as usize];
         queue.armed = false;
         while let Some(flow) = queue.flows.pop_front() {

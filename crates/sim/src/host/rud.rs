@@ -1,46 +1,88 @@
 //! The ends of flows under RUD: the state beside the common one of senders, and its timers.
 
 use crate::packet::{Kind, Packet};
-use crate::{host::controls::Departure, kind};
+use crate::{host::controls::Departure, host::rccc, kind};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
+use xoff_plan::plan::Plan;
+use xoff_schemes::congestion_control::{CongestionControlParams, rccc::Source as Credit};
 use xoff_schemes::transport::go_back_n::Sender;
-use xoff_schemes::transport::rud::{Bitmap, RudParams, Source};
+use xoff_schemes::transport::rud::{Bitmap, LARGEST_SPAN, RudParams, Source};
 
 /// The sending end of a flow, beside its numbers.
 #[derive(Clone, Debug)]
 pub struct RudSender {
     params: RudParams,
     pub source: Source,
+    /// Under RCCC.
+    credit: Option<CreditOf>,
     /// The last NACK was of a packet in flight.
     pub trimmed: bool,
     /// Time of the valid event. Others are obsolete.
     timer_at: Time,
 }
 
+/// The credit of a flow, and the sizes of its packets.
+#[derive(Clone, Copy, Debug)]
+struct CreditOf {
+    source: Credit,
+    full: u64,
+    last: u64,
+}
+
+impl CreditOf {
+    /// The credit_target of the packet that has just left.
+    fn target(&self, numbers: &Sender, source: &Source) -> u32 {
+        let new = match numbers.total - numbers.highest {
+            0 => 0,
+            packets => u64::from(packets - 1) * self.full + self.last,
+        };
+        self.source.target(new, u64::from(source.waiting(numbers)) * self.full)
+    }
+}
+
 impl RudSender {
-    pub fn new(params: RudParams, window: u32) -> Self {
-        Self { params, source: Source::new(window), trimmed: false, timer_at: Time::MAX }
+    pub fn new(plan: &Plan, params: RudParams, flow: usize) -> Self {
+        let window = plan.irn[flow].window;
+        let credit = matches!(plan.congestion_control, CongestionControlParams::Rccc(_)).then(|| {
+            let (size, full) = (plan.flows[flow].size, plan.packet.mtu + plan.packet.header);
+            let last = plan.packet.wire_size(size, plan.packet.packets(size) - 1).into();
+            CreditOf { source: Credit::new(rccc::largest(plan, flow), full), full: full.into(), last }
+        });
+        let source = Source::new(if credit.is_some() { LARGEST_SPAN } else { window });
+        Self { params, source, credit, trimmed: false, timer_at: Time::MAX }
     }
 
-    /// Returns whether the packet asks for an ACK.
-    pub fn sent(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: Departure) -> bool {
-        let asks = self.source.on_sent(&self.params, numbers, (packet.psn, packet.again), now);
+    /// Returns [`Packet::ahead`] of the packet.
+    pub fn sent(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: Departure) -> [u8; 3] {
+        let credit = self.credit.as_mut().map(|credit| {
+            credit.source.spend(packet.size);
+            credit.source.may_send()
+        });
+        let asks = self.source.on_sent(&self.params, numbers, (packet.psn, packet.again), credit, now);
         self.arm(numbers, wheel, packet.flow);
-        asks
+        let target = self.credit.as_ref().map_or(0, |credit| credit.target(numbers, &self.source));
+        Packet::requests(asks, target)
     }
 
-    /// An ACK with these bits, or a NACK.
+    /// An ACK with these bits, a NACK, or credit.
     pub fn on_response(
         &mut self,
         numbers: &mut Sender,
         wheel: &mut Wheel,
-        answer: &Packet,
-        bits: u64,
+        now: Time,
+        (answer, bits): (&Packet, u64),
     ) -> bool {
         self.trimmed = answer.kind == Kind::Nack && self.source.on_nack(numbers, answer.number);
         let progress = answer.kind == Kind::Ack
             && self.source.on_ack(numbers, answer.number, Bitmap { first: answer.sacked(), bits });
+        if let Some(credit) = &mut self.credit {
+            credit.source.on_answer(now);
+            if answer.kind == Kind::Pull {
+                credit.source.on_credit(answer.number);
+            }
+            self.source.set_credit(numbers, credit.source.may_send());
+        }
         if numbers.complete() {
             self.source.release();
         } else {
@@ -49,20 +91,35 @@ impl RudSender {
         progress
     }
 
-    /// Returns the number of packets that are lost.
+    /// Returns the number of packets that are lost, or 1 if the sender had no answer.
     pub fn timeout(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, flow: u32) -> u32 {
         if now != self.timer_at || numbers.complete() {
             return 0;
         }
         self.timer_at = Time::MAX;
-        let lost = self.source.on_time(numbers, now);
+        let mut lost = self.source.on_time(numbers, now);
+        let silent = self.silence().is_some_and(|at| at <= now);
+        if let Some(credit) = &mut self.credit
+            && (silent || lost > 0)
+        {
+            credit.source.on_timeout(now);
+            self.source.set_credit(numbers, credit.source.may_send());
+            lost = lost.max(1);
+        }
         self.arm(numbers, wheel, flow);
         lost
     }
 
+    /// When a sender without credit, and with nothing in flight, has waited too long.
+    fn silence(&self) -> Option<Time> {
+        let credit = self.credit.as_ref().filter(|_| self.source.in_flight() == 0)?;
+        credit.source.deadline(|times| self.params.timeout(times))
+    }
+
     /// Sees to it that an event comes at the deadline or before.
     fn arm(&mut self, numbers: &Sender, wheel: &mut Wheel, flow: u32) {
-        if let Some(deadline) = self.source.deadline(numbers)
+        let deadlines = [self.source.deadline(numbers), self.silence()];
+        if let Some(deadline) = deadlines.into_iter().flatten().min()
             && deadline < self.timer_at
         {
             self.timer_at = deadline;

@@ -34,7 +34,7 @@ pub fn senders(plan: &Plan) -> Vec<SelectiveSender> {
             senders.map(SelectiveSender::Ndp).collect()
         }
         TransportKind::Rud(params) => {
-            let senders = plan.irn.iter().map(|f| Box::new(RudSender::new(params, f.window)));
+            let senders = (0..plan.irn.len()).map(|flow| Box::new(RudSender::new(plan, params, flow)));
             senders.map(SelectiveSender::Rud).collect()
         }
     }
@@ -53,16 +53,16 @@ pub fn receivers(plan: &Plan) -> Vec<SelectiveReceiver> {
 }
 
 impl SelectiveSender {
-    /// Returns whether the packet asks for an ACK.
+    /// Returns [`Packet::ahead`] of the packet.
     #[inline]
-    pub fn sent(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: Departure) -> bool {
+    pub fn sent(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: Departure) -> [u8; 3] {
         match self {
             Self::Irn(irn) => irn.sent(numbers, wheel, now, packet),
             Self::Ndp(ndp) => ndp.sent(numbers, wheel, now, packet),
             Self::Tcp(tcp) => tcp.sent(numbers, wheel, now, packet),
             Self::Rud(rud) => return rud.sent(numbers, wheel, now, packet),
         }
-        false
+        [0; 3]
     }
 
     /// An ACK or NACK has arrived; ACKs may have a bitmap. Returns whether `una` advanced.
@@ -76,7 +76,7 @@ impl SelectiveSender {
         bits: u64,
     ) -> bool {
         match self {
-            Self::Rud(rud) => rud.on_response(numbers, wheel, ack, bits),
+            Self::Rud(rud) => rud.on_response(numbers, wheel, now, (ack, bits)),
             Self::Irn(irn) => irn.on_response(numbers, wheel, now, ack),
             Self::Ndp(ndp) => ndp.on_response(numbers, wheel, now, ack),
             Self::Tcp(tcp) => tcp.on_response(numbers, wheel, now, ack),
@@ -227,6 +227,9 @@ impl Core<'_> {
         self.enqueue_own(port, lane, id);
         if !self.hosts.pulls.is_empty() {
             self.request(flow, port);
+        }
+        if self.hosts.credits.used() {
+            self.request_credit(flow, port, packet.credit_target(), true);
         }
         Some(port)
     }

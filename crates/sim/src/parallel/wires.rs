@@ -257,6 +257,7 @@ impl<'w> Wired<'w> {
                     Carries::Cnp => (Kind::Cnp, 0),
                     Carries::Header { psn } => (Kind::Header, psn),
                     Carries::Pull { count } => (Kind::Pull, count),
+                    Carries::Credit { number } => (Kind::Pull, number),
                 };
                 post.records.push(record);
                 if core.telemetry.travels() {
@@ -406,7 +407,8 @@ mod tests {
         let controlled = |control| format!("[transport]\ncongestion_control=\"{control}\"\n");
         for scheme in FlowControlKeys::names() {
             let requests = "[transport]\nkind=\"ndp\"\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
-            for more in [faults, &controlled("hpcc"), &controlled("swift"), requests] {
+            let credits = controlled("rccc") + "kind=\"rud\"\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
+            for more in [faults, &controlled("hpcc"), &controlled("swift"), requests, &credits] {
                 let Some(plan) = plan(scheme, more) else { continue };
                 let (live, _) = run_wired(&plan, &Memory::new(&plan, 0), None, None, &mut |_| true).unwrap();
                 assert!(live == run(&plan, 1, None, &mut |_| true), "{scheme} {more}");

@@ -47,7 +47,8 @@ impl Core<'_> {
             Kind::Nack => Carries::Nack { expected, arrived: names.then(|| packet.sacked()) },
             Kind::Cnp => Carries::Cnp,
             Kind::Header => Carries::Header { psn: packet.number },
-            Kind::Pull => Carries::Pull { count: packet.number },
+            Kind::Pull if ndp => Carries::Pull { count: packet.number },
+            Kind::Pull => Carries::Credit { number: packet.number },
         };
         Crosser::Packet { flow: packet.flow, lane: packet.lane, carries, marked: packet.marked }
     }

@@ -158,7 +158,10 @@ fn serve<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queu
 fn may_leave(core: &mut Core, scheme: &mut FlowControl, port: u32, queue: usize) -> bool {
     let head = core.egress.queues[core.egress.at(port, queue)].head;
     let (lane, size) = match queue > core.lanes {
-        _ if core.egress.leaves.used() => next_of_leaves(core, port, queue),
+        // A host's own CNPs, PULLs and credit go before the leaves.
+        _ if core.egress.leaves.used() && !core.egress.waits_apart(port, queue) => {
+            next_of_leaves(core, port, queue)
+        }
         true => (queue - 1 - core.lanes, core.hosts.senders[head as usize].next_size()),
         // The barrier was checked already.
         false if core.packets[head].kind == Kind::Control => return true,

@@ -9,7 +9,10 @@ use crate::draw::{bytes, int, rate, time};
 /// The tables; nothing where the transport has a control of its own.
 pub fn draw(sketch: &mut Sketch, place: &Place) {
     let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc", "powertcp"];
-    let control = if sketch.draw.one_in(2) { "none" } else { *sketch.draw.pick(&controls) };
+    let mut control = if sketch.draw.one_in(2) { "none" } else { *sketch.draw.pick(&controls) };
+    if sketch.transport == "rud" && sketch.draw.one_in(4) || sketch.draw.one_in(200) {
+        control = "rccc";
+    }
     let alone = sketch.transport.starts_with("tcp") || sketch.transport == "ndp" || sketch.arbiter;
     if alone && !sketch.draw.one_in(30) || control == "none" {
         if !alone && sketch.draw.one_in(4) {
@@ -24,6 +27,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
             "swift" => swift(sketch, place),
             "nscc" => nscc(sketch, place),
             "powertcp" => powertcp(sketch, place),
+            "rccc" => rccc(sketch),
             _ => dctcp(sketch, place),
         };
         sketch.add(control, t);
@@ -207,5 +211,12 @@ fn nscc(sketch: &mut Sketch, place: &Place) -> Table {
         sketch.maybe(&mut t, 4, key, |s| s.draw.real(0.001, 1.0));
     }
     sketch.maybe(&mut t, 4, "qa_gate", |s| int(s.draw.between(0, 6)));
+    t
+}
+
+fn rccc(sketch: &mut Sketch) -> Table {
+    let mut t = Table::new();
+    sketch.maybe(&mut t, 2, "rate", |s| s.draw.real(0.3, 1.0));
+    sketch.maybe(&mut t, 2, "grant", |s| bytes(s.draw.log(256, 20 * s.mtu + 300)));
     t
 }

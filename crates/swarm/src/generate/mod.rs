@@ -11,6 +11,7 @@ mod observe;
 mod patterns;
 mod place;
 mod priorities;
+mod recorded;
 mod routing;
 mod topology;
 mod traffic;
@@ -29,7 +30,7 @@ use place::Place;
 struct Sketch {
     draw: Draw,
     table: Table,
-    files: BTreeMap<String, String>,
+    files: BTreeMap<String, Vec<u8>>,
     /// Whether values far from those of real networks are allowed.
     extreme: bool,
     /// Largest payload of a packet.

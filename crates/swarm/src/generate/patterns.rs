@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::place::Place;
 use super::traffic::Share;
-use super::{Put, Sketch};
+use super::{Put, Sketch, recorded};
 use crate::draw::{bytes, int, rate, text, texts, time};
 
 /// Sets the keys of a kind.
@@ -46,6 +46,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place, share: &Share, kind: &str, t: &m
         }
         "moe" => moe(sketch, place, share, t),
         "training-step" => training_step(sketch, place, share, t),
+        "trace" => recorded::draw(sketch, place, share, t),
         "probe" => probe(sketch, place, share, t),
         "burst" => burst(sketch, place, share, t),
         _ => around(sketch, place, share, t),
@@ -89,7 +90,7 @@ fn sizes(sketch: &mut Sketch, share: &Share, flows: u64) -> Value {
         2 => {
             let name = "sizes.cdf";
             let file = format!("# bytes, percent\n1 0\n{} 60\n{} 100\n", mean.max(2), (2 * mean).max(3));
-            sketch.files.insert(name.into(), file);
+            sketch.files.insert(name.into(), file.into_bytes());
             t.put("file", name);
         }
         3 => {
@@ -157,7 +158,7 @@ fn poisson(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
                 let pair = sketch.draw.some(&place.hosts, 2);
                 let _ = writeln!(file, "{},{},{}", pair[0], pair[1], sketch.draw.between(1, 9));
             }
-            sketch.files.insert("matrix.csv".into(), file);
+            sketch.files.insert("matrix.csv".into(), file.into_bytes());
             t.put("matrix_file", "matrix.csv");
         }
         _ => {}
@@ -267,12 +268,12 @@ fn file(sketch: &mut Sketch, place: &Place, share: &Share, t: &mut Table) {
     if hpcc {
         t.put("format", "hpcc");
         t.put("file", "flows.txt");
-        sketch.files.insert("flows.txt".into(), format!("{flows}\n{lines}"));
+        sketch.files.insert("flows.txt".into(), format!("{flows}\n{lines}").into_bytes());
     } else {
         sketch.maybe(t, 3, "format", |_| "csv");
         let name = "flows.csv";
         t.put("file", name);
-        sketch.files.insert(name.into(), format!("src,dst,bytes,start\n{lines}"));
+        sketch.files.insert(name.into(), format!("src,dst,bytes,start\n{lines}").into_bytes());
     }
     if hpcc && t.get("format").is_some() {
         t.remove("priority");

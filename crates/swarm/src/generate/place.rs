@@ -49,9 +49,10 @@ impl Place {
     pub fn of(sketch: &Sketch) -> Option<Self> {
         let mut probe = Scenario { table: sketch.table.clone(), files: sketch.files.clone() };
         let table = &sketch.table["topology"];
+        let file = |name: &str| std::str::from_utf8(sketch.files.get(name)?).ok();
         let hosts = match table.get("hosts").and_then(|h| h.as_array()) {
             _ if table["kind"].as_str() == Some("file") => {
-                let words = sketch.files["links.csv"].split([',', '\n']);
+                let words = file("links.csv")?.split([',', '\n']);
                 let mut hosts: Vec<&str> = words.filter(|word| word.starts_with('H')).collect();
                 hosts.sort_unstable();
                 hosts.dedup();
@@ -59,7 +60,7 @@ impl Place {
             }
             Some(hosts) => [hosts[0].clone(), hosts[1].clone()],
             None if sketch.files.contains_key("fabric.txt") => {
-                let first = sketch.files["fabric.txt"].split_whitespace().nth(1)?.parse::<u64>().ok()?;
+                let first = file("fabric.txt")?.split_whitespace().nth(1)?.parse::<u64>().ok()?;
                 [first, first + 1].map(|id| format!("H{id}").into())
             }
             None => ["H0", "H1"].map(Into::into),

@@ -60,7 +60,9 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
             let line =
                 |entry: &Value| ["at", "to", "via"].map(|key| entry[key].as_str().unwrap_or("")).join(",");
             let lines: Vec<String> = out.iter().map(line).collect();
-            sketch.files.insert("routes.csv".into(), format!("at,to,via\n{}\n", lines.join("\n")));
+            sketch
+                .files
+                .insert("routes.csv".into(), format!("at,to,via\n{}\n", lines.join("\n")).into_bytes());
             t.put("overrides_file", "routes.csv");
         } else {
             t.put("overrides", Value::Array(out));

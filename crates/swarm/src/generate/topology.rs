@@ -205,7 +205,7 @@ fn hpcc(sketch: &mut Sketch, t: &mut Table) {
         let _ = writeln!(file, "{} {} {bits}bps {delay}ns {error}", id(a), id(b));
     }
     t.put("file", "fabric.txt");
-    sketch.files.insert("fabric.txt".into(), file);
+    sketch.files.insert("fabric.txt".into(), file.into_bytes());
     if longest > 0 && sketch.draw.one_in(3) {
         t.put("long_delay", time(longest * 1_000));
     }
@@ -241,7 +241,7 @@ fn file(sketch: &mut Sketch, t: &mut Table) {
         t.put("long_delay", time(longest * 1_000));
     }
     t.put("file", "links.csv");
-    sketch.files.insert("links.csv".into(), file);
+    sketch.files.insert("links.csv".into(), file.into_bytes());
 }
 
 fn custom(sketch: &mut Sketch, t: &mut Table) {

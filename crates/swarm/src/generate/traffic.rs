@@ -75,7 +75,7 @@ fn one(sketch: &mut Sketch, place: &Place, share: &Share) -> Table {
 
 /// A kind that the network can have, as a rule.
 fn kind(sketch: &mut Sketch, place: &Place) -> &'static str {
-    const KINDS: [&str; 15] = [
+    const KINDS: [&str; 16] = [
         "poisson",
         "poisson",
         "incast",
@@ -89,6 +89,7 @@ fn kind(sketch: &mut Sketch, place: &Place) -> &'static str {
         "parameter-server",
         "moe",
         "training-step",
+        "trace",
         "probe",
         "burst",
     ];

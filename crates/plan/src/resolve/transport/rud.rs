@@ -3,7 +3,7 @@
 use super::{variable_window, warn_of_timeout, windows};
 use crate::error::Error;
 use crate::plan::IrnFlow;
-use crate::resolve::{Context, Routed};
+use crate::resolve::{Context, Routed, rccc};
 use crate::scenario::{CongestionControl, LoadBalancing};
 use xoff_net::units::Threshold;
 use xoff_schemes::transport::rud::RudParams;
@@ -30,9 +30,10 @@ pub(super) fn params(
     if s.transport.rto.0 < routes.longest {
         warn_of_timeout(cx, "transport.rto", s.transport.rto, routes.longest);
     }
-    let alone = s.transport.congestion_control == CongestionControl::None;
+    let alone = matches!(s.transport.congestion_control, CongestionControl::None | CongestionControl::Rccc);
     let given = s.transport.window.or(alone.then_some(WINDOW));
     let windows = windows(cx, routed, given, ("transport.window", "window"))?;
+    rccc::check_windows(cx, &windows)?;
     let (rto, ack_every) = (s.transport.rto.0, s.transport.ack_every);
     let params = TransportParams {
         kind: TransportKind::Rud(RudParams { rto, ack_every }),
