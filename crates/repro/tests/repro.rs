@@ -287,12 +287,13 @@ fn setup() -> Setup {
 
 #[test]
 fn unequal_setups_need_a_reason() {
-    let compared = |reason: &str, ours: &Setup, theirs: &Setup| {
+    let compared_of = |whole: bool, reason: &str, ours: &Setup, theirs: &Setup| {
         let text = text(RATIO).replacen("seeds =", &format!("{reason}seeds ="), 1);
         let e = read::read("e.toml", text.as_bytes()).unwrap().experiment;
         let of = |run: usize| Some(if e.run[run].name == "ours" { ours } else { theirs });
-        equal::check(&e, &of).err().map(|(message, _)| message)
+        equal::check(&e, whole, &of).err().map(|(message, _)| message)
     };
+    let compared = |reason: &str, ours: &Setup, theirs: &Setup| compared_of(true, reason, ours, theirs);
     let red = |k_max| Red { k_min: 100, k_max, p_max: 0.2, per: 0, at_dequeue: false, of_port: false };
     let marks = |k_max| Setup { marking: vec![red(k_max)], ..setup() };
     let step = Step::Rate(1);
@@ -314,6 +315,9 @@ fn unequal_setups_need_a_reason() {
         assert_eq!(compared(&why, &a, &b), None);
         assert_eq!(compared("", &a, &a), None);
         assert!(compared(&why, &a, &a).unwrap().contains("no effect"));
+        // Another claim, which is not asked for, may need it.
+        assert_eq!(compared_of(false, &why, &a, &a), None);
+        assert!(compared_of(false, "", &a, &b).is_some());
     }
     // Where no sender reacts to marks, they do not differ.
     assert_eq!(compared("", &setup(), &marks(200)), None);
@@ -354,7 +358,7 @@ fn the_stored_experiments_compare_equal_setups_or_say_why_not() {
             .setup()
         };
         let known: Vec<OnceCell<Option<Setup>>> = vec![OnceCell::new(); e.run.len()];
-        let found = equal::check(e, &|run| known[run].get_or_init(|| setup(run)).as_ref());
+        let found = equal::check(e, true, &|run| known[run].get_or_init(|| setup(run)).as_ref());
         wrong.extend(found.err().map(|(message, _)| format!("{}/{}: {message}", e.paper, e.id)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

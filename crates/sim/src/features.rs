@@ -1,6 +1,6 @@
 //! The features that a run's packet-hops use: fixed when it begins. They have no code for the others.
 
-use crate::{host::ends::Hosts, switch::egress::Egress};
+use crate::{host::ends::Hosts, switch::egress::Egress, switch::port::Wire};
 use xoff_plan::plan::Plan;
 
 /// Which features a packet-hop uses besides ports, queues, accounts and the ends of flows.
@@ -37,7 +37,7 @@ impl Used {
             || egress.marks_at_dequeue
             || hosts.extras && egress.leaves.used()
             || traits.asks_to_leave
-            || plan.faults != Default::default()
+            || egress.ports.iter().any(|port| port.wire == Wire::Faulty)
             || plan.link_layer.is_some()
             || plan.lane_rules().is_some()
             || plan.buffers.len() > plan.topology.nodes.len()
