@@ -332,13 +332,13 @@ impl<'a> Fleet<'a> {
     fn fail_links(&self) -> bool {
         let mut state = lock(&self.state);
         let at = state.now;
-        let new = state.deaths.iter_mut().filter(|death| death.at == Time::MAX);
-        new.map(|death| {
+        let mut any = false;
+        for death in state.deaths.iter_mut().filter(|death| death.at == Time::MAX) {
             death.at = at;
             self.carrier.lose(death.device, at);
-        })
-        .count()
-            > 0
+            any = true;
+        }
+        any
     }
 
     /// Whether some device has died: its packets are lost with it.
