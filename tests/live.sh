@@ -17,7 +17,8 @@ as=()
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     copy=$(mktemp -d)
     trap 'rm -rf "$copy"' EXIT
-    cp "$xoff" "$ring" "$copy"
+    cp "$xoff" "$copy/xoff"
+    cp "$ring" "$copy"
     chmod -R a+rX "$copy"
     as=(setpriv --reuid 65534 --regid 65534 --clear-groups "$copy/xoff" live "$copy/ring3.toml" --lockstep --no-out)
 fi
@@ -198,7 +199,7 @@ grep -q '^losslessness *held' "$out/wall-roundabout.txt"
 grep -q '3 of 3 flows finished' "$out/wall-roundabout.txt"
 echo 'live: ok     Roundabout dissolves the deadlock; nothing is lost'
 
-# The other testbeds, and schemes of the ring. With RUNS=10 this takes a quarter of an hour.
+# The other testbeds, and schemes of the ring. With RUNS=10 this takes seven minutes.
 wall wall-watchdog "$ring" pfc-watchdog true run.duration=250us "${storm[@]}"
 wall wall-itsy "$ring" itsy true run.duration=250us
 for scheme in pfc tagger portfc; do
