@@ -53,3 +53,33 @@ impl Used {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Core;
+    use crate::parallel::partition::Partition;
+
+    /// What is switched off costs nothing: a healthy network has none of the code for faults, and devices that may
+    /// die have it.
+    #[test]
+    fn a_run_has_the_features_that_it_uses() {
+        let used = |more: &str, mortal: bool| {
+            let text = format!(
+                "[topology]\nkind=\"leaf-spine\"\nleaves=2\nspines=1\nhosts_per_leaf=1\n\
+                 host_link={{rate=\"100Gbps\",delay=\"1us\"}}\nfabric_link={{rate=\"100Gbps\",delay=\"1us\"}}\n\
+                 [run]\nduration=\"9us\"\n[measure]\nexplain=false\n\
+                 [[traffic]]\nkind=\"flow\"\nsrc=\"H0\"\ndst=\"H1\"\nsize=\"1MB\"\n{more}"
+            );
+            let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+            let plan = xoff_plan::load("test.toml", text.as_bytes(), &[], &read).unwrap().plan;
+            let mut partition = Partition::of_devices(&plan);
+            partition.mortal = mortal;
+            Core::new(&plan, &partition, 0, 0).features
+        };
+        let loss = "[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
+        assert_eq!(used("", false), Used::Plain);
+        assert_eq!(used(loss, false), Used::All);
+        assert_eq!(used("", true), Used::All);
+    }
+}
