@@ -549,8 +549,8 @@ test("claims of the papers are found, and lead to their experiments", async () =
   await open("papers", {}, async (page) => {
     const squares = page.locator(".matrix .square");
     const all = await squares.count();
-    // 322 of the five papers, and 96 of other sources.
-    assert.equal(all, 322 + 96);
+    // 322 of the five papers, and 99 of other sources.
+    assert.equal(all, 322 + 99);
     await page.locator("#claim-verdict").selectOption("contradicted");
     const contradicted = await squares.count();
     // Papers and other sources are counted apart.
