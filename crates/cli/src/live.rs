@@ -142,8 +142,8 @@ impl Facts {
         let died = self.died.iter().map(|died| {
             let at = human::time(died.at_ps);
             let text = format!(
-                "{} {} at {at}. Its links failed then. The results lack its pauses, drops and marks, and packets that it \
-                 had count as in flight.",
+                "{} {} at {at}. Its links failed then. The results lack its pauses, its drops and what its ports sent. \
+                 Packets that it had count as in flight.",
                 died.device, died.how
             );
             Note::new(Level::Error, text)

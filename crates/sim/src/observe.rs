@@ -45,7 +45,7 @@ impl Observed {
         }
     }
 
-    /// Takes over what a dead device has seen, as far as that is whole at any time: numbers with a fixed place.
+    /// Takes over what a dead device has seen. Only numbers with a fixed place are whole whenever it died.
     pub fn inherit(&mut self, dead: &Self) {
         (self.counters, self.flows_done, self.last_done) = (dead.counters, dead.flows_done, dead.last_done);
         self.flows.copy_from_slice(&dead.flows);

@@ -2,7 +2,7 @@
 //!
 //! Each process runs the [`Engine`] of its device. The device knows its frames, its clock, and the orders of a
 //! coordinator: how far it may go. In lockstep, an order is a window, as in [`crate::parallel::executor`]. By the
-//! wall clock an order is the next halt, and the device goes there by its clock alone.
+//! wall clock an order names the next halt. The device follows the clock until then, and asks nobody.
 //!
 //! ```text
 //!   coordinator   order │           │ look at all devices │ order │
@@ -21,8 +21,8 @@
 //! constants then lie at the same addresses. The device's own memory comes from an allocator that takes it from
 //! the shared region. The coordinator never drops an engine of a device.
 //!
-//! *A device that dies* leaves memory that may be in the middle of a change. The coordinator reads from it only its
-//! counters. A new engine takes its place among those that are read. The others go on as after a failure of its
+//! *A device that dies* leaves memory that may be in the middle of a change. The coordinator reads from it only
+//! numbers with a fixed place: its counters and its flows. A new engine takes its place among those that are read. The others go on as after a failure of its
 //! links ([`Carrier`]). In lockstep these fail at the end of the window in which the coordinator sees the death: what
 //! the device sent in that window would have arrived later, and is lost on the failed links.
 
