@@ -1,10 +1,11 @@
 //! From the measurements in the runs of an experiment to a verdict on each claim.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crate::check_claims::combine;
-use crate::discussion::{self, Resolved, Side};
-use crate::experiment::{Claim, Combine, Experiment, Measure, Reading, Relation, compares};
+use crate::discussion::{self, Resolved};
+use crate::experiment::{Claim, Combine, Experiment, Measure, Reading, Relation, Side, compares};
 use crate::report::{ClaimResult, MeasureResult, ReadingResult, Referenced};
 use crate::verdict::{self, Test, Verdict, Widening, judge};
 use crate::{metrics::Value, runs::written};
@@ -77,10 +78,10 @@ impl Context<'_> {
 
     /// The mean over seeds that a reference names, or the quotient of two.
     fn reference(&self, found: &Resolved) -> Option<f64> {
-        let mean = |(run, metric): Side| {
+        let mean = |(run, metric): discussion::Side| {
             let point = self.point(&self.e.run[run].name, &found.at)?;
             let values: Vec<f64> =
-                self.values(point, metric, &mut Vec::new()).into_iter().flatten().collect();
+                self.values(point, metric, None, &mut Vec::new()).into_iter().flatten().collect();
             spread(&values, Interval::Range).map(|s| s.mean)
         };
         let value = mean(found.value)?;
@@ -119,8 +120,15 @@ impl Context<'_> {
         Some(self.first + point)
     }
 
-    /// The values of a metric at a point, by seed; and notes about them.
-    fn values(&self, point: usize, metric: usize, notes: &mut Vec<String>) -> Vec<Option<f64>> {
+    /// The values of a metric at a point, by seed; and notes about them. With `bounded` a lower bound counts, too,
+    /// and it tells that one does.
+    fn values(
+        &self,
+        point: usize,
+        metric: usize,
+        bounded: Option<&Cell<bool>>,
+        notes: &mut Vec<String>,
+    ) -> Vec<Option<f64>> {
         let per_point = self.grid.per_point();
         let runs = point * per_point..(point + 1) * per_point;
         runs.map(|run| {
@@ -128,10 +136,13 @@ impl Context<'_> {
                 note(notes, "some runs are missing");
                 return None;
             };
-            if let Some(text) = &values[metric].note {
-                note(notes, &format!("{}: {text}", self.grid.label(run)));
+            let found = &values[metric];
+            let bound = bounded.and_then(|bounded| found.at_least.inspect(|_| bounded.set(true)));
+            if let Some(text) = &found.note {
+                let counted = if bound.is_some() { ", counted until the end of the run" } else { "" };
+                note(notes, &format!("{}: {text}{counted}", self.grid.label(run)));
             }
-            values[metric].value
+            found.value.or(bound)
         })
         .collect()
     }
@@ -140,24 +151,30 @@ impl Context<'_> {
         let combine = combine(claim, m);
         let metric = self.e.metric_index(&m.metric).expect("a measure was checked");
         let mut notes = Vec::new();
-        let mut values = |run: &str, at: &BTreeMap<String, String>, metric: usize| {
-            let Some(point) = self.point(run, at) else {
-                note(&mut notes, "not part of the quick version");
-                return vec![None; self.grid.per_point()];
+        let mut values =
+            |run: &str, at: &BTreeMap<String, String>, metric: usize, bounded: Option<&Cell<bool>>| {
+                let Some(point) = self.point(run, at) else {
+                    note(&mut notes, "not part of the quick version");
+                    return vec![None; self.grid.per_point()];
+                };
+                let values = self.values(point, metric, bounded, &mut notes);
+                if m.deviation { deviations(values) } else { values }
             };
-            let values = self.values(point, metric, &mut notes);
-            if m.deviation { deviations(values) } else { values }
-        };
         let counts: Option<Vec<bool>> = m.seeds_with.as_ref().map(|name| {
             let metric = self.e.metric_index(name).expect("a measure was checked");
-            values(&m.run, &at, metric).iter().map(|v| v.is_none_or(|v| v > 0.0)).collect()
+            values(&m.run, &at, metric, None).iter().map(|v| v.is_none_or(|v| v > 0.0)).collect()
         });
+        // Where *a* should be greater, a lower bound of *a* is enough; where it should be less, one of *b*.
+        let increasing = !m.deviation && m.than_at.is_empty() && combine != Combine::Reduction;
+        let bounded = Cell::new(false);
+        let if_expected = |side: Side| (increasing && m.expect == Some(side)).then_some(&bounded);
         let mut both = |at: &BTreeMap<String, String>| {
-            let a = values(&m.run, at, metric);
+            let a = values(&m.run, at, metric, if_expected(Side::Greater));
             let b = compares(m).then(|| {
                 let name = m.against_metric.as_ref().unwrap_or(&m.metric);
                 let metric = self.e.metric_index(name).expect("a measure was checked");
-                values(m.against.as_ref().unwrap_or(&m.run), &moved(at, &m.against_at), metric)
+                let run = m.against.as_ref().unwrap_or(&m.run);
+                values(run, &moved(at, &m.against_at), metric, if_expected(Side::Less))
             });
             (a, b)
         };
@@ -197,6 +214,9 @@ impl Context<'_> {
         }
         let present: Vec<f64> = counted.iter().flatten().copied().collect();
         let mut verdict = judge(&present, test).unwrap_or(Verdict::Undecided);
+        if bounded.get() && verdict != Verdict::Reproduced {
+            verdict = Verdict::Undecided;
+        }
         if present.len() < counted.len() {
             note(&mut notes, &format!("{} of {} seeds have a value", present.len(), counted.len()));
             // Missing values could change the verdict, unless a single run contradicts the claim.

@@ -219,17 +219,20 @@ impl Metric {
 pub struct Value {
     /// The value in the metric's unit; `None` if the run has none.
     pub value: Option<f64>,
+    /// If there is none because it is a time of an unfinished flow: what it would be if every unfinished flow
+    /// finished at the end of the run, and at least is.
+    pub at_least: Option<f64>,
     /// Why there is no value, or a remark about it.
     pub note: Option<String>,
 }
 
 impl Value {
     fn of(value: f64) -> Self {
-        Self { value: Some(value), note: None }
+        Self { value: Some(value), ..Self::default() }
     }
 
     fn none(why: impl Into<String>) -> Self {
-        Self { value: None, note: Some(why.into()) }
+        Self { note: Some(why.into()), ..Self::default() }
     }
 }
 
@@ -321,7 +324,9 @@ impl Run {
                 Value::of((0..t.rows()).filter(|&i| t.texts("kind").get(i) == Some(kind)).count() as f64)
             }
         };
-        found.value = found.value.map(|v| v / metric.scale().1);
+        let scale = metric.scale().1;
+        found.value = found.value.map(|v| v / scale);
+        found.at_least = found.at_least.map(|v| v / scale);
         Ok(found)
     }
 
@@ -370,38 +375,59 @@ impl Run {
         Ok((t, chosen))
     }
 
-    /// One number of each flow that a metric is about and that has one; and how many have none.
-    fn sample(&self, metric: &Metric) -> Result<(Vec<f64>, usize), String> {
+    /// One number of each flow that a metric is about and that has one; and for each other one the time that it
+    /// would have if it finished at the end of the run.
+    fn sample(&self, metric: &Metric) -> Result<(Vec<f64>, Vec<f64>), String> {
         let columns: &[&str] = match metric.of.as_str() {
-            "fct" => &["fct_ps"],
-            "slowdown" => &["slowdown"],
+            "fct" => &["fct_ps", "start_ps"],
+            "slowdown" => &["slowdown", "ideal_ps", "start_ps"],
             "completion" => &["completed_ps"],
             "delivery" => &["delivered_ps", "start_ps"],
             // The size of a flow is known from the beginning.
             "size" => &["size"],
-            _ => &["size", "fct_ps"],
+            _ => &["size", "fct_ps", "start_ps"],
         };
         let (t, chosen) = self.chosen(metric, columns)?;
-        let value = |&i: &usize| match columns {
-            ["slowdown"] => t.floats("slowdown")[i],
-            ["delivered_ps", start] => Some((t.ints("delivered_ps")[i]? - t.ints(start)[i]?) as f64),
-            [column] => t.ints(column)[i].map(|v| v as f64),
-            _ => Some(t.ints("size")[i]? as f64 * 8e12 / t.ints("fct_ps")[i]? as f64),
-        };
-        let sample: Vec<f64> = chosen.iter().filter_map(value).collect();
-        let missing = chosen.len() - sample.len();
-        Ok((sample, missing))
+        let end = self.summary()?.pointer("/simulated_ps").and_then(Json::as_i64).unwrap_or(0);
+        let int = |column: &str, i: usize| t.ints(column)[i];
+        let age = |i: usize| end - int("start_ps", i).unwrap_or(end);
+        let (mut sample, mut until_end) = (Vec::new(), Vec::new());
+        for i in chosen {
+            let number = match metric.of.as_str() {
+                "slowdown" => t.floats("slowdown")[i],
+                "delivery" => {
+                    int("delivered_ps", i).zip(int("start_ps", i)).map(|(at, start)| (at - start) as f64)
+                }
+                "flow-rate" => {
+                    int("size", i).zip(int("fct_ps", i)).map(|(size, fct)| size as f64 * 8e12 / fct as f64)
+                }
+                _ => int(columns[0], i).map(|v| v as f64),
+            };
+            match number {
+                Some(number) => sample.push(number),
+                None => until_end.push(match metric.of.as_str() {
+                    "slowdown" => age(i) as f64 / int("ideal_ps", i).unwrap_or(i64::MAX) as f64,
+                    "completion" => end as f64,
+                    _ => age(i) as f64,
+                }),
+            }
+        }
+        Ok((sample, until_end))
     }
 
     fn of_flows(&self, metric: &Metric) -> Result<Value, String> {
-        let (sample, missing) = self.sample(metric)?;
+        let (sample, until_end) = self.sample(metric)?;
+        let missing = until_end.len();
         let all = sample.len() + missing;
         if sample.is_empty() {
             let none = if missing == 0 { "no such flow started" } else { "no such flow finished" };
             return Ok(Value::none(none));
         }
         let statistic = metric.statistic.as_deref().expect("a metric was checked");
-        let value = of_flow_sample(sample, missing, statistic, metric.of == "flow-rate");
+        let rate = metric.of == "flow-rate";
+        let all_at_least = sample.iter().copied().chain(until_end).collect();
+        let value = of_flow_sample(sample, missing, statistic, rate);
+        let at_least = (value.is_none() && !rate).then(|| of_sample(all_at_least, statistic));
         let note = (missing > 0).then(|| {
             let what = match (statistic, value) {
                 ("mean" | "sum" | "stddev", _) => format!("; {statistic} covers the finished flows"),
@@ -410,7 +436,7 @@ impl Run {
             };
             format!("{missing} of {all} flows unfinished{what}")
         });
-        Ok(Value { value, note })
+        Ok(Value { value, at_least, note })
     }
 
     fn sum(&self, metric: &Metric) -> Result<Value, String> {
@@ -457,7 +483,7 @@ impl Run {
         let missing = chosen.len() - finished.len();
         let note =
             format!("{missing} of {} flows unfinished; total-rate covers the finished flows", chosen.len());
-        Ok(Value { value: Some(bytes as f64 * 8e12 / time as f64), note: (missing > 0).then_some(note) })
+        Ok(Value { note: (missing > 0).then_some(note), ..Value::of(bytes as f64 * 8e12 / time as f64) })
     }
 
     /// The part of the flows of any size that are of the metric's sizes.

@@ -133,7 +133,7 @@ fn experiment(claim: &str) -> Experiment {
 /// Judges the claim. Runs: ours at 0.4 and 0.8, theirs at 0.4 and 0.8, two seeds each.
 fn judge(claim: &str, fct: [f64; 8]) -> (Verdict, Vec<Verdict>) {
     let e = experiment(claim);
-    let value = |v: f64| Value { value: (!v.is_nan()).then_some(v), note: None };
+    let value = |v: f64| Value { value: (!v.is_nan()).then_some(v), ..Value::default() };
     let measured: Vec<_> = fct.iter().map(|&v| Some(vec![value(v), value(0.0)])).collect();
     let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0);
     (found[0].verdict, found[0].measures.iter().map(|m| m.verdict).collect())
@@ -174,6 +174,28 @@ fn seeds_are_paired_and_missing_values_decide_nothing() {
 }
 
 #[test]
+fn a_lower_bound_counts_where_it_speaks_against_the_claim() {
+    let judge = |claim: (&str, String), ours: Value, theirs: Value| {
+        let measure = "measure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\"";
+        let e = experiment(&format!("{}\n{measure}{}", claim.0, claim.1));
+        let of = |v: &Value| Some(vec![v.clone(), Value::default()]);
+        let measured: Vec<_> = (0..8).map(|run| of(if run < 4 { &ours } else { &theirs })).collect();
+        let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0).remove(0);
+        (found.verdict, found.measures[0].values[0], found.measures[0].notes.join("; "))
+    };
+    let known = |v| Value { value: Some(v), ..Value::default() };
+    let at_least = |v| Value { at_least: Some(v), note: Some("unfinished".into()), ..Value::default() };
+    let ordering = |side: &str| ("relation = \"ordering\"", format!(", expect = \"{side}\" }}]"));
+    use Verdict::{Contradicted, Reproduced, Undecided};
+    let found = judge(ordering("greater"), at_least(30.0), known(20.0));
+    assert_eq!((found.0, found.1), (Reproduced, Some(10.0)));
+    assert!(found.2.contains("seed 1: unfinished, counted until the end of the run"), "{}", found.2);
+    assert_eq!(judge(ordering("less"), known(20.0), at_least(30.0)).1, Some(-10.0));
+    // It may be 25 at last.
+    assert_eq!(judge(ordering("greater"), at_least(15.0), known(20.0)).0, Undecided);
+}
+
+#[test]
 fn a_missing_seed_does_not_hide_that_it_happened() {
     const NAN: f64 = f64::NAN;
     let never = "relation = \"equals\"\nlow = 0\nhigh = 0\nmeasure = [{ run = \"ours\", metric = \"fct\", at = { \"traffic.0.load\" = 0.4 } }]";
@@ -195,8 +217,9 @@ fn the_largest_of_the_values_of_a_key_is_taken() {
     let text = "relation = \"reduction\"\nlow = 0.5\nhigh = 0.5\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\", largest_over = \"traffic.0.load\" }]";
     assert_eq!(judge(text, fct), (Verdict::Reproduced, vec![Verdict::Reproduced]));
     let e = experiment(text);
-    let value =
-        |v: f64| Some(vec![Value { value: (!v.is_nan()).then_some(v), note: None }, Value::default()]);
+    let value = |v: f64| {
+        Some(vec![Value { value: (!v.is_nan()).then_some(v), ..Value::default() }, Value::default()])
+    };
     let of = |fct: [f64; 8]| {
         evaluate::claims(&e, false, &e.grid(false, &[]), &fct.map(value), 0)[0].measures[0].clone()
     };
@@ -372,7 +395,7 @@ fn a_reading_is_judged_as_its_claim_is() {
         let e = experiment(&format!("{at}\n[[claim.reading]]\nchoice = \"another\"\n{reading}"));
         // Ours 30 and 20, theirs 10 and 10, at loads of 0.4 and 0.8.
         let fct = [30.0, 30.0, 20.0, 20.0, 10.0, 10.0, 10.0, 10.0];
-        let value = |value| Value { value: Some(value), note: None };
+        let value = |value| Value { value: Some(value), ..Value::default() };
         let measured: Vec<_> = fct.iter().map(|&v| Some(vec![value(v), value(0.0)])).collect();
         let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0);
         assert_eq!(found[0].verdict, Verdict::SameDirection, "the claim itself is not changed");
@@ -411,7 +434,7 @@ fn a_reference_names_a_run_a_metric_and_a_point() {
     assert!(refused("ours/fct").contains("the value of `traffic.0.load` is missing"));
     assert!(refused("ours/fct at load=0.5").contains("does not have the value 0.5"));
     let e = read("ours/fct over theirs/fct at load=0.8").unwrap();
-    let value = |value| Value { value: Some(value), note: None };
+    let value = |value| Value { value: Some(value), ..Value::default() };
     let fct = [1.0, 1.0, 3.0, 5.0, 1.0, 1.0, 2.0, 2.0];
     let measured: Vec<_> = fct.iter().map(|&v| Some(vec![value(v), value(0.0)])).collect();
     let values = evaluate::references(&e, false, &e.grid(false, &[]), &measured);
@@ -483,8 +506,10 @@ fn a_claim_of_our_own_may_have_another_tolerance() {
     };
     let judged = |text: &str| {
         let e = read::read("e.toml", text.as_bytes()).unwrap().experiment;
-        let measured: Vec<_> =
-            fct.iter().map(|&v| Some(vec![Value { value: Some(v), note: None }, Value::default()])).collect();
+        let measured: Vec<_> = fct
+            .iter()
+            .map(|&v| Some(vec![Value { value: Some(v), ..Value::default() }, Value::default()]))
+            .collect();
         evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0)[0].verdict
     };
     assert_eq!(judged(&claim("e.own-c", "")), Verdict::Reproduced);
@@ -533,7 +558,7 @@ fn an_experiment_can_use_the_runs_of_another() {
     assert_eq!(e.grid(false, &[]), owner.experiment.grid(false, &[]));
     // Its own metric, at every point of the other's grid.
     let measured = [2.0, 2.0, 2.0, 2.0, 1.0, 1.0, 3.0, 3.0];
-    let measured = measured.map(|v| Some(vec![Value { value: Some(v), note: None }]));
+    let measured = measured.map(|v| Some(vec![Value { value: Some(v), ..Value::default() }]));
     let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0);
     let verdicts: Vec<Verdict> = found[0].measures.iter().map(|m| m.verdict).collect();
     assert_eq!(verdicts, [Verdict::Reproduced, Verdict::Contradicted]);
