@@ -65,12 +65,13 @@ fn fabric() -> impl Strategy<Value = String> {
 
 fn scheme() -> impl Strategy<Value = String> {
     prop_oneof![
-        (2u32..40, 0u32..4, any::<bool>(), 0u64..3_000, any::<bool>(), 1u32..20_000, 0u64..2_000, prop::option::of(0u64..9_000))
-            .prop_map(|(queues, keep, reuse, interval, acks, flows, response, hop)| {
+        (2u32..40, prop::option::of(1u32..80), 0u32..4, any::<bool>(), 0u64..3_000, any::<bool>(), 1u32..20_000, 0u64..2_000, prop::option::of(0u64..9_000))
+            .prop_map(|(queues, own, keep, reuse, interval, acks, flows, response, hop)| {
                 let acks = if acks { "queues" } else { "control" };
+                let own = own.map_or(String::new(), |n| format!("host_queues = {n}\n"));
                 let hop = hop.map_or(String::new(), |h| format!("hop_rtt = \"{h}ns\"\n"));
                 format!(
-                    "scheme = \"bfc\"\nqueues = {queues}\nkeep = {keep}\nreuse_kept = {reuse}\nresume_interval = \"{interval}ns\"\n\
+                    "scheme = \"bfc\"\nqueues = {queues}\n{own}keep = {keep}\nreuse_kept = {reuse}\nresume_interval = \"{interval}ns\"\n\
                      acks = \"{acks}\"\nvirtual_flows = {flows}\nresponse_time = \"{response}ns\"\n{hop}"
                 )
             }),
@@ -156,6 +157,41 @@ fn hash_collisions_of_virtual_flows_share_a_queue_too() {
     let (_, many) = victim("scheme = \"bfc\"\nqueues = 64");
     let last = |o: &Outcome| o.flows.last().and_then(|f| f.completed).expect("completed");
     assert!(last(&one) > 2 * last(&many));
+}
+
+/// Four long flows into one host, and one from one of their hosts to another host. A switch has one queue for
+/// data, and only what hosts have differs.
+#[test]
+fn a_host_pauses_queue_pairs_by_themselves_if_it_has_a_queue_for_each() {
+    let fct = |own: u32, flows: u32| {
+        let mut text = format!(
+            "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 6\nlink = {{rate=\"100Gbps\", delay=\"1us\"}}\n\
+             [flow_control]\nscheme = \"bfc\"\nqueues = 2\nhost_queues = {own}\n"
+        );
+        for src in (0..4).chain(std::iter::repeat_n(0, flows as usize - 1)) {
+            text +=
+                &format!("[[traffic]]\nkind = \"flow\"\nsrc = \"H{src}\"\ndst = \"H4\"\nsize = \"1MB\"\n");
+        }
+        text +=
+            "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H5\"\nsize = \"100kB\"\nstart = \"50us\"\n";
+        let plan = plan(&text);
+        let outcome = run(&plan);
+        lossless_and_in_order(&plan, &outcome);
+        fcts(&plan, &outcome).pop().expect("the last flow")
+    };
+    // 106 packets of 1 kB, at most as many of each other flow that may send, and two round trips.
+    let packets = |n: u64| n * 106 * 84_960;
+    assert!(fct(64, 1) <= packets(2) + 8_000_000, "{}", fct(64, 1));
+    assert!(fct(64, 3) <= packets(4) + 8_000_000, "{}", fct(64, 3));
+    // With one queue it waits as long as the flow before it, which has a quarter of the receiver's link.
+    assert!(fct(1, 1) > packets(3), "{}", fct(1, 1));
+    // The same as the switches', if not given.
+    let text = |own: &str| {
+        format!(
+            "{FABRIC}[flow_control]\nscheme = \"bfc\"\nqueues = 9\n{own}[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H9\"\nsize = \"1kB\"\n"
+        )
+    };
+    assert_eq!(plan(&text("")).flow_control, plan(&text("host_queues = 8\n")).flow_control);
 }
 
 /// Eight flows with queues of their own, through one port.

@@ -15,12 +15,19 @@ use xoff_net::{topology::Topology, units::Span};
 #[serde(deny_unknown_fields)]
 pub struct BfcKeys {
     /// Queues of each port and priority, 2 to 1024. Queue 0 is for ACKs and is served first. Flows
-    /// are assigned to the others, which share by deficit round robin. A host numbers the queues of
-    /// its own flows from `queues` on. The papers use 32 and 128.
+    /// are assigned to the others, which share by deficit round robin. The papers use 32 and 128.
     #[serde(default = "bfc_queues")]
     #[schemars(range(min = 2, max = 1024))]
     #[schemars(extend("x-unit" = "queues"))]
     pub queues: u32,
+    /// Queues of a host for its own flows, 1 to 16384; their numbers begin after `queues`. With more
+    /// of them than the host has flows at a time, each queue pair has a queue of its own, and is
+    /// paused alone, as in a public simulator with BFC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 16_384))]
+    #[schemars(extend("x-unit" = "queues"))]
+    #[schemars(extend("x-default" = "derived: `queues` less the queue of ACKs"))]
+    pub host_queues: Option<u32>,
     /// Number of hash values for flows, 1 to 16777216. BFC treats flows with the same value as one
     /// flow.
     #[serde(default = "virtual_flows")]
@@ -94,12 +101,19 @@ default_values! {
     keep: u32 = 2;
 }
 
+impl BfcKeys {
+    fn host_queues(&self) -> u32 {
+        self.host_queues.unwrap_or(self.queues.max(2) - 1)
+    }
+}
+
 impl Whole for BfcKeys {}
 
 impl Keys for BfcKeys {
     fn check(&self, cx: &mut Setting<'_>) -> Result<(), Complaint> {
         for (key, value, least, most) in [
             ("queues", self.queues, 2, 1_024),
+            ("host_queues", self.host_queues(), 1, 16_384),
             ("virtual_flows", self.virtual_flows, 1, 1 << 24),
             ("keep", self.keep, 0, 1_000),
         ] {
@@ -125,7 +139,7 @@ impl Keys for BfcKeys {
 
     /// Lists and states of a port's queues and of its host's, and counters against its neighbour's.
     fn queues(&self) -> Option<(u32, u64)> {
-        Some((self.queues, 2 * (32 + 32 + 24 + 8)))
+        Some((self.queues + 1 + self.host_queues(), 32 + 32 + 24 + 8))
     }
 
     fn check_links(&self, cx: &mut Setting<'_>, topology: &Topology, _: &[Lane]) -> Result<(), Complaint> {
@@ -137,6 +151,7 @@ impl Keys for BfcKeys {
         let hop_rtt = |delay: u64| self.hop_rtt.map_or(2 * delay, |t| t.0);
         Ok(FlowControlParams::Bfc(BfcParams {
             queues: self.queues as u16,
+            host_queues: self.host_queues() as u16,
             virtual_flows: self.virtual_flows,
             hop_rtt: topology.ports.iter().map(|p| hop_rtt(p.delay)).collect(),
             keep: self.keep,

@@ -24,8 +24,9 @@
 //!             `resume_interval` after the last resume of this queue
 //! ```
 //!
-//! **Hosts** assign their queue pairs to queues by the same rule and obey pauses by queue. Queue 0 holds ACKs
-//! (unless they use the other queues); it is served first and never paused.
+//! **Hosts** assign their queue pairs to `host_queues` queues by the same rule and obey pauses by queue: with
+//! more of these than flows at a time, by queue pair. Queue 0 holds ACKs (unless they use the other queues); it
+//! is served first and never paused.
 //!
 //! **Lost frames.** With a `pause_time`, active pauses are repeated and expire, so a lost resume does not
 //! pause a queue permanently. (The paper's idea, not specified exactly, is a periodic list of the paused
@@ -57,6 +58,8 @@ use xoff_wire::queue_pause::Target;
 pub struct BfcParams {
     /// Queue 0 included; at least 2.
     pub queues: u16,
+    /// At least 1.
+    pub host_queues: u16,
     pub virtual_flows: u32,
     /// Hop round trip, by the port at whose link's near end it counts.
     pub hop_rtt: Vec<Time>,
@@ -72,10 +75,22 @@ pub struct BfcParams {
     pub pause_time: Time,
 }
 
+impl BfcParams {
+    /// A host's own queues: the first has no packets, as it would be that of ACKs.
+    fn own(&self) -> u16 {
+        1 + self.host_queues
+    }
+
+    /// All queues of a host's port and lane.
+    fn all(&self) -> usize {
+        usize::from(self.queues + self.own())
+    }
+}
+
 impl Parameters for BfcParams {
     fn traits(&self) -> Traits {
         let numbers =
-            Numbers { switch: self.queues, relayed: (0, self.queues), own: (self.queues, self.queues) };
+            Numbers { switch: self.queues, relayed: (0, self.queues), own: (self.queues, self.own()) };
         Traits {
             response_time: self.response_time,
             // Queue 0 is never paused.
@@ -91,8 +106,10 @@ impl Parameters for BfcParams {
     }
 
     fn describe(&self, seen: &Seen<'_>) -> String {
+        let own =
+            if self.own() == self.queues { String::new() } else { format!("hosts {}, ", self.host_queues) };
         format!(
-            "({} queues, {} virtual flows, hop round trip {}, response time {}{})",
+            "({} queues, {own}{} virtual flows, hop round trip {}, response time {}{})",
             self.queues,
             self.virtual_flows,
             range(&self.hop_rtt[..seen.links], |&t| Span(t).to_string()),
@@ -143,9 +160,9 @@ pub struct Bfc {
     lasting: Lasting,
     /// By side (see [`Bfc::side`]).
     tables: Vec<Table>,
-    /// By side, then queue.
+    /// By port and lane, then queue, of which a host's own are second.
     queues: Vec<QueueState>,
-    /// By (ingress, lane), then upstream queue: up to twice `queues`, of which a host's own are second.
+    /// By (ingress, lane), then upstream queue, likewise.
     counters: Vec<Counter>,
     /// By egress port; empty without `resume_interval`.
     due: Vec<Vec<Due>>,
@@ -153,23 +170,26 @@ pub struct Bfc {
 
 impl Bfc {
     pub(super) fn new(params: &BfcParams, ports: usize, priorities: &[u8]) -> Self {
-        let sides = 2 * ports * priorities.len();
-        let queues = usize::from(params.queues);
+        let places = ports * priorities.len();
         let pacing = if params.resume_interval > 0 { ports } else { 0 };
         Self {
             params: params.clone(),
             lanes: priorities.len(),
             lasting: Lasting::new(params.pause_time, ports, priorities, pacing),
-            tables: vec![Table::default(); sides],
-            queues: vec![QueueState::default(); sides * queues],
-            counters: vec![Counter::default(); sides * queues],
+            tables: vec![Table::default(); 2 * places],
+            queues: vec![QueueState::default(); places * params.all()],
+            counters: vec![Counter::default(); places * params.all()],
             due: vec![Vec::new(); pacing],
         }
     }
 
+    fn place(&self, port: u32, lane: u8) -> usize {
+        port as usize * self.lanes + usize::from(lane)
+    }
+
     /// A side of a port and lane: forwarded packets, or the host's own flows.
     fn side(&self, packet: &QueueEntry) -> usize {
-        (packet.port as usize * self.lanes + usize::from(packet.lane)) * 2 + usize::from(packet.own)
+        2 * self.place(packet.port, packet.lane) + usize::from(packet.own)
     }
 
     fn virtual_flow(&self, packet: &QueueEntry) -> u32 {
@@ -183,20 +203,19 @@ impl Bfc {
         hop.saturating_mul(u64::from(self.params.keep))
     }
 
-    fn queue(&mut self, side: usize, queue: u16) -> &mut QueueState {
-        &mut self.queues[side * usize::from(self.params.queues) + usize::from(queue)]
+    /// Where the queue with this number is among `queues`.
+    fn index(&self, packet: &QueueEntry, number: u16) -> usize {
+        self.place(packet.port, packet.lane) * self.params.all() + usize::from(number)
     }
 
     /// Index of the counter against the queue that the packet came from.
     fn counter(&self, ingress: u32, packet: &QueueEntry) -> usize {
-        let lane = ingress as usize * self.lanes + usize::from(packet.lane);
-        lane * 2 * usize::from(self.params.queues) + usize::from(packet.upstream)
+        self.place(ingress, packet.lane) * self.params.all() + usize::from(packet.upstream)
     }
 
     /// Sends the upstream queue of counter `at` a pause or a resume.
     fn send(&mut self, device: &mut impl Queues, at: usize, pause: bool) {
-        let per_lane = 2 * usize::from(self.params.queues);
-        let (place, queue) = (at / per_lane, Target::Queue((at % per_lane) as u16));
+        let (place, queue) = (at / self.params.all(), Target::Queue((at % self.params.all()) as u16));
         let (ingress, lane) = ((place / self.lanes) as u32, (place % self.lanes) as u8);
         // The counter speaks for all queues of this device.
         if pause {
@@ -207,12 +226,12 @@ impl Bfc {
     }
 
     /// The last counted packet of counter `at` has left: resume, now or in its turn.
-    fn resume(&mut self, device: &mut impl Queues, at: usize, side: usize, packet: &QueueEntry) {
+    fn resume(&mut self, device: &mut impl Queues, at: usize, packet: &QueueEntry) {
         let interval = self.params.resume_interval;
         if interval > 0 {
-            let number = packet.queue % self.params.queues;
+            let queue = self.index(packet, packet.queue);
             let now = device.now();
-            let state = self.queue(side, number);
+            let state = &mut self.queues[queue];
             let when = state.resume_at.max(now);
             state.resume_at = when + interval;
             if when > now {
@@ -236,34 +255,33 @@ impl Machine for Bfc {
 impl<D: Queues> Scheme<D> for Bfc {
     fn classify(&mut self, device: &mut D, packet: &mut QueueEntry) -> u16 {
         let (side, flow, now) = (self.side(packet), self.virtual_flow(packet), device.now());
-        let first = if packet.own { self.params.queues } else { 0 };
-        let keep = self.keep(packet);
+        let (first, count) =
+            if packet.own { (self.params.queues, self.params.own()) } else { (0, self.params.queues) };
+        let (keep, base) = (self.keep(packet), self.index(packet, 0));
         let entry = self.tables[side].entry(flow);
         if entry.queue == 0 || entry.packets == 0 && now > entry.left.saturating_add(keep) {
-            let queues =
-                &self.queues[side * usize::from(self.params.queues)..][..usize::from(self.params.queues)];
-            let unused = (1..self.params.queues).find(|&q| {
+            let queues = &self.queues[base..];
+            let unused = (first + 1..first + count).find(|&q| {
                 let state = &queues[usize::from(q)];
                 state.flows == 0
                     && (self.params.reuse_kept || now >= state.kept_until)
-                    && !device.is_paused(packet.port, packet.lane, first + q)
+                    && !device.is_paused(packet.port, packet.lane, q)
             });
             let hashed = || {
                 let choice = mix(u64::from(flow) << 32 | u64::from(packet.port));
-                1 + (choice % u64::from(self.params.queues - 1)) as u16
+                first + 1 + (choice % u64::from(count - 1)) as u16
             };
             entry.queue = unused.unwrap_or_else(hashed);
         }
-        first + entry.queue
+        entry.queue
     }
 
     fn enqueued(&mut self, device: &mut D, packet: &mut QueueEntry) {
-        let (side, flow) = (self.side(packet), self.virtual_flow(packet));
+        let (side, flow, base) = (self.side(packet), self.virtual_flow(packet), self.index(packet, 0));
         let entry = self.tables[side].entry(flow);
         entry.packets += 1;
         if entry.packets == 1 {
-            let queue = entry.queue;
-            self.queue(side, queue).flows += 1;
+            self.queues[base + usize::from(entry.queue)].flows += 1;
         }
         // A packet from queue 0 has no upstream queue that could be paused.
         let Some(ingress) = packet.ingress.filter(|_| packet.upstream != 0) else { return };
@@ -288,12 +306,12 @@ impl<D: Queues> Scheme<D> for Bfc {
     fn left(&mut self, device: &mut D, packet: &mut QueueEntry) {
         let (side, flow, now) = (self.side(packet), self.virtual_flow(packet), device.now());
         let kept_until = now.saturating_add(self.keep(packet));
+        let base = self.index(packet, 0);
         let entry = self.tables[side].entry(flow);
         entry.packets -= 1;
         entry.left = now;
-        let (queue, gone) = (entry.queue, entry.packets == 0);
-        if gone {
-            let state = self.queue(side, queue);
+        if entry.packets == 0 {
+            let state = &mut self.queues[base + usize::from(entry.queue)];
             state.flows -= 1;
             state.kept_until = state.kept_until.max(kept_until);
         }
@@ -301,7 +319,7 @@ impl<D: Queues> Scheme<D> for Bfc {
         let at = self.counter(ingress, packet);
         self.counters[at].packets -= 1;
         if self.counters[at].packets == 0 {
-            self.resume(device, at, side, packet);
+            self.resume(device, at, packet);
         }
     }
 

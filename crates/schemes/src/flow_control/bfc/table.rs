@@ -11,7 +11,7 @@ pub struct Entry {
     /// Its packets in the queue (or its queue pairs that have something to send).
     pub packets: u32,
     pub left: Time,
-    /// Its queue; 0 before the first assignment.
+    /// The number of its queue; 0 before the first assignment.
     pub queue: u16,
 }
 

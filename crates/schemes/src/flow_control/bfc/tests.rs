@@ -6,6 +6,7 @@ const HOP: Time = 2_000_000; // 2 us at 100 Gbit/s: 25 kB
 fn bfc(queues: u16, change: impl Fn(&mut BfcParams)) -> (Bfc, Notes) {
     let mut params = BfcParams {
         queues,
+        host_queues: queues - 1,
         virtual_flows: 1 << 14,
         hop_rtt: vec![HOP; 4],
         keep: 2,
