@@ -17,8 +17,8 @@
 //! one after another. With this rule (`service = "lowest-first"`) the incast's
 //! mean is the peer's 1903 within 2%, and with fair turns, as in BFC's paper, 22%
 //! above it. The rule does not explain the means of the victims and of the others,
-//! which are lower with it than in the peer's one run. Other differences (queue pairs paused
-//! one by one in its NICs, a random queue in place of a hashed one, packets
+//! which are lower with it than in the peer's one run. Queue pairs paused one by one, as in its
+//! NICs (`host_queues`), change nothing, because no host has that many flows. Other differences (a random queue in place of a hashed one, packets
 //! instead of bytes as turns) change little. The tail of the others depends on
 //! which flows ECMP puts together: over 40 hash seeds ours is 924–1696 (mean 1289,
 //! standard deviation 195), so that the peer's one draw, 1678, lies inside our
