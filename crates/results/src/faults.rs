@@ -28,7 +28,7 @@ fn lost(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let part = |(&reason, &packets)| format!("{} because {}", human::count(packets), drops::reason(reason));
     let parts: Vec<String> = by_reason.iter().map(part).collect();
     let text = format!(
-        "The faults of the scenario dropped {}: {}. The most at {}: {}.",
+        "Faults dropped {}: {}. The most at {}: {}.",
         human::counted(by_reason.values().sum(), "packet"),
         human::listed(&parts),
         names::port(plan, worst.ingress),

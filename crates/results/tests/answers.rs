@@ -432,7 +432,7 @@ fn faults_are_counted_and_break_no_promise() {
     let summary = summarise("ring", &plan, &outcome);
     assert_eq!((summary.drops.fault_packets, summary.drops.lossless_packets), (48, 0));
     assert!(rendered(&summary).contains("48 by faults"));
-    assert!(says(&plan, &outcome, "The faults of the scenario dropped 48 packets"));
+    assert!(says(&plan, &outcome, "Faults dropped 48 packets"));
     assert!(notes(&plan, &outcome).iter().all(|n| n.level != Level::Error));
     // Flow 0 has lost its last link permanently.
     let route: Vec<u32> =
