@@ -63,6 +63,9 @@ live:
 # Linking across crates makes the program faster and takes minutes, and no check measures speed.
 test python python-reference: export CARGO_PROFILE_RELEASE_LTO = off
 test python python-reference: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
+# A failed test names its line without them.
+test: export CARGO_PROFILE_DEV_DEBUG = none
+test: export CARGO_PROFILE_RELEASE_DEBUG = none
 
 test: tools scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures test-page release-check
 	@echo 'make test: all checks passed'
