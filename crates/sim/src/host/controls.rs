@@ -202,17 +202,27 @@ impl Controls {
                 of[flow].on_response(params, dctcp::Response { acknowledged, next, marked: response.marked });
             }
             Self::Swift(params, of) => {
-                let lost = report.loss.is_some();
+                let lost = report.loss.is_some() || report.inferred > 0;
                 let stamp = telemetry.stamp_of(id);
                 of[flow].on_response(params, now, swift::Response { acknowledged, lost, stamp });
             }
             Self::Nscc(params, of) => {
-                let &Report { acknowledged, in_flight, loss } = report;
+                let &Report { acknowledged, in_flight, loss, inferred } = report;
                 let stamp = telemetry.stamp_of(id);
                 let response =
                     nscc::Response { acknowledged, in_flight, loss, marked: response.marked, stamp };
                 of[flow].on_response(params, now, response);
+                (0..inferred).for_each(|_| of[flow].on_loss(params));
             }
+        }
+    }
+
+    /// The sender of the flow has given up.
+    pub fn release(&mut self, flow: u32) {
+        match self {
+            Self::Hpcc(_, of) => of[flow as usize].release(),
+            Self::PowerTcp(_, of) => of[flow as usize].release(),
+            _ => {}
         }
     }
 

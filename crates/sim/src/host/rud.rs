@@ -7,7 +7,7 @@ use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::{CongestionControlParams, rccc::Source as Credit};
 use xoff_schemes::transport::go_back_n::Sender;
-use xoff_schemes::transport::rud::{Bitmap, LARGEST_SPAN, RudParams, Source};
+use xoff_schemes::transport::rud::{Bitmap, RudParams, Source};
 
 /// The sending end of a flow, beside its numbers.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct RudSender {
     credit: Option<CreditOf>,
     /// The last NACK was of a packet in flight.
     pub trimmed: bool,
+    /// Losses inferred from the last ACK.
+    pub inferred: u32,
     /// Time of the valid event. Others are obsolete.
     timer_at: Time,
 }
@@ -49,8 +51,8 @@ impl RudSender {
             let last = plan.packet.wire_size(size, plan.packet.packets(size) - 1).into();
             CreditOf { source: Credit::new(rccc::largest(plan, flow), full), full: full.into(), last }
         });
-        let source = Source::new(if credit.is_some() { LARGEST_SPAN } else { window });
-        Self { params, source, credit, trimmed: false, timer_at: Time::MAX }
+        let source = Source::new(window);
+        Self { params, source, credit, trimmed: false, inferred: 0, timer_at: Time::MAX }
     }
 
     /// Returns [`Packet::ahead`] of the packet.
@@ -65,7 +67,7 @@ impl RudSender {
         Packet::requests(asks, target)
     }
 
-    /// An ACK with these bits, a NACK, or credit.
+    /// An ACK with these bits, a NACK, or credit. Returns whether `una` has advanced, or the sender gives up.
     pub fn on_response(
         &mut self,
         numbers: &mut Sender,
@@ -73,11 +75,18 @@ impl RudSender {
         now: Time,
         (answer, bits): (&Packet, u64),
     ) -> bool {
-        self.trimmed = answer.kind == Kind::Nack && self.source.on_nack(numbers, answer.number);
+        self.trimmed = answer.kind == Kind::Nack && self.source.on_nack(&self.params, numbers, answer.number);
         let progress = answer.kind == Kind::Ack
             && self.source.on_ack(numbers, answer.number, Bitmap { first: answer.sacked(), bits });
+        self.inferred = match self.params.infers_losses && answer.kind == Kind::Ack {
+            true => self.source.infer_losses(numbers),
+            false => 0,
+        };
         if let Some(credit) = &mut self.credit {
             credit.source.on_answer(now);
+            if self.inferred > 0 {
+                credit.source.on_inferred_loss();
+            }
             if answer.kind == Kind::Pull {
                 credit.source.on_credit(answer.number);
             }
@@ -85,6 +94,9 @@ impl RudSender {
         }
         if numbers.complete() {
             self.source.release();
+        } else if self.source.gave_up() {
+            numbers.give_up();
+            return true;
         } else {
             self.arm(numbers, wheel, answer.flow);
         }
@@ -97,7 +109,10 @@ impl RudSender {
             return 0;
         }
         self.timer_at = Time::MAX;
-        let mut lost = self.source.on_time(numbers, now);
+        let mut lost = self.source.on_time(&self.params, numbers, now);
+        if self.source.gave_up() {
+            return lost;
+        }
         let silent = self.silence().is_some_and(|at| at <= now);
         if let Some(credit) = &mut self.credit
             && (silent || lost > 0)

@@ -1,6 +1,6 @@
 //! RUD: its parameters, the windows of flows, and incompatible keys.
 
-use super::{variable_window, warn_of_timeout, windows};
+use super::{retries, variable_window, warn_of_timeout, windows};
 use crate::error::Error;
 use crate::plan::IrnFlow;
 use crate::resolve::{Context, Routed, rccc};
@@ -35,10 +35,13 @@ pub(super) fn params(
     let windows = windows(cx, routed, given, ("transport.window", "window"))?;
     rccc::check_windows(cx, &windows)?;
     let (rto, ack_every) = (s.transport.rto.0, s.transport.ack_every);
+    let infers_losses = s.rud.unwrap_or_default().infer_losses;
+    let (retries, nack_retries) = (retries::limit(cx)?, retries::nack_limit(cx)?);
     let params = TransportParams {
-        kind: TransportKind::Rud(RudParams { rto, ack_every }),
+        kind: TransportKind::Rud(RudParams { rto, ack_every, retries, nack_retries, infers_losses }),
         ack_every,
         rto,
+        retries,
         window: None,
         variable_window: variable_window(cx, routes)?,
     };
