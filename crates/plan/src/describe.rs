@@ -290,7 +290,11 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             "transport: rud (packets in any order, window {window};\n  \
              RTO_INIT {}{}{}{})",
             Span(rud.rto),
-            if rud.infers_losses { ", losses inferred from packets out of order" } else { "" },
+            match (rud.infers_losses, rud.probes) {
+                (false, _) => "",
+                (true, None) => ", losses inferred from packets out of order",
+                (true, Some(_)) => ", losses inferred from packets out of order and from probes",
+            },
             retries(", a sender gives up after", rud.retries, " of a packet"),
             retries(", or after", rud.nack_retries, " of one for NACKs"),
         )?;

@@ -16,6 +16,7 @@ use xoff_schemes::transport::TransportKind;
 use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
 use xoff_schemes::transport::irn::{Timeouts, Timer};
 use xoff_schemes::transport::newreno::NewRenoParams;
+use xoff_schemes::transport::rud::Probes;
 
 const LINE: &str = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 4\n\
                     link = { rate = \"100Gbps\", delay = \"1us\" }\n";
@@ -681,10 +682,16 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     assert_eq!(retries(&[("transport.retries", "7")]), Some(7));
     assert_eq!(retries(&[rud[0], ("transport.retries", "unlimited")]), None);
     let TransportKind::Rud(p) = plan("none", &rud).transport.kind else { panic!("RUD is on") };
-    assert_eq!((p.retries, p.nack_retries, p.infers_losses), (Some(5), None, false));
-    let keys = [rud[0], ("transport.nack_retries", "9"), ("rud.infer_losses", "true")];
+    assert_eq!((p.retries, p.nack_retries, p.infers_losses, p.probes), (Some(5), None, false, None));
+    let infers = ("rud.infer_losses", "true");
+    let keys = [rud[0], ("transport.nack_retries", "9"), infers];
     let TransportKind::Rud(p) = plan("none", &keys).transport.kind else { panic!("RUD is on") };
     assert_eq!((p.retries, p.nack_retries, p.infers_losses), (Some(5), Some(9), true));
+    let TransportKind::Rud(p) = plan("none", &[rud[0], infers, ("rud.probes", "true")]).transport.kind else {
+        panic!("RUD is on")
+    };
+    let base = trip(1_062, 66);
+    assert_eq!(p.probes, Some(Probes { base, target: base }));
 
     let swift = plan("swift", &[]);
     assert_eq!((swift.packet.header, swift.lanes[0].ecn, swift.transport.variable_window), (62, None, None));

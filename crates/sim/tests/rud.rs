@@ -402,3 +402,99 @@ fn threads_change_nothing() {
         }
     }
 }
+
+/// A flow of 20 packets over two links whose last packets are lost: a probe follows the last ACK after one round trip
+/// and the target delay, its ACK comes back at once, and all lost packets are retransmitted together. To the picosecond.
+#[test]
+fn a_probe_finds_a_lost_tail() {
+    let (packet, ack, there, rto) = (80_000, 5_120, 2_100_000, 1_000_000_000);
+    let back = 5_120 + 1_280 + 2_000_000;
+    let trip = there + back;
+    // Of a packet of 64 B.
+    let probe = 2 * (ack + 1_280 + 2_000_000);
+    for lost in 1..=19 {
+        let (from, until) = (20 - lost, 20);
+        let text = format!(
+            "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"X\"]\n\
+             links = [{{a=\"A\", b=\"X\", rate=\"100Gbps\", delay=\"1980ns\"}}, {{a=\"X\", b=\"B\", rate=\"400Gbps\", delay=\"20ns\"}}]\n\
+             [routing]\nreconvergence = \"1s\"\n[flow_control]\nscheme = \"none\"\n\
+             [transport]\nkind = \"rud\"\nrto = \"1ms\"\nmtu = \"1000B\"\nheader = \"0B\"\nack = \"64B\"\nretries = 3\n\
+             [rud]\ninfer_losses = true\n\
+             [[failure]]\nlink = \"X-B\"\nat = \"{}ps\"\nuntil = \"{}ps\"\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"20kB\"\n",
+            from * packet + there - 11_000,
+            until * packet + there - packet + 1_000
+        );
+        for probes in [false, true] {
+            let plan = plan_with(&text, &[("rud.probes", &probes.to_string())]);
+            let outcome = run(&plan);
+            assert_eq!(outcome.counters.dropped, lost, "exactly these packets");
+            // Base and target delay are the round trip of a full packet, and no queue is trimmed.
+            let last_ack = (from - 1) * packet + trip;
+            let found = if probes { last_ack + 2 * trip + probe } else { from * packet + rto };
+            // They follow one another, when the probe shows all at once as well as when their timers expire in turn.
+            let expected = found + (lost - 1) * packet + trip;
+            let seen = outcome.flows[0];
+            assert_eq!(fcts(&plan, &outcome), [expected], "{lost} lost, probes {probes}");
+            assert_eq!((seen.retransmitted, seen.spurious, seen.timeouts == 0), (lost, 0, probes));
+        }
+    }
+}
+
+/// A link fails after five round trips with a window of ten packets: a probe leaves three round trips after the last ACK,
+/// then one after every five, until the sender gives up. All times are exact.
+#[test]
+fn a_sender_probes_until_it_gives_up() {
+    let base = 2 * (80_000 + 5_120) + 4_000_000;
+    let text = format!(
+        "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"X\"]\n\
+         links = [{{a=\"A\", b=\"X\", rate=\"100Gbps\", delay=\"1us\"}}, {{a=\"X\", b=\"B\", rate=\"100Gbps\", delay=\"1us\"}}]\n\
+         [routing]\nreconvergence = \"1s\"\n[flow_control]\nscheme = \"none\"\n\
+         [transport]\nkind = \"rud\"\nrto = \"200us\"\nwindow = \"10kB\"\nmtu = \"1000B\"\nheader = \"0B\"\nack = \"64B\"\nretries = 2\n\
+         [rud]\ninfer_losses = true\nprobes = true\n\
+         [[failure]]\nlink = \"X-B\"\nat = \"{}ps\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"1MB\"\n",
+        // All ACKs have arrived, and no packet has reached X.
+        5 * base + 1_050_000
+    );
+    let plan = plan(&text);
+    let outcome = run(&plan);
+    // The first of the ten packets in flight gives up.
+    let failed = 5 * base + (1 + 2 + 4) * 200_000_000;
+    let seen = outcome.flows[0];
+    assert_eq!((seen.failed, seen.delivered_bytes, seen.spurious), (Some(failed), 50_000, 0));
+    let first = 5 * base + 9 * 80_000 + 3 * base;
+    let lost: u64 = outcome.drops.iter().map(|d| d.packets).sum();
+    let probes = lost - outcome.counters.dropped;
+    assert_eq!(probes, 1 + (failed - first) / (5 * base));
+}
+
+/// With probes hardly any loss waits for a timeout, and the same losses give the same run with threads.
+#[test]
+fn probes_replace_timeouts() {
+    let mut timeouts = [0, 0];
+    for seed in 1..=12 {
+        let control = ["none", "nscc", "swift", "rccc", "hpcc", "dcqcn"][seed % 6];
+        let text = clos(2, 2, 4, ["spray", "ecmp", "adaptive"][seed % 3])
+            + &format!(
+                "[flow_control]\nscheme = \"{}\"\n[transport]\nkind = \"rud\"\nrto = \"1ms\"\n\
+                 ack_every = {}\ncongestion_control = \"{control}\"\n[run]\nseed = {seed}\n\
+                 [rud]\ninfer_losses = true\n\
+                 [[loss]]\nlink = \"S0.0-S1.0\"\nrate = 0.01\n\
+                 [[traffic]]\nkind = \"all-to-all\"\nsize = \"100kB\"\n",
+                ["pfc", "none"][seed % 2],
+                1 + seed % 4,
+            );
+        for (probes, sum_of) in ["false", "true"].into_iter().zip(&mut timeouts) {
+            let plan = plan_with(&text, &[("rud.probes", probes)]);
+            let outcome = run(&plan);
+            delivers_once(&plan, &outcome);
+            *sum_of += sum(&outcome, |f| f.timeouts.into());
+            if seed % 4 == 0 {
+                assert!(outcome == xoff_sim::run_on(&plan, 3, &mut |_| true), "seed {seed}");
+            }
+        }
+    }
+    println!("{timeouts:?} timeouts without and with probes");
+    assert!(5 * timeouts[1] < timeouts[0], "{timeouts:?}");
+}

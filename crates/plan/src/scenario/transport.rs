@@ -98,6 +98,10 @@ pub struct Rud {
     /// If true, a sender infers losses from packets out of order: if at least 5 of them are acknowledged, and at least
     /// 1.5 windows or the largest window. It finds the losses of full queues and lossy links before the timeout.
     pub infer_losses: bool,
+    /// If true, a sender without ACKs sends probes, and infers from the ACK of a probe that what left before it is
+    /// lost, if the ACK comes soon. It requires `infer_losses`. A probe has the size of an ACK and the priority
+    /// of the data. It is sent one round trip after the last ACK if all packets have been sent, else after three.
+    pub probes: bool,
 }
 
 /// The transport `tcp-newreno`. The receive window is `transport.window`.

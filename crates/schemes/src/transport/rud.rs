@@ -31,7 +31,19 @@
 //!   in recovery        retransmissions leave whatever the window is
 //! ```
 //!
-//! These are the rules of uet-htsim (`runSleek`), which takes the number of packets out of order from a field of
+//! With probes, where `base` is the round trip without load and `target` the delay of queues that counts as none:
+//!
+//! ```text
+//!   after each ACK     the next probe is due after base + target if all has been sent, else after 3·base
+//!   probe due          and something is in flight:  PROBE(k), which no window stops, k += 1;
+//!                      the next one is due after 5·base
+//!   PROBE(k)           the receiver: ACK at once, with k
+//!   ACK of the last probe, less than base + target after it has left:
+//!                      each packet in flight that left before it is lost: inflight −= 1, append it to
+//!                      rtx.  If there are any, recovery begins, recover = inferred = highest
+//! ```
+//!
+//! These are the rules of uet-htsim (`runSleek`, `sendProbe`; there a window of packets is lost, whenever they left), which takes the number of packets out of order from a field of
 //! ACKs (ooo_count). Here the sender counts those that the bitmaps have named: fewer, if ACKs were lost. A
 //! retransmission that is lost again waits for its timeout. Under RCCC (ours) one packet may then leave without
 //! credit, and tells the receiver what the sender wants.
@@ -81,7 +93,21 @@ pub struct RudParams {
     pub nack_retries: Option<u8>,
     /// Losses are inferred from packets that arrive out of order.
     pub infers_losses: bool,
+    /// Losses are inferred from the ACKs of probes, too.
+    pub probes: Option<Probes>,
 }
+
+/// When a sender probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probes {
+    /// The round trip without load, in picoseconds, above 0.
+    pub base: Time,
+    /// The delay of queues that an ACK of a probe may have met, in picoseconds.
+    pub target: Time,
+}
+
+/// Probes are numbered modulo this.
+pub const PROBES: u32 = 1 << 24;
 
 impl RudParams {
     /// After so many timeouts.
@@ -146,6 +172,11 @@ pub struct Source {
     recover: Option<u32>,
     /// Losses among the packets before this one have been inferred.
     inferred: u32,
+    /// When the next probe leaves, if something is in flight.
+    probe_due: Option<Time>,
+    /// Probes so far, and when the last one left.
+    probes: u32,
+    probed: Time,
 }
 
 impl Source {
@@ -164,6 +195,9 @@ impl Source {
             most: cwnd,
             recover: None,
             inferred: 0,
+            probe_due: None,
+            probes: 0,
+            probed: 0,
         }
     }
 
@@ -281,6 +315,54 @@ impl Source {
                 lost += u32::from(self.lose(numbers.una, psn));
             }
             self.inferred = self.inferred.max(end);
+        }
+        self.choose(numbers);
+        lost
+    }
+
+    /// An ACK has come: the next probe is due if no other one comes before.
+    pub fn await_probe(&mut self, p: Probes, numbers: &Numbers, now: Time) {
+        let wait = if numbers.highest == numbers.total {
+            p.base.saturating_add(p.target)
+        } else {
+            p.base.saturating_mul(3)
+        };
+        self.probe_due = (!numbers.complete()).then(|| now.saturating_add(wait));
+    }
+
+    /// When the next probe leaves.
+    pub fn probe_due(&self) -> Option<Time> {
+        self.probe_due.filter(|_| self.in_flight > 0)
+    }
+
+    /// The number of the probe that leaves now, if one is due.
+    pub fn take_probe(&mut self, p: Probes, now: Time) -> Option<u32> {
+        self.probe_due().filter(|&due| due <= now)?;
+        self.probes = (self.probes + 1) % PROBES;
+        self.probed = now;
+        self.probe_due = Some(now.saturating_add(p.base.saturating_mul(5)));
+        Some(self.probes)
+    }
+
+    /// Probe `number` has been acknowledged, after [`Source::on_ack`]. If it is the last one and came back soon, the
+    /// packets in flight that left before it are lost, and the sender recovers. Returns how many.
+    pub fn on_probe_ack(&mut self, p: &RudParams, numbers: &mut Numbers, number: u32, now: Time) -> u32 {
+        let Some(probes) = p.probes else { return 0 };
+        if number != self.probes || now - self.probed >= probes.base.saturating_add(probes.target) {
+            return 0;
+        }
+        let mut lost = 0;
+        for psn in numbers.una..numbers.highest {
+            let Slot { state, retry, .. } = self.slots[(psn - numbers.una) as usize];
+            if let State::InFlight(deadline) = state
+                && deadline.saturating_sub(p.timeout(retry)) < self.probed
+            {
+                lost += u32::from(self.lose(numbers.una, psn));
+            }
+        }
+        if lost > 0 {
+            self.recover = Some(numbers.highest);
+            self.inferred = numbers.highest;
         }
         self.choose(numbers);
         lost
@@ -492,8 +574,14 @@ mod tests {
     use super::*;
     use xoff_kernel::random::Stream;
 
-    const P: RudParams =
-        RudParams { rto: 1_000, ack_every: 4, retries: None, nack_retries: None, infers_losses: false };
+    const P: RudParams = RudParams {
+        rto: 1_000,
+        ack_every: 4,
+        retries: None,
+        nack_retries: None,
+        infers_losses: false,
+        probes: None,
+    };
     const NOTHING: [(u32, bool); 0] = [];
 
     fn sender(total: u32, cwnd: u32) -> (Numbers, Source) {

@@ -5,7 +5,8 @@
 //! window that falls below one packet later delays the next packet ([`Controls::not_before`]).
 
 use crate::host::selective::{Report, SelectiveSender};
-use crate::{host::flow::SenderState, packet::Packet, switch::telemetry::Telemetry};
+use crate::packet::{Kind, Packet};
+use crate::{host::flow::SenderState, switch::telemetry::Telemetry};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};
@@ -179,6 +180,13 @@ impl Controls {
         (telemetry, id): (&Telemetry, u32),
     ) {
         let flow = response.flow as usize;
+        if response.kind == Kind::ProbeAck {
+            // It measures no data packet. The next ACK reports what it has acknowledged.
+            if let Self::Nscc(params, of) = self {
+                (0..report.inferred).for_each(|_| of[flow].on_loss(params));
+            }
+            return;
+        }
         let (acknowledged, next) = (sender.transport.una, sender.transport.next);
         match self {
             Self::None | Self::Dcqcn(..) => {}

@@ -458,8 +458,13 @@ impl Core<'_> {
         }
         if let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
             let losses = own.timeout(&mut sender.transport, &mut self.wheel, self.now, flow);
+            let probe = own.take_probe();
+            if let Some(number) = probe {
+                self.send_probe(flow, number);
+            }
+            let sender = &self.hosts.senders[flow as usize];
             if losses == 0 {
-                return None;
+                return probe.map(|_| sender.port);
             }
             self.observed.flows[flow as usize].timeouts += 1;
             let port = sender.port;

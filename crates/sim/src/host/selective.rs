@@ -94,6 +94,11 @@ impl SelectiveSender {
         }
     }
 
+    /// The probe that leaves now, after a timer event.
+    pub fn take_probe(&mut self) -> Option<u32> {
+        if let Self::Rud(rud) = self { rud.take_probe() } else { None }
+    }
+
     /// Whether the transport itself has found that the sender must give up.
     pub fn gave_up(&self) -> bool {
         if let Self::Rud(rud) = self { rud.source.gave_up() } else { false }
