@@ -52,7 +52,8 @@ RUNS = {
     "rud-probes": (
         LOSSY,
         "all",
-        ["transport.kind=rud", "transport.rto=500us", "rud.infer_losses=true", "rud.probes=true"],
+        ["transport.kind=rud", "transport.rto=500us", "rud.infer_losses=true", "rud.probes=true"]
+        + ["loss.0.rate=0.2"],
         ["bitmap", "probe", "ACK of a probe", "damaged"],
     ),
     "rccc": (
