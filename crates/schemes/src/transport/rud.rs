@@ -710,7 +710,8 @@ mod tests {
         }
     }
 
-    /// Random losses, trims, reordering and duplicates in both directions, and random windows: every packet is
+    /// Random losses, trims, reordering and duplicates in both directions, random windows, with and without loss
+    /// inference and probes: every packet is
     /// delivered once, in the end all of them; the window is kept; and without losses, trims and timeouts no packet is
     /// sent twice.
     #[test]
@@ -720,12 +721,18 @@ mod tests {
             Header(u32),
             Ack(u32, Bitmap),
             Nack(u32),
+            Probe(u32),
+            ProbeAck(u32, Bitmap, u32),
         }
-        let (mut clean, mut trims) = (0, 0);
-        for seed in 0..400 {
+        let (mut clean, mut trims, mut inferred, mut probed) = (0, 0, 0, 0);
+        for seed in 0..600 {
             let mut random = Stream::new(seed, "path", 0);
             let total = 1 + random.below(300) as u32;
-            let p = RudParams { rto: 500, ack_every: 1 + random.below(6) as u32, ..P };
+            // A third infers losses, and half of these probe.
+            let infers_losses = seed % 3 == 0;
+            let probes = (seed % 6 == 3).then_some(Probes { base: 60, target: 60 });
+            let ack_every = 1 + random.below(6) as u32;
+            let p = RudParams { rto: 500, ack_every, infers_losses, probes, ..P };
             let (loss, trim) =
                 ([0, random.below(20)][seed as usize % 2], [0, random.below(40)][seed as usize / 2 % 2]);
             let reorder = random.below(60);
@@ -743,7 +750,9 @@ mod tests {
                 }
                 let mut out = Vec::new();
                 if n.can_send() {
-                    assert!(s.in_flight() < window || s.asking == 0);
+                    assert!(
+                        s.in_flight() < window || s.asking == 0 || s.recover.is_some() && n.next < n.highest
+                    );
                     let packet = n.send();
                     let asks = s.on_sent(&p, &mut n, packet, None, now);
                     sent += 1;
@@ -756,7 +765,8 @@ mod tests {
                 } else if wire.is_empty() {
                     // Without losses the receiver never lets the sender wait for its timeout.
                     assert!(loss > 0, "seed {seed} waits at {}", n.una);
-                    now = s.deadline(&n).expect("something is in flight");
+                    let deadline = s.deadline(&n).expect("something is in flight");
+                    now = s.probe_due().map_or(deadline, |due| due.min(deadline)).max(now);
                 }
                 if !wire.is_empty() && random.below(3) > 0 {
                     let at = if random.below(100) < reorder { random.below(wire.len() as u64) } else { 0 };
@@ -769,22 +779,39 @@ mod tests {
                         }
                         Wire::Header(psn) if r.on_header(psn) => out.push(Wire::Nack(psn)),
                         Wire::Header(psn) => out.push(Wire::Ack(r.expected, r.names(psn))),
-                        Wire::Ack(expected, named) => drop(s.on_ack(&mut n, expected, named)),
+                        Wire::Ack(expected, named) => {
+                            s.on_ack(&mut n, expected, named);
+                            if infers_losses {
+                                inferred += s.infer_losses(&mut n);
+                            }
+                            if let Some(probes) = probes {
+                                s.await_probe(probes, &n, now);
+                            }
+                        }
+                        Wire::Probe(number) => {
+                            out.push(Wire::ProbeAck(r.expected, r.names(r.expected), number));
+                        }
+                        Wire::ProbeAck(expected, named, number) => {
+                            s.on_ack(&mut n, expected, named);
+                            probed += s.on_probe_ack(&p, &mut n, number, now);
+                        }
                         Wire::Nack(psn) => trims += u32::from(s.on_nack(&P, &mut n, psn)),
                     }
                 }
                 if loss > 0 {
-                    s.on_time(&P, &mut n, now);
+                    s.on_time(&p, &mut n, now);
                 }
+                out.extend(probes.and_then(|probes| s.take_probe(probes, now)).map(Wire::Probe));
                 wire.extend(out.into_iter().filter(|_| random.below(100) >= loss));
             }
             assert!(delivered.iter().all(|&times| times == 1), "seed {seed}");
             assert_eq!(s.acknowledged(), total);
-            if loss == 0 && trim == 0 {
+            if loss == 0 && trim == 0 && !infers_losses {
                 assert_eq!(sent, total);
                 clean += 1;
             }
         }
-        assert!(clean >= 100 && trims > 1_000, "{clean} {trims}");
+        println!("{clean} clean, {trims} trimmed, {inferred} inferred, {probed} found by probes");
+        assert!(clean >= 100 && trims > 1_000 && inferred > 100 && probed > 100, "{inferred} {probed}");
     }
 }
