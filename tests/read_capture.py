@@ -49,6 +49,13 @@ RUNS = {
     "go-back-n": (LOSSY, "all", [], ["nak", "damaged"]),
     "irn": (LOSSY, "all", ["transport.kind=irn"], ["nak", "damaged"]),
     "rud": (LOSSY, "all", ["transport.kind=rud", "transport.rto=50us"], ["bitmap", "damaged"]),
+    "rud-probes": (
+        LOSSY,
+        "all",
+        ["transport.kind=rud", "transport.rto=500us", "rud.infer_losses=true", "rud.probes=true"]
+        + ["loss.0.rate=0.2"],
+        ["bitmap", "probe", "ACK of a probe", "damaged"],
+    ),
     "rccc": (
         LOSSY,
         "all",
@@ -152,7 +159,7 @@ CUT = [("dcqcn", 70), ("tcp-newreno", 54), ("roundabout", 176), ("roundabout", 6
 CUT += [("cbfc", 15), ("uec-cbfc", 22), ("gfc", 20), ("gfc-time", 30), ("itsy", 14), ("zeropod", 46), ("zeropod", 20)]
 
 # Where the filters of the page find something.
-FILTERED = ["dcqcn", "go-back-n", "rud", "rccc", "pyrrha", "roundabout", "zeropod"]
+FILTERED = ["dcqcn", "go-back-n", "rud", "rud-probes", "rccc", "pyrrha", "roundabout", "zeropod"]
 
 FIELDS = """
 frame.time_epoch frame.interface_name frame.len frame.cap_len frame.packet_flags eth.src eth.dst eth.type
@@ -173,6 +180,7 @@ xoff.credit.operand xoff.credit.lane xoff.credit.fctbs xoff.credit.fccl xoff.cre
 xoff.ra.opcode xoff.ra.varlen xoff.ra.priority xoff.ra.hops xoff.ra.sid xoff.ra.qid
 xoff.ra.rand xoff.ra.credit xoff.ra.state xoff.ra.node
 xoff.itsy.priority xoff.itsy.sid xoff.itsy.qid xoff.itsy.number xoff.sack.first xoff.sack.bits
+xoff.sack.probe
 xoff.grant.credit
 xoff.rts.mice_anew xoff.rts.accounts xoff.rts.sent xoff.rts.got xoff.rts.no_schd xoff.rts.sender
 xoff.rts.epoch xoff.rts.earlier xoff.rts.demands xoff.rts.mice xoff.rts.full xoff.rts.asked
@@ -393,6 +401,14 @@ def roce(b, said, seen):
         said |= {"xoff.sack.first": number(b, 55, 3), "xoff.sack.bits": f"0x{number(b, 58, 8):016x}"}
         assert b[54] == 0 and number(b, 58, 8) > 0
         seen["bitmap"] += 1
+    elif opcode == 0xC3:
+        said["xoff.sack.probe"] = number(b, 55, 3)
+        assert b[54] == 0 and number(b, 55, 3) > 0
+        seen["probe"] += 1
+    elif opcode == 0xC4:
+        said |= {"xoff.sack.probe": number(b, 55, 3), "xoff.sack.bits": f"0x{number(b, 58, 8):016x}"}
+        assert b[54] == 0
+        seen["ACK of a probe"] += 1
     elif opcode == 0xC2:
         said["xoff.grant.credit"] = number(b, 55, 3)
         assert b[54] == 0

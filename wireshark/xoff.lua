@@ -120,6 +120,7 @@ local f = {
     itsy_qid = ProtoField.uint16("xoff.itsy.qid", "Ingress queue (qid)"),
     itsy_number = ProtoField.uint16("xoff.itsy.number", "Number"),
     grant_credit = ProtoField.uint24("xoff.grant.credit", "Credit of the flow so far (256 B)"),
+    sack_probe = ProtoField.uint24("xoff.sack.probe", "Number of the probe"),
     sack_first = ProtoField.uint24("xoff.sack.first", "PSN of the first bit"),
     sack_bits = ProtoField.uint64("xoff.sack.bits", "Packets that have arrived, the first one last", base.HEX),
 }
@@ -514,20 +515,21 @@ end
 
 ethertypes:set(MAC_CONTROL, pfc)
 
--- ACKs of RUD with a bitmap and credit of RCCC are RoCEv2 packets with opcodes that Annex A17 leaves to
+-- ACKs of RUD with a bitmap, its probes and their ACKs, and credit of RCCC are RoCEv2 packets with opcodes that Annex A17 leaves to
 -- manufacturers. Wireshark's own dissector reads the headers before the bitmap and the credit.
 
-local SACK, GRANT, BTH_END = 193, 194, 54
+local SACK, GRANT, PROBE, PROBE_ACK, BTH_END = 193, 194, 195, 196, 54
 local opcode_of = Field.new("infiniband.bth.opcode")
-local sack = Proto("xoff_sack", "xoff bitmap of an ACK, and credit")
+local sack = Proto("xoff_sack", "xoff bitmap of an ACK, probe, and credit")
 
 function sack.dissector(buffer, pinfo, tree)
     local opcode = opcode_of()
-    if not opcode or opcode.value ~= SACK and opcode.value ~= GRANT then
+    if not opcode or opcode.value < SACK or opcode.value > PROBE_ACK then
         return
     end
+    local has_bits = opcode.value == SACK or opcode.value == PROBE_ACK
     local branch = tree:add(xoff, buffer(BTH_END))
-    if buffer:len() < BTH_END + (opcode.value == SACK and 12 or 4) then
+    if buffer:len() < BTH_END + (has_bits and 12 or 4) then
         branch:append_text(", cut off by the snap length")
         return
     end
@@ -536,6 +538,13 @@ function sack.dissector(buffer, pinfo, tree)
         branch:add(f.sack_first, word)
         branch:add(f.sack_bits, buffer(BTH_END + 4, 8))
         text = string.format("ACK with a bitmap from PSN %d on", word:uint())
+    elseif opcode.value == PROBE then
+        branch:add(f.sack_probe, word)
+        text = string.format("probe %d", word:uint())
+    elseif opcode.value == PROBE_ACK then
+        branch:add(f.sack_probe, word)
+        branch:add(f.sack_bits, buffer(BTH_END + 4, 8))
+        text = string.format("ACK of probe %d", word:uint())
     else
         branch:add(f.grant_credit, word)
         text = string.format("credit of %d units of 256 B", word:uint())

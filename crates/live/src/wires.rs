@@ -434,6 +434,9 @@ mod tests {
                     let sack = Carries::Sack { expected: 2, first: 3, bits: 1 << 63 | 5 };
                     let credit = (0, Carries::Credit { number: 0xff_fffe });
                     contents.extend([nack(None), (0, sack), (0, Carries::Cnp), credit]);
+                    let acknowledged =
+                        Carries::ProbeAck { expected: 2, bits: 1 << 63 | 9, number: 0xff_fffd };
+                    contents.extend([(0, Carries::Probe { number: 0xff_fffd }), (1, acknowledged)]);
                 }
                 "irn" => contents.push(nack(Some(7))),
                 "ndp" => contents.extend([nack(Some(7)), (0, Carries::Pull { count: 5 })]),

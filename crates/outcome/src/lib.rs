@@ -83,6 +83,7 @@ pub struct Progress {
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
+    /// Every flow is complete or has failed.
     AllDone,
     /// The plan's end time was reached.
     EndTime,
@@ -158,6 +159,9 @@ pub struct FlowOutcome {
     pub delivered: Option<Time>,
     /// Last ACK at the sender: the flow is complete. FCT = this − `started`.
     pub completed: Option<Time>,
+    /// When the sender gave up, after too many retries. Its receiver may have all bytes nevertheless, because only
+    /// their ACKs were lost.
+    pub failed: Option<Time>,
     /// Payload bytes delivered in order.
     pub delivered_bytes: u64,
     /// Data packets sent, repeats included.
@@ -181,9 +185,14 @@ pub struct FlowOutcome {
 }
 
 impl FlowOutcome {
-    /// Whether it began and is not complete.
+    /// When it ended: it is complete, or its sender gave up.
+    pub fn ended(&self) -> Option<Time> {
+        self.completed.or(self.failed)
+    }
+
+    /// Whether it began, is not complete, and its sender still tries.
     pub fn is_unfinished(&self) -> bool {
-        self.started.is_some() && self.completed.is_none()
+        self.started.is_some() && self.ended().is_none()
     }
 
     /// Adds another part of the run's counts of the same flow.
@@ -191,7 +200,7 @@ impl FlowOutcome {
         add!(FlowOutcome: self, other;
             sums: delivered_bytes packets_sent retransmitted timeouts nacks out_of_order marked dropped
                 spurious cnps;
-            known: started first_sent delivered completed
+            known: started first_sent delivered completed failed
         );
     }
 }
@@ -668,5 +677,7 @@ mod tests {
             |started, completed| FlowOutcome { started, completed, ..Default::default() }.is_unfinished();
         assert!(of(Some(1), None));
         assert!(!of(Some(1), Some(2)) && !of(None, None));
+        let failed = FlowOutcome { started: Some(1), failed: Some(2), ..Default::default() };
+        assert!(!failed.is_unfinished() && failed.ended() == Some(2));
     }
 }

@@ -84,6 +84,20 @@ pub enum Carries {
         /// Credit of the flow so far in units of 256 B, modulo 2^24.
         number: u32,
     },
+    /// Asks for an ACK at once (RUD).
+    Probe {
+        /// Number of the probe in its flow, modulo 2^24.
+        number: u32,
+    },
+    /// The ACK of a probe.
+    ProbeAck {
+        /// Number of the next packet that is expected.
+        expected: u32,
+        /// Packet `expected` + 1 + i has arrived for each bit i.
+        bits: u64,
+        /// The number of the probe.
+        number: u32,
+    },
     /// A request for data (NDP).
     Pull {
         /// Such requests so far, this one included.

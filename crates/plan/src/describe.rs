@@ -288,8 +288,15 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
         writeln!(
             out,
             "transport: rud (packets in any order, window {window};\n  \
-             RTO_INIT {})",
-            Span(rud.rto)
+             RTO_INIT {}{}{}{})",
+            Span(rud.rto),
+            match (rud.infers_losses, rud.probes) {
+                (false, _) => "",
+                (true, None) => ", losses inferred from packets out of order",
+                (true, Some(_)) => ", losses inferred from packets out of order and from probes",
+            },
+            retries(", a sender gives up after", rud.retries, " of a packet"),
+            retries(", or after", rud.nack_retries, " of one for NACKs"),
         )?;
     }
     if let Some(rule) = plan.arbiter {
@@ -326,7 +333,18 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
             writeln!(out, "  each ACK carries the mark of its packet; g = {gain}")?;
         }
     }
+    if !matches!(plan.transport.kind, TransportKind::Rud(_)) && plan.transport.retries.is_some() {
+        let after = retries("a sender gives up after", plan.transport.retries, " without progress");
+        writeln!(out, "retries: {after}")?;
+    }
     congestion::describe(out, plan)
+}
+
+/// A limit of retries, in words; nothing without one.
+fn retries(before: &str, limit: Option<u8>, of: &str) -> String {
+    let Some(limit) = limit else { return String::new() };
+    let retries = if limit == 1 { "retry" } else { "retries" };
+    format!("{before} {limit} {retries}{of}")
 }
 
 fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {

@@ -16,7 +16,7 @@ use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
 
-const TABLES: [&str; 29] = [
+const TABLES: [&str; 30] = [
     "topology",
     "routing",
     "switch",
@@ -33,6 +33,7 @@ const TABLES: [&str; 29] = [
     TransportKind::TcpNewReno.name(),
     TransportKind::TcpDctcp.name(),
     TransportKind::Ndp.name(),
+    TransportKind::Rud.name(),
     CongestionControl::Dcqcn.name(),
     CongestionControl::Timely.name(),
     CongestionControl::Hpcc.name(),
@@ -104,6 +105,7 @@ pub(crate) fn scenario(
         tcp_newreno: optional(doc, TransportKind::TcpNewReno.name())?,
         tcp_dctcp: optional(doc, TransportKind::TcpDctcp.name())?,
         ndp: optional(doc, TransportKind::Ndp.name())?,
+        rud: optional(doc, TransportKind::Rud.name())?,
         dcqcn: optional(doc, CongestionControl::Dcqcn.name())?,
         timely: optional(doc, CongestionControl::Timely.name())?,
         hpcc: optional(doc, CongestionControl::Hpcc.name())?,

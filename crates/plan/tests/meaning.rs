@@ -16,6 +16,7 @@ use xoff_schemes::transport::TransportKind;
 use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
 use xoff_schemes::transport::irn::{Timeouts, Timer};
 use xoff_schemes::transport::newreno::NewRenoParams;
+use xoff_schemes::transport::rud::Probes;
 
 const LINE: &str = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 4\n\
                     link = { rate = \"100Gbps\", delay = \"1us\" }\n";
@@ -320,6 +321,9 @@ fn options_without_effect_are_named() {
     ]);
     let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
     assert_eq!(keys, ["host.buffer", "traffic[1].stop", "traffic[2].stop", "priority[0].tier"]);
+    let l = loaded(&[LINE, FLOW, "[transport]\nnack_retries = 5\n[rud]\ninfer_losses = true\n"]);
+    let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(keys, ["rud", "transport.nack_retries"]);
     // A cable of 20 ms asks for 500 MB of headroom: the key is needed.
     let far = [
         ("topology.link.delay", "20ms"),
@@ -671,6 +675,23 @@ fn rate_controls_have_the_defaults_of_their_sources() {
         plan("rccc", &[rud[0], ("rccc.rate", "0.5"), ("rccc.grant", "1kB"), ("transport.window", "5kB")]);
     let CongestionControlParams::Rccc(p) = rccc.congestion_control else { panic!("rccc is on") };
     assert_eq!((p.rate, p.grant, rccc.irn[0].window), (0.5, 3, 5));
+
+    // Max_RTO_Retx_Cnt of Ultra Ethernet; other transports retry forever.
+    let retries = |keys: &[(&str, &str)]| plan("none", keys).transport.retries;
+    assert_eq!((retries(&[]), retries(&rud), rccc.transport.retries), (None, Some(5), Some(5)));
+    assert_eq!(retries(&[("transport.retries", "7")]), Some(7));
+    assert_eq!(retries(&[rud[0], ("transport.retries", "unlimited")]), None);
+    let TransportKind::Rud(p) = plan("none", &rud).transport.kind else { panic!("RUD is on") };
+    assert_eq!((p.retries, p.nack_retries, p.infers_losses, p.probes), (Some(5), None, false, None));
+    let infers = ("rud.infer_losses", "true");
+    let keys = [rud[0], ("transport.nack_retries", "9"), infers];
+    let TransportKind::Rud(p) = plan("none", &keys).transport.kind else { panic!("RUD is on") };
+    assert_eq!((p.retries, p.nack_retries, p.infers_losses), (Some(5), Some(9), true));
+    let TransportKind::Rud(p) = plan("none", &[rud[0], infers, ("rud.probes", "true")]).transport.kind else {
+        panic!("RUD is on")
+    };
+    let base = trip(1_062, 66);
+    assert_eq!(p.probes, Some(Probes { base, target: base }));
 
     let swift = plan("swift", &[]);
     assert_eq!((swift.packet.header, swift.lanes[0].ecn, swift.transport.variable_window), (62, None, None));

@@ -113,6 +113,7 @@ fn flows(plan: &Plan, outcome: &Outcome, range: Range<usize>) -> Columns {
         ("first_sent_ps", maybe(&|o| o.first_sent)),
         ("delivered_ps", maybe(&|o| o.delivered)),
         ("completed_ps", maybe(&|o| o.completed)),
+        ("failed_ps", maybe(&|o| o.failed)),
         ("fct_ps", maybe(&statistics::fct)),
         ("ideal_ps", plan_int(&|f| f.ideal)),
         ("slowdown", Column::MaybeFloat(both().map(|(f, o)| statistics::slowdown(f, o)).collect())),

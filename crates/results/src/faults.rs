@@ -70,7 +70,7 @@ pub fn cut_off(plan: &Plan, outcome: &Outcome, flow: u32) -> bool {
     let (path, ack_path) = last_routes(plan, outcome, flow);
     !plan.faults.down.is_empty()
         && statistics::started(&outcome.flows[flow as usize])
-        && outcome.flows[flow as usize].completed.is_none()
+        && outcome.flows[flow as usize].is_unfinished()
         && !(open(path) && open(ack_path))
 }
 

@@ -29,6 +29,8 @@ pub struct Group {
     pub flows: u64,
     /// Those of them that completed.
     pub finished: u64,
+    /// Those whose sender gave up.
+    pub failed: u64,
     /// FCT over ideal FCT of the finished ones; absent if none finished.
     pub slowdown: Option<Quantiles>,
     /// Payload delivered in order, of finished and unfinished flows, over the whole simulated time.
@@ -117,6 +119,7 @@ fn grouped<N: AsRef<str>>(
         }
         let (row, delivered, slowdowns, rates) = &mut rows[group(flow)];
         row.flows += 1;
+        row.failed += u64::from(result.failed.is_some());
         row.retransmitted += result.retransmitted;
         row.spurious += result.spurious;
         row.dropped += result.dropped;

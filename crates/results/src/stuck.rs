@@ -19,6 +19,7 @@ pub(crate) fn notes(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         notes.push(story(plan, outcome, deadlock));
     }
     waits(plan, outcome, notes);
+    failed(plan, outcome, notes);
     unfinished(plan, outcome, notes);
     never_started(plan, outcome, notes);
 }
@@ -151,6 +152,40 @@ fn verb(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", human::count(n), if n == 1 { one } else { many })
 }
 
+/// Flows whose senders gave up.
+fn failed(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
+    let given_up =
+        || (0u32..).zip(&outcome.flows).filter_map(|(flow, result)| Some((flow, result, result.failed?)));
+    let Some((.., first)) = given_up().min_by_key(|&(flow, _, at)| (at, flow)) else { return };
+    let all = outcome.flows.iter().filter(|result| started(result)).count();
+    let text = format!(
+        "{} of {} failed, the first at {}: their senders gave up after too many retries. Slowdowns cover only finished \
+         flows.",
+        human::count(given_up().count() as u64),
+        human::counted(all as u64, "flow"),
+        human::time(first),
+    );
+    let mut note = Note::new(Level::Warning, text)
+        .help("To let senders retry more often, raise transport.retries or write \"unlimited\".");
+    for (flow, result, at) in given_up().take(LISTED) {
+        let size = plan.flows[flow as usize].size;
+        let delivered = match result.delivered_bytes {
+            bytes if bytes == size => "all was delivered, but not acknowledged".to_string(),
+            bytes => format!("{} of {} were delivered in order", human::bytes(bytes), human::bytes(size)),
+        };
+        let timeouts = human::counted(result.timeouts.into(), "timeout");
+        note.details.push(format!(
+            "{} failed at {} after {timeouts}: {delivered}",
+            names::flow(plan, flow),
+            human::time(at)
+        ));
+    }
+    if given_up().count() > LISTED {
+        note.details.push(format!("and {} more: see flows.parquet", given_up().count() - LISTED));
+    }
+    notes.push(note);
+}
+
 fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     let stuck = stuck_accounts(plan, outcome);
     let (mut left, mut all, mut locked, mut looping, mut cut) = (0u64, 0u64, 0u64, 0u64, 0u64);
@@ -159,7 +194,7 @@ fn unfinished(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             continue;
         }
         all += 1;
-        if result.completed.is_some() {
+        if !result.is_unfinished() {
             continue;
         }
         left += 1;

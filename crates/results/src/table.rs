@@ -105,7 +105,7 @@ fn header(s: &Summary) -> String {
     let amount = format!(
         "{} simulated ({}), {} packet-hops, {} by data packets",
         human::time(s.simulated_ps),
-        stop_words(s.stop),
+        stop(s),
         human::count(s.counters.packet_hops),
         human::count(s.counters.data_hops),
     );
@@ -122,10 +122,19 @@ fn header(s: &Summary) -> String {
     lines.iter().map(|line| wrapped("", "  ", line)).collect()
 }
 
+/// Why the run ended, in words.
+fn stop(s: &Summary) -> &'static str {
+    let failed = s.classes.iter().any(|g| g.failed > 0);
+    if s.stop == "all-done" && failed { "every flow finished or failed" } else { stop_words(s.stop) }
+}
+
 fn groups(s: &Summary) -> String {
     use Align::{Left, Right};
-    let align = [Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right];
-    let heads = "size flows finished mean p50 p95 p99 p99.9 goodput retransmitted dropped";
+    let align = [Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right];
+    let failed = s.classes.iter().any(|g| g.failed > 0);
+    let column = if failed { " failed" } else { "" };
+    let heads = format!("size flows finished{column} mean p50 p95 p99 p99.9 goodput retransmitted dropped");
+    let group = |g: &Group| group(g, failed);
     let mut rows = vec![heads.split(' ').map(String::from).collect::<Vec<_>>()];
     rows.extend(s.sizes.iter().map(group));
     rows.extend([vec![String::new()], vec!["traffic".to_string()]]);
@@ -133,8 +142,9 @@ fn groups(s: &Summary) -> String {
     format!("Slowdown (FCT over ideal FCT) of finished flows:\n{}", aligned(&rows, &align))
 }
 
-fn group(g: &Group) -> Vec<String> {
+fn group(g: &Group, failed: bool) -> Vec<String> {
     let mut row = vec![shortened(&g.name, NAME), human::count(g.flows), human::count(g.finished)];
+    row.extend(failed.then(|| human::count(g.failed)));
     match &g.slowdown {
         Some(q) => row.extend([q.mean, q.p50, q.p95, q.p99, q.p999].map(human::ratio)),
         None => row.extend(std::iter::repeat_n("-".to_string(), 5)),

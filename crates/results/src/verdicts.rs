@@ -79,10 +79,13 @@ pub fn verdicts(
     let sum = format!("{sent} sent, {delivered} delivered, {dropped} dropped, {in_flight} in flight");
     let conservation = (if conserved { State::Held } else { State::Broken }, sum);
     let begun = outcome.flows.iter().filter(|o| statistics::started(o));
-    let (all, done) = begun.fold((0, 0), |(all, done), o| (all + 1, done + u64::from(o.completed.is_some())));
+    let (all, done, failed) = begun.fold((0, 0, 0), |(all, done, failed), o| {
+        (all + 1, done + u64::from(o.completed.is_some()), failed + u64::from(o.failed.is_some()))
+    });
     // A run that ends at a set time does not promise that the flows in flight finish.
     let completed = match outcome.stop {
         _ if all == done => State::Held,
+        _ if failed > 0 => State::Broken,
         _ if outcome.livelock.is_some() => State::Broken,
         Stop::EndTime | Stop::Interrupted | Stop::Memory => State::NotPromised,
         Stop::AllDone | Stop::Starved | Stop::Livelock => State::Broken,
@@ -90,7 +93,11 @@ pub fn verdicts(
     let since = |l: &Livelock| format!("livelock since {}: ", human::time(l.since));
     let livelock = outcome.livelock.as_ref().map_or(String::new(), since);
     let (finished, all) = (human::count(done), human::counted(all, "flow"));
-    let completion = (completed, format!("{livelock}{finished} of {all} finished"));
+    let given_up = match failed {
+        0 => String::new(),
+        n => format!(", {} failed", human::count(n)),
+    };
+    let completion = (completed, format!("{livelock}{finished} of {all} finished{given_up}"));
     [
         ("losslessness", lossless),
         ("deadlock-freedom", deadlock),

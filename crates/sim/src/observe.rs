@@ -26,7 +26,7 @@ pub struct Observed {
     pub drops: BTreeMap<(u32, u8, DropReason), Drops>,
     /// By port: pause frames, resume frames, ECN marks.
     pub control: Vec<[u64; 3]>,
-    /// When the last flow completed, so far.
+    /// When the last flow completed or failed, so far.
     pub last_done: Time,
     /// The congested port that the frame names which takes effect now, or [`NONE`].
     pub named: u32,
@@ -66,6 +66,14 @@ impl Observed {
     #[cold]
     pub fn completed(&mut self, flow: u32, now: Time) {
         self.flows[flow as usize].completed = Some(now);
+        self.flows_done += 1;
+        self.last_done = now;
+    }
+
+    /// The sender of the flow gives up.
+    #[cold]
+    pub fn failed(&mut self, flow: u32, now: Time) {
+        self.flows[flow as usize].failed = Some(now);
         self.flows_done += 1;
         self.last_done = now;
     }

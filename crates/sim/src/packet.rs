@@ -29,6 +29,11 @@ pub enum Kind {
     Pull,
     /// Between neighbours; `number` is its slot among the control frames.
     Control,
+    /// To the flow's receiver, which acknowledges it at once (RUD); `number` counts the probes of the flow.
+    Probe,
+    /// The ACK of a probe: `number` is the next PSN expected, `ahead` the number of the probe, and the bitmap begins
+    /// after the next PSN.
+    ProbeAck,
     /// A frame that a link retransmits: its packet is at the receiver already (see [`crate::switch::link`]).
     Replay,
     /// A word of a link layer; `number` is its content.

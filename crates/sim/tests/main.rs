@@ -42,6 +42,7 @@ mod rccc;
 mod reference;
 mod reference_incast;
 mod relay;
+mod retries;
 mod roundabout;
 mod rud;
 mod series;

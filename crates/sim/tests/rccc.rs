@@ -29,7 +29,7 @@ fn clos(leaves: u64, spines: u64, hosts: u64, balancing: &str) -> String {
 fn credits_of(scheme: &str, rate: f64, grant: &str, more: &str) -> String {
     format!(
         "[flow_control]\nscheme = \"{scheme}\"\n[rccc]\nrate = {rate:?}\ngrant = \"{grant}\"\n\
-         [transport]\nkind = \"rud\"\ncongestion_control = \"rccc\"\n{more}\n"
+         [transport]\nkind = \"rud\"\ncongestion_control = \"rccc\"\nretries = \"unlimited\"\n{more}\n"
     )
 }
 

@@ -212,6 +212,108 @@ fn losses_are_repaired() {
     }
 }
 
+/// A flow of 200 packets with a window of 60, of which packet k is lost: packets of 1,000 B and ACKs of 64 B over links of
+/// 100 and 400 Gbit/s. With loss inference the ACK of packet k + 60 shows the loss, to the picosecond: the window is also
+/// MaxWnd. Before the end of the flow the loss costs the time of one packet on the link. Without such an ACK only the
+/// timeout finds it.
+#[test]
+fn a_loss_is_inferred_from_one_window_out_of_order() {
+    let (packets, window) = (200, 60);
+    let (packet, delay, rto) = (80_000, 2_000_000, 1_000_000_000);
+    let there = packet + 20_000 + delay;
+    let trip = there + 5_120 + 1_280 + delay;
+    for lost in [0, 1, 7, 59, 60, 100, 130, 138, 139, 140, 198, 199] {
+        // The second link fails for 10 ns when nothing else is on it.
+        let at = lost * packet + there - 1_000;
+        let text = format!(
+            "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"X\"]\n\
+             links = [{{a=\"A\", b=\"X\", rate=\"100Gbps\", delay=\"1980ns\"}}, {{a=\"X\", b=\"B\", rate=\"400Gbps\", delay=\"20ns\"}}]\n\
+             [routing]\nreconvergence = \"1s\"\n[flow_control]\nscheme = \"none\"\n\
+             [transport]\nkind = \"rud\"\nrto = \"1ms\"\nwindow = \"{window}kB\"\nmtu = \"1000B\"\nheader = \"0B\"\nack = \"64B\"\n\
+             [[failure]]\nlink = \"X-B\"\nat = \"{}ps\"\nuntil = \"{at}ps\"\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"{packets}kB\"\n",
+            at - 10_000
+        );
+        for infers in [false, true] {
+            let plan = plan_with(&text, &[("rud.infer_losses", &infers.to_string())]);
+            let outcome = run(&plan);
+            assert_eq!(outcome.counters.dropped, 1, "exactly that packet");
+            let shown = (lost + window) * packet + trip;
+            let expected = match infers && lost + window < packets {
+                // The packet that is being sent goes first, then the retransmission.
+                true if shown < packets * packet => packets * packet + trip,
+                true => shown + trip,
+                false => lost * packet + rto + trip,
+            };
+            let seen = outcome.flows[0];
+            assert_eq!(fcts(&plan, &outcome), [expected], "packet {lost}, inference {infers}");
+            let timeouts = u32::from(!(infers && lost + window < packets));
+            assert_eq!((seen.retransmitted, seen.spurious, seen.timeouts), (1, 0, timeouts));
+        }
+    }
+}
+
+/// On one path every inferred loss is one: links lose data at random, and nothing is retransmitted in vain. Fewer losses
+/// wait for timeouts.
+#[test]
+fn inferred_losses_are_losses_where_packets_stay_in_order() {
+    let (mut with, mut without) = (0, 0);
+    for seed in 1..=12 {
+        let control = ["none", "nscc", "swift", "rccc"][seed % 4];
+        let text = star(4)
+            + &format!(
+                "[transport]\nkind = \"rud\"\nrto = \"1ms\"\nretries = \"unlimited\"\n\
+                 congestion_control = \"{control}\"\n[run]\nseed = {seed}\n"
+            )
+            + &(0..3)
+                .map(|i| format!("[[loss]]\nlink = \"S0.0-H{i}\"\nfrom = \"H{i}\"\nrate = 0.002\n"))
+                .collect::<String>()
+            + &(0..3).map(|i| flow(i, 3, "3MB")).collect::<String>();
+        let [off, on] = ["false", "true"].map(|infers| {
+            let plan = plan_with(&text, &[("rud.infer_losses", infers)]);
+            let outcome = run(&plan);
+            delivers_once(&plan, &outcome);
+            let counts = [outcome.counters.dropped, sum(&outcome, |f| f.retransmitted)];
+            assert_eq!(counts, [counts[0]; 2], "{control}, inference {infers}: drops and retransmissions");
+            sum(&outcome, |f| f.timeouts.into())
+        });
+        println!("{control}: {off} timeouts, {on} with loss inference");
+        (with, without) = (with + on, without + off);
+    }
+    println!("{with} timeouts with loss inference, {without} without");
+    assert!(20 * with < without, "{with} {without}");
+}
+
+/// Losses on paths that packets choose, with loss inference: everything is delivered once, also with threads.
+#[test]
+fn losses_on_several_paths_are_repaired_with_inference() {
+    let mut timeouts = [0, 0];
+    for seed in 1..=12 {
+        let control = ["none", "nscc", "swift", "rccc", "dcqcn"][seed % 5];
+        let text = clos(2, 2, 4, ["spray", "drill", "adaptive"][seed % 3])
+            + &format!(
+                "[flow_control]\nscheme = \"{}\"\n[transport]\nkind = \"rud\"\nrto = \"500us\"\n\
+                 ack_every = {}\ncongestion_control = \"{control}\"\n[run]\nseed = {seed}\n\
+                 [[priority]]\nid = 3\negress_limit = \"60kB\"\nlossless = false\n\
+                 [[loss]]\nlink = \"S0.0-S1.0\"\nrate = 0.01\n\
+                 [[traffic]]\nkind = \"all-to-all\"\nsize = \"400kB\"\n",
+                ["trimming", "none"][seed % 2],
+                1 + seed % 4,
+            );
+        for (infers, sum_of) in ["false", "true"].into_iter().zip(&mut timeouts) {
+            let plan = plan_with(&text, &[("rud.infer_losses", infers)]);
+            let outcome = run(&plan);
+            delivers_once(&plan, &outcome);
+            *sum_of += sum(&outcome, |f| f.timeouts.into());
+            if seed % 4 == 0 {
+                assert!(outcome == xoff_sim::run_on(&plan, 3, &mut |_| true), "seed {seed}");
+            }
+        }
+    }
+    println!("{timeouts:?} timeouts without and with loss inference");
+    assert!(timeouts[1] < timeouts[0], "{timeouts:?}");
+}
+
 /// Random fabrics, loads, queues, windows, ACKs and congestion controls, with and without trimming: every flow
 /// completes, its bytes are delivered once, and where nothing is lost without a trace, only trimmed packets are
 /// retransmitted.
@@ -299,4 +401,100 @@ fn threads_change_nothing() {
             assert_eq!(one, many, "{control} on {threads} threads");
         }
     }
+}
+
+/// A flow of 20 packets over two links whose last packets are lost: a probe follows the last ACK after one round trip
+/// and the target delay, its ACK comes back at once, and all lost packets are retransmitted together. To the picosecond.
+#[test]
+fn a_probe_finds_a_lost_tail() {
+    let (packet, ack, there, rto) = (80_000, 5_120, 2_100_000, 1_000_000_000);
+    let back = 5_120 + 1_280 + 2_000_000;
+    let trip = there + back;
+    // Of a packet of 64 B.
+    let probe = 2 * (ack + 1_280 + 2_000_000);
+    for lost in 1..=19 {
+        let (from, until) = (20 - lost, 20);
+        let text = format!(
+            "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"X\"]\n\
+             links = [{{a=\"A\", b=\"X\", rate=\"100Gbps\", delay=\"1980ns\"}}, {{a=\"X\", b=\"B\", rate=\"400Gbps\", delay=\"20ns\"}}]\n\
+             [routing]\nreconvergence = \"1s\"\n[flow_control]\nscheme = \"none\"\n\
+             [transport]\nkind = \"rud\"\nrto = \"1ms\"\nmtu = \"1000B\"\nheader = \"0B\"\nack = \"64B\"\nretries = 3\n\
+             [rud]\ninfer_losses = true\n\
+             [[failure]]\nlink = \"X-B\"\nat = \"{}ps\"\nuntil = \"{}ps\"\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"20kB\"\n",
+            from * packet + there - 11_000,
+            until * packet + there - packet + 1_000
+        );
+        for probes in [false, true] {
+            let plan = plan_with(&text, &[("rud.probes", &probes.to_string())]);
+            let outcome = run(&plan);
+            assert_eq!(outcome.counters.dropped, lost, "exactly these packets");
+            // Base and target delay are the round trip of a full packet, and no queue is trimmed.
+            let last_ack = (from - 1) * packet + trip;
+            let found = if probes { last_ack + 2 * trip + probe } else { from * packet + rto };
+            // They follow one another, when the probe shows all at once as well as when their timers expire in turn.
+            let expected = found + (lost - 1) * packet + trip;
+            let seen = outcome.flows[0];
+            assert_eq!(fcts(&plan, &outcome), [expected], "{lost} lost, probes {probes}");
+            assert_eq!((seen.retransmitted, seen.spurious, seen.timeouts == 0), (lost, 0, probes));
+        }
+    }
+}
+
+/// A link fails after five round trips with a window of ten packets: a probe leaves three round trips after the last ACK,
+/// then one after every five, until the sender gives up. All times are exact.
+#[test]
+fn a_sender_probes_until_it_gives_up() {
+    let base = 2 * (80_000 + 5_120) + 4_000_000;
+    let text = format!(
+        "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"X\"]\n\
+         links = [{{a=\"A\", b=\"X\", rate=\"100Gbps\", delay=\"1us\"}}, {{a=\"X\", b=\"B\", rate=\"100Gbps\", delay=\"1us\"}}]\n\
+         [routing]\nreconvergence = \"1s\"\n[flow_control]\nscheme = \"none\"\n\
+         [transport]\nkind = \"rud\"\nrto = \"200us\"\nwindow = \"10kB\"\nmtu = \"1000B\"\nheader = \"0B\"\nack = \"64B\"\nretries = 2\n\
+         [rud]\ninfer_losses = true\nprobes = true\n\
+         [[failure]]\nlink = \"X-B\"\nat = \"{}ps\"\n\
+         [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"B\"\nsize = \"1MB\"\n",
+        // All ACKs have arrived, and no packet has reached X.
+        5 * base + 1_050_000
+    );
+    let plan = plan(&text);
+    let outcome = run(&plan);
+    // The first of the ten packets in flight gives up.
+    let failed = 5 * base + (1 + 2 + 4) * 200_000_000;
+    let seen = outcome.flows[0];
+    assert_eq!((seen.failed, seen.delivered_bytes, seen.spurious), (Some(failed), 50_000, 0));
+    let first = 5 * base + 9 * 80_000 + 3 * base;
+    let lost: u64 = outcome.drops.iter().map(|d| d.packets).sum();
+    let probes = lost - outcome.counters.dropped;
+    assert_eq!(probes, 1 + (failed - first) / (5 * base));
+}
+
+/// With probes hardly any loss waits for a timeout, and the same losses give the same run with threads.
+#[test]
+fn probes_replace_timeouts() {
+    let mut timeouts = [0, 0];
+    for seed in 1..=12 {
+        let control = ["none", "nscc", "swift", "rccc", "hpcc", "dcqcn"][seed % 6];
+        let text = clos(2, 2, 4, ["spray", "ecmp", "adaptive"][seed % 3])
+            + &format!(
+                "[flow_control]\nscheme = \"{}\"\n[transport]\nkind = \"rud\"\nrto = \"1ms\"\n\
+                 ack_every = {}\ncongestion_control = \"{control}\"\n[run]\nseed = {seed}\n\
+                 [rud]\ninfer_losses = true\n\
+                 [[loss]]\nlink = \"S0.0-S1.0\"\nrate = 0.01\n\
+                 [[traffic]]\nkind = \"all-to-all\"\nsize = \"100kB\"\n",
+                ["pfc", "none"][seed % 2],
+                1 + seed % 4,
+            );
+        for (probes, sum_of) in ["false", "true"].into_iter().zip(&mut timeouts) {
+            let plan = plan_with(&text, &[("rud.probes", probes)]);
+            let outcome = run(&plan);
+            delivers_once(&plan, &outcome);
+            *sum_of += sum(&outcome, |f| f.timeouts.into());
+            if seed % 4 == 0 {
+                assert!(outcome == xoff_sim::run_on(&plan, 3, &mut |_| true), "seed {seed}");
+            }
+        }
+    }
+    println!("{timeouts:?} timeouts without and with probes");
+    assert!(5 * timeouts[1] < timeouts[0], "{timeouts:?}");
 }

@@ -50,6 +50,10 @@ const PULL: u8 = 0xc0;
 const SACK: u8 = 0xc1;
 /// The opcode of credit.
 const CREDIT: u8 = 0xc2;
+/// The opcode of a probe.
+const PROBE: u8 = 0xc3;
+/// The opcode of the ACK of a probe.
+const PROBE_ACK: u8 = 0xc4;
 /// Least length of a trimmed packet, without the frame's check sequence.
 pub const LEAST_TRIMMED: usize = HEADERS + UDP as usize + BTH;
 /// Length of a congestion notification after its BTH.
@@ -89,6 +93,16 @@ pub enum Operation {
         first: u32,
         bits: u64,
     },
+    /// Asks for an ACK at once; `number`, below 2^24, counts the probes of its flow.
+    Probe {
+        number: u32,
+    },
+    /// Acknowledges a probe, the packets up to its PSN, and the packet with the PSN + 2 + i for each bit i.
+    ProbeAck {
+        /// Below 2^24.
+        number: u32,
+        bits: u64,
+    },
     /// Asks for a packet; `count`, below 2^24, counts the requests of its flow.
     Pull {
         count: u32,
@@ -111,6 +125,8 @@ impl Operation {
             Self::Pull { .. } => PULL,
             Self::Sack { .. } => SACK,
             Self::Credit { .. } => CREDIT,
+            Self::Probe { .. } => PROBE,
+            Self::ProbeAck { .. } => PROBE_ACK,
         }
     }
 }
@@ -157,10 +173,10 @@ impl RocePacket {
             Operation::Ack { msn } => bytes.extend(with_flag(ACK, msn)),
             Operation::Nak { msn } => bytes.extend(with_flag(SEQUENCE_ERROR, msn)),
             Operation::Cnp => bytes.extend([0; RESERVED]),
-            Operation::Pull { count: number } | Operation::Credit { number } => {
-                bytes.extend(with_flag(0, number))
-            }
-            Operation::Sack { first, bits } => {
+            Operation::Pull { count: number }
+            | Operation::Credit { number }
+            | Operation::Probe { number } => bytes.extend(with_flag(0, number)),
+            Operation::Sack { first, bits } | Operation::ProbeAck { number: first, bits } => {
                 bytes.extend(with_flag(0, first));
                 bytes.extend(bits.to_be_bytes());
             }
@@ -231,6 +247,10 @@ impl RocePacket {
             },
             PULL => Operation::Pull { count: u32_at(behind, at) % NUMBERS },
             CREDIT => Operation::Credit { number: u32_at(behind, at) % NUMBERS },
+            PROBE => Operation::Probe { number: u32_at(behind, at) % NUMBERS },
+            PROBE_ACK => {
+                Operation::ProbeAck { number: u32_at(behind, at) % NUMBERS, bits: u64_at(behind, at + 4) }
+            }
             SACK => Operation::Sack { first: u32_at(behind, at) % NUMBERS, bits: u64_at(behind, at + 4) },
             _ => Operation::Cnp,
         };
@@ -253,8 +273,8 @@ fn extended(opcode: u8) -> Option<usize> {
         0x07 | 0x08 => Some(0),
         0x11 => Some(AETH as usize),
         0x81 => Some(RESERVED),
-        PULL | CREDIT => Some(AETH as usize),
-        SACK => Some(AETH as usize + 8),
+        PULL | CREDIT | PROBE => Some(AETH as usize),
+        SACK | PROBE_ACK => Some(AETH as usize + 8),
         _ => None,
     }
 }
@@ -404,6 +424,8 @@ mod tests {
             Operation::Pull { count: NUMBERS - 2 },
             Operation::Credit { number: NUMBERS - 4 },
             Operation::Sack { first: NUMBERS - 3, bits: 1 << 63 | 5 },
+            Operation::Probe { number: NUMBERS - 5 },
+            Operation::ProbeAck { number: NUMBERS - 6, bits: 1 << 63 | 9 },
         ] {
             let write = operation.opcode() < 0x11;
             for payload in [0, 1, 2, 3, 4, 999, 1_000, 9_000] {

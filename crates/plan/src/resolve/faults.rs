@@ -1,6 +1,7 @@
 //! Failures and losses: the times at which links are down, and the frames that are lost. Changes of routes
 //! are in `reroute.rs`.
 
+use super::transport::retries;
 use super::{Context, LAST, LONGEST, measure, node};
 use crate::document::with_article;
 use crate::error::Error;
@@ -53,7 +54,8 @@ pub(super) fn read(cx: &mut Context<'_>, topology: &Topology, end: Option<Time>)
         some.map(|(port, spans)| Down { port, spans: merged(spans) }).collect()
     };
     let (down, avoided) = (by_port(spans), by_port(early));
-    let losses = losses(cx, topology, end, &mut named)?;
+    let ends = end.is_some() || retries::end_flows(cx);
+    let losses = losses(cx, topology, ends, &mut named)?;
     let reconvergence = reconvergence(cx, &down)?;
     Ok(Faults { down, avoided, losses, reconvergence, named })
 }
@@ -188,13 +190,14 @@ fn merged(mut spans: Vec<(Time, Time)>) -> Vec<(Time, Time)> {
     out
 }
 
+/// `ends` says whether the run has an end even if almost no packet arrives.
 fn losses(
     cx: &Context<'_>,
     topology: &Topology,
-    end: Option<Time>,
+    ends: bool,
     named: &mut Vec<(String, Vec<PortId>)>,
 ) -> Result<Vec<Loss>, Error> {
-    let mut out = of_topology(cx, topology, end)?;
+    let mut out = of_topology(cx, topology, ends)?;
     let first = named.len();
     for (i, loss) in cx.scenario.loss.iter().enumerate() {
         let at = |key: &str| format!("loss[{i}].{key}");
@@ -237,7 +240,7 @@ fn losses(
             _ => {}
         }
         let of = |port| Loss { port, hits, corrupts: loss.kind == LossKind::Corruption };
-        if end.is_none() && passes(&of(0), &cx.packet) < LEAST {
+        if !ends && passes(&of(0), &cx.packet) < LEAST {
             let p = loss.rate.or(loss.ber).unwrap_or_default();
             let message = format!("{key} = {p} drops almost every packet, and the run has no end");
             return cx.refuse(&at(key), message, "write a smaller value, or add run.duration");
@@ -247,7 +250,7 @@ fn losses(
     }
     // In the order of the scenario at each port.
     out.sort_by_key(|l: &Loss| l.port);
-    if end.is_none() {
+    if !ends {
         check_together(cx, topology, &out, &named[first..])?;
     }
     Ok(out)
@@ -294,15 +297,13 @@ fn check_together(
 }
 
 /// The losses that the topology's own file gives its links.
-fn of_topology(cx: &Context<'_>, topology: &Topology, end: Option<Time>) -> Result<Vec<Loss>, Error> {
+fn of_topology(cx: &Context<'_>, topology: &Topology, ends: bool) -> Result<Vec<Loss>, Error> {
     let lossy: Vec<Loss> = (0..)
         .zip(&topology.ports)
         .filter(|(_, p)| p.loss > 0.0)
         .map(|(port, p)| Loss { port, hits: Hits::Frames(p.loss), corrupts: false })
         .collect();
-    if let Some(worst) =
-        lossy.iter().find(|l| end.is_none() && 1.0 - topology.ports[l.port as usize].loss < LEAST)
-    {
+    if let Some(worst) = lossy.iter().find(|l| !ends && 1.0 - topology.ports[l.port as usize].loss < LEAST) {
         let message = format!(
             "the link of {} drops almost every packet (error rate {}), and the run has no end",
             topology.port_name(worst.port),

@@ -11,6 +11,7 @@ use super::balancing::Spread;
 use super::faults::Faults;
 use super::offered::{Offers, flow_key};
 use super::routes::{Routes, ended, segment};
+use super::transport::retries;
 use super::{Context, MEMORY};
 use crate::error::Error;
 use crate::plan::{self, DELIVER, ENDS, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRoute, LINK_DOWN};
@@ -162,7 +163,7 @@ pub(super) fn plan(
         out.reroutes.push(Reroute { at, table });
     }
     let cut = rerouter.cut_off(offers, flows, &paths, end_state, &last);
-    if cut > 0 && cx.scenario.run.duration.is_none() {
+    if cut > 0 && cx.scenario.run.duration.is_none() && !retries::end_flows(cx) {
         let message = format!(
             "the run might never end: the failures cut off {cut} of {} flows permanently",
             flows.len()

@@ -1,6 +1,7 @@
 //! The transport: timeouts and windows.
 
 mod ndp;
+pub(super) mod retries;
 mod rud;
 mod tcp;
 
@@ -37,6 +38,7 @@ pub(super) fn build(
         check_window(cx, "transport.window", given.0, &given.to_string())?;
     }
     warn_of_tables(cx, t.kind);
+    retries::check(cx);
     check_trims(cx)?;
     rccc::check_transport(cx)?;
     match t.kind {
@@ -52,7 +54,9 @@ pub(super) fn build(
     let window = window(cx, routes)?;
     let rto = cx.scenario.transport.rto.0;
     let variable_window = variable_window(cx, routes)?;
-    let params = TransportParams { kind: TransportKind::GoBackN, ack_every, rto, window, variable_window };
+    let retries = retries::limit(cx)?;
+    let params =
+        TransportParams { kind: TransportKind::GoBackN, ack_every, rto, retries, window, variable_window };
     Ok((params, Vec::new()))
 }
 
@@ -93,6 +97,7 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
         (paced, "flows with a `rate`"),
         (s.measure.blocking || s.measure.explains(), "measure.blocking and measure.explain"),
         (!s.failure.is_empty() || !s.loss.is_empty(), "[[failure]] and [[loss]]: it never retransmits"),
+        (s.transport.retries.is_some(), "transport.retries: no packet is lost"),
         (
             s.routing.ate.is_some() || s.routing.load_balancing == LoadBalancing::Plb,
             "[routing.ate] and `plb`",
@@ -114,11 +119,12 @@ fn warn_of_tables(cx: &mut Context<'_>, kind: Kind) {
         (Kind::TcpNewReno, &["min_rto", "initial_rto"]),
         (Kind::TcpDctcp, &["min_rto", "initial_rto"]),
         (Kind::Ndp, &["rto"]),
+        (Kind::Rud, &[]),
     ];
     for (owner, keys) in tables {
         let table = owner.name();
         if owner == kind {
-            if cx.doc.get("transport.rto").is_some() {
+            if cx.doc.get("transport.rto").is_some() && !keys.is_empty() {
                 let keys: Vec<String> = keys.iter().map(|key| format!("{table}.{key}")).collect();
                 let message = format!("had no effect: the transport `{table}` has {}", keys.join(" and "));
                 cx.warn("transport.rto", message);
@@ -227,6 +233,7 @@ fn irn(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<(TransportParams, Ve
         },
         ack_every: cx.scenario.transport.ack_every,
         rto: high.max(inter_high),
+        retries: retries::limit(cx)?,
         window: None,
         variable_window: variable_window(cx, routes)?,
     };

@@ -22,7 +22,7 @@ pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
     Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
-pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, Ndp, TcpDctcp, TcpNewReno};
+pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, Ndp, Rud, TcpDctcp, TcpNewReno};
 
 pub use xoff_schemes::congestion_control::CongestionControl;
 pub use xoff_schemes::load_balancing::LoadBalancing;
@@ -95,6 +95,8 @@ pub struct Scenario {
     /// The transport `ndp`. Receivers request each packet after the first window with a PULL frame, at the
     /// rate of their link. Each packet has its own ACK, or a NACK if a switch has trimmed it.
     pub ndp: Option<Ndp>,
+    /// The transport `rud`: how it finds losses besides NACKs and timeouts.
+    pub rud: Option<Rud>,
     /// The congestion control `dcqcn`. A flow that never received a notification is not paced.
     pub dcqcn: Option<Dcqcn>,
     /// The congestion control `timely`. It measures a round trip from the start of sending a packet
@@ -413,6 +415,18 @@ pub struct Transport {
     /// `irn`, TCP and `ndp` have their own tables. The default is longer than the 2.6 ms that a buffer of 32 MB
     /// takes to drain at 100 Gbit/s: a waiting packet is not treated as lost.
     pub rto: Span,
+    /// After so many retries a sender gives up, and its flow has failed: 0 to 100, or `"unlimited"`. A retry is a
+    /// timeout without progress since the last one; with `rud` it is a timeout of one packet. InfiniBand
+    /// NICs have 7 at most. Default: `"unlimited"`; with `rud` 5, the Max_RTO_Retx_Cnt of Ultra Ethernet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "retries", "x-default" = "`\"unlimited\"`; with `rud` `5`"))]
+    pub retries: Option<Retries>,
+    /// With `rud`: after so many retransmissions of one packet because of NACKs a sender gives up: 0 to 100, or
+    /// `"unlimited"`. Ultra Ethernet calls it Max_NACK_Retx_Cnt. Default: `"unlimited"`, as a packet may be trimmed
+    /// often under an incast.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "retries", "x-default" = "`\"unlimited\"`"))]
+    pub nack_retries: Option<Retries>,
     /// Most payload in flight per flow: bytes, or multiples of the network's BDP
     /// (the fastest sender's rate times the longest unloaded round trip among
     /// the flows), as in `"1bdp"`. No bound if not given. With `irn` the BDP is
@@ -444,6 +458,13 @@ pub struct Transport {
     #[serde(skip_serializing_if = "Arbiter::is_none")]
     #[schemars(extend("default" = Arbiter::default()))]
     pub arbiter: Arbiter,
+}
+
+/// A limit of retries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retries {
+    Limit(u64),
+    Unlimited,
 }
 
 /// Who decides which flows send.
@@ -581,6 +602,8 @@ impl Default for Transport {
             ack: Bytes(xoff_wire::ROCE_ACK.into()),
             ack_every: 1,
             rto: Span(4_000_000_000),
+            retries: None,
+            nack_retries: None,
             window: None,
             variable_window: None,
             base_rtt: None,

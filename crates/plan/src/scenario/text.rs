@@ -1,9 +1,9 @@
 //! Values that can be written in several forms: their text by hand.
 
-use super::{LoadOf, PortSet, Sizes, SizesTable};
+use super::{LoadOf, PortSet, Retries, Sizes, SizesTable};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error as _, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -107,6 +107,53 @@ impl JsonSchema for PortSet {
         json_schema!({ "anyOf": [
             { "enum": ["all", "switches", "none"] },
             { "type": "array", "items": { "type": "string" } }
+        ] })
+    }
+}
+
+impl Serialize for Retries {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Retries::Limit(retries) => s.serialize_u64(*retries),
+            Retries::Unlimited => s.serialize_str("unlimited"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Retries {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl Visitor<'_> for V {
+            type Value = Retries;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number such as 7, or \"unlimited\"")
+            }
+            fn visit_str<E: serde::de::Error>(self, v: &str) -> Result<Retries, E> {
+                match v {
+                    "unlimited" => Ok(Retries::Unlimited),
+                    _ => Err(E::unknown_variant(v, &["unlimited"])),
+                }
+            }
+            fn visit_i64<E: serde::de::Error>(self, v: i64) -> Result<Retries, E> {
+                let retries = u64::try_from(v);
+                retries.map(Retries::Limit).map_err(|_| E::invalid_value(Unexpected::Signed(v), &self))
+            }
+            fn visit_u64<E>(self, v: u64) -> Result<Retries, E> {
+                Ok(Retries::Limit(v))
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for Retries {
+    fn schema_name() -> Cow<'static, str> {
+        "Retries".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            { "type": "integer", "minimum": 0, "maximum": 100 },
+            { "enum": ["unlimited"] }
         ] })
     }
 }

@@ -1,4 +1,4 @@
-//! The `[irn]`, `[tcp-newreno]`, `[tcp-dctcp]`, `[ndp]` and `[dcqcn]` tables.
+//! The `[irn]`, `[tcp-newreno]`, `[tcp-dctcp]`, `[ndp]`, `[rud]` and `[dcqcn]` tables.
 
 use crate::resolve::congestion::preset;
 use schemars::JsonSchema;
@@ -89,6 +89,19 @@ pub struct Ndp {
 impl Ndp {
     pub(crate) const INITIAL_WINDOW: Threshold = Threshold::Bdp(1_000);
     pub(crate) const RTO: Span = Span(1_000 * MICROSECOND);
+}
+
+/// The transport `rud`: how it finds losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rud {
+    /// If true, a sender infers losses from packets out of order: if at least 5 of them are acknowledged, and at least
+    /// 1.5 windows or the largest window. It finds the losses of full queues and lossy links before the timeout.
+    pub infer_losses: bool,
+    /// If true, a sender without ACKs sends probes, and infers from the ACK of a probe that what left before it is
+    /// lost, if the ACK comes soon. It requires `infer_losses`. A probe has the size of an ACK and the priority
+    /// of the data. It is sent one round trip after the last ACK if all packets have been sent, else after three.
+    pub probes: bool,
 }
 
 /// The transport `tcp-newreno`. The receive window is `transport.window`.

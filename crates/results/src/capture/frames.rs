@@ -67,6 +67,10 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
                 Operation::Cnp => Carries::Cnp,
                 Operation::Pull { count } => Carries::Pull { count },
                 Operation::Credit { number } => Carries::Credit { number },
+                Operation::Probe { number } => Carries::Probe { number },
+                Operation::ProbeAck { number, bits } => {
+                    Carries::ProbeAck { expected: (packet.psn + 1) % NUMBERS, bits, number }
+                }
                 Operation::Sack { first, bits } => {
                     Carries::Sack { expected: (packet.psn + 1) % NUMBERS, first, bits }
                 }
@@ -81,7 +85,7 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
 
 /// Whether it goes from the sender of the flow to its receiver.
 fn is_data(carries: Carries) -> bool {
-    matches!(carries, Carries::Data { .. } | Carries::Header { .. })
+    matches!(carries, Carries::Data { .. } | Carries::Header { .. } | Carries::Probe { .. })
 }
 
 /// The packet of a flow with these headers, unless the plan has no such flow or priority.
@@ -111,6 +115,8 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
     let first = if let Carries::Header { .. } = carries { &plan.lanes[usize::from(f.lane)] } else { lane };
     let ecn = match is_data {
         true if marked => Ecn::Congested,
+        // Only data is marked.
+        true if matches!(carries, Carries::Probe { .. }) => Ecn::NotCapable,
         true if first.ecn.is_some() => Ecn::Capable0,
         _ => Ecn::NotCapable,
     };
@@ -141,6 +147,8 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
             | Carries::Header { .. }
             | Carries::Pull { .. }
             | Carries::Credit { .. }
+            | Carries::Probe { .. }
+            | Carries::ProbeAck { .. }
             | Carries::Sack { .. } => {
                 unreachable!("TCP has no such packets")
             }
@@ -170,6 +178,10 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
         }
         Carries::Sack { expected, first, bits } => {
             (Operation::Sack { first: first % NUMBERS, bits }, expected.wrapping_sub(1), 0)
+        }
+        Carries::Probe { number } => (Operation::Probe { number: number % NUMBERS }, 0, 0),
+        Carries::ProbeAck { expected, bits, number } => {
+            (Operation::ProbeAck { number: number % NUMBERS, bits }, expected.wrapping_sub(1), 0)
         }
         Carries::Nack { expected, arrived } => {
             (Operation::Nak { msn: arrived.unwrap_or(0) % NUMBERS }, expected, 0)

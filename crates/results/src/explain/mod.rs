@@ -245,8 +245,10 @@ pub struct Overview {
     /// Only flows of this class are looked at; null: all.
     pub class: Option<String>,
     pub flows: usize,
-    /// How many of them were not complete at the end.
+    /// How many of them were not complete at the end, and had not failed.
     pub unfinished: usize,
+    /// How many of them had failed.
+    pub failed: usize,
     /// All of their time.
     pub took_ps: u64,
     /// Its activities; largest first.
@@ -567,7 +569,8 @@ pub fn overview(path: &Path, run: &Run, choice: Choice<'_>, slowest: usize) -> R
         chosen: choice.words(),
         class: choice.class.map(Into::into),
         flows: flows.clone().count(),
-        unfinished: flows.clone().filter(|flow| !flow.finished).count(),
+        unfinished: flows.clone().filter(|flow| !flow.finished && !flow.failed).count(),
+        failed: flows.clone().filter(|flow| flow.failed).count(),
         took_ps: flows.clone().map(|flow| flow.took_ps).sum(),
         parts: parts(shares()),
         victim_ps,

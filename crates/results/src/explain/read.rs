@@ -28,7 +28,9 @@ pub struct Flow {
     pub start_ps: Option<u64>,
     /// Whether it was complete when the run ended.
     pub finished: bool,
-    /// From its beginning until it was complete, or the run's end.
+    /// Whether its sender gave up.
+    pub failed: bool,
+    /// From its beginning until it was complete or failed, or the run's end.
     pub took_ps: u64,
     /// Its ideal FCT; 0 if its route loops.
     pub ideal_ps: u64,
@@ -238,11 +240,14 @@ fn ending(summary: &Json) -> Ending {
     Ending { stop: text(&summary["stop"]), end_ps: int(&summary["simulated_ps"]), deadlock }
 }
 
-const FLOW_COLUMNS: [&str; 7] = ["src", "dst", "class", "size", "start_ps", "completed_ps", "ideal_ps"];
+const FLOW_COLUMNS: [&str; 8] =
+    ["src", "dst", "class", "size", "start_ps", "completed_ps", "failed_ps", "ideal_ps"];
 
 fn flows(table: &Table, end_ps: u64) -> Vec<Flow> {
     let flow = |i: usize| {
-        let (start_ps, completed_ps) = (table.maybe_int("start_ps", i), table.maybe_int("completed_ps", i));
+        let [start_ps, completed_ps, failed_ps] =
+            ["start_ps", "completed_ps", "failed_ps"].map(|column| table.maybe_int(column, i));
+        let until = completed_ps.or(failed_ps).unwrap_or(end_ps);
         Flow {
             flow: i,
             src: table.text("src", i).into(),
@@ -251,7 +256,8 @@ fn flows(table: &Table, end_ps: u64) -> Vec<Flow> {
             size: table.int("size", i),
             start_ps,
             finished: completed_ps.is_some(),
-            took_ps: start_ps.map_or(0, |start| completed_ps.unwrap_or(end_ps).saturating_sub(start)),
+            failed: failed_ps.is_some(),
+            took_ps: start_ps.map_or(0, |start| until.saturating_sub(start)),
             ideal_ps: table.int("ideal_ps", i),
             shares: (0, 0),
         }

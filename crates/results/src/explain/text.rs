@@ -120,6 +120,9 @@ fn opening(head: &Flow) -> String {
     text + &match (head.start_ps, head.finished) {
         (None, _) => "had not started when the run ended.".to_string(),
         (_, true) => format!("took {took}, {}.", times(head)),
+        (_, false) if head.failed => {
+            format!("failed: its sender gave up {took} after its start; the ideal is {ideal}.")
+        }
         (_, false) => {
             format!("is unfinished: the run ended {took} after its start; the ideal is {ideal}.")
         }
@@ -335,7 +338,7 @@ fn victims(victims: &[Victim], whom: &str) -> String {
     let row = |victim: &Victim| {
         let head = &victim.head;
         let times = match (head.finished, head.ideal_ps) {
-            (false, _) => "unfinished".into(),
+            (false, _) => without_end(head).into(),
             (_, 0) => "-".into(),
             (_, ideal) => human::ratio(head.took_ps as f64 / ideal as f64),
         };
@@ -434,10 +437,11 @@ pub fn overview(answer: &Overview) -> String {
 /// Only the sentences about the whole run.
 pub fn overview_sentences(answer: &Overview) -> String {
     let class = &answer.chosen;
-    let unfinished = match answer.unfinished {
+    let of_them = |count: usize, what: &str| match count {
         0 => String::new(),
-        n => format!(", {} of them unfinished", human::count(n as u64)),
+        n => format!(", {} of them {what}", human::count(n as u64)),
     };
+    let unfinished = of_them(answer.unfinished, "unfinished") + &of_them(answer.failed, "failed");
     let by = if answer.surviving.is_some() { " (by the port that each pause named)" } else { "" };
     let victim = match answer.victim_ps {
         0 if by.is_empty() && answer.flows == 1 => "It was no victim.".to_string(),
@@ -472,9 +476,14 @@ pub fn overview_sentences(answer: &Overview) -> String {
         + &paragraph(&format!("{name}: {flows}{class} explained{unfinished}. {victim}{surviving}"))
 }
 
+/// In place of the slowdown of a flow that did not finish.
+fn without_end(head: &Flow) -> &'static str {
+    if head.failed { "failed" } else { "unfinished" }
+}
+
 fn slowdown(slow: &Slow) -> String {
     match (slow.head.finished, slow.head.ideal_ps) {
-        (false, _) => "unfinished".into(),
+        (false, _) => without_end(&slow.head).into(),
         (_, 0) => "-".into(),
         (_, ideal) => human::ratio(slow.head.took_ps as f64 / ideal as f64),
     }
@@ -492,6 +501,7 @@ fn most_delayed(slow: &Slow) -> String {
 pub fn delay(slow: &Slow) -> String {
     let times = match slowdown(slow).as_str() {
         "unfinished" => "is unfinished".to_string(),
+        "failed" => "failed".into(),
         "-" => "finished".into(),
         times => format!("took {times}× its ideal time"),
     };

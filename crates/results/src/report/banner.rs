@@ -46,7 +46,8 @@ pub fn of_run(summary: &Json, overview: Option<&Overview>) -> Banner {
     let all =
         groups.and_then(|groups| groups.iter().find(|group| group["name"] == ALL)).unwrap_or(&Json::Null);
     let (flows, finished) = (int(all, "/flows"), int(all, "/finished"));
-    let unfinished = flows.saturating_sub(finished);
+    let failed = int(all, "/failed");
+    let unfinished = flows.saturating_sub(finished + failed);
     let share = |part: u64, of: u64| format!("{:.0}%", part as f64 * 100.0 / of.max(1) as f64);
     let lost = int(summary, "/drops/lossless_packets");
     if lost > 0 {
@@ -95,6 +96,10 @@ pub fn of_run(summary: &Json, overview: Option<&Overview>) -> Banner {
             share(found.victim_ps, found.took_ps)
         );
         return banner(State::Victims, text, None);
+    }
+    if failed > 0 {
+        let text = format!("{} of {} failed.{tail}", human::count(failed), human::counted(flows, "flow"));
+        return banner(State::Slow, text, None);
     }
     if unfinished > 0 {
         let text = format!(

@@ -184,6 +184,9 @@ fn figures(summary: &Json, overview: Option<&Overview>) -> Vec<(String, String)>
     let all = groups.and_then(|groups| groups.last()).unwrap_or(&Json::Null);
     let [finished, flows] = ["/finished", "/flows"].map(|key| human::count(int(all, key)));
     figure("flows finished", format!("{finished} of {flows}"));
+    if int(all, "/failed") > 0 {
+        figure("flows failed", human::count(int(all, "/failed")));
+    }
     let slowdown = |name: &str| all["slowdown"][name].as_f64().map_or("-".into(), human::ratio);
     figure("slowdown, mean", slowdown("mean"));
     figure("slowdown, p99", slowdown("p99"));

@@ -42,7 +42,7 @@ fn flows(manifest: &Json, summary: &Json) -> String {
     let groups = summary["sizes"].as_array();
     let all = groups.and_then(|groups| groups.iter().find(|group| group["name"] == ALL));
     let all = all.unwrap_or(&Json::Null);
-    let (began, finished) = (int(all, "/flows"), int(all, "/finished"));
+    let (began, finished, failed) = (int(all, "/flows"), int(all, "/finished"), int(all, "/failed"));
     let scheme = text(summary, "/flow_control");
     let traffic = traffic(manifest);
     if began == 0 {
@@ -53,7 +53,12 @@ fn flows(manifest: &Json, summary: &Json) -> String {
         n if n == began => format!("All {}{traffic} finished with {scheme}", human::counted(n, "flow")),
         n => {
             let finished = if n == 0 { "None".into() } else { human::count(n) };
-            format!("{finished} of {}{traffic} finished with {scheme}", human::counted(began, "flow"))
+            let given_up =
+                if failed == 0 { String::new() } else { format!(", {} failed", human::count(failed)) };
+            format!(
+                "{finished} of {}{traffic} finished with {scheme}{given_up}",
+                human::counted(began, "flow")
+            )
         }
     };
     match ["mean", "p99"].map(|key| all["slowdown"][key].as_f64().map(human::ratio)) {

@@ -150,6 +150,7 @@ pub fn plan() -> Plan {
             kind: TransportKind::GoBackN,
             ack_every: 1,
             rto: 1_000 * US,
+            retries: None,
             window: None,
             variable_window: None,
         },

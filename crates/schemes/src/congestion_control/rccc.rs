@@ -146,6 +146,11 @@ impl Source {
         (self.answered, self.silent) = (now, self.silent.saturating_add(1));
     }
 
+    /// Losses were inferred: one packet may leave without credit, and tell what is missing.
+    pub fn on_inferred_loss(&mut self) {
+        self.overdraft |= self.credit <= 0;
+    }
+
     /// When a sender with nothing in flight has waited too long; `timeout` is that after so many timeouts.
     pub fn deadline(&self, timeout: impl Fn(u8) -> Time) -> Option<Time> {
         (!self.may_send()).then(|| self.answered.saturating_add(timeout(self.silent)))

@@ -84,6 +84,12 @@ impl Sender {
     pub fn complete(&self) -> bool {
         self.una == self.total
     }
+
+    /// Nothing is left to be sent or acknowledged: what is not acknowledged is given up.
+    pub fn give_up(&mut self) {
+        self.total = self.una;
+        self.next = self.next.max(self.una);
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@ pub mod go_back_n;
 pub mod irn;
 pub mod ndp;
 pub mod newreno;
+pub mod retries;
 pub mod rud;
 
 use crate::names::names;
@@ -52,6 +53,8 @@ pub struct TransportParams {
     pub ack_every: u32,
     /// Longest time without progress after which a sender repeats, in picoseconds.
     pub rto: Time,
+    /// After so many retries a sender gives up; `None`: never. See [`retries`].
+    pub retries: Option<u8>,
     /// Most payload bytes in flight; `None` is no bound. (IRN and RUD bound each flow by itself, TCP has a
     /// receive window, NDP a first window.)
     pub window: Option<u64>,
@@ -75,6 +78,17 @@ pub enum TransportKind {
 }
 
 impl TransportParams {
+    /// Time between two timeouts of one packet, at least, where each packet of a flow has its timer; otherwise 0.
+    /// `inter` says whether the flow is between datacenters.
+    pub fn timeouts_apart(&self, inter: bool) -> Time {
+        match &self.kind {
+            TransportKind::Irn { inter: timeouts, .. } if inter => timeouts.low,
+            TransportKind::Irn { intra, .. } => intra.low,
+            TransportKind::Ndp(ndp) => ndp.rto,
+            _ => 0,
+        }
+    }
+
     /// The fewest packets that an ACK may be for.
     pub fn least_per_ack(&self) -> u32 {
         if let TransportKind::Rud(_) = self.kind { 1 } else { self.ack_every.max(1) }

@@ -12,11 +12,41 @@
 //!                      the window, or cwnd < ack_every (under RCCC instead: uses up the credit)
 //!   ACK(n, s, bits)    everything below n has arrived, and s + i for each bit i that is set:
 //!                      inflight −= 1 for each that was in flight
-//!   NACK(p)            p was trimmed: inflight −= 1, append p to rtx
+//!   NACK(p)            p was trimmed: inflight −= 1, append p to rtx, nacks += 1.
+//!                      nacks > nack_retries: give up
 //!   RTO                no answer for RTO_INIT·2^retry after p was sent: inflight −= 1, append p to rtx,
-//!                      retry += 1
+//!                      retry += 1.  retry > retries: give up
 //!   complete           una = total
 //! ```
+//!
+//! With loss inference, `ooo` counts the acknowledged packets beyond `una`, and MaxWnd is the largest window so far:
+//!
+//! ```text
+//!   after each ACK     una ≥ recover: recovery ends
+//!                      no recovery, rtx empty, ooo ≥ max(min(1.5·cwnd, MaxWnd), 5):
+//!                      recovery begins, recover = highest
+//!                      in recovery: each packet in flight from max(una, inferred) to
+//!                      min(recover, una + cwnd) is lost: inflight −= 1, append it to rtx.
+//!                      inferred = the end of these packets
+//!   in recovery        retransmissions leave whatever the window is
+//! ```
+//!
+//! With probes, where `base` is the round trip without load and `target` the delay of queues that counts as none:
+//!
+//! ```text
+//!   after each ACK     the next probe is due after base + target if all has been sent, else after 3·base
+//!   probe due          and something is in flight:  PROBE(k), which no window stops, k += 1;
+//!                      the next one is due after 5·base
+//!   PROBE(k)           the receiver: ACK at once, with k
+//!   ACK of the last probe, less than base + target after it has left:
+//!                      each packet in flight that left before it is lost: inflight −= 1, append it to
+//!                      rtx.  If there are any, recovery begins, recover = inferred = highest
+//! ```
+//!
+//! These are the rules of uet-htsim (`runSleek`, `sendProbe`; there a window of packets is lost, whenever they left), which takes the number of packets out of order from a field of
+//! ACKs (ooo_count). Here the sender counts those that the bitmaps have named: fewer, if ACKs were lost. A
+//! retransmission that is lost again waits for its timeout. Under RCCC (ours) one packet may then leave without
+//! credit, and tells the receiver what the sender wants.
 //!
 //! Receiver: `expected` is the next packet in order, `count` the packets since the last ACK.
 //!
@@ -30,7 +60,9 @@
 //!
 //! A gap causes no NACK. The credits of receivers are in [`super::super::congestion_control::rccc`]. The text of the specification was not at hand. The rules
 //! come from public notes on it, and where these are silent (AR, the ACKs, `s`) from the simulator uet-htsim. A
-//! retransmission after a NACK does not count as a retry: the network has answered.
+//! retransmission after a NACK does not count as a retry: the network has answered. A sender that gives up (the
+//! specification closes the context with an error after Max_RTO_Retx_Cnt retries of one packet, and after
+//! Max_NACK_Retx_Cnt retransmissions because of NACKs) sends nothing more.
 //!
 //! `asking = 0` is a rule of ours. If the window shrinks after the last packet left, fewer packets than `ack_every` may
 //! be in flight, and none of them asks for an ACK. One packet beyond the window then does, instead of a timeout.
@@ -43,6 +75,9 @@ use xoff_kernel::time::{SECOND, Time};
 /// The first packet of a bitmap is less than this after the packet that the ACK expects.
 pub const LARGEST_SPAN: u32 = 1 << 24;
 
+/// Fewest packets out of order from which a loss is inferred.
+const LEAST_OUT_OF_ORDER: u32 = 5;
+
 /// Largest RTO.
 const LONGEST: Time = 8 * SECOND;
 
@@ -52,7 +87,27 @@ pub struct RudParams {
     pub rto: Time,
     /// Windows below so many packets make each packet ask for an ACK.
     pub ack_every: u32,
+    /// Max_RTO_Retx_Cnt: most retries of a packet after timeouts; `None` is no limit.
+    pub retries: Option<u8>,
+    /// Max_NACK_Retx_Cnt: most retransmissions of a packet after NACKs; `None` is no limit.
+    pub nack_retries: Option<u8>,
+    /// Losses are inferred from packets that arrive out of order.
+    pub infers_losses: bool,
+    /// Losses are inferred from the ACKs of probes, too.
+    pub probes: Option<Probes>,
 }
+
+/// When a sender probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probes {
+    /// The round trip without load, in picoseconds, above 0.
+    pub base: Time,
+    /// The delay of queues that an ACK of a probe may have met, in picoseconds.
+    pub target: Time,
+}
+
+/// Probes are numbered modulo this.
+pub const PROBES: u32 = 1 << 24;
 
 impl RudParams {
     /// After so many timeouts.
@@ -84,6 +139,8 @@ struct Slot {
     state: State,
     /// Timeouts so far.
     retry: u8,
+    /// NACKs so far.
+    nacks: u8,
     asks: bool,
 }
 
@@ -107,6 +164,19 @@ pub struct Source {
     deadlines: VecDeque<(Time, u32)>,
     /// The same for packets with retries, whose deadlines are farther away.
     retried: BinaryHeap<Reverse<(Time, u32)>>,
+    /// A packet had too many retries.
+    gave_up: bool,
+    /// MaxWnd in packets: the largest window so far.
+    most: u32,
+    /// In recovery from an inferred loss, until `una` gets here.
+    recover: Option<u32>,
+    /// Losses among the packets before this one have been inferred.
+    inferred: u32,
+    /// When the next probe leaves, if something is in flight.
+    probe_due: Option<Time>,
+    /// Probes so far, and when the last one left.
+    probes: u32,
+    probed: Time,
 }
 
 impl Source {
@@ -121,7 +191,19 @@ impl Source {
             rtx: VecDeque::new(),
             deadlines: VecDeque::new(),
             retried: BinaryHeap::new(),
+            gave_up: false,
+            most: cwnd,
+            recover: None,
+            inferred: 0,
+            probe_due: None,
+            probes: 0,
+            probed: 0,
         }
+    }
+
+    /// Whether a packet had too many retries.
+    pub fn gave_up(&self) -> bool {
+        self.gave_up
     }
 
     pub fn in_flight(&self) -> u32 {
@@ -134,6 +216,8 @@ impl Source {
 
     /// The congestion control has set the window to so many packets.
     pub fn set_window(&mut self, numbers: &mut Numbers, cwnd: u32) {
+        // The first one is that of the congestion control, which begins with its largest.
+        self.most = if numbers.highest == 0 { cwnd } else { self.most.max(cwnd) };
         self.cwnd = cwnd;
         self.choose(numbers);
     }
@@ -160,14 +244,14 @@ impl Source {
         now: Time,
     ) -> bool {
         self.credit = credit;
-        let retry = if again {
+        if again {
             let first = self.rtx.pop_front();
             debug_assert_eq!(first, Some(psn));
-            self.slots[(psn - numbers.una) as usize].retry
         } else {
-            self.slots.push_back(Slot { state: State::Waits, retry: 0, asks: false });
-            0
-        };
+            self.slots.push_back(Slot { state: State::Waits, retry: 0, nacks: 0, asks: false });
+        }
+        let at = (psn - numbers.una) as usize;
+        let retry = self.slots[at].retry;
         let deadline = now.saturating_add(p.timeout(retry));
         self.in_flight += 1;
         let limited = match credit {
@@ -176,7 +260,7 @@ impl Source {
         };
         let asks = again || psn + 1 == numbers.total || limited;
         self.asking += u32::from(asks);
-        self.slots[(psn - numbers.una) as usize] = Slot { state: State::InFlight(deadline), retry, asks };
+        self.slots[at] = Slot { state: State::InFlight(deadline), asks, ..self.slots[at] };
         match retry {
             0 => self.deadlines.push_back((deadline, psn)),
             _ => self.retried.push(Reverse((deadline, psn))),
@@ -205,22 +289,107 @@ impl Source {
         numbers.una > before
     }
 
-    /// Packet `psn` was trimmed. Returns whether it was in flight.
-    pub fn on_nack(&mut self, numbers: &mut Numbers, psn: u32) -> bool {
-        let known = psn >= numbers.una && psn < numbers.highest;
-        let lost = known && self.lose(numbers.una, psn);
+    /// Acknowledged packets beyond the first missing one.
+    fn out_of_order(&self, numbers: &Numbers) -> u32 {
+        self.acknowledged - numbers.una
+    }
+
+    /// So many packets out of order are a loss.
+    fn threshold(&self) -> u32 {
+        let window = self.cwnd.saturating_add(self.cwnd / 2);
+        window.min(self.most).max(LEAST_OUT_OF_ORDER)
+    }
+
+    /// After an ACK: infers losses from the packets out of order, and appends them to `rtx`. Returns how many.
+    pub fn infer_losses(&mut self, numbers: &mut Numbers) -> u32 {
+        if self.recover.is_some_and(|end| numbers.una >= end) {
+            self.recover = None;
+        }
+        if self.recover.is_none() && self.rtx.is_empty() && self.out_of_order(numbers) >= self.threshold() {
+            self.recover = Some(numbers.highest);
+        }
+        let mut lost = 0;
+        if let Some(end) = self.recover {
+            let end = end.min(numbers.una.saturating_add(self.cwnd));
+            for psn in self.inferred.max(numbers.una)..end {
+                lost += u32::from(self.lose(numbers.una, psn));
+            }
+            self.inferred = self.inferred.max(end);
+        }
         self.choose(numbers);
         lost
     }
 
-    /// Appends the packets to `rtx` whose deadlines have passed. Returns how many.
-    pub fn on_time(&mut self, numbers: &mut Numbers, now: Time) -> u32 {
+    /// An ACK has come: the next probe is due if no other one comes before.
+    pub fn await_probe(&mut self, p: Probes, numbers: &Numbers, now: Time) {
+        let wait = if numbers.highest == numbers.total {
+            p.base.saturating_add(p.target)
+        } else {
+            p.base.saturating_mul(3)
+        };
+        self.probe_due = (!numbers.complete()).then(|| now.saturating_add(wait));
+    }
+
+    /// When the next probe leaves.
+    pub fn probe_due(&self) -> Option<Time> {
+        self.probe_due.filter(|_| self.in_flight > 0)
+    }
+
+    /// The number of the probe that leaves now, if one is due.
+    pub fn take_probe(&mut self, p: Probes, now: Time) -> Option<u32> {
+        self.probe_due().filter(|&due| due <= now)?;
+        self.probes = (self.probes + 1) % PROBES;
+        self.probed = now;
+        self.probe_due = Some(now.saturating_add(p.base.saturating_mul(5)));
+        Some(self.probes)
+    }
+
+    /// Probe `number` has been acknowledged, after [`Source::on_ack`]. If it is the last one and came back soon, the
+    /// packets in flight that left before it are lost, and the sender recovers. Returns how many.
+    pub fn on_probe_ack(&mut self, p: &RudParams, numbers: &mut Numbers, number: u32, now: Time) -> u32 {
+        let Some(probes) = p.probes else { return 0 };
+        if number != self.probes || now - self.probed >= probes.base.saturating_add(probes.target) {
+            return 0;
+        }
+        let mut lost = 0;
+        for psn in numbers.una..numbers.highest {
+            let Slot { state, retry, .. } = self.slots[(psn - numbers.una) as usize];
+            if let State::InFlight(deadline) = state
+                && deadline.saturating_sub(p.timeout(retry)) < self.probed
+            {
+                lost += u32::from(self.lose(numbers.una, psn));
+            }
+        }
+        if lost > 0 {
+            self.recover = Some(numbers.highest);
+            self.inferred = numbers.highest;
+        }
+        self.choose(numbers);
+        lost
+    }
+
+    /// Packet `psn` was trimmed. Returns whether it was in flight. The sender may give up.
+    pub fn on_nack(&mut self, p: &RudParams, numbers: &mut Numbers, psn: u32) -> bool {
+        let known = psn >= numbers.una && psn < numbers.highest;
+        let lost = known && self.lose(numbers.una, psn);
+        if lost {
+            let slot = &mut self.slots[(psn - numbers.una) as usize];
+            slot.nacks = slot.nacks.saturating_add(1);
+            self.gave_up |= p.nack_retries.is_some_and(|retries| slot.nacks > retries);
+        }
+        self.choose(numbers);
+        lost
+    }
+
+    /// Appends the packets to `rtx` whose deadlines have passed. Returns how many. The sender may give up.
+    pub fn on_time(&mut self, p: &RudParams, numbers: &mut Numbers, now: Time) -> u32 {
         let mut lost = 0;
         while let Some((deadline, psn)) = self.next_deadline(numbers).filter(|&(at, _)| at <= now) {
             debug_assert!(deadline <= now);
             self.lose(numbers.una, psn);
             let slot = &mut self.slots[(psn - numbers.una) as usize];
             slot.retry = slot.retry.saturating_add(1);
+            self.gave_up |= p.retries.is_some_and(|retries| slot.retry > retries);
             lost += 1;
         }
         self.choose(numbers);
@@ -289,7 +458,8 @@ impl Source {
         let again = self.rtx.front().copied();
         let fits = again.is_some() || numbers.highest - numbers.una < LARGEST_SPAN - 1;
         numbers.next = again.unwrap_or(numbers.highest);
-        let permits = self.credit.unwrap_or(self.in_flight < self.cwnd || self.asking == 0);
+        let recovers = self.recover.is_some() && again.is_some();
+        let permits = self.credit.unwrap_or(self.in_flight < self.cwnd || self.asking == 0 || recovers);
         numbers.window = if permits && fits { u32::MAX } else { 0 };
     }
 }
@@ -404,7 +574,14 @@ mod tests {
     use super::*;
     use xoff_kernel::random::Stream;
 
-    const P: RudParams = RudParams { rto: 1_000, ack_every: 4 };
+    const P: RudParams = RudParams {
+        rto: 1_000,
+        ack_every: 4,
+        retries: None,
+        nack_retries: None,
+        infers_losses: false,
+        probes: None,
+    };
     const NOTHING: [(u32, bool); 0] = [];
 
     fn sender(total: u32, cwnd: u32) -> (Numbers, Source) {
@@ -432,7 +609,7 @@ mod tests {
         let first: Vec<_> = (0..5).map(|psn| (psn, psn == 4)).collect();
         assert_eq!(send_all(&mut n, &mut s, 0), first, "the one that fills the window asks for an ACK");
         // 1 and 3 are trimmed, and 4 has overtaken the others.
-        assert!(s.on_nack(&mut n, 3) && !s.on_nack(&mut n, 3) && s.on_nack(&mut n, 1));
+        assert!(s.on_nack(&P, &mut n, 3) && !s.on_nack(&P, &mut n, 3) && s.on_nack(&P, &mut n, 1));
         assert_eq!(s.in_flight(), 3);
         assert!(!s.on_ack(&mut n, 0, names(1, &[4])));
         assert_eq!((s.in_flight(), s.acknowledged()), (2, 1));
@@ -454,20 +631,20 @@ mod tests {
     fn timeouts_double() {
         let (mut n, mut s) = sender(3, 3);
         send_all(&mut n, &mut s, 0);
-        s.on_nack(&mut n, 0);
+        s.on_nack(&P, &mut n, 0);
         assert_eq!(send_all(&mut n, &mut s, 500), [(0, true)]);
         assert_eq!(s.deadline(&n), Some(1_000));
-        assert_eq!(s.on_time(&mut n, 999), 0);
-        assert_eq!(s.on_time(&mut n, 1_000), 2);
+        assert_eq!(s.on_time(&P, &mut n, 999), 0);
+        assert_eq!(s.on_time(&P, &mut n, 1_000), 2);
         assert_eq!(send_all(&mut n, &mut s, 1_000), [(1, true), (2, true)]);
         assert_eq!(s.deadline(&n), Some(1_500));
-        assert_eq!(s.on_time(&mut n, 1_500), 1);
+        assert_eq!(s.on_time(&P, &mut n, 1_500), 1);
         assert_eq!(send_all(&mut n, &mut s, 1_600), [(0, true)]);
-        assert_eq!((s.on_time(&mut n, 2_999), s.on_time(&mut n, 3_000)), (0, 2));
+        assert_eq!((s.on_time(&P, &mut n, 2_999), s.on_time(&P, &mut n, 3_000)), (0, 2));
         assert_eq!(s.deadline(&n), Some(3_600), "2,000 after 1,600");
         s.on_ack(&mut n, 0, names(1, &[1]));
         assert_eq!(send_all(&mut n, &mut s, 3_000), [(2, true)], "1 has arrived meanwhile");
-        assert_eq!((s.on_time(&mut n, 3_600), s.deadline(&n)), (1, Some(7_000)));
+        assert_eq!((s.on_time(&P, &mut n, 3_600), s.deadline(&n)), (1, Some(7_000)));
         assert!(s.on_ack(&mut n, 3, Bitmap::default()) && n.complete());
         assert_eq!(s.deadline(&n), None);
         assert_eq!(P.timeout(255), 8 * SECOND);
@@ -533,7 +710,8 @@ mod tests {
         }
     }
 
-    /// Random losses, trims, reordering and duplicates in both directions, and random windows: every packet is
+    /// Random losses, trims, reordering and duplicates in both directions, random windows, with and without loss
+    /// inference and probes: every packet is
     /// delivered once, in the end all of them; the window is kept; and without losses, trims and timeouts no packet is
     /// sent twice.
     #[test]
@@ -543,12 +721,18 @@ mod tests {
             Header(u32),
             Ack(u32, Bitmap),
             Nack(u32),
+            Probe(u32),
+            ProbeAck(u32, Bitmap, u32),
         }
-        let (mut clean, mut trims) = (0, 0);
-        for seed in 0..400 {
+        let (mut clean, mut trims, mut inferred, mut probed) = (0, 0, 0, 0);
+        for seed in 0..600 {
             let mut random = Stream::new(seed, "path", 0);
             let total = 1 + random.below(300) as u32;
-            let p = RudParams { rto: 500, ack_every: 1 + random.below(6) as u32 };
+            // A third infers losses, and half of these probe.
+            let infers_losses = seed % 3 == 0;
+            let probes = (seed % 6 == 3).then_some(Probes { base: 60, target: 60 });
+            let ack_every = 1 + random.below(6) as u32;
+            let p = RudParams { rto: 500, ack_every, infers_losses, probes, ..P };
             let (loss, trim) =
                 ([0, random.below(20)][seed as usize % 2], [0, random.below(40)][seed as usize / 2 % 2]);
             let reorder = random.below(60);
@@ -566,7 +750,9 @@ mod tests {
                 }
                 let mut out = Vec::new();
                 if n.can_send() {
-                    assert!(s.in_flight() < window || s.asking == 0);
+                    assert!(
+                        s.in_flight() < window || s.asking == 0 || s.recover.is_some() && n.next < n.highest
+                    );
                     let packet = n.send();
                     let asks = s.on_sent(&p, &mut n, packet, None, now);
                     sent += 1;
@@ -579,7 +765,8 @@ mod tests {
                 } else if wire.is_empty() {
                     // Without losses the receiver never lets the sender wait for its timeout.
                     assert!(loss > 0, "seed {seed} waits at {}", n.una);
-                    now = s.deadline(&n).expect("something is in flight");
+                    let deadline = s.deadline(&n).expect("something is in flight");
+                    now = s.probe_due().map_or(deadline, |due| due.min(deadline)).max(now);
                 }
                 if !wire.is_empty() && random.below(3) > 0 {
                     let at = if random.below(100) < reorder { random.below(wire.len() as u64) } else { 0 };
@@ -592,22 +779,39 @@ mod tests {
                         }
                         Wire::Header(psn) if r.on_header(psn) => out.push(Wire::Nack(psn)),
                         Wire::Header(psn) => out.push(Wire::Ack(r.expected, r.names(psn))),
-                        Wire::Ack(expected, named) => drop(s.on_ack(&mut n, expected, named)),
-                        Wire::Nack(psn) => trims += u32::from(s.on_nack(&mut n, psn)),
+                        Wire::Ack(expected, named) => {
+                            s.on_ack(&mut n, expected, named);
+                            if infers_losses {
+                                inferred += s.infer_losses(&mut n);
+                            }
+                            if let Some(probes) = probes {
+                                s.await_probe(probes, &n, now);
+                            }
+                        }
+                        Wire::Probe(number) => {
+                            out.push(Wire::ProbeAck(r.expected, r.names(r.expected), number));
+                        }
+                        Wire::ProbeAck(expected, named, number) => {
+                            s.on_ack(&mut n, expected, named);
+                            probed += s.on_probe_ack(&p, &mut n, number, now);
+                        }
+                        Wire::Nack(psn) => trims += u32::from(s.on_nack(&P, &mut n, psn)),
                     }
                 }
                 if loss > 0 {
-                    s.on_time(&mut n, now);
+                    s.on_time(&p, &mut n, now);
                 }
+                out.extend(probes.and_then(|probes| s.take_probe(probes, now)).map(Wire::Probe));
                 wire.extend(out.into_iter().filter(|_| random.below(100) >= loss));
             }
             assert!(delivered.iter().all(|&times| times == 1), "seed {seed}");
             assert_eq!(s.acknowledged(), total);
-            if loss == 0 && trim == 0 {
+            if loss == 0 && trim == 0 && !infers_losses {
                 assert_eq!(sent, total);
                 clean += 1;
             }
         }
-        assert!(clean >= 100 && trims > 1_000, "{clean} {trims}");
+        println!("{clean} clean, {trims} trimmed, {inferred} inferred, {probed} found by probes");
+        assert!(clean >= 100 && trims > 1_000 && inferred > 100 && probed > 100, "{inferred} {probed}");
     }
 }

@@ -5,7 +5,8 @@
 //! window that falls below one packet later delays the next packet ([`Controls::not_before`]).
 
 use crate::host::selective::{Report, SelectiveSender};
-use crate::{host::flow::SenderState, packet::Packet, switch::telemetry::Telemetry};
+use crate::packet::{Kind, Packet};
+use crate::{host::flow::SenderState, switch::telemetry::Telemetry};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, ReactionPoint};
@@ -179,6 +180,13 @@ impl Controls {
         (telemetry, id): (&Telemetry, u32),
     ) {
         let flow = response.flow as usize;
+        if response.kind == Kind::ProbeAck {
+            // It measures no data packet. The next ACK reports what it has acknowledged.
+            if let Self::Nscc(params, of) = self {
+                (0..report.inferred).for_each(|_| of[flow].on_loss(params));
+            }
+            return;
+        }
         let (acknowledged, next) = (sender.transport.una, sender.transport.next);
         match self {
             Self::None | Self::Dcqcn(..) => {}
@@ -202,17 +210,27 @@ impl Controls {
                 of[flow].on_response(params, dctcp::Response { acknowledged, next, marked: response.marked });
             }
             Self::Swift(params, of) => {
-                let lost = report.loss.is_some();
+                let lost = report.loss.is_some() || report.inferred > 0;
                 let stamp = telemetry.stamp_of(id);
                 of[flow].on_response(params, now, swift::Response { acknowledged, lost, stamp });
             }
             Self::Nscc(params, of) => {
-                let &Report { acknowledged, in_flight, loss } = report;
+                let &Report { acknowledged, in_flight, loss, inferred } = report;
                 let stamp = telemetry.stamp_of(id);
                 let response =
                     nscc::Response { acknowledged, in_flight, loss, marked: response.marked, stamp };
                 of[flow].on_response(params, now, response);
+                (0..inferred).for_each(|_| of[flow].on_loss(params));
             }
+        }
+    }
+
+    /// The sender of the flow has given up.
+    pub fn release(&mut self, flow: u32) {
+        match self {
+            Self::Hpcc(_, of) => of[flow as usize].release(),
+            Self::PowerTcp(_, of) => of[flow as usize].release(),
+            _ => {}
         }
     }
 

@@ -12,6 +12,7 @@ use xoff_kernel::table::Table;
 use xoff_plan::plan::{Plan, Waits};
 use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
 use xoff_schemes::transport::ndp::PullQueue;
+use xoff_schemes::transport::{TransportKind, retries::Attempts};
 
 pub struct Hosts {
     pub senders: Table<Vec<SenderState>>,
@@ -21,6 +22,8 @@ pub struct Hosts {
     /// By flow; empty under go-back-N.
     pub selective_senders: Vec<SelectiveSender>,
     pub selective_receivers: Vec<SelectiveReceiver>,
+    /// By flow: timeouts without progress. Empty without a limit, and under RUD, which counts by itself.
+    pub attempts: Vec<Attempts>,
     /// By port: the packets that receivers request. Empty unless they do.
     pub pulls: Vec<PullQueue>,
     /// The credit of flows at their receivers.
@@ -45,12 +48,15 @@ pub struct Hosts {
 impl Hosts {
     pub fn new(plan: &Plan) -> Self {
         let labelled = balancing::labelled(plan);
+        let counts =
+            plan.transport.retries.is_some() && !matches!(plan.transport.kind, TransportKind::Rud(_));
         let mut hosts = Self {
             senders: table((0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect()),
             receivers: table(plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect()),
             arbiter: Arbiter::new(plan),
             selective_senders: selective::senders(plan),
             selective_receivers: selective::receivers(plan),
+            attempts: vec![Attempts::default(); if counts { plan.flows.len() } else { 0 }],
             pulls: pull_queues(plan),
             credits: Credits::new(plan),
             controls: Controls::new(plan),
@@ -65,6 +71,11 @@ impl Hosts {
         };
         hosts.extras = hosts.finds_extras();
         hosts
+    }
+
+    /// Whether the transport of the flow has found by itself that its sender must give up.
+    pub fn gave_up(&self, flow: u32) -> bool {
+        self.selective_senders.get(flow as usize).is_some_and(SelectiveSender::gave_up)
     }
 
     /// Whether packets are more than sent, received in order and acknowledged.

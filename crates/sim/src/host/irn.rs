@@ -96,6 +96,14 @@ impl IrnSender {
         late
     }
 
+    /// The sender has given up.
+    pub fn release(&mut self) {
+        match &mut self.packets {
+            Some(packets) => packets.release(),
+            None => self.recovery.release(),
+        }
+    }
+
     /// Sees to it that an event comes at the timeout or before.
     fn arm(&mut self, numbers: &Sender, wheel: &mut Wheel, flow: u32) {
         let deadline = self.progress + self.timeouts.of(Recovery::in_flight(numbers));

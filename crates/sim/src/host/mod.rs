@@ -384,6 +384,9 @@ impl Core<'_> {
         if progress {
             sender.deadline = self.now + self.plan.transport.rto;
             if sender.complete() {
+                if extras && self.hosts.gave_up(flow) {
+                    return self.give_up(flow);
+                }
                 self.observed.completed(flow, self.now);
                 if self.blocking.is_some() {
                     self.path_ends(flow, id);
@@ -418,16 +421,56 @@ impl Core<'_> {
         Some(port)
     }
 
+    /// Whether the sender, whose retransmission timer has just expired, gives up.
+    fn gives_up(&mut self, flow: u32) -> bool {
+        let Some(retries) = self.plan.transport.retries else { return false };
+        let Some(attempts) = self.hosts.attempts.get_mut(flow as usize) else {
+            return self.hosts.gave_up(flow);
+        };
+        let inter = self.plan.irn.get(flow as usize).is_some_and(|f| f.inter);
+        let apart = self.plan.transport.timeouts_apart(inter);
+        let una = self.hosts.senders[flow as usize].transport.una;
+        attempts.on_timeout(retries, una, apart, self.now)
+    }
+
+    /// The sender gives up: the flow has failed. Returns the port to kick.
+    #[cold]
+    fn give_up(&mut self, flow: u32) -> Option<u32> {
+        self.observed.failed(flow, self.now);
+        if self.blocking.is_some() {
+            self.path_is_cut(flow);
+        }
+        let sender = &mut self.hosts.senders[flow as usize];
+        sender.transport.give_up();
+        let in_ring = sender.in_ring;
+        if let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
+            own.release();
+        }
+        self.hosts.controls.release(flow);
+        if in_ring { self.leave_ring(flow) } else { None }
+    }
+
     /// A retransmission timer expired. Returns the port to kick.
     pub fn timeout(&mut self, flow: u32) -> Option<u32> {
         let sender = &mut self.hosts.senders[flow as usize];
+        if sender.complete() {
+            return None;
+        }
         if let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
             let losses = own.timeout(&mut sender.transport, &mut self.wheel, self.now, flow);
+            let probe = own.take_probe();
+            if let Some(number) = probe {
+                self.send_probe(flow, number);
+            }
+            let sender = &self.hosts.senders[flow as usize];
             if losses == 0 {
-                return None;
+                return probe.map(|_| sender.port);
             }
             self.observed.flows[flow as usize].timeouts += 1;
             let port = sender.port;
+            if self.gives_up(flow) {
+                return self.give_up(flow);
+            }
             if !self.hosts.labelled.is_empty() {
                 self.relabel_after_timeout(flow);
             }
@@ -436,9 +479,6 @@ impl Core<'_> {
             return Some(port);
         }
         sender.timer_pending = false;
-        if sender.complete() {
-            return None;
-        }
         let late = self.now >= sender.deadline;
         if late {
             if !sender.transport.on_timeout() {
@@ -447,7 +487,11 @@ impl Core<'_> {
             }
             self.observed.flows[flow as usize].timeouts += 1;
             sender.deadline = self.now + self.plan.transport.rto;
+            if self.gives_up(flow) {
+                return self.give_up(flow);
+            }
         }
+        let sender = &mut self.hosts.senders[flow as usize];
         let (deadline, port) = (sender.deadline, sender.port);
         sender.timer_pending = true;
         if late && !self.hosts.labelled.is_empty() {

@@ -62,6 +62,11 @@ impl NdpSender {
         late
     }
 
+    /// The sender has given up.
+    pub fn release(&mut self) {
+        self.source.release();
+    }
+
     /// Sees to it that an event comes at the deadline or before.
     fn arm(&mut self, numbers: &Sender, wheel: &mut Wheel, flow: u32) {
         // An earlier event sets the next one.

@@ -94,6 +94,27 @@ impl SelectiveSender {
         }
     }
 
+    /// The probe that leaves now, after a timer event.
+    pub fn take_probe(&mut self) -> Option<u32> {
+        if let Self::Rud(rud) = self { rud.take_probe() } else { None }
+    }
+
+    /// Whether the transport itself has found that the sender must give up.
+    pub fn gave_up(&self) -> bool {
+        if let Self::Rud(rud) = self { rud.source.gave_up() } else { false }
+    }
+
+    /// The sender has given up.
+    pub fn release(&mut self) {
+        match self {
+            Self::Irn(irn) => irn.release(),
+            Self::Ndp(ndp) => ndp.release(),
+            // It has no memory of its own.
+            Self::Tcp(_) => {}
+            Self::Rud(rud) => rud.source.release(),
+        }
+    }
+
     /// The congestion control permits so many packets in flight.
     pub fn set_window(&mut self, numbers: &mut Sender, window: u32) -> bool {
         let Self::Rud(rud) = self else { return false };
@@ -108,6 +129,7 @@ impl SelectiveSender {
                 acknowledged: rud.source.acknowledged(),
                 in_flight: rud.source.in_flight(),
                 loss: rud.trimmed.then_some(Loss::Trimmed),
+                inferred: rud.inferred,
             },
             _ => Report::in_order(numbers, answer),
         }
@@ -120,6 +142,8 @@ pub struct Report {
     pub acknowledged: u32,
     pub in_flight: u32,
     pub loss: Option<Loss>,
+    /// Losses that the transport has inferred from it.
+    pub inferred: u32,
 }
 
 impl Report {
@@ -131,6 +155,7 @@ impl Report {
             acknowledged: numbers.una,
             in_flight: numbers.highest - numbers.una,
             loss: lost.then_some(Loss::Missing),
+            inferred: 0,
         }
     }
 }

@@ -8,7 +8,8 @@
 //! - four times the longest of these have passed: the drain of the fullest port, the round trip, the longest
 //!   pause that PFC can ask for, the flow control's own patience;
 //! - each retransmission timer that is armed has expired since then, as often as random losses ask for, and
-//!   each paced sender has sent;
+//!   each paced sender has sent. The timer of a sender with a retry limit always explains it: in the end the sender
+//!   gives up;
 //! - no flow, gate, failure or stall of the plan is still to come.
 
 use crate::kind::{self, is_news};
@@ -175,6 +176,9 @@ fn attempts(plan: &Plan) -> u32 {
         Hits::Control(_) => 0.0,
     };
     let worst = plan.faults.losses.iter().map(|loss| hit(loss.hits)).fold(0.0, f64::max);
+    if plan.transport.retries.is_some() {
+        return u32::MAX;
+    }
     // Every link there and back may lose. e^-21 is below 1e-9, and (1 - p)^n is at most e^(-n p).
     let through = (0..2 * longest_route(plan)).fold(1.0, |all, _| all * (1.0 - worst));
     if worst == 0.0 || through == 0.0 { ATTEMPTS } else { (21.0 / through).ceil().min(1e9) as u32 }

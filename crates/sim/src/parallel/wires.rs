@@ -256,6 +256,8 @@ impl<'w> Wired<'w> {
                     Carries::Nack { expected, .. } => (Kind::Nack, expected),
                     Carries::Cnp => (Kind::Cnp, 0),
                     Carries::Header { psn } => (Kind::Header, psn),
+                    Carries::Probe { number } => (Kind::Probe, number),
+                    Carries::ProbeAck { expected, .. } => (Kind::ProbeAck, expected),
                     Carries::Pull { count } => (Kind::Pull, count),
                     Carries::Credit { number } => (Kind::Pull, number),
                 };

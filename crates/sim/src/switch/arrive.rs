@@ -52,6 +52,7 @@ pub fn arrive<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32,
     match core.packets[id].kind {
         Kind::Data => core.receive_data::<F>(id),
         Kind::Header => core.receive_header(id),
+        Kind::Probe => Some(core.receive_probe(id)),
         _ => core.receive_answer::<F>(id),
     }
 }

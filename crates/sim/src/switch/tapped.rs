@@ -47,6 +47,8 @@ impl Core<'_> {
             Kind::Nack => Carries::Nack { expected, arrived: names.then(|| packet.sacked()) },
             Kind::Cnp => Carries::Cnp,
             Kind::Header => Carries::Header { psn: packet.number },
+            Kind::Probe => Carries::Probe { number: packet.number },
+            Kind::ProbeAck => Carries::ProbeAck { expected, bits, number: packet.echoed() },
             Kind::Pull if ndp => Carries::Pull { count: packet.number },
             Kind::Pull => Carries::Credit { number: packet.number },
         };

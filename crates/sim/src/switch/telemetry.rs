@@ -222,6 +222,17 @@ impl Telemetry {
         // Data packets have no bitmaps.
     }
 
+    /// The slot holds a packet that its host makes, and that no device records.
+    #[cold]
+    pub fn begin(&mut self, id: u32, now: Time) {
+        self.keep_bits(id, 0);
+        if self.stamped {
+            self.stamp(id, now);
+        } else if self.most > 0 {
+            self.clear(id);
+        }
+    }
+
     pub fn push(&mut self, id: u32, record: Hop) {
         let count = &mut self.counts[id as usize];
         if usize::from(*count) >= self.most {

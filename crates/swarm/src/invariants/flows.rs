@@ -65,6 +65,13 @@ pub fn bounded(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
         if !known.is_sorted() || known.last().is_some_and(|&t| t > outcome.end) {
             return fail("the times of a flow are in order");
         }
+        if let Some(failed) = seen.failed {
+            let retries = loaded.plan.transport.retries;
+            let limited = retries.is_some_and(|retries| seen.timeouts > retries.into()) || seen.nacks > 0;
+            if seen.completed.is_some() || failed > outcome.end || !limited {
+                return fail("only senders with too many retries give up");
+            }
+        }
         let Some(completed) = seen.completed else { continue };
         let Some(started) = seen.started else { return fail("completed flows have started") };
         if seen.delivered.is_none() {
@@ -89,7 +96,7 @@ pub fn paths_add_up(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
         sums[share.flow as usize] += share.time;
     }
     for (flow, (seen, sum)) in outcome.flows.iter().zip(sums).enumerate() {
-        let until = seen.completed.unwrap_or(outcome.end);
+        let until = seen.ended().unwrap_or(outcome.end);
         let whole = seen.started.map_or(0, |started| until - started);
         holds(sum == whole, "critical paths add up", || {
             format!("flow {flow}: {sum} of {whole} ps, {seen:?}")

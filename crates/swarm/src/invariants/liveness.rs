@@ -11,9 +11,9 @@ use super::{Broken, holds};
 /// The reason of the end fits the results of the flows.
 pub fn ended(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     let plan = &loaded.plan;
-    let done = outcome.flows.iter().all(|f| f.completed.is_some());
+    let done = outcome.flows.iter().all(|f| f.ended().is_some());
     let said = |what: &str| {
-        let left = outcome.flows.iter().filter(|f| f.completed.is_none()).count();
+        let left = outcome.flows.iter().filter(|f| f.ended().is_none()).count();
         let counters = outcome.counters;
         Err(Broken::new(
             what,
@@ -44,6 +44,8 @@ pub fn ended(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
 fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
     let plan = &loaded.plan;
     let faulty = !plan.faults.down.is_empty() || !plan.faults.losses.is_empty();
+    // Flows after one that failed may never begin.
+    let failed = outcome.flows.iter().any(|f| f.failed.is_some());
     // If routes end before the destination, the ideal is unknown.
     let cut_off =
         plan.flows.iter().zip(&outcome.flows).any(|(f, seen)| seen.completed.is_none() && f.ideal == 0);
@@ -59,6 +61,7 @@ fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
     outcome.deadlock.is_some()
         || !outcome.waiting.is_empty()
         || faulty
+        || failed
         || cut_off
         || unheard
         || pods && lost
@@ -73,7 +76,7 @@ fn starved_for_a_reason(loaded: &Loaded, outcome: &Outcome) -> bool {
 pub fn headway(loaded: &Loaded, one: &Outcome, more: &Outcome) -> Result<(), Broken> {
     let done = |o: &Outcome| {
         let bytes: u64 = o.flows.iter().map(|f| f.delivered_bytes).sum();
-        (bytes, o.flows.iter().filter(|f| f.completed.is_some()).count())
+        (bytes, o.flows.iter().filter(|f| f.ended().is_some()).count())
     };
     let plan = &loaded.plan;
     let timer = match plan.transport.kind {

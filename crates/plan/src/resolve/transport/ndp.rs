@@ -1,6 +1,6 @@
 //! NDP: its parameters, the first windows of flows, and incompatible keys.
 
-use super::{check_window, timeout, variable_window, warn_of_timeout, windows};
+use super::{check_window, retries, timeout, variable_window, warn_of_timeout, windows};
 use crate::error::Error;
 use crate::plan::IrnFlow;
 use crate::resolve::{Context, Routed};
@@ -51,6 +51,7 @@ pub(super) fn params(
         kind: TransportKind::Ndp(NdpParams { rto }),
         ack_every: 1,
         rto,
+        retries: retries::limit(cx)?,
         window: None,
         variable_window: variable_window(cx, routes)?,
     };

@@ -1,12 +1,12 @@
 //! RUD: its parameters, the windows of flows, and incompatible keys.
 
-use super::{variable_window, warn_of_timeout, windows};
+use super::{base_rtt, retries, variable_window, warn_of_timeout, windows};
 use crate::error::Error;
 use crate::plan::IrnFlow;
 use crate::resolve::{Context, Routed, rccc};
 use crate::scenario::{CongestionControl, LoadBalancing};
 use xoff_net::units::Threshold;
-use xoff_schemes::transport::rud::RudParams;
+use xoff_schemes::transport::rud::{Probes, RudParams};
 use xoff_schemes::transport::{TransportKind, TransportParams};
 
 /// MaxWnd of the specification.
@@ -35,10 +35,25 @@ pub(super) fn params(
     let windows = windows(cx, routed, given, ("transport.window", "window"))?;
     rccc::check_windows(cx, &windows)?;
     let (rto, ack_every) = (s.transport.rto.0, s.transport.ack_every);
+    let given = s.rud.unwrap_or_default();
+    let infers_losses = given.infer_losses;
+    if given.probes && !infers_losses {
+        let message = "`probes` requires `infer_losses`: losses are inferred from the ACKs of probes";
+        return cx.refuse("rud.probes", message, "add infer_losses = true, or remove the key");
+    }
+    let base = base_rtt(cx, routes)?;
+    let target = match s.nscc.and_then(|nscc| nscc.target_qdelay) {
+        Some(span) => span.0,
+        None if s.flow_control.trims() => (base * 3 / 4).max(1),
+        None => base,
+    };
+    let probes = given.probes.then_some(Probes { base, target });
+    let (retries, nack_retries) = (retries::limit(cx)?, retries::nack_limit(cx)?);
     let params = TransportParams {
-        kind: TransportKind::Rud(RudParams { rto, ack_every }),
+        kind: TransportKind::Rud(RudParams { rto, ack_every, retries, nack_retries, infers_losses, probes }),
         ack_every,
         rto,
+        retries,
         window: None,
         variable_window: variable_window(cx, routes)?,
     };

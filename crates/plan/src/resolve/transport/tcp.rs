@@ -1,6 +1,6 @@
 //! TCP, NewReno and DCTCP: their parameters, and incompatible keys.
 
-use super::{check_timeout, timeout, variable_window, warn_of_timeout, window};
+use super::{check_timeout, retries, timeout, variable_window, warn_of_timeout, window};
 use crate::error::Error;
 use crate::resolve::{Context, congestion::share, routes::Routes};
 use crate::scenario::{CongestionControl, TcpDctcp, TcpNewReno, TransportKind as Kind};
@@ -67,7 +67,8 @@ pub(super) fn params(cx: &mut Context<'_>, routes: &Routes) -> Result<TransportP
         dctcp,
     });
     let variable_window = variable_window(cx, routes)?;
-    Ok(TransportParams { kind, ack_every: 1, rto: max_rto, window: None, variable_window })
+    let retries = retries::limit(cx)?;
+    Ok(TransportParams { kind, ack_every: 1, rto: max_rto, retries, window: None, variable_window })
 }
 
 /// DCTCP's table: the keys of NewReno in it, and the rest.

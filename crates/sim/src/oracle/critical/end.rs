@@ -2,7 +2,7 @@
 
 use super::record::{Piece, Sent, Wait, add};
 use super::{ahead, leg};
-use crate::outcome::{Ahead, Leg, Part, Share};
+use crate::outcome::{Ahead, Leg, Share};
 use crate::packet::NONE;
 use crate::{core::Core, host::flow::SenderState};
 use std::collections::BTreeMap;
@@ -35,18 +35,11 @@ impl Core<'_> {
         known.flows.extend(critical.done.drain(..).map(|(flow, path, waits)| (flow, false, (path, waits))));
         for (flow, f) in (0u32..).zip(&self.plan.flows) {
             let seen = &self.observed.flows[flow as usize];
-            if self.partition.of(f.src) != self.part || seen.started.is_none() || seen.completed.is_some() {
+            if self.partition.of(f.src) != self.part || !seen.is_unfinished() {
                 continue;
             }
-            let SenderState { in_ring, held, port, .. } = self.hosts.senders[flow as usize];
-            critical.sources[flow as usize].rewind(now);
-            if in_ring {
-                self.wait_in_ring(&mut critical, flow);
-            }
-            let source = &mut critical.sources[flow as usize];
-            let part = if held { Part::Pacing } else { Part::Recovery };
-            add(&mut source.pieces, Piece::free(Leg::Source, part, port, now - source.at));
-            let path = (std::mem::take(&mut source.pieces), Vec::new());
+            let SenderState { in_ring, held, .. } = self.hosts.senders[flow as usize];
+            let path = (self.source_path(&mut critical, flow, now), Vec::new());
             known.flows.push((flow, !in_ring && !held, path));
         }
         for id in 0..self.packets.slots().len() as u32 {

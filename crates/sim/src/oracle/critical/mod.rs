@@ -226,9 +226,15 @@ fn leg(kind: Kind) -> Option<Leg> {
     match kind {
         Kind::Data => Some(Leg::Data),
         Kind::Ack | Kind::Nack => Some(Leg::Ack),
-        Kind::Free | Kind::Cnp | Kind::Header | Kind::Pull | Kind::Control | Kind::Replay | Kind::Word => {
-            None
-        }
+        Kind::Free
+        | Kind::Cnp
+        | Kind::Header
+        | Kind::Pull
+        | Kind::Control
+        | Kind::Probe
+        | Kind::ProbeAck
+        | Kind::Replay
+        | Kind::Word => None,
     }
 }
 

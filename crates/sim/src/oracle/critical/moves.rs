@@ -2,9 +2,9 @@
 
 use super::record::{Piece, Record, Sent, add};
 use super::{Critical, Past, Place, leg, past};
-use crate::core::Core;
 use crate::outcome::{Leg, Part};
 use crate::packet::{Kind, NONE};
+use crate::{core::Core, host::flow::SenderState};
 use xoff_kernel::{time::Time, wheel::prefetch};
 
 impl Core<'_> {
@@ -207,6 +207,30 @@ impl Core<'_> {
         assert_eq!(path.iter().map(|p| p.time).sum::<Time>(), took, "the parts of flow {flow} add up");
         critical.done.push((flow, path, waits));
         critical.sources[flow as usize].pieces = Vec::new();
+    }
+
+    /// The sender of a flow gives up: all of its time is that of its source. Before it leaves its ring.
+    #[cold]
+    pub fn path_is_cut(&mut self, flow: u32) {
+        let now = self.now;
+        let Some(mut critical) = self.critical() else { return };
+        let path = self.source_path(&mut critical, flow, now);
+        critical.done.push((flow, path, Vec::new()));
+        self.put_back(critical);
+    }
+
+    /// The pieces of an unfinished flow at its source until `now`.
+    pub(super) fn source_path(&self, critical: &mut Critical, flow: u32, now: Time) -> Vec<Piece> {
+        let SenderState { in_ring, held, port, .. } = self.hosts.senders[flow as usize];
+        critical.sources[flow as usize].rewind(now);
+        if in_ring {
+            self.wait_in_ring(critical, flow);
+        }
+        let source = &mut critical.sources[flow as usize];
+        let part = if held { Part::Pacing } else { Part::Recovery };
+        add(&mut source.pieces, Piece::free(Leg::Source, part, port, now - source.at));
+        source.at = now;
+        std::mem::take(&mut source.pieces)
     }
 
     /// A link has recovered, and a lane of its port is held.
