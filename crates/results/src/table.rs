@@ -130,10 +130,13 @@ fn stop(s: &Summary) -> &'static str {
 
 fn groups(s: &Summary) -> String {
     use Align::{Left, Right};
-    let align = [Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right];
+    let align = [Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right];
     let failed = s.classes.iter().any(|g| g.failed > 0);
-    let column = if failed { " failed" } else { "" };
-    let heads = format!("size flows finished{column} mean p50 p95 p99 p99.9 goodput retransmitted dropped");
+    // There is room for one of the two.
+    let heads = match failed {
+        true => "size flows finished failed mean p50 p95 p99 goodput retransmitted dropped",
+        false => "size flows finished mean p50 p95 p99 p99.9 goodput retransmitted dropped",
+    };
     let group = |g: &Group| group(g, failed);
     let mut rows = vec![heads.split(' ').map(String::from).collect::<Vec<_>>()];
     rows.extend(s.sizes.iter().map(group));
@@ -145,10 +148,11 @@ fn groups(s: &Summary) -> String {
 fn group(g: &Group, failed: bool) -> Vec<String> {
     let mut row = vec![shortened(&g.name, NAME), human::count(g.flows), human::count(g.finished)];
     row.extend(failed.then(|| human::count(g.failed)));
-    match &g.slowdown {
-        Some(q) => row.extend([q.mean, q.p50, q.p95, q.p99, q.p999].map(human::ratio)),
-        None => row.extend(std::iter::repeat_n("-".to_string(), 5)),
-    }
+    let slowdown = match &g.slowdown {
+        Some(q) => [q.mean, q.p50, q.p95, q.p99, q.p999].map(human::ratio),
+        None => std::array::from_fn(|_| "-".to_string()),
+    };
+    row.extend(slowdown.into_iter().take(if failed { 4 } else { 5 }));
     row.extend([human::rate(g.goodput_bps), human::count(g.retransmitted), human::count(g.dropped)]);
     row
 }

@@ -421,6 +421,32 @@ fn a_routing_loop_is_shown() {
 }
 
 #[test]
+fn flows_that_failed_are_told_apart() {
+    let plan = plan();
+    let mut outcome = healthy(&plan);
+    assert!(!rendered(&summarise("ring", &plan, &outcome)).contains("failed"));
+    // Of the first no byte arrived; of the second all did, and the ACKs were lost.
+    for (flow, at) in [(0, 80 * US), (1, 70 * US)] {
+        let result = &mut outcome.flows[flow];
+        (result.completed, result.failed, result.timeouts) = (None, Some(at), 6);
+    }
+    outcome.flows[0].delivered_bytes = 0;
+    outcome.stop = Stop::AllDone;
+    let summary = summarise("ring", &plan, &outcome);
+    assert_eq!(summary.classes.iter().map(|c| c.failed).sum::<u64>(), 2);
+    let text = rendered(&summary);
+    assert!(text.contains("every flow finished or failed"), "{text}");
+    assert!(text.lines().any(|l| l.starts_with("size") && l.contains("finished  failed")), "{text}");
+    let all = plan.flows.len();
+    let completion = format!("{} of {all} flows finished, 2 failed", all - 2);
+    assert!(text.lines().any(|l| l.contains("BROKEN") && l.contains(&completion)), "{text}");
+    let note = summary.notes.iter().find(|n| n.text.contains("failed, the first at 70 us")).expect("a note");
+    assert!(note.text.starts_with(&format!("2 of {all} flows failed")) && note.level == Level::Warning);
+    assert!(note.details[0].contains("failed at 80 us after 6 timeouts: 0 B of"), "{:?}", note.details);
+    assert!(note.details[1].ends_with("all was delivered, but not acknowledged"), "{:?}", note.details);
+}
+
+#[test]
 fn faults_are_counted_and_break_no_promise() {
     let mut plan = plan();
     let mut outcome = healthy(&plan);
