@@ -186,7 +186,7 @@ fn a_lower_bound_counts_where_it_speaks_against_the_claim() {
     let known = |v| Value { value: Some(v), ..Value::default() };
     let at_least = |v| Value { at_least: Some(v), note: Some("unfinished".into()), ..Value::default() };
     let ordering = |side: &str| ("relation = \"ordering\"", format!(", expect = \"{side}\" }}]"));
-    use Verdict::{Contradicted, Reproduced, Undecided};
+    use Verdict::{Reproduced, Undecided};
     let found = judge(ordering("greater"), at_least(30.0), known(20.0));
     assert_eq!((found.0, found.1), (Reproduced, Some(10.0)));
     assert!(found.2.contains("seed 1: unfinished, counted until the end of the run"), "{}", found.2);
