@@ -323,7 +323,7 @@ fn options_without_effect_are_named() {
     assert_eq!(keys, ["host.buffer", "traffic[1].stop", "traffic[2].stop", "priority[0].tier"]);
     let l = loaded(&[LINE, FLOW, "[transport]\nnack_retries = 5\n[rud]\ninfer_losses = true\n"]);
     let keys: Vec<&str> = l.warnings.iter().map(|w| w.key.as_str()).collect();
-    assert_eq!(keys, ["rud", "transport.nack_retries"]);
+    assert_eq!(keys, ["rud.infer_losses", "transport.nack_retries"]);
     // A cable of 20 ms asks for 500 MB of headroom: the key is needed.
     let far = [
         ("topology.link.delay", "20ms"),

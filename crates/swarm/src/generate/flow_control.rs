@@ -214,6 +214,7 @@ fn tagger(sketch: &mut Sketch, t: &mut Table) {
 fn bfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     sketch.maybe(t, 3, "acks", |s| *s.draw.pick(&["control", "queues"]));
     sketch.maybe(t, 4, "hop_rtt", |s| time(s.draw.log(1_000, place.tick)));
+    sketch.maybe(t, 4, "host_queues", |s| int(s.draw.log(1, if s.extreme { 16_384 } else { 100 })));
     sketch.maybe(t, 4, "keep", |s| int(s.draw.between(0, if s.extreme { 1_000 } else { 5 })));
     sketch.maybe(t, SELDOM, "pause_time", |s| time(s.draw.log(MICROSECOND, 10 * place.tick)));
     sketch.maybe(t, 2, "queues", |s| int(s.draw.log(2, if s.extreme { 1_024 } else { 40 })));

@@ -62,6 +62,11 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         };
         t.put("window", window);
     }
+    sketch.maybe(&mut t, 8, "retries", limit);
+    if sketch.draw.one_in(if sketch.transport == "rud" { 4 } else { 200 }) {
+        let value = limit(sketch);
+        t.put("nack_retries", value);
+    }
     if sketch.arbiter {
         t.put("arbiter", *sketch.draw.pick(&["none", "srpt", "srpt-strict"]));
         t.remove("window");
@@ -71,8 +76,24 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
         "irn" => irn(sketch, place),
         "ndp" => ndp(sketch, place),
         "tcp-newreno" | "tcp-dctcp" => tcp(sketch, place),
+        "rud" => rud(sketch),
         _ => {}
     }
+}
+
+/// A limit of retries.
+fn limit(sketch: &mut Sketch) -> Value {
+    if sketch.draw.one_in(3) { text("unlimited") } else { int(sketch.draw.between(0, 20)) }
+}
+
+fn rud(sketch: &mut Sketch) {
+    let mut t = Table::new();
+    let infers = sketch.draw.one_in(2);
+    if infers || sketch.draw.one_in(4) {
+        t.put("infer_losses", infers);
+    }
+    sketch.maybe(&mut t, 2, "probes", |s| infers && s.draw.one_in(2));
+    sketch.add("rud", t);
 }
 
 fn irn(sketch: &mut Sketch, place: &Place) {
