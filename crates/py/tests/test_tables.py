@@ -64,7 +64,7 @@ def test_a_table_is_shown(victims):
     assert shown.count("<tr>") == 11
     assert "961 rows in all" in shown
     assert "&lt;" not in shown
-    assert repr(victims.flows).startswith("<xoff.Table: 961 rows, 29 columns: id, src")
+    assert repr(victims.flows).startswith("<xoff.Table: 961 rows, 30 columns: id, src")
 
 
 def test_nulls_stay_nulls():
