@@ -174,7 +174,7 @@ fn seeds_are_paired_and_missing_values_decide_nothing() {
 }
 
 #[test]
-fn a_lower_bound_counts_where_it_speaks_against_the_claim() {
+fn a_lower_bound_can_reproduce_an_order_and_contradicts_none() {
     let judge = |claim: (&str, String), ours: Value, theirs: Value| {
         let measure = "measure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\"";
         let e = experiment(&format!("{}\n{measure}{}", claim.0, claim.1));

@@ -4,19 +4,25 @@ use super::congestion::share;
 use super::{Context, LONGEST, Routed, transport};
 use crate::error::Error;
 use crate::scenario::Nscc;
+use xoff_kernel::time::Time;
 use xoff_net::units::Span;
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::nscc::NsccParams;
+
+/// The delay of queues that counts as none.
+pub(super) fn target(cx: &Context<'_>, base_rtt: Time) -> Result<Time, Error> {
+    match cx.scenario.nscc.and_then(|nscc| nscc.target_qdelay) {
+        Some(span) => cx.timer("nscc", "target_qdelay", span),
+        None if cx.scenario.flow_control.trims() => Ok((base_rtt * 3 / 4).max(1)),
+        None => Ok(base_rtt),
+    }
+}
 
 pub(super) fn nscc(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<CongestionControlParams, Error> {
     let given = cx.scenario.nscc.unwrap_or_default();
     let base_rtt = transport::base_rtt(cx, routed.routes)?;
     let trims = cx.scenario.flow_control.trims();
-    let target = match given.target_qdelay {
-        Some(span) => cx.timer("nscc", "target_qdelay", span)?,
-        None if trims => (base_rtt * 3 / 4).max(1),
-        None => base_rtt,
-    };
+    let target = target(cx, base_rtt)?;
     // With trimmed packets no delay is too long.
     let by_delay = Span(Nscc::QA_THRESHOLD * if trims { LONGEST } else { target });
     let qa_threshold = given.qa_threshold.unwrap_or(by_delay);

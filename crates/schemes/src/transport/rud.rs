@@ -43,10 +43,11 @@
 //!                      rtx.  If there are any, recovery begins, recover = inferred = highest
 //! ```
 //!
-//! These are the rules of uet-htsim (`runSleek`, `sendProbe`; there a window of packets is lost, whenever they left), which takes the number of packets out of order from a field of
-//! ACKs (ooo_count). Here the sender counts those that the bitmaps have named: fewer, if ACKs were lost. A
-//! retransmission that is lost again waits for its timeout. Under RCCC (ours) one packet may then leave without
-//! credit, and tells the receiver what the sender wants.
+//! These are the rules of uet-htsim (`runSleek`, `sendProbe`), with two differences. There an ACK of a probe shows
+//! the loss of a window of packets, whenever they left. And ACKs there have a field with the number of packets out of
+//! order (ooo_count); here the sender counts those that the bitmaps have named: fewer, if ACKs were lost. Without
+//! probes a retransmission that is lost again waits for its timeout. Under RCCC (ours) one packet may leave without
+//! credit after an inferred loss, and tells the receiver what the sender wants.
 //!
 //! Receiver: `expected` is the next packet in order, `count` the packets since the last ACK.
 //!
@@ -711,9 +712,8 @@ mod tests {
     }
 
     /// Random losses, trims, reordering and duplicates in both directions, random windows, with and without loss
-    /// inference and probes: every packet is
-    /// delivered once, in the end all of them; the window is kept; and without losses, trims and timeouts no packet is
-    /// sent twice.
+    /// inference and probes: every packet is delivered once, in the end all of them; the window is kept; and without
+    /// losses, trims and timeouts no packet is sent twice.
     #[test]
     fn for_any_path_everything_arrives_once() {
         enum Wire {
@@ -811,7 +811,7 @@ mod tests {
                 clean += 1;
             }
         }
-        println!("{clean} clean, {trims} trimmed, {inferred} inferred, {probed} found by probes");
-        assert!(clean >= 100 && trims > 1_000 && inferred > 100 && probed > 100, "{inferred} {probed}");
+        let seen = format!("{clean} clean, {trims} trimmed, {inferred} inferred, {probed} found by probes");
+        assert!(clean >= 100 && trims > 1_000 && inferred > 100 && probed > 100, "{seen}");
     }
 }

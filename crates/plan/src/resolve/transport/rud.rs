@@ -3,7 +3,7 @@
 use super::{base_rtt, retries, variable_window, warn_of_timeout, windows};
 use crate::error::Error;
 use crate::plan::IrnFlow;
-use crate::resolve::{Context, Routed, rccc};
+use crate::resolve::{Context, Routed, nscc, rccc};
 use crate::scenario::{CongestionControl, LoadBalancing};
 use xoff_net::units::Threshold;
 use xoff_schemes::transport::rud::{Probes, RudParams};
@@ -42,11 +42,7 @@ pub(super) fn params(
         return cx.refuse("rud.probes", message, "add infer_losses = true, or remove the key");
     }
     let base = base_rtt(cx, routes)?;
-    let target = match s.nscc.and_then(|nscc| nscc.target_qdelay) {
-        Some(span) => span.0,
-        None if s.flow_control.trims() => (base * 3 / 4).max(1),
-        None => base,
-    };
+    let target = nscc::target(cx, base)?;
     let probes = given.probes.then_some(Probes { base, target });
     let (retries, nack_retries) = (retries::limit(cx)?, retries::nack_limit(cx)?);
     let params = TransportParams {

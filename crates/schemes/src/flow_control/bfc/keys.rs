@@ -20,9 +20,9 @@ pub struct BfcKeys {
     #[schemars(range(min = 2, max = 1024))]
     #[schemars(extend("x-unit" = "queues"))]
     pub queues: u32,
-    /// Queues of a host for its own flows, 1 to 16384; their numbers begin after `queues`. With more
-    /// of them than the host has flows at a time, each queue pair has a queue of its own, and is
-    /// paused alone, as in a public simulator with BFC.
+    /// Queues of a host for its own flows, 1 to 16384. If a host has fewer flows at a time, each
+    /// flow has its own queue and is paused alone, as in a public simulator with BFC. The numbers
+    /// of these queues follow those of the `queues` for forwarded packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16_384))]
     #[schemars(extend("x-unit" = "queues"))]
