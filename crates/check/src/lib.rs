@@ -478,7 +478,7 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
                 ));
             }
         }
-        PauseScope::Queue { queues } => notes.push(format!(
+        PauseScope::Queue { queues, .. } => notes.push(format!(
             "Flows are assigned to the {queues} queues of a port during a run. This check assumes the worst \
              case: any two flows may share a queue."
         )),

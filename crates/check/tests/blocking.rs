@@ -92,6 +92,26 @@ fn three_switches_by_hand() {
     assert_eq!(tree.expected, None);
 }
 
+/// A sends to X over a slow link, and to Y: its flows meet at its own port, which has its own number of queues,
+/// and at the port of the first switch.
+#[test]
+fn a_host_can_have_more_queues_than_a_switch() {
+    let of = |keys: &str| {
+        let plan = plan(&format!(
+            "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"X\", \"Y\"]\nswitches = [\"S0\", \"S1\"]\nlinks = [\n\
+             {{a=\"A\", b=\"S0\", rate=\"100Gbps\", delay=\"1us\"}}, {{a=\"S0\", b=\"S1\", rate=\"100Gbps\", delay=\"1us\"}},\n\
+             {{a=\"S1\", b=\"X\", rate=\"10Gbps\", delay=\"1us\"}}, {{a=\"S1\", b=\"Y\", rate=\"100Gbps\", delay=\"1us\"}}]\n\
+             [switch]\nbuffer = \"100MB\"\n[flow_control]\nscheme = \"bfc\"\nqueues = 5\n{keys}\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"X\"\nsize = \"1MB\"\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"A\"\ndst = \"Y\"\nsize = \"1MB\"\n"
+        ));
+        tree(&plan, &Walks::new(&plan), port(&plan, "S1", "X")).expected
+    };
+    // Of the 5 queues one is that of ACKs.
+    assert_eq!(of(""), Some(1.0 - 0.75 * 0.75));
+    assert_eq!(of("host_queues = 16\n"), Some(1.0 - 0.75 * 0.9375));
+}
+
 /// The other schemes on the same three switches.
 #[test]
 fn the_scope_of_pauses_decides() {

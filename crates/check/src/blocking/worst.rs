@@ -298,7 +298,7 @@ fn links(
 
 /// See [`Tree::expected`].
 fn expected(plan: &Plan, walks: &Walks, culprits: &Culprits) -> Option<f64> {
-    let PauseScope::Queue { queues } = plan.flow_control.traits().pause_scope else { return None };
+    let PauseScope::Queue { queues, own } = plan.flow_control.traits().pause_scope else { return None };
     if !plan.faults.tables.is_empty() {
         return None;
     }
@@ -311,22 +311,28 @@ fn expected(plan: &Plan, walks: &Walks, culprits: &Culprits) -> Option<f64> {
     all.dedup();
     let mut beside = vec![[0u64; 2]; walks.queues.len()];
     all.iter().for_each(|&((queue, own), _)| beside[queue as usize][usize::from(own)] += 1);
-    let miss = 1.0 - 1.0 / f64::from(queues);
     let mut sum = 0.0;
     for walk in (0..walks.walks.len() as u32).filter(|&w| culprits.victim(walks, w, false)) {
         let mut met: Vec<_> = (0..walks.at(walk).len() as u32).map(|at| places(walk, at)).collect();
         met.sort_unstable();
         met.dedup();
-        let met = met.iter().filter(|m| m.0 != UNPAUSED);
-        let mut met: u64 = met.map(|&(queue, own)| beside[queue as usize][usize::from(own)]).sum();
-        // The probability to miss all of them, by squaring.
-        let (mut missed, mut power) = (1.0, miss);
-        while met > 0 {
-            missed *= if met & 1 == 1 { power } else { 1.0 };
-            power *= power;
-            met >>= 1;
+        let mut culprits = [0; 2];
+        for &(queue, own) in met.iter().filter(|m| m.0 != UNPAUSED) {
+            culprits[usize::from(own)] += beside[queue as usize][usize::from(own)];
         }
-        sum += 1.0 - missed;
+        let [forwarded, others] = culprits;
+        sum += 1.0 - missed(queues, forwarded) * missed(own, others);
     }
     Some(sum)
+}
+
+/// The probability that a flow shares none of so many queues with `others` flows, by squaring.
+fn missed(queues: u16, mut others: u64) -> f64 {
+    let (mut missed, mut power) = (1.0, 1.0 - 1.0 / f64::from(queues));
+    while others > 0 {
+        missed *= if others & 1 == 1 { power } else { 1.0 };
+        power *= power;
+        others >>= 1;
+    }
+    missed
 }

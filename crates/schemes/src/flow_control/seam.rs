@@ -479,8 +479,10 @@ pub enum PauseScope {
     /// One of so many queues of a lane on that link. Which flows share it is
     /// settled while they run: in the worst case any that the port sends.
     Queue {
-        /// Queues of a port and lane that flows are spread over, at least 1.
+        /// Queues of a port and lane that forwarded flows are spread over, at least 1.
         queues: u16,
+        /// Queues of a host's port and lane that its own flows are spread over, at least 1.
+        own: u16,
     },
     /// One flow on that link, and no other.
     Flow,

@@ -94,7 +94,7 @@ impl Parameters for BfcParams {
         Traits {
             response_time: self.response_time,
             // Queue 0 is never paused.
-            pause_scope: PauseScope::Queue { queues: self.queues - 1 },
+            pause_scope: PauseScope::Queue { queues: self.queues - 1, own: self.host_queues },
             queueing: Queueing::Numbered {
                 numbers,
                 acks: self.acks_in_queues,
