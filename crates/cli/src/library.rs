@@ -535,7 +535,7 @@ pub fn schema() -> Result<Value, Report> {
 /// The experiments cannot be read, or the results not be written.
 pub fn repro(arguments: &[String], interrupted: &AtomicBool) -> Result<Option<Answer>, Report> {
     let args = parsed::<ReproCommand>(arguments)?.args;
-    let chosen = papers::choose(papers::load_from(&args.place())?, args.what.as_deref())?;
+    let chosen = papers::choose(&papers::load_from(&args.place())?, &args.what)?;
     if args.list {
         return Answer::new(Value::Null, repro::list(&args, &chosen)).map(Some);
     }

@@ -31,9 +31,9 @@ const SENSITIVITY: &str = "sensitivity";
 /// Arguments of `xoff repro`.
 #[derive(clap::Args)]
 pub struct ReproArgs {
-    /// A paper, one experiment of a paper, or one claim [default: all papers]
+    /// Papers and experiments, or one claim [default: all papers]
     #[arg(value_name = "PAPER[/FIGURE[.CLAIM]]")]
-    pub what: Option<String>,
+    pub what: Vec<String>,
     /// List papers, experiments and missing parts; run nothing
     #[arg(long, conflicts_with_all = ["quick", "sensitivity", "json", "resume", "out", "jobs"])]
     pub list: bool,
@@ -83,7 +83,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         output::print(&format!("wrote {count} experiments to {}\n", out.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let papers = library::choose(library::load_from(&args.place())?, args.what.as_deref())?;
+    let papers = library::choose(&library::load_from(&args.place())?, &args.what)?;
     if args.list {
         output::print(&list(args, &papers))?;
         return Ok(ExitCode::SUCCESS);
@@ -136,7 +136,7 @@ pub fn make(
     interrupted: &AtomicBool,
     print: &mut dyn FnMut(&str) -> miette::Result<()>,
 ) -> miette::Result<Option<Made>> {
-    let claim = args.what.as_deref().and_then(library::claim);
+    let claim = args.what.first().and_then(|what| library::claim(what));
     if claim.is_some() && args.beside.is_some() {
         let help = "name the experiment instead of the claim";
         return Err(miette!(help = help, "--beside cannot add one claim"));
@@ -185,13 +185,14 @@ pub fn make(
     };
     let mut made: Vec<Option<ExperimentResult>> = vec![None; items.len()];
     for task in &tasks {
-        for ((i, _), result) in task.shown.iter().zip(cx.experiments(task)?) {
+        for ((i, _), mut result) in task.shown.iter().zip(cx.experiments(task)?) {
+            if claim.is_some() {
+                result.commands = cx.commands(task);
+            }
             results.complete &= result.done == result.runs;
             if !args.json {
                 let text = match claim {
-                    Some(_) => {
-                        answer::claim(&result, args.quick, &cx.commands(task), place == Place::Bundled)
-                    }
+                    Some(_) => answer::claim(&result, args.quick, place == Place::Bundled),
                     None => answer::experiment(&result, args.quick),
                 };
                 print(&format!("{text}\n"))?;
@@ -356,13 +357,13 @@ impl Context<'_> {
     }
 
     /// The command of each run. Each run has its own directory.
-    fn commands(&self, task: &Task<'_>) -> Vec<answer::Command> {
+    fn commands(&self, task: &Task<'_>) -> Vec<report::RunCommand> {
         let grid = task.owner.grid(self.args.quick, &[]);
         let out = format!("xoff-runs/{}-{}", task.owner.paper, task.owner.id);
         self.with_work(task.owner, &task.sources, &[], &grid, |work| {
-            let command = |run| answer::Command {
-                label: grid.label(run),
-                line: format!("{} --out {out}/{}", work.command(run), grid.name(run)),
+            let command = |run| report::RunCommand {
+                run: grid.label(run),
+                command: format!("{} --out {out}/{}", work.command(run), grid.name(run)),
             };
             (0..task.about.runs.len()).map(command).collect()
         })
@@ -415,6 +416,7 @@ impl Context<'_> {
             // Empty if no choice has a key; `None` if the user did not request it.
             sensitivity: self.args.sensitivity.then(Vec::new),
             as_chosen: None,
+            commands: Vec::new(),
             values: evaluate::references(e, self.args.quick, grid, &measured),
         };
         let place_of = |run| runs.join(RUNS).join(grid.name(run));

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Runs `xoff repro WHAT --quick`. Returns verdicts by claim, and the measured means of each.
 fn repro(what: &str) -> BTreeMap<String, (String, Vec<f64>)> {
@@ -65,6 +65,10 @@ fn one_claim_has_its_runs_and_the_command_of_each() {
     // One run of four: the others are about other claims.
     let commands: Vec<&str> = text.lines().filter_map(|l| l.trim().strip_prefix("xoff run ")).collect();
     let [command] = commands[..] else { panic!("{text}") };
+    let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join("claim-pyrrha-fig13.pfc/results.json");
+    let results: Value = serde_json::from_slice(&fs::read(results).unwrap()).unwrap();
+    let listed = json!([{ "run": "run=pfc", "command": format!("xoff run {command}") }]);
+    assert_eq!(results["experiments"][0]["commands"], listed);
     // By itself it is the same run: a deadlock.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("claim-commands");

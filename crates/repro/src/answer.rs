@@ -1,6 +1,6 @@
 //! The output of `xoff repro` about an experiment: its claims as a table.
 
-use crate::report::{self, ClaimResult, ExperimentResult, Flip, MeasureResult, Results, counts};
+use crate::report::{self, ClaimResult, ExperimentResult, Flip, MeasureResult, Results, RunCommand, counts};
 use crate::{library::Paper, verdict::Verdict};
 use xoff_results::human;
 use xoff_results::table::{wrapped, wrapped_to};
@@ -81,16 +81,9 @@ fn item(text: &str) -> String {
     wrapped("  ", "    ", text)
 }
 
-/// A run and the command that makes it.
-pub struct Command {
-    /// The run as people read it.
-    pub label: String,
-    pub line: String,
-}
-
 /// A claim in text: the paper's sentence, the numbers and the verdict, and the commands that make its runs. If the
 /// experiments are `bundled`, the commands need their files.
-pub fn claim(e: &ExperimentResult, quick: bool, commands: &[Command], bundled: bool) -> String {
+pub fn claim(e: &ExperimentResult, quick: bool, bundled: bool) -> String {
     let [claim] = &e.claims[..] else { panic!("an experiment of one claim") };
     let mut out = sentence(claim, &format!(" (§ {}: {})", e.section, e.title));
     out.push_str(&state(e, quick));
@@ -111,9 +104,8 @@ pub fn claim(e: &ExperimentResult, quick: bool, commands: &[Command], bundled: b
     }
     let first = if bundled { ", after `xoff repro --write experiments`" } else { "" };
     out.push_str(&format!("\n  Each run by itself{first}:\n"));
-    out.extend(
-        commands.iter().map(|run| format!("{}  {}\n", wrapped("  # ", "  #   ", &run.label), run.line)),
-    );
+    let one = |c: &RunCommand| format!("{}  {}\n", wrapped("  # ", "  #   ", &c.run), c.command);
+    out.extend(e.commands.iter().map(one));
     let page = format!("reproduction/{}.md", e.paper);
     out + &item(&format!("Choices, plots and other readings: {page} in the directory of the results."))
 }

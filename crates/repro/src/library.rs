@@ -263,10 +263,33 @@ pub fn claim(what: &str) -> Option<&str> {
     Some(name).filter(|name| name.trim_end_matches(".toml").contains('.'))
 }
 
-/// The experiments of the name `what`: `PAPER`, `PAPER/FIGURE`, `PAPER/CLAIM`, or all without it. Papers keep
-/// their claims only if all of their experiments are meant; of a claim its experiment keeps what it needs.
-pub fn choose(papers: Vec<Paper>, what: Option<&str>) -> Result<Vec<Paper>, Error> {
-    let Some(what) = what else { return Ok(papers) };
+/// The experiments of the names `what`: each is `PAPER`, `PAPER/FIGURE` or `PAPER/CLAIM`; without names, all. Papers
+/// keep their claims only if all of their experiments are meant; of a claim its experiment keeps what it needs.
+///
+/// # Errors
+/// A name is unknown, or a claim is not the only name.
+pub fn choose(papers: &[Paper], what: &[String]) -> Result<Vec<Paper>, Error> {
+    if what.is_empty() {
+        return Ok(papers.to_vec());
+    }
+    if let Some(claim) = what.iter().find(|w| claim(w).is_some()).filter(|_| what.len() > 1) {
+        let help = "name its experiment, or name only the claim";
+        return Err(Error::new(claim, "", None, "a claim must be the only name".to_string()).with_help(help));
+    }
+    let named = what.iter().map(|w| named(papers, w)).collect::<Result<Vec<_>, _>>()?;
+    let of = |paper: &Paper| {
+        let named: Vec<&Paper> = named.iter().filter(|n| n.name == paper.name).collect();
+        let mut experiments: Vec<Item> = named.iter().flat_map(|n| &n.experiments).cloned().collect();
+        experiments.sort_by_key(|item| paper.experiments.iter().position(|i| i.path == item.path));
+        experiments.dedup_by(|a, b| a.path == b.path);
+        let claims = named.iter().find_map(|n| n.claims.clone());
+        (!named.is_empty()).then(|| Paper { experiments, claims, ..paper.clone() })
+    };
+    Ok(papers.iter().filter_map(of).collect())
+}
+
+/// The experiments of one name.
+fn named(papers: &[Paper], what: &str) -> Result<Paper, Error> {
     let (name, figure) = match what.trim_end_matches('/').split_once('/') {
         Some((name, figure)) => (name, Some(figure.trim_end_matches(".toml"))),
         None => (what.trim_end_matches('/'), None),
@@ -299,7 +322,7 @@ pub fn choose(papers: Vec<Paper>, what: Option<&str>) -> Result<Vec<Paper>, Erro
         paper.experiments = vec![paper.experiments[at].clone()];
         paper.claims = None;
     }
-    Ok(vec![paper])
+    Ok(paper)
 }
 
 /// Leaves one claim of a paper, and what it needs of its experiment; `None` if there is no such claim.

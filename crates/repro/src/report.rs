@@ -198,6 +198,18 @@ pub struct ExperimentResult {
     /// The claims with the chosen values, beside which `sensitivity` stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_chosen: Option<AsChosen>,
+    /// Of one claim: the commands that make its runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<RunCommand>,
+}
+
+/// A run and the command that makes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunCommand {
+    /// The run as people read it, such as `run=pfc, seed 1`.
+    pub run: String,
+    pub command: String,
 }
 
 /// The value of a reference in a text.

@@ -599,8 +599,17 @@ fn the_owner_of_runs_is_found_in_the_directory() {
     let ids: Vec<_> = papers[0].experiments.iter().map(|i| i.owner().read.experiment.id.as_str()).collect();
     assert_eq!(ids, ["e", "e"]);
     // A single experiment still has them.
-    let chosen = library::choose(papers.clone(), Some("p/f")).unwrap();
-    assert_eq!(chosen[0].experiments[0].owner().path, dir.join("p/e.toml"));
+    let chosen =
+        |what: &[&str]| library::choose(&papers, &what.iter().map(|w| (*w).to_string()).collect::<Vec<_>>());
+    assert_eq!(chosen(&["p/f"]).unwrap()[0].experiments[0].owner().path, dir.join("p/e.toml"));
+    // Several names, in any order, are one paper; each experiment is there once.
+    for what in [&["p/f", "p/e"][..], &["p/e", "p/f", "p/e.toml"], &["p", "p/f"], &[]] {
+        let chosen = chosen(what).unwrap();
+        let ids: Vec<_> = chosen[0].experiments.iter().map(|i| i.read.experiment.id.as_str()).collect();
+        assert_eq!((chosen.len(), ids), (1, vec!["e", "f"]), "{what:?}");
+    }
+    let error = chosen(&["p/f", "p/e.ratio"]).unwrap_err();
+    assert!(error.message().contains("a claim must be the only name"), "{}", error.one_line());
     assert!(answer::list(&papers).contains("same as e"));
     put("g", &LOOKS.replace("id = \"f", "id = \"g").replace("runs_of = \"e\"", "runs_of = \"f\""));
     let error = library::load(&dir).unwrap_err();
@@ -714,6 +723,7 @@ fn unmeasured(e: &Experiment) -> Results {
         values: Default::default(),
         sensitivity: None,
         as_chosen: None,
+        commands: Vec::new(),
     };
     Results {
         format: FORMAT.into(),

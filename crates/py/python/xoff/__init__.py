@@ -158,8 +158,7 @@ def schema() -> dict[str, _Any]:
 
 
 def repro(
-    what: str | None = None,
-    *,
+    *what: str,
     experiments: str | _Path | None = None,
     out: str | _Path | None = None,
     quick: bool = False,
@@ -173,7 +172,7 @@ def repro(
     Parameters
     ----------
     what
-        A paper, an experiment or a claim, such as `"pyrrha/fig13"`; without it, all papers.
+        Papers and experiments, such as `"pyrrha/fig13"`, or one claim; without any, all papers.
     experiments
         Directory of the experiments; without it `experiments`, if it contains some, or else those in xoff.
     out
@@ -214,7 +213,7 @@ def repro(
     if beside is not None:
         arguments.append(f"--beside={beside}")
     arguments += ["--quick"] * quick + ["--sensitivity"] * sensitivity + ["--resume"] * resume
-    arguments += [] if what is None else ["--", what]
+    arguments += ["--", *what]
     return Answer(_xoff.repro(arguments))
 
 
