@@ -18,6 +18,8 @@ pub struct Observed {
     standing: Vec<u32>,
     /// Standing pauses by index in `pauses`, in no order of meaning.
     pub open: Vec<u32>,
+    /// By index in `pauses`: the place in `open`, while it stands.
+    open_at: Vec<u32>,
     /// By account: when XOFF was crossed, of those that are over.
     pub over_since: BTreeMap<u32, Time>,
     lanes: usize,
@@ -99,6 +101,7 @@ impl Observed {
     /// A leaf (or flow) of a lane stops; the returned number ends the pause.
     pub fn leaf_pause_begins(&mut self, pause: Pause) -> u32 {
         let index = self.pauses.len() as u32;
+        self.open_at.push(self.open.len() as u32);
         self.open.push(index);
         self.pauses.push(pause);
         index
@@ -106,8 +109,13 @@ impl Observed {
 
     pub fn leaf_pause_ends(&mut self, now: Time, index: u32) {
         self.pauses[index as usize].until = Some(now);
-        let at = self.open.iter().rposition(|&i| i == index).expect("a standing pause is open");
-        self.open.swap_remove(at);
+        // Thousands can stand at a time: a pause of each flow of each host.
+        let at = self.open_at[index as usize];
+        debug_assert_eq!(self.open[at as usize], index, "a standing pause is open");
+        self.open.swap_remove(at as usize);
+        if let Some(&moved) = self.open.get(at as usize) {
+            self.open_at[moved as usize] = at;
+        }
     }
 
     /// The standing pause of a lane on a port.

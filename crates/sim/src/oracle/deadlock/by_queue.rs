@@ -10,7 +10,7 @@
 use super::{Hold, Member, Set, Stalled};
 use crate::packet::{NONE, Packet};
 use crate::world::World;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::{PauseScope, seen::Pausers};
 
@@ -60,26 +60,49 @@ pub fn full(world: &World, leaf: u32, holds: &[Hold]) -> bool {
     bytes > pausers(world, leaf).map_or(0, |pausers| pausers.resume)
 }
 
-/// Adds the paused queues that are not empty, and the reasons of their pauses.
-pub fn add(world: &World, set: &mut Set, stalled: &Stalled) {
+/// Adds the paused queues that are not empty.
+pub fn add(world: &World, set: &mut Set) {
     let leaves = &world.cores[0].egress.leaves;
     let paused = world.open_pauses().filter_map(|p| Some(leaves.numbered(p.port, p.lane, p.queue? as u16)));
-    let paused: BTreeSet<u32> = paused.filter(|&leaf| filled(world, leaf)).collect();
-    set.extend(paused.iter().map(|&leaf| (Member::Queue(leaf), Vec::new())));
-    if world.plan.flow_control.traits().pause_scope == PauseScope::Onward {
-        for &leaf in &paused {
-            let Some(Pausers { port, queues, .. }) = pausers(world, leaf) else { continue };
-            let lane = place(world, leaf).1;
-            let queues = queues.map(|queue| leaves.numbered(port, lane, queue));
-            let holds = queues.filter(|queue| paused.contains(queue)).map(|queue| {
-                let bytes = packets(world, queue).map(|p| u64::from(p.size)).sum();
-                Hold { by: vec![Member::Queue(queue)], port, account: NONE, bytes, whole: true }
-            });
-            set.entry(Member::Queue(leaf)).or_default().extend(holds);
-        }
-        return;
+    set.extend(paused.filter(|&leaf| filled(world, leaf)).map(|leaf| (Member::Queue(leaf), Vec::new())));
+}
+
+/// Adds the reasons of the pauses of a set's queues.
+pub fn add_holds(world: &World, set: &mut Set, stalled: &Stalled) {
+    match world.plan.flow_control.traits().pause_scope {
+        PauseScope::Queue { .. } => add_counted(world, set, stalled),
+        PauseScope::Onward => add_onward(world, set),
+        _ => {}
     }
-    let held = paused.iter().map(|&leaf| (leaf, vec![Member::Queue(leaf)]));
+}
+
+/// The queues of a set.
+fn queues(set: &Set) -> Vec<u32> {
+    let queue = |member: &Member| match *member {
+        Member::Queue(leaf) => Some(leaf),
+        Member::Account(_) | Member::Root(_) => None,
+    };
+    set.keys().filter_map(queue).collect()
+}
+
+fn add_onward(world: &World, set: &mut Set) {
+    let leaves = &world.cores[0].egress.leaves;
+    for leaf in queues(set) {
+        let Some(Pausers { port, queues, .. }) = pausers(world, leaf) else { continue };
+        let lane = place(world, leaf).1;
+        let queues = queues.map(|queue| leaves.numbered(port, lane, queue));
+        let paused = queues.filter(|&queue| set.contains_key(&Member::Queue(queue)));
+        let holds = paused.map(|queue| {
+            let bytes = packets(world, queue).map(|p| u64::from(p.size)).sum();
+            Hold { by: vec![Member::Queue(queue)], port, account: NONE, bytes, whole: true }
+        });
+        let holds: Vec<Hold> = holds.collect();
+        set.entry(Member::Queue(leaf)).or_default().extend(holds);
+    }
+}
+
+fn add_counted(world: &World, set: &mut Set, stalled: &Stalled) {
+    let held = queues(set).into_iter().map(|leaf| (leaf, vec![Member::Queue(leaf)]));
     let unread = stalled.iter().flat_map(|&(rx, lane)| world.home_of_port(rx).forwarding_leaves(rx, lane));
     for (leaf, by) in held.chain(unread.map(|leaf| (leaf, Vec::new()))) {
         let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();

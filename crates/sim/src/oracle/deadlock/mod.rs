@@ -199,28 +199,33 @@ impl Oracle {
         let stalled: Stalled =
             rx.flat_map(|rx| (0..world.lanes() as u8).map(move |lane| (rx, lane))).collect();
         let mut set = by_lane::members(world, now, &self.held);
+        if set.is_empty() && world.open_pauses().next().is_none() {
+            return set;
+        }
+        let reach = self.reach.get_or_init(|| Reach::new(world.plan));
+        if !cfg!(debug_assertions) && stalled.is_empty() && !reach.allows_deadlock() {
+            return Set::new();
+        }
         match world.plan.flow_control.traits().pause_scope {
-            PauseScope::Queue { .. } | PauseScope::Onward => by_queue::add(world, &mut set, &stalled),
+            PauseScope::Queue { .. } | PauseScope::Onward => by_queue::add(world, &mut set),
             PauseScope::Root => by_root::add(world, &mut set, &stalled),
             // Queues of flows cannot deadlock on routes without loops: the last hop is never paused.
             PauseScope::Nothing | PauseScope::Lane | PauseScope::Link | PauseScope::Flow => {}
         }
-        if set.is_empty() {
-            return set;
-        }
-        let reach = self.reach.get_or_init(|| Reach::new(world.plan));
         #[cfg(debug_assertions)]
         let all = fixpoint(world, set.clone(), &stalled, None);
         reach.strike_out(world, &mut set, &stalled);
         let set = fixpoint(world, set, &stalled, Some(reach));
         #[cfg(debug_assertions)]
         assert_eq!(set, all, "routes exclude no member of the fixpoint");
+        debug_assert!(set.is_empty() || !stalled.is_empty() || reach.allows_deadlock());
         set
     }
 }
 
 /// The greatest fixpoint of a set; with `reach` only queues that its routes allow are read.
 fn fixpoint(world: &World, mut set: Set, stalled: &Stalled, reach: Option<&Reach>) -> Set {
+    by_queue::add_holds(world, &mut set, stalled);
     by_lane::add_holds(world, &mut set, stalled, reach);
     loop {
         let members: BTreeSet<Member> = set.keys().copied().collect();

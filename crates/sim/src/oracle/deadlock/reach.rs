@@ -1,15 +1,22 @@
 //! Egress ports that packets of an ingress port can take, from the routes of the plan.
 //!
-//! An account can only be held by queues of these ports. The oracle strikes out all others before it reads a
-//! queue. Where routes have no cyclic dependency, no account is left.
+//! An account, or a queue whose packets are counted, can only be held by queues of these ports. The oracle strikes
+//! out all others before it reads a queue. Where routes have no cyclic dependency, none is left, and the oracle
+//! need not look.
 
 use super::{Member, Set, Stalled};
 use crate::world::World;
 use std::collections::BTreeSet;
 use xoff_plan::plan::{ENDS, Plan};
+use xoff_schemes::flow_control::PauseScope;
 
-/// By ingress port: the egress ports of its device that its packets can take.
-pub struct Reach(Vec<BTreeSet<u32>>);
+pub struct Reach {
+    /// By ingress port: the egress ports of its device that its packets can take.
+    ports: Vec<BTreeSet<u32>>,
+    /// Whether queues are held by what lies at the next device only, on the way of their packets.
+    counts: bool,
+    allows_deadlock: bool,
+}
 
 impl Reach {
     pub fn new(plan: &Plan) -> Self {
@@ -17,11 +24,14 @@ impl Reach {
         let beside = |port: u32| &topology.nodes[topology.ports[port as usize].node as usize].ports;
         let mut reach = vec![BTreeSet::new(); topology.ports.len()];
         for hop in plan.hops.windows(2).filter(|hop| hop[0] < ENDS) {
-            let ingress = topology.ports[hop[0] as usize].peer;
-            match hop[1] {
-                port if port < ENDS => drop(reach[ingress as usize].insert(port)),
-                // A choice of the device, or the end of a route.
-                _ => reach[ingress as usize].extend(beside(ingress)),
+            let ports = &mut reach[topology.ports[hop[0] as usize].peer as usize];
+            match (hop[1], plan.choices_at(hop[1])) {
+                (port, _) if port < ENDS => drop(ports.insert(port)),
+                (entry, Some(choices)) => {
+                    ports.extend(choices.options(entry).iter().map(|&option| plan.hops[option as usize]));
+                }
+                // The end of a route.
+                (_, None) => {}
             }
         }
         // Packets may continue elsewhere in their device; a pause that is passed on holds all other ports.
@@ -31,27 +41,78 @@ impl Reach {
                 ports.extend(beside(ingress));
             }
         }
-        Self(reach)
+        // Pauses of roots, and those that queues of a port send together, can come from further away.
+        let (counts, further) = match plan.flow_control.traits().pause_scope {
+            PauseScope::Queue { .. } => (true, false),
+            PauseScope::Root | PauseScope::Onward => (false, true),
+            PauseScope::Nothing | PauseScope::Lane | PauseScope::Link | PauseScope::Flow => (false, false),
+        };
+        let mut still: BTreeSet<u32> = (0..topology.ports.len() as u32).collect();
+        let mut before = still.len() + 1;
+        while still.len() < before {
+            before = still.len();
+            let all = still.clone();
+            still.retain(|&port| !reach[topology.ports[port as usize].peer as usize].is_disjoint(&all));
+        }
+        Self { ports: reach, counts, allows_deadlock: further || !still.is_empty() }
+    }
+
+    /// Whether queues that only each other's pauses stop can wait in a cycle.
+    pub fn allows_deadlock(&self) -> bool {
+        self.allows_deadlock
     }
 
     /// Whether packets from `ingress` can wait in a queue of `egress`.
     pub fn leads(&self, ingress: u32, egress: u32) -> bool {
-        self.0[ingress as usize].contains(&egress)
+        self.ports[ingress as usize].contains(&egress)
     }
 
-    /// Strikes out accounts whose packets can be in no queue that is stalled or that the others pause.
+    /// Strikes out members whose packets can be in no queue that is stalled or that the others pause.
     pub fn strike_out(&self, world: &World, set: &mut Set, stalled: &Stalled) {
         loop {
             let paused = set.keys().map(|member| member.upstream(world).0);
             let still: BTreeSet<u32> = paused.chain(stalled.iter().map(|&(port, _)| port)).collect();
             let before = set.len();
-            set.retain(|member, _| match member {
-                Member::Account(account) => !self.0[(account / world.lanes()) as usize].is_disjoint(&still),
-                Member::Queue(_) | Member::Root(_) => true,
+            set.retain(|member, _| {
+                let ingress = match *member {
+                    Member::Account(account) => account / world.lanes(),
+                    Member::Queue(_) if self.counts => world.peer(member.upstream(world).0),
+                    Member::Queue(_) | Member::Root(_) => return true,
+                };
+                !self.ports[ingress as usize].is_disjoint(&still)
             });
             if set.len() == before {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_routes_with_a_cycle_allow_a_deadlock() {
+        let allows = |topology: &str, balancing: &str| {
+            let link = "{ rate = \"100Gbps\", delay = \"1us\" }";
+            let text = format!(
+                "[topology]\n{}\n[flow_control]\nscheme = \"pfc\"\n{balancing}\n\
+                 [[traffic]]\nkind = \"permutation\"\nsize = \"10kB\"\n",
+                topology.replace("LINK", link)
+            );
+            let read = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+            let plan = xoff_plan::load("test.toml", text.as_bytes(), &[], &read).expect("a scenario").plan;
+            Reach::new(&plan).allows_deadlock()
+        };
+        let leaf_spine = "kind = \"leaf-spine\"\nleaves = 3\nspines = 2\nhosts_per_leaf = 4\n\
+                          host_link = LINK\nfabric_link = LINK";
+        let torus = "kind = \"torus-2d\"\nwidth = 4\nheight = 4\nhosts_per_switch = 1\nlink = LINK";
+        assert!(!allows(leaf_spine, ""));
+        assert!(
+            !allows(leaf_spine, "[routing]\nload_balancing = \"spray\""),
+            "each packet's path is one of them"
+        );
+        assert!(allows(torus, ""));
     }
 }
