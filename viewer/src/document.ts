@@ -89,6 +89,8 @@ export interface FlowRow {
   size: number;
   start_ps: number;
   fct_ps: number | null;
+  /** From the start until the sender gave up. */
+  failed_ps: number | null;
   slowdown: number | null;
   delivered: number;
   dropped: number;

@@ -1,6 +1,6 @@
 // Where the time of a flow went: a bar for each port of its path, and who was ahead.
 
-import type { FlowStory, RunDocument } from "./document";
+import type { FlowRow, FlowStory, RunDocument } from "./document";
 import { h, more, s, table, type Cell } from "./dom";
 import * as format from "./format";
 import type { Link } from "./stories";
@@ -99,6 +99,12 @@ export function shares(parts: [string, number][]): HTMLElement {
 }
 
 const order = (part: string) => Object.keys(PARTS).indexOf(part);
+
+/** The completion time of a flow, or how it is without one. */
+export function fct(row: FlowRow): string {
+  if (row.fct_ps !== null) return format.time(row.fct_ps);
+  return row.failed_ps === null ? "unfinished" : `failed after ${format.time(row.failed_ps)}`;
+}
 
 /** `27 H0 -> H4 (mice)`, or its number if the page does not list it. */
 export function flowName(run: RunDocument, id: number): string {

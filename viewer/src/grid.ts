@@ -22,6 +22,7 @@ const DRAWN: [string, string][] = [
 const LISTED: [string, string][] = [
   ["flows", "flows"],
   ["finished", "finished"],
+  ["failed", "failed"],
   ["slowdown_mean", "mean slowdown"],
   ["slowdown_p50", "p50 slowdown"],
   ["slowdown_p99", "p99 slowdown"],
@@ -54,7 +55,9 @@ function span([low, high]: [string, string]): string {
 
 function pointTable(doc: GridDocument): HTMLElement {
   const seeded = doc.seeds.length > 1;
-  const some = LISTED.filter(([name]) => doc.points.some((point) => point.metrics[metric(doc, name)] != null));
+  // Most grids have no failed flow.
+  const shown = (name: string, of: GridPoint["metrics"][number] | undefined) => of != null && (name !== "failed" || of.mean > 0);
+  const some = LISTED.filter(([name]) => doc.points.some((point) => shown(name, point.metrics[metric(doc, name)])));
   const value = (point: GridPoint, name: string): Cell => {
     const found = point.metrics[metric(doc, name)];
     if (!found) return "-";

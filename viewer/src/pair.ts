@@ -5,7 +5,7 @@ import type { PairDocument, RunDocument } from "./document";
 import { h, section, table, type Cell } from "./dom";
 import { fabric, firstInstant } from "./fabric";
 import * as format from "./format";
-import { flowName } from "./gantt";
+import { fct, flowName } from "./gantt";
 import { jobs } from "./jobs";
 import { Replay } from "./replay";
 import { banner, contents, follow, pairs } from "./run";
@@ -97,13 +97,12 @@ function flows(runs: [RunDocument, RunDocument], names: [string, string], link: 
   if (common.length === 0) return h("p", { class: "none" }, "The two runs have no flow in common: their arrivals differ.");
   const change = (one: (typeof common)[number]) => (Number.isNaN(one.change) ? 0 : Math.abs(one.change));
   common.sort((x, y) => change(y) - change(x));
-  const fct = (ps: number | null) => (ps === null ? "unfinished" : format.time(ps));
   const rows = common.slice(0, SHOWN).map(({ row, its }): Cell[] => [
     link({ flow: row.id }, flowName(a, row.id)),
     format.bytes(row.size),
     format.time(row.start_ps),
-    fct(row.fct_ps),
-    fct(its.fct_ps),
+    fct(row),
+    fct(its),
     row.fct_ps !== null && its.fct_ps !== null ? `${format.ratio(its.fct_ps / row.fct_ps)}×` : "-",
   ]);
   return table(`Flows that both pages list (${format.count(common.length)}), the largest change first`, ["flow", "size", "start", `FCT, ${names[0]}`, `FCT, ${names[1]}`, "second to first"], rows);
@@ -112,7 +111,7 @@ function flows(runs: [RunDocument, RunDocument], names: [string, string], link: 
 /** What changes from the first run to the second, in a line. */
 function changes(runs: [RunDocument, RunDocument], names: [string, string]): HTMLElement {
   const [first, second] = runs.map((run) => new Map(run.figures)) as [Map<string, string>, Map<string, string>];
-  const shown = ["slowdown, mean", "slowdown, p99", "victims", "flows finished", "goodput"].flatMap((name) => {
+  const shown = ["slowdown, mean", "slowdown, p99", "victims", "flows finished", "flows failed", "goodput"].flatMap((name) => {
     const [a, b] = [first.get(name), second.get(name)];
     if (a === undefined || b === undefined) return [];
     return [h("span", {}, `${name}: `, h("strong", {}, a === b ? `${a} in both` : `${a} → ${b}`))];

@@ -6,6 +6,7 @@ import type { Group, RunDocument } from "./document";
 import { h, section, table, type Cell } from "./dom";
 import { fabric, firstInstant } from "./fabric";
 import * as format from "./format";
+import { fct } from "./gantt";
 import { jobs } from "./jobs";
 import { Replay } from "./replay";
 import { scenario, storyteller, type Link } from "./stories";
@@ -232,7 +233,7 @@ function flowTable(doc: RunDocument, link: Link): HTMLElement {
   const order = h(
     "select",
     { id: "flow-order" },
-    ...[["slow", "highest slowdown first"], ["unfinished", "unfinished first"], ["id", "by start time"], ["size", "largest first"]].map(([value, text]) => h("option", { value: value ?? "" }, text ?? "")),
+    ...[["slow", "highest slowdown first"], ["unfinished", "unfinished or failed first"], ["id", "by start time"], ["size", "largest first"]].map(([value, text]) => h("option", { value: value ?? "" }, text ?? "")),
   );
   const place = h("div", {});
   const told = h("p", { role: "status" });
@@ -257,7 +258,7 @@ function flowTable(doc: RunDocument, link: Link): HTMLElement {
           link({ flow: row.id }, said(row)),
           format.bytes(row.size),
           format.time(row.start_ps),
-          row.fct_ps === null ? "unfinished" : format.time(row.fct_ps),
+          fct(row),
           row.slowdown === null ? "-" : format.ratio(row.slowdown),
           format.count(row.dropped),
         ]),

@@ -4,7 +4,7 @@ import type { RunDocument } from "./document";
 import { chain } from "./causes";
 import { h, more } from "./dom";
 import * as format from "./format";
-import { flowName, gantt, shares } from "./gantt";
+import { fct, flowName, gantt, shares } from "./gantt";
 import type { Replay } from "./replay";
 import type { Chosen, View } from "./view";
 
@@ -183,7 +183,7 @@ function flowStory(run: RunDocument, id: number, link: Link): Node[] {
     ["class", run.flows.classes[flow.class] ?? ""],
     ["size", format.bytes(flow.size)],
     ["start", format.time(flow.start_ps)],
-    ["FCT", flow.fct_ps === null ? `unfinished: ${format.bytes(flow.delivered)} delivered` : format.time(flow.fct_ps)],
+    ["FCT", flow.fct_ps === null ? `${fct(flow)}: ${format.bytes(flow.delivered)} delivered` : fct(flow)],
   ];
   if (flow.slowdown !== null) rows.push(["slowdown", `${format.ratio(flow.slowdown)} (FCT over ideal FCT)`]);
   if (flow.dropped > 0) rows.push(["dropped", format.counted(flow.dropped, "packet")]);

@@ -237,6 +237,23 @@ fn runs_that_measured_little_have_pages_too() {
 }
 
 /// The page shows a run that is idle for most of its time where its packets move.
+/// The last link loses everything: the sender gives up after three timeouts of 4 ms.
+#[test]
+fn a_failed_flow_is_one_on_the_page() {
+    let dir = scratch("failed");
+    example(
+        &dir,
+        "hello",
+        &["--set", "transport.retries=2", "--set", "loss=[{link=\"H1-S0\",rate=1.0}]", "--out", "hello"],
+    );
+    let (_, document) = page(&dir, "hello");
+    agrees(&document, &summary(&dir, "hello"));
+    let row = &document["flows"]["rows"][0];
+    assert_eq!((&row["fct_ps"], &row["slowdown"]), (&Value::Null, &Value::Null));
+    assert_eq!(row["failed_ps"], 12_000_000_000u64);
+    assert_eq!(document["flows"]["cdfs"][0]["finished"], 0);
+}
+
 #[test]
 fn the_time_axis_ends_where_nothing_changes_any_more() {
     let dir = scratch("still");

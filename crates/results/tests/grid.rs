@@ -123,6 +123,31 @@ fn a_point_is_the_mean_over_its_seeds() {
 }
 
 /// Two seeds have a wide confidence interval: it ends where no value can be.
+/// The number of failed flows is that of the summary; the table has a column for it where a run has some.
+#[test]
+fn failed_flows_have_a_column_where_there_are_any() {
+    let mut s = summary(false);
+    assert_eq!(Row::read(&s).unwrap().values[index("failed")], Some(Number::Int(0)));
+    s["sizes"][4]["failed"] = 7.into();
+    assert_eq!(Row::read(&s).unwrap().values[index("failed")], Some(Number::Int(7)));
+    let grid = Grid { axes: vec![axis("k", &["a", "b"])], seeds: vec![1, 2] };
+    for failed in [[0, 0, 0, 0], [0, 0, 3, 5]] {
+        let entries = failed.map(|n| Entry::done(row(&[("failed", Number::Int(n))])));
+        let c = compare("ring", &grid, &entries, Interval::Range, None);
+        let mean = |point: usize| c.points[point].metrics["failed"]["mean"].as_f64();
+        assert_eq!([mean(0), mean(1)], [Some(0.0), Some((failed[2] + failed[3]) as f64 / 2.0)]);
+        let text = table::render(&grid, &c);
+        let heads: Vec<Vec<&str>> = text
+            .lines()
+            .filter(|l| l.contains(" finished"))
+            .map(|l| l.split_whitespace().collect())
+            .collect();
+        let after = heads[0].iter().position(|head| *head == "finished").map(|at| heads[0][at + 1]);
+        assert_eq!(after, Some(if failed[3] > 0 { "failed" } else { "mean" }), "{text}");
+        assert_eq!(text.contains("3..5"), failed[3] > 0, "{text}");
+    }
+}
+
 #[test]
 fn an_interval_ends_at_what_is_possible() {
     let grid = Grid { axes: vec![axis("k", &["a"])], seeds: vec![1, 2] };

@@ -64,13 +64,14 @@ const DROPS: [&str; 5] = [
 ];
 
 /// All metrics, in the order in which they are stored.
-pub const METRICS: [Metric; 34] = {
+pub const METRICS: [Metric; 35] = {
     use Place::{Flows, Jobs, Present, Sum, Top};
     use Unit::{Bytes, Count, Rate, Ratio, Time};
     [
         metric("simulated_ps", Time, Top("/simulated_ps")),
         metric("flows", Count, Flows("/flows")),
         metric("finished", Count, Flows("/finished")),
+        metric("failed", Count, Flows("/failed")),
         optional("slowdown_mean", Ratio, Flows("/slowdown/mean")),
         optional("slowdown_p50", Ratio, Flows("/slowdown/p50")),
         optional("slowdown_p95", Ratio, Flows("/slowdown/p95")),

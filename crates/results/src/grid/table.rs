@@ -73,6 +73,9 @@ fn metrics(grid: &Grid, c: &Comparison) -> Vec<Column> {
         columns.push(column("runs", &|p| (p.runs.to_string(), String::new())));
     }
     columns.extend(["flows", "finished"].map(|name| metric(name, name)));
+    if c.points.iter().any(|p| p.spreads[index("failed")].as_ref().is_some_and(|s| s.mean > 0.0)) {
+        columns.push(metric("failed", "failed"));
+    }
     columns.extend(["mean", "p50", "p99"].map(|head| metric(head, &format!("slowdown_{head}"))));
     columns.push(metric("goodput", "goodput_bps"));
     columns.extend(["drops", "pauses"].map(|name| metric(name, name)));

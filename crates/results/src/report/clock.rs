@@ -36,7 +36,7 @@ impl Clock {
             let last = columns.iter().flat_map(|name| t.ints(name).iter().flatten()).max();
             Ok(last.map_or(0, |ps| ps.unsigned_abs()))
         };
-        let flows = most(DataFile::Flows, &["start_ps", "delivered_ps", "completed_ps"])?;
+        let flows = most(DataFile::Flows, &["start_ps", "delivered_ps", "completed_ps", "failed_ps"])?;
         let pauses = most(DataFile::Pauses, &["from_ps", "until_ps"])?;
         // Without samples the activity of unfinished flows is unknown.
         let samples = last_sample(path)?.unwrap_or(end_ps);

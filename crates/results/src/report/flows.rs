@@ -39,9 +39,11 @@ pub struct Row {
     pub class: usize,
     pub size: u64,
     pub start_ps: u64,
-    /// Completion time; null if unfinished.
+    /// Completion time; null if unfinished or failed.
     pub fct_ps: Option<u64>,
-    /// FCT over ideal FCT; null if unfinished.
+    /// From the start until the sender gave up; null if it did not.
+    pub failed_ps: Option<u64>,
+    /// FCT over ideal FCT; null if unfinished or failed.
     pub slowdown: Option<f64>,
     /// Payload delivered in order, in bytes.
     pub delivered: u64,
@@ -80,7 +82,7 @@ pub struct SizeGroup {
 /// Reads the flows of a run; those in `explained_flows` are listed in any case.
 pub fn read(path: &Path, fabric: &Fabric, explained_flows: &[usize]) -> Result<Flows, Error> {
     const TEXTS: [&str; 3] = ["src", "dst", "class"];
-    const INTS: [&str; 5] = ["size", "start_ps", "fct_ps", "delivered_bytes", "dropped"];
+    const INTS: [&str; 6] = ["size", "start_ps", "fct_ps", "failed_ps", "delivered_bytes", "dropped"];
     let t = table(path, DataFile::Flows, &[&TEXTS[..], &INTS[..], &["slowdown"]].concat())?;
     let by_name = fabric.nodes_by_name();
     let mut flows = Flows::default();
@@ -106,6 +108,7 @@ pub fn read(path: &Path, fabric: &Fabric, explained_flows: &[usize]) -> Result<F
             size: t.int("size", i),
             start_ps,
             fct_ps: t.maybe_int("fct_ps", i),
+            failed_ps: t.maybe_int("failed_ps", i).map(|at| at.saturating_sub(start_ps)),
             slowdown: t.floats("slowdown")[i],
             delivered: t.int("delivered_bytes", i),
             dropped: t.int("dropped", i),
@@ -170,7 +173,7 @@ fn by_size(rows: &[Row]) -> Vec<SizeGroup> {
     groups
 }
 
-/// Of each class the slowest flows and the first unfinished ones, and those in `explained_flows`.
+/// Of each class the slowest flows and the first unfinished or failed ones, and those in `explained_flows`.
 fn listed(rows: Vec<Row>, classes: usize, explained_flows: &[usize]) -> Vec<Row> {
     let mut order: Vec<usize> = (0..rows.len()).collect();
     let slowness = |at: &usize| rows[*at].slowdown.unwrap_or(f64::INFINITY);

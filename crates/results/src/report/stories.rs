@@ -123,8 +123,8 @@ pub fn tell(path: &Path, run: &Run, fabric: &Fabric, ports: &[String]) -> Result
     Ok((stories, overview))
 }
 
-/// Flows in the order of interest: victims, then of each class the slowest and the unfinished flows that
-/// lasted longest.
+/// Flows in the order of interest: victims, then of each class the slowest, and the unfinished or failed flows
+/// that lasted longest.
 fn asked_first(run: &Run, overview: &Overview) -> Vec<usize> {
     let mut order: Vec<usize> = overview.victims.iter().map(|victim| victim.head.flow).collect();
     let mut by_class: BTreeMap<&str, [Vec<(u64, usize)>; 3]> = BTreeMap::new();
