@@ -62,6 +62,12 @@ RUNS = {
         ["transport.kind=rud", "transport.rto=50us", "transport.congestion_control=rccc"],
         ["credit", "bitmap", "damaged"],
     ),
+    "nscc-rccc": (
+        LOSSY,
+        "all",
+        ["transport.kind=rud", "transport.rto=50us", "transport.congestion_control=nscc+rccc"],
+        ["credit", "bitmap", "damaged"],
+    ),
     "tcp-newreno": (LOSSY, "all", ["transport.kind=tcp-newreno"], ["segment", "damaged"]),
     "tcp-dctcp": (
         BOTTLENECK,

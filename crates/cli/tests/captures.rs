@@ -211,12 +211,18 @@ fn bitmaps_of_acks_are_in_a_capture() {
     assert!(naks > 10 && bitmaps > 10 && named > bitmaps, "{naks} {bitmaps} {named}");
 }
 
-/// Credit of RCCC: of each flow it grows, and data needs it after the first window.
+/// Credit of RCCC: of each flow it grows, and data needs it after the first window; with NSCC beside it, too.
 #[test]
 fn credit_is_in_a_capture() {
+    ["rccc", "nscc+rccc"].into_iter().for_each(needs_credit);
+}
+
+fn needs_credit(control: &str) {
     let dir = scratch("credit");
-    let keys = "--set flow_control.scheme=trimming --set transport.kind=rud --set transport.window=20kB \
-                --set transport.congestion_control=rccc --set priority=[{id=3,egress_limit=\"8496B\"}]";
+    let keys = format!(
+        "--set flow_control.scheme=trimming --set transport.kind=rud --set transport.window=20kB \
+         --set transport.congestion_control={control} --set priority=[{{id=3,egress_limit=\"8496B\"}}]"
+    );
     let done = xoff(&dir, "incast.toml", &format!("--quiet --out run --pcap all {keys}"));
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
     let (names, _, packets) = read(&dir.join("run/capture.pcapng"));

@@ -326,6 +326,11 @@ impl Topology {
         self.ports[self.ports[port as usize].peer as usize].node
     }
 
+    /// Whether the link of `port` ends at a host.
+    pub fn leads_to_host(&self, port: PortId) -> bool {
+        self.nodes[self.neighbour(port) as usize].kind == NodeKind::Host
+    }
+
     /// The port with this number at a node, if there are both.
     pub fn port_at(&self, (node, port): (NodeId, u16)) -> Option<PortId> {
         self.nodes.get(node as usize)?.ports.get(usize::from(port)).copied()

@@ -369,11 +369,13 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
                     (false, true) => " by the bytes of the port",
                     (true, true) => " at dequeue by the bytes of the port",
                 };
+                let at = at.to_string() + if r.last_hop { "" } else { ", except to hosts," };
                 let own = loaded.scenario.priority.iter().any(|p| p.id == lane.priority && p.ecn.is_some());
                 let from = match &plan.congestion_control {
                     _ if own || loaded.scenario.ecn.is_some() => "",
                     CongestionControlParams::Dctcp(_) => ", the default of dctcp",
                     CongestionControlParams::Nscc(_) => ", the default of nscc",
+                    CongestionControlParams::NsccRccc(_) => ", the default of nscc+rccc",
                     _ => ", the default of dcqcn",
                 };
                 format!(", ECN{at} from {} to {}{per} (p {}{from})", Bytes(r.k_min), Bytes(r.k_max), r.p_max)

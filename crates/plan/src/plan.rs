@@ -130,7 +130,8 @@ impl Plan {
         match self.congestion_control {
             CongestionControlParams::Dcqcn(_)
             | CongestionControlParams::Dctcp(_)
-            | CongestionControlParams::Nscc(_) => true,
+            | CongestionControlParams::Nscc(_)
+            | CongestionControlParams::NsccRccc(_) => true,
             CongestionControlParams::None
             | CongestionControlParams::Timely(_)
             | CongestionControlParams::Hpcc(_)

@@ -676,6 +676,20 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     let CongestionControlParams::Rccc(p) = rccc.congestion_control else { panic!("rccc is on") };
     assert_eq!((p.rate, p.grant, rccc.irn[0].window), (0.5, 3, 5));
 
+    // Both tables, the marks of NSCC but at last hops, and the window of RCCC.
+    let both = plan("nscc+rccc", &[rud[0], ("rccc.rate", "0.5"), ("nscc.alpha", "3")]);
+    let red = both.lanes[0].ecn.unwrap();
+    assert_eq!((red.at(100_000_000_000).k_min, red.last_hop), (30_000, false));
+    let CongestionControlParams::NsccRccc(p) = both.congestion_control else { panic!("both are on") };
+    assert_eq!((p.rccc.rate, p.nscc.alpha, p.nscc.max_wnd, p.nscc.last_hop), (0.5, 3.0, 1.5, false));
+    assert!(both.irn.iter().any(|f| u64::from(f.window) == (trip(1_062, 66) * 3 / 2 / 80).div_ceil(1_000)));
+    assert!(both.reacts_to_marks() && both.transport.variable_window.is_none());
+    let loaded =
+        set(&[LINE, FLOW], &[rud[0], ("transport.congestion_control", "nscc+rccc"), ("nscc.fi", "1")]);
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    let loaded = set(&[LINE, FLOW], &[rud[0], ("transport.congestion_control", "rccc"), ("nscc.fi", "1")]);
+    assert_eq!(loaded.warnings.len(), 1);
+
     // Max_RTO_Retx_Cnt of Ultra Ethernet; other transports retry forever.
     let retries = |keys: &[(&str, &str)]| plan("none", keys).transport.retries;
     assert_eq!((retries(&[]), retries(&rud), rccc.transport.retries), (None, Some(5), Some(5)));
@@ -752,6 +766,16 @@ fn rate_controls_are_described() {
              frames of 3840B of credit; the first window needs none\n",
         ),
         (
+            "nscc+rccc",
+            "congestion control: nscc+rccc (a sender needs room in its window, and credit)\n  \
+             nscc (the mark and the delay of each ACK change the window)\n  \
+             window at most 1.5 times line rate × 6270720ps; target queueing delay 6270720ps, for an average with weight 0.0125\n  \
+             per 150 kB of BDP: proportional increase 4, fair 5, eta 0.15 packets; fast increase 0.25 per byte\n  \
+             one decrease per round trip: gamma 0.8, at most 0.5; quick adapt above 25082880ps of delay\n  \
+             rccc (receivers grant credit at 0.99 times the rate of their links)\n  \
+             frames of 3840B of credit; the first window needs none\n",
+        ),
+        (
             "swift",
             "congestion control: swift (the delay of each ACK changes the window)\n  \
              target delay 20us, 3us more per switch, up to 100us more for windows from 100 down to 0.1 packets\n  \
@@ -760,7 +784,7 @@ fn rate_controls_are_described() {
              window line rate × 6270720ps at first, then 0.001 packets to line rate × 26us\n",
         ),
     ] {
-        let kind = if control == "rccc" { "rud" } else { "go-back-n" };
+        let kind = if control.contains("rccc") { "rud" } else { "go-back-n" };
         let keys = [("transport.congestion_control", control), ("transport.kind", kind)];
         let loaded = set(&[LINE, FLOW], &keys);
         let said = describe(&loaded);

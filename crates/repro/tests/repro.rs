@@ -317,7 +317,15 @@ fn unequal_setups_need_a_reason() {
         equal::check(&e, whole, &of).err().map(|(message, _)| message)
     };
     let compared = |reason: &str, ours: &Setup, theirs: &Setup| compared_of(true, reason, ours, theirs);
-    let red = |k_max| Red { k_min: 100, k_max, p_max: 0.2, per: 0, at_dequeue: false, of_port: false };
+    let red = |k_max| Red {
+        k_min: 100,
+        k_max,
+        p_max: 0.2,
+        per: 0,
+        at_dequeue: false,
+        of_port: false,
+        last_hop: true,
+    };
     let marks = |k_max| Setup { marking: vec![red(k_max)], ..setup() };
     let step = Step::Rate(1);
     let dctcp = CongestionControlParams::Dctcp(DctcpParams {

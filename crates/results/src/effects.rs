@@ -128,7 +128,12 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
         }
         return;
     }
-    let longest = outcome.ports.iter().enumerate().rev().max_by_key(|(_, p)| p.queue_peak);
+    let marks_at = |port: PortId| {
+        let mut all = plan.lanes.iter().filter_map(|l| l.ecn);
+        all.any(|red| red.last_hop || !plan.topology.leads_to_host(port))
+    };
+    let ports = outcome.ports.iter().enumerate().filter(|&(port, _)| marks_at(port as PortId));
+    let longest = ports.rev().max_by_key(|(_, p)| p.queue_peak);
     let reached = longest.map_or(String::new(), |(port, p)| {
         let rate = plan.topology.ports[port].rate;
         let k_min = plan.lanes.iter().filter_map(|l| l.ecn).map(|e| e.at(rate).k_min).min().unwrap_or(0);
@@ -141,8 +146,8 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             format!(" So {} reduced no window because of a mark.", names::transport(plan))
         }
         // It also reacts to delays and trimmed packets.
-        true if matches!(plan.congestion_control, CongestionControlParams::Nscc(_)) => {
-            " So nscc reduced no window because of a mark.".to_string()
+        true if plan.congestion_control.nscc().is_some() => {
+            format!(" So {} reduced no window because of a mark.", plan.congestion_control.name())
         }
         true => format!(" So {} changed no rate.", plan.congestion_control.name()),
         false => String::new(),

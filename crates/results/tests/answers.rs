@@ -248,6 +248,7 @@ fn options_without_effect_are_named() {
                 per: 0,
                 at_dequeue: false,
                 of_port: false,
+                last_hop: true,
             })
         },
         "ECN never marked a packet: the longest queue, at S0.0:1, reached 34 kB, and marking begins above 40 kB",
@@ -265,8 +266,15 @@ fn options_without_effect_are_named() {
     let mut marked = outcome.clone();
     marked.ports[6].marks = 5;
     let mut plan = base.clone();
-    plan.lanes[0].ecn =
-        Some(Red { k_min: 1, k_max: 2, p_max: 1.0, per: 0, at_dequeue: false, of_port: false });
+    plan.lanes[0].ecn = Some(Red {
+        k_min: 1,
+        k_max: 2,
+        p_max: 1.0,
+        per: 0,
+        at_dequeue: false,
+        of_port: false,
+        last_hop: true,
+    });
     assert!(says(&plan, &marked, "ECN marks had no effect: 5 marks were set"));
 }
 

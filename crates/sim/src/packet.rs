@@ -19,11 +19,13 @@ pub enum Kind {
     /// a bitmap ([`crate::switch::telemetry`]) its first PSN is `ahead` of it.
     Ack,
     /// `number` is the PSN that is missing; with selective repeat `ahead` of it is the one that has arrived, or
-    /// under NDP the one that was trimmed. Under RUD `number` is the one that was trimmed.
+    /// under NDP the one that was trimmed. Under RUD `number` is the one that was trimmed, and `ahead` is 1 if that
+    /// was at the last hop.
     Nack,
     /// A congestion notification to the flow's sender.
     Cnp,
-    /// What remains of trimmed data, on the way to the receiver; `number` is its PSN.
+    /// What remains of trimmed data, on the way to the receiver; `number` is its PSN. In `ahead` the bit that asks for
+    /// an ACK says that it was trimmed at the last hop.
     Header,
     /// To the flow's sender; `number` counts the PULLs of the flow, or under RCCC its credit.
     Pull,
@@ -145,6 +147,16 @@ impl Packet {
     /// Whether data asks for an ACK.
     pub fn asks(&self) -> bool {
         self.echoed() & ASKS != 0
+    }
+
+    /// Whether the last hop has trimmed what remains of data, which therefore asks for no ACK.
+    pub fn set_last_hop(&mut self, last_hop: bool) {
+        self.ahead = Self::requests(last_hop, self.credit_target());
+    }
+
+    /// See [`Packet::set_last_hop`].
+    pub fn last_hop(&self) -> bool {
+        self.asks()
     }
 
     /// The credit_target of data, or of what remains of it.

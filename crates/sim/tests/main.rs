@@ -27,6 +27,7 @@ mod load_balancing;
 mod lossless;
 mod newreno;
 mod nscc;
+mod nscc_rccc;
 mod pause;
 mod pfc;
 mod portfc;

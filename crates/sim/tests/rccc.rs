@@ -1,8 +1,9 @@
-//! RCCC in runs: closed forms, shares of a link, incasts over trimmed packets, losses, random fabrics, threads.
+//! RCCC in runs: closed forms, shares of a link, incasts over trimmed packets, losses, random fabrics, threads. What holds
+//! for any limit of a sender holds with NSCC beside it, too.
 
 use crate::common;
 
-use common::{fcts, numbered as flow, plan, plan_with, run};
+use common::{fcts, numbered as flow, plan, run};
 use xoff_kernel::random::Stream;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::trimming::report::TRIMMED;
@@ -38,6 +39,11 @@ fn credits(scheme: &str, rate: f64, more: &str) -> String {
     credits_of(scheme, rate, "4kB", more)
 }
 
+/// The same scenario with NSCC beside RCCC, or without.
+fn beside(text: &str, nscc: bool) -> String {
+    if nscc { text.replace("\"rccc\"", "\"nscc+rccc\"") } else { text.to_owned() }
+}
+
 fn trimmed(outcome: &Outcome) -> u64 {
     let drops = outcome.drops.iter().filter(|d| d.reason == DropReason::Scheme(&TRIMMED));
     drops.map(|d| d.packets).sum()
@@ -67,14 +73,13 @@ fn a_lone_flow_takes_its_ideal_time() {
             for grant in ["3kB", "4kB", "20kB"] {
                 let more = format!("ack_every = {every}\n");
                 let text = clos(2, 2, 1, "ecmp") + &credits_of(scheme, 1.0, grant, &more) + &flow(0, 1, size);
-                let plan = plan(&text);
-                let outcome = run(&plan);
-                assert_eq!(
-                    fcts(&plan, &outcome),
-                    [plan.flows[0].ideal],
-                    "{size}, {scheme}, {every}, {grant}"
-                );
-                assert_eq!(sum(&outcome, |f| f.retransmitted), 0);
+                for nscc in [false, true] {
+                    let plan = plan(&beside(&text, nscc));
+                    let outcome = run(&plan);
+                    let what = format!("{size}, {scheme}, {every}, {grant}, {nscc}");
+                    assert_eq!(fcts(&plan, &outcome), [plan.flows[0].ideal], "{what}");
+                    assert_eq!(sum(&outcome, |f| f.retransmitted), 0);
+                }
             }
         }
     }
@@ -163,7 +168,7 @@ fn losses_are_repaired() {
                      [[loss]]\nlink = \"S0.0-S1.0\"\nrate = 0.05\n[[loss]]\nlink = \"S0.1-S1.1\"\nrate = 0.02\n\
                      [[traffic]]\nkind = \"all-to-all\"\nsize = \"100kB\"\n",
                 );
-            let plan = plan(&text);
+            let plan = plan(&beside(&text, seed % 2 == 0));
             let outcome = run(&plan);
             delivers_once(&plan, &outcome);
             let lost: u64 = outcome.drops.iter().map(|d| d.packets).sum();
@@ -202,7 +207,7 @@ fn random_fabrics_deliver_everything_once() {
                 pick(400_000),
                 pick(400_000),
             );
-        let plan = plan(&text);
+        let plan = plan(&beside(&text, seed % 2 == 0));
         let outcome = run(&plan);
         delivers_once(&plan, &outcome);
         if scheme == "pfc" {
@@ -223,11 +228,13 @@ fn rccc_runs_over_every_flow_control() {
     {
         let mut text = star(9) + &credits(scheme, 0.99, "");
         (1..=8).for_each(|i| text += &flow(i, 0, "300kB"));
-        let plan = plan(&text);
-        let outcome = run(&plan);
-        delivers_once(&plan, &outcome);
-        assert_eq!(trimmed(&outcome), 0);
-        assert!(scheme == "none" || sum(&outcome, |f| f.retransmitted) == 0, "{scheme}");
+        for nscc in [false, true] {
+            let plan = plan(&beside(&text, nscc));
+            let outcome = run(&plan);
+            delivers_once(&plan, &outcome);
+            assert_eq!(trimmed(&outcome), 0);
+            assert!(scheme == "none" || sum(&outcome, |f| f.retransmitted) == 0, "{scheme}");
+        }
     }
 }
 
@@ -239,11 +246,13 @@ fn threads_change_nothing() {
            [[loss]]\nlink = \"S0.0-S1.0\"\nrate = 0.01\n\
            [[traffic]]\nkind = \"incast\"\nfan_in = 7\nsize = \"300kB\"\n\
            [[traffic]]\nkind = \"permutation\"\nsize = \"200kB\"\n";
-    let plan = plan_with(&text, &[]);
-    let one = run(&plan);
-    assert!(trimmed(&one) > 100 && sum(&one, |f| f.timeouts.into()) > 0);
-    for threads in 2..=4 {
-        let many = xoff_sim::run_on(&plan, threads, &mut |_| true);
-        assert_eq!(one, many, "{threads} threads");
+    for nscc in [false, true] {
+        let plan = plan(&beside(&text, nscc));
+        let one = run(&plan);
+        assert!(trimmed(&one) > 100 && sum(&one, |f| f.timeouts.into()) > 0);
+        for threads in 2..=4 {
+            let many = xoff_sim::run_on(&plan, threads, &mut |_| true);
+            assert_eq!(one, many, "{threads} threads, {nscc}");
+        }
     }
 }

@@ -4,10 +4,13 @@ use crate::plan::Plan;
 use std::fmt::{self, Write};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
-use xoff_schemes::congestion_control::rccc::QUANTUM;
+use xoff_schemes::congestion_control::nscc::NsccParams;
+use xoff_schemes::congestion_control::rccc::{QUANTUM, RcccParams};
 use xoff_schemes::congestion_control::swift::SwiftParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 use xoff_schemes::flow_control::keys::LONGEST;
+
+const HEAD: &str = "congestion control: ";
 
 pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
     match &plan.congestion_control {
@@ -62,42 +65,12 @@ pub(super) fn describe(out: &mut String, plan: &Plan) -> fmt::Result {
             writeln!(out, "  increases of {increase} per round trip; never below {least}")?;
         }
         CongestionControlParams::Swift(p) => swift(out, p)?,
-        CongestionControlParams::Rccc(p) => {
-            writeln!(
-                out,
-                "congestion control: rccc (receivers grant credit at {} times the rate of their links)",
-                p.rate
-            )?;
-            writeln!(
-                out,
-                "  frames of {} of credit; the first window needs none",
-                Bytes(u64::from(p.grant) * QUANTUM)
-            )?;
-        }
-        CongestionControlParams::Nscc(p) => {
-            let [base, target, threshold] = [p.base_rtt, p.target, p.qa_threshold].map(Span);
-            let delay = format!("above {threshold} of delay");
-            let quick = match plan.flow_control.traits().trims {
-                None => delay,
-                Some(_) if p.qa_threshold > LONGEST => "after a trimmed packet".to_string(),
-                Some(_) => delay + " or after a trimmed packet",
-            };
-            writeln!(out, "congestion control: nscc (the mark and the delay of each ACK change the window)")?;
-            writeln!(
-                out,
-                "  window at most {} times line rate × {base}; target queueing delay {target}, for an average with weight {}",
-                p.max_wnd, p.delay_gain
-            )?;
-            writeln!(
-                out,
-                "  per 150 kB of BDP: proportional increase {}, fair {}, eta {} packets; fast increase {} per byte",
-                p.alpha, p.fi, p.eta, p.fi_scale
-            )?;
-            writeln!(
-                out,
-                "  one decrease per round trip: gamma {}, at most {}; quick adapt {quick}",
-                p.gamma, p.max_md_jump
-            )?;
+        CongestionControlParams::Rccc(p) => rccc(out, HEAD, p)?,
+        CongestionControlParams::Nscc(p) => nscc(out, HEAD, (plan, p))?,
+        CongestionControlParams::NsccRccc(p) => {
+            writeln!(out, "{HEAD}nscc+rccc (a sender needs room in its window, and credit)")?;
+            nscc(out, "  ", (plan, &p.nscc))?;
+            rccc(out, "  ", &p.rccc)?;
         }
     }
     if let Some(round_trip) = plan.transport.variable_window {
@@ -169,4 +142,39 @@ fn swift(out: &mut String, p: &SwiftParams) -> fmt::Result {
     };
     let (first, most) = (window(p.initial_cwnd, p.base_rtt), window(p.max_cwnd, p.longest_target));
     writeln!(out, "  window {first} at first, then {} packets to {most}", p.min_cwnd)
+}
+
+fn rccc(out: &mut String, head: &str, p: &RcccParams) -> fmt::Result {
+    writeln!(out, "{head}rccc (receivers grant credit at {} times the rate of their links)", p.rate)?;
+    writeln!(
+        out,
+        "  frames of {} of credit; the first window needs none",
+        Bytes(u64::from(p.grant) * QUANTUM)
+    )
+}
+
+fn nscc(out: &mut String, head: &str, (plan, p): (&Plan, &NsccParams)) -> fmt::Result {
+    let [base, target, threshold] = [p.base_rtt, p.target, p.qa_threshold].map(Span);
+    let delay = format!("above {threshold} of delay");
+    let quick = match plan.flow_control.traits().trims {
+        None => delay,
+        Some(_) if p.qa_threshold > LONGEST => "after a trimmed packet".to_string(),
+        Some(_) => delay + " or after a trimmed packet",
+    };
+    writeln!(out, "{head}nscc (the mark and the delay of each ACK change the window)")?;
+    writeln!(
+        out,
+        "  window at most {} times line rate × {base}; target queueing delay {target}, for an average with weight {}",
+        p.max_wnd, p.delay_gain
+    )?;
+    writeln!(
+        out,
+        "  per 150 kB of BDP: proportional increase {}, fair {}, eta {} packets; fast increase {} per byte",
+        p.alpha, p.fi, p.eta, p.fi_scale
+    )?;
+    writeln!(
+        out,
+        "  one decrease per round trip: gamma {}, at most {}; quick adapt {quick}",
+        p.gamma, p.max_md_jump
+    )
 }

@@ -7,6 +7,7 @@ use crate::scenario::{CongestionControl, Dcqcn, DcqcnPreset, DcqcnReaction, Ecn,
 use xoff_kernel::time::{MICROSECOND, Time};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
+use xoff_schemes::congestion_control::nscc_rccc::NsccRcccParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
 const GBPS: u64 = 1_000_000_000;
@@ -58,6 +59,7 @@ pub(super) fn default_ecn(scenario: &Scenario) -> Option<Ecn> {
         per: Some(Bandwidth(per)),
         at,
         of: MarkOf::Priority,
+        last_hop: true,
     };
     match scenario.transport.congestion_control {
         CongestionControl::None
@@ -68,6 +70,10 @@ pub(super) fn default_ecn(scenario: &Scenario) -> Option<Ecn> {
         | CongestionControl::Swift => None,
         // 0.2 and 0.8 of the BDP of 12 us, as in Ultra Ethernet's specification.
         CongestionControl::Nscc => Some(ecn(30_000, 120_000, 1.0, 100 * GBPS, MarkAt::Dequeue)),
+        // The specification turns the marks of last hops off under RCCC.
+        CongestionControl::NsccRccc => {
+            Some(Ecn { last_hop: false, ..ecn(30_000, 120_000, 1.0, 100 * GBPS, MarkAt::Dequeue) })
+        }
         CongestionControl::Dctcp => Some(ecn(300_000, 300_000, 1.0, 100 * GBPS, MarkAt::Dequeue)),
         CongestionControl::Dcqcn => Some(match scenario.dcqcn.unwrap_or_default().preset {
             DcqcnPreset::Field => ecn(100_000, 400_000, 0.2, 25 * GBPS, MarkAt::Dequeue),
@@ -98,7 +104,7 @@ pub(super) fn build(
     lane_of: &dyn Fn(u8) -> u8,
 ) -> Result<CongestionControlParams, Error> {
     let chosen = cx.scenario.transport.congestion_control;
-    for control in CongestionControl::ALL.iter().filter(|control| **control != chosen) {
+    for control in CongestionControl::ALL.iter().filter(|control| !chosen.parts().contains(control)) {
         let table = control.name();
         cx.warn_of_table(table, format_args!("transport.congestion_control is not \"{table}\""));
     }
@@ -109,9 +115,13 @@ pub(super) fn build(
         CongestionControl::Hpcc => rates::hpcc(cx, routed),
         CongestionControl::Dctcp => rates::dctcp(cx, routed),
         CongestionControl::Swift => swift::swift(cx, routed),
-        CongestionControl::Nscc => nscc::nscc(cx, routed),
+        CongestionControl::Nscc => nscc::params(cx, routed).map(CongestionControlParams::Nscc),
         CongestionControl::PowerTcp => rates::powertcp(cx, routed),
-        CongestionControl::Rccc => rccc::rccc(cx),
+        CongestionControl::Rccc => rccc::params(cx).map(CongestionControlParams::Rccc),
+        CongestionControl::NsccRccc => {
+            let (nscc, rccc) = (nscc::params(cx, routed)?, rccc::params(cx)?);
+            Ok(CongestionControlParams::NsccRccc(NsccRcccParams::new(nscc, rccc)))
+        }
     }
 }
 

@@ -114,6 +114,7 @@ pub(super) fn build(
                 per: e.per.map_or(0, |r| r.0),
                 at_dequeue: e.at == MarkAt::Dequeue,
                 of_port: e.of == MarkOf::Port,
+                last_hop: e.last_hop,
             }),
         });
     }

@@ -6,7 +6,6 @@ use crate::error::Error;
 use crate::scenario::Nscc;
 use xoff_kernel::time::Time;
 use xoff_net::units::Span;
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::nscc::NsccParams;
 
 /// The delay of queues that counts as none.
@@ -18,7 +17,7 @@ pub(super) fn target(cx: &Context<'_>, base_rtt: Time) -> Result<Time, Error> {
     }
 }
 
-pub(super) fn nscc(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<CongestionControlParams, Error> {
+pub(super) fn params(cx: &Context<'_>, routed: &Routed<'_>) -> Result<NsccParams, Error> {
     let given = cx.scenario.nscc.unwrap_or_default();
     let base_rtt = transport::base_rtt(cx, routed.routes)?;
     let trims = cx.scenario.flow_control.trims();
@@ -42,7 +41,7 @@ pub(super) fn nscc(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<Congesti
         let value = given.unwrap_or(default);
         share(cx, &format!("nscc.{key}"), key, value, &default.to_string())
     };
-    Ok(CongestionControlParams::Nscc(NsccParams {
+    Ok(NsccParams {
         base_rtt,
         target,
         max_wnd: number("max_wnd", given.max_wnd, Nscc::MAX_WND, Nscc::LEAST_WND)?,
@@ -55,6 +54,7 @@ pub(super) fn nscc(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<Congesti
         qa_gate,
         qa_threshold: qa_threshold.0,
         delay_gain: part("delay_gain", given.delay_gain, Nscc::DELAY_GAIN)?,
+        last_hop: true,
         mtu: cx.packet.mtu,
-    }))
+    })
 }

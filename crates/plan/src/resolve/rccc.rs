@@ -5,23 +5,29 @@ use crate::error::Error;
 use crate::plan::IrnFlow;
 use crate::scenario::{CongestionControl, Rccc, TransportKind};
 use xoff_net::units::Bytes;
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::rccc::{MOST, QUANTUM, RcccParams};
+
+/// Whether receivers grant credit under this congestion control.
+pub(super) fn grants(control: CongestionControl) -> bool {
+    control.parts().contains(&CongestionControl::Rccc)
+}
 
 /// Refuses RCCC over a transport without credits.
 pub(super) fn check_transport(cx: &Context<'_>) -> Result<(), Error> {
     let t = &cx.scenario.transport;
-    if t.congestion_control != CongestionControl::Rccc || t.kind == TransportKind::Rud {
+    if !grants(t.congestion_control) || t.kind == TransportKind::Rud {
         return Ok(());
     }
-    let message = format!("`rccc` requires the transport `rud`, and this run uses `{}`", t.kind.name());
+    let (control, kind) = (t.congestion_control.name(), t.kind.name());
+    let message = format!("`{control}` requires the transport `rud`, and this run uses `{kind}`");
     let help = "write transport.kind = \"rud\", or choose another congestion control";
     cx.refuse("transport.congestion_control", message, help)
 }
 
 /// Refuses first windows with more credit than packets can ask for.
 pub(super) fn check_windows(cx: &Context<'_>, windows: &[IrnFlow]) -> Result<(), Error> {
-    if cx.scenario.transport.congestion_control != CongestionControl::Rccc {
+    let control = cx.scenario.transport.congestion_control;
+    if !grants(control) {
         return Ok(());
     }
     let full = u64::from(cx.packet.mtu + cx.packet.header);
@@ -29,12 +35,12 @@ pub(super) fn check_windows(cx: &Context<'_>, windows: &[IrnFlow]) -> Result<(),
     if largest <= MOST {
         return Ok(());
     }
-    let message = format!("a first window of {largest} B is out of range under `rccc`");
+    let message = format!("a first window of {largest} B is out of range under `{}`", control.name());
     let help = format!("write transport.window so that its packets have at most {MOST} B with headers");
     cx.refuse("transport.window", message, help)
 }
 
-pub(super) fn rccc(cx: &mut Context<'_>) -> Result<CongestionControlParams, Error> {
+pub(super) fn params(cx: &Context<'_>) -> Result<RcccParams, Error> {
     let given = cx.scenario.rccc.unwrap_or_default();
     let rate = given.rate.unwrap_or(Rccc::RATE);
     if !(Rccc::LEAST_RATE..=1.0).contains(&rate) {
@@ -50,5 +56,5 @@ pub(super) fn rccc(cx: &mut Context<'_>) -> Result<CongestionControlParams, Erro
         let help = format!("write {} to {}", Bytes(QUANTUM), Bytes(Rccc::MOST_GRANT));
         return cx.out_of_range("rccc", "grant", Bytes(grant), help);
     }
-    Ok(CongestionControlParams::Rccc(RcccParams { rate, grant: (grant / QUANTUM) as u32 }))
+    Ok(RcccParams { rate, grant: (grant / QUANTUM) as u32 })
 }

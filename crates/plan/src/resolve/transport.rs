@@ -252,8 +252,9 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
         let message = "had no effect: without transport.congestion_control no flow's rate changes";
         cx.warn("transport.variable_window", message);
     }
-    let windows = matches!(control, CongestionControl::Swift | CongestionControl::Nscc);
-    let credits = control == CongestionControl::Rccc;
+    let of_nscc = control.parts().contains(&CongestionControl::Nscc);
+    let windows = control == CongestionControl::Swift || of_nscc;
+    let credits = !windows && rccc::grants(control);
     if credits && t.variable_window.is_some() {
         cx.warn("transport.variable_window", "had no effect: under `rccc` receivers grant credit");
     }

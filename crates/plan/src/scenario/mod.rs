@@ -116,14 +116,15 @@ pub struct Scenario {
     /// whose authors call them guesses.
     pub swift: Option<Swift>,
     /// The congestion control `nscc`. Without `[ecn]` switches mark at dequeue from 30 kB to 120 kB per 100
-    /// Gbit/s of the port's rate: 0.2 and 0.8 of a BDP of 12 us. The defaults are those of Ultra Ethernet's
-    /// specification 1.0.1 for switches that do not trim packets, unless another source is named.
+    /// Gbit/s of the port's rate: 0.2 and 0.8 of a BDP of 12 us; with `nscc+rccc` not at ports that lead to hosts.
+    /// The defaults are those of Ultra Ethernet's specification 1.0.1 for switches that do not trim packets, unless
+    /// another source is named. `nscc+rccc` reads this table, too.
     pub nscc: Option<Nscc>,
     /// The congestion control `powertcp`. It has telemetry as `hpcc`, and the same limits: the first ACK of a
     /// flow, and the first ACK after a route change, only start a measurement.
     pub powertcp: Option<PowerTcp>,
     /// The congestion control `rccc`. The first window of a flow, `transport.window`, needs no credit. The defaults
-    /// are those of the simulator uet-htsim.
+    /// are those of the simulator uet-htsim. `nscc+rccc` reads this table, too.
     pub rccc: Option<Rccc>,
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
     #[serde(rename = "zeropod")]
@@ -361,6 +362,17 @@ pub struct Ecn {
     #[serde(default, skip_serializing_if = "MarkOf::is_priority")]
     #[schemars(extend("default" = MarkOf::default()))]
     pub of: MarkOf,
+    /// Whether ports that lead to hosts mark. Ultra Ethernet turns their marks off where receivers grant credit.
+    #[serde(default = "Ecn::last_hop", skip_serializing_if = "Clone::clone")]
+    #[schemars(extend("default" = true))]
+    pub last_hop: bool,
+}
+
+impl Ecn {
+    /// All ports mark.
+    fn last_hop() -> bool {
+        true
+    }
 }
 
 /// The bytes whose number decides about a mark.
@@ -434,9 +446,9 @@ pub struct Transport {
     /// round trip among the flows within datacenters, rounded up to whole
     /// packets, and the default is `"1bdp"`. With `rud` the BDP is that of the flow's route, rounded up to
     /// whole packets, and the default without `congestion_control` is `"1.5bdp"`. With `rccc` it is the first
-    /// window and the largest credit of a sender instead, and the default is `"1.5bdp"`. With TCP it is the receive
-    /// window. `ndp` has `ndp.initial_window` instead.
-    #[schemars(extend("x-default" = "none: no limit; with `irn` `\"1bdp\"`; with `rud` and no congestion control, or `rccc`, `\"1.5bdp\"`"))]
+    /// window and the largest credit of a sender instead, with `nscc+rccc` in addition, and the default is
+    /// `"1.5bdp"`. With TCP it is the receive window. `ndp` has `ndp.initial_window` instead.
+    #[schemars(extend("x-default" = "none: no limit; with `irn` `\"1bdp\"`; with `rud` and no congestion control, `rccc` or `nscc+rccc`, `\"1.5bdp\"`"))]
     pub window: Option<Threshold>,
     /// Limits the payload in flight to the flow's rate times `base_rtt`, but at least `ack_every`
     /// packets. Each ACK updates it. If there are other windows, the smallest applies. Default:

@@ -4,6 +4,7 @@ pub mod dcqcn;
 pub mod dctcp;
 pub mod hpcc;
 pub mod nscc;
+pub mod nscc_rccc;
 pub mod powertcp;
 pub mod rccc;
 pub mod swift;
@@ -42,7 +43,20 @@ pub enum CongestionControl {
     /// RCCC of Ultra Ethernet: the receiver grants credit to its senders at the rate of its link (specification
     /// 1.0.x, section 3.6.14). It needs the transport `rud`.
     Rccc = "rccc",
+    /// NSCC and RCCC of Ultra Ethernet together: a sender needs room in its window and credit of its receiver. It
+    /// needs the transport `rud`.
+    NsccRccc = "nscc+rccc",
 }
+}
+
+impl CongestionControl {
+    /// Those whose rules it applies, and whose tables it reads: itself, or its parts.
+    pub fn parts(&self) -> &[Self] {
+        match self {
+            Self::NsccRccc => &[Self::Nscc, Self::Rccc],
+            _ => std::slice::from_ref(self),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,6 +70,7 @@ pub enum CongestionControlParams {
     Nscc(nscc::NsccParams),
     PowerTcp(powertcp::PowerTcpParams),
     Rccc(rccc::RcccParams),
+    NsccRccc(nscc_rccc::NsccRcccParams),
 }
 
 impl CongestionControlParams {
@@ -70,8 +85,27 @@ impl CongestionControlParams {
             Self::Nscc(_) => CongestionControl::Nscc,
             Self::PowerTcp(_) => CongestionControl::PowerTcp,
             Self::Rccc(_) => CongestionControl::Rccc,
+            Self::NsccRccc(_) => CongestionControl::NsccRccc,
         };
         control.name()
+    }
+
+    /// Those of NSCC, alone or with others.
+    pub fn nscc(&self) -> Option<&nscc::NsccParams> {
+        match self {
+            Self::Nscc(params) => Some(params),
+            Self::NsccRccc(both) => Some(&both.nscc),
+            _ => None,
+        }
+    }
+
+    /// Those of the credit of receivers, alone or with others.
+    pub fn rccc(&self) -> Option<&rccc::RcccParams> {
+        match self {
+            Self::Rccc(params) => Some(params),
+            Self::NsccRccc(both) => Some(&both.rccc),
+            _ => None,
+        }
     }
 
     /// Most hops in a packet's telemetry; `None` without.

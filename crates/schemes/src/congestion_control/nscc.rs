@@ -1,5 +1,5 @@
-//! NSCC, the network-signalled congestion control of Ultra Ethernet (specification 1.0.1, section 3.6.13), for a
-//! sender without credits of the receiver.
+//! NSCC, the network-signalled congestion control of Ultra Ethernet (specification 1.0.1, section 3.6.13), alone or
+//! beside the credit of receivers ([`super::nscc_rccc`]).
 //!
 //! A window in bytes follows two signals of each ACK: M, the mark of its packet, and delay, its round trip less
 //! the smallest round trip. With `newly` bytes acknowledged, in the notation of the specification:
@@ -36,7 +36,8 @@
 //!                   true: inc_bytes = received_bytes = 0
 //!   OnNACK (trim):  rtt < base_rtt:  as above.  Update avg_delay with config_base_rtt
 //!                   bytes_ignored += MTU;  trigger_qa = true
-//!                   quick_adapt(loss, M = 1, 0) returns false:  cwnd ← max(cwnd − MTU, MTU)
+//!                   quick_adapt(loss, M = 1, 0) returns false:  cwnd ← max(cwnd − MTU, MTU), if the sender has no
+//!                   credits or the trim was not at the last hop
 //!   OnInferredLoss: cwnd ← max(cwnd − MTU, MTU);  bytes_ignored += MTU
 //! ```
 //!
@@ -80,6 +81,8 @@ pub struct NsccParams {
     pub qa_threshold: Time,
     /// Weight of the newest delay in the average; above 0, at most 1.
     pub delay_gain: f64,
+    /// A packet that was trimmed at the last hop takes itself out of the window, as all others do.
+    pub last_hop: bool,
     /// Payload of a packet in bytes.
     pub mtu: u32,
 }
@@ -89,8 +92,8 @@ pub struct NsccParams {
 pub enum Loss {
     /// The first missing packet, which may be reported again.
     Missing,
-    /// A switch has trimmed a packet.
-    Trimmed,
+    /// A switch has trimmed a packet; `last_hop` if its port leads to the receiver.
+    Trimmed { last_hop: bool },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,8 +198,8 @@ impl Sender {
             self.max_wnd = (p.max_wnd * bdp(self.line, self.base_rtt)).max(mtu);
         }
         let in_flight = f64::from(response.in_flight) * mtu;
-        if response.loss == Some(Loss::Trimmed) {
-            return self.on_trim(p, now, in_flight);
+        if let Some(Loss::Trimmed { last_hop }) = response.loss {
+            return self.on_trim(p, now, in_flight, !last_hop || p.last_hop);
         }
         let delay = self.rtt - self.base_rtt;
         self.average(p, delay);
@@ -287,13 +290,13 @@ impl Sender {
         ignores || adapts
     }
 
-    /// A NACK of a trimmed packet.
-    fn on_trim(&mut self, p: &NsccParams, now: Time, in_flight: f64) {
+    /// A NACK of a trimmed packet, which takes itself out of the window if it `counts`.
+    fn on_trim(&mut self, p: &NsccParams, now: Time, in_flight: f64, counts: bool) {
         let mtu = f64::from(p.mtu);
         self.average(p, p.base_rtt);
         self.bytes_ignored += mtu;
         self.trigger_qa = true;
-        if !self.quick_adapt(p, now, Signal { loss: true, marked: true, delay: 0 }, in_flight) {
+        if !self.quick_adapt(p, now, Signal { loss: true, marked: true, delay: 0 }, in_flight) && counts {
             self.cwnd = (self.cwnd - mtu).max(mtu);
         }
     }
@@ -328,6 +331,7 @@ mod tests {
             qa_gate: 3,
             qa_threshold: 48 * US,
             delay_gain: 1.0,
+            last_hop: true,
             mtu: 1_000,
         }
     }
@@ -428,7 +432,7 @@ mod tests {
 
     fn nack(s: &mut Sender, now: Time, delay: Time) {
         let stamp = Stamp { sent: now - 12 * US - delay, ..Stamp::default() };
-        let (acknowledged, loss) = (s.acknowledged, Some(Loss::Trimmed));
+        let (acknowledged, loss) = (s.acknowledged, Some(Loss::Trimmed { last_hop: true }));
         s.on_response(&params(), now, Response { acknowledged, in_flight: 50, loss, marked: false, stamp });
     }
 
@@ -459,6 +463,27 @@ mod tests {
         assert!(s.trigger_qa && s.achieved_bytes == 0.0);
     }
 
+    /// Beside credit a trim at the last hop takes no packet out of the window. All else is as without credit: the
+    /// average, and quick adapt.
+    #[test]
+    fn beside_credit_trims_of_the_last_hop_take_nothing() {
+        let p = NsccParams { last_hop: false, ..params() };
+        let nack = |s: &mut Sender, now: Time, last_hop: bool| {
+            let stamp = Stamp { sent: now - 13 * US, ..Stamp::default() };
+            let (acknowledged, loss) = (s.acknowledged, Some(Loss::Trimmed { last_hop }));
+            s.on_response(&p, now, Response { acknowledged, in_flight: 50, loss, marked: false, stamp });
+        };
+        let mut s = Sender { qa_endtime: 1_010 * US, ..sender() };
+        nack(&mut s, 1_001 * US, true);
+        near(s.cwnd, 100_000.0);
+        assert_eq!((s.avg_delay, s.trigger_qa, s.bytes_ignored), (12.0 * US as f64, true, 1_000.0));
+        nack(&mut s, 1_001 * US, false);
+        near(s.cwnd, 99_000.0);
+        ack(&mut s, 1_002 * US, 7, 11 * US, true);
+        nack(&mut s, 1_010 * US, true);
+        near(s.cwnd, 7_000.0);
+    }
+
     /// For any events the window is between one packet and max_wnd, and a smaller round trip lowers the base.
     #[test]
     fn for_any_events_windows_keep_their_bounds() {
@@ -473,7 +498,8 @@ mod tests {
                 let response = Response {
                     acknowledged: s.acknowledged + random.below(4) as u32,
                     in_flight: random.below(200) as u32,
-                    loss: [None, Some(Loss::Missing), Some(Loss::Trimmed)][random.below(3) as usize],
+                    loss: [None, Some(Loss::Missing), Some(Loss::Trimmed { last_hop: random.below(2) == 0 })]
+                        [random.below(3) as usize],
                     marked: random.below(2) == 0,
                     stamp: Stamp { sent, ..Stamp::default() },
                 };

@@ -14,7 +14,8 @@
 //!   begin             credit = max, speculating
 //!   credit > 0        send a packet: credit −= its size, which may leave credit below 0 by one packet. The packet
 //!                     says credit_target = granted + ⌈(min(backlog, max) − credit)/256 B⌉, where a source that is
-//!                     speculating with new packets to send wants one full packet at least.
+//!                     speculating with new packets to send wants one full packet at least. Beside a window the
+//!                     backlog has a limit ([`super::nscc_rccc`]).
 //!                     AR (the packet asks for an ACK) if credit ≤ 0 now
 //!   ACK, NACK, credit that come first:  speculating ends, credit ← min(credit, 0)
 //!   CREDIT(c)         c > granted:  credit ← min(credit + 256 B·(c − granted), max);  granted = c
@@ -116,9 +117,9 @@ impl Source {
     }
 
     /// The credit_target of the packet that leaves, below [`TARGETS`]: so many bytes of new packets and of
-    /// retransmissions wait behind it.
-    pub fn target(&self, new: u64, again: u64) -> u32 {
-        let mut wants = (new + again).min(self.max as u64) as i64 - self.credit;
+    /// retransmissions wait behind it, of which the source wants `most`.
+    pub fn target(&self, new: u64, again: u64, most: u64) -> u32 {
+        let mut wants = (new + again).min(most).min(self.max as u64) as i64 - self.credit;
         if self.speculating && new > 0 {
             wants = wants.max(self.full);
         }
@@ -317,7 +318,7 @@ mod tests {
         while s.may_send() {
             s.spend(FULL);
             sent += 1;
-            assert_eq!(s.target(1 << 20, 0), 4 * sent, "one full packet more");
+            assert_eq!(s.target(1 << 20, 0, u64::MAX), 4 * sent, "one full packet more");
         }
         assert_eq!((sent, s.credit), (8, 0));
         let mut s = Source::new(MAX, FULL);
@@ -330,9 +331,9 @@ mod tests {
         s.spend(FULL);
         assert_eq!((s.may_send(), s.credit), (false, -512), "below 0 by a part of a packet");
         // Of 20 packets that wait it wants MaxWnd, and 512 B that it owes.
-        assert_eq!(s.target(20 * 1_024, 0), 6 + (MAX as u32 + 512) / 256);
-        assert_eq!(s.target(0, 1_000), 6 + 6, "rounded up");
-        assert_eq!(s.target(0, 0), 6 + 2);
+        assert_eq!(s.target(20 * 1_024, 0, u64::MAX), 6 + (MAX as u32 + 512) / 256);
+        assert_eq!(s.target(0, 1_000, u64::MAX), 6 + 6, "rounded up");
+        assert_eq!(s.target(0, 0, u64::MAX), 6 + 2);
     }
 
     /// Numbers count from the beginning of the flow: a lost or late one costs nothing, and their modulus neither.
@@ -449,7 +450,8 @@ mod tests {
                             left[f] -= 1
                         }
                         flight[f] += 1;
-                        let target = s.target(left[f] * u64::from(FULL), again[f] * u64::from(FULL));
+                        let waits = [left[f], again[f]].map(|packets| packets * u64::from(FULL));
+                        let target = s.target(waits[0], waits[1], u64::MAX);
                         let asks = !s.may_send();
                         if random.below(100) >= loss {
                             wire.push((f, Wire::Packet(target, asks)));

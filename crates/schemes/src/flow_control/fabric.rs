@@ -134,6 +134,8 @@ pub struct Red {
     pub at_dequeue: bool,
     /// The bytes of all priorities at the port count, not only those of the packet's.
     pub of_port: bool,
+    /// Ports that lead to hosts mark, too.
+    pub last_hop: bool,
 }
 
 impl Red {

@@ -7,9 +7,10 @@
 //!
 //! ```text
 //!   inflight < cwnd    send the first packet of rtx, or else the next new packet; inflight += 1
-//!   or asking = 0      (under RCCC instead: credit > 0).
+//!   or asking = 0      (under RCCC instead: credit > 0; under NSCC and RCCC: both).
 //!                      AR (the packet asks for an ACK): it is retransmitted, or the last one, or fills
-//!                      the window, or cwnd < ack_every (under RCCC instead: uses up the credit)
+//!                      the window, or cwnd < ack_every (under RCCC instead: uses up the credit; under NSCC and
+//!                      RCCC: one of them)
 //!   ACK(n, s, bits)    everything below n has arrived, and s + i for each bit i that is set:
 //!                      inflight −= 1 for each that was in flight
 //!   NACK(p)            p was trimmed: inflight −= 1, append p to rtx, nacks += 1.
@@ -150,8 +151,10 @@ struct Slot {
 pub struct Source {
     /// cwnd in packets, at least 1.
     cwnd: u32,
-    /// Under RCCC: the sender has credit, which then takes the place of the window.
-    credit: Option<bool>,
+    /// The window limits what is in flight. Not so where credit takes its place.
+    windowed: bool,
+    /// The sender has credit of its receiver, or needs none.
+    credit: bool,
     in_flight: u32,
     /// Those of them that ask for an ACK.
     asking: u32,
@@ -184,7 +187,8 @@ impl Source {
     pub fn new(cwnd: u32) -> Self {
         Self {
             cwnd,
-            credit: None,
+            windowed: true,
+            credit: true,
             in_flight: 0,
             asking: 0,
             acknowledged: 0,
@@ -202,6 +206,11 @@ impl Source {
         }
     }
 
+    /// Credit takes the place of the window.
+    pub fn without_window(self) -> Self {
+        Self { windowed: false, ..self }
+    }
+
     /// Whether a packet had too many retries.
     pub fn gave_up(&self) -> bool {
         self.gave_up
@@ -209,6 +218,11 @@ impl Source {
 
     pub fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// The window in packets, if it limits what is in flight.
+    pub fn window(&self) -> Option<u32> {
+        self.windowed.then_some(self.cwnd)
     }
 
     pub fn acknowledged(&self) -> u32 {
@@ -225,7 +239,7 @@ impl Source {
 
     /// Whether the sender has credit of its receiver. Without it no packet may leave.
     pub fn set_credit(&mut self, numbers: &mut Numbers, credit: bool) {
-        self.credit = Some(credit);
+        self.credit = credit;
         self.choose(numbers);
     }
 
@@ -234,14 +248,14 @@ impl Source {
         numbers.highest - self.acknowledged - self.in_flight
     }
 
-    /// Records the packet that [`Numbers::send`] has just returned as sent. Returns whether it asks for an ACK. Under
-    /// RCCC `credit` says whether the sender has credit left.
+    /// Records the packet that [`Numbers::send`] has just returned as sent. Returns whether it asks for an ACK.
+    /// `credit` says whether the sender has credit left, or needs none.
     pub fn on_sent(
         &mut self,
         p: &RudParams,
         numbers: &mut Numbers,
         (psn, again): (u32, bool),
-        credit: Option<bool>,
+        credit: bool,
         now: Time,
     ) -> bool {
         self.credit = credit;
@@ -255,11 +269,8 @@ impl Source {
         let retry = self.slots[at].retry;
         let deadline = now.saturating_add(p.timeout(retry));
         self.in_flight += 1;
-        let limited = match credit {
-            Some(credit) => !credit,
-            None => self.in_flight >= self.cwnd || self.cwnd < p.ack_every,
-        };
-        let asks = again || psn + 1 == numbers.total || limited;
+        let filled = self.windowed && (self.in_flight >= self.cwnd || self.cwnd < p.ack_every);
+        let asks = again || psn + 1 == numbers.total || filled || !credit;
         self.asking += u32::from(asks);
         self.slots[at] = Slot { state: State::InFlight(deadline), asks, ..self.slots[at] };
         match retry {
@@ -460,8 +471,8 @@ impl Source {
         let fits = again.is_some() || numbers.highest - numbers.una < LARGEST_SPAN - 1;
         numbers.next = again.unwrap_or(numbers.highest);
         let recovers = self.recover.is_some() && again.is_some();
-        let permits = self.credit.unwrap_or(self.in_flight < self.cwnd || self.asking == 0 || recovers);
-        numbers.window = if permits && fits { u32::MAX } else { 0 };
+        let room = !self.windowed || self.in_flight < self.cwnd || self.asking == 0 || recovers;
+        numbers.window = if room && self.credit && fits { u32::MAX } else { 0 };
     }
 }
 
@@ -594,7 +605,7 @@ mod tests {
         let mut sent = Vec::new();
         while n.can_send() {
             let packet = n.send();
-            let asks = s.on_sent(&P, n, packet, None, now);
+            let asks = s.on_sent(&P, n, packet, true, now);
             sent.push((packet.0, asks));
         }
         sent
@@ -754,7 +765,7 @@ mod tests {
                         s.in_flight() < window || s.asking == 0 || s.recover.is_some() && n.next < n.highest
                     );
                     let packet = n.send();
-                    let asks = s.on_sent(&p, &mut n, packet, None, now);
+                    let asks = s.on_sent(&p, &mut n, packet, true, now);
                     sent += 1;
                     out.push(match random.below(100) < trim {
                         true => Wire::Header(packet.0),

@@ -13,6 +13,7 @@ use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, NotificationPoint, Re
 use xoff_schemes::congestion_control::dctcp::{self, DctcpParams};
 use xoff_schemes::congestion_control::hpcc::{self, HpccParams};
 use xoff_schemes::congestion_control::nscc::{self, Loss, NsccParams};
+use xoff_schemes::congestion_control::nscc_rccc::NsccRcccParams;
 use xoff_schemes::congestion_control::powertcp::{self, PowerTcpParams};
 use xoff_schemes::congestion_control::swift::{self, SwiftParams};
 use xoff_schemes::congestion_control::timely::{self, TimelyParams};
@@ -58,7 +59,7 @@ impl Controls {
         let line = |f: &Flow| line_rate(plan, plan.hops[f.path as usize], f.pace);
         let lines = plan.flows.iter().map(line);
         match plan.congestion_control {
-            // The credit of RCCC is a part of its transport.
+            // The credit of RCCC is a part of its transport, alone and beside NSCC.
             CongestionControlParams::None | CongestionControlParams::Rccc(_) => Self::None,
             CongestionControlParams::Dcqcn(p) => Self::Dcqcn(p, lines.map(ReactionPoint::new).collect()),
             CongestionControlParams::Timely(p) => Self::Timely(p, lines.map(timely::Sender::new).collect()),
@@ -67,7 +68,8 @@ impl Controls {
             CongestionControlParams::Swift(p) => {
                 Self::Swift(p, lines.map(|line| swift::Sender::new(&p, line)).collect())
             }
-            CongestionControlParams::Nscc(p) => {
+            CongestionControlParams::Nscc(p)
+            | CongestionControlParams::NsccRccc(NsccRcccParams { nscc: p, .. }) => {
                 Self::Nscc(p, lines.map(|line| nscc::Sender::new(&p, line)).collect())
             }
             CongestionControlParams::PowerTcp(p) => {
@@ -180,8 +182,8 @@ impl Controls {
         (telemetry, id): (&Telemetry, u32),
     ) {
         let flow = response.flow as usize;
-        if response.kind == Kind::ProbeAck {
-            // It measures no data packet. The next ACK reports what it has acknowledged.
+        if matches!(response.kind, Kind::ProbeAck | Kind::Pull) {
+            // It measures no data packet. The next ACK reports what an ACK of a probe has acknowledged.
             if let Self::Nscc(params, of) = self {
                 (0..report.inferred).for_each(|_| of[flow].on_loss(params));
             }
@@ -194,7 +196,7 @@ impl Controls {
             Self::Hpcc(_, of) if sender.complete() => of[flow].release(),
             Self::PowerTcp(_, of) if sender.complete() => of[flow].release(),
             // Its packet has no records of the devices after the one that has trimmed it.
-            Self::Hpcc(..) | Self::PowerTcp(..) if report.loss == Some(Loss::Trimmed) => {}
+            Self::Hpcc(..) | Self::PowerTcp(..) if matches!(report.loss, Some(Loss::Trimmed { .. })) => {}
             // A packet that crossed more devices than its telemetry has room for cannot be compared.
             Self::Hpcc(params, of) => {
                 if let Some(hops) = telemetry.of(id) {

@@ -1,11 +1,10 @@
-//! The receiving ends of flows under RCCC: the credit of each flow and link.
+//! The receiving ends of flows under RCCC, alone or beside NSCC: the credit of each flow and link.
 
 use crate::core::Core;
 use crate::kind;
 use crate::outcome::footprint::of;
 use crate::packet::{Kind, Packet};
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::rccc::{CreditQueue, Destination, RcccParams};
 
 /// The credit of flows, by flow and by port. Empty under other congestion controls.
@@ -23,7 +22,7 @@ pub fn largest(plan: &Plan, flow: usize) -> u64 {
 
 impl Credits {
     pub fn new(plan: &Plan) -> Self {
-        let CongestionControlParams::Rccc(params) = plan.congestion_control else {
+        let Some(&params) = plan.congestion_control.rccc() else {
             let params = RcccParams { rate: 1.0, grant: 1 };
             return Self { params, flows: Vec::new(), queues: Vec::new() };
         };
@@ -84,7 +83,7 @@ impl Core<'_> {
         let (path, lane) = (ends.ack_path, ends.ack_lane);
         let credit = Packet::new(Kind::Pull, grant.flow, grant.number, self.plan.packet.ack, lane, path);
         let id = self.packets.insert(credit);
-        self.telemetry.keep_bits(id, 0);
+        self.telemetry.begin(id, self.now);
         // After a change of its route the flow may leave by another port.
         let own = self.hops[path as usize];
         self.enqueue_own(own, lane, id);

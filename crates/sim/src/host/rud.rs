@@ -5,7 +5,7 @@ use crate::{core::Core, host::controls::Departure, host::rccc, host::selective::
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::{CongestionControlParams, rccc::Source as Credit};
+use xoff_schemes::congestion_control::{CongestionControlParams, nscc_rccc::wanted, rccc::Source as Credit};
 use xoff_schemes::transport::go_back_n::Sender;
 use xoff_schemes::transport::rud::{Bitmap, RudParams, Source};
 
@@ -14,7 +14,7 @@ use xoff_schemes::transport::rud::{Bitmap, RudParams, Source};
 pub struct RudSender {
     params: RudParams,
     pub source: Source,
-    /// Under RCCC.
+    /// Under RCCC, alone or beside a window.
     credit: Option<CreditOf>,
     /// The last NACK was of a packet in flight.
     pub trimmed: bool,
@@ -41,25 +41,29 @@ impl CreditOf {
             0 => 0,
             packets => u64::from(packets - 1) * self.full + self.last,
         };
-        self.source.target(new, u64::from(source.waiting(numbers)) * self.full)
+        let most = source.window().map_or(u64::MAX, |cwnd| wanted(cwnd, self.full));
+        self.source.target(new, u64::from(source.waiting(numbers)) * self.full, most)
     }
 }
 
 impl RudSender {
     pub fn new(plan: &Plan, params: RudParams, flow: usize) -> Self {
         let window = plan.irn[flow].window;
-        let credit = matches!(plan.congestion_control, CongestionControlParams::Rccc(_)).then(|| {
+        let credit = plan.congestion_control.rccc().map(|_| {
             let (size, full) = (plan.flows[flow].size, plan.packet.mtu + plan.packet.header);
             let last = plan.packet.wire_size(size, plan.packet.packets(size) - 1).into();
             CreditOf { source: Credit::new(rccc::largest(plan, flow), full), full: full.into(), last }
         });
-        let source = Source::new(window);
+        let source = match plan.congestion_control {
+            CongestionControlParams::Rccc(_) => Source::new(window).without_window(),
+            _ => Source::new(window),
+        };
         Self { params, source, credit, trimmed: false, inferred: 0, probe: None, timer_at: Time::MAX }
     }
 
     /// Returns [`Packet::ahead`] of the packet.
     pub fn sent(&mut self, numbers: &mut Sender, wheel: &mut Wheel, now: Time, packet: Departure) -> [u8; 3] {
-        let credit = self.credit.as_mut().map(|credit| {
+        let credit = self.credit.as_mut().is_none_or(|credit| {
             credit.source.spend(packet.size);
             credit.source.may_send()
         });

@@ -128,7 +128,7 @@ impl SelectiveSender {
             Self::Rud(rud) => Report {
                 acknowledged: rud.source.acknowledged(),
                 in_flight: rud.source.in_flight(),
-                loss: rud.trimmed.then_some(Loss::Trimmed),
+                loss: rud.trimmed.then(|| Loss::Trimmed { last_hop: answer.echoed() != 0 }),
                 inferred: rud.inferred,
             },
             _ => Report::in_order(numbers, answer),
@@ -239,7 +239,8 @@ impl Core<'_> {
                 (kind, receiver.expected(), rud::Bitmap { first, bits: 0 })
             }
             SelectiveReceiver::Rud(receiver) if receiver.on_header(psn) => {
-                (Kind::Nack, psn, rud::Bitmap { first: psn, bits: 0 })
+                // Its distance from the number says whether the last hop has trimmed it.
+                (Kind::Nack, psn, rud::Bitmap { first: psn + u32::from(packet.last_hop()), bits: 0 })
             }
             SelectiveReceiver::Rud(receiver) => (Kind::Ack, receiver.expected, receiver.names(psn)),
             _ => unreachable!("the plan refuses trimmed packets under other transports"),

@@ -410,7 +410,8 @@ mod tests {
         for scheme in FlowControlKeys::names() {
             let requests = "[transport]\nkind=\"ndp\"\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
             let credits = controlled("rccc") + "kind=\"rud\"\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
-            for more in [faults, &controlled("hpcc"), &controlled("swift"), requests, &credits] {
+            let both = credits.replace("rccc", "nscc+rccc");
+            for more in [faults, &controlled("hpcc"), &controlled("swift"), requests, &credits, &both] {
                 let Some(plan) = plan(scheme, more) else { continue };
                 let (live, _) = run_wired(&plan, &Memory::new(&plan, 0), None, None, &mut |_| true).unwrap();
                 assert!(live == run(&plan, 1, None, &mut |_| true), "{scheme} {more}");

@@ -223,7 +223,7 @@ fn no_room<F: Features>(
     refusal: Refusal,
 ) -> Option<u32> {
     let (port, id) = trim::choose::<F>(core, scheme, (port, id, egress));
-    if core.trim(port, id) {
+    if core.trim(port, id, egress) {
         return forward::<F>(core, scheme, port, id, egress);
     }
     refuse(core, port, id, refusal);

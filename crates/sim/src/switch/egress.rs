@@ -74,9 +74,15 @@ impl Egress {
         let ecn = || plan.lanes.iter().filter_map(|lane| lane.ecn);
         let marks_at_dequeue = ecn().any(|red| red.at_dequeue);
         let plain = !recorded && !leaves.used() && !marks_at_dequeue && !traits.asks_to_leave;
-        let red_at = |rate: u64| plan.lanes.iter().map(move |lane| lane.ecn.map(|red| red.at(rate)));
-        let reds: Vec<Option<Red>> = match ecn().any(|red| red.per > 0) {
-            true => topology.ports.iter().flat_map(|p| red_at(p.rate)).collect(),
+        let red_at = |(port, p): (u32, &xoff_net::topology::Port)| {
+            let (last, rate) = (topology.leads_to_host(port), p.rate);
+            plan.lanes.iter().map(move |lane| match lane.ecn {
+                Some(red) if last && !red.last_hop => Some(Red { k_min: u64::MAX, k_max: u64::MAX, ..red }),
+                red => red.map(|red| red.at(rate)),
+            })
+        };
+        let reds: Vec<Option<Red>> = match ecn().any(|red| red.per > 0 || !red.last_hop) {
+            true => (0..).zip(&topology.ports).flat_map(red_at).collect(),
             false => Vec::new(),
         };
         let rule = |(i, lane): (usize, &xoff_plan::plan::Lane)| {

@@ -122,10 +122,8 @@ impl Parcel {
 impl Telemetry {
     pub fn new(plan: &Plan) -> Self {
         let most = plan.congestion_control.hops().map_or(0, usize::from);
-        let stamped = matches!(
-            plan.congestion_control,
-            CongestionControlParams::Swift(_) | CongestionControlParams::Nscc(_)
-        );
+        let swift = matches!(plan.congestion_control, CongestionControlParams::Swift(_));
+        let stamped = swift || plan.congestion_control.nscc().is_some();
         let bitmaps = matches!(plan.transport.kind, TransportKind::Rud(_));
         Self { most, stamped, bitmaps, ..Self::default() }
     }

@@ -82,9 +82,10 @@ impl Core<'_> {
 
     /// Cuts a data packet that arrived at `ingress` and has no room, if the device trims packets. The data packet
     /// ends here: its drop counts the bytes that were cut off, and the rest is a control packet of its flow. A
-    /// packet without bytes to cut goes on whole. Returns whether something goes on.
+    /// packet without bytes to cut goes on whole. Returns whether something goes on, to `egress`.
     #[cold]
-    pub fn trim(&mut self, ingress: u32, id: u32) -> bool {
+    pub fn trim(&mut self, ingress: u32, id: u32, egress: u32) -> bool {
+        let last_hop = self.plan.topology.leads_to_host(egress);
         let packet = &mut self.packets[id];
         let Some(trim) = self.trims.filter(|t| packet.kind == Kind::Data && packet.lane != t.lane) else {
             return false;
@@ -105,6 +106,7 @@ impl Core<'_> {
         };
         self.observed.dropped(drop, Some(packet.flow));
         (packet.kind, packet.size, packet.lane) = (Kind::Header, trim.size, trim.lane);
+        packet.set_last_hop(last_hop);
         true
     }
 }

@@ -11,7 +11,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     let controls = ["dcqcn", "timely", "hpcc", "dctcp", "swift", "nscc", "powertcp"];
     let mut control = if sketch.draw.one_in(2) { "none" } else { *sketch.draw.pick(&controls) };
     if sketch.transport == "rud" && sketch.draw.one_in(4) || sketch.draw.one_in(200) {
-        control = "rccc";
+        control = *sketch.draw.pick(&["rccc", "rccc", "nscc+rccc"]);
     }
     let alone = sketch.transport.starts_with("tcp") || sketch.transport == "ndp" || sketch.arbiter;
     if alone && !sketch.draw.one_in(30) || control == "none" {
@@ -28,9 +28,15 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
             "nscc" => nscc(sketch, place),
             "powertcp" => powertcp(sketch, place),
             "rccc" => rccc(sketch),
+            // It reads the tables of both.
+            "nscc+rccc" => {
+                let t = nscc(sketch, place);
+                sketch.add("nscc", t);
+                rccc(sketch)
+            }
             _ => dctcp(sketch, place),
         };
-        sketch.add(control, t);
+        sketch.add(if control == "nscc+rccc" { "rccc" } else { control }, t);
     }
     if sketch.draw.one_in(8) && !alone {
         let has = sketch.draw.one_in(2);
@@ -39,7 +45,9 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     if sketch.draw.one_in(10) && !alone {
         put(sketch, "base_rtt", time((place.tick * 2).max(100_000)));
     }
-    if matches!(control, "dcqcn" | "dctcp" | "nscc") && sketch.draw.one_in(2) || sketch.draw.one_in(8) {
+    if matches!(control, "dcqcn" | "dctcp" | "nscc" | "nscc+rccc") && sketch.draw.one_in(2)
+        || sketch.draw.one_in(8)
+    {
         let ecn = ecn(sketch, place);
         sketch.add("ecn", ecn);
     }
@@ -62,6 +70,7 @@ pub fn ecn(sketch: &mut Sketch, place: &Place) -> Table {
     sketch.maybe(&mut t, 3, "at", |s| *s.draw.pick(&["enqueue", "dequeue"]));
     sketch.maybe(&mut t, 4, "per", |_| rate(place.rates.1));
     sketch.maybe(&mut t, 4, "of", |s| *s.draw.pick(&["priority", "port"]));
+    sketch.maybe(&mut t, 6, "last_hop", |s| s.draw.one_in(2));
     t
 }
 

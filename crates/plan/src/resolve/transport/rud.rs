@@ -30,8 +30,9 @@ pub(super) fn params(
     if s.transport.rto.0 < routes.longest {
         warn_of_timeout(cx, "transport.rto", s.transport.rto, routes.longest);
     }
-    let alone = matches!(s.transport.congestion_control, CongestionControl::None | CongestionControl::Rccc);
-    let given = s.transport.window.or(alone.then_some(WINDOW));
+    let control = s.transport.congestion_control;
+    let first = control == CongestionControl::None || rccc::grants(control);
+    let given = s.transport.window.or(first.then_some(WINDOW));
     let windows = windows(cx, routed, given, ("transport.window", "window"))?;
     rccc::check_windows(cx, &windows)?;
     let (rto, ack_every) = (s.transport.rto.0, s.transport.ack_every);
