@@ -226,6 +226,7 @@ fn nscc(sketch: &mut Sketch, place: &Place) -> Table {
 fn rccc(sketch: &mut Sketch) -> Table {
     let mut t = Table::new();
     sketch.maybe(&mut t, 2, "rate", |s| s.draw.real(0.3, 1.0));
+    sketch.maybe(&mut t, 3, "in_acks", |s| s.draw.one_in(2));
     sketch.maybe(&mut t, 2, "grant", |s| bytes(s.draw.log(256, 20 * s.mtu + 300)));
     t
 }
