@@ -266,7 +266,7 @@ fn credit_in_acks_outlives_lost_frames() {
         let text = star(2)
             + &credits("none", 0.99, "rto = \"100us\"\n")
             + &format!(
-                "[rud]\ninfer_losses = true\n[run]\nseed = {seed}\n[[loss]]\nlink = \"H1-S0\"\nrate = 0.03\n"
+                "[rud]\ninfer_losses = true\n[run]\nseed = {seed}\n[[loss]]\nlink = \"H1-S0.0\"\nrate = 0.03\n"
             )
             + &flow(0, 1, "2MB");
         for (i, text) in [text.clone(), in_acks(&text)].into_iter().enumerate() {
