@@ -65,8 +65,8 @@ RUNS = {
     "nscc-rccc": (
         LOSSY,
         "all",
-        ["transport.kind=rud", "transport.rto=50us", "transport.congestion_control=nscc+rccc"],
-        ["credit", "bitmap", "damaged"],
+        ["transport.kind=rud", "transport.rto=50us", "transport.congestion_control=nscc+rccc"] + ["rccc.in_acks=true"],
+        ["credit", "ACK with credit", "damaged"],
     ),
     "tcp-newreno": (LOSSY, "all", ["transport.kind=tcp-newreno"], ["segment", "damaged"]),
     "tcp-dctcp": (
@@ -407,6 +407,11 @@ def roce(b, said, seen):
         said |= {"xoff.sack.first": number(b, 55, 3), "xoff.sack.bits": f"0x{number(b, 58, 8):016x}"}
         assert b[54] == 0 and number(b, 58, 8) > 0
         seen["bitmap"] += 1
+    elif opcode == 0xC5:
+        said |= {"xoff.sack.first": number(b, 55, 3), "xoff.sack.bits": f"0x{number(b, 58, 8):016x}"}
+        said["xoff.grant.credit"] = number(b, 67, 3)
+        assert b[54] == 0 and b[66] == 0
+        seen["ACK with credit"] += 1
     elif opcode == 0xC3:
         said["xoff.sack.probe"] = number(b, 55, 3)
         assert b[54] == 0 and number(b, 55, 3) > 0

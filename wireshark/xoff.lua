@@ -515,29 +515,34 @@ end
 
 ethertypes:set(MAC_CONTROL, pfc)
 
--- ACKs of RUD with a bitmap, its probes and their ACKs, and credit of RCCC are RoCEv2 packets with opcodes that Annex A17 leaves to
+-- ACKs of RUD with a bitmap or credit, its probes and their ACKs, and credit of RCCC are RoCEv2 packets with opcodes that Annex A17 leaves to
 -- manufacturers. Wireshark's own dissector reads the headers before the bitmap and the credit.
 
-local SACK, GRANT, PROBE, PROBE_ACK, BTH_END = 193, 194, 195, 196, 54
+local SACK, GRANT, PROBE, PROBE_ACK, CREDITED_ACK, BTH_END = 193, 194, 195, 196, 197, 54
 local opcode_of = Field.new("infiniband.bth.opcode")
 local sack = Proto("xoff_sack", "xoff bitmap of an ACK, probe, and credit")
 
 function sack.dissector(buffer, pinfo, tree)
     local opcode = opcode_of()
-    if not opcode or opcode.value < SACK or opcode.value > PROBE_ACK then
+    if not opcode or opcode.value < SACK or opcode.value > CREDITED_ACK then
         return
     end
-    local has_bits = opcode.value == SACK or opcode.value == PROBE_ACK
+    local needs = ({[SACK] = 12, [PROBE_ACK] = 12, [CREDITED_ACK] = 16})[opcode.value] or 4
     local branch = tree:add(xoff, buffer(BTH_END))
-    if buffer:len() < BTH_END + (has_bits and 12 or 4) then
+    if buffer:len() < BTH_END + needs then
         branch:append_text(", cut off by the snap length")
         return
     end
     local word, text = buffer(BTH_END + 1, 3)
-    if opcode.value == SACK then
+    if opcode.value == SACK or opcode.value == CREDITED_ACK then
         branch:add(f.sack_first, word)
         branch:add(f.sack_bits, buffer(BTH_END + 4, 8))
         text = string.format("ACK with a bitmap from PSN %d on", word:uint())
+        if opcode.value == CREDITED_ACK then
+            local credit = buffer(BTH_END + 13, 3)
+            branch:add(f.grant_credit, credit)
+            text = text .. string.format(", credit of %d units of 256 B", credit:uint())
+        end
     elseif opcode.value == PROBE then
         branch:add(f.sack_probe, word)
         text = string.format("probe %d", word:uint())

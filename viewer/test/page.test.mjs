@@ -24,7 +24,7 @@ const RUNS = {
   pods: ["leaf-spine", ...set('topology={kind="fat-tree",k=8,link={rate="100Gbps",delay="1us"}}', "run.duration=100us", "flow_control.xoff=20kB", "flow_control.xon=15kB")],
   zeropod: ["zeropod", ...set("run.duration=500us", "run.drain=2ms")],
   ring: ["all-reduce-loop", ...set("flow_control.scheme=pfc")],
-  failed: ["hello", ...set("transport.retries=2", 'loss=[{link="H1-S0",rate=1.0}]', "measure.explain=true")],
+  failed: ["hello", ...set("transport.retries=2", 'loss=[{link="H1-S0.0",rate=1.0}]', "measure.explain=true")],
   empty: ["victims", ...set("run.duration=1ns", "run.drain=0ns")],
   pyrrha: ["victims", ...set('flow_control={scheme="pyrrha"}')],
   training: ["training-step", ...set("measure.explain=true", "traffic.0.hidden=128", "traffic.0.parameters=4_000_000", "traffic.0.expert_parameters=8_000_000")],

@@ -214,21 +214,25 @@ fn bitmaps_of_acks_are_in_a_capture() {
 /// Credit of RCCC: of each flow it grows, and data needs it after the first window; with NSCC beside it, too.
 #[test]
 fn credit_is_in_a_capture() {
-    ["rccc", "nscc+rccc"].into_iter().for_each(needs_credit);
+    for (control, in_acks) in [("rccc", false), ("rccc", true), ("nscc+rccc", false)] {
+        needs_credit(control, in_acks);
+    }
 }
 
-fn needs_credit(control: &str) {
+fn needs_credit(control: &str, in_acks: bool) {
     let dir = scratch("credit");
     let keys = format!(
         "--set flow_control.scheme=trimming --set transport.kind=rud --set transport.window=20kB \
-         --set transport.congestion_control={control} --set priority=[{{id=3,egress_limit=\"8496B\"}}]"
+         --set transport.congestion_control={control} --set rccc.in_acks={in_acks} --set priority=[{{id=3,egress_limit=\"8496B\"}}]"
     );
     let done = xoff(&dir, "incast.toml", &format!("--quiet --out run --pcap all {keys}"));
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
     let (names, _, packets) = read(&dir.join("run/capture.pcapng"));
     // By queue pair, of senders: bytes that were sent, and credit that has come.
     let (mut sent, mut credit) = (BTreeMap::<u32, u64>::new(), BTreeMap::<u32, u32>::new());
-    let mut grants = 0;
+    let (mut grants, mut credited) = (0, 0);
+    // Credit in the frames that receivers have sent.
+    let mut granted = BTreeMap::<u32, u32>::new();
     for packet in packets.iter().filter(|p| names[p.interface].starts_with('H')) {
         let Ok(roce) = RocePacket::parse(&packet.bytes) else { continue };
         match roce.operation {
@@ -236,6 +240,13 @@ fn needs_credit(control: &str) {
                 let last = credit.insert(roce.queue_pair, number).unwrap_or(0);
                 assert!(number >= last, "{last} {number}");
                 grants += 1;
+            }
+            Operation::Credit { number } => {
+                granted.insert(roce.queue_pair, number);
+            }
+            Operation::CreditedAck { number, .. } if packet.flags != INBOUND => {
+                assert_eq!(number, granted.get(&roce.queue_pair).copied().unwrap_or(0));
+                credited += 1;
             }
             Operation::WriteFirst(_)
             | Operation::WriteMiddle
@@ -252,6 +263,7 @@ fn needs_credit(control: &str) {
         }
     }
     assert!(grants > 20 && credit.len() >= 6, "{grants} {}", credit.len());
+    assert_eq!(credited > 100, in_acks, "{credited}");
 }
 
 /// Trimmed packets, NACKs and PULLs, each as often as the results say.

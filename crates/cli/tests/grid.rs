@@ -692,7 +692,7 @@ fn the_results_page_has_every_key_and_column_of_a_grid() {
         columns.into_iter().partition(|name| name.starts_with("class.") || name.starts_with("size."));
     assert_eq!(listed("\n## `grid.parquet`\n"), columns);
     assert_eq!(parts[..2], ["class.poisson.flows", "class.poisson.finished"]);
-    assert_eq!(parts.len(), (2 + 4) * 10, "{parts:?}");
+    assert_eq!(parts.len(), (2 + 4) * 11, "{parts:?}");
     let keys = |v: &Value| v.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
     let said: BTreeSet<String> = listed("\n## `grid.json`\n").into_iter().collect();
     assert_eq!(said, keys(&read(dir.join("g/grid.json"))));

@@ -244,7 +244,7 @@ fn a_failed_flow_is_one_on_the_page() {
     example(
         &dir,
         "hello",
-        &["--set", "transport.retries=2", "--set", "loss=[{link=\"H1-S0\",rate=1.0}]", "--out", "hello"],
+        &["--set", "transport.retries=2", "--set", "loss=[{link=\"H1-S0.0\",rate=1.0}]", "--out", "hello"],
     );
     let (_, document) = page(&dir, "hello");
     agrees(&document, &summary(&dir, "hello"));

@@ -433,7 +433,9 @@ mod tests {
                 "rud" => {
                     let sack = Carries::Sack { expected: 2, first: 3, bits: 1 << 63 | 5 };
                     let credit = (0, Carries::Credit { number: 0xff_fffe });
-                    contents.extend([nack(None), (0, sack), (0, Carries::Cnp), credit]);
+                    let with_credit =
+                        Carries::CreditedAck { expected: 2, first: 3, bits: 9, credit: 0xff_fffd };
+                    contents.extend([nack(None), (0, sack), (0, Carries::Cnp), credit, (0, with_credit)]);
                     let acknowledged =
                         Carries::ProbeAck { expected: 2, bits: 1 << 63 | 9, number: 0xff_fffd };
                     contents.extend([(0, Carries::Probe { number: 0xff_fffd }), (1, acknowledged)]);

@@ -66,6 +66,16 @@ pub enum Carries {
         first: u32,
         bits: u64,
     },
+    /// An ACK with a bitmap, which may be empty, and credit (RCCC).
+    CreditedAck {
+        /// Number of the next packet that is expected.
+        expected: u32,
+        /// Packet `first` + i has arrived for each bit i.
+        first: u32,
+        bits: u64,
+        /// As that of [`Carries::Credit`].
+        credit: u32,
+    },
     Nack {
         /// Number of the packet that is missing, or that was trimmed (RUD).
         expected: u32,

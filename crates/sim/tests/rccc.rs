@@ -44,6 +44,11 @@ fn beside(text: &str, nscc: bool) -> String {
     if nscc { text.replace("\"rccc\"", "\"nscc+rccc\"") } else { text.to_owned() }
 }
 
+/// The same scenario with credit in ACKs.
+fn in_acks(text: &str) -> String {
+    text.replace("[rccc]\n", "[rccc]\nin_acks = true\n")
+}
+
 fn trimmed(outcome: &Outcome) -> u64 {
     let drops = outcome.drops.iter().filter(|d| d.reason == DropReason::Scheme(&TRIMMED));
     drops.map(|d| d.packets).sum()
@@ -238,6 +243,21 @@ fn rccc_runs_over_every_flow_control() {
     }
 }
 
+/// An ACK tells the credit that was granted before it. Over one path without losses its frames have come before the ACK,
+/// so nothing changes.
+#[test]
+fn without_losses_credit_in_acks_changes_nothing() {
+    for (scheme, nscc) in [("trimming", false), ("trimming", true), ("pfc", false), ("pfc", true)] {
+        let limit = if scheme == "pfc" { "" } else { "[[priority]]\nid = 3\negress_limit = \"60kB\"\n" };
+        let mut text = star(9) + &credits(scheme, 0.99, &format!("ack_every = 2\n{limit}"));
+        (1..=8).for_each(|i| text += &flow(i, 0, "300kB"));
+        let text = beside(&text, nscc);
+        let [without, with] = [plan(&text), plan(&in_acks(&text))].map(|plan| run(&plan));
+        assert_eq!(without, with, "{scheme} {nscc}");
+        assert_eq!(trimmed(&with) > 0, scheme == "trimming");
+    }
+}
+
 #[test]
 fn threads_change_nothing() {
     let text = clos(4, 2, 3, "spray")
@@ -246,13 +266,14 @@ fn threads_change_nothing() {
            [[loss]]\nlink = \"S0.0-S1.0\"\nrate = 0.01\n\
            [[traffic]]\nkind = \"incast\"\nfan_in = 7\nsize = \"300kB\"\n\
            [[traffic]]\nkind = \"permutation\"\nsize = \"200kB\"\n";
-    for nscc in [false, true] {
-        let plan = plan(&beside(&text, nscc));
+    for (nscc, acks) in [(false, false), (true, false), (true, true)] {
+        let text = beside(&text, nscc);
+        let plan = plan(&if acks { in_acks(&text) } else { text });
         let one = run(&plan);
         assert!(trimmed(&one) > 100 && sum(&one, |f| f.timeouts.into()) > 0);
         for threads in 2..=4 {
             let many = xoff_sim::run_on(&plan, threads, &mut |_| true);
-            assert_eq!(one, many, "{threads} threads, {nscc}");
+            assert_eq!(one, many, "{threads} threads, {nscc} {acks}");
         }
     }
 }

@@ -54,6 +54,8 @@ const CREDIT: u8 = 0xc2;
 const PROBE: u8 = 0xc3;
 /// The opcode of the ACK of a probe.
 const PROBE_ACK: u8 = 0xc4;
+/// The opcode of an ACK with a bitmap and credit.
+const CREDITED_ACK: u8 = 0xc5;
 /// Least length of a trimmed packet, without the frame's check sequence.
 pub const LEAST_TRIMMED: usize = HEADERS + UDP as usize + BTH;
 /// Length of a congestion notification after its BTH.
@@ -93,6 +95,13 @@ pub enum Operation {
         first: u32,
         bits: u64,
     },
+    /// The same with credit: `number` as in [`Operation::Credit`].
+    CreditedAck {
+        /// Below 2^24.
+        first: u32,
+        bits: u64,
+        number: u32,
+    },
     /// Asks for an ACK at once; `number`, below 2^24, counts the probes of its flow.
     Probe {
         number: u32,
@@ -127,6 +136,7 @@ impl Operation {
             Self::Credit { .. } => CREDIT,
             Self::Probe { .. } => PROBE,
             Self::ProbeAck { .. } => PROBE_ACK,
+            Self::CreditedAck { .. } => CREDITED_ACK,
         }
     }
 }
@@ -179,6 +189,11 @@ impl RocePacket {
             Operation::Sack { first, bits } | Operation::ProbeAck { number: first, bits } => {
                 bytes.extend(with_flag(0, first));
                 bytes.extend(bits.to_be_bytes());
+            }
+            Operation::CreditedAck { first, bits, number } => {
+                bytes.extend(with_flag(0, first));
+                bytes.extend(bits.to_be_bytes());
+                bytes.extend(with_flag(0, number));
             }
         }
         let crc = icrc(&bytes[14..], zeros);
@@ -252,6 +267,11 @@ impl RocePacket {
                 Operation::ProbeAck { number: u32_at(behind, at) % NUMBERS, bits: u64_at(behind, at + 4) }
             }
             SACK => Operation::Sack { first: u32_at(behind, at) % NUMBERS, bits: u64_at(behind, at + 4) },
+            CREDITED_ACK => Operation::CreditedAck {
+                first: u32_at(behind, at) % NUMBERS,
+                bits: u64_at(behind, at + 4),
+                number: u32_at(behind, at + 12) % NUMBERS,
+            },
             _ => Operation::Cnp,
         };
         Ok(Self {
@@ -275,6 +295,7 @@ fn extended(opcode: u8) -> Option<usize> {
         0x81 => Some(RESERVED),
         PULL | CREDIT | PROBE => Some(AETH as usize),
         SACK | PROBE_ACK => Some(AETH as usize + 8),
+        CREDITED_ACK => Some(AETH as usize + 12),
         _ => None,
     }
 }
@@ -426,6 +447,7 @@ mod tests {
             Operation::Sack { first: NUMBERS - 3, bits: 1 << 63 | 5 },
             Operation::Probe { number: NUMBERS - 5 },
             Operation::ProbeAck { number: NUMBERS - 6, bits: 1 << 63 | 9 },
+            Operation::CreditedAck { first: NUMBERS - 7, bits: 1 << 63 | 3, number: NUMBERS - 8 },
         ] {
             let write = operation.opcode() < 0x11;
             for payload in [0, 1, 2, 3, 4, 999, 1_000, 9_000] {

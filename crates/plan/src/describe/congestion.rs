@@ -148,8 +148,9 @@ fn rccc(out: &mut String, head: &str, p: &RcccParams) -> fmt::Result {
     writeln!(out, "{head}rccc (receivers grant credit at {} times the rate of their links)", p.rate)?;
     writeln!(
         out,
-        "  frames of {} of credit; the first window needs none",
-        Bytes(u64::from(p.grant) * QUANTUM)
+        "  frames of {} of credit{}; the first window needs none",
+        Bytes(u64::from(p.grant) * QUANTUM),
+        if p.in_acks { ", and in each ACK that of the flow" } else { "" }
     )
 }
 

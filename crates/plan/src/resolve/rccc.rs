@@ -56,5 +56,5 @@ pub(super) fn params(cx: &Context<'_>) -> Result<RcccParams, Error> {
         let help = format!("write {} to {}", Bytes(QUANTUM), Bytes(Rccc::MOST_GRANT));
         return cx.out_of_range("rccc", "grant", Bytes(grant), help);
     }
-    Ok(RcccParams { rate, grant: (grant / QUANTUM) as u32 })
+    Ok(RcccParams { rate, grant: (grant / QUANTUM) as u32, in_acks: given.in_acks })
 }

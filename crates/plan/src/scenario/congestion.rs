@@ -348,6 +348,11 @@ pub struct Rccc {
     /// 256 B.
     #[schemars(extend("x-default" = "derived: 4 × `transport.mtu`"))]
     pub grant: Option<Bytes>,
+    /// Whether each ACK carries the credit of its flow, too, for which the specification has room in it. A lost or late
+    /// frame of credit then costs nothing after the next ACK. Default: false, as in uet-htsim.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
+    pub in_acks: bool,
 }
 
 impl Rccc {

@@ -71,6 +71,9 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
                 Operation::ProbeAck { number, bits } => {
                     Carries::ProbeAck { expected: (packet.psn + 1) % NUMBERS, bits, number }
                 }
+                Operation::CreditedAck { first, bits, number: credit } => {
+                    Carries::CreditedAck { expected: (packet.psn + 1) % NUMBERS, first, bits, credit }
+                }
                 Operation::Sack { first, bits } => {
                     Carries::Sack { expected: (packet.psn + 1) % NUMBERS, first, bits }
                 }
@@ -149,6 +152,7 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
             | Carries::Credit { .. }
             | Carries::Probe { .. }
             | Carries::ProbeAck { .. }
+            | Carries::CreditedAck { .. }
             | Carries::Sack { .. } => {
                 unreachable!("TCP has no such packets")
             }
@@ -178,6 +182,10 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
         }
         Carries::Sack { expected, first, bits } => {
             (Operation::Sack { first: first % NUMBERS, bits }, expected.wrapping_sub(1), 0)
+        }
+        Carries::CreditedAck { expected, first, bits, credit } => {
+            let number = credit % NUMBERS;
+            (Operation::CreditedAck { first: first % NUMBERS, bits, number }, expected.wrapping_sub(1), 0)
         }
         Carries::Probe { number } => (Operation::Probe { number: number % NUMBERS }, 0, 0),
         Carries::ProbeAck { expected, bits, number } => {

@@ -18,7 +18,8 @@
 //!                     backlog has a limit ([`super::nscc_rccc`]).
 //!                     AR (the packet asks for an ACK) if credit ≤ 0 now
 //!   ACK, NACK, credit that come first:  speculating ends, credit ← min(credit, 0)
-//!   CREDIT(c)         c > granted:  credit ← min(credit + 256 B·(c − granted), max);  granted = c
+//!   CREDIT(c)         c > granted:  credit ← min(credit + 256 B·(c − granted), max);  granted = c.
+//!                     With `in_acks` the same for ACK(c)
 //!   RTO of a packet   speculating ends. credit ≤ 0:  one packet may leave without credit (ours)
 //!   silence           credit ≤ 0 and nothing in flight for RTO_INIT·2^n after the last answer: the same (ours)
 //! ```
@@ -36,10 +37,12 @@
 //!   link free         the next CREDIT leaves when the link could have carried g since, at `rate` times its rate;
 //!                     after g = 0 when it could have carried 1,024 B
 //!   complete          a flow whose packets have all arrived leaves both lists (ours: a flow is one message)
+//!   ACK               with `in_acks`:  ACK(granted), which grants nothing more (ours)
 //! ```
 //!
 //! In uet-htsim a source divides what it wants by the number of flows that its network card serves, and after a
-//! timeout without credit it sends a header (RTS) instead of a packet. ACKs carry no credit here.
+//! timeout without credit it sends a header (RTS) instead of a packet. The specification has room for credit in ACKs.
+//! uet-htsim does not use it.
 
 use super::gap_at;
 use std::collections::VecDeque;
@@ -62,6 +65,8 @@ pub struct RcccParams {
     pub rate: f64,
     /// Credit of one frame in quanta, at least 1.
     pub grant: u32,
+    /// ACKs carry the credit of their flow, too.
+    pub in_acks: bool,
 }
 
 /// How far `number`, known modulo `modulus`, is beyond `from`; 0 if it is not.
@@ -133,7 +138,7 @@ impl Source {
         (self.answered, self.silent) = (now, 0);
     }
 
-    /// A Credit CP with this number has come.
+    /// A Credit CP with this number has come, or an ACK with it.
     pub fn on_credit(&mut self, number: u32) {
         let more = beyond(number, self.granted, CREDITS);
         self.granted += more;
@@ -201,6 +206,11 @@ impl Destination {
         self.complete = true;
     }
 
+    /// The number of its credit so far, below [`CREDITS`].
+    pub fn number(&self) -> u32 {
+        (self.granted % u64::from(CREDITS)) as u32
+    }
+
     fn backlog(&self) -> u64 {
         self.target.saturating_sub(self.granted)
     }
@@ -258,7 +268,7 @@ impl CreditQueue {
     /// The next grant, at `now`.
     pub fn grant(&mut self, p: &RcccParams, flows: &mut [Destination], now: Time) -> Option<Grant> {
         let (flow, quanta) = self.choose(p, flows)?;
-        let number = (flows[flow as usize].granted % u64::from(CREDITS)) as u32;
+        let number = flows[flow as usize].number();
         let bytes = if quanta > 0 { u64::from(quanta) * QUANTUM } else { NOTHING };
         self.free_at = now + gap_at(bytes as u32, self.rate);
         Some(Grant { flow, number, quanta })
@@ -299,7 +309,7 @@ mod tests {
     use super::*;
     use xoff_kernel::random::Stream;
 
-    const P: RcccParams = RcccParams { rate: 1.0, grant: 16 };
+    const P: RcccParams = RcccParams { rate: 1.0, grant: 16, in_acks: false };
     /// A packet of four quanta.
     const FULL: u32 = 1_024;
     const MAX: u64 = 8 * FULL as u64;
@@ -408,7 +418,7 @@ mod tests {
         assert!(link.is_empty());
     }
 
-    /// Random flows, losses of packets, answers and Credit CPs, trims and delays: all bytes arrive; a sender never
+    /// Random flows, losses of packets, answers and Credit CPs, trims and delays, with and without credit in ACKs: all bytes arrive; a sender never
     /// has more credit than it was granted; and its credit is the first one and what was granted, less what it sent
     /// and what expired. Without losses the link grants at its rate, and no more than MaxWnd beyond what is needed.
     #[test]
@@ -418,7 +428,8 @@ mod tests {
             let count = 1 + random.below(5) as usize;
             let loss = [0, random.below(30)][seed as usize % 2];
             let trim = random.below(30);
-            let p = RcccParams { rate: 0.99, grant: 1 + random.below(40) as u32 };
+            let in_acks = seed % 3 == 0;
+            let p = RcccParams { rate: 0.99, grant: 1 + random.below(40) as u32, in_acks };
             let max = u64::from(FULL) * (1 + random.below(20));
             let mut sources = vec![Source::new(max, FULL); count];
             let mut flows = vec![Destination::new(max); count];
@@ -431,7 +442,7 @@ mod tests {
             let mut flight = vec![0u64; count];
             enum Wire {
                 Packet(u32, bool),
-                Answer(bool),
+                Answer(bool, Option<(u32, u64)>),
                 Credit(u32),
             }
             let mut wire: Vec<(usize, Wire)> = Vec::new();
@@ -481,14 +492,25 @@ mod tests {
                                 flows[f].complete();
                             }
                             link.request(f as u32, &mut flows[f], asks || cut);
-                            wire.push((f, Wire::Answer(cut)));
+                            // A NACK has none.
+                            let d = &flows[f];
+                            let credit = (p.in_acks && !cut).then(|| (d.number(), d.granted));
+                            wire.push((f, Wire::Answer(cut, credit)));
                         }
-                        Wire::Answer(cut) => {
+                        Wire::Answer(cut, credit) => {
                             flight[f] -= 1;
                             again[f] += u64::from(cut);
                             let before = sources[f].credit;
                             sources[f].on_answer(now);
                             expired[f] += before - sources[f].credit;
+                            if let Some((number, granted)) = credit {
+                                let s = &mut sources[f];
+                                let before = (s.credit, s.granted);
+                                s.on_credit(number);
+                                expired[f] += before.0 + ((s.granted - before.1) * QUANTUM) as i64 - s.credit;
+                                // Whatever was lost or is late.
+                                assert_eq!(s.granted, before.1.max(granted));
+                            }
                         }
                         Wire::Credit(number) => {
                             let s = &mut sources[f];

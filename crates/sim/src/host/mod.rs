@@ -20,6 +20,7 @@ pub mod tcp;
 use crate::host::controls::{Departure, on_marked};
 use crate::host::selective::Report;
 use crate::packet::{Kind, NONE, Packet};
+use crate::switch::telemetry::Beside;
 use crate::{core::Core, features::Features, host::flow::CONTROLLED, kind, switch::leaves::HostEvent};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
@@ -315,7 +316,8 @@ impl Core<'_> {
         *packet = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
         (packet.marked, packet.ahead) = (marked, ahead);
         if extras {
-            self.telemetry.keep_bits(id, named.bits);
+            let credit = if kind == Kind::Ack { self.hosts.credits.in_ack(flow) } else { None };
+            self.telemetry.keep_beside(id, Beside { bits: named.bits, credit });
         }
         if extras && !self.hosts.labelled.is_empty() {
             self.echo_marks(id);
@@ -365,8 +367,8 @@ impl Core<'_> {
             self.hosts.windows.widen(flow, sender);
         }
         let progress = if extras && let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
-            let bits = self.telemetry.bits_of(id);
-            own.on_response(&mut sender.transport, &mut self.wheel, self.now, &packet, bits)
+            let beside = self.telemetry.beside(id);
+            own.on_response(&mut sender.transport, &mut self.wheel, self.now, &packet, beside)
         } else if packet.kind == Kind::Nack {
             sender.transport.on_nack(packet.number)
         } else {

@@ -23,7 +23,7 @@ pub fn largest(plan: &Plan, flow: usize) -> u64 {
 impl Credits {
     pub fn new(plan: &Plan) -> Self {
         let Some(&params) = plan.congestion_control.rccc() else {
-            let params = RcccParams { rate: 1.0, grant: 1 };
+            let params = RcccParams { rate: 1.0, grant: 1, in_acks: false };
             return Self { params, flows: Vec::new(), queues: Vec::new() };
         };
         let flows = (0..plan.flows.len()).map(|flow| Destination::new(largest(plan, flow))).collect();
@@ -34,6 +34,11 @@ impl Credits {
     #[inline]
     pub fn used(&self) -> bool {
         !self.queues.is_empty()
+    }
+
+    /// The number of the flow's credit so far, if its ACKs carry it.
+    pub fn in_ack(&self, flow: u32) -> Option<u32> {
+        self.params.in_acks.then(|| self.flows[flow as usize].number())
     }
 
     pub fn footprint(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! The ends of flows under RUD: the state beside the common one of senders, and its timers.
 
 use crate::packet::{Kind, Packet};
+use crate::switch::telemetry::Beside;
 use crate::{core::Core, host::controls::Departure, host::rccc, host::selective::SelectiveReceiver, kind};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
@@ -73,13 +74,13 @@ impl RudSender {
         Packet::requests(asks, target)
     }
 
-    /// An ACK with these bits, a NACK, or credit. Returns whether `una` has advanced, or the sender gives up.
+    /// An ACK with this beside it, a NACK, or credit. Returns whether `una` has advanced, or the sender gives up.
     pub fn on_response(
         &mut self,
         numbers: &mut Sender,
         wheel: &mut Wheel,
         now: Time,
-        (answer, bits): (&Packet, u64),
+        (answer, Beside { bits, credit: granted }): (&Packet, Beside),
     ) -> bool {
         self.trimmed = answer.kind == Kind::Nack && self.source.on_nack(&self.params, numbers, answer.number);
         let progress = match answer.kind {
@@ -107,9 +108,8 @@ impl RudSender {
             if self.inferred > 0 {
                 credit.source.on_inferred_loss();
             }
-            if answer.kind == Kind::Pull {
-                credit.source.on_credit(answer.number);
-            }
+            let granted = if answer.kind == Kind::Pull { Some(answer.number) } else { granted };
+            granted.into_iter().for_each(|number| credit.source.on_credit(number));
             self.source.set_credit(numbers, credit.source.may_send());
         }
         if numbers.complete() {

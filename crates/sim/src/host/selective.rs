@@ -3,6 +3,7 @@
 use crate::core::Core;
 use crate::host::{controls::Departure, irn::IrnSender, ndp::NdpSender, rud::RudSender, tcp::TcpSender};
 use crate::packet::{Kind, Packet};
+use crate::switch::telemetry::Beside;
 use xoff_kernel::{time::Time, wheel::Wheel};
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::nscc::Loss;
@@ -65,7 +66,7 @@ impl SelectiveSender {
         [0; 3]
     }
 
-    /// An ACK or NACK has arrived; ACKs may have a bitmap. Returns whether `una` advanced.
+    /// An ACK or NACK has arrived; ACKs may have a bitmap and credit beside them. Returns whether `una` advanced.
     #[inline]
     pub fn on_response(
         &mut self,
@@ -73,10 +74,10 @@ impl SelectiveSender {
         wheel: &mut Wheel,
         now: Time,
         ack: &Packet,
-        bits: u64,
+        beside: Beside,
     ) -> bool {
         match self {
-            Self::Rud(rud) => rud.on_response(numbers, wheel, now, (ack, bits)),
+            Self::Rud(rud) => rud.on_response(numbers, wheel, now, (ack, beside)),
             Self::Irn(irn) => irn.on_response(numbers, wheel, now, ack),
             Self::Ndp(ndp) => ndp.on_response(numbers, wheel, now, ack),
             Self::Tcp(tcp) => tcp.on_response(numbers, wheel, now, ack),
@@ -248,7 +249,8 @@ impl Core<'_> {
         let mut answer = Packet::new(kind, flow, number, self.plan.packet.ack, lane, path);
         answer.ahead = Packet::three_bytes(named.first - number);
         self.packets[id] = answer;
-        self.telemetry.keep_bits(id, named.bits);
+        let credit = if kind == Kind::Ack { self.hosts.credits.in_ack(flow) } else { None };
+        self.telemetry.keep_beside(id, Beside { bits: named.bits, credit });
         let port = self.hops[path as usize];
         self.enqueue_own(port, lane, id);
         if !self.hosts.pulls.is_empty() {

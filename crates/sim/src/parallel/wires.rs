@@ -156,8 +156,8 @@ impl<'w> Wired<'w> {
                 first = first.min(event.time);
                 let packet = event.packet;
                 let is_control = packet.kind == Kind::Control;
-                let bits = post.telemetry.next_bits();
-                let what = core.crosser(&packet, bits, |slot| &post.frames[slot as usize].0);
+                let beside = post.telemetry.next_beside();
+                let what = core.crosser(&packet, beside, |slot| &post.frames[slot as usize].0);
                 let roots = if is_control { post.frames[packet.number as usize].1 } else { None };
                 let record = if is_control { None } else { records.next().flatten() };
                 let mut label = Label::of(&packet).emit();
@@ -252,7 +252,9 @@ impl<'w> Wired<'w> {
             &Crosser::Packet { flow, lane, carries, marked } => {
                 let (kind, number) = match carries {
                     Carries::Data { psn } => (Kind::Data, psn),
-                    Carries::Ack { expected, .. } | Carries::Sack { expected, .. } => (Kind::Ack, expected),
+                    Carries::Ack { expected, .. }
+                    | Carries::Sack { expected, .. }
+                    | Carries::CreditedAck { expected, .. } => (Kind::Ack, expected),
                     Carries::Nack { expected, .. } => (Kind::Nack, expected),
                     Carries::Cnp => (Kind::Cnp, 0),
                     Carries::Header { psn } => (Kind::Header, psn),
@@ -411,7 +413,10 @@ mod tests {
             let requests = "[transport]\nkind=\"ndp\"\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
             let credits = controlled("rccc") + "kind=\"rud\"\n[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
             let both = credits.replace("rccc", "nscc+rccc");
-            for more in [faults, &controlled("hpcc"), &controlled("swift"), requests, &credits, &both] {
+            let in_acks = credits.clone() + "[rccc]\nin_acks=true\n";
+            for more in
+                [faults, &controlled("hpcc"), &controlled("swift"), requests, &credits, &both, &in_acks]
+            {
                 let Some(plan) = plan(scheme, more) else { continue };
                 let (live, _) = run_wired(&plan, &Memory::new(&plan, 0), None, None, &mut |_| true).unwrap();
                 assert!(live == run(&plan, 1, None, &mut |_| true), "{scheme} {more}");

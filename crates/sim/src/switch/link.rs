@@ -275,7 +275,7 @@ impl Core<'_> {
         self.links.report.frames += 1;
         let tapped = self.taps.see(port, peer);
         let what =
-            tapped.then(|| self.crosser(&packet, self.telemetry.bits_of(id), |slot| self.frames.get(slot)));
+            tapped.then(|| self.crosser(&packet, self.telemetry.beside(id), |slot| self.frames.get(slot)));
         let now = self.now;
         let Some(end) = self.links.end(port) else { return };
         if !end.tx.is_busy() {

@@ -2,6 +2,7 @@
 
 use crate::outcome::{DropReason, tap::*};
 use crate::packet::{Kind, Packet};
+use crate::switch::telemetry::Beside;
 use crate::{core::Core, faults, features::Used, switch::port::Wire, tap::Taps};
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::ControlFrame;
@@ -16,7 +17,7 @@ impl Core<'_> {
             return;
         }
         let packet = self.packets[id];
-        let what = self.crosser(&packet, self.telemetry.bits_of(id), |slot| self.frames.get(slot));
+        let what = self.crosser(&packet, self.telemetry.beside(id), |slot| self.frames.get(slot));
         let fate = || faults::reason(self.hops[packet.hop as usize + 1]);
         let damaged = lost && fate() == DropReason::FrameCorrupted;
         let taps = &mut self.taps;
@@ -32,7 +33,7 @@ impl Core<'_> {
     pub fn crosser<'f>(
         &self,
         packet: &Packet,
-        bits: u64,
+        Beside { bits, credit }: Beside,
         frame: impl FnOnce(u32) -> &'f ControlFrame,
     ) -> Crosser {
         let ndp = matches!(self.plan.transport.kind, TransportKind::Ndp(_));
@@ -42,8 +43,11 @@ impl Core<'_> {
             Kind::Free | Kind::Replay | Kind::Word => unreachable!("a packet that is sent is one"),
             Kind::Control => return Crosser::Frame(frame(packet.number).emit([0; 6]).into()),
             Kind::Data => Carries::Data { psn: packet.number },
-            Kind::Ack if bits != 0 => Carries::Sack { expected, first: packet.sacked(), bits },
-            Kind::Ack => Carries::Ack { expected, arrived: ndp.then(|| packet.sacked()) },
+            Kind::Ack => match (credit, packet.sacked()) {
+                (Some(credit), first) => Carries::CreditedAck { expected, first, bits, credit },
+                (None, first) if bits != 0 => Carries::Sack { expected, first, bits },
+                (None, arrived) => Carries::Ack { expected, arrived: ndp.then_some(arrived) },
+            },
             Kind::Nack => Carries::Nack { expected, arrived: names.then(|| packet.sacked()) },
             Kind::Cnp => Carries::Cnp,
             Kind::Header => Carries::Header { psn: packet.number },

@@ -25,8 +25,17 @@ pub struct Telemetry {
     stamps: Vec<(Stamp, Option<Time>)>,
     /// Whether ACKs have bitmaps.
     bitmaps: bool,
-    /// By slot: the packets that an ACK names beyond the expected one.
-    bits: Vec<u64>,
+    /// By slot.
+    beside: Vec<Beside>,
+}
+
+/// The content of an ACK beside its packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// The packets that it names beyond the expected one.
+    pub bits: u64,
+    /// The credit of its flow, below 2^24, if it carries that.
+    pub credit: Option<u32>,
 }
 
 /// The records of packets that leave for another part, one after the other.
@@ -35,7 +44,7 @@ pub struct Parcel {
     records: Vec<Hop>,
     counts: Vec<u8>,
     stamps: Vec<(Stamp, Option<Time>)>,
-    bits: Vec<u64>,
+    beside: Vec<Beside>,
     /// So many records, and packets, have been taken out.
     taken: (usize, usize),
 }
@@ -46,17 +55,18 @@ const HOP: usize = 36;
 const STAMP: u8 = TOO_MANY - 1;
 
 impl Parcel {
-    /// The bitmap of the next packet; 0 if ACKs have none.
-    pub fn next_bits(&self) -> u64 {
-        self.bits.get(self.taken.1).copied().unwrap_or(0)
+    /// The content beside the next packet; nothing if ACKs have none.
+    pub fn next_beside(&self) -> Beside {
+        self.beside.get(self.taken.1).copied().unwrap_or_default()
     }
 
-    /// Takes the next packet's records out, as bytes: its bitmap, if ACKs have one; the count of its records, or
+    /// Takes the next packet's records out, as bytes: its bitmap and its credit plus one or 0, if ACKs have them; the count of its records, or
     /// [`TOO_MANY`], and the records; or its stamp.
     pub fn emit(&mut self, bytes: &mut Vec<u8>) {
         let (first, packet) = self.taken;
-        if let Some(bits) = self.bits.get(packet) {
+        if let Some(Beside { bits, credit }) = self.beside.get(packet) {
             bytes.extend(bits.to_be_bytes());
+            bytes.extend(credit.map_or(0, |credit| credit + 1).to_be_bytes());
         }
         if let Some(&(Stamp { sent, hops, endpoint }, inside)) = self.stamps.get(packet) {
             bytes.push(STAMP);
@@ -82,7 +92,12 @@ impl Parcel {
     pub fn parse(&mut self, of: &Telemetry, mut bytes: &[u8]) -> Option<()> {
         if of.bitmaps {
             let (bits, rest) = bytes.split_first_chunk()?;
-            self.bits.push(u64::from_be_bytes(*bits));
+            let (credit, rest) = rest.split_first_chunk()?;
+            let credit = u32::from_be_bytes(*credit).checked_sub(1);
+            if credit.is_some_and(|credit| credit >> 24 > 0) {
+                return None;
+            }
+            self.beside.push(Beside { bits: u64::from_be_bytes(*bits), credit });
             bytes = rest;
         }
         if !of.used() {
@@ -114,7 +129,7 @@ impl Parcel {
         self.records.clear();
         self.counts.clear();
         self.stamps.clear();
-        self.bits.clear();
+        self.beside.clear();
         self.taken = (0, 0);
     }
 }
@@ -140,26 +155,32 @@ impl Telemetry {
         self.used() || self.bitmaps
     }
 
-    /// The slot holds an ACK with this bitmap, if ACKs have one.
+    /// The slot holds an ACK with this beside it, if ACKs have anything.
+    #[inline]
+    pub fn keep_beside(&mut self, id: u32, beside: Beside) {
+        if self.bitmaps {
+            self.set_beside(id, beside);
+        }
+    }
+
+    /// The same for an answer with this bitmap, or 0.
     #[inline]
     pub fn keep_bits(&mut self, id: u32, bits: u64) {
-        if self.bitmaps {
-            self.set_bits(id, bits);
-        }
+        self.keep_beside(id, Beside { bits, credit: None });
     }
 
-    fn set_bits(&mut self, id: u32, bits: u64) {
+    fn set_beside(&mut self, id: u32, beside: Beside) {
         let slots = id as usize + 1;
-        if self.bits.len() < slots {
-            self.bits.resize(slots, 0);
+        if self.beside.len() < slots {
+            self.beside.resize(slots, Beside::default());
         }
-        self.bits[id as usize] = bits;
+        self.beside[id as usize] = beside;
     }
 
-    /// The bitmap of an ACK; 0 if ACKs have none.
+    /// The content beside an ACK; nothing if ACKs have none.
     #[inline]
-    pub fn bits_of(&self, id: u32) -> u64 {
-        self.bits.get(id as usize).copied().unwrap_or(0)
+    pub fn beside(&self, id: u32) -> Beside {
+        self.beside.get(id as usize).copied().unwrap_or_default()
     }
 
     #[inline]
@@ -251,7 +272,7 @@ impl Telemetry {
     #[cold]
     pub fn pack(&self, id: u32, parcel: &mut Parcel) {
         if self.bitmaps {
-            parcel.bits.push(self.bits_of(id));
+            parcel.beside.push(self.beside(id));
         }
         if self.stamped {
             return parcel.stamps.push(self.stamps[id as usize]);
@@ -267,7 +288,7 @@ impl Telemetry {
     #[cold]
     pub fn unpack(&mut self, id: u32, parcel: &mut Parcel) {
         if self.bitmaps {
-            self.set_bits(id, parcel.bits[parcel.taken.1]);
+            self.set_beside(id, parcel.beside[parcel.taken.1]);
         }
         if self.most == 0 && !self.stamped {
             parcel.taken.1 += 1;
@@ -324,7 +345,7 @@ mod tests {
         for id in [3, 0, 5] {
             here.clear(id);
         }
-        here.set_bits(5, 9);
+        here.set_beside(5, Beside { bits: 9, credit: Some(8) });
         here.push(3, hop(31));
         here.push(3, hop(32));
         (0..3).for_each(|i| here.push(5, hop(50 + i)));
@@ -337,11 +358,13 @@ mod tests {
             there.unpack(id, &mut parcel);
         }
         parcel.clear();
-        assert_eq!([1, 7, 2, 99].map(|id| there.bits_of(id)), [9, 0, 0, 0]);
+        let none = Beside::default();
+        let first = Beside { bits: 9, credit: Some(8) };
+        assert_eq!([1, 7, 2, 99].map(|id| there.beside(id)), [first, none, none, none]);
         assert_eq!(there.of(1), None);
         assert_eq!(there.of(7), Some(&[][..]));
         assert_eq!(there.of(2), Some(&[hop(31), hop(32)][..]));
-        assert_eq!((parcel.records.len(), parcel.counts.len(), parcel.bits.len()), (0, 0, 0));
+        assert_eq!((parcel.records.len(), parcel.counts.len(), parcel.beside.len()), (0, 0, 0));
         assert_eq!(parcel.taken, (0, 0));
     }
 
@@ -371,11 +394,12 @@ mod tests {
     fn records_survive_the_wire() {
         let records = vec![Hop { at: 1, sent: 2, queued: 3, rate: 4, port: 5 }, hop(6)];
         let of = Telemetry { most: 2, bitmaps: true, ..Telemetry::default() };
-        let bits = vec![3, 1 << 63];
+        let beside = |bits, credit| Beside { bits, credit };
+        let bits = vec![beside(3, Some(0)), beside(1 << 63, Some(0xff_ffff))];
         let mut parcel = Parcel {
             records: records.clone(),
             counts: vec![2, TOO_MANY],
-            bits: bits.clone(),
+            beside: bits.clone(),
             ..Parcel::default()
         };
         let (mut first, mut second) = (Vec::new(), Vec::new());
@@ -383,8 +407,8 @@ mod tests {
         parcel.emit(&mut second);
         let mut read = Parcel::default();
         assert_eq!(read.parse(&of, &first).and_then(|()| read.parse(&of, &second)), Some(()));
-        assert_eq!((read.records, read.counts, read.bits), (records, vec![2, TOO_MANY], bits));
-        for bytes in [&first[..0], &first[..7], &first[..8], &first[..80], &first[..45]] {
+        assert_eq!((read.records, read.counts, read.beside), (records, vec![2, TOO_MANY], bits));
+        for bytes in [&first[..0], &first[..7], &first[..8], &first[..12], &first[..80], &first[..45]] {
             assert_eq!(Parcel::default().parse(&of, bytes), None);
         }
         let of = Telemetry { stamped: true, ..Telemetry::default() };
@@ -401,8 +425,8 @@ mod tests {
         // Only bitmaps.
         let of = Telemetry { bitmaps: true, ..Telemetry::default() };
         let (mut bytes, mut read) = (Vec::new(), Parcel::default());
-        Parcel { bits: vec![5], ..Parcel::default() }.emit(&mut bytes);
-        assert_eq!((read.parse(&of, &bytes), read.bits), (Some(()), vec![5]));
+        Parcel { beside: vec![beside(5, None)], ..Parcel::default() }.emit(&mut bytes);
+        assert_eq!((read.parse(&of, &bytes), read.beside), (Some(()), vec![beside(5, None)]));
         bytes.push(0);
         assert_eq!(Parcel::default().parse(&of, &bytes), None);
     }

@@ -70,7 +70,7 @@ pub fn ecn(sketch: &mut Sketch, place: &Place) -> Table {
     sketch.maybe(&mut t, 3, "at", |s| *s.draw.pick(&["enqueue", "dequeue"]));
     sketch.maybe(&mut t, 4, "per", |_| rate(place.rates.1));
     sketch.maybe(&mut t, 4, "of", |s| *s.draw.pick(&["priority", "port"]));
-    sketch.maybe(&mut t, 6, "last_hop", |s| s.draw.one_in(2));
+    sketch.maybe(&mut t, 4, "last_hop", |s| s.draw.one_in(2));
     t
 }
 
@@ -226,6 +226,7 @@ fn nscc(sketch: &mut Sketch, place: &Place) -> Table {
 fn rccc(sketch: &mut Sketch) -> Table {
     let mut t = Table::new();
     sketch.maybe(&mut t, 2, "rate", |s| s.draw.real(0.3, 1.0));
+    sketch.maybe(&mut t, 3, "in_acks", |s| s.draw.one_in(2));
     sketch.maybe(&mut t, 2, "grant", |s| bytes(s.draw.log(256, 20 * s.mtu + 300)));
     t
 }
