@@ -207,7 +207,7 @@ pub struct ExperimentResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunCommand {
-    /// The run as people read it, such as `run=pfc, seed 1`.
+    /// The run as people read it, such as `run=ours, seed 1`.
     pub run: String,
     pub command: String,
 }

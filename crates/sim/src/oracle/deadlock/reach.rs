@@ -97,7 +97,7 @@ mod tests {
         let allows = |topology: &str, balancing: &str| {
             let link = "{ rate = \"100Gbps\", delay = \"1us\" }";
             let text = format!(
-                "[topology]\n{}\n[flow_control]\nscheme = \"pfc\"\n{balancing}\n\
+                "[topology]\n{}\n{balancing}\n\
                  [[traffic]]\nkind = \"permutation\"\nsize = \"10kB\"\n",
                 topology.replace("LINK", link)
             );
