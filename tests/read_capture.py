@@ -65,7 +65,7 @@ RUNS = {
     "nscc-rccc": (
         LOSSY,
         "all",
-        ["transport.kind=rud", "transport.rto=50us", "transport.congestion_control=nscc+rccc"] + ["rccc.in_acks=true"],
+        ["transport.kind=rud", "transport.rto=50us", "transport.congestion_control=nscc+rccc", "rccc.in_acks=true"],
         ["credit", "ACK with credit", "damaged"],
     ),
     "tcp-newreno": (LOSSY, "all", ["transport.kind=tcp-newreno"], ["segment", "damaged"]),

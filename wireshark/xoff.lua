@@ -515,8 +515,8 @@ end
 
 ethertypes:set(MAC_CONTROL, pfc)
 
--- ACKs of RUD with a bitmap or credit, its probes and their ACKs, and credit of RCCC are RoCEv2 packets with opcodes that Annex A17 leaves to
--- manufacturers. Wireshark's own dissector reads the headers before the bitmap and the credit.
+-- ACKs of RUD with a bitmap or credit, its probes and their ACKs, and credit of RCCC are RoCEv2 packets with opcodes that
+-- Annex A17 leaves to manufacturers. Wireshark's own dissector reads the headers before the bitmap and the credit.
 
 local SACK, GRANT, PROBE, PROBE_ACK, CREDITED_ACK, BTH_END = 193, 194, 195, 196, 197, 54
 local opcode_of = Field.new("infiniband.bth.opcode")

@@ -345,8 +345,8 @@ impl Context<'_> {
             base: &base,
             name: format!("{}/{}", e.paper, e.id),
             overrides: Vec::new(),
-            // A choice may concern only some of the runs.
-            distinct: changes.is_empty(),
+            // A choice may concern only some of the runs, and the shorter version may not have what tells two apart.
+            distinct: changes.is_empty() && !self.args.quick,
             jobs: self.jobs,
             threads: None,
             quiet: self.args.quiet,

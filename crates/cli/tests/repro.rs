@@ -100,6 +100,77 @@ fn a_figure_is_run_judged_drawn_and_resumed() {
     assert!(before == all_files(&out));
 }
 
+/// Two equal runs are an error, unless only the shorter version makes them equal.
+#[test]
+fn the_shorter_version_may_make_runs_equal() {
+    let (out, dir) = (place("equal"), place("equal-experiments"));
+    fs::create_dir_all(dir.join("p")).unwrap();
+    let run = |name: &str, size: &str| {
+        format!("[[run]]\nname = \"{name}\"\nset = {{ \"traffic.0.size\" = \"{size}\" }}\n")
+    };
+    let experiment = |other: &str| {
+        let text = format!(
+            r#"paper = "p"
+id = "e"
+title = "t"
+section = "1"
+kind = "simulation"
+
+[scenario.topology]
+kind = "line"
+switches = 1
+hosts_per_switch = 2
+link = {{ rate = "100Gbps", delay = "1us" }}
+
+[[scenario.traffic]]
+kind = "flow"
+src = "H0"
+dst = "H1"
+
+{}{}
+[quick]
+set = {{ "traffic.0.size" = "1kB" }}
+
+[[metric]]
+name = "fct"
+of = "fct"
+statistic = "max"
+
+[[claim]]
+id = "e.c"
+statement = "s"
+subject = "a"
+against = "none"
+metric = "m"
+relation = "shape"
+
+[[claim.measure]]
+run = "one"
+metric = "fct"
+says = "s"
+low = 0
+"#,
+            run("one", "1MB"),
+            run("other", other)
+        );
+        fs::write(dir.join("p/e.toml"), text).unwrap();
+    };
+    let repro = |more: &[&str]| {
+        let _ = fs::remove_dir_all(&out);
+        xoff(&out, &[&["p/e", "--experiments", dir.to_str().unwrap(), "--quiet"], more].concat())
+    };
+    experiment("2MB");
+    for more in [&[][..], &["--quick"]] {
+        let done = repro(more);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    experiment("1000kB");
+    let refused = repro(&[]);
+    assert_eq!(refused.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(text.contains("(run=one) and run 2 of 2 (run=other) have the same scenario"), "{text}");
+}
+
 #[test]
 fn figures_of_the_same_runs_share_them() {
     let (out, dir) = (place("shared"), place("shared-experiments"));

@@ -8,7 +8,7 @@ use xoff_sim::outcome::Quantity;
 const US: u64 = 1_000_000;
 
 fn star(hosts: usize) -> String {
-    common::star(hosts, "nscc")
+    common::controlled_star(hosts, "nscc")
 }
 
 /// No mark and no queueing delay, and a window of 1.5 BDP: as without congestion control, to the picosecond.

@@ -1,34 +1,21 @@
-//! NSCC and RCCC together in runs: where one of them limits, runs equal those of it alone; last hops; the fabric; recorded
-//! completion times of uet-htsim.
+//! NSCC and RCCC together in runs. Where only one of them limits, the run equals one under it alone. Last hops, the fabric,
+//! and recorded completion times of uet-htsim.
 
 use crate::common;
 
-use common::{fcts, numbered as flow, plan, run};
+use common::{fcts, numbered as flow, plan, run, sum, trimmed};
 use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::trimming::report::TRIMMED;
-use xoff_sim::outcome::{DropReason, FlowOutcome, Outcome};
+use xoff_sim::outcome::Outcome;
 
 const CONTROLS: [&str; 3] = ["nscc+rccc", "rccc", "nscc"];
 
-/// Leaves with `hosts` each and `spines`, with links of 100 Gbit/s and 1 us, and queues of 60 kB that trim.
+/// Leaves with `hosts` each and `spines`. Queues of 60 kB trim.
 fn clos(leaves: u64, spines: u64, hosts: u64, control: &str, more: &str) -> String {
-    format!(
-        "[topology]\nkind = \"leaf-spine\"\nleaves = {leaves}\nspines = {spines}\nhosts_per_leaf = {hosts}\n\
-         host_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
-         fabric_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
-         [routing]\nload_balancing = \"spray\"\n[flow_control]\nscheme = \"trimming\"\n\
-         [[priority]]\nid = 3\negress_limit = \"60kB\"\n\
+    let rest = format!(
+        "[flow_control]\nscheme = \"trimming\"\n[[priority]]\nid = 3\negress_limit = \"60kB\"\n\
          [transport]\nkind = \"rud\"\ncongestion_control = \"{control}\"\nretries = \"unlimited\"\n{more}\n"
-    )
-}
-
-fn trimmed(outcome: &Outcome) -> u64 {
-    let drops = outcome.drops.iter().filter(|d| d.reason == DropReason::Scheme(&TRIMMED));
-    drops.map(|d| d.packets).sum()
-}
-
-fn sum(outcome: &Outcome, of: fn(&FlowOutcome) -> u64) -> u64 {
-    outcome.flows.iter().map(of).sum()
+    );
+    common::clos(leaves, spines, hosts, "spray") + &rest
 }
 
 /// Marks at ports that lead to hosts, and at others.
@@ -40,7 +27,7 @@ fn marks(plan: &Plan, outcome: &Outcome) -> [u64; 2] {
     marks
 }
 
-/// Credit at a part of the link's rate leaves the window idle: every time is that of RCCC alone, to the picosecond.
+/// Credit at a part of the link's rate never fills the window: every time is as under RCCC alone, to the picosecond.
 #[test]
 fn where_credit_limits_it_is_rccc() {
     for rate in [0.1, 0.5, 0.9] {
@@ -56,7 +43,7 @@ fn where_credit_limits_it_is_rccc() {
     }
 }
 
-/// A window below one BDP leaves credit idle after the first round trip, so the run is that of NSCC alone. Before, credit
+/// A window below one BDP leaves credit unused after the first round trip, so the run is as under NSCC alone. Before, credit
 /// comes in frames, and a packet waits for one frame at most.
 #[test]
 fn where_the_window_limits_it_is_nscc() {

@@ -3,28 +3,8 @@
 
 use crate::common;
 
-use common::{fcts, numbered as flow, plan, run};
+use common::{clos, delivers_once, fcts, numbered as flow, plan, run, star, sum, trimmed};
 use xoff_kernel::random::Stream;
-use xoff_plan::plan::Plan;
-use xoff_schemes::flow_control::trimming::report::TRIMMED;
-use xoff_sim::outcome::{DropReason, FlowOutcome, Outcome};
-
-/// Hosts at one switch, with links of 100 Gbit/s and 1 us.
-fn star(hosts: usize) -> String {
-    format!(
-        "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = {hosts}\n\
-         link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n"
-    )
-}
-
-fn clos(leaves: u64, spines: u64, hosts: u64, balancing: &str) -> String {
-    format!(
-        "[topology]\nkind = \"leaf-spine\"\nleaves = {leaves}\nspines = {spines}\nhosts_per_leaf = {hosts}\n\
-         host_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
-         fabric_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
-         [routing]\nload_balancing = \"{balancing}\"\n"
-    )
-}
 
 /// RUD with RCCC, a grant of `grant`, and more keys of the transport.
 fn credits_of(scheme: &str, rate: f64, grant: &str, more: &str) -> String {
@@ -47,25 +27,6 @@ fn beside(text: &str, nscc: bool) -> String {
 /// The same scenario with credit in ACKs.
 fn in_acks(text: &str) -> String {
     text.replace("[rccc]\n", "[rccc]\nin_acks = true\n")
-}
-
-fn trimmed(outcome: &Outcome) -> u64 {
-    let drops = outcome.drops.iter().filter(|d| d.reason == DropReason::Scheme(&TRIMMED));
-    drops.map(|d| d.packets).sum()
-}
-
-fn sum(outcome: &Outcome, of: fn(&FlowOutcome) -> u64) -> u64 {
-    outcome.flows.iter().map(of).sum()
-}
-
-/// Every flow completes, and its application gets each packet once: other copies count as spurious.
-fn delivers_once(plan: &Plan, outcome: &Outcome) {
-    let packets: u64 = plan.flows.iter().map(|f| plan.packet.packets(f.size)).sum();
-    assert_eq!(outcome.counters.delivered - sum(outcome, |f| f.spurious), packets);
-    for (flow, seen) in plan.flows.iter().zip(&outcome.flows) {
-        assert_eq!(seen.delivered_bytes, flow.size);
-        assert!(seen.completed.is_some());
-    }
 }
 
 /// A flow alone takes its ideal time, to the picosecond, if credit for three packets at least comes at the rate of the

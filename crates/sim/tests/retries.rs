@@ -2,18 +2,11 @@
 
 use crate::common;
 
-use common::{numbered as flow, plan, plan_with, run};
+use common::{numbered as flow, plan, plan_with, run, star};
 use xoff_kernel::random::Stream;
 use xoff_kernel::time::{MICROSECOND, SECOND};
 use xoff_plan::plan::Plan;
 use xoff_sim::outcome::{FlowOutcome, Outcome, Stop};
-
-fn star(hosts: usize) -> String {
-    format!(
-        "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = {hosts}\n\
-         link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n"
-    )
-}
 
 /// Each flow is complete or has failed. A failed one had one timeout more than retries, unless NACKs were too many.
 fn all_end(plan: &Plan, outcome: &Outcome, retries: u32) -> Vec<u32> {

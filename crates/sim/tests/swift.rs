@@ -10,7 +10,7 @@ const US: u64 = 1_000_000;
 const SWIFT: (&str, &str) = ("transport.congestion_control", "swift");
 
 fn star(hosts: usize) -> String {
-    common::star(hosts, "swift")
+    common::controlled_star(hosts, "swift")
 }
 
 /// The unloaded round trip is below the target, and the first window holds it: a lone flow is as fast as

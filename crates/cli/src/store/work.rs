@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io, num::NonZeroUsize, thread};
 
@@ -136,7 +136,7 @@ pub fn make(
         left: AtomicUsize::new(options.chunks.unwrap_or(usize::MAX)),
         spent: AtomicBool::new(false),
         failed: AtomicBool::new(false),
-        said: AtomicBool::new(false),
+        last: OnceLock::new(),
     };
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZeroUsize::get));
     let most = options.these.as_ref().map_or(opened.layout.chunks(), Vec::len).max(1);
@@ -164,6 +164,9 @@ pub fn make(
         ended.failed += worker.failed;
         ended.hops += worker.hops;
         ended.busy.extend(worker.busy);
+    }
+    if let Some(last) = crew.last.get() {
+        crew.say(last);
     }
     Ok(ended)
 }
@@ -220,8 +223,8 @@ struct Crew<'a> {
     spent: AtomicBool,
     /// One of them had an error.
     failed: AtomicBool,
-    /// One of them said that all is done.
-    said: AtomicBool,
+    /// What to say after all of them ended: that nothing is left to be made.
+    last: OnceLock<String>,
 }
 
 /// One of them.
@@ -307,9 +310,7 @@ impl Worker<'_> {
             let open = need.look()?;
             crew.tally.total.fetch_max(crew.opened.runs_of(&open.chunks), Ordering::Relaxed);
             if open.chunks.is_empty() {
-                if !crew.said.swap(true, Ordering::Relaxed) {
-                    crew.say(&open.over(need.rule()));
-                }
+                crew.last.get_or_init(|| open.over(need.rule()));
                 return Ok(());
             }
             let (mut found, mut missed) = (false, 0);

@@ -218,8 +218,8 @@ fn left_out(run: &Run) -> Vec<String> {
     if listed < run.flows.began {
         let (listed, began) = (human::count(listed), human::counted(run.flows.began, "flow"));
         all.push(format!(
-            "The list has {listed} of {began}: the slowest of each class, and the first unfinished or failed flows. The charts \
-             include all flows."
+            "The list has {listed} of {began}: the slowest of each class, and the first unfinished or failed flows. \
+             The charts include all flows."
         ));
     }
     for job in run.jobs.iter().filter(|job| job.hosts.len() < job.all_hosts) {

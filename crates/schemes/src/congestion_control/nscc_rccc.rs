@@ -27,7 +27,7 @@ pub struct NsccRcccParams {
 }
 
 impl NsccRcccParams {
-    /// The parameters of both, as each has them alone.
+    /// From the parameters of NSCC alone and of RCCC alone.
     pub fn new(nscc: NsccParams, rccc: RcccParams) -> Self {
         Self { nscc: NsccParams { last_hop: false, ..nscc }, rccc }
     }
@@ -43,18 +43,11 @@ mod tests {
     use super::*;
     use crate::congestion_control::rccc::Source as Credit;
     use crate::transport::go_back_n::Sender as Numbers;
-    use crate::transport::rud::{Arrival, Bitmap, Receiver, RudParams, Source};
+    use crate::transport::rud::tests::P;
+    use crate::transport::rud::{Arrival, Bitmap, Receiver, Source};
     use xoff_kernel::random::Stream;
 
     const FULL: u32 = 1_024;
-    const P: RudParams = RudParams {
-        rto: 1_000,
-        ack_every: 4,
-        retries: None,
-        nack_retries: None,
-        infers_losses: false,
-        probes: None,
-    };
 
     struct Sender {
         numbers: Numbers,

@@ -582,11 +582,11 @@ impl Receiver {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use xoff_kernel::random::Stream;
 
-    const P: RudParams = RudParams {
+    pub const P: RudParams = RudParams {
         rto: 1_000,
         ack_every: 4,
         retries: None,

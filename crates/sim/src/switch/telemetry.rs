@@ -60,8 +60,8 @@ impl Parcel {
         self.beside.get(self.taken.1).copied().unwrap_or_default()
     }
 
-    /// Takes the next packet's records out, as bytes: its bitmap and its credit plus one or 0, if ACKs have them; the count of its records, or
-    /// [`TOO_MANY`], and the records; or its stamp.
+    /// Takes out what is beside the next packet, as bytes. First, if ACKs have them, its bitmap and its credit plus one,
+    /// or 0 without credit. Then the count of its records, or [`TOO_MANY`], and the records; or its stamp.
     pub fn emit(&mut self, bytes: &mut Vec<u8>) {
         let (first, packet) = self.taken;
         if let Some(Beside { bits, credit }) = self.beside.get(packet) {

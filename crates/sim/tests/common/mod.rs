@@ -6,7 +6,8 @@ use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::itsy::Report;
 use xoff_schemes::flow_control::itsy::Trigger;
-use xoff_sim::outcome::{Deadlock, FlowOutcome, Outcome, Quantity};
+use xoff_schemes::flow_control::trimming::report::TRIMMED;
+use xoff_sim::outcome::{Deadlock, DropReason, FlowOutcome, Outcome, Quantity};
 
 /// The plan of a scenario without files.
 pub fn plan(text: &str) -> Plan {
@@ -67,17 +68,53 @@ pub fn fcts(_plan: &Plan, outcome: &Outcome) -> Vec<u64> {
     outcome.flows.iter().map(|r| fct(r).expect("completed")).collect()
 }
 
-/// Hosts at one switch, with links of 100 Gbit/s and 1 us, under a congestion control.
-pub fn star(hosts: usize, control: &str) -> String {
+/// Hosts at one switch, with links of 100 Gbit/s and 1 us.
+pub fn star(hosts: usize) -> String {
     format!(
         "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = {hosts}\n\
-         link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n[transport]\ncongestion_control = \"{control}\"\n"
+         link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n"
+    )
+}
+
+/// The same under a congestion control.
+pub fn controlled_star(hosts: usize, control: &str) -> String {
+    star(hosts) + &format!("[transport]\ncongestion_control = \"{control}\"\n")
+}
+
+/// Leaves with `hosts` each and `spines`, with links of 100 Gbit/s and 1 us.
+pub fn clos(leaves: u64, spines: u64, hosts: u64, balancing: &str) -> String {
+    format!(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = {leaves}\nspines = {spines}\nhosts_per_leaf = {hosts}\n\
+         host_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+         fabric_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+         [routing]\nload_balancing = \"{balancing}\"\n"
     )
 }
 
 /// A flow between two hosts by their numbers.
 pub fn numbered(src: usize, dst: usize, size: &str) -> String {
     format!("[[traffic]]\nkind = \"flow\"\nsrc = \"H{src}\"\ndst = \"H{dst}\"\nsize = \"{size}\"\n")
+}
+
+/// Packets that switches trimmed.
+pub fn trimmed(outcome: &Outcome) -> u64 {
+    let drops = outcome.drops.iter().filter(|d| d.reason == DropReason::Scheme(&TRIMMED));
+    drops.map(|d| d.packets).sum()
+}
+
+/// Sum over all flows.
+pub fn sum(outcome: &Outcome, of: fn(&FlowOutcome) -> u64) -> u64 {
+    outcome.flows.iter().map(of).sum()
+}
+
+/// Every flow completes, and its application gets each packet once: other copies count as spurious.
+pub fn delivers_once(plan: &Plan, outcome: &Outcome) {
+    let packets: u64 = plan.flows.iter().map(|f| plan.packet.packets(f.size)).sum();
+    assert_eq!(outcome.counters.delivered - sum(outcome, |f| f.spurious), packets);
+    for (flow, seen) in plan.flows.iter().zip(&outcome.flows) {
+        assert_eq!(seen.delivered_bytes, flow.size);
+        assert!(seen.completed.is_some());
+    }
 }
 
 /// Samples of one quantity after a time.

@@ -199,11 +199,10 @@ impl Oracle {
         let stalled: Stalled =
             rx.flat_map(|rx| (0..world.lanes() as u8).map(move |lane| (rx, lane))).collect();
         let mut set = by_lane::members(world, now, &self.held);
-        if set.is_empty() && world.open_pauses().next().is_none() {
-            return set;
-        }
-        let reach = self.reach.get_or_init(|| Reach::new(world.plan));
-        if !cfg!(debug_assertions) && stalled.is_empty() && !reach.allows_deadlock() {
+        let reach = || self.reach.get_or_init(|| Reach::new(world.plan));
+        let none = set.is_empty() && world.open_pauses().next().is_none()
+            || stalled.is_empty() && !reach().allows_deadlock();
+        if none && !cfg!(debug_assertions) {
             return Set::new();
         }
         match world.plan.flow_control.traits().pause_scope {
@@ -214,11 +213,11 @@ impl Oracle {
         }
         #[cfg(debug_assertions)]
         let all = fixpoint(world, set.clone(), &stalled, None);
-        reach.strike_out(world, &mut set, &stalled);
-        let set = fixpoint(world, set, &stalled, Some(reach));
+        reach().strike_out(world, &mut set, &stalled);
+        let set = fixpoint(world, set, &stalled, Some(reach()));
         #[cfg(debug_assertions)]
         assert_eq!(set, all, "routes exclude no member of the fixpoint");
-        debug_assert!(set.is_empty() || !stalled.is_empty() || reach.allows_deadlock());
+        debug_assert!(set.is_empty() || !none);
         set
     }
 }
