@@ -131,6 +131,8 @@ pub struct Router {
     distances: Vec<Option<Arc<[u32]>>>,
     /// By port, whether its link is down; empty in the intact network.
     dead: Vec<bool>,
+    /// Memory for the next hops of a node, so that a route takes none for each.
+    found: Vec<Link>,
 }
 
 /// A destination: every path to `to` ends with `root`, `extra` links before.
@@ -203,6 +205,7 @@ impl Router {
             overrides: BTreeMap::new(),
             distances: vec![None; nodes],
             dead: Vec::new(),
+            found: Vec::new(),
         };
         if spec.kind == RoutingKind::Bcube {
             if router.cube.is_none() {

@@ -1,6 +1,6 @@
 //! The route of one flow.
 
-use super::{Link, Router, RoutingKind, hash::Tuple};
+use super::{Router, RoutingKind, hash::Tuple};
 use crate::topology::{Cube, NodeId, PortId};
 use std::fmt;
 
@@ -91,7 +91,7 @@ impl Router {
         let target = self.target(dst);
         let flow = Tuple::new(src, dst, flow_key);
         let (mut at, mut ports) = (src, Vec::with_capacity(8));
-        let mut links: Vec<Link> = Vec::new();
+        let mut links = std::mem::take(&mut self.found);
         // Only overrides can lead into a loop.
         let may_loop = self.has_overrides(dst);
         let (mut visited, mut loops) = (Vec::new(), false);
@@ -116,6 +116,7 @@ impl Router {
             ports.push(link.port);
             at = link.to;
         }
+        self.found = links;
         Ok(Route { ports, ends: Ends::Deliver })
     }
 

@@ -368,7 +368,8 @@ impl Routes {
         if route.ends == Ends::Deliver {
             facts.extend(inner.map(|&(_, rate)| Hop { rate, delay: 0 }));
         }
-        self.hops.extend(ended(route.ports.clone(), route.ends, inner.map(|&(rx, _)| rx)));
+        self.hops.extend_from_slice(&route.ports);
+        end(&mut self.hops, route.ends, inner.map(|&(rx, _)| rx));
         start
     }
 
@@ -409,14 +410,19 @@ pub(super) fn segment(hops: &[u32], start: u32) -> &[u32] {
 
 /// A route with its end; `inner` is the inner port of its host, if that is slow.
 pub(super) fn ended(mut ports: Vec<PortId>, ends: Ends, inner: Option<PortId>) -> Vec<u32> {
+    end(&mut ports, ends, inner);
+    ports
+}
+
+/// Adds the end of a route.
+fn end(hops: &mut Vec<u32>, ends: Ends, inner: Option<PortId>) {
     match ends {
-        Ends::Expire => ports.push(EXPIRE),
+        Ends::Expire => hops.push(EXPIRE),
         Ends::Deliver => {
-            ports.extend(inner);
-            ports.push(DELIVER);
+            hops.extend(inner);
+            hops.push(DELIVER);
         }
     }
-    ports
 }
 
 /// The key that says how large the flows of a table are.
