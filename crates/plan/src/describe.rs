@@ -250,7 +250,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
         for (what, timeouts, group) in
             [("within datacenters", intra, false), ("between datacenters", inter, true)]
         {
-            let windows = plan.irn.iter().filter(|f| f.inter == group).map(|f| f.window);
+            let windows = plan.windows.iter().filter(|f| f.inter == group).map(|f| f.window);
             let Some((least, most)) = windows.clone().min().zip(windows.clone().max()) else { continue };
             let window = if least == most { most.to_string() } else { format!("{least} to {most}") };
             writeln!(
@@ -264,7 +264,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
         }
     }
     if let TransportKind::Ndp(ndp) = &plan.transport.kind {
-        let windows = plan.irn.iter().map(|f| f.window);
+        let windows = plan.windows.iter().map(|f| f.window);
         let window = match windows.clone().min().zip(windows.max()) {
             None => "none".to_string(),
             Some((least, most)) if least == most => count(most.into(), "packet"),
@@ -278,7 +278,7 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
         )?;
     }
     if let TransportKind::Rud(rud) = &plan.transport.kind {
-        let windows = plan.irn.iter().map(|f| f.window);
+        let windows = plan.windows.iter().map(|f| f.window);
         let window = match windows.clone().min().zip(windows.max()) {
             None => "none".to_string(),
             Some((least, _)) if least + 1 >= LARGEST_SPAN => "set by the congestion control".to_string(),

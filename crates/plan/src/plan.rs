@@ -63,7 +63,7 @@ pub struct Plan {
     pub link_layer: Option<xoff_schemes::link_layer::Params>,
     pub transport: TransportParams,
     /// With IRN, NDP and RUD, by flow; else empty.
-    pub irn: Vec<IrnFlow>,
+    pub windows: Vec<FlowWindow>,
     pub congestion_control: CongestionControlParams,
     /// Hosts that consume received data slowly, or not at all for a while.
     pub receivers: Vec<Receiver>,
@@ -224,8 +224,9 @@ pub struct Flow {
     pub ideal: Time,
 }
 
+/// The window of a flow, where the transport gives each flow its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IrnFlow {
+pub struct FlowWindow {
     /// Most packets in flight, with NDP those of the first window; at least 1, below 2^24.
     pub window: u32,
     /// It goes between datacenters, as IRN distinguishes them.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use xoff_net::topology::NodeKind;
 use xoff_plan::describe::describe;
-use xoff_plan::plan::{DELIVER, EXPIRE, Flow, Hits, IrnFlow, Limit, Plan};
+use xoff_plan::plan::{DELIVER, EXPIRE, Flow, FlowWindow, Hits, Limit, Plan};
 use xoff_plan::{Loaded, load, load_table};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::Reaction;
@@ -552,8 +552,8 @@ fn irn_recognises_flows_between_datacenters() {
     let near = 4_000_000 + 84_960 + 5_280 + 1_062 * 200 + 66 * 200;
     let far = 204_000_000 + 2 * (84_960 + 5_280) + 1_062 * 20 + 66 * 20;
     let packets = |rate: u64, trip: u64| (rate * trip).div_ceil(8_000 * 1_000) as u32;
-    let irn = |window, inter| IrnFlow { window, inter };
-    assert_eq!(plan.irn, [irn(packets(40, near), false), irn(packets(100, far), true)]);
+    let irn = |window, inter| FlowWindow { window, inter };
+    assert_eq!(plan.windows, [irn(packets(40, near), false), irn(packets(100, far), true)]);
     let us = 1_000_000;
     let expected = TransportKind::Irn {
         intra: Timeouts { low: 100 * us, high: 320 * us, few: 3 },
@@ -571,12 +571,12 @@ fn irn_recognises_flows_between_datacenters() {
         ("irn.timer", "packet"),
     ];
     let plan = set(&[TWO_CENTERS], &own).plan;
-    assert_eq!(plan.irn, [irn(20, false), irn((2 * 100 * far).div_ceil(8_000_000) as u32, true)]);
+    assert_eq!(plan.windows, [irn(20, false), irn((2 * 100 * far).div_ceil(8_000_000) as u32, true)]);
     let TransportKind::Irn { inter, timer, .. } = plan.transport.kind else { panic!("irn") };
     assert_eq!(timer, Timer::Packet);
     assert_eq!(inter, Timeouts { low: 1_000 * us, high: 2_000 * us, few: 5 });
     let all = set(&[TWO_CENTERS], &[("irn.inter.link_delay", "500us"), ("irn.inter.window", "1MB")]);
-    assert!(all.plan.irn.iter().all(|f| !f.inter));
+    assert!(all.plan.windows.iter().all(|f| !f.inter));
     let keys: Vec<&str> = all.warnings.iter().map(|w| w.key.as_str()).collect();
     // The round trip within "the datacenter" is longer than its timeout now.
     assert_eq!(keys, ["irn.rto_low", "irn.inter.link_delay", "irn.inter.window"]);
@@ -670,11 +670,13 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     let CongestionControlParams::Rccc(p) = rccc.congestion_control else { panic!("rccc is on") };
     // 4,000 B rounded down, and 1.5 BDP of 6.3 us.
     assert_eq!((p.rate, p.grant), (0.99, 15));
-    assert!(rccc.irn.iter().any(|f| u64::from(f.window) == (trip(1_062, 66) * 3 / 2 / 80).div_ceil(1_000)));
+    assert!(
+        rccc.windows.iter().any(|f| u64::from(f.window) == (trip(1_062, 66) * 3 / 2 / 80).div_ceil(1_000))
+    );
     let rccc =
         plan("rccc", &[rud[0], ("rccc.rate", "0.5"), ("rccc.grant", "1kB"), ("transport.window", "5kB")]);
     let CongestionControlParams::Rccc(p) = rccc.congestion_control else { panic!("rccc is on") };
-    assert_eq!((p.rate, p.grant, rccc.irn[0].window), (0.5, 3, 5));
+    assert_eq!((p.rate, p.grant, rccc.windows[0].window), (0.5, 3, 5));
 
     // Both tables, the marks of NSCC but at last hops, and the window of RCCC.
     let both = plan("nscc+rccc", &[rud[0], ("rccc.rate", "0.5"), ("nscc.alpha", "3")]);
@@ -682,7 +684,9 @@ fn rate_controls_have_the_defaults_of_their_sources() {
     assert_eq!((red.at(100_000_000_000).k_min, red.last_hop), (30_000, false));
     let CongestionControlParams::NsccRccc(p) = both.congestion_control else { panic!("both are on") };
     assert_eq!((p.rccc.rate, p.nscc.alpha, p.nscc.max_wnd, p.nscc.last_hop), (0.5, 3.0, 1.5, false));
-    assert!(both.irn.iter().any(|f| u64::from(f.window) == (trip(1_062, 66) * 3 / 2 / 80).div_ceil(1_000)));
+    assert!(
+        both.windows.iter().any(|f| u64::from(f.window) == (trip(1_062, 66) * 3 / 2 / 80).div_ceil(1_000))
+    );
     assert!(both.reacts_to_marks() && both.transport.variable_window.is_none());
     let loaded =
         set(&[LINE, FLOW], &[rud[0], ("transport.congestion_control", "nscc+rccc"), ("nscc.fi", "1")]);

@@ -199,7 +199,7 @@ pub(crate) fn plan(
     let lane_of = |priority: u8| lanes.iter().position(|l| l.priority == priority).expect("in use") as u8;
     let mut flows = routes.flows(&mut cx, &topology, &offers, &lane_of)?;
     let routed = Routed { topology: &topology, routes: &routes, flows: &flows };
-    let (transport, irn) = transport::build(&mut cx, &routed)?;
+    let (transport, windows) = transport::build(&mut cx, &routed)?;
     let congestion_control = congestion::build(&mut cx, &routed, &lane_of)?;
     measure::flows(&mut cx, &mut measure, flows.len())?;
     let faults = faults::read(&mut cx, &topology, end)?;
@@ -274,7 +274,7 @@ pub(crate) fn plan(
             params
         }),
         transport,
-        irn,
+        windows,
         congestion_control,
         receivers,
         end,

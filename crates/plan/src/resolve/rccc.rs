@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::error::Error;
-use crate::plan::IrnFlow;
+use crate::plan::FlowWindow;
 use crate::scenario::{CongestionControl, Rccc, TransportKind};
 use xoff_net::units::Bytes;
 use xoff_schemes::congestion_control::rccc::{MOST, QUANTUM, RcccParams};
@@ -25,7 +25,7 @@ pub(super) fn check_transport(cx: &Context<'_>) -> Result<(), Error> {
 }
 
 /// Refuses first windows with more credit than packets can ask for.
-pub(super) fn check_windows(cx: &Context<'_>, windows: &[IrnFlow]) -> Result<(), Error> {
+pub(super) fn check_windows(cx: &Context<'_>, windows: &[FlowWindow]) -> Result<(), Error> {
     let control = cx.scenario.transport.congestion_control;
     if !grants(control) {
         return Ok(());

@@ -8,7 +8,7 @@ mod tcp;
 use super::{Context, LONGEST, Routed, SHORTEST_TIMER, bytes, hop, rccc, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
-use crate::plan::{Arbiter, ENDS, IrnFlow};
+use crate::plan::{Arbiter, ENDS, FlowWindow};
 use crate::scenario::{
     self, CongestionControl, Irn, IrnInter, LoadBalancing, Traffic, TransportKind as Kind,
 };
@@ -25,7 +25,7 @@ const LARGEST_WINDOW: u64 = 1 << 24;
 pub(super) fn build(
     cx: &mut Context<'_>,
     routed: &Routed<'_>,
-) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
+) -> Result<(TransportParams, Vec<FlowWindow>), Error> {
     let routes = routed.routes;
     let t = &cx.scenario.transport;
     let ack_every = t.ack_every;
@@ -155,7 +155,7 @@ struct Facts {
     inter: bool,
 }
 
-fn irn(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
+fn irn(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<(TransportParams, Vec<FlowWindow>), Error> {
     let Routed { topology, routes, flows } = *routed;
     let mtu = u64::from(cx.packet.mtu);
     let given = cx.scenario.irn.unwrap_or_default();
@@ -223,7 +223,7 @@ fn irn(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<(TransportParams, Ve
             return cx.refuse(key, message, format!("the maximum is {} packets", LARGEST_WINDOW - 1));
         }
         check_acks(cx, key, packets * mtu)?;
-        out.push(IrnFlow { window: packets as u32, inter: f.inter });
+        out.push(FlowWindow { window: packets as u32, inter: f.inter });
     }
     let params = TransportParams {
         kind: TransportKind::Irn {
@@ -305,7 +305,7 @@ fn windows(
     routed: &Routed<'_>,
     window: Option<Threshold>,
     (key, named): (&str, &str),
-) -> Result<Vec<IrnFlow>, Error> {
+) -> Result<Vec<FlowWindow>, Error> {
     let Routed { topology, routes, flows } = *routed;
     let mtu = u64::from(cx.packet.mtu);
     let one = Message { size: mtu, pace: 0, ack_every: 1 };
@@ -329,7 +329,7 @@ fn windows(
             let help = format!("the maximum is {} packets", LARGEST_WINDOW - 1);
             return cx.refuse(key, message, help);
         }
-        out.push(IrnFlow { window: packets as u32, inter: false });
+        out.push(FlowWindow { window: packets as u32, inter: false });
     }
     Ok(out)
 }

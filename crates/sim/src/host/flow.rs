@@ -56,7 +56,7 @@ impl SenderState {
             |bytes: u64| u32::try_from(bytes / u64::from(plan.packet.mtu)).unwrap_or(u32::MAX).max(1);
         let window = match &plan.transport.kind {
             TransportKind::Irn { .. } | TransportKind::Ndp(_) | TransportKind::Rud(_) => {
-                plan.irn[index].window
+                plan.windows[index].window
             }
             TransportKind::Tcp(params) => newreno::first_window(params),
             TransportKind::GoBackN => plan.transport.window.map_or(u32::MAX, in_packets),

@@ -4,7 +4,7 @@ use crate::packet::{Kind, Packet};
 use crate::{host::controls::Departure, kind};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
-use xoff_plan::plan::{IrnFlow, Plan};
+use xoff_plan::plan::{FlowWindow, Plan};
 use xoff_schemes::transport::irn::packet::PacketTimers;
 use xoff_schemes::transport::irn::{Recovery, Timeouts, Timer};
 use xoff_schemes::transport::{TransportKind, go_back_n::Sender};
@@ -23,7 +23,7 @@ pub struct IrnSender {
 }
 
 impl IrnSender {
-    pub fn new(plan: &Plan, flow: &IrnFlow) -> Self {
+    pub fn new(plan: &Plan, flow: &FlowWindow) -> Self {
         let TransportKind::Irn { intra, inter, timer } = plan.transport.kind else {
             unreachable!("only a plan with IRN has such flows")
         };

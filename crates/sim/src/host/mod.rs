@@ -429,7 +429,7 @@ impl Core<'_> {
         let Some(attempts) = self.hosts.attempts.get_mut(flow as usize) else {
             return self.hosts.gave_up(flow);
         };
-        let inter = self.plan.irn.get(flow as usize).is_some_and(|f| f.inter);
+        let inter = self.plan.windows.get(flow as usize).is_some_and(|f| f.inter);
         let apart = self.plan.transport.timeouts_apart(inter);
         let una = self.hosts.senders[flow as usize].transport.una;
         attempts.on_timeout(retries, una, apart, self.now)

@@ -17,7 +17,7 @@ pub struct Credits {
 
 /// MaxWnd of a flow in bytes, with headers.
 pub fn largest(plan: &Plan, flow: usize) -> u64 {
-    u64::from(plan.irn[flow].window) * u64::from(plan.packet.mtu + plan.packet.header)
+    u64::from(plan.windows[flow].window) * u64::from(plan.packet.mtu + plan.packet.header)
 }
 
 impl Credits {

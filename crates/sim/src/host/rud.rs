@@ -49,7 +49,7 @@ impl CreditOf {
 
 impl RudSender {
     pub fn new(plan: &Plan, params: RudParams, flow: usize) -> Self {
-        let window = plan.irn[flow].window;
+        let window = plan.windows[flow].window;
         let credit = plan.congestion_control.rccc().map(|_| {
             let (size, full) = (plan.flows[flow].size, plan.packet.mtu + plan.packet.header);
             let last = plan.packet.wire_size(size, plan.packet.packets(size) - 1).into();

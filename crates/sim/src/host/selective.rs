@@ -25,17 +25,17 @@ pub fn senders(plan: &Plan) -> Vec<SelectiveSender> {
     match plan.transport.kind {
         TransportKind::GoBackN => Vec::new(),
         TransportKind::Irn { .. } => {
-            plan.irn.iter().map(|f| SelectiveSender::Irn(IrnSender::new(plan, f))).collect()
+            plan.windows.iter().map(|f| SelectiveSender::Irn(IrnSender::new(plan, f))).collect()
         }
         TransportKind::Tcp(params) => {
             vec![SelectiveSender::Tcp(Box::new(TcpSender::new(params))); plan.flows.len()]
         }
         TransportKind::Ndp(params) => {
-            let senders = plan.irn.iter().map(|f| Box::new(NdpSender::new(params, f.window)));
+            let senders = plan.windows.iter().map(|f| Box::new(NdpSender::new(params, f.window)));
             senders.map(SelectiveSender::Ndp).collect()
         }
         TransportKind::Rud(params) => {
-            let senders = (0..plan.irn.len()).map(|flow| Box::new(RudSender::new(plan, params, flow)));
+            let senders = (0..plan.windows.len()).map(|flow| Box::new(RudSender::new(plan, params, flow)));
             senders.map(SelectiveSender::Rud).collect()
         }
     }
@@ -192,7 +192,7 @@ impl SelectiveReceiver {
         let (before, expected, duplicate, reply) = match self {
             Self::Irn(receiver) => {
                 let before = receiver.expected;
-                let window = plan.irn[flow as usize].window;
+                let window = plan.windows[flow as usize].window;
                 let got = receiver.on_data(psn, total, window, plan.transport.ack_every);
                 if receiver.expected == total {
                     receiver.release();

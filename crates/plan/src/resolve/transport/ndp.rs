@@ -2,7 +2,7 @@
 
 use super::{check_window, retries, timeout, variable_window, warn_of_timeout, windows};
 use crate::error::Error;
-use crate::plan::IrnFlow;
+use crate::plan::FlowWindow;
 use crate::resolve::{Context, Routed};
 use crate::scenario::{CongestionControl, LoadBalancing, Ndp};
 use xoff_net::units::{Span, Threshold};
@@ -12,7 +12,7 @@ use xoff_schemes::transport::{TransportKind, TransportParams};
 pub(super) fn params(
     cx: &mut Context<'_>,
     routed: &Routed<'_>,
-) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
+) -> Result<(TransportParams, Vec<FlowWindow>), Error> {
     let routes = routed.routes;
     let s = cx.scenario;
     if s.transport.congestion_control != CongestionControl::None {

@@ -2,7 +2,7 @@
 
 use super::{base_rtt, retries, variable_window, warn_of_timeout, windows};
 use crate::error::Error;
-use crate::plan::IrnFlow;
+use crate::plan::FlowWindow;
 use crate::resolve::{Context, Routed, nscc, rccc};
 use crate::scenario::{CongestionControl, LoadBalancing};
 use xoff_net::units::Threshold;
@@ -15,7 +15,7 @@ const WINDOW: Threshold = Threshold::Bdp(1_500);
 pub(super) fn params(
     cx: &mut Context<'_>,
     routed: &Routed<'_>,
-) -> Result<(TransportParams, Vec<IrnFlow>), Error> {
+) -> Result<(TransportParams, Vec<FlowWindow>), Error> {
     let routes = routed.routes;
     let s = cx.scenario;
     if s.measure.explains() {
