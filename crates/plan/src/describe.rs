@@ -1,7 +1,5 @@
 //! A plan in words: the output of `xoff topo`.
 
-mod congestion;
-
 use crate::Loaded;
 use crate::balancing::LoadBalancing;
 use crate::plan::{Arbiter, Hits, Limit, Plan};
@@ -337,7 +335,14 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
         let after = retries("a sender gives up after", plan.transport.retries, " without progress");
         writeln!(out, "retries: {after}")?;
     }
-    congestion::describe(out, plan)
+    let control = &plan.congestion_control;
+    control.describe(out, "congestion control: ", plan.flow_control.traits().trims.is_some())?;
+    match plan.transport.variable_window {
+        Some(round_trip) if *control != CongestionControlParams::None => {
+            writeln!(out, "  in flight: at most the rate times {}", Span(round_trip))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A limit of retries, in words; nothing without one.
@@ -371,12 +376,9 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
                 };
                 let at = at.to_string() + if r.last_hop { "" } else { ", except to hosts," };
                 let own = loaded.scenario.priority.iter().any(|p| p.id == lane.priority && p.ecn.is_some());
-                let from = match &plan.congestion_control {
-                    _ if own || loaded.scenario.ecn.is_some() => "",
-                    CongestionControlParams::Dctcp(_) => ", the default of dctcp",
-                    CongestionControlParams::Nscc(_) => ", the default of nscc",
-                    CongestionControlParams::NsccRccc(_) => ", the default of nscc+rccc",
-                    _ => ", the default of dcqcn",
+                let from = match own || loaded.scenario.ecn.is_some() {
+                    true => String::new(),
+                    false => format!(", the default of {}", plan.congestion_control.name()),
                 };
                 format!(", ECN{at} from {} to {}{per} (p {}{from})", Bytes(r.k_min), Bytes(r.k_max), r.p_max)
             }

@@ -127,20 +127,8 @@ impl Plan {
 
     /// Whether senders slow down for ECN marks, which ACKs or CNPs report to them.
     pub fn reacts_to_marks(&self) -> bool {
-        match self.congestion_control {
-            CongestionControlParams::Dcqcn(_)
-            | CongestionControlParams::Dctcp(_)
-            | CongestionControlParams::Nscc(_)
-            | CongestionControlParams::NsccRccc(_) => true,
-            CongestionControlParams::None
-            | CongestionControlParams::Timely(_)
-            | CongestionControlParams::Hpcc(_)
-            | CongestionControlParams::PowerTcp(_)
-            | CongestionControlParams::Rccc(_)
-            | CongestionControlParams::Swift(_) => {
-                matches!(&self.transport.kind, TransportKind::Tcp(tcp) if tcp.dctcp.is_some())
-            }
-        }
+        self.congestion_control.reads_marks()
+            || matches!(&self.transport.kind, TransportKind::Tcp(tcp) if tcp.dctcp.is_some())
     }
 
     /// Whether `node` passes on the pauses that it receives, as a host ([`Relay::Blind`]) or as a relay in a

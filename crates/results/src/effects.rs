@@ -146,7 +146,7 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
             format!(" So {} reduced no window because of a mark.", names::transport(plan))
         }
         // It also reacts to delays and trimmed packets.
-        true if plan.congestion_control.nscc().is_some() => {
+        true if plan.congestion_control.sets_windows() => {
             format!(" So {} reduced no window because of a mark.", plan.congestion_control.name())
         }
         true => format!(" So {} changed no rate.", plan.congestion_control.name()),

@@ -154,7 +154,7 @@ pub fn plan() -> Plan {
             window: None,
             variable_window: None,
         },
-        irn: Vec::new(),
+        windows: Vec::new(),
         congestion_control: xoff_schemes::congestion_control::CongestionControlParams::None,
         receivers: Vec::new(),
         end: Some(1_000 * US),

@@ -33,8 +33,12 @@
 //! skips ticks that change nothing. More queries change no bit of the result. Arithmetic is IEEE addition,
 //! multiplication, division and rounding up, the same everywhere. An α below 2⁻⁶⁴ counts as 0.
 
+use super::notification::Cnps;
+use super::seam::{self, Departure, Parameters};
 use super::{Step, gap_at};
+use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
+use xoff_net::units::{Bytes, Span};
 
 /// α below this is 0.
 const NOTHING: f64 = 1.0 / (1u128 << 64) as f64;
@@ -240,42 +244,69 @@ impl ReactionPoint {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NotificationPoint {
-    /// The next CNP may go from this time on.
-    next: Time,
-    /// Whether a marked packet has arrived since the last ACK or NACK.
-    marked: bool,
+impl seam::Sender for ReactionPoint {
+    type Params = DcqcnParams;
+
+    fn new(_: &DcqcnParams, line: u64) -> Self {
+        Self::new(line)
+    }
+
+    fn rate_at(&self, params: &DcqcnParams, now: Time) -> f64 {
+        self.rate_at(params, now) as f64
+    }
+
+    #[inline]
+    fn on_sent(&mut self, params: &DcqcnParams, now: Time, packet: Departure) -> Option<Time> {
+        self.on_sent(params, now, packet.size)
+    }
+
+    fn on_cnp(&mut self, params: &DcqcnParams, now: Time) {
+        self.on_cnp(params, now);
+    }
 }
 
-impl NotificationPoint {
-    /// A marked packet arrived. Returns whether to send a CNP at once, rather than to echo the mark.
-    pub fn on_marked(&mut self, params: &DcqcnParams, now: Time) -> bool {
-        if params.cnp_interval == 0 {
-            self.echo();
-            return false;
-        }
-        let goes = now >= self.next;
-        if goes {
-            self.next = now.saturating_add(params.cnp_interval);
-        }
-        goes
+impl Parameters for DcqcnParams {
+    fn reads_marks(&self) -> bool {
+        true
     }
 
-    /// A marked packet arrived, and the next ACK or NACK reports the mark.
-    pub fn echo(&mut self) {
-        self.marked = true;
+    fn cnps(&self) -> Option<Cnps> {
+        Some(Cnps { interval: self.cnp_interval, size: self.cnp_size, lane: self.cnp_lane })
     }
 
-    /// An ACK or NACK is sent. Returns whether it reports marked packets.
-    pub fn take_mark(&mut self) -> bool {
-        std::mem::take(&mut self.marked)
+    fn wants_answers(&self) -> bool {
+        false
+    }
+
+    fn describe(&self, out: &mut String, head: &str, _: bool) -> fmt::Result {
+        let reaction = match self.reaction {
+            Reaction::Periodic => format!("checks for CNPs every {}", Span(self.decrease_interval)),
+            Reaction::Immediate => "decreases at each CNP".to_string(),
+        };
+        let cnp = match self.cnp_interval {
+            0 => "ACKs carry marks".to_string(),
+            interval => format!("CNPs of {} B, at least {} apart", self.cnp_size, Span(interval)),
+        };
+        let bytes = match self.byte_counter {
+            0 => String::new(),
+            bytes => format!(" and every {}", Bytes(bytes)),
+        };
+        writeln!(out, "{head}dcqcn ({cnp}; {reaction})")?;
+        writeln!(out, "  alpha every {} with g = {}", Span(self.alpha_timer), self.gain)?;
+        let (first, later, least) = (self.additive_increase, self.hyper_increase, self.minimum_rate);
+        let (timer, fast, not) =
+            (Span(self.increase_timer), self.fast_recovery, if self.clamp_target { "" } else { "not " });
+        writeln!(
+            out,
+            "  increases every {timer}{bytes}: {fast} of fast recovery, then {first}, then {later}; never below {least}; target {not}clamped"
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion_control::notification::NotificationPoint;
     use xoff_kernel::random::Stream;
     use xoff_kernel::time::MICROSECOND as US;
 
@@ -461,11 +492,11 @@ mod tests {
     fn notifications_keep_their_distance() {
         let p = immediate();
         let mut np = NotificationPoint::default();
-        let sent: Vec<bool> = [0, 1, 49, 50, 99, 100, 400].map(|t| np.on_marked(&p, t * US)).to_vec();
+        let sent: Vec<bool> = [0, 1, 49, 50, 99, 100, 400].map(|t| np.on_marked(p.cnps(), t * US)).to_vec();
         assert_eq!(sent, [true, false, false, true, false, true, true]);
         assert!(!np.take_mark());
         let echo = periodic();
-        assert!(!np.on_marked(&echo, 500 * US));
+        assert!(!np.on_marked(echo.cnps(), 500 * US));
         assert_eq!([np.take_mark(), np.take_mark()], [true, false]);
     }
 }

@@ -17,7 +17,9 @@
 //! change it. With one ACK per packet and without loss the public simulator's count (ACKs, over the packets
 //! in flight when the round began, and one) is the same.
 
+use super::seam::{self, Answer, Departure, Parameters};
 use super::{Step, gap_at};
+use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,6 +99,40 @@ impl Sender {
         if ends && self.reduced.is_none() {
             self.rate = (self.rate + params.additive_increase.of(self.line)).min(self.line);
         }
+    }
+}
+
+impl seam::Sender for Sender {
+    type Params = DctcpParams;
+
+    fn new(_: &DctcpParams, line: u64) -> Self {
+        Self::new(line)
+    }
+
+    fn rate_at(&self, _: &DctcpParams, _: Time) -> f64 {
+        self.rate()
+    }
+
+    #[inline(never)]
+    fn on_sent(&mut self, _: &DctcpParams, _: Time, packet: Departure) -> Option<Time> {
+        Self::on_sent(self, packet.size)
+    }
+
+    fn on_answer(&mut self, params: &DctcpParams, _: Time, answer: &Answer<'_>) {
+        let &Answer { una: acknowledged, next, marked, .. } = answer;
+        self.on_response(params, Response { acknowledged, next, marked });
+    }
+}
+
+impl Parameters for DctcpParams {
+    fn reads_marks(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, out: &mut String, head: &str, _: bool) -> fmt::Result {
+        let (increase, least) = (self.additive_increase, self.minimum_rate);
+        writeln!(out, "{head}dctcp (ACKs carry marks; g = {})", self.gain)?;
+        writeln!(out, "  increases of {increase} per round trip; never below {least}")
     }
 }
 

@@ -27,8 +27,12 @@
 //! the port of a [`Hop`]). Without `fast_reaction`, an option of that simulator, nothing happens in line 25.
 //! Telemetry is exact, where the paper's header has 24 bits of nanoseconds and rounds lengths.
 
+use super::seam::{self, Answer, Departure, Loss, Parameters};
+use super::telemetry::{Hop, same_way};
 use super::{Step, gap_at};
+use std::fmt::{self, Write};
 use xoff_kernel::time::{SECOND, Time};
+use xoff_net::units::{Bytes, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HpccParams {
@@ -47,26 +51,6 @@ pub struct HpccParams {
     pub hops: u8,
     /// Bytes of telemetry in each data packet and in each ACK; they are part of the packets' sizes.
     pub telemetry: u32,
-}
-
-/// The state of a link that a device reports, when a packet begins to leave by it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hop {
-    /// ts, in picoseconds.
-    pub at: Time,
-    /// txBytes: bytes of any kind sent before this packet.
-    pub sent: u64,
-    /// qlen: bytes that wait after this packet.
-    pub queued: u64,
-    /// B, in bits per second.
-    pub rate: u64,
-    /// Which link it is.
-    pub port: u32,
-}
-
-/// Whether two packets took the same path. Packets on one path stay in order, so time increases.
-pub fn same_way(last: &[Hop], hops: &[Hop]) -> bool {
-    last.iter().map(|h| h.port).eq(hops.iter().map(|h| h.port))
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -151,6 +135,60 @@ impl Sender {
 
     pub fn release(&mut self) {
         self.last = Vec::new();
+    }
+}
+
+impl seam::Sender for Sender {
+    type Params = HpccParams;
+
+    fn new(_: &HpccParams, line: u64) -> Self {
+        Self::new(line)
+    }
+
+    fn rate_at(&self, _: &HpccParams, _: Time) -> f64 {
+        self.rate()
+    }
+
+    #[inline(never)]
+    fn on_sent(&mut self, _: &HpccParams, _: Time, packet: Departure) -> Option<Time> {
+        Self::on_sent(self, packet.size)
+    }
+
+    fn on_answer(&mut self, params: &HpccParams, _: Time, answer: &Answer<'_>) {
+        if answer.complete {
+            return self.release();
+        }
+        // A trimmed packet has no records of the devices after the one that trimmed it, and one that crossed more devices
+        // than its telemetry has room for cannot be compared.
+        if let Some(hops) = answer.hops
+            && !matches!(answer.loss, Some(Loss::Trimmed { .. }))
+        {
+            self.on_response(params, answer.una, answer.next, hops);
+        }
+    }
+
+    fn release(&mut self) {
+        self.release();
+    }
+}
+
+impl Parameters for HpccParams {
+    fn hops(&self) -> Option<u8> {
+        Some(self.hops)
+    }
+
+    fn describe(&self, out: &mut String, head: &str, _: bool) -> fmt::Result {
+        let (telemetry, hops) = (Bytes(self.telemetry.into()), self.hops);
+        writeln!(out, "{head}hpcc ({telemetry} of telemetry in each packet and ACK, for {hops} hops)")?;
+        let (increase, least) = (self.additive_increase, self.minimum_rate);
+        let which = if self.fast_reaction { "every ACK" } else { "one ACK per round trip" };
+        writeln!(
+            out,
+            "  eta {}, T {}, increases of {increase}, then by utilisation after {} of them; never below {least}; {which} changes the rate",
+            self.eta,
+            Span(self.base_rtt),
+            self.max_stage
+        )
     }
 }
 

@@ -3,128 +3,22 @@
 pub mod dcqcn;
 pub mod dctcp;
 pub mod hpcc;
+pub mod notification;
 pub mod nscc;
 pub mod nscc_rccc;
 pub mod powertcp;
 pub mod rccc;
+mod registry;
+pub mod seam;
 pub mod swift;
+pub mod telemetry;
 pub mod timely;
 
-use crate::names::names;
+pub use registry::{CongestionControl, CongestionControlParams, Controls};
+
+use std::fmt;
 use xoff_kernel::time::{SECOND, Time};
-
-names! {
-/// Congestion controls.
-pub enum CongestionControl {
-    /// None: line rate, or the `rate` of the flow.
-    #[default]
-    None = "none",
-    /// DCQCN: switches mark, receivers notify, senders adapt a rate per flow
-    /// (SIGCOMM 2015).
-    Dcqcn = "dcqcn",
-    /// TIMELY: senders measure round-trip times and adapt a rate per flow to their
-    /// gradient (SIGCOMM 2015, as published).
-    Timely = "timely",
-    /// HPCC: packets carry the load of each link of their path, and senders adapt a rate and a
-    /// window per flow (SIGCOMM 2019).
-    Hpcc = "hpcc",
-    /// DCTCP as a rate scheme of RoCE: switches mark, and senders adapt a rate and a
-    /// window per flow to the share of marked packets in each round trip.
-    Dctcp = "dctcp",
-    /// Swift: senders measure the delay of each ACK and adapt a window per flow, which may be below one
-    /// packet (SIGCOMM 2020).
-    Swift = "swift",
-    /// NSCC of Ultra Ethernet: senders adapt a window per flow to the mark and the delay of each ACK
-    /// (specification 1.0.1, without trimmed packets and credits).
-    Nscc = "nscc",
-    /// PowerTCP: packets carry the load of each link of their path, and senders adapt a rate and a window per
-    /// flow to the product of arriving bytes and waiting bytes (NSDI 2022).
-    PowerTcp = "powertcp",
-    /// RCCC of Ultra Ethernet: the receiver grants credit to its senders at the rate of its link (specification
-    /// 1.0.x, section 3.6.14). It needs the transport `rud`.
-    Rccc = "rccc",
-    /// NSCC and RCCC of Ultra Ethernet together: a sender needs room in its window and credit of its receiver. It
-    /// needs the transport `rud`.
-    NsccRccc = "nscc+rccc",
-}
-}
-
-impl CongestionControl {
-    /// Those whose rules it applies, and whose tables it reads: itself, or its parts.
-    pub fn parts(&self) -> &[Self] {
-        match self {
-            Self::NsccRccc => &[Self::Nscc, Self::Rccc],
-            _ => std::slice::from_ref(self),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum CongestionControlParams {
-    None,
-    Dcqcn(dcqcn::DcqcnParams),
-    Timely(timely::TimelyParams),
-    Hpcc(hpcc::HpccParams),
-    Dctcp(dctcp::DctcpParams),
-    Swift(swift::SwiftParams),
-    Nscc(nscc::NsccParams),
-    PowerTcp(powertcp::PowerTcpParams),
-    Rccc(rccc::RcccParams),
-    NsccRccc(nscc_rccc::NsccRcccParams),
-}
-
-impl CongestionControlParams {
-    pub fn name(&self) -> &'static str {
-        let control = match self {
-            Self::None => CongestionControl::None,
-            Self::Dcqcn(_) => CongestionControl::Dcqcn,
-            Self::Timely(_) => CongestionControl::Timely,
-            Self::Hpcc(_) => CongestionControl::Hpcc,
-            Self::Dctcp(_) => CongestionControl::Dctcp,
-            Self::Swift(_) => CongestionControl::Swift,
-            Self::Nscc(_) => CongestionControl::Nscc,
-            Self::PowerTcp(_) => CongestionControl::PowerTcp,
-            Self::Rccc(_) => CongestionControl::Rccc,
-            Self::NsccRccc(_) => CongestionControl::NsccRccc,
-        };
-        control.name()
-    }
-
-    /// Those of NSCC, alone or with others.
-    pub fn nscc(&self) -> Option<&nscc::NsccParams> {
-        match self {
-            Self::Nscc(params) => Some(params),
-            Self::NsccRccc(both) => Some(&both.nscc),
-            _ => None,
-        }
-    }
-
-    /// Those of the credit of receivers, alone or with others.
-    pub fn rccc(&self) -> Option<&rccc::RcccParams> {
-        match self {
-            Self::Rccc(params) => Some(params),
-            Self::NsccRccc(both) => Some(&both.rccc),
-            _ => None,
-        }
-    }
-
-    /// Most hops in a packet's telemetry; `None` without.
-    pub fn hops(&self) -> Option<u8> {
-        match self {
-            Self::Hpcc(params) => Some(params.hops),
-            Self::PowerTcp(params) => Some(params.hops),
-            _ => None,
-        }
-    }
-
-    /// The lane of congestion notifications, if they have one of their own.
-    pub fn cnp_lane(&self) -> Option<u8> {
-        match self {
-            Self::Dcqcn(dcqcn) => dcqcn.cnp_lane,
-            _ => None,
-        }
-    }
-}
+use xoff_net::units::Bandwidth;
 
 /// A rate, or a share of the flow's line rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +26,15 @@ pub enum Step {
     Rate(u64),
     /// The line rate divided by this.
     LineShare(u64),
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Rate(rate) => write!(f, "{}", Bandwidth(*rate)),
+            Step::LineShare(divisor) => write!(f, "1/{divisor} of the line rate"),
+        }
+    }
 }
 
 impl Step {

@@ -48,8 +48,12 @@
 //! fi_scale = 0.25·a, eta = 0.15·a·MTU. The specification leaves the average of delays to implementations: here
 //! it is an exponential average. `delay ≈ 0` means below 1 us, as in uet-htsim.
 
-use super::swift::Stamp;
+use super::seam::{self, Answer, Loss, Parameters};
+use super::telemetry::Stamp;
+use crate::flow_control::keys::LONGEST;
+use std::fmt::{self, Write};
 use xoff_kernel::time::{MICROSECOND, SECOND, Time};
+use xoff_net::units::Span;
 
 /// base_BDP of the specification, in bytes: 100 Gbit/s for 12 us.
 const BASE_BDP: f64 = 150_000.0;
@@ -85,15 +89,6 @@ pub struct NsccParams {
     pub last_hop: bool,
     /// Payload of a packet in bytes.
     pub mtu: u32,
-}
-
-/// A loss that a control packet reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// The first missing packet, which may be reported again.
-    Missing,
-    /// A switch has trimmed a packet; `last_hop` if its port leads to the receiver.
-    Trimmed { last_hop: bool },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -306,6 +301,76 @@ impl Sender {
         let mtu = f64::from(p.mtu);
         self.cwnd = (self.cwnd - mtu).max(mtu);
         self.bytes_ignored += mtu;
+    }
+}
+
+impl seam::Sender for Sender {
+    type Params = NsccParams;
+
+    fn new(params: &NsccParams, line: u64) -> Self {
+        Self::new(params, line)
+    }
+
+    fn rate_at(&self, _: &NsccParams, _: Time) -> f64 {
+        self.rate()
+    }
+
+    fn window(&self, params: &NsccParams) -> Option<u32> {
+        Some(self.window(params))
+    }
+
+    fn on_answer(&mut self, params: &NsccParams, now: Time, answer: &Answer<'_>) {
+        let &Answer { acknowledged, in_flight, loss, inferred, marked, stamp, .. } = answer;
+        self.on_response(params, now, Response { acknowledged, in_flight, loss, marked, stamp });
+        (0..inferred).for_each(|_| self.on_loss(params));
+    }
+
+    fn on_timeout(&mut self, params: &NsccParams, losses: u32, _: Time) {
+        (0..losses).for_each(|_| self.on_loss(params));
+    }
+
+    fn on_loss(&mut self, params: &NsccParams) {
+        self.on_loss(params);
+    }
+}
+
+impl Parameters for NsccParams {
+    fn stamps(&self) -> bool {
+        true
+    }
+
+    fn reads_marks(&self) -> bool {
+        true
+    }
+
+    fn sets_windows(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, out: &mut String, head: &str, trims: bool) -> fmt::Result {
+        let [base, target, threshold] = [self.base_rtt, self.target, self.qa_threshold].map(Span);
+        let delay = format!("above {threshold} of delay");
+        let quick = match trims {
+            false => delay,
+            true if self.qa_threshold > LONGEST => "after a trimmed packet".to_string(),
+            true => delay + " or after a trimmed packet",
+        };
+        writeln!(out, "{head}nscc (the mark and the delay of each ACK change the window)")?;
+        writeln!(
+            out,
+            "  window at most {} times line rate × {base}; target queueing delay {target}, for an average with weight {}",
+            self.max_wnd, self.delay_gain
+        )?;
+        writeln!(
+            out,
+            "  per 150 kB of BDP: proportional increase {}, fair {}, eta {} packets; fast increase {} per byte",
+            self.alpha, self.fi, self.eta, self.fi_scale
+        )?;
+        writeln!(
+            out,
+            "  one decrease per round trip: gamma {}, at most {}; quick adapt {quick}",
+            self.gamma, self.max_md_jump
+        )
     }
 }
 

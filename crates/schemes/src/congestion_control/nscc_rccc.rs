@@ -19,6 +19,8 @@
 
 use super::nscc::NsccParams;
 use super::rccc::RcccParams;
+use super::seam::Parameters;
+use std::fmt::{self, Write};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NsccRcccParams {
@@ -36,6 +38,26 @@ impl NsccRcccParams {
 /// Bytes that a sender wants at most, with a window of so many packets of `full` bytes.
 pub fn wanted(cwnd: u32, full: u64) -> u64 {
     (u64::from(cwnd) + 1) * full
+}
+
+impl Parameters for NsccRcccParams {
+    fn stamps(&self) -> bool {
+        self.nscc.stamps()
+    }
+
+    fn reads_marks(&self) -> bool {
+        self.nscc.reads_marks()
+    }
+
+    fn sets_windows(&self) -> bool {
+        self.nscc.sets_windows()
+    }
+
+    fn describe(&self, out: &mut String, head: &str, trims: bool) -> fmt::Result {
+        writeln!(out, "{head}nscc+rccc (a sender needs room in its window, and credit)")?;
+        self.nscc.describe(out, "  ", trims)?;
+        self.rccc.describe(out, "  ", trims)
+    }
 }
 
 #[cfg(test)]

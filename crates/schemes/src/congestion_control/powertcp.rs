@@ -27,9 +27,12 @@
 //! until the first of them is acknowledged count as sent with it. The minimum rate is that of the other controls here. The first ACK of a flow only fills
 //! prev, and so does the first one whose packet took another path.
 
-use super::hpcc::{Hop, same_way};
+use super::seam::{self, Answer, Departure, Loss, Parameters};
+use super::telemetry::{Hop, same_way};
 use super::{Step, gap_at};
+use std::fmt::{self, Write};
 use xoff_kernel::time::{SECOND, Time};
+use xoff_net::units::{Bytes, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerTcpParams {
@@ -126,6 +129,59 @@ impl Sender {
 
     pub fn release(&mut self) {
         self.last = Vec::new();
+    }
+}
+
+impl seam::Sender for Sender {
+    type Params = PowerTcpParams;
+
+    fn new(_: &PowerTcpParams, line: u64) -> Self {
+        Self::new(line)
+    }
+
+    fn rate_at(&self, _: &PowerTcpParams, _: Time) -> f64 {
+        self.rate()
+    }
+
+    #[inline(never)]
+    fn on_sent(&mut self, _: &PowerTcpParams, _: Time, packet: Departure) -> Option<Time> {
+        Self::on_sent(self, packet.size)
+    }
+
+    fn on_answer(&mut self, params: &PowerTcpParams, _: Time, answer: &Answer<'_>) {
+        if answer.complete {
+            return self.release();
+        }
+        // A trimmed packet has no records of the devices after the one that trimmed it, and one that crossed more devices
+        // than its telemetry has room for cannot be compared.
+        if let Some(hops) = answer.hops
+            && !matches!(answer.loss, Some(Loss::Trimmed { .. }))
+        {
+            self.on_response(params, answer.una, answer.next, hops);
+        }
+    }
+
+    fn release(&mut self) {
+        self.release();
+    }
+}
+
+impl Parameters for PowerTcpParams {
+    fn hops(&self) -> Option<u8> {
+        Some(self.hops)
+    }
+
+    fn describe(&self, out: &mut String, head: &str, _: bool) -> fmt::Result {
+        let (telemetry, hops) = (Bytes(self.telemetry.into()), self.hops);
+        writeln!(out, "{head}powertcp ({telemetry} of telemetry in each packet and ACK, for {hops} hops)")?;
+        writeln!(
+            out,
+            "  gamma {}, tau {}, {} expected flows; never below {}",
+            self.gamma,
+            Span(self.base_rtt),
+            self.flows,
+            self.minimum_rate
+        )
     }
 }
 

@@ -45,8 +45,11 @@
 //! uet-htsim does not use it.
 
 use super::gap_at;
+use super::seam::Parameters;
 use std::collections::VecDeque;
+use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
+use xoff_net::units::Bytes;
 
 /// Bytes of a unit of credit.
 pub const QUANTUM: u64 = 256;
@@ -301,6 +304,22 @@ impl CreditQueue {
             return Some((flow, quanta));
         }
         None
+    }
+}
+
+impl Parameters for RcccParams {
+    fn wants_answers(&self) -> bool {
+        false
+    }
+
+    fn describe(&self, out: &mut String, head: &str, _: bool) -> fmt::Result {
+        writeln!(out, "{head}rccc (receivers grant credit at {} times the rate of their links)", self.rate)?;
+        writeln!(
+            out,
+            "  frames of {} of credit{}; the first window needs none",
+            Bytes(u64::from(self.grant) * QUANTUM),
+            if self.in_acks { ", and in each ACK that of the flow" } else { "" }
+        )
     }
 }
 

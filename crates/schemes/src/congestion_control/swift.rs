@@ -38,8 +38,12 @@
 //!
 //! A fast recovery begins with a NACK for the first missing packet.
 
+use super::seam::{self, Answer, Departure, Parameters};
+use super::telemetry::Stamp;
 use crate::flow_control::keys::LONGEST;
+use std::fmt::{self, Write};
 use xoff_kernel::time::{SECOND, Time};
+use xoff_net::units::Span;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SwiftParams {
@@ -94,17 +98,6 @@ impl FlowScaling {
     fn of(&self, cwnd: f64) -> f64 {
         (self.alpha / cwnd.sqrt() + self.beta).min(self.range as f64).max(0.0)
     }
-}
-
-/// The state that a data packet collects and its ACK returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
-    /// When the packet began to leave its sender.
-    pub sent: Time,
-    /// Switches that it has crossed.
-    pub hops: u32,
-    /// Picoseconds that it waited in the receiving host.
-    pub endpoint: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,6 +261,84 @@ impl Sender {
                 window.set(params, self.max_cwnd, window.cwnd * (1.0 - params.max_mdf), now);
             }
         }
+    }
+}
+
+impl seam::Sender for Sender {
+    type Params = SwiftParams;
+
+    fn new(params: &SwiftParams, line: u64) -> Self {
+        Self::new(params, line)
+    }
+
+    fn rate_at(&self, params: &SwiftParams, _: Time) -> f64 {
+        self.rate(params)
+    }
+
+    fn window(&self, _: &SwiftParams) -> Option<u32> {
+        Some(self.window())
+    }
+
+    #[inline]
+    fn not_before(&self) -> Option<Time> {
+        self.not_before()
+    }
+
+    #[inline(never)]
+    fn on_sent(&mut self, _: &SwiftParams, now: Time, _: Departure) -> Option<Time> {
+        self.on_sent(now)
+    }
+
+    fn on_answer(&mut self, params: &SwiftParams, now: Time, answer: &Answer<'_>) {
+        let &Answer { una: acknowledged, loss, inferred, stamp, .. } = answer;
+        let lost = loss.is_some() || inferred > 0;
+        self.on_response(params, now, Response { acknowledged, lost, stamp });
+    }
+
+    fn on_timeout(&mut self, params: &SwiftParams, _: u32, now: Time) {
+        self.on_timeout(params, now);
+    }
+}
+
+impl Parameters for SwiftParams {
+    fn stamps(&self) -> bool {
+        true
+    }
+
+    fn sets_windows(&self) -> bool {
+        true
+    }
+
+    fn describe(&self, out: &mut String, head: &str, _: bool) -> fmt::Result {
+        let packets = |n: f64| format!("{n} packet{}", if n == 1.0 { "" } else { "s" });
+        let [base, hop, range, endpoint] =
+            [self.base_target, self.per_hop, self.flow_scaling.range, self.endpoint_target].map(Span);
+        let [least, most] = self.flow_scaling.cwnd;
+        writeln!(out, "{head}swift (the delay of each ACK changes the window)")?;
+        write!(out, "  target delay {base}, {hop} more per switch")?;
+        match self.flow_scaling.range {
+            0 => writeln!(out, "; no flow scaling")?,
+            _ => writeln!(out, ", up to {range} more for windows from {most} down to {least} packets")?,
+        }
+        writeln!(
+            out,
+            "  target delay in the receiver {endpoint}, for an average with weight {}",
+            self.endpoint_gain
+        )?;
+        writeln!(
+            out,
+            "  adds {} per round trip below the target; one decrease per round trip: beta {}, at most {}",
+            packets(self.additive_increase),
+            self.beta,
+            self.max_mdf
+        )?;
+        let window = |cwnd: Option<f64>, time| match cwnd {
+            Some(cwnd) => packets(cwnd),
+            None => format!("line rate × {}", Span(time)),
+        };
+        let first = window(self.initial_cwnd, self.base_rtt);
+        let most = window(self.max_cwnd, self.longest_target);
+        writeln!(out, "  window {first} at first, then {} packets to {most}", self.min_cwnd)
     }
 }
 

@@ -24,8 +24,11 @@
 //! rates change once per round trip. It does not measure a retransmitted packet, or one after a
 //! retransmission: the ACK could belong to either copy. The first measurement of a flow only sets prev_rtt.
 
+use super::seam::{self, Answer, Departure, Parameters};
 use super::{Step, gap_at};
+use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
+use xoff_net::units::Span;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimelyParams {
@@ -119,6 +122,42 @@ impl Sender {
                 self.increases = self.increases.saturating_add(1);
             }
         }
+    }
+}
+
+impl seam::Sender for Sender {
+    type Params = TimelyParams;
+
+    fn new(_: &TimelyParams, line: u64) -> Self {
+        Self::new(line)
+    }
+
+    fn rate_at(&self, _: &TimelyParams, _: Time) -> f64 {
+        self.rate()
+    }
+
+    #[inline(never)]
+    fn on_sent(&mut self, _: &TimelyParams, now: Time, packet: Departure) -> Option<Time> {
+        self.on_sent(now, packet.size, packet.psn, packet.again)
+    }
+
+    fn on_answer(&mut self, params: &TimelyParams, now: Time, answer: &Answer<'_>) {
+        self.on_response(params, now, answer.una);
+    }
+}
+
+impl Parameters for TimelyParams {
+    fn describe(&self, out: &mut String, head: &str, _: bool) -> fmt::Result {
+        let [low, high, unit] = [self.t_low, self.t_high, self.min_rtt].map(Span);
+        let (first, later, least) = (self.additive_increase, self.hyper_increase, self.minimum_rate);
+        writeln!(out, "{head}timely (measures one round trip at a time)")?;
+        writeln!(
+            out,
+            "  rates increase below {low} and decrease above {high}; between them the gradient per {unit} decides: alpha {}, beta {}",
+            self.ewma, self.beta
+        )?;
+        let after = self.hyper_after;
+        writeln!(out, "  increases of {first}, after {after} in a row of {later}; never below {least}")
     }
 }
 

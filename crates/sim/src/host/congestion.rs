@@ -1,15 +1,15 @@
 //! The input that senders and receivers give the congestion control, and its effects.
 
 use crate::packet::{Kind, Packet};
-use crate::{core::Core, host::controls::Controls, kind};
+use crate::{core::Core, kind};
 use xoff_kernel::time::Time;
 
 impl Core<'_> {
     /// Determines which ACKs matter, and limits the flows' first windows.
     pub fn begin_control(&mut self) {
         let variable = self.plan.transport.variable_window.is_some();
-        self.hosts.wants_acks = self.hosts.controls.wants_acks() || variable;
-        if variable || self.hosts.controls.sets_windows() {
+        self.hosts.wants_acks = self.plan.congestion_control.wants_answers() || variable;
+        if variable || self.plan.congestion_control.sets_windows() {
             self.hosts.windows.full = self.hosts.senders.iter().map(|s| s.transport.window).collect();
         }
         for (flow, sender) in (0..).zip(self.hosts.senders.iter_mut()) {
@@ -46,7 +46,7 @@ impl Core<'_> {
     #[cold]
     pub fn control_timeout(&mut self, flow: u32, losses: u32) {
         self.hosts.controls.on_timeout(flow, losses, self.now);
-        if !self.hosts.controls.sets_windows() {
+        if !self.plan.congestion_control.sets_windows() {
             return;
         }
         let sender = &mut self.hosts.senders[flow as usize];
@@ -63,9 +63,9 @@ impl Core<'_> {
     /// Sends a CNP on the path of the ACKs, which begins at `path`. Returns the port to kick.
     #[cold]
     pub fn send_cnp(&mut self, flow: u32, path: u32, ack_lane: u8) -> u32 {
-        let Controls::Dcqcn(params, _) = &self.hosts.controls else { unreachable!("only DCQCN notifies") };
-        let lane = params.cnp_lane.unwrap_or(ack_lane);
-        let id = self.packets.insert(Packet::new(Kind::Cnp, flow, 0, params.cnp_size, lane, path));
+        let cnps = self.plan.congestion_control.cnps().expect("a notification point sent it");
+        let lane = cnps.lane.unwrap_or(ack_lane);
+        let id = self.packets.insert(Packet::new(Kind::Cnp, flow, 0, cnps.size, lane, path));
         let port = self.hops[path as usize];
         self.enqueue_own(port, lane, id);
         port

@@ -1,6 +1,6 @@
 //! The ends of all flows, and their rates.
 
-use crate::host::controls::{Controls, Windows, notification_points};
+use crate::host::controls::{self, Windows, notification_points};
 use crate::host::flow::{ReceiverState, SenderState};
 use crate::host::ndp::pull_queues;
 use crate::host::rccc::Credits;
@@ -10,7 +10,8 @@ use crate::switch::balancing::{self, Labelled};
 use crate::{features::Features, indices::table, switch::arbiter::Arbiter};
 use xoff_kernel::table::Table;
 use xoff_plan::plan::{Plan, Waits};
-use xoff_schemes::congestion_control::dcqcn::NotificationPoint;
+use xoff_schemes::congestion_control::Controls;
+use xoff_schemes::congestion_control::notification::NotificationPoint;
 use xoff_schemes::transport::ndp::PullQueue;
 use xoff_schemes::transport::{TransportKind, retries::Attempts};
 
@@ -59,7 +60,7 @@ impl Hosts {
             attempts: vec![Attempts::default(); if counts { plan.flows.len() } else { 0 }],
             pulls: pull_queues(plan),
             credits: Credits::new(plan),
-            controls: Controls::new(plan),
+            controls: controls::new(plan),
             wants_acks: false,
             windows: Windows::default(),
             notifications: notification_points(plan),

@@ -3,7 +3,6 @@
 use crate::packet::NONE;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::{Flow, Plan};
-use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::transport::go_back_n::{Receiver, Sender};
 use xoff_schemes::transport::{TransportKind, newreno};
 
@@ -74,10 +73,7 @@ impl SenderState {
             held: plan.arbiter.is_some(),
             timer_pending: false,
             deadline: 0,
-            pace: match plan.congestion_control {
-                CongestionControlParams::None | CongestionControlParams::Rccc(_) => flow.pace,
-                _ => CONTROLLED,
-            },
+            pace: if plan.congestion_control.has_senders() { CONTROLLED } else { flow.pace },
         }
     }
 

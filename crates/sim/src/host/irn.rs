@@ -1,10 +1,11 @@
 //! The ends of flows under IRN: the state beside the common one of senders and receivers, and its timers.
 
+use crate::kind;
 use crate::packet::{Kind, Packet};
-use crate::{host::controls::Departure, kind};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::{FlowWindow, Plan};
+use xoff_schemes::congestion_control::seam::Departure;
 use xoff_schemes::transport::irn::packet::PacketTimers;
 use xoff_schemes::transport::irn::{Recovery, Timeouts, Timer};
 use xoff_schemes::transport::{TransportKind, go_back_n::Sender};

@@ -17,7 +17,7 @@ pub mod selective;
 pub mod sources;
 pub mod tcp;
 
-use crate::host::controls::{Departure, on_marked};
+use crate::host::controls::{gap, on_marked, on_response};
 use crate::host::selective::Report;
 use crate::packet::{Kind, NONE, Packet};
 use crate::switch::telemetry::Beside;
@@ -25,6 +25,7 @@ use crate::{core::Core, features::Features, host::flow::CONTROLLED, kind, switch
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{FlowRoute, Plan, Waits};
+use xoff_schemes::congestion_control::seam::Departure;
 use xoff_schemes::flow_control::PauseScope;
 use xoff_schemes::transport::{go_back_n::Reply, rud::Bitmap};
 
@@ -199,7 +200,7 @@ impl Core<'_> {
         }
         if sender.pace != 0
             && let Some(gap) = match sender.pace {
-                CONTROLLED => self.hosts.controls.gap(self.plan, self.now, packet),
+                CONTROLLED => gap(&mut self.hosts.controls, self.plan, self.now, packet),
                 pace => Some(serialisation(u64::from(size), pace)),
             }
         {
@@ -380,7 +381,8 @@ impl Core<'_> {
                 Some(own) => own.report(&sender.transport, &packet),
                 None => Report::in_order(&sender.transport, &packet),
             };
-            self.hosts.controls.on_response(self.now, sender, &packet, &report, (&self.telemetry, id));
+            let telemetry = (&self.telemetry, id);
+            on_response(&mut self.hosts.controls, self.now, sender, &packet, &report, telemetry);
             self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, (sender, own));
         }
         if progress {

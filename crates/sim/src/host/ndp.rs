@@ -1,11 +1,12 @@
 //! The ends of flows under NDP: the state beside the common one of senders and receivers, timers and PULLs.
 
 use crate::packet::{Kind, Packet};
-use crate::{core::Core, host::controls::Departure, host::selective::SelectiveReceiver, kind};
+use crate::{core::Core, host::selective::SelectiveReceiver, kind};
 use std::collections::VecDeque;
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::Plan;
+use xoff_schemes::congestion_control::seam::Departure;
 use xoff_schemes::transport::ndp::{NdpParams, PullQueue, Receiver, Source};
 use xoff_schemes::transport::{TransportKind, go_back_n::Sender};
 

@@ -2,10 +2,11 @@
 
 use crate::packet::{Kind, Packet};
 use crate::switch::telemetry::Beside;
-use crate::{core::Core, host::controls::Departure, host::rccc, host::selective::SelectiveReceiver, kind};
+use crate::{core::Core, host::rccc, host::selective::SelectiveReceiver, kind};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
 use xoff_plan::plan::Plan;
+use xoff_schemes::congestion_control::seam::Departure;
 use xoff_schemes::congestion_control::{CongestionControlParams, nscc_rccc::wanted, rccc::Source as Credit};
 use xoff_schemes::transport::go_back_n::Sender;
 use xoff_schemes::transport::rud::{Bitmap, RudParams, Source};

@@ -1,12 +1,12 @@
 //! Transports whose receivers keep early packets and whose senders retransmit single packets: IRN, TCP, NDP, RUD.
 
 use crate::core::Core;
-use crate::host::{controls::Departure, irn::IrnSender, ndp::NdpSender, rud::RudSender, tcp::TcpSender};
+use crate::host::{irn::IrnSender, ndp::NdpSender, rud::RudSender, tcp::TcpSender};
 use crate::packet::{Kind, Packet};
 use crate::switch::telemetry::Beside;
 use xoff_kernel::{time::Time, wheel::Wheel};
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::nscc::Loss;
+use xoff_schemes::congestion_control::seam::{Departure, Loss};
 use xoff_schemes::transport::go_back_n::{Reply, Sender};
 use xoff_schemes::transport::{TransportKind, irn, ndp, newreno, rud};
 

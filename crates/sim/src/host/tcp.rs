@@ -1,8 +1,9 @@
 //! The ends of flows under TCP: the state beside the common one of senders, and its timer.
 
-use crate::{host::controls::Departure, kind, packet::Packet};
+use crate::{kind, packet::Packet};
 use xoff_kernel::time::Time;
 use xoff_kernel::wheel::{Event, Wheel};
+use xoff_schemes::congestion_control::seam::Departure;
 use xoff_schemes::transport::go_back_n::Sender;
 use xoff_schemes::transport::newreno::{Congestion, NewRenoParams};
 

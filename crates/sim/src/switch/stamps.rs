@@ -1,7 +1,7 @@
 //! Telemetry that a packet takes up where it leaves a switch.
 
 use crate::{core::Core, packet::Kind, switch::port::Wire};
-use xoff_schemes::congestion_control::hpcc::Hop;
+use xoff_schemes::congestion_control::telemetry::Hop;
 
 impl Core<'_> {
     /// A packet was taken from `queue` of `port`: if the port's device forwards it, it gets a record of the

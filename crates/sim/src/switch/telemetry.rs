@@ -1,11 +1,11 @@
 //! In-band telemetry: the records of devices about their links, in the packets that pass. It is stored beside
 //! the packets, by their slots, and is empty unless the congestion control uses it. A record is added when a
 //! packet is taken out of an egress queue. An ACK takes over the slot of its data packet, and so the records.
-//! The packets of Swift and NSCC have a [`Stamp`] instead of records. The bitmaps of ACKs are here, too.
+//! Under some congestion controls packets have a [`Stamp`] instead of records. The bitmaps of ACKs are here, too.
 
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
-use xoff_schemes::congestion_control::{CongestionControlParams, hpcc::Hop, swift::Stamp};
+use xoff_schemes::congestion_control::telemetry::{Hop, Stamp};
 use xoff_schemes::transport::TransportKind;
 
 /// In place of a count: the packet has met more devices than it has room for.
@@ -137,8 +137,7 @@ impl Parcel {
 impl Telemetry {
     pub fn new(plan: &Plan) -> Self {
         let most = plan.congestion_control.hops().map_or(0, usize::from);
-        let swift = matches!(plan.congestion_control, CongestionControlParams::Swift(_));
-        let stamped = swift || plan.congestion_control.nscc().is_some();
+        let stamped = plan.congestion_control.stamps();
         let bitmaps = matches!(plan.transport.kind, TransportKind::Rud(_));
         Self { most, stamped, bitmaps, ..Self::default() }
     }
@@ -214,7 +213,7 @@ impl Telemetry {
     }
 
     pub fn stamp_of(&self, id: u32) -> Stamp {
-        self.stamps[id as usize].0
+        self.stamps.get(id as usize).map_or_else(Stamp::default, |stamp| stamp.0)
     }
 
     /// The slot holds a packet that has met no device yet.
@@ -264,7 +263,7 @@ impl Telemetry {
 
     /// The records of a packet, in the order of its path; `None` if it had no room for all.
     pub fn of(&self, id: u32) -> Option<&[Hop]> {
-        let count = self.counts[id as usize];
+        let &count = self.counts.get(id as usize)?;
         let first = id as usize * self.most;
         (count != TOO_MANY).then(|| &self.records[first..first + usize::from(count)])
     }

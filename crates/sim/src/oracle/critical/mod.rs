@@ -41,7 +41,6 @@ use record::{Piece, Sent, Source, Wait};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_plan::{balancing::LoadBalancing, plan::Plan};
-use xoff_schemes::congestion_control::CongestionControlParams as Control;
 use xoff_schemes::{flow_control::PauseScope, transport::TransportKind};
 
 /// A span in which a list did not send.
@@ -109,7 +108,7 @@ impl Critical {
         let windows = plan.transport.kind != TransportKind::GoBackN
             || plan.transport.window.is_some()
             || plan.transport.variable_window.is_some()
-            || !matches!(plan.congestion_control, Control::None | Control::Dcqcn(_));
+            || plan.congestion_control.wants_answers();
         Self {
             all: windows
                 || !plan.faults.tables.is_empty()
