@@ -81,7 +81,9 @@ macro_rules! registry {
             pub fn rate_at(&self, flow: u32, now: Time) -> Option<f64> {
                 match self {
                     Self::None => None,
-                    $($(Self::$control(p, of) => Some(<$sender as Sender>::rate_at(&of[flow as usize], &p$(.$part)?, now)),)?)*
+                    $($(Self::$control(p, of) => {
+                        Some(<$sender as Sender>::rate_at(&of[flow as usize], &p$(.$part)?, now))
+                    })?)*
                 }
             }
 
@@ -89,7 +91,9 @@ macro_rules! registry {
             pub fn window(&self, flow: u32) -> Option<u32> {
                 match self {
                     Self::None => None,
-                    $($(Self::$control(p, of) => <$sender as Sender>::window(&of[flow as usize], &p$(.$part)?),)?)*
+                    $($(Self::$control(p, of) => {
+                        <$sender as Sender>::window(&of[flow as usize], &p$(.$part)?)
+                    })?)*
                 }
             }
 
@@ -98,7 +102,9 @@ macro_rules! registry {
             pub fn not_before(&self, flow: u32) -> Option<Time> {
                 match self {
                     Self::None => None,
-                    $($(Self::$control(_, of) => <$sender as Sender>::not_before(&of[flow as usize]),)?)*
+                    $($(Self::$control(_, of) => {
+                        <$sender as Sender>::not_before(&of[flow as usize])
+                    })?)*
                 }
             }
 
@@ -107,7 +113,9 @@ macro_rules! registry {
             pub fn on_sent(&mut self, now: Time, packet: Departure) -> Option<Time> {
                 match self {
                     Self::None => None,
-                    $($(Self::$control(p, of) => <$sender as Sender>::on_sent(&mut of[packet.flow as usize], &p$(.$part)?, now, packet),)?)*
+                    $($(Self::$control(p, of) => {
+                        <$sender as Sender>::on_sent(&mut of[packet.flow as usize], &p$(.$part)?, now, packet)
+                    })?)*
                 }
             }
 
@@ -115,40 +123,50 @@ macro_rules! registry {
             #[cold]
             pub fn on_answer(&mut self, flow: u32, now: Time, answer: &Answer<'_>) {
                 match self {
-                    Self::None => {},
-                    $($(Self::$control(p, of) => <$sender as Sender>::on_answer(&mut of[flow as usize], &p$(.$part)?, now, answer),)?)*
+                    Self::None => {}
+                    $($(Self::$control(p, of) => {
+                        <$sender as Sender>::on_answer(&mut of[flow as usize], &p$(.$part)?, now, answer)
+                    })?)*
                 }
             }
 
             /// A retransmission timer of a flow has expired, from which so many losses are inferred.
             pub fn on_timeout(&mut self, flow: u32, losses: u32, now: Time) {
                 match self {
-                    Self::None => {},
-                    $($(Self::$control(p, of) => <$sender as Sender>::on_timeout(&mut of[flow as usize], &p$(.$part)?, losses, now),)?)*
+                    Self::None => {}
+                    $($(Self::$control(p, of) => {
+                        <$sender as Sender>::on_timeout(&mut of[flow as usize], &p$(.$part)?, losses, now)
+                    })?)*
                 }
             }
 
             /// The transport of a flow has inferred a loss from something else than an ACK of data.
             pub fn on_loss(&mut self, flow: u32) {
                 match self {
-                    Self::None => {},
-                    $($(Self::$control(p, of) => <$sender as Sender>::on_loss(&mut of[flow as usize], &p$(.$part)?),)?)*
+                    Self::None => {}
+                    $($(Self::$control(p, of) => {
+                        <$sender as Sender>::on_loss(&mut of[flow as usize], &p$(.$part)?)
+                    })?)*
                 }
             }
 
             /// A mark was reported to a flow's sender.
             pub fn on_cnp(&mut self, flow: u32, now: Time) {
                 match self {
-                    Self::None => {},
-                    $($(Self::$control(p, of) => <$sender as Sender>::on_cnp(&mut of[flow as usize], &p$(.$part)?, now),)?)*
+                    Self::None => {}
+                    $($(Self::$control(p, of) => {
+                        <$sender as Sender>::on_cnp(&mut of[flow as usize], &p$(.$part)?, now)
+                    })?)*
                 }
             }
 
             /// A flow is over.
             pub fn release(&mut self, flow: u32) {
                 match self {
-                    Self::None => {},
-                    $($(Self::$control(_, of) => <$sender as Sender>::release(&mut of[flow as usize]),)?)*
+                    Self::None => {}
+                    $($(Self::$control(_, of) => {
+                        <$sender as Sender>::release(&mut of[flow as usize])
+                    })?)*
                 }
             }
         }
