@@ -27,7 +27,7 @@
 //! the port of a [`Hop`]). Without `fast_reaction`, an option of that simulator, nothing happens in line 25.
 //! Telemetry is exact, where the paper's header has 24 bits of nanoseconds and rounds lengths.
 
-use super::seam::{self, Answer, Departure, Loss, Parameters};
+use super::seam::{self, Answer, Departure, Parameters};
 use super::telemetry::{Hop, same_way};
 use super::{Step, gap_at};
 use std::fmt::{self, Write};
@@ -158,11 +158,7 @@ impl seam::Sender for Sender {
         if answer.complete {
             return self.release();
         }
-        // A trimmed packet has no records of the devices after the one that trimmed it, and one that crossed more devices
-        // than its telemetry has room for cannot be compared.
-        if let Some(hops) = answer.hops
-            && !matches!(answer.loss, Some(Loss::Trimmed { .. }))
-        {
+        if let Some(hops) = answer.whole_path() {
             self.on_response(params, answer.una, answer.next, hops);
         }
     }

@@ -29,7 +29,7 @@ pub struct NsccRcccParams {
 }
 
 impl NsccRcccParams {
-    /// From the parameters of NSCC alone and of RCCC alone.
+    /// The two together: packets that the last hop trims then leave the window of NSCC as it is.
     pub fn new(nscc: NsccParams, rccc: RcccParams) -> Self {
         Self { nscc: NsccParams { last_hop: false, ..nscc }, rccc }
     }

@@ -27,7 +27,7 @@
 //! until the first of them is acknowledged count as sent with it. The minimum rate is that of the other controls here. The first ACK of a flow only fills
 //! prev, and so does the first one whose packet took another path.
 
-use super::seam::{self, Answer, Departure, Loss, Parameters};
+use super::seam::{self, Answer, Departure, Parameters};
 use super::telemetry::{Hop, same_way};
 use super::{Step, gap_at};
 use std::fmt::{self, Write};
@@ -152,11 +152,7 @@ impl seam::Sender for Sender {
         if answer.complete {
             return self.release();
         }
-        // A trimmed packet has no records of the devices after the one that trimmed it, and one that crossed more devices
-        // than its telemetry has room for cannot be compared.
-        if let Some(hops) = answer.hops
-            && !matches!(answer.loss, Some(Loss::Trimmed { .. }))
-        {
+        if let Some(hops) = answer.whole_path() {
             self.on_response(params, answer.una, answer.next, hops);
         }
     }

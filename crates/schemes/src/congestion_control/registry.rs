@@ -227,7 +227,7 @@ impl CongestionControl {
 }
 
 impl CongestionControlParams {
-    /// Whether it has senders of its own, which may set rates.
+    /// Whether it has senders, which may set rates.
     pub fn has_senders(&self) -> bool {
         !matches!(Controls::new(self, std::iter::empty()), Controls::None)
     }

@@ -48,7 +48,15 @@ pub struct Answer<'a> {
     pub hops: Option<&'a [Hop]>,
 }
 
-/// The sender of a flow under a congestion control. It has no input, output or timers of its own. A control writes the
+impl Answer<'_> {
+    /// The links of its data packet. `None` if there were more than the packet has room for, or if a switch trimmed it:
+    /// then the links after that switch are missing.
+    pub fn whole_path(&self) -> Option<&[Hop]> {
+        self.hops.filter(|_| !matches!(self.loss, Some(Loss::Trimmed { .. })))
+    }
+}
+
+/// The sender of a flow under a congestion control. It has no input, no output and no timers. A control implements the
 /// hooks that it uses.
 #[allow(unused_variables)]
 pub trait Sender: Sized {
@@ -92,7 +100,7 @@ pub trait Sender: Sized {
 }
 
 /// The resolved parameters of a congestion control: what hosts and switches do for it, and its description. A control
-/// writes the hooks that differ.
+/// implements the hooks whose default does not hold.
 pub trait Parameters {
     /// Most hops in a packet's telemetry; `None` without.
     fn hops(&self) -> Option<u8> {
