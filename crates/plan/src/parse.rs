@@ -4,7 +4,7 @@ use crate::Needs;
 use crate::choices;
 use crate::document::{Document, unknown_name, with_article};
 use crate::error::{Error, Warning, suggest};
-use crate::scenario::{CongestionControl, Scenario, Traffic, TransportKind};
+use crate::scenario::{CongestionControlKeys, Scenario, Traffic, TransportKind};
 use crate::variants;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
@@ -12,11 +12,13 @@ use strsim::damerau_levenshtein;
 use toml::de::ValueDeserializer;
 use xoff_net::builders::{Table, TopologySpec};
 use xoff_net::human::listed;
+use xoff_schemes::congestion_control::keys::Tables;
 use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::scheduling::PodsKeys;
 
-const TABLES: [&str; 30] = [
+/// Without those of congestion controls.
+const TABLES: [&str; 22] = [
     "topology",
     "routing",
     "switch",
@@ -34,14 +36,6 @@ const TABLES: [&str; 30] = [
     TransportKind::TcpDctcp.name(),
     TransportKind::Ndp.name(),
     TransportKind::Rud.name(),
-    CongestionControl::Dcqcn.name(),
-    CongestionControl::Timely.name(),
-    CongestionControl::Hpcc.name(),
-    CongestionControl::Dctcp.name(),
-    CongestionControl::Swift.name(),
-    CongestionControl::Nscc.name(),
-    CongestionControl::PowerTcp.name(),
-    CongestionControl::Rccc.name(),
     PodsKeys::NAME,
     "traffic",
     "run",
@@ -55,12 +49,13 @@ pub(crate) fn scenario(
     needs: Needs,
     warnings: &mut Vec<Warning>,
 ) -> Result<Scenario, Error> {
+    let tables = [&TABLES[..], CongestionControlKeys::NAMES].concat();
     for key in doc.keys("") {
         let value = doc.get(&key).map(|v| v.get_ref());
-        if !TABLES.contains(&key.as_str()) {
+        if !tables.contains(&key.as_str()) {
             let what = if value.is_some_and(|v| v.is_table() || v.is_array()) { "table" } else { "key" };
             let help = choices::elsewhere(&key, &key)
-                .unwrap_or_else(|| suggest(&key, "the tables of a scenario", &TABLES));
+                .unwrap_or_else(|| suggest(&key, "the tables of a scenario", &tables));
             return Err(doc.key_error(&key, format!("unknown {what} `{key}`"), help));
         }
         let list = LISTS.contains(&key.as_str());
@@ -106,14 +101,7 @@ pub(crate) fn scenario(
         tcp_dctcp: optional(doc, TransportKind::TcpDctcp.name())?,
         ndp: optional(doc, TransportKind::Ndp.name())?,
         rud: optional(doc, TransportKind::Rud.name())?,
-        dcqcn: optional(doc, CongestionControl::Dcqcn.name())?,
-        timely: optional(doc, CongestionControl::Timely.name())?,
-        hpcc: optional(doc, CongestionControl::Hpcc.name())?,
-        dctcp: optional(doc, CongestionControl::Dctcp.name())?,
-        swift: optional(doc, CongestionControl::Swift.name())?,
-        nscc: optional(doc, CongestionControl::Nscc.name())?,
-        powertcp: optional(doc, CongestionControl::PowerTcp.name())?,
-        rccc: optional(doc, CongestionControl::Rccc.name())?,
+        congestion: CongestionControlKeys::read(doc)?,
         pods: optional(doc, PodsKeys::NAME)?,
         traffic,
         run: table(doc, "run")?,
@@ -133,6 +121,14 @@ fn table<T: DeserializeOwned + JsonSchema + Default>(doc: &Document<'_>, key: &s
 
 fn optional<T: DeserializeOwned + JsonSchema>(doc: &Document<'_>, key: &str) -> Result<Option<T>, Error> {
     doc.read_documented(key, &[])
+}
+
+impl Tables for Document<'_> {
+    type Error = Error;
+
+    fn table<T: DeserializeOwned + JsonSchema>(&self, name: &str) -> Result<Option<T>, Error> {
+        optional(self, name)
+    }
 }
 
 /// The text of `table.key`, which must be one of `allowed`.

@@ -189,21 +189,27 @@ fn only_a_schemes_folder_and_the_registry_name_it() {
     assert!(gone.is_empty(), "these name the scheme no longer; remove them from the list: {gone:#?}");
 }
 
-/// Congestion controls that are no part of a transport.
-const CONTROLS: [&str; 5] = ["dcqcn", "timely", "hpcc", "power tcp", "swift"];
+/// Congestion controls that nothing but their folder and the registry may name: those that are no part of a transport,
+/// in the simulator and the planner, and there all others, too.
+const CONTROLS: [(&str, &[&str]); 2] = [
+    ("sim", &["dcqcn", "timely", "hpcc", "power tcp", "swift"]),
+    ("plan", &["dcqcn", "timely", "power tcp", "powertcp", "swift", "nscc", "rccc"]),
+];
 
 #[test]
-fn the_simulator_names_no_congestion_control() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/src");
-    let mut all = Vec::new();
-    files(&root, &mut all);
-    for path in all {
-        // Scenarios of its tests choose one.
-        let text = fs::read_to_string(&path).expect("a text");
-        let text = words(text.split("#[cfg(test)]\nmod tests {").next().expect("a beginning"));
-        let named: Vec<_> =
-            CONTROLS.iter().filter(|control| text.contains(&format!(" {control} "))).collect();
-        assert!(named.is_empty(), "say the mechanism instead of {named:?}: {}", path.display());
+fn only_a_congestion_controls_folder_and_the_registry_name_it() {
+    for (room, controls) in CONTROLS {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../{room}/src"));
+        let mut all = Vec::new();
+        files(&root, &mut all);
+        for path in all {
+            // Scenarios of its tests choose one.
+            let text = fs::read_to_string(&path).expect("a text");
+            let text = words(text.split("#[cfg(test)]\nmod tests {").next().expect("a beginning"));
+            let named: Vec<_> =
+                controls.iter().filter(|control| text.contains(&format!(" {control} "))).collect();
+            assert!(named.is_empty(), "say the mechanism instead of {named:?}: {}", path.display());
+        }
     }
 }
 

@@ -29,7 +29,11 @@ impl Context<'_> {
             seed: s.run.seed,
             data: &self.data,
             ack_priority: transport.ack_priority,
-            cnp_priority: s.dcqcn.and_then(|d| d.cnp_priority),
+            cnp_priority: s
+                .congestion
+                .notification_priority(transport.congestion_control)
+                // Its error comes with the priorities.
+                .unwrap_or_default(),
             blames: match (s.measure.blocking, s.measure.explains()) {
                 (true, _) => Some("blocking"),
                 (false, explain) => explain.then_some("explain"),

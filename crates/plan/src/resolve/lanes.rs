@@ -100,7 +100,7 @@ pub(super) fn build(
                 format!("{} is less than one packet of {}", bytes(limit), bytes(u64::from(packet.largest())));
             return cx.refuse(&path, message, "write at least the size of one packet");
         }
-        let ecn = table.and_then(|(_, p)| p.ecn).or(cx.scenario.ecn).or(congestion::default_ecn(cx.scenario));
+        let ecn = table.and_then(|(_, p)| p.ecn).or(cx.scenario.ecn).or(congestion::default_ecn(cx));
         lanes.push(Lane {
             priority: id,
             tier: table.and_then(|(_, p)| p.tier).unwrap_or(7 - first(id)),

@@ -15,15 +15,11 @@ mod link_layer;
 mod liveness;
 mod measure;
 mod memory;
-mod nscc;
 mod offered;
 mod pods;
-mod rates;
-mod rccc;
 mod reroute;
 mod routes;
 mod sizes;
-mod swift;
 mod transport;
 
 use crate::Expected;
@@ -39,15 +35,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::Path;
-use xoff_kernel::time::{MICROSECOND, Time};
+use xoff_kernel::time::Time;
 use xoff_net::routing::{Router, Saturation};
 use xoff_net::topology::{LinkSpec, NodeId, NodeKind, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::flow_control::fabric::{Fabric, UNBOUNDED};
-use xoff_schemes::flow_control::keys::{LARGEST, LARGEST_ALLOWED, LAST, LONGEST, MEMORY, bytes};
+use xoff_schemes::flow_control::keys::{
+    LARGEST, LARGEST_ALLOWED, LAST, LONGEST, MEMORY, SHORTEST_TIMER, bytes,
+};
 
-/// Shortest timer of a flow, 100 ns: shorter ones would cost time and show nothing.
-const SHORTEST_TIMER: Time = MICROSECOND / 10;
 /// Fastest link: 1 Pbit/s. Within these two all sums of bytes fit 64 bits.
 const FASTEST: u64 = 1_000_000_000_000_000;
 /// Flows that are worked on between two questions whether to go on.
@@ -96,14 +92,6 @@ impl Context<'_> {
             return Ok(());
         }
         self.refuse(key, format!("{value} is out of range"), format!("the maximum is {most}"))
-    }
-
-    /// Refuses a timer of `table` that is shorter than [`SHORTEST_TIMER`] or longer than [`LONGEST`].
-    fn timer(&self, table: &str, key: &str, span: Span) -> Result<Time, Error> {
-        if (SHORTEST_TIMER..=LONGEST).contains(&span.0) {
-            return Ok(span.0);
-        }
-        self.out_of_range(table, key, span, format!("write {} to {}", Span(SHORTEST_TIMER), Span(LONGEST)))
     }
 
     /// Asks the caller whether to go on, with a step that needs `bytes` more at least.
@@ -208,7 +196,7 @@ pub(crate) fn plan(
         balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes, &timeline)?;
     let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &timeline, spread)?;
     let routed = Routed { topology: &topology, routes: &routes, flows: &flows };
-    rates::check_hops(&cx, &congestion_control, &routed, &load_balancing, &planned)?;
+    congestion::check_hops(&cx, &congestion_control, &routed, &load_balancing, &planned)?;
     faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);
     measure::check_samples(&cx, &measure, end.unwrap_or(routes.end))?;
     for (i, s) in scenario.slow_receiver.iter().enumerate() {
@@ -325,7 +313,7 @@ fn packet(cx: &Context<'_>) -> Result<PacketFormat, Error> {
         }
         cx.out_of_range("transport", key, value, format!("write {least}B to {most}B"))
     };
-    let telemetry = rates::telemetry(cx)?;
+    let telemetry = cx.telemetry()?;
     Ok(PacketFormat {
         mtu: within("mtu", t.mtu, 1, 65_535)?,
         header: within("header", t.header, 0, 10_000)? + telemetry,
@@ -355,7 +343,8 @@ fn used_priorities(cx: &mut Context<'_>, listed: &files::Listed) -> Result<Vec<u
     cx.ask(|keys, cx| keys.check_priorities(cx, cx.data))?;
     used.extend(cx.ack_priority());
     used.extend(cx.scenario.flow_control.brings_priority());
-    used.extend(congestion::priority(cx)?);
+    let notified = cx.scenario.congestion.notification_priority(cx.scenario.transport.congestion_control);
+    used.extend(notified.map_err(|c| cx.located(c))?.map(|(priority, _)| priority));
     used.sort_unstable_by(|a, b| b.cmp(a));
     used.dedup();
     Ok(used)

@@ -5,16 +5,18 @@ pub(super) mod retries;
 mod rud;
 mod tcp;
 
-use super::{Context, LONGEST, Routed, SHORTEST_TIMER, bytes, hop, rccc, routes::Routes};
+use super::{Context, LONGEST, Routed, SHORTEST_TIMER, bytes, congestion, hop, routes::Routes};
 use crate::error::Error;
 use crate::ideal::{self, Hop, Message};
 use crate::plan::{Arbiter, ENDS, FlowWindow};
 use crate::scenario::{
-    self, CongestionControl, Irn, IrnInter, LoadBalancing, Traffic, TransportKind as Kind,
+    self, CongestionControl, Irn, IrnInter, LoadBalancing, Scenario, Traffic, TransportKind as Kind,
 };
 use xoff_kernel::time::Time;
 use xoff_net::topology::Topology;
 use xoff_net::units::{Span, Threshold};
+use xoff_schemes::congestion_control::keys::{Sets, timer};
+use xoff_schemes::flow_control::keys::Complaint;
 use xoff_schemes::transport::irn::Timeouts;
 use xoff_schemes::transport::{TransportKind, TransportParams};
 
@@ -40,7 +42,7 @@ pub(super) fn build(
     warn_of_tables(cx, t.kind);
     retries::check(cx);
     check_trims(cx)?;
-    rccc::check_transport(cx)?;
+    congestion::check_transport(cx)?;
     match t.kind {
         Kind::GoBackN => {}
         Kind::Irn => return irn(cx, routed),
@@ -244,30 +246,26 @@ fn irn(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<(TransportParams, Ve
 fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>, Error> {
     let t = &cx.scenario.transport;
     let control = t.congestion_control;
-    let telemetry = matches!(control, CongestionControl::Hpcc | CongestionControl::PowerTcp);
-    let brings = telemetry || control == CongestionControl::Dctcp;
-    let wanted = t.variable_window.unwrap_or(brings);
-    let base = base_rtt(cx, routes)?;
-    if control == CongestionControl::None && t.variable_window.is_some() {
-        let message = "had no effect: without transport.congestion_control no flow's rate changes";
-        cx.warn("transport.variable_window", message);
+    let traits = control.traits();
+    let base = base_rtt(cx.scenario, routes).map_err(|c| cx.located(c))?;
+    if t.variable_window.is_some() {
+        let name = control.name();
+        let why = match traits.sets {
+            Sets::Rates => None,
+            Sets::Nothing => Some("without transport.congestion_control no flow's rate changes".to_string()),
+            Sets::Windows => Some(format!("`{name}` sets a window instead of a rate")),
+            Sets::Credit => Some(format!("under `{name}` receivers grant credit")),
+        };
+        if let Some(why) = why {
+            cx.warn("transport.variable_window", format!("had no effect: {why}"));
+        }
     }
-    let of_nscc = control.parts().contains(&CongestionControl::Nscc);
-    let windows = control == CongestionControl::Swift || of_nscc;
-    let credits = !windows && rccc::grants(control);
-    if credits && t.variable_window.is_some() {
-        cx.warn("transport.variable_window", "had no effect: under `rccc` receivers grant credit");
-    }
-    if windows && t.variable_window.is_some() {
-        let message = format!("had no effect: `{}` sets a window instead of a rate", control.name());
-        cx.warn("transport.variable_window", message);
-    }
-    let rates = control != CongestionControl::None && !windows && !credits;
-    let window = (wanted && rates).then_some(base);
-    if window.is_none() && !windows && !telemetry {
+    let wanted = t.variable_window.unwrap_or(traits.window_follows);
+    let window = (wanted && traits.sets == Sets::Rates).then_some(base);
+    if window.is_none() && !traits.has_base_rtt {
         if t.base_rtt.is_some() {
-            let message =
-                "had no effect: it requires transport.variable_window, `hpcc`, `powertcp`, `swift` or `nscc`";
+            let having = CongestionControl::listed(|traits| traits.has_base_rtt);
+            let message = format!("had no effect: it requires transport.variable_window, or one of {having}");
             cx.warn("transport.base_rtt", message);
         }
     } else if base < routes.longest {
@@ -282,9 +280,11 @@ fn variable_window(cx: &mut Context<'_>, routes: &Routes) -> Result<Option<Time>
 }
 
 /// T: the base round-trip time.
-pub(super) fn base_rtt(cx: &Context<'_>, routes: &Routes) -> Result<Time, Error> {
-    let Some(given) = cx.scenario.transport.base_rtt else { return Ok(routes.longest.max(1)) };
-    cx.timer("transport", "base_rtt", given)
+pub(super) fn base_rtt(scenario: &Scenario, routes: &Routes) -> Result<Time, Complaint> {
+    match scenario.transport.base_rtt {
+        None => Ok(routes.longest.max(1)),
+        Some(given) => timer("transport.base_rtt", given),
+    }
 }
 
 /// The links of a route of the pool, by egress port. (A slow receiver's inner port is none.)

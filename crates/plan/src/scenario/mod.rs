@@ -4,7 +4,6 @@
 mod ate;
 mod balancing;
 mod collective;
-mod congestion;
 mod faults;
 mod text;
 mod traffic;
@@ -15,16 +14,14 @@ pub use balancing::{Adaptive, AdaptiveMode, Drill, Plb, Ugal};
 pub use collective::{
     AllToAll, Moe, OtherCollectives, ParameterServer, Probe, RingAllReduce, Trace, TrainingStep,
 };
-pub(crate) use congestion::MINIMUM_RATE;
-pub use congestion::{Dctcp, Hpcc, HpccPreset, Nscc, PowerTcp, Rccc, Swift, Timely};
 pub use faults::{Failure, Loss, LossKind};
 pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
     Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
-pub use transport::{Dcqcn, DcqcnPreset, DcqcnReaction, Irn, IrnInter, Ndp, Rud, TcpDctcp, TcpNewReno};
+pub use transport::{Irn, IrnInter, Ndp, Rud, TcpDctcp, TcpNewReno};
 
-pub use xoff_schemes::congestion_control::CongestionControl;
+pub use xoff_schemes::congestion_control::{CongestionControl, CongestionControlKeys};
 pub use xoff_schemes::load_balancing::LoadBalancing;
 pub use xoff_schemes::transport::Transport as TransportKind;
 
@@ -97,35 +94,9 @@ pub struct Scenario {
     pub ndp: Option<Ndp>,
     /// The transport `rud`: how it finds losses besides NACKs and timeouts.
     pub rud: Option<Rud>,
-    /// The congestion control `dcqcn`. A flow that never received a notification is not paced.
-    pub dcqcn: Option<Dcqcn>,
-    /// The congestion control `timely`. It measures a round trip from the start of sending a packet
-    /// until its ACK. Retransmissions are not measured. With `transport.ack_every` above 1 the wait
-    /// for the ACK is included.
-    pub timely: Option<Timely>,
-    /// The congestion control `hpcc`. The first ACK of a flow, and the first ACK after a route
-    /// change, only start a measurement. `spray` and `drill` give a warning, because packets seldom
-    /// take one path twice in a row.
-    pub hpcc: Option<Hpcc>,
-    /// The congestion control `dctcp`. Without `[ecn]` switches mark all packets above 300 kB per
-    /// 100 Gbit/s of the port's rate, at dequeue.
-    pub dctcp: Option<Dctcp>,
-    /// The congestion control `swift`. The delay of each ACK changes the flow's window in packets. The
-    /// receiver's delay is not 0 only in hosts with `[[slow_receiver]]`. No published
-    /// table of values is known: unless another source is named, the defaults are those of csg-htsim,
-    /// whose authors call them guesses.
-    pub swift: Option<Swift>,
-    /// The congestion control `nscc`. Without `[ecn]` switches mark at dequeue from 30 kB to 120 kB per 100
-    /// Gbit/s of the port's rate: 0.2 and 0.8 of a BDP of 12 us; with `nscc+rccc` not at ports that lead to hosts.
-    /// The defaults are those of Ultra Ethernet's specification 1.0.1 for switches that do not trim packets, unless
-    /// another source is named. `nscc+rccc` reads this table, too.
-    pub nscc: Option<Nscc>,
-    /// The congestion control `powertcp`. It has telemetry as `hpcc`, and the same limits: the first ACK of a
-    /// flow, and the first ACK after a route change, only start a measurement.
-    pub powertcp: Option<PowerTcp>,
-    /// The congestion control `rccc`. The first window of a flow, `transport.window`, needs no credit. The defaults
-    /// are those of the simulator uet-htsim. `nscc+rccc` reads this table, too.
-    pub rccc: Option<Rccc>,
+    /// The tables of congestion controls.
+    #[serde(flatten)]
+    pub congestion: CongestionControlKeys,
     /// The topology `zeropod`: its cells, epochs, schedulers, hosts and cores.
     #[serde(rename = "zeropod")]
     pub pods: Option<PodsKeys>,
@@ -445,19 +416,18 @@ pub struct Transport {
     /// that of the slowest link of the flow's route times the longest unloaded
     /// round trip among the flows within datacenters, rounded up to whole
     /// packets, and the default is `"1bdp"`. With `rud` the BDP is that of the flow's route, rounded up to
-    /// whole packets, and the default without `congestion_control` is `"1.5bdp"`. With `rccc` it is the first
-    /// window and the largest credit of a sender instead, with `nscc+rccc` in addition, and the default is
-    /// `"1.5bdp"`. With TCP it is the receive window. `ndp` has `ndp.initial_window` instead.
-    #[schemars(extend("x-default" = "none: no limit; with `irn` `\"1bdp\"`; with `rud` and no congestion control, `rccc` or `nscc+rccc`, `\"1.5bdp\"`"))]
+    /// whole packets, and the default without `congestion_control` is `"1.5bdp"`. Where receivers grant
+    /// credit, it is the first window and the largest credit of a sender instead (in addition, if the congestion control
+    /// sets windows), and the default is `"1.5bdp"`. With TCP it is the receive window. `ndp` has `ndp.initial_window` instead.
+    #[schemars(extend("x-default" = window()))]
     pub window: Option<Threshold>,
     /// Limits the payload in flight to the flow's rate times `base_rtt`, but at least `ack_every`
-    /// packets. Each ACK updates it. If there are other windows, the smallest applies. Default:
-    /// true with `hpcc`, `powertcp` and `dctcp`, false with other congestion controls. `swift` and `nscc` have their
-    /// own windows.
-    #[schemars(extend("x-default" = "derived: `true` with `hpcc`, `powertcp` and `dctcp`, else `false`"))]
+    /// packets. Each ACK updates it. If there are other windows, the smallest applies. Only for
+    /// congestion controls that set rates. Default: true if the congestion control was published with such a window.
+    #[schemars(extend("x-default" = variable_window()))]
     pub variable_window: Option<bool>,
-    /// T, the base round-trip time of `variable_window`, `hpcc`, `powertcp` and `nscc`, and `swift`'s round trip
-    /// before the first ACK; 100 ns or longer. Default: the longest unloaded round trip among the flows.
+    /// T, the base round-trip time of `variable_window` and of congestion controls that compare round trips or bytes in
+    /// flight with it; 100 ns or longer. Default: the longest unloaded round trip among the flows.
     #[schemars(extend("x-default" = "derived: the longest unloaded round trip of all flows"))]
     pub base_rtt: Option<Span>,
     /// Priority of ACKs, and of NACKs, PULLs and credit. Default: the priority of the data; 7 under a scheme that
@@ -470,6 +440,19 @@ pub struct Transport {
     #[serde(skip_serializing_if = "Arbiter::is_none")]
     #[schemars(extend("default" = Arbiter::default()))]
     pub arbiter: Arbiter,
+}
+
+/// The defaults of `window` and `variable_window` as the reference says them.
+fn window() -> String {
+    let credit = CongestionControl::listed(|traits| traits.most_credit.is_some());
+    format!(
+        "none: no limit; with `irn` `\"1bdp\"`; with `rud` and no congestion control, {credit} `\"1.5bdp\"`"
+    )
+}
+
+fn variable_window() -> String {
+    let those = CongestionControl::listed(|traits| traits.window_follows);
+    format!("derived: `true` with {those}, else `false`")
 }
 
 /// A limit of retries.

@@ -1,12 +1,9 @@
-//! The `[irn]`, `[tcp-newreno]`, `[tcp-dctcp]`, `[ndp]`, `[rud]` and `[dcqcn]` tables.
+//! The `[irn]`, `[tcp-newreno]`, `[tcp-dctcp]`, `[ndp]` and `[rud]` tables.
 
-use crate::resolve::congestion::preset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_kernel::time::{MICROSECOND, SECOND};
-use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
-use xoff_schemes::congestion_control::Step;
-use xoff_schemes::congestion_control::dcqcn::{DcqcnParams, Reaction};
+use xoff_net::units::{Span, Threshold};
 use xoff_schemes::transport::irn::Timer;
 
 /// Timeouts of the transport `irn`, and what differs between datacenters. The
@@ -135,7 +132,7 @@ impl TcpNewReno {
 
 /// The default of a timeout as the reference says it.
 fn tcp_timeout() -> String {
-    format!("{}, at most `max_rto`", text(TcpNewReno::RTO))
+    format!("`\"{}\"`, at most `max_rto`", TcpNewReno::RTO)
 }
 
 /// The transport `tcp-dctcp`: the keys of `tcp-newreno`, and g.
@@ -164,119 +161,4 @@ pub struct TcpDctcp {
 impl TcpDctcp {
     /// g of DCTCP's paper (§4).
     pub(crate) const GAIN: f64 = 1.0 / 16.0;
-}
-
-/// The congestion control `dcqcn`. What is not given comes from the preset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Dcqcn {
-    /// Source of the values that are not written.
-    pub preset: DcqcnPreset,
-    /// When a CNP changes the rate.
-    #[schemars(extend("x-default" = by_preset(|p| reaction(p.reaction))))]
-    pub reaction: Option<DcqcnReaction>,
-    /// Shortest time between two CNPs of a flow. With 0 no CNPs are sent, and each ACK carries the
-    /// mark of its packet.
-    #[schemars(extend("x-default" = by_preset(|p| text(Span(p.cnp_interval)))))]
-    pub cnp_interval: Option<Span>,
-    /// Size of a CNP on the wire. Default: `transport.ack`.
-    #[schemars(extend("x-default" = "`transport.ack`"))]
-    pub cnp_size: Option<Bytes>,
-    /// Priority of CNPs. Default: the priority of ACKs.
-    #[schemars(range(max = 7), extend("x-unit" = "802.1p priority"))]
-    #[schemars(extend("x-default" = "the priority of the ACKs"))]
-    pub cnp_priority: Option<u8>,
-    /// Time between two updates of α, 100 ns or longer.
-    #[schemars(extend("x-default" = by_preset(|p| text(Span(p.alpha_timer)))))]
-    pub alpha_timer: Option<Span>,
-    /// Time between two checks for CNPs, 100 ns or longer. Only the periodic reaction uses it.
-    #[schemars(extend("x-default" = by_preset(|p| text(Span(p.decrease_interval)))))]
-    pub decrease_interval: Option<Span>,
-    /// Time between two increases, 100 ns or longer.
-    #[schemars(extend("x-default" = by_preset(|p| text(Span(p.increase_timer)))))]
-    pub increase_timer: Option<Span>,
-    /// Wire bytes between two increases by the byte counter; 0 disables it.
-    #[schemars(extend("x-default" = by_preset(|p| text(Bytes(p.byte_counter)))))]
-    pub byte_counter: Option<Bytes>,
-    /// g, the weight of the newest sample in α; above 0, up to 1.
-    #[schemars(extend("x-unit" = "ratio", "x-default" = by_preset(|p| number(p.gain))))]
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
-    pub gain: Option<f64>,
-    /// F, the number of increases in fast recovery.
-    #[schemars(extend("x-unit" = "increases", "x-default" = by_preset(|p| number(p.fast_recovery))))]
-    pub fast_recovery: Option<u32>,
-    /// R_AI, the step of additive increase.
-    #[schemars(extend("x-default" = by_preset(|p| rate(p.additive_increase))))]
-    pub additive_increase: Option<Bandwidth>,
-    /// R_HAI, the step of hyper increase.
-    #[schemars(extend("x-default" = by_preset(|p| rate(p.hyper_increase))))]
-    pub hyper_increase: Option<Bandwidth>,
-    /// R_min, the lowest rate of a flow. It must be below the line rate of at least one flow.
-    #[schemars(extend("x-default" = by_preset(|p| rate(p.minimum_rate))))]
-    pub minimum_rate: Option<Bandwidth>,
-    /// If true, every decrease sets the target to the current rate. If false, a decrease directly
-    /// after another decrease keeps the target.
-    #[schemars(extend("x-default" = by_preset(|p| number(p.clamp_target))))]
-    pub clamp_target: Option<bool>,
-}
-
-/// The default of a key of `[dcqcn]` as the reference says it: a value for each preset.
-fn by_preset(value: impl Fn(&DcqcnParams) -> String) -> String {
-    let [field, paper] = [DcqcnPreset::Field, DcqcnPreset::Paper].map(|of| value(&preset(of)));
-    if field == paper {
-        return field;
-    }
-    format!("by `preset`: {field} with `\"field\"`, {paper} with `\"paper\"`")
-}
-
-/// A value as a scenario has it, in the reference.
-fn text(value: impl std::fmt::Display) -> String {
-    format!("`\"{value}\"`")
-}
-
-fn number(value: impl std::fmt::Display) -> String {
-    format!("`{value}`")
-}
-
-fn rate(step: Step) -> String {
-    match step {
-        Step::Rate(rate) => text(Bandwidth(rate)),
-        Step::LineShare(divisor) => format!("line rate / {divisor}"),
-    }
-}
-
-fn reaction(reaction: Reaction) -> String {
-    text(match reaction {
-        Reaction::Periodic => "periodic",
-        Reaction::Immediate => "immediate",
-    })
-}
-
-/// Sets of DCQCN's parameters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DcqcnPreset {
-    /// The values of the evaluation of HPCC (SIGCOMM 2019), which later papers use. The reaction is
-    /// periodic, and ACKs carry marks. α every 1 us, checks every 4 us, increases every 300 us
-    /// without byte counter; g 1/256, F 1. R_AI and R_HAI 20 and 200 Mbit/s at 100 Gbit/s, in
-    /// proportion at other rates; R_min 1 Gbit/s. The target is not clamped. Without `[ecn]` switches
-    /// mark with probability 0.2 from 100 to 400 kB per 25 Gbit/s, at dequeue.
-    #[default]
-    Field,
-    /// The values of DCQCN's paper (SIGCOMM 2015). The reaction is immediate, with at most one CNP
-    /// every 50 us. α and increases every 55 us, byte counter of 10 MB; g 1/256, F 5; R_AI 40
-    /// Mbit/s. The target is clamped. R_HAI 200 Mbit/s and R_min 100 Mbit/s come from the authors'
-    /// simulator. Without `[ecn]` switches mark with probability 0.01 from 5 to 200 kB per 40
-    /// Gbit/s, at enqueue.
-    Paper,
-}
-
-/// When a CNP changes the rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DcqcnReaction {
-    /// At the next check of a free-running timer, as in NICs.
-    Periodic,
-    /// Immediately, as in DCQCN's paper.
-    Immediate,
 }

@@ -3,6 +3,7 @@
 pub mod dcqcn;
 pub mod dctcp;
 pub mod hpcc;
+pub mod keys;
 pub mod notification;
 pub mod nscc;
 pub mod nscc_rccc;
@@ -14,7 +15,7 @@ pub mod swift;
 pub mod telemetry;
 pub mod timely;
 
-pub use registry::{CongestionControl, CongestionControlParams, Controls};
+pub use registry::{CongestionControl, CongestionControlKeys, CongestionControlParams, Controls};
 
 use std::fmt;
 use xoff_kernel::time::{SECOND, Time};

@@ -17,10 +17,14 @@
 //! Where RUD lets packets leave whatever the window is (recovery, and a packet while none in flight asks for an ACK),
 //! they need credit. Where RCCC lets one leave without credit, the window must have room.
 
-use super::nscc::NsccParams;
-use super::rccc::RcccParams;
+use super::keys::{Keys, Marking, Setting, Traits};
+use super::nscc::{NsccKeys, NsccParams};
+use super::rccc::{RcccKeys, RcccParams};
+use super::registry::CongestionControlKeys;
 use super::seam::Parameters;
+use crate::flow_control::keys::Complaint;
 use std::fmt::{self, Write};
+use xoff_kernel::time::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NsccRcccParams {
@@ -32,6 +36,37 @@ impl NsccRcccParams {
     /// The two together: packets that the last hop trims then leave the window of NSCC as it is.
     pub fn new(nscc: NsccParams, rccc: RcccParams) -> Self {
         Self { nscc: NsccParams { last_hop: false, ..nscc }, rccc }
+    }
+}
+
+/// Both tables.
+pub struct NsccRcccKeys {
+    nscc: NsccKeys,
+    rccc: RcccKeys,
+}
+
+impl From<&CongestionControlKeys> for NsccRcccKeys {
+    fn from(tables: &CongestionControlKeys) -> Self {
+        Self { nscc: tables.into(), rccc: tables.into() }
+    }
+}
+
+impl Keys for NsccRcccKeys {
+    type Params = NsccRcccParams;
+
+    const TRAITS: Traits = Traits { most_credit: RcccKeys::TRAITS.most_credit, ..NsccKeys::TRAITS };
+
+    /// The specification turns the marks of last hops off under RCCC.
+    fn marking(&self) -> Option<Marking> {
+        Some(Marking { last_hop: false, ..self.nscc.marking()? })
+    }
+
+    fn target_delay(&self, cx: &Setting<'_>) -> Result<Time, Complaint> {
+        self.nscc.target_delay(cx)
+    }
+
+    fn params(&self, cx: &mut Setting<'_>) -> Result<NsccRcccParams, Complaint> {
+        Ok(NsccRcccParams::new(self.nscc.params(cx)?, self.rccc.params(cx)?))
     }
 }
 

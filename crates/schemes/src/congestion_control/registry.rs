@@ -1,16 +1,26 @@
-//! Every congestion control: a line with its name, its parameters and its senders.
+//! Every congestion control: a line with its name, its keys and its senders.
 
+use super::keys::{Keys, Marking, Setting, Tables, Traits, default_target};
 use super::seam::{Answer, Departure, Parameters, Sender};
 use super::{dcqcn, dctcp, hpcc, nscc, nscc_rccc, powertcp, rccc, swift, timely};
+use crate::flow_control::keys::Complaint;
 use crate::names::names;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use std::borrow::Cow;
 use std::{fmt, ops::Deref};
 use xoff_kernel::time::Time;
+use xoff_net::human;
 
-/// From a line for each congestion control, with its parameters and its senders: the enums of names, of parameters and
-/// of senders, and the dispatch of calls. `as`: the senders have that part of the parameters. A control without senders
-/// is a part of its transport.
+/// From a line for each congestion control, with its keys and its senders: the enums of names, of parameters and of
+/// senders, the tables of scenarios, and the dispatch of calls. The first `as` names the table of the keys, if it has one
+/// of its own. The second one names the part of the parameters that the senders have, if it is not all. A control without
+/// senders is a part of its transport.
 macro_rules! registry {
-    ($($(#[$about:meta])* $control:ident = $name:literal: $params:ty $($(as $part:ident)? => $sender:ty)?;)*) => {
+    ($(
+        $(#[$about:meta])*
+        $control:ident = $name:literal: $keys:ty $(as $table:ident)? $(=> $sender:ty $(as $part:ident)?)?;
+    )*) => {
         names! {
         /// Congestion controls.
         pub enum CongestionControl {
@@ -25,7 +35,7 @@ macro_rules! registry {
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub enum CongestionControlParams {
             None,
-            $(#[doc = concat!("Under `", $name, "`.")] $control($params),)*
+            $(#[doc = concat!("Under `", $name, "`.")] $control(<$keys as Keys>::Params),)*
         }
 
         impl CongestionControlParams {
@@ -49,10 +59,135 @@ macro_rules! registry {
             }
         }
 
+        /// The tables of congestion controls in a scenario. A control without one has its defaults.
+        #[derive(Clone, Debug, Default, Serialize)]
+        pub struct CongestionControlKeys {
+            $($(#[doc = concat!("`[", stringify!($table), "]`.")] pub $table: Option<$keys>,)?)*
+        }
+
+        $($(
+            impl From<&CongestionControlKeys> for $keys {
+                fn from(tables: &CongestionControlKeys) -> Self {
+                    tables.$table.unwrap_or_default()
+                }
+            }
+        )?)*
+
+        impl CongestionControlKeys {
+            /// The names of the tables.
+            pub const NAMES: &[&str] = &[$($(stringify!($table),)?)*];
+
+            /// The tables of a scenario.
+            ///
+            /// # Errors
+            /// Those of `tables`.
+            pub fn read<T: Tables>(tables: &T) -> Result<Self, T::Error> {
+                Ok(Self { $($($table: tables.table(stringify!($table))?,)?)* })
+            }
+
+            /// The marking of `control`, where the scenario has none.
+            pub fn marking(&self, control: CongestionControl) -> Option<Marking> {
+                match control {
+                    CongestionControl::None => None,
+                    $(CongestionControl::$control => <$keys>::from(self).marking(),)*
+                }
+            }
+
+            /// Bytes of telemetry in each data packet and each ACK under `control`.
+            ///
+            /// # Errors
+            /// They are out of range.
+            pub fn telemetry(&self, control: CongestionControl) -> Result<u32, Complaint> {
+                match control {
+                    CongestionControl::None => Ok(0),
+                    $(CongestionControl::$control => <$keys>::from(self).telemetry(),)*
+                }
+            }
+
+            /// The priority of congestion notifications under `control` and its key, if it is given and there are such
+            /// packets.
+            ///
+            /// # Errors
+            /// There is no such priority.
+            pub fn notification_priority(
+                &self,
+                control: CongestionControl,
+            ) -> Result<Option<(u8, &'static str)>, Complaint> {
+                match control {
+                    CongestionControl::None => Ok(None),
+                    $(CongestionControl::$control => <$keys>::from(self).notification_priority(),)*
+                }
+            }
+
+            /// The queueing delay that counts as none under `control`, in picoseconds.
+            ///
+            /// # Errors
+            /// It is out of range.
+            pub fn target_delay(
+                &self,
+                control: CongestionControl,
+                cx: &Setting<'_>,
+            ) -> Result<Time, Complaint> {
+                match control {
+                    CongestionControl::None => Ok(default_target(cx.trims, cx.flows.base_rtt()?)),
+                    $(CongestionControl::$control => <$keys>::from(self).target_delay(cx),)*
+                }
+            }
+
+            /// The parameters of `control`.
+            ///
+            /// # Errors
+            /// A value is out of range.
+            pub fn params(
+                &self,
+                control: CongestionControl,
+                cx: &mut Setting<'_>,
+            ) -> Result<CongestionControlParams, Complaint> {
+                Ok(match control {
+                    CongestionControl::None => CongestionControlParams::None,
+                    $(CongestionControl::$control => {
+                        CongestionControlParams::$control(<$keys>::from(self).params(cx)?)
+                    })*
+                })
+            }
+        }
+
+        impl JsonSchema for CongestionControlKeys {
+            fn schema_name() -> Cow<'static, str> {
+                "CongestionControls".into()
+            }
+
+            /// The tables, each with the description of its keys.
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let mut tables = serde_json::Map::new();
+                $($(
+                    let mut table = generator.subschema_for::<Option<$keys>>();
+                    if let Some(description) = <$keys>::json_schema(generator).remove("description") {
+                        table.insert("description".into(), description);
+                    }
+                    tables.insert(stringify!($table).into(), table.to_value());
+                )?)*
+                json_schema!({ "type": "object", "properties": tables })
+            }
+        }
+
+        impl CongestionControl {
+            /// What holds with any parameters.
+            pub const fn traits(self) -> Traits {
+                match self {
+                    Self::None => Traits::NONE,
+                    $(Self::$control => <$keys as Keys>::TRAITS,)*
+                }
+            }
+        }
+
         /// The senders of all flows, by flow; none where the congestion control has none.
         pub enum Controls {
             None,
-            $($(#[doc = concat!("Under `", $name, "`.")] $control($params, Vec<$sender>),)?)*
+            $($(
+                #[doc = concat!("Under `", $name, "`.")]
+                $control(<$keys as Keys>::Params, Vec<$sender>),
+            )?)*
         }
 
         impl Controls {
@@ -176,31 +311,31 @@ macro_rules! registry {
 registry! {
     /// DCQCN: switches mark, receivers notify, senders adapt a rate per flow
     /// (SIGCOMM 2015).
-    Dcqcn = "dcqcn": dcqcn::DcqcnParams => dcqcn::ReactionPoint;
+    Dcqcn = "dcqcn": dcqcn::DcqcnKeys as dcqcn => dcqcn::ReactionPoint;
     /// TIMELY: senders measure round-trip times and adapt a rate per flow to their
     /// gradient (SIGCOMM 2015, as published).
-    Timely = "timely": timely::TimelyParams => timely::Sender;
+    Timely = "timely": timely::TimelyKeys as timely => timely::Sender;
     /// HPCC: packets carry the load of each link of their path, and senders adapt a rate and a
     /// window per flow (SIGCOMM 2019).
-    Hpcc = "hpcc": hpcc::HpccParams => hpcc::Sender;
+    Hpcc = "hpcc": hpcc::HpccKeys as hpcc => hpcc::Sender;
     /// DCTCP as a rate scheme of RoCE: switches mark, and senders adapt a rate and a
     /// window per flow to the share of marked packets in each round trip.
-    Dctcp = "dctcp": dctcp::DctcpParams => dctcp::Sender;
+    Dctcp = "dctcp": dctcp::DctcpKeys as dctcp => dctcp::Sender;
     /// Swift: senders measure the delay of each ACK and adapt a window per flow, which may be below one
     /// packet (SIGCOMM 2020).
-    Swift = "swift": swift::SwiftParams => swift::Sender;
+    Swift = "swift": swift::SwiftKeys as swift => swift::Sender;
     /// NSCC of Ultra Ethernet: senders adapt a window per flow to the mark and the delay of each ACK
     /// (specification 1.0.1, without trimmed packets and credits).
-    Nscc = "nscc": nscc::NsccParams => nscc::Sender;
+    Nscc = "nscc": nscc::NsccKeys as nscc => nscc::Sender;
     /// PowerTCP: packets carry the load of each link of their path, and senders adapt a rate and a window per
     /// flow to the product of arriving bytes and waiting bytes (NSDI 2022).
-    PowerTcp = "powertcp": powertcp::PowerTcpParams => powertcp::Sender;
+    PowerTcp = "powertcp": powertcp::PowerTcpKeys as powertcp => powertcp::Sender;
     /// RCCC of Ultra Ethernet: the receiver grants credit to its senders at the rate of its link (specification
     /// 1.0.x, section 3.6.14). It needs the transport `rud`.
-    Rccc = "rccc": rccc::RcccParams;
+    Rccc = "rccc": rccc::RcccKeys as rccc;
     /// NSCC and RCCC of Ultra Ethernet together: a sender needs room in its window and credit of its receiver. It
     /// needs the transport `rud`.
-    NsccRccc = "nscc+rccc": nscc_rccc::NsccRcccParams as nscc => nscc::Sender;
+    NsccRccc = "nscc+rccc": nscc_rccc::NsccRcccKeys => nscc::Sender as nscc;
 }
 
 /// No congestion control.
@@ -223,6 +358,12 @@ impl CongestionControl {
             Self::NsccRccc => &[Self::Nscc, Self::Rccc],
             _ => std::slice::from_ref(self),
         }
+    }
+
+    /// The names of those with some traits, as texts list them.
+    pub fn listed(have: impl Fn(Traits) -> bool) -> String {
+        let those = Self::ALL.iter().filter(|control| have(control.traits()));
+        human::listed(&those.map(|control| format!("`{}`", control.name())).collect::<Vec<_>>())
     }
 }
 

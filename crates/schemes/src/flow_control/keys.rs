@@ -13,7 +13,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use toml::de::ValueDeserializer;
-use xoff_kernel::time::{SECOND, Time};
+use xoff_kernel::time::{MICROSECOND, SECOND, Time};
 use xoff_net::topology::{NodeId, Port, PortId, Topology};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 
@@ -21,6 +21,8 @@ use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 pub const MEMORY: u64 = 16 << 30;
 /// Longest one-way delay of a link and longest response time: 1000 s.
 pub const LONGEST: Time = 1_000 * SECOND;
+/// Shortest period of a timer: 100 ns.
+pub const SHORTEST_TIMER: Time = MICROSECOND / 10;
 /// Last time of the clock: 100 days. The sum of two times then fits 63 bits, as in the files of a run.
 pub const LAST: Time = 100 * 86_400 * SECOND;
 /// Largest buffer: 1 EB. Sums over the accounts of a device fit 64 bits.
@@ -268,8 +270,8 @@ pub struct Setting<'s> {
     pub data: &'s [u8],
     /// `transport.ack_priority`.
     pub ack_priority: Option<u8>,
-    /// `dcqcn.cnp_priority`.
-    pub cnp_priority: Option<u8>,
+    /// The priority of congestion notifications, and its key, if it is given.
+    pub cnp_priority: Option<(u8, &'static str)>,
     /// The key of `measure` that switches the blame oracle on.
     pub blames: Option<&'static str>,
     /// Devices choose the next hop packet by packet.

@@ -44,6 +44,11 @@ impl Transport {
     pub fn understands_trimmed(self) -> bool {
         matches!(self, Self::Ndp | Self::Rud)
     }
+
+    /// Whether its packets ask for credit.
+    pub fn asks_for_credit(self) -> bool {
+        self == Self::Rud
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ mod hosts;
 mod random;
 mod trace;
 
-use super::{Context, MEMORY, files::Listed, host, rates, routes::Routes, sizes};
+use super::{Context, MEMORY, files::Listed, host, routes::Routes, sizes};
 use crate::Expected;
 use crate::error::Error;
 use crate::plan::{Flow, Gate, Job, Operation, PacketFormat};
@@ -132,7 +132,7 @@ pub(super) fn generate(
     }
     let mut all = Offers { classes, ..Offers::default() };
     // The same flows for every congestion control: telemetry is no load.
-    let (packet, telemetry) = (cx.packet, rates::telemetry(cx)?);
+    let (packet, telemetry) = (cx.packet, cx.telemetry()?);
     let packet = &PacketFormat { header: packet.header - telemetry, ack: packet.ack - telemetry, ..packet };
     let mut table = Table { cx, topology, packet, hosts, i: 0 };
     for (i, traffic) in tables.iter().enumerate() {

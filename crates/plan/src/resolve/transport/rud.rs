@@ -3,7 +3,7 @@
 use super::{base_rtt, retries, variable_window, warn_of_timeout, windows};
 use crate::error::Error;
 use crate::plan::FlowWindow;
-use crate::resolve::{Context, Routed, nscc, rccc};
+use crate::resolve::{Context, Routed, congestion};
 use crate::scenario::{CongestionControl, LoadBalancing};
 use xoff_net::units::Threshold;
 use xoff_schemes::transport::rud::{Probes, RudParams};
@@ -31,10 +31,10 @@ pub(super) fn params(
         warn_of_timeout(cx, "transport.rto", s.transport.rto, routes.longest);
     }
     let control = s.transport.congestion_control;
-    let first = control == CongestionControl::None || rccc::grants(control);
+    let first = control == CongestionControl::None || control.traits().most_credit.is_some();
     let given = s.transport.window.or(first.then_some(WINDOW));
     let windows = windows(cx, routed, given, ("transport.window", "window"))?;
-    rccc::check_windows(cx, &windows)?;
+    congestion::check_windows(cx, &windows)?;
     let (rto, ack_every) = (s.transport.rto.0, s.transport.ack_every);
     let given = s.rud.unwrap_or_default();
     let infers_losses = given.infer_losses;
@@ -42,8 +42,8 @@ pub(super) fn params(
         let message = "`probes` requires `infer_losses`: losses are inferred from the ACKs of probes";
         return cx.refuse("rud.probes", message, "add infer_losses = true, or remove the key");
     }
-    let base = base_rtt(cx, routes)?;
-    let target = nscc::target(cx, base)?;
+    let base = base_rtt(cx.scenario, routes).map_err(|c| cx.located(c))?;
+    let target = congestion::target_delay(cx, routed)?;
     let probes = given.probes.then_some(Probes { base, target });
     let (retries, nack_retries) = (retries::limit(cx)?, retries::nack_limit(cx)?);
     let params = TransportParams {

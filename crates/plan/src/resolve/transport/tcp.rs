@@ -2,10 +2,11 @@
 
 use super::{check_timeout, retries, timeout, variable_window, warn_of_timeout, window};
 use crate::error::Error;
-use crate::resolve::{Context, congestion::share, routes::Routes};
+use crate::resolve::{Context, routes::Routes};
 use crate::scenario::{CongestionControl, TcpDctcp, TcpNewReno, TransportKind as Kind};
 use xoff_kernel::time::Time;
 use xoff_net::units::Span;
+use xoff_schemes::congestion_control::keys::share;
 use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
 use xoff_schemes::transport::newreno::NewRenoParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
@@ -74,7 +75,8 @@ pub(super) fn params(cx: &mut Context<'_>, routes: &Routes) -> Result<TransportP
 /// DCTCP's table: the keys of NewReno in it, and the rest.
 fn dctcp(cx: &mut Context<'_>) -> Result<(TcpNewReno, DctcpParams), Error> {
     let given = cx.scenario.tcp_dctcp.unwrap_or_default();
-    let gain = share(cx, "tcp-dctcp.gain", "g", given.gain.unwrap_or(TcpDctcp::GAIN), "0.0625 (1/16)")?;
+    let gain = share("tcp-dctcp.gain", "g", given.gain.unwrap_or(TcpDctcp::GAIN), "0.0625 (1/16)")
+        .map_err(|c| cx.located(c))?;
     if cx.scenario.ecn.is_none() && cx.scenario.priority.iter().all(|p| p.ecn.is_none()) {
         let message = "no packet is marked without [ecn]: `tcp-dctcp` then behaves like `tcp-newreno`";
         cx.warn("transport.kind", message);

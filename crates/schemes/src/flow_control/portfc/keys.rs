@@ -112,17 +112,19 @@ impl Keys for PortFcKeys {
             let help = "set transport.ack_priority to another priority with a better tier (default 7)";
             return Err(Complaint::new(key, message, help));
         }
-        if cx.cnp_priority == Some(first) {
+        if let Some((priority, key)) = cx.cnp_priority
+            && priority == first
+        {
             let message =
                 format!("CNPs and data both have priority {first}, but PortFC needs separate queues");
             let help = "remove the key: CNPs then use the priority of ACKs";
-            return Err(Complaint::new("dcqcn.cnp_priority", message, help));
+            return Err(Complaint::new(key, message, help));
         }
         Ok(())
     }
 
     fn covered(&self, cx: &mut Setting<'_>, used: &[u8]) -> Result<Vec<u8>, Complaint> {
-        let control = [Some(ack_priority(cx)), cx.cnp_priority];
+        let control = [Some(ack_priority(cx)), cx.cnp_priority.map(|(priority, _)| priority)];
         Ok(used.iter().copied().filter(|&p| !control.contains(&Some(p))).collect())
     }
 
@@ -155,7 +157,7 @@ impl Keys for PortFcKeys {
     fn check_links(&self, cx: &mut Setting<'_>, _: &Topology, lanes: &[Lane]) -> Result<(), Complaint> {
         let Some(data) = lanes.iter().find(|l| l.lossless) else { return Ok(()) };
         let acks = ("ACKs", ack_priority(cx), "transport.ack_priority");
-        let cnps = cx.cnp_priority.map(|p| ("CNPs", p, "dcqcn.cnp_priority"));
+        let cnps = cx.cnp_priority.map(|(priority, key)| ("CNPs", priority, key));
         for (what, priority, key) in [acks].into_iter().chain(cnps) {
             if lanes.iter().any(|l| l.priority == priority && l.tier >= data.tier) {
                 let message = format!(

@@ -27,6 +27,10 @@
 //! until the first of them is acknowledged count as sent with it. The minimum rate is that of the other controls here. The first ACK of a flow only fills
 //! prev, and so does the first one whose packet took another path.
 
+mod keys;
+
+pub use keys::PowerTcpKeys;
+
 use super::seam::{self, Answer, Departure, Parameters};
 use super::telemetry::{Hop, same_way};
 use super::{Step, gap_at};

@@ -48,6 +48,10 @@
 //! fi_scale = 0.25·a, eta = 0.15·a·MTU. The specification leaves the average of delays to implementations: here
 //! it is an exponential average. `delay ≈ 0` means below 1 us, as in uet-htsim.
 
+mod keys;
+
+pub use keys::NsccKeys;
+
 use super::seam::{self, Answer, Loss, Parameters};
 use super::telemetry::Stamp;
 use crate::flow_control::keys::LONGEST;

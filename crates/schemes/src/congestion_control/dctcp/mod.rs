@@ -17,6 +17,10 @@
 //! change it. With one ACK per packet and without loss the public simulator's count (ACKs, over the packets
 //! in flight when the round began, and one) is the same.
 
+mod keys;
+
+pub use keys::DctcpKeys;
+
 use super::seam::{self, Answer, Departure, Parameters};
 use super::{Step, gap_at};
 use std::fmt::{self, Write};

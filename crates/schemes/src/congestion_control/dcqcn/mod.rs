@@ -33,9 +33,15 @@
 //! skips ticks that change nothing. More queries change no bit of the result. Arithmetic is IEEE addition,
 //! multiplication, division and rounding up, the same everywhere. An α below 2⁻⁶⁴ counts as 0.
 
+mod keys;
+
+pub use keys::{DcqcnKeys, DcqcnPreset};
+
 use super::notification::Cnps;
 use super::seam::{self, Departure, Parameters};
 use super::{Step, gap_at};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bytes, Span};
@@ -69,10 +75,14 @@ pub struct DcqcnParams {
     pub clamp_target: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// When a CNP changes the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "DcqcnReaction")]
 pub enum Reaction {
-    /// At the next tick of a free-running timer.
+    /// At the next check of a free-running timer, as in NICs.
     Periodic,
+    /// Immediately, as in DCQCN's paper.
     Immediate,
 }
 

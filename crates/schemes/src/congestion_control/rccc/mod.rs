@@ -44,6 +44,10 @@
 //! timeout without credit it sends a header (RTS) instead of a packet. The specification has room for credit in ACKs.
 //! uet-htsim does not use it.
 
+mod keys;
+
+pub use keys::RcccKeys;
+
 use super::gap_at;
 use super::seam::Parameters;
 use std::collections::VecDeque;

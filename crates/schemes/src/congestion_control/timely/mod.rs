@@ -24,6 +24,10 @@
 //! rates change once per round trip. It does not measure a retransmitted packet, or one after a
 //! retransmission: the ACK could belong to either copy. The first measurement of a flow only sets prev_rtt.
 
+mod keys;
+
+pub use keys::TimelyKeys;
+
 use super::seam::{self, Answer, Departure, Parameters};
 use super::{Step, gap_at};
 use std::fmt::{self, Write};

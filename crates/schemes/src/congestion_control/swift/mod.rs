@@ -38,6 +38,10 @@
 //!
 //! A fast recovery begins with a NACK for the first missing packet.
 
+mod keys;
+
+pub use keys::SwiftKeys;
+
 use super::seam::{self, Answer, Departure, Parameters};
 use super::telemetry::Stamp;
 use crate::flow_control::keys::LONGEST;

@@ -27,6 +27,10 @@
 //! the port of a [`Hop`]). Without `fast_reaction`, an option of that simulator, nothing happens in line 25.
 //! Telemetry is exact, where the paper's header has 24 bits of nanoseconds and rounds lengths.
 
+mod keys;
+
+pub use keys::{HpccKeys, HpccPreset};
+
 use super::seam::{self, Answer, Departure, Parameters};
 use super::telemetry::{Hop, same_way};
 use super::{Step, gap_at};
