@@ -174,18 +174,20 @@ fn bitmaps_of_acks_are_in_a_capture() {
     let done = xoff(&dir, "incast.toml", &format!("--quiet --out run --pcap all {keys}"));
     assert_eq!(done.status.code(), Some(0), "{}", err(&done));
     let (names, _, packets) = read(&dir.join("run/capture.pcapng"));
-    let (mut trimmed, mut arrived) = (BTreeSet::new(), BTreeSet::new());
-    let (mut naks, mut bitmaps, mut named) = (0, 0, 0);
+    let (mut trimmed, mut arrived) = (BTreeMap::new(), BTreeSet::new());
+    let (mut naks, mut bitmaps, mut named, mut codes) = (0, 0, 0, [0; 2]);
     for packet in packets.iter().filter(|p| names[p.interface].starts_with('H')) {
         let Ok(roce) = RocePacket::parse(&packet.bytes) else {
-            let (_, pair, psn) = RocePacket::parse_trimmed(&packet.bytes).expect("trimmed");
-            trimmed.insert((pair, psn));
+            let (headers, pair, psn) = RocePacket::parse_trimmed(&packet.bytes).expect("trimmed");
+            // The last bit of the DSCP: the last switch has trimmed it.
+            trimmed.insert((pair, psn), 1 + u32::from(headers.dscp & 1));
             continue;
         };
         let pair = roce.queue_pair;
         match roce.operation {
-            Operation::Nak { .. } => {
-                assert!(trimmed.contains(&(pair, roce.psn)));
+            Operation::Nak { msn } => {
+                assert_eq!(trimmed[&(pair, roce.psn)], msn);
+                codes[msn as usize - 1] += 1;
                 naks += u32::from(packet.flags == INBOUND);
             }
             Operation::Sack { first, bits } => {
@@ -209,6 +211,7 @@ fn bitmaps_of_acks_are_in_a_capture() {
         serde_json::from_slice(&fs::read(dir.join("run/summary.json")).unwrap()).unwrap();
     assert_eq!(summary["trimming"]["trimmed_packets"], naks);
     assert!(naks > 10 && bitmaps > 10 && named > bitmaps, "{naks} {bitmaps} {named}");
+    assert!(codes[0] > 0 && codes[1] > 0, "{codes:?}");
 }
 
 /// Credit of RCCC: of each flow it grows, and data needs it after the first window; with NSCC beside it, too.
@@ -280,7 +283,7 @@ fn trimmed_packets_and_pulls_are_in_a_capture() {
     for packet in packets.iter().filter(at_host) {
         let Ok(roce) = RocePacket::parse(&packet.bytes) else {
             let (headers_of, _, psn) = RocePacket::parse_trimmed(&packet.bytes).expect("trimmed");
-            assert_eq!((packet.length, headers_of.dscp), (60, 7 << 3));
+            assert_eq!((packet.length, headers_of.dscp >> 3), (60, 7));
             assert!(psn < 51);
             headers += 1;
             continue;

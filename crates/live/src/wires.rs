@@ -435,7 +435,9 @@ mod tests {
                     let credit = (0, Carries::Credit { number: 0xff_fffe });
                     let with_credit =
                         Carries::CreditedAck { expected: 2, first: 3, bits: 9, credit: 0xff_fffd };
-                    contents.extend([nack(None), (0, sack), (0, Carries::Cnp), credit, (0, with_credit)]);
+                    contents.extend([(0, sack), (0, Carries::Cnp), credit, (0, with_credit)]);
+                    let trimmed = |last_hop| (0, Carries::Trimmed { psn: 0, last_hop });
+                    contents.extend([trimmed(false), trimmed(true)]);
                     let acknowledged =
                         Carries::ProbeAck { expected: 2, bits: 1 << 63 | 9, number: 0xff_fffd };
                     contents.extend([(0, Carries::Probe { number: 0xff_fffd }), (1, acknowledged)]);

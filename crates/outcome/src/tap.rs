@@ -77,7 +77,7 @@ pub enum Carries {
         credit: u32,
     },
     Nack {
-        /// Number of the packet that is missing, or that was trimmed (RUD).
+        /// Number of the packet that is missing.
         expected: u32,
         /// Number of the packet that has arrived instead, if receivers report it (IRN), or that was trimmed
         /// (NDP).
@@ -88,6 +88,13 @@ pub enum Carries {
     Header {
         /// Number of the packet in its flow.
         psn: u32,
+        /// The last switch before the receiver has trimmed it.
+        last_hop: bool,
+    },
+    /// The NACK of a trimmed packet (RUD), with the same content.
+    Trimmed {
+        psn: u32,
+        last_hop: bool,
     },
     /// Credit for the sender (RCCC).
     Credit {

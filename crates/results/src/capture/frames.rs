@@ -2,7 +2,7 @@
 
 use xoff_net::topology::PortId;
 use xoff_outcome::tap::{Carries, Crosser};
-use xoff_plan::plan::Plan;
+use xoff_plan::plan::{Lane, Plan};
 use xoff_schemes::transport::TransportKind;
 use xoff_wire::CHECK;
 use xoff_wire::ip::{self, Ecn, Headers};
@@ -15,6 +15,10 @@ const QUEUE_PAIR: u32 = 1 << 23;
 const EPHEMERAL: u16 = 0xc000;
 /// The TCP port that discards its input (RFC 863): zeros belong to no protocol.
 const DISCARD: u16 = 9;
+/// The bit of the DSCP of trimmed data which says that the last switch before the receiver has trimmed it.
+const LAST_HOP: u8 = 1;
+/// Ultra Ethernet's codes of the NACK of a trimmed packet: UET_TRIMMED and UET_TRIMMED_LASTHOP.
+const NACK_CODES: [u32; 2] = [1, 2];
 /// Number of the first byte of a TCP flow: 0 was the SYN's.
 const FIRST_BYTE: u32 = 1;
 
@@ -53,12 +57,17 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
         kind => {
             let Ok(packet) = RocePacket::parse(bytes) else {
                 let (headers, queue_pair, psn) = RocePacket::parse_trimmed(bytes).ok()?;
-                return known(plan, headers, queue_pair & !QUEUE_PAIR, Carries::Header { psn }, false);
+                let carries = Carries::Header { psn, last_hop: headers.dscp & LAST_HOP != 0 };
+                return known(plan, headers, queue_pair & !QUEUE_PAIR, carries, false);
             };
             let pulls = matches!(kind, TransportKind::Ndp(_));
             let carries = match packet.operation {
                 Operation::Ack { msn } => {
                     Carries::Ack { expected: (packet.psn + 1) % NUMBERS, arrived: pulls.then_some(msn) }
+                }
+                Operation::Nak { msn } if matches!(kind, TransportKind::Rud(_)) => {
+                    let last_hop = NACK_CODES.iter().position(|code| *code == msn)? == 1;
+                    Carries::Trimmed { psn: packet.psn, last_hop }
                 }
                 Operation::Nak { msn } => {
                     let arrived = (pulls || matches!(kind, TransportKind::Irn { .. })).then_some(msn);
@@ -91,9 +100,15 @@ fn is_data(carries: Carries) -> bool {
     matches!(carries, Carries::Data { .. } | Carries::Header { .. } | Carries::Probe { .. })
 }
 
+/// The class selector of the priority, and perhaps [`LAST_HOP`].
+fn dscp(lane: &Lane, carries: Carries) -> u8 {
+    let last_hop = matches!(carries, Carries::Header { last_hop: true, .. });
+    lane.priority << 3 | if last_hop { LAST_HOP } else { 0 }
+}
+
 /// The packet of a flow with these headers, unless the plan has no such flow or priority.
 fn known(plan: &Plan, headers: Headers, flow: u32, carries: Carries, echo: bool) -> Option<Crosser> {
-    let lane = plan.lanes.iter().position(|lane| lane.priority << 3 == headers.dscp)?;
+    let lane = plan.lanes.iter().position(|lane| dscp(lane, carries) == headers.dscp)?;
     let marked = if is_data(carries) { headers.ecn == Ecn::Congested } else { echo };
     ((flow as usize) < plan.flows.len()).then_some(Crosser::Packet {
         flow,
@@ -128,8 +143,7 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
         destination_port: mac(plan, plan.topology.ports[from as usize].peer),
         source: ip::address(source),
         destination: ip::address(destination),
-        // The class selector of the priority.
-        dscp: lane.priority << 3,
+        dscp: dscp(lane, carries),
         ecn,
         protocol: roce::PROTOCOL,
     };
@@ -148,6 +162,7 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
             }
             Carries::Cnp
             | Carries::Header { .. }
+            | Carries::Trimmed { .. }
             | Carries::Pull { .. }
             | Carries::Credit { .. }
             | Carries::Probe { .. }
@@ -166,7 +181,7 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
     let complete = |expected: u32| u32::from(u64::from(expected) > last);
     let reth = || Reth { address: 0, key: flow, length: u32::try_from(f.size).unwrap_or(u32::MAX) };
     let (operation, psn, payload) = match carries {
-        Carries::Data { psn } | Carries::Header { psn } => {
+        Carries::Data { psn } | Carries::Header { psn, .. } => {
             let operation = match (psn == 0, u64::from(psn) == last) {
                 (true, true) => Operation::WriteOnly(reth()),
                 (true, false) => Operation::WriteFirst(reth()),
@@ -193,6 +208,9 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
         }
         Carries::Nack { expected, arrived } => {
             (Operation::Nak { msn: arrived.unwrap_or(0) % NUMBERS }, expected, 0)
+        }
+        Carries::Trimmed { psn, last_hop } => {
+            (Operation::Nak { msn: NACK_CODES[usize::from(last_hop)] }, psn, 0)
         }
         Carries::Cnp => (Operation::Cnp, 0, 0),
         Carries::Pull { count } => (Operation::Pull { count: count % NUMBERS }, 0, 0),

@@ -255,9 +255,11 @@ impl<'w> Wired<'w> {
                     Carries::Ack { expected, .. }
                     | Carries::Sack { expected, .. }
                     | Carries::CreditedAck { expected, .. } => (Kind::Ack, expected),
-                    Carries::Nack { expected, .. } => (Kind::Nack, expected),
+                    Carries::Nack { expected, .. } | Carries::Trimmed { psn: expected, .. } => {
+                        (Kind::Nack, expected)
+                    }
                     Carries::Cnp => (Kind::Cnp, 0),
-                    Carries::Header { psn } => (Kind::Header, psn),
+                    Carries::Header { psn, .. } => (Kind::Header, psn),
                     Carries::Probe { number } => (Kind::Probe, number),
                     Carries::ProbeAck { expected, .. } => (Kind::ProbeAck, expected),
                     Carries::Pull { count } => (Kind::Pull, count),

@@ -38,6 +38,7 @@ impl Core<'_> {
     ) -> Crosser {
         let ndp = matches!(self.plan.transport.kind, TransportKind::Ndp(_));
         let names = ndp || matches!(self.plan.transport.kind, TransportKind::Irn { .. });
+        let rud = matches!(self.plan.transport.kind, TransportKind::Rud(_));
         let expected = packet.number;
         let carries = match packet.kind {
             Kind::Free | Kind::Replay | Kind::Word => unreachable!("a packet that is sent is one"),
@@ -48,9 +49,10 @@ impl Core<'_> {
                 (None, first) if bits != 0 => Carries::Sack { expected, first, bits },
                 (None, arrived) => Carries::Ack { expected, arrived: ndp.then_some(arrived) },
             },
+            Kind::Nack if rud => Carries::Trimmed { psn: packet.number, last_hop: packet.echoed() != 0 },
             Kind::Nack => Carries::Nack { expected, arrived: names.then(|| packet.sacked()) },
             Kind::Cnp => Carries::Cnp,
-            Kind::Header => Carries::Header { psn: packet.number },
+            Kind::Header => Carries::Header { psn: packet.number, last_hop: packet.last_hop() },
             Kind::Probe => Carries::Probe { number: packet.number },
             Kind::ProbeAck => Carries::ProbeAck { expected, bits, number: packet.echoed() },
             Kind::Pull if ndp => Carries::Pull { count: packet.number },
