@@ -255,6 +255,8 @@ pub fn keys(what: &Measurable) -> &'static [&'static str] {
     match what.place {
         Place::Fact(_, fact) if fact.unit == Unit::List => &["port"],
         Place::Summary(_) | Place::Fact(..) | Place::Present(_) | Place::Nodes(_) => &[],
+        Place::Jobs(_) => &["class"],
+        Place::Operations(_) => &["class", "element"],
         Place::Flows => &FLOW_KEYS,
         Place::Sum => &FLOW_KEYS[1..],
         Place::Pauses => &["port", "queue", "cause", "root", "from", "to"],

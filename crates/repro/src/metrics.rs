@@ -48,6 +48,10 @@ pub enum Place {
     Fact(Option<&'static str>, &'static Fact),
     /// In `summary.json`: 1 if there is anything at this pointer, else 0.
     Present(&'static str),
+    /// In `summary.json`: the greatest of a number of jobs.
+    Jobs(&'static str),
+    /// In `summary.json`: the least of a number of the operations of jobs.
+    Operations(&'static str),
     /// One number of each flow, of which there is a statistic.
     Flows,
     /// One number of all flows together.
@@ -77,9 +81,9 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
     Measurable { name, dimension, place }
 }
 
-pub const MEASURABLE: [Measurable; 53] = {
+pub const MEASURABLE: [Measurable; 55] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
-    use Place::{Flows, Nodes, Pauses, Peak, Present, Series, Sum, Summary};
+    use Place::{Flows, Jobs, Nodes, Operations, Pauses, Peak, Present, Series, Sum, Summary};
     [
         m("deadlocks", Count, Present("/deadlock")),
         m("deadlock-time", Time, Summary("/deadlock/closed_ps")),
@@ -98,6 +102,8 @@ pub const MEASURABLE: [Measurable; 53] = {
         m("merge-time", Time, Summary("/blocking/merged_longest_ps")),
         m("merged-pauses", Count, Summary("/blocking/merged_pauses")),
         m("merged-victims", Time, Summary("/blocking/merged_victim_ps")),
+        m("job-time", Time, Jobs("time_ps")),
+        m("bus-bandwidth", Rate, Operations("bus_bandwidth_bps")),
         m("fct", Time, Flows),
         m("slowdown", Ratio, Flows),
         m("flow-rate", Rate, Flows),
@@ -257,6 +263,11 @@ fn number(found: Option<&Json>) -> Value {
     }
 }
 
+/// Whether a name is one of `names`, or there is no choice.
+fn is_one(name: &Json, names: Option<&Names>) -> bool {
+    names.is_none_or(|names| name.as_str().is_some_and(|name| names.has(name)))
+}
+
 /// The content of a cell, filled by `read` the first time.
 fn once<T>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, String>) -> Result<&T, String> {
     if let Some(value) = cell.get() {
@@ -286,6 +297,12 @@ impl Run {
         })
     }
 
+    /// The jobs of the metric's classes.
+    fn jobs(&self, metric: &Metric) -> Result<Vec<&Json>, String> {
+        let jobs = self.summary()?["jobs"].as_array().into_iter().flatten();
+        Ok(jobs.filter(|job| is_one(&job["class"], metric.class.as_ref())).collect())
+    }
+
     /// Measures. Fails if a file of the run cannot be read. The metric must be checked.
     pub fn measure(&self, metric: &Metric) -> Result<Value, String> {
         let what = measurable(&metric.of).expect("a metric was checked");
@@ -301,6 +318,20 @@ impl Run {
             Place::Present(pointer) => {
                 let found = self.summary()?.pointer(pointer).is_some_and(|v| !v.is_null());
                 Value::of(f64::from(u8::from(found)))
+            }
+            Place::Jobs(key) => {
+                let jobs = self.jobs(metric)?;
+                // A job without a time is not done.
+                let times: Option<Vec<f64>> = jobs.iter().map(|job| job[key].as_f64()).collect();
+                let last = times.and_then(|times| times.into_iter().reduce(f64::max));
+                last.map_or_else(|| Value::none("no such job has finished"), Value::of)
+            }
+            Place::Operations(key) => {
+                let jobs = self.jobs(metric)?;
+                let all = jobs.iter().filter_map(|job| job["operations"].as_array()).flatten();
+                let ours = all.filter(|operation| is_one(&operation["name"], metric.element.as_ref()));
+                let least = ours.filter_map(|operation| operation[key].as_f64()).reduce(f64::min);
+                least.map_or_else(|| Value::none("no such operation has finished"), Value::of)
             }
             Place::Flows => self.of_flows(metric)?,
             Place::Sum => self.sum(metric)?,

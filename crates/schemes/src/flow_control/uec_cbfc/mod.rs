@@ -478,6 +478,7 @@ impl UecCbfc {
         debug_assert!(freed <= used, "{freed} credits freed of {used}");
         let freed = freed.min(used);
         ends.freed = ends.freed.wrapping_add(freed as u32) & MASK;
+        self.report.freed += freed;
         self.ports[port as usize].shared -= Self::from_shared(limits, used - freed, freed);
         if std::mem::take(&mut self.ends[place].begins) {
             self.ends[place].wanted = 0;
@@ -612,6 +613,7 @@ impl<D: Device> Scheme<D> for UecCbfc {
             own.shared += taken;
             ends.turn = 0;
             ends.consumed = ends.consumed.wrapping_add(more as u32) & MASK;
+            self.report.consumed += more;
             return true;
         }
         if ends.turn == 0 {
