@@ -325,7 +325,7 @@ registry! {
     /// packet (SIGCOMM 2020).
     Swift = "swift": swift::SwiftKeys as swift => swift::Sender;
     /// NSCC of Ultra Ethernet: senders adapt a window per flow to the mark and the delay of each ACK
-    /// (specification 1.0.1, without trimmed packets and credits).
+    /// (specification 1.0.1).
     Nscc = "nscc": nscc::NsccKeys as nscc => nscc::Sender;
     /// PowerTCP: packets carry the load of each link of their path, and senders adapt a rate and a window per
     /// flow to the product of arriving bytes and waiting bytes (NSDI 2022).
