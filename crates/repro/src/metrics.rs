@@ -330,7 +330,12 @@ impl Run {
                 let jobs = self.jobs(metric)?;
                 let all = jobs.iter().filter_map(|job| job["operations"].as_array()).flatten();
                 let ours = all.filter(|operation| is_one(&operation["name"], metric.element.as_ref()));
-                let least = ours.filter_map(|operation| operation[key].as_f64()).reduce(f64::min);
+                // An operation of which some are not done has no value.
+                let value = |operation: &Json| {
+                    (operation["finished"] == operation["count"]).then(|| operation[key].as_f64()).flatten()
+                };
+                let values: Option<Vec<f64>> = ours.map(value).collect();
+                let least = values.and_then(|values| values.into_iter().reduce(f64::min));
                 least.map_or_else(|| Value::none("no such operation has finished"), Value::of)
             }
             Place::Flows => self.of_flows(metric)?,

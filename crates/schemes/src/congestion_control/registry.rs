@@ -13,9 +13,9 @@ use xoff_kernel::time::Time;
 use xoff_net::human;
 
 /// From a line for each congestion control, with its keys and its senders: the enums of names, of parameters and of
-/// senders, the tables of scenarios, and the dispatch of calls. The first `as` names the table of the keys, if it has one
-/// of its own. The second one names the part of the parameters that the senders have, if it is not all. A control without
-/// senders is a part of its transport.
+/// senders, the tables of scenarios, and the dispatch of calls. The first `as` names the table of the keys, if the
+/// control has its own table. The second `as` names the part of the parameters that the senders read, if they do not read
+/// all. A control without senders is a part of its transport.
 macro_rules! registry {
     ($(
         $(#[$about:meta])*
