@@ -38,7 +38,9 @@ use std::collections::BTreeSet;
 use witness::Candidate;
 use xoff_net::{routing::Router, topology::PortId};
 use xoff_plan::{Loaded, plan::Plan};
-use xoff_schemes::{flow_control::PauseScope, flow_control::seen::OnwardQueues, scheduling::PodsKeys};
+use xoff_schemes::flow_control::{PauseScope, seen::OnwardQueues};
+use xoff_schemes::load_balancing::LoadBalancing;
+use xoff_schemes::scheduling::PodsKeys;
 
 /// Most flows that are named for each edge of a cycle.
 const NAMED: usize = 8;
@@ -47,8 +49,6 @@ const NAMED: usize = 8;
 const WORK: u64 = 1_000_000_000;
 const NO_FAILURES: &str = "--failures does not apply: this flow control pauses single flows, so no flow waits for another. \
                            Remove --failures to check the routes of the flows";
-const NON_MINIMAL: &str = "all routes cannot be checked for non-minimal paths (valiant, ugal) under failures, nor if a pause stops \
-                           the packets for one port. Check the routes of the flows";
 const UNVERIFIED: &str =
     "The certificate was not verified, because the network is large. To verify it, use --verify.";
 
@@ -315,7 +315,12 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
                     || !plan.faults.down.is_empty()
                     || scope == PauseScope::Root) =>
         {
-            return Err(NON_MINIMAL.to_string().into());
+            let those = LoadBalancing::any(LoadBalancing::is_non_minimal);
+            let message = format!(
+                "all routes cannot be checked for non-minimal paths ({those}) under failures, nor if a pause stops the \
+                 packets for one port. Check the routes of the flows"
+            );
+            return Err(message.into());
         }
         _ if scope == PauseScope::Root => {
             let queues = root_queues.expect("the scope is that of roots");

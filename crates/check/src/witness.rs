@@ -9,7 +9,9 @@ use toml::{Table, Value};
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::plan::{Limit, Plan};
 use xoff_plan::{Loaded, scenario::Scenario};
-use xoff_schemes::{congestion_control::CongestionControl, transport::Transport};
+use xoff_schemes::{
+    congestion_control::CongestionControl, load_balancing::LoadBalancingKeys, transport::Transport,
+};
 
 /// Most flows of a candidate.
 const FLOWS: usize = 400;
@@ -306,8 +308,8 @@ fn fabric(scenario: &Scenario, topology: &Topology) -> Result<Table, String> {
     }
     let transport = &["kind", "congestion_control", "window", "variable_window", "base_rtt"][..];
     // Flows whose path matters have an explicit path; the others use the hash.
-    let routing = &["ate", "load_balancing", "drill", "adaptive", "ugal", "plb"][..];
-    for (name, keys) in [("transport", transport), ("routing", routing)] {
+    let routing = [&["ate", "load_balancing"][..], LoadBalancingKeys::NAMES].concat();
+    for (name, keys) in [("transport", transport), ("routing", &routing)] {
         if let Some(Value::Table(part)) = table.get_mut(name) {
             part.retain(|key, _| !keys.contains(&key));
         }

@@ -9,9 +9,8 @@
 use crate::plan::{CHOICES, ENDS, Plan};
 use std::collections::BTreeMap;
 use xoff_net::topology::{NodeKind, PortId, Topology};
-use xoff_schemes::load_balancing::PacketRule;
-use xoff_schemes::load_balancing::adaptive::Burst;
-use xoff_schemes::load_balancing::plb::PlbParams;
+use xoff_schemes::load_balancing::seam::Offer;
+use xoff_schemes::load_balancing::{PacketRule, SenderRules};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum LoadBalancing {
@@ -20,8 +19,8 @@ pub enum LoadBalancing {
     Ecmp,
     /// Devices choose for each data packet. Control packets have one route.
     Packets(Choices),
-    /// Senders give their flows another one of several routes.
-    Plb(Plb),
+    /// Senders label their packets, and each label has a route.
+    Labels(Labels),
 }
 
 /// Where routes fork, and how devices choose.
@@ -143,13 +142,16 @@ impl Choices {
         }
     }
 
-    /// With non-minimal paths: how many of the options at an entry are minimal, and the links between switches on the
-    /// path of each option.
+    /// What one chooses among at such an entry, by option.
     #[inline]
-    pub fn lengths(&self, entry: u32) -> (usize, &[u8]) {
+    pub fn offer(&self, entry: u32) -> Offer<'_> {
         let choice = (entry - CHOICES) as usize;
         let range = self.first[choice] as usize..self.first[choice + 1] as usize;
-        (self.minimal[choice] as usize, &self.links[range])
+        let paths = range.len();
+        match self.minimal.get(choice) {
+            None => Offer { paths, minimal: paths, links: &[] },
+            Some(&minimal) => Offer { paths, minimal: minimal as usize, links: &self.links[range] },
+        }
     }
 
     /// Ports that every path from an entry that is a choice crosses, in order, each with the number of ports
@@ -190,27 +192,32 @@ impl Choices {
 
     pub(crate) fn memory(&self) -> u64 {
         let sets = self.sets.iter().max().map_or(0, |&last| last as usize + 1);
-        let bursts = sets * self.rule.bursts() * size_of::<Burst>();
         let lengths = self.links.len() + 4 * self.minimal.len();
-        (4 * self.options.len() + 5 * self.sure.len() + 13 * self.sets.len() + lengths + bursts) as u64
+        (4 * self.options.len() + 5 * self.sure.len() + 13 * self.sets.len() + lengths) as u64
+            + (sets * self.rule.memory()) as u64
     }
 }
 
-/// Senders that change the labels of their flows.
+/// Senders that label their packets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plb {
-    pub params: PlbParams,
-    /// Labels of a flow, at least 2.
-    pub labels: u32,
+pub struct Labels {
+    pub rule: SenderRules,
     /// By flow and label: where its route starts in [`Plan::hops`]. Label 0 is the first, that of
     /// [`crate::plan::Flow::path`]. All begin at the same port; several labels may have the same route.
     pub routes: Vec<u32>,
 }
 
-impl Plb {
+impl Labels {
+    /// The routes of a flow, by label.
     pub fn routes(&self, flow: u32) -> &[u32] {
-        let labels = self.labels as usize;
+        let labels = self.rule.labels() as usize;
         &self.routes[flow as usize * labels..][..labels]
+    }
+
+    /// Flows with more than one route.
+    pub fn flows_with_choice(&self) -> u64 {
+        let several = |routes: &&[u32]| routes.iter().any(|start| *start != routes[0]);
+        self.routes.chunks(self.rule.labels() as usize).filter(several).count() as u64
     }
 }
 
@@ -335,7 +342,7 @@ impl Plan {
     /// because its source chooses between them (failures apart).
     pub fn other_routes(&self, flow: u32) -> impl Iterator<Item = u32> + '_ {
         let labelled = match &self.load_balancing {
-            LoadBalancing::Plb(plb) => &plb.routes(flow)[1..],
+            LoadBalancing::Labels(labels) => &labels.routes(flow)[1..],
             LoadBalancing::Ecmp | LoadBalancing::Packets(_) => &[],
         };
         let path = self.flows[flow as usize].path;

@@ -13,9 +13,7 @@ use xoff_net::units::{Bandwidth, Bytes, Span};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::flow_control::{Headroom, Seen};
 use xoff_schemes::link_layer::Limits;
-use xoff_schemes::load_balancing::PacketRule;
 use xoff_schemes::load_balancing::ate::{AteParams, Update};
-use xoff_schemes::load_balancing::plb::PlbParams;
 use xoff_schemes::scheduling::describe_pods;
 use xoff_schemes::transport::{TransportKind, dctcp::ONE, irn::Timer, rud::LARGEST_SPAN};
 
@@ -198,44 +196,16 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     match &plan.load_balancing {
         LoadBalancing::Ecmp => Ok(()),
         LoadBalancing::Packets(choices) => {
-            let rule = match choices.rule {
-                PacketRule::Spray => "at random (spray)".to_string(),
-                PacketRule::Adaptive(p) if p.idle == 0 => "to the least loaded port (adaptive)".to_string(),
-                PacketRule::Adaptive(p) => {
-                    let table = count(p.flows.into(), "flowlet");
-                    format!(
-                        "to the least loaded port after a gap of {}, else to its flowlet's (adaptive, {table} a device and set of ports)",
-                        Span(p.idle)
-                    )
-                }
-                PacketRule::Valiant => "at the first switch a random non-minimal one (valiant)".to_string(),
-                PacketRule::Ugal(p) => format!(
-                    "at the first switch a minimal or non-minimal one by queue and length (ugal, threshold {})",
-                    Bytes(p.threshold)
-                ),
-                PacketRule::Drill(p) => {
-                    format!("by queue length (drill, d = {}, m = {})", p.samples, p.memory)
-                }
-            };
+            let rule = choices.rule.describe();
             writeln!(out, "load balancing: devices choose a path for each data packet, {rule}")?;
             let choices = count(choices.sets.len() as u64, "choice");
             writeln!(out, "  {choices} at devices, each for one destination host")
         }
-        LoadBalancing::Plb(plb) => {
-            let several = |labels: &&[u32]| labels.iter().any(|start| *start != labels[0]);
-            let flows = plb.routes.chunks(plb.labels as usize).filter(several).count() as u64;
-            writeln!(
-                out,
-                "load balancing: senders change the labels of their flows (plb); {} have several routes",
-                count(flows, "flow")
-            )?;
-            let PlbParams { threshold, idle_rounds, forced_rounds } = plb.params;
-            writeln!(
-                out,
-                "  {} labels each; a flow changes its label after {forced_rounds} round trips in a row with {threshold} or more \
-                 of its packets marked, after {idle_rounds} if nothing is in flight, and after timeouts",
-                plb.labels
-            )
+        LoadBalancing::Labels(labels) => {
+            let [senders, rule] = labels.rule.describe();
+            let flows = count(labels.flows_with_choice(), "flow");
+            writeln!(out, "load balancing: senders {senders}; {flows} have several routes")?;
+            writeln!(out, "  {rule}")
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::choices;
 use crate::error::{Error, quoted, suggest};
+use crate::scenario::LoadBalancingKeys;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -402,9 +403,11 @@ impl<'t> Document<'t> {
         let (message, help) = if message.starts_with("unknown field") {
             let word = words.next().unwrap_or_default();
             let mut allowed: Vec<&str> = words.collect();
+            // Keys that are read apart.
             if path == format!("flow_control.{word}") {
-                // It was read before.
                 allowed.insert(0, "scheme");
+            } else if base == "routing" && self.get(&format!("routing.{word}")).is_some() {
+                allowed.extend(LoadBalancingKeys::NAMES);
             }
             (format!("unknown key `{word}`"), suggest(word, "allowed keys", &allowed))
         } else if message.starts_with("unknown variant") {

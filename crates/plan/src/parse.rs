@@ -4,7 +4,7 @@ use crate::Needs;
 use crate::choices;
 use crate::document::{Document, unknown_name, with_article};
 use crate::error::{Error, Warning, suggest};
-use crate::scenario::{CongestionControlKeys, Scenario, Traffic, TransportKind};
+use crate::scenario::{CongestionControlKeys, LoadBalancingKeys, Routing, Scenario, Traffic, TransportKind};
 use crate::variants;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
@@ -12,9 +12,9 @@ use strsim::damerau_levenshtein;
 use toml::de::ValueDeserializer;
 use xoff_net::builders::{Table, TopologySpec};
 use xoff_net::human::listed;
-use xoff_schemes::congestion_control::keys::Tables;
 use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::keys::{Reader, Unread};
+use xoff_schemes::names::Tables;
 use xoff_schemes::scheduling::PodsKeys;
 
 /// Without those of congestion controls.
@@ -86,7 +86,7 @@ pub(crate) fn scenario(
     let mut scenario = Scenario {
         topology,
         link_layer: optional(doc, "link_layer")?,
-        routing: table(doc, "routing")?,
+        routing: routing(doc)?,
         switch: table(doc, "switch")?,
         host: table(doc, "host")?,
         slow_receiver: table(doc, "slow_receiver")?,
@@ -128,6 +128,25 @@ impl Tables for Document<'_> {
 
     fn table<T: DeserializeOwned + JsonSchema>(&self, name: &str) -> Result<Option<T>, Error> {
         optional(self, name)
+    }
+}
+
+fn routing(doc: &Document<'_>) -> Result<Routing, Error> {
+    let routing = doc.read_documented("routing", LoadBalancingKeys::NAMES)?.unwrap_or_default();
+    Ok(Routing { balancing: LoadBalancingKeys::read(&Within { doc, path: "routing" })?, ..routing })
+}
+
+/// The tables in the table at `path`.
+struct Within<'d, 's> {
+    doc: &'d Document<'s>,
+    path: &'d str,
+}
+
+impl Tables for Within<'_, '_> {
+    type Error = Error;
+
+    fn table<T: DeserializeOwned + JsonSchema>(&self, name: &str) -> Result<Option<T>, Error> {
+        optional(self.doc, &format!("{}.{name}", self.path))
     }
 }
 

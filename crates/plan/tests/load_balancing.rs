@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use xoff_plan::Loaded;
 use xoff_plan::balancing::{Ahead, LoadBalancing};
 use xoff_plan::plan::{ENDS, Plan};
+use xoff_schemes::load_balancing::seam::Offer;
 
 const FAT_TREE: &str = "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n";
 const LEAF_SPINE: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 4\nhosts_per_leaf = 2\n\
@@ -185,13 +186,13 @@ fn labels_give_routes_of_the_same_first_port_and_the_first_is_that_of_ecmp() {
             |kind: &str| format!("[routing]\nkind = \"shortest-path\"\nload_balancing = \"{kind}\"\n");
         let plan = load(&[topology, &routing("plb"), TRAFFIC]).plan;
         let ecmp = load(&[topology, &routing("ecmp"), TRAFFIC]).plan;
-        let LoadBalancing::Plb(plb) = &plan.load_balancing else { panic!() };
+        let LoadBalancing::Labels(laid) = &plan.load_balancing else { panic!() };
         let route = |plan: &Plan, start: u32| -> Vec<u32> {
             plan.hops[start as usize..].iter().copied().take_while(|&h| h < ENDS).collect()
         };
         let mut routes = BTreeSet::new();
         for (id, flow) in (0..).zip(&plan.flows) {
-            let labels = plb.routes(id);
+            let labels = laid.routes(id);
             assert_eq!((labels.len(), labels[0]), (8, flow.path));
             assert_eq!(route(&plan, flow.path), route(&ecmp, ecmp.flows[id as usize].path));
             let all = shortest(&plan, plan.hops[flow.path as usize], flow.dst);
@@ -309,9 +310,9 @@ fn only_first_switches_have_non_minimal_paths() {
             assert_eq!(lengths, BTreeSet::from([3]), "within a group");
             continue;
         }
-        let (minimal, links) = choices.lengths(entry);
+        let Offer { paths, minimal, links } = choices.offer(entry);
         // Five groups of two switches with two global ports: one link for each pair.
-        assert_eq!((minimal, choices.options(entry).len()), (1, 4));
+        assert_eq!((minimal, paths, choices.options(entry).len()), (1, 4, 4));
         for (&option, &links) in choices.options(entry).iter().zip(links) {
             assert!(all_paths(&plan, option).iter().all(|path| path.len() == usize::from(links) + 1));
         }

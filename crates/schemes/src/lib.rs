@@ -8,7 +8,7 @@ pub mod congestion_control;
 pub mod flow_control;
 pub mod link_layer;
 pub mod load_balancing;
-mod names;
+pub mod names;
 pub mod scheduling;
 pub mod transport;
 
@@ -16,7 +16,8 @@ use xoff_outcome::report::Facts;
 
 /// The facts that the mechanisms here report about a run.
 pub fn facts() -> Vec<&'static Facts> {
-    let mut facts = vec![&load_balancing::ate::report::FACTS, &load_balancing::plb::report::FACTS];
+    let mut facts = vec![&load_balancing::ate::report::FACTS];
+    facts.extend(load_balancing::facts());
     facts.extend(flow_control::registry::facts());
     facts.extend(link_layer::facts());
     facts.push(&scheduling::zeropod::report::FACTS);

@@ -1,4 +1,7 @@
-//! Mechanisms by the names that scenarios give them, and values of keys that are not given.
+//! Mechanisms by the names that scenarios give them, their tables, and values of keys that are not given.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 
 /// From a line for each mechanism: the enum of a key's values, and their names.
 macro_rules! names {
@@ -26,3 +29,15 @@ macro_rules! default_values {
     ($($key:ident: $type:ty = $value:expr;)*) => { $(pub(super) fn $key() -> $type { $value })* };
 }
 pub(crate) use default_values;
+
+/// A source of tables.
+pub trait Tables {
+    /// Why a table cannot be read.
+    type Error;
+
+    /// The table of this name; `None` if there is none.
+    ///
+    /// # Errors
+    /// A key that does not exist, or a value of another type.
+    fn table<T: DeserializeOwned + JsonSchema>(&self, name: &str) -> Result<Option<T>, Self::Error>;
+}

@@ -213,6 +213,24 @@ fn only_a_congestion_controls_folder_and_the_registry_name_it() {
     }
 }
 
+/// What says load balancing in words, too: random spraying and adaptive routing.
+const BALANCINGS: [&str; 4] = ["drill", "plb", "ugal", "valiant"];
+
+#[test]
+fn only_a_load_balancings_folder_and_the_registry_name_it() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut all = Vec::new();
+    for room in ["sim", "plan", "check", "results", "cli", "repro", "schemes"] {
+        files(&crates.join(room).join("src"), &mut all);
+    }
+    for path in all.iter().filter(|path| !path.components().any(|part| part.as_os_str() == "load_balancing"))
+    {
+        let text = words(&fs::read_to_string(path).expect("a text"));
+        let named: Vec<_> = BALANCINGS.iter().filter(|name| text.contains(&format!(" {name} "))).collect();
+        assert!(named.is_empty(), "say the mechanism instead of {named:?}: {}", path.display());
+    }
+}
+
 #[test]
 fn names_are_found_in_texts_and_identifiers() {
     assert_eq!(words("PortFc of_pfc, PfcKeys; BFC's"), " port fc of pfc pfc keys bfc s ");

@@ -38,7 +38,7 @@ pub fn check(plan: &Plan) {
     match &plan.load_balancing {
         LoadBalancing::Ecmp => {}
         LoadBalancing::Packets(choices) => within("position", hops, choices.positions().iter().copied()),
-        LoadBalancing::Plb(plb) => within("position", hops, plb.routes.iter().copied()),
+        LoadBalancing::Labels(labels) => within("position", hops, labels.routes.iter().copied()),
     }
     // There are three fates: the link is down, the frame is lost, the frame is corrupted.
     within("position", hops, [plan.faults.fates + 2]);

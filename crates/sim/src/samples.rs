@@ -7,8 +7,8 @@ use xoff_net::topology::NodeId;
 use xoff_outcome::report::Records;
 use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{Flow, Plan};
+use xoff_schemes::flow_control::seen::Ahead;
 use xoff_schemes::load_balancing::ate::report::{self, HIGH, OTHER, WEIGHT};
-use xoff_schemes::{flow_control::seen::Ahead, load_balancing::plb};
 
 #[derive(Default)]
 pub struct Series {
@@ -104,7 +104,7 @@ fn on_wire(port: &Port, rate: u64, now: Time) -> u128 {
 /// By flow: where the route of its data starts at the end, where senders choose or change it.
 pub fn routes(world: &World) -> Option<Vec<u32>> {
     let plan = world.plan;
-    let chosen = plan.ate.is_some() || matches!(plan.load_balancing, LoadBalancing::Plb(_));
+    let chosen = plan.ate.is_some() || matches!(plan.load_balancing, LoadBalancing::Labels(_));
     let home = |(i, f): (usize, &Flow)| world.home(f.src).hosts.senders[i].path;
     chosen.then(|| plan.flows.iter().enumerate().map(home).collect())
 }
@@ -118,12 +118,9 @@ pub fn of_senders(world: &World, now: Time) -> Records {
         let sources = plan.topology.hosts().map(report).collect();
         records.add(Records::of(report::Report { p: ate.params.p, sources }));
     }
-    if let LoadBalancing::Plb(plb) = &plan.load_balancing {
-        let several = |labels: &&[u32]| labels.iter().any(|start| *start != labels[0]);
-        let choices = plb.routes.chunks(plb.labels as usize).filter(several).count() as u64;
-        let changes = |(i, f): (usize, &Flow)| world.home(f.src).hosts.labelled[i].changes;
-        let flows = plan.flows.iter().enumerate().map(changes).collect();
-        records.add(Records::of(plb::report::Report { choices, flows }));
+    if let LoadBalancing::Labels(labels) = &plan.load_balancing {
+        let with_choice = labels.flows_with_choice();
+        world.cores.iter().for_each(|core| records.add(core.hosts.labelled.labellers.records(with_choice)));
     }
     records
 }

@@ -360,8 +360,8 @@ fn marks_are_counted_where_acks_are_few() {
         let told = run(&plan).records.get::<Report>().unwrap().clone();
         assert_eq!(told.flows[1].moves, 1, "{every} {told:?}");
     }
-    let LoadBalancing::Plb(p) = &plan.load_balancing else { panic!() };
-    assert_eq!(p.labels, 8);
+    let LoadBalancing::Labels(labels) = &plan.load_balancing else { panic!() };
+    assert_eq!(labels.rule.labels(), 8);
 }
 
 /// Every load balancing with every compatible flow control, transport and congestion control: all flows

@@ -4,31 +4,24 @@
 use super::offered::{Offers, flow_key};
 use super::reroute::Timeline;
 use super::routes::{self, Routes, ended, segment};
-use super::{Context, LAST, MEMORY};
-use crate::balancing::{Choices, LoadBalancing, Plb};
+use super::{Context, MEMORY};
+use crate::balancing::{Choices, Labels, LoadBalancing};
 use crate::error::Error;
 use crate::plan::{DELIVER, ENDS, Flow, Lane, UNREACHABLE};
-use crate::scenario::{self, Adaptive, AdaptiveMode, Drill, LoadBalancing as Kind, TransportKind};
+use crate::scenario::{LoadBalancing as Kind, TransportKind};
 use std::collections::BTreeMap;
 use xoff_kernel::random::mix;
 use xoff_net::routing::{Route, Router, RoutingKind, TTL};
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
-use xoff_net::units::Span;
-use xoff_schemes::load_balancing::PacketRule;
-use xoff_schemes::load_balancing::adaptive::AdaptiveParams;
-use xoff_schemes::load_balancing::drill::{DrillParams, MOST_MEMORY, MOST_SAMPLES};
-use xoff_schemes::load_balancing::plb::PlbParams;
-use xoff_schemes::load_balancing::ugal::UgalParams;
+use xoff_schemes::load_balancing::keys::Setting;
+use xoff_schemes::load_balancing::{PacketRule, Rule, SenderRules};
 
-const MOST_LABELS: u32 = 256;
-/// Most entries of a table of flowlets.
-const MOST_FLOWS: u32 = 65_536;
 /// For each label that is wanted so many are tried for one whose route begins at the flow's own port.
 const TRIES: u32 = 8;
 
-/// Refuses load balancing where it does not fit, and values out of range; names keys
-/// of another kind than the chosen one.
-pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Error> {
+/// The rule of load balancing; `None` is ECMP. Refuses one that does not fit, and values out of range; names keys of
+/// another kind than the chosen one.
+pub(super) fn rule(cx: &mut Context<'_>, topology: &Topology) -> Result<Option<Rule>, Error> {
     let routing = &cx.scenario.routing;
     let kind = routing.load_balancing;
     for other in Kind::ALL.iter().filter(|other| **other != kind) {
@@ -36,7 +29,7 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
         cx.warn_of_table(&format!("routing.{}", other.name()), why);
     }
     if kind == Kind::Ecmp {
-        return Ok(());
+        return Ok(None);
     }
     let refuse = |message: String, help: &str| cx.refuse("routing.load_balancing", message, help);
     let name = kind.name();
@@ -52,16 +45,18 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
     if let Some(message) = cx.scenario.flow_control.refuses_balancing(name) {
         return refuse(message, "choose `ecmp`, or another flow control");
     }
-    if kind != Kind::Plb && !routing.overrides.is_empty() {
+    if kind.by_packet() && !routing.overrides.is_empty() {
         let message = format!(
             "`{name}` is incompatible with routing.overrides: static routes can loop, and only the source knows the path"
         );
-        return refuse(message, "remove the overrides, or choose `ecmp` or `plb`");
+        let help = format!("remove the overrides, or choose {}", Kind::any(|kind| !kind.by_packet()));
+        return refuse(message, &help);
     }
-    if kind == Kind::Plb && !cx.scenario.failure.is_empty() {
+    if kind.by_senders() && !cx.scenario.failure.is_empty() {
         let message =
             format!("`{name}` is incompatible with [[failure]]: the route of a label does not change");
-        return refuse(message, "remove [[failure]], or choose `ecmp`, `spray`, `drill` or `adaptive`");
+        let others = Kind::any(|kind| !kind.by_senders() && !kind.is_non_minimal());
+        return refuse(message, &format!("remove [[failure]], or choose {others}"));
     }
     let layered = matches!(routes::kind(cx, topology), RoutingKind::Dragonfly | RoutingKind::DimensionOrder);
     if kind.is_non_minimal() && !layered {
@@ -69,57 +64,11 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
         let help = "choose the topology `dragonfly`, or `torus-2d` with routing.kind = \"dimension-order\"";
         return refuse(message, help);
     }
-    match kind {
-        Kind::Ecmp | Kind::Spray | Kind::Valiant | Kind::Ugal => {}
-        Kind::Adaptive => {
-            let Adaptive { mode, idle, flows } = routing.adaptive.unwrap_or_default();
-            for key in ["idle", "flows"].iter().filter(|_| mode == AdaptiveMode::Packet) {
-                let path = format!("routing.adaptive.{key}");
-                if cx.doc.get(&path).is_some() {
-                    cx.warn(path, "had no effect: routing.adaptive.mode is \"packet\"");
-                }
-            }
-            if idle.0 == 0 || idle.0 > LAST {
-                let help = format!("write a time above 0, up to {}", Span(LAST));
-                return cx.out_of_range("routing", "adaptive.idle", idle, help);
-            }
-            if !(1..=MOST_FLOWS).contains(&flows) {
-                return cx.out_of_range(
-                    "routing",
-                    "adaptive.flows",
-                    flows,
-                    format!("write 1 to {MOST_FLOWS}"),
-                );
-            }
-        }
-        Kind::Drill => {
-            let Drill { d, m } = routing.drill.unwrap_or_default();
-            if !(1..=MOST_SAMPLES).contains(&d) {
-                return cx.out_of_range("routing", "drill.d", d, format!("write 1 to {MOST_SAMPLES}"));
-            }
-            if m > MOST_MEMORY {
-                return cx.out_of_range("routing", "drill.m", m, format!("write 0 to {MOST_MEMORY}"));
-            }
-        }
-        Kind::Plb => {
-            let scenario::Plb { threshold, idle_rounds, forced_rounds, labels } =
-                routing.plb.unwrap_or_default();
-            if !(threshold > 0.0 && threshold <= 1.0) {
-                let help = "write a number above 0, up to 1, such as 0.5";
-                return cx.out_of_range("routing", "plb.threshold", threshold, help);
-            }
-            if idle_rounds == 0 {
-                return cx.out_of_range("routing", "plb.idle_rounds", 0, "write 1 or more");
-            }
-            if forced_rounds < idle_rounds {
-                let help = format!("write {idle_rounds} or more: it must be at least idle_rounds");
-                return cx.out_of_range("routing", "plb.forced_rounds", forced_rounds, help);
-            }
-            if !(2..=MOST_LABELS).contains(&labels) {
-                return cx.out_of_range("routing", "plb.labels", labels, format!("write 2 to {MOST_LABELS}"));
-            }
-        }
-    }
+    let doc = cx.doc;
+    let mut setting = Setting { is_written: &|key| doc.get(key).is_some(), warnings: Vec::new() };
+    let rule = routing.balancing.rule(kind, &mut setting);
+    cx.warnings.append(&mut setting.warnings);
+    let rule = rule.map_err(|complaint| cx.located(complaint))?;
     let gap = match cx.scenario.transport.kind {
         TransportKind::GoBackN => Some("go-back-n retransmits every packet after a gap"),
         TransportKind::TcpNewReno | TransportKind::TcpDctcp => {
@@ -127,65 +76,49 @@ pub(super) fn check(cx: &mut Context<'_>, topology: &Topology) -> Result<(), Err
         }
         TransportKind::Irn | TransportKind::Ndp | TransportKind::Rud => None,
     };
-    let flowlets =
-        kind == Kind::Adaptive && routing.adaptive.unwrap_or_default().mode == AdaptiveMode::Flowlet;
-    if let Some(gap) = gap.filter(|_| kind != Kind::Plb && !flowlets) {
+    if let Some(gap) = gap.filter(|_| routing.balancing.reorders(kind)) {
         let message = format!(
             "packets of a flow are reordered under `{name}`, and {gap}: \
              transport.kind = \"rud\" or \"irn\" accepts packets in any order"
         );
         cx.warn("routing.load_balancing", message);
     }
-    Ok(())
+    Ok(rule)
 }
 
-/// Gives the flows, which have their routes by hash, those of the load balancing; where
+/// What the routes of flows are laid with.
+pub(super) struct Laying<'a> {
+    pub(super) topology: &'a Topology,
+    pub(super) offers: &'a Offers,
+    pub(super) lanes: &'a [Lane],
+    pub(super) timeline: &'a Timeline<'a>,
+}
+
+/// Gives the flows, which have their routes by hash, those of the rule; where
 /// their packets are spread one by one, those in every state of the network.
 pub(super) fn lay(
     cx: &mut Context<'_>,
-    topology: &Topology,
+    rule: Option<Rule>,
+    laying: &Laying<'_>,
     routes: &mut Routes,
-    offers: &Offers,
     flows: &mut [Flow],
-    lanes: &[Lane],
-    timeline: &Timeline<'_>,
 ) -> Result<(LoadBalancing, Option<Spread>), Error> {
-    let routing = &cx.scenario.routing;
-    let rule = match routing.load_balancing {
-        Kind::Ecmp => return Ok((LoadBalancing::Ecmp, None)),
-        Kind::Spray => Some(PacketRule::Spray),
-        Kind::Drill => {
-            let drill = routing.drill.unwrap_or_default();
-            Some(PacketRule::Drill(DrillParams { samples: drill.d, memory: drill.m }))
-        }
-        Kind::Adaptive => {
-            let Adaptive { mode, idle, flows } = routing.adaptive.unwrap_or_default();
-            let idle = if mode == AdaptiveMode::Flowlet { idle.0 } else { 0 };
-            Some(PacketRule::Adaptive(AdaptiveParams { idle, flows }))
-        }
-        Kind::Valiant => Some(PacketRule::Valiant),
-        Kind::Ugal => {
-            Some(PacketRule::Ugal(UgalParams { threshold: routing.ugal.unwrap_or_default().threshold.0 }))
-        }
-        Kind::Plb => None,
-    };
     let (laid, spread) = match rule {
-        None => (labels(cx, routes, offers, flows)?, None),
-        Some(rule) => {
-            let (laid, spread) = packets(cx, topology, routes, offers, flows, rule, timeline)?;
+        None => return Ok((LoadBalancing::Ecmp, None)),
+        Some(Rule::Senders(rule)) => (labels(cx, routes, laying.offers, flows, rule)?, None),
+        Some(Rule::Switches(rule)) => {
+            let (laid, spread) = packets(cx, laying, routes, flows, rule)?;
             (laid, Some(spread))
         }
     };
     let some = match &laid {
         LoadBalancing::Ecmp => true,
         LoadBalancing::Packets(choices) => !choices.sets.is_empty(),
-        LoadBalancing::Plb(plb) => {
-            plb.routes.chunks(plb.labels as usize).any(|r| r.iter().any(|s| *s != r[0]))
-        }
+        LoadBalancing::Labels(labels) => labels.flows_with_choice() > 0,
     };
     if !some {
         cx.warn("routing.load_balancing", "had no effect: no flow has more than one path");
-    } else if matches!(laid, LoadBalancing::Plb(_)) && lanes.iter().all(|l| l.ecn.is_none()) {
+    } else if matches!(laid, LoadBalancing::Labels(_)) && laying.lanes.iter().all(|l| l.ecn.is_none()) {
         let message = "flows change their paths only after timeouts, because no packet is marked: add [ecn]";
         cx.warn("routing.load_balancing", message);
     }
@@ -209,13 +142,12 @@ pub(super) struct Spread {
 /// Flows whose packets are spread one by one: data gets forks in the place of routes.
 fn packets(
     cx: &Context<'_>,
-    topology: &Topology,
+    laying: &Laying<'_>,
     routes: &mut Routes,
-    offers: &Offers,
     flows: &mut [Flow],
     rule: PacketRule,
-    timeline: &Timeline<'_>,
 ) -> Result<(LoadBalancing, Spread), Error> {
+    let &Laying { topology, offers, timeline, .. } = laying;
     let hashed = std::mem::take(&mut routes.hops);
     let routers = timeline.distinct.iter().map(|dead| routes.router.without(dead)).collect();
     let mut forks = Forks::new(topology, routes, routers, rule);
@@ -432,27 +364,22 @@ impl<'a> Forks<'a> {
     }
 }
 
-/// Flows whose senders change their labels: further routes, which the hash gives the flow under another key.
+/// Flows whose senders label their packets: further routes, which the hash gives the flow under another key.
 fn labels(
     cx: &Context<'_>,
     routes: &mut Routes,
     offers: &Offers,
     flows: &[Flow],
+    rule: SenderRules,
 ) -> Result<LoadBalancing, Error> {
-    let given = cx.scenario.routing.plb.unwrap_or_default();
-    let params = PlbParams {
-        threshold: given.threshold,
-        idle_rounds: given.idle_rounds,
-        forced_rounds: given.forced_rounds,
-    };
-    let labels = given.labels as usize;
+    let labels = rule.labels() as usize;
     let mut starts: Vec<u32> = Vec::with_capacity(flows.len() * labels);
     for (i, (flow, offer)) in flows.iter().zip(&offers.offers).enumerate() {
         cx.go_on_at(i)?;
         let begin = starts.len();
         starts.push(flow.path);
         let key = flow_key(offer, flow.src, flow.dst);
-        let tries = if offers.explicit.contains_key(&flow.class) { 0 } else { given.labels * TRIES };
+        let tries = if offers.explicit.contains_key(&flow.class) { 0 } else { rule.labels() * TRIES };
         for label in 1..=u64::from(tries) {
             if starts.len() == begin + labels {
                 break;
@@ -471,7 +398,7 @@ fn labels(
             return Err(too_many(cx, flows));
         }
     }
-    Ok(LoadBalancing::Plb(Plb { params, labels: given.labels, routes: starts }))
+    Ok(LoadBalancing::Labels(Labels { rule, routes: starts }))
 }
 
 /// The position of a route in the pool: one of those at `known`, or a new one.

@@ -182,11 +182,11 @@ pub(super) struct Laid<'p> {
 fn most(topology: &Topology, rules: &LaneRules, routes: &Laid<'_>) -> u32 {
     let choices = match routes.balancing {
         LoadBalancing::Packets(choices) => Some(choices),
-        LoadBalancing::Ecmp | LoadBalancing::Plb(_) => None,
+        LoadBalancing::Ecmp | LoadBalancing::Labels(_) => None,
     };
     let later = routes.faults.tables.iter().flat_map(|table| &table.flows).flat_map(|r| [r.path, r.ack_path]);
     let labelled = match routes.balancing {
-        LoadBalancing::Plb(plb) => &plb.routes[..],
+        LoadBalancing::Labels(labels) => &labels.routes[..],
         _ => &[],
     };
     let starts = routes.flows.iter().flat_map(|f| [f.path, f.ack_path]).chain(later);

@@ -160,7 +160,7 @@ pub(crate) fn plan(
     cx.ask(|keys, _| keys.extend(&mut topology))?;
     check_links(&cx, &topology)?;
     cx.ask(|keys, cx| keys.check_topology(cx, &topology))?;
-    balancing::check(&mut cx, &topology)?;
+    let balancing_rule = balancing::rule(&mut cx, &topology)?;
     let listed = files::flows(&mut cx, &topology)?;
     let mut used = used_priorities(&mut cx, &listed)?;
     let tags = flow_control::tags(&mut cx, &topology, &listed, end, &mut used)?;
@@ -192,8 +192,9 @@ pub(crate) fn plan(
     measure::flows(&mut cx, &mut measure, flows.len())?;
     let faults = faults::read(&mut cx, &topology, end)?;
     let timeline = reroute::timeline(&faults, end);
-    let (load_balancing, spread) =
-        balancing::lay(&mut cx, &topology, &mut routes, &offers, &mut flows, &lanes, &timeline)?;
+    let laying =
+        balancing::Laying { topology: &topology, offers: &offers, lanes: &lanes, timeline: &timeline };
+    let (load_balancing, spread) = balancing::lay(&mut cx, balancing_rule, &laying, &mut routes, &mut flows)?;
     let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &timeline, spread)?;
     let routed = Routed { topology: &topology, routes: &routes, flows: &flows };
     congestion::check_hops(&cx, &congestion_control, &routed, &load_balancing, &planned)?;

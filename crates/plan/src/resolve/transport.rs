@@ -92,6 +92,7 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
     };
     let flow_control = s.flow_control.suits_arbiter();
     let paced = s.traffic.iter().any(|t| matches!(t, Traffic::Flow(flow) if flow.rate.is_some()));
+    let chosen_by_senders = format!("[routing.ate] and {}", LoadBalancing::any(LoadBalancing::by_senders));
     let refused = [
         (s.transport.kind != Kind::Irn, "transports other than `irn`"),
         (s.transport.congestion_control != CongestionControl::None, "transport.congestion_control"),
@@ -100,10 +101,7 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
         (s.measure.blocking || s.measure.explains(), "measure.blocking and measure.explain"),
         (!s.failure.is_empty() || !s.loss.is_empty(), "[[failure]] and [[loss]]: it never retransmits"),
         (s.transport.retries.is_some(), "transport.retries: no packet is lost"),
-        (
-            s.routing.ate.is_some() || s.routing.load_balancing == LoadBalancing::Plb,
-            "[routing.ate] and `plb`",
-        ),
+        (s.routing.ate.is_some() || s.routing.load_balancing.by_senders(), &chosen_by_senders),
     ];
     match refused.iter().find(|(there, _)| *there) {
         None => Ok(Some(rule)),

@@ -2,7 +2,6 @@
 //! types.
 
 mod ate;
-mod balancing;
 mod collective;
 mod faults;
 mod text;
@@ -10,7 +9,6 @@ mod traffic;
 mod transport;
 
 pub use ate::{Ate, AteUpdate};
-pub use balancing::{Adaptive, AdaptiveMode, Drill, Plb, Ugal};
 pub use collective::{
     AllToAll, Moe, OtherCollectives, ParameterServer, Probe, RingAllReduce, Trace, TrainingStep,
 };
@@ -22,7 +20,7 @@ pub use traffic::{
 pub use transport::{Irn, IrnInter, Ndp, Rud, TcpDctcp, TcpNewReno};
 
 pub use xoff_schemes::congestion_control::{CongestionControl, CongestionControlKeys};
-pub use xoff_schemes::load_balancing::LoadBalancing;
+pub use xoff_schemes::load_balancing::{LoadBalancing, LoadBalancingKeys};
 pub use xoff_schemes::transport::Transport as TransportKind;
 
 use schemars::JsonSchema;
@@ -211,18 +209,10 @@ pub struct Routing {
     #[serde(skip_serializing_if = "LoadBalancing::is_ecmp")]
     #[schemars(extend("default" = LoadBalancing::default()))]
     pub load_balancing: LoadBalancing,
-    /// The load balancing `drill`.
-    #[schemars(extend("x-default" = "its own defaults"))]
-    pub drill: Option<Drill>,
-    /// The load balancing `adaptive`.
-    #[schemars(extend("x-default" = "its own defaults"))]
-    pub adaptive: Option<Adaptive>,
-    /// The load balancing `ugal`.
-    #[schemars(extend("x-default" = "its own defaults"))]
-    pub ugal: Option<Ugal>,
-    /// The load balancing `plb`.
-    #[schemars(extend("x-default" = "its own defaults"))]
-    pub plb: Option<Plb>,
+    /// The tables of load balancing.
+    #[serde(flatten, skip_deserializing)]
+    #[schemars(!skip_deserializing)]
+    pub balancing: LoadBalancingKeys,
 }
 
 /// A static route: at switch `at`, packets for host `to` go to `via`.

@@ -4,8 +4,6 @@
 use super::Step;
 use crate::flow_control::fabric::PacketFormat;
 use crate::flow_control::keys::{Complaint, LONGEST, SHORTEST_TIMER, Warning};
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use std::fmt;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bandwidth, Span};
@@ -169,18 +167,6 @@ impl Setting<'_> {
         self.warn(key, format!("{which} down: {minimum} is not below their line rate"));
         Ok(())
     }
-}
-
-/// A source of tables.
-pub trait Tables {
-    /// Why a table cannot be read.
-    type Error;
-
-    /// The table of this name; `None` if there is none.
-    ///
-    /// # Errors
-    /// A key that does not exist, or a value of another type.
-    fn table<T: DeserializeOwned + JsonSchema>(&self, name: &str) -> Result<Option<T>, Self::Error>;
 }
 
 /// A rate that is given, or the preset's.

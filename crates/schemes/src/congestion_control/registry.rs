@@ -1,10 +1,10 @@
 //! Every congestion control: a line with its name, its keys and its senders.
 
-use super::keys::{Keys, Marking, Setting, Tables, Traits, default_target};
+use super::keys::{Keys, Marking, Setting, Traits, default_target};
 use super::seam::{Answer, Departure, Parameters, Sender};
 use super::{dcqcn, dctcp, hpcc, nscc, nscc_rccc, powertcp, rccc, swift, timely};
 use crate::flow_control::keys::Complaint;
-use crate::names::names;
+use crate::names::{Tables, names};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::borrow::Cow;

@@ -6,7 +6,7 @@ use crate::host::ndp::pull_queues;
 use crate::host::rccc::Credits;
 use crate::host::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::host::sources::{Source, sources};
-use crate::switch::balancing::{self, Labelled};
+use crate::switch::balancing::Labelled;
 use crate::{features::Features, indices::table, switch::arbiter::Arbiter};
 use xoff_kernel::table::Table;
 use xoff_plan::plan::{Plan, Waits};
@@ -38,7 +38,7 @@ pub struct Hosts {
     /// By host; empty unless they choose the first hops of their flows.
     pub sources: Vec<Source>,
     /// By flow; empty unless senders change the labels of their flows.
-    pub labelled: Vec<Labelled>,
+    pub labelled: Labelled,
     /// By flow, the same: marked data packets since the last ACK or NACK that reported them.
     pub echoes: Vec<u32>,
     pub gates: Waits,
@@ -48,7 +48,7 @@ pub struct Hosts {
 
 impl Hosts {
     pub fn new(plan: &Plan) -> Self {
-        let labelled = balancing::labelled(plan);
+        let labelled = Labelled::new(plan);
         let counts =
             plan.transport.retries.is_some() && !matches!(plan.transport.kind, TransportKind::Rud(_));
         let mut hosts = Self {
@@ -65,7 +65,7 @@ impl Hosts {
             windows: Windows::default(),
             notifications: notification_points(plan),
             sources: sources(plan),
-            echoes: vec![0; labelled.len()],
+            echoes: vec![0; labelled.acknowledged.len()],
             labelled,
             gates: Waits::new(&plan.gates),
             extras: false,
@@ -81,7 +81,7 @@ impl Hosts {
 
     /// Whether packets are more than sent, received in order and acknowledged.
     fn finds_extras(&self) -> bool {
-        let none = self.selective_senders.is_empty() && self.sources.is_empty() && self.labelled.is_empty();
+        let none = self.selective_senders.is_empty() && self.sources.is_empty() && !self.labelled.used();
         self.arbiter.is_some() || !none
     }
 

@@ -320,7 +320,7 @@ impl Core<'_> {
             let credit = if kind == Kind::Ack { self.hosts.credits.in_ack(flow) } else { None };
             self.telemetry.keep_beside(id, Beside { bits: named.bits, credit });
         }
-        if extras && !self.hosts.labelled.is_empty() {
+        if extras && self.hosts.labelled.used() {
             self.echo_marks(id);
         }
         let port = self.hops[path as usize];
@@ -400,7 +400,7 @@ impl Core<'_> {
                 return if sender.in_ring { self.leave_ring(flow) } else { None };
             }
         }
-        if extras && !self.hosts.labelled.is_empty() {
+        if extras && self.hosts.labelled.used() {
             self.weigh_answer(&packet);
         }
         let not_before = if F::EXTRAS { self.hosts.controls.not_before(flow) } else { None };
@@ -475,7 +475,7 @@ impl Core<'_> {
             if self.gives_up(flow) {
                 return self.give_up(flow);
             }
-            if !self.hosts.labelled.is_empty() {
+            if self.hosts.labelled.used() {
                 self.relabel_after_timeout(flow);
             }
             self.control_timeout(flow, losses);
@@ -498,7 +498,7 @@ impl Core<'_> {
         let sender = &mut self.hosts.senders[flow as usize];
         let (deadline, port) = (sender.deadline, sender.port);
         sender.timer_pending = true;
-        if late && !self.hosts.labelled.is_empty() {
+        if late && self.hosts.labelled.used() {
             self.relabel_after_timeout(flow);
         }
         self.post(deadline, kind::TIMEOUT, flow, 0);

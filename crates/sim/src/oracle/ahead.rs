@@ -10,6 +10,6 @@ pub type Known = BTreeMap<(u32, u32), bool>;
 pub fn crosses(plan: &Plan, at: u32, root: u32, known: &mut Known) -> bool {
     match plan.load_balancing {
         LoadBalancing::Packets(_) => plan.may_cross(at, root, known),
-        LoadBalancing::Ecmp | LoadBalancing::Plb(_) => plan.onward(at).known.contains(&root),
+        LoadBalancing::Ecmp | LoadBalancing::Labels(_) => plan.onward(at).known.contains(&root),
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::core::Core;
 use crate::packet::{Kind, Packet};
+use crate::switch::balancing::Labelled;
 use xoff_plan::balancing::LoadBalancing;
-use xoff_schemes::load_balancing::{PacketRule, adaptive, drill, plb::Ack, ugal};
+use xoff_schemes::load_balancing::seam::{Ack, Arrival};
 
 impl Core<'_> {
     /// A packet's route forks at `entry` of the plan's hops: it takes one path. Returns its egress port.
@@ -19,29 +20,8 @@ impl Core<'_> {
         };
         let draw = |below: u64| draws.below(below);
         let set = chooser.choices.set(entry) as usize;
-        let offer = || {
-            let (minimal, links) = chooser.choices.lengths(entry);
-            (ugal::Offer { minimal, non_minimal: options.len() - minimal }, links)
-        };
-        let chosen = match &chooser.choices.rule {
-            PacketRule::Spray => draws.below(options.len() as u64) as usize,
-            PacketRule::Drill(params) => {
-                let memory = &mut chooser.memory[set * chooser.places..][..chooser.places];
-                drill::choose(params, memory, options.len(), draw, load)
-            }
-            PacketRule::Adaptive(_) if chooser.entries == 0 => adaptive::least(options.len(), draw, load),
-            PacketRule::Adaptive(params) => {
-                let flow = adaptive::entry(self.packets[id].flow, chooser.entries);
-                let burst = &mut chooser.bursts[set * chooser.entries + flow];
-                let least = || adaptive::least(options.len(), draw, load);
-                adaptive::follow(params, burst, self.now, least)
-            }
-            PacketRule::Valiant => ugal::valiant(offer().0, draw),
-            PacketRule::Ugal(params) => {
-                let (offer, links) = offer();
-                ugal::choose(params, offer, draw, load, |option| links[option].into())
-            }
-        };
+        let packet = Arrival { flow: self.packets[id].flow, now: self.now };
+        let chosen = chooser.choosers.choose(set, packet, chooser.choices.offer(entry), draw, load);
         let position = options[chosen];
         self.packets[id].hop = position;
         self.hops[position as usize]
@@ -64,43 +44,38 @@ impl Core<'_> {
     /// An ACK has reached the sender of such a flow, which is not complete yet.
     #[inline(never)]
     pub fn weigh_answer(&mut self, packet: &Packet) {
-        let LoadBalancing::Plb(plan) = &self.plan.load_balancing else { return };
         let flow = packet.flow;
         let sender = &self.hosts.senders[flow as usize].transport;
-        let labelled = &mut self.hosts.labelled[flow as usize];
+        let Labelled { labellers, draws, acknowledged } = &mut self.hosts.labelled;
         let known = packet.kind != Kind::Nack || self.hosts.selective_senders.is_empty();
+        let before = std::mem::replace(&mut acknowledged[flow as usize], sender.una);
         let ack = Ack {
-            newly_acknowledged: sender.una - labelled.acknowledged,
+            newly_acknowledged: sender.una - before,
             marked: if known { packet.echoed() } else { 0 },
             acknowledged: sender.una,
             sent: sender.highest,
         };
-        labelled.acknowledged = sender.una;
-        if labelled.plb.on_ack(&plan.params, &ack) {
-            labelled.changes.by_marks += 1;
-            self.relabel(flow);
+        if let Some(label) = labellers.on_ack(flow, &ack, |below| draws[flow as usize].below(below)) {
+            self.relabel(flow, label);
         }
     }
 
     /// Such a flow has timed out.
     #[inline(never)]
     pub fn relabel_after_timeout(&mut self, flow: u32) {
-        let labelled = &mut self.hosts.labelled[flow as usize];
-        labelled.plb.timed_out();
-        labelled.changes.by_timeouts += 1;
-        self.relabel(flow);
+        let Labelled { labellers, draws, .. } = &mut self.hosts.labelled;
+        if let Some(label) = labellers.on_timeout(flow, |below| draws[flow as usize].below(below)) {
+            self.relabel(flow, label);
+        }
     }
 
-    /// The flow gets one of its other labels, and that label's route, which begins at the same port. The
+    /// The flow gets a label, and that label's route, which begins at the same port. The
     /// caller then kicks that port if the flow is in no ring.
-    fn relabel(&mut self, flow: u32) {
-        let LoadBalancing::Plb(plan) = &self.plan.load_balancing else { return };
-        let labelled = &mut self.hosts.labelled[flow as usize];
-        let other = labelled.draws.below(u64::from(plan.labels) - 1) as u32;
-        labelled.label = other + u32::from(other >= labelled.label);
-        let path = plan.routes(flow)[labelled.label as usize];
+    fn relabel(&mut self, flow: u32, label: u32) {
+        let LoadBalancing::Labels(labels) = &self.plan.load_balancing else { return };
+        let path = labels.routes(flow)[label as usize];
         if path != self.hosts.senders[flow as usize].path {
-            labelled.changes.moves += 1;
+            self.hosts.labelled.labellers.on_move(flow);
             if self.hosts.senders[flow as usize].in_ring && self.queues_by_route() {
                 self.step_aside(flow);
             }

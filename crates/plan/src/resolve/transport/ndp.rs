@@ -4,7 +4,7 @@ use super::{check_window, retries, timeout, variable_window, warn_of_timeout, wi
 use crate::error::Error;
 use crate::plan::FlowWindow;
 use crate::resolve::{Context, Routed};
-use crate::scenario::{CongestionControl, LoadBalancing, Ndp};
+use crate::scenario::{CongestionControl, Ndp};
 use xoff_net::units::{Span, Threshold};
 use xoff_schemes::transport::ndp::NdpParams;
 use xoff_schemes::transport::{TransportKind, TransportParams};
@@ -28,8 +28,10 @@ pub(super) fn params(
         let message = "incompatible with `ndp`: a trimmed packet and a PULL have no part of a flow's time";
         return cx.refuse("measure.explain", message, "remove the key, or choose another transport.kind");
     }
-    if s.routing.load_balancing == LoadBalancing::Plb {
-        let message = "`plb` is incompatible with `ndp`: its ACKs have no room for the number of marks";
+    if s.routing.load_balancing.by_senders() {
+        let name = s.routing.load_balancing.name();
+        let message =
+            format!("`{name}` is incompatible with `ndp`: its ACKs have no room for the number of marks");
         let help = "write \"spray\", which NDP is made for, or another load balancing";
         return cx.refuse("routing.load_balancing", message, help);
     }

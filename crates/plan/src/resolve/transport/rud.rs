@@ -4,7 +4,7 @@ use super::{base_rtt, retries, variable_window, warn_of_timeout, windows};
 use crate::error::Error;
 use crate::plan::FlowWindow;
 use crate::resolve::{Context, Routed, congestion};
-use crate::scenario::{CongestionControl, LoadBalancing};
+use crate::scenario::CongestionControl;
 use xoff_net::units::Threshold;
 use xoff_schemes::transport::rud::{Probes, RudParams};
 use xoff_schemes::transport::{TransportKind, TransportParams};
@@ -22,8 +22,10 @@ pub(super) fn params(
         let message = "incompatible with `rud`: a trimmed packet has no part of a flow's time";
         return cx.refuse("measure.explain", message, "remove the key, or choose another transport.kind");
     }
-    if s.routing.load_balancing == LoadBalancing::Plb {
-        let message = "`plb` is incompatible with `rud`: its ACKs have no room for the number of marks";
+    if s.routing.load_balancing.by_senders() {
+        let name = s.routing.load_balancing.name();
+        let message =
+            format!("`{name}` is incompatible with `rud`: its ACKs have no room for the number of marks");
         let help = "write \"spray\", which RUD is made for, or another load balancing";
         return cx.refuse("routing.load_balancing", message, help);
     }

@@ -11,7 +11,7 @@ use xoff_kernel::time::SECOND;
 use xoff_net::units::{Bandwidth, Bytes};
 
 /// The congestion control `hpcc`. The first ACK of a flow, and the first ACK after a route
-/// change, only start a measurement. `spray` and `drill` give a warning, because packets seldom
+/// change, only start a measurement. Load balancing by packet gives a warning, because packets seldom
 /// take one path twice in a row. What is not given comes from the preset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

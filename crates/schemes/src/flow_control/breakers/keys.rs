@@ -5,6 +5,7 @@ use super::super::keys::{Complaint, Keys, LONGEST, OnPfc, Setting, check_room, d
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::registry::FlowControlParams;
 use super::{BreakerParams, Cure};
+use crate::load_balancing::LoadBalancing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time, serialisation};
@@ -70,7 +71,7 @@ impl Keys for OnPfc<LoopBreakerKeys> {
         check(self.keys.period, self.keys.latency, None, &self.pfc, cx)?;
         if cx.by_packet {
             let message = "`loop-breaker` is incompatible with load balancing by packet: it needs the path of each packet";
-            let help = "choose \"ecmp\" or \"plb\"";
+            let help = format!("choose {}", LoadBalancing::any(|kind| !kind.by_packet()));
             return Err(Complaint::new("routing.load_balancing", message, help));
         }
         check_blame(cx)

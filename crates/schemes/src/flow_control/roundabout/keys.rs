@@ -6,6 +6,7 @@ use super::super::keys::{Complaint, Keys, LARGEST, LARGEST_ALLOWED, LONGEST, OnP
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::registry::FlowControlParams;
 use super::{RoundaboutParams, dissolve::LONGEST_LOOP};
+use crate::load_balancing::LoadBalancing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_kernel::time::{Time, serialisation};
@@ -82,7 +83,8 @@ impl Keys for OnPfc<RoundaboutKeys> {
         }
         if self.keys.dissolve && cx.by_packet {
             let message = "`roundabout` is incompatible with load balancing by packet: it returns each packet to its own path";
-            let help = "choose \"ecmp\" or \"plb\", or write flow_control.dissolve = false";
+            let others = LoadBalancing::any(|kind| !kind.by_packet());
+            let help = format!("choose {others}, or write flow_control.dissolve = false");
             return Err(Complaint::new("routing.load_balancing", message, help));
         }
         if let Some(key) = cx.blames.filter(|_| self.keys.dissolve) {

@@ -19,6 +19,14 @@
 //! Thresholds are those of Linux's `tcp_plb`, which the paper's authors wrote: half of the packets, 3 rounds
 //! and 12. Linux also suspends changes for marks after a timeout, longer than any simulation: not done here.
 
+mod keys;
+pub mod report;
+
+use super::seam::{Ack, SenderRule};
+pub use keys::PlbKeys;
+use report::{FACTS, Relabelling, Report};
+use xoff_outcome::report::{Facts, Records};
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlbParams {
     /// Share of marked packets from which on a round is congested, above 0, up to 1.
@@ -27,10 +35,14 @@ pub struct PlbParams {
     pub idle_rounds: u32,
     /// The same for a flow with packets in flight, at least `idle_rounds`.
     pub forced_rounds: u32,
+    /// Labels of a flow, at least 2.
+    pub labels: u32,
 }
 
+/// The sender of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plb {
+    label: u32,
     /// The round ends when all packets below this number are acknowledged.
     round_end: u32,
     /// Packets acknowledged in this round, and the marked ones of them.
@@ -38,21 +50,12 @@ pub struct Plb {
     marked: u32,
     /// Congested rounds in a row.
     congested: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ack {
-    /// Packets that it acknowledges for the first time.
-    pub newly_acknowledged: u32,
-    pub marked: u32,
-    /// All packets below these numbers are acknowledged now, and have been sent.
-    pub acknowledged: u32,
-    pub sent: u32,
+    changes: Relabelling,
 }
 
 impl Plb {
     /// An ACK or NACK has arrived. Returns whether the flow gets another label.
-    pub fn on_ack(&mut self, params: &PlbParams, ack: &Ack) -> bool {
+    fn weigh(&mut self, params: &PlbParams, ack: &Ack) -> bool {
         self.acknowledged_packets = self.acknowledged_packets.saturating_add(ack.newly_acknowledged);
         self.marked = self.marked.saturating_add(ack.marked);
         if ack.acknowledged >= self.round_end && self.acknowledged_packets > 0 {
@@ -69,26 +72,69 @@ impl Plb {
         changes
     }
 
-    /// The flow has timed out, and gets another label.
-    pub fn timed_out(&mut self) {
-        self.congested = 0;
+    /// The flow gets one of its other labels.
+    fn relabel(&mut self, params: &PlbParams, mut draw: impl FnMut(u64) -> u64) -> u32 {
+        let other = draw(u64::from(params.labels) - 1) as u32;
+        self.label = other + u32::from(other >= self.label);
+        self.label
     }
 }
 
-pub mod report;
+impl SenderRule for PlbParams {
+    const STREAM: &'static str = "PLB";
+    const FACTS: &'static Facts = &FACTS;
+
+    type Sender = Plb;
+
+    fn labels(&self) -> u32 {
+        self.labels
+    }
+
+    fn on_ack(&self, sender: &mut Plb, ack: &Ack, draw: impl FnMut(u64) -> u64) -> Option<u32> {
+        if !sender.weigh(self, ack) {
+            return None;
+        }
+        sender.changes.by_marks += 1;
+        Some(sender.relabel(self, draw))
+    }
+
+    fn on_timeout(&self, sender: &mut Plb, draw: impl FnMut(u64) -> u64) -> Option<u32> {
+        sender.congested = 0;
+        sender.changes.by_timeouts += 1;
+        Some(sender.relabel(self, draw))
+    }
+
+    fn on_move(&self, sender: &mut Plb) {
+        sender.changes.moves += 1;
+    }
+
+    fn records(senders: &[Plb], with_choice: u64) -> Records {
+        let flows = senders.iter().map(|sender| sender.changes).collect();
+        Records::of(Report { choices: with_choice, flows })
+    }
+
+    fn describe(&self) -> [String; 2] {
+        let Self { threshold, idle_rounds, forced_rounds, labels } = self;
+        let rounds = format!(
+            "{labels} labels each; a flow changes its label after {forced_rounds} round trips in a row with {threshold} or more \
+             of its packets marked, after {idle_rounds} if nothing is in flight, and after timeouts"
+        );
+        ["change the labels of their flows (plb)".into(), rounds]
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PARAMS: PlbParams = PlbParams { threshold: 0.5, idle_rounds: 2, forced_rounds: 4 };
+    const PARAMS: PlbParams = PlbParams { threshold: 0.5, idle_rounds: 2, forced_rounds: 4, labels: 2 };
 
     /// Rounds of ten packets, some of them marked, with packets in flight after each; returns the rounds,
     /// counted from 1, at whose end the label changes.
     fn changes(marks: &[u32]) -> Vec<usize> {
         let mut plb = Plb::default();
         // The first ACK of a flow ends a separate round: it is unmarked here.
-        assert!(!plb.on_ack(&PARAMS, &Ack { newly_acknowledged: 1, marked: 0, acknowledged: 1, sent: 11 }));
+        assert!(!plb.weigh(&PARAMS, &Ack { newly_acknowledged: 1, marked: 0, acknowledged: 1, sent: 11 }));
         let mut at = 1;
         let mut changed = Vec::new();
         for (round, &marked) in (1..).zip(marks) {
@@ -100,7 +146,7 @@ mod tests {
                     acknowledged: at,
                     sent: at + 10,
                 };
-                if plb.on_ack(&PARAMS, &ack) {
+                if plb.weigh(&PARAMS, &ack) {
                     assert_eq!(i, 10, "only where a round ends");
                     changed.push(round);
                 }
@@ -122,7 +168,7 @@ mod tests {
     fn an_idle_flow_changes_it_sooner() {
         let mut plb = Plb::default();
         let mut lone = |marked, at| {
-            plb.on_ack(&PARAMS, &Ack { newly_acknowledged: 1, marked, acknowledged: at, sent: at })
+            plb.weigh(&PARAMS, &Ack { newly_acknowledged: 1, marked, acknowledged: at, sent: at })
         };
         assert_eq!(
             [lone(1, 1), lone(1, 2), lone(1, 3), lone(0, 4), lone(1, 5), lone(1, 6)],
@@ -134,9 +180,9 @@ mod tests {
     fn a_timeout_begins_anew() {
         let mut plb = Plb::default();
         let full = |at| Ack { newly_acknowledged: 1, marked: 1, acknowledged: at, sent: at + 1 };
-        assert!((1..=3).all(|at| !plb.on_ack(&PARAMS, &full(at))));
-        plb.timed_out();
-        assert!((4..=6).all(|at| !plb.on_ack(&PARAMS, &full(at))));
-        assert!(plb.on_ack(&PARAMS, &full(7)));
+        assert!((1..=3).all(|at| !plb.weigh(&PARAMS, &full(at))));
+        assert_eq!(PARAMS.on_timeout(&mut plb, |n| n - 1), Some(1), "the other label");
+        assert!((4..=6).all(|at| !plb.weigh(&PARAMS, &full(at))));
+        assert!(plb.weigh(&PARAMS, &full(7)));
     }
 }

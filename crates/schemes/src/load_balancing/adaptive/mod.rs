@@ -16,8 +16,14 @@
 //! - of equally loaded ports a random one wins: an idle switch sprays;
 //! - a pause does not make a port more loaded; the packets that wait for its end do.
 
+mod keys;
+
+use super::seam::{Arrival, Offer, SwitchRule};
+pub use keys::AdaptiveKeys;
 use xoff_kernel::random::mix;
 use xoff_kernel::time::Time;
+use xoff_net::human::counted;
+use xoff_net::units::Span;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveParams {
@@ -28,7 +34,7 @@ pub struct AdaptiveParams {
 }
 
 /// An entry of the table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
     /// When its last packet came, and 1; 0: none has.
     after: Time,
@@ -36,13 +42,12 @@ pub struct Burst {
 }
 
 /// The entry of a flow in a table of `entries`.
-pub fn entry(flow: u32, entries: usize) -> usize {
+fn entry(flow: u32, entries: usize) -> usize {
     (mix(u64::from(flow)) % entries as u64) as usize
 }
 
-/// The least loaded of `count` ports, at least 1 and at most 2^16 − 1. `draw(n)` is a uniform number below n;
-/// `load` is a port's load.
-pub fn least(count: usize, mut draw: impl FnMut(u64) -> u64, load: impl Fn(usize) -> u64) -> usize {
+/// The least loaded of `count` ports.
+fn least(count: usize, mut draw: impl FnMut(u64) -> u64, load: impl Fn(usize) -> u64) -> usize {
     let mut best = (u64::MAX, 0, 0);
     for port in 0..count {
         let load = load(port);
@@ -60,16 +65,49 @@ pub fn least(count: usize, mut draw: impl FnMut(u64) -> u64, load: impl Fn(usize
 }
 
 /// The port of a packet of this entry's flows; `choose` finds the least loaded one.
-pub fn follow(
-    params: &AdaptiveParams,
-    burst: &mut Burst,
-    now: Time,
-    choose: impl FnOnce() -> usize,
-) -> usize {
-    let goes_on = burst.after > 0 && now - (burst.after - 1) < params.idle;
+fn follow(idle: Time, burst: &mut Burst, now: Time, choose: impl FnOnce() -> usize) -> usize {
+    let goes_on = burst.after > 0 && now - (burst.after - 1) < idle;
     let port = if goes_on { usize::from(burst.port) } else { choose() };
     *burst = Burst { after: now + 1, port: port as u16 };
     port
+}
+
+impl SwitchRule for AdaptiveParams {
+    const STREAM: &'static str = "adaptive routing";
+
+    type Place = Burst;
+    const EMPTY: Burst = Burst { after: 0, port: 0 };
+
+    fn places(&self) -> usize {
+        if self.idle > 0 { self.flows as usize } else { 0 }
+    }
+
+    fn choose(
+        &self,
+        memory: &mut [Burst],
+        packet: Arrival,
+        offer: Offer<'_>,
+        draw: impl FnMut(u64) -> u64,
+        load: impl Fn(usize) -> u64,
+    ) -> usize {
+        let choose = || least(offer.paths, draw, load);
+        if memory.is_empty() {
+            return choose();
+        }
+        let entry = entry(packet.flow, memory.len());
+        follow(self.idle, &mut memory[entry], packet.now, choose)
+    }
+
+    fn describe(&self) -> String {
+        if self.idle == 0 {
+            return "to the least loaded port (adaptive)".into();
+        }
+        let table = counted(self.flows.into(), "flowlet");
+        format!(
+            "to the least loaded port after a gap of {}, else to its flowlet's (adaptive, {table} a device and set of ports)",
+            Span(self.idle)
+        )
+    }
 }
 
 #[cfg(test)]
@@ -89,9 +127,8 @@ mod tests {
 
     #[test]
     fn a_burst_keeps_its_port_until_it_pauses_for_so_long() {
-        let params = AdaptiveParams { idle: 10, flows: 1 };
-        let mut burst = Burst::default();
-        let mut at = |now, least| follow(&params, &mut burst, now, || least);
+        let mut burst = AdaptiveParams::EMPTY;
+        let mut at = |now, least| follow(10, &mut burst, now, || least);
         assert_eq!([at(0, 3), at(9, 1), at(18, 2), at(28, 2), at(37, 0)], [3, 3, 3, 2, 2]);
     }
 }
