@@ -213,7 +213,8 @@ fn only_a_congestion_controls_folder_and_the_registry_name_it() {
     }
 }
 
-/// What says load balancing in words, too: random spraying and adaptive routing.
+/// The names of load balancing that only its folder and the registry may say. Every file may say `spray` and `adaptive`:
+/// they are words of the field.
 const BALANCINGS: [&str; 4] = ["drill", "plb", "ugal", "valiant"];
 
 #[test]

@@ -1,5 +1,6 @@
 //! Load balancing beyond ECMP: rules by which switches choose a path for each packet, and rules by which senders label
-//! their packets. A rule is its folder or file here and a line of the registry. ([`ate`] has a key of its own.)
+//! their packets. Each rule has a folder or file here, and a line in the registry. [`ate`] is not in the registry: the
+//! key `routing.ate` turns it on.
 
 pub mod adaptive;
 pub mod ate;

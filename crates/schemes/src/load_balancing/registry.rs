@@ -289,7 +289,7 @@ macro_rules! registry {
     };
 }
 
-/// The schema of a table that may be absent.
+/// The schema of a table that a scenario may leave out.
 fn described<K: JsonSchema>(generator: &mut SchemaGenerator, name: &str) -> serde_json::Value {
     let mut table = generator.subschema_for::<Option<K>>();
     table.insert("description".into(), format!("The load balancing `{name}`.").into());
