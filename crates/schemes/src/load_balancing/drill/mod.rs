@@ -21,9 +21,9 @@ pub use keys::DrillKeys;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrillParams {
-    /// d: ports drawn for each packet, at least 1.
+    /// d: ports drawn for each packet, 1 to 16.
     pub samples: u32,
-    /// m: ports remembered, at most [`MOST_MEMORY`].
+    /// m: ports remembered, at most 16.
     pub memory: u32,
 }
 
