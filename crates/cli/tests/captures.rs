@@ -10,7 +10,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Row, RowAccessor};
 use xoff_schemes::scheduling::zeropod::frame::{Frame, Holds};
 use xoff_wire::pfc::PfcFrame;
-use xoff_wire::roce::{Operation, RocePacket};
+use xoff_wire::roce::{Operation, RocePacket, Trimmed};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -178,7 +178,8 @@ fn bitmaps_of_acks_are_in_a_capture() {
     let (mut naks, mut bitmaps, mut named, mut codes) = (0, 0, 0, [0; 2]);
     for packet in packets.iter().filter(|p| names[p.interface].starts_with('H')) {
         let Ok(roce) = RocePacket::parse(&packet.bytes) else {
-            let (headers, pair, psn) = RocePacket::parse_trimmed(&packet.bytes).expect("trimmed");
+            let Trimmed { headers, queue_pair: pair, psn, .. } =
+                RocePacket::parse_trimmed(&packet.bytes).expect("trimmed");
             // The last bit of the DSCP: the last switch has trimmed it.
             trimmed.insert((pair, psn), 1 + u32::from(headers.dscp & 1));
             continue;
@@ -282,7 +283,8 @@ fn trimmed_packets_and_pulls_are_in_a_capture() {
     let (mut headers, mut naks, mut pulls, mut acks, mut writes) = (0, 0, BTreeMap::new(), 0, 0);
     for packet in packets.iter().filter(at_host) {
         let Ok(roce) = RocePacket::parse(&packet.bytes) else {
-            let (headers_of, _, psn) = RocePacket::parse_trimmed(&packet.bytes).expect("trimmed");
+            let Trimmed { headers: headers_of, psn, .. } =
+                RocePacket::parse_trimmed(&packet.bytes).expect("trimmed");
             assert_eq!((packet.length, headers_of.dscp & !1), (60, 7 << 3));
             assert!(psn < 51);
             headers += 1;

@@ -401,12 +401,13 @@ impl Wires for Nic<'_> {
 mod tests {
     use super::*;
     use xoff_outcome::tap::{Carries, Crosser};
+    use xoff_schemes::load_balancing::LoadBalancing;
 
-    fn plan(transport: &str) -> Plan {
+    fn plan(transport: &str, routing: &str) -> Plan {
         let text = format!(
             "[topology]\nkind=\"leaf-spine\"\nleaves=2\nspines=1\nhosts_per_leaf=1\n\
             host_link={{rate=\"100Gbps\",delay=\"1us\"}}\nfabric_link={{rate=\"100Gbps\",delay=\"1us\"}}\n\
-            [[priority]]\nid=2\n[[priority]]\nid=5\n[transport]\nkind=\"{transport}\"\n\
+            {routing}[[priority]]\nid=2\n[[priority]]\nid=5\n[transport]\nkind=\"{transport}\"\n\
             [[traffic]]\nkind=\"flow\"\nsrc=\"H0\"\ndst=\"H1\"\nsize=\"9500B\"\npriority=2\n\
             [[traffic]]\nkind=\"flow\"\nsrc=\"H1\"\ndst=\"H0\"\nsize=\"1B\"\npriority=5\n"
         );
@@ -417,8 +418,15 @@ mod tests {
     /// Flow, lane, content and mark of a packet are read from its bytes; damaged bytes are refused.
     #[test]
     fn packets_are_read_from_their_bytes() {
-        for transport in ["go-back-n", "irn", "tcp-newreno", "ndp", "rud"] {
-            let plan = plan(transport);
+        let transports = ["go-back-n", "irn", "tcp-newreno", "ndp", "rud"];
+        let plain = transports.map(|transport| (transport, plan(transport, ""), None));
+        // Where senders label each packet, data and what answers it have the label.
+        let labelled = LoadBalancing::ALL.iter().filter(|kind| kind.labels_packets()).flat_map(|kind| {
+            let routing = format!("[routing]\nload_balancing=\"{}\"\n", kind.name());
+            let some = transports.into_iter().filter(|transport| !transport.starts_with("tcp"));
+            some.map(move |transport| (transport, plan(transport, &routing), Some(4_095)))
+        });
+        for (transport, plan, label) in plain.into_iter().chain(labelled) {
             let pulls = transport == "ndp";
             let mut contents = vec![
                 (0, Carries::Data { psn: 0 }),
@@ -457,7 +465,8 @@ mod tests {
                 for (lane, &marked) in
                     [0, 1].into_iter().flat_map(|lane| marks.iter().map(move |m| (lane, m)))
                 {
-                    let what = Crosser::Packet { flow, lane, carries, marked };
+                    let label = label.filter(|_| carries.has_label());
+                    let what = Crosser::Packet { flow, lane, carries, marked, label };
                     let mut bytes = capture::frame(&plan, 0, &what);
                     assert_eq!(capture::parse(&plan, &bytes), Some(what), "{transport}");
                     bytes[30] ^= 1;

@@ -40,6 +40,8 @@ pub enum Crosser {
         carries: Carries,
         /// Data is marked; an ACK echoes marks.
         marked: bool,
+        /// That of data and of its answers, if senders label each packet.
+        label: Option<u16>,
     },
     /// Between neighbours: a whole frame without its check sequence, its source address left to fill in.
     Frame(Arc<[u8]>),
@@ -120,6 +122,16 @@ pub enum Carries {
         /// Such requests so far, this one included.
         count: u32,
     },
+}
+
+impl Carries {
+    /// Whether it is data, or answers data: such packets have the label of the data, if senders label each packet.
+    pub const fn has_label(self) -> bool {
+        !matches!(
+            self,
+            Self::Cnp | Self::Pull { .. } | Self::Credit { .. } | Self::Probe { .. } | Self::ProbeAck { .. }
+        )
+    }
 }
 
 /// The crossings of all parts, before the receiver gets them.

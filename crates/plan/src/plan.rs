@@ -157,6 +157,11 @@ impl Plan {
         self.channels.as_ref().or_else(|| self.flow_control.lane_rules())
     }
 
+    /// Whether senders label each packet by itself.
+    pub fn labels_packets(&self) -> bool {
+        matches!(&self.load_balancing, LoadBalancing::Labels(labels) if labels.rule.each_packet())
+    }
+
     /// Whether packets may take non-minimal paths: see [`xoff_net::routing::Router::non_minimal`].
     pub fn is_non_minimal(&self) -> bool {
         matches!(&self.load_balancing, LoadBalancing::Packets(choices) if choices.rule.is_non_minimal())

@@ -212,8 +212,8 @@ impl RocePacket {
         bytes
     }
 
-    /// Reads the queue pair and the PSN of a trimmed packet.
-    pub fn parse_trimmed(bytes: &[u8]) -> Result<(Headers, u32, u32), NotFrame> {
+    /// Reads what remains of a trimmed packet.
+    pub fn parse_trimmed(bytes: &[u8]) -> Result<Trimmed, NotFrame> {
         let (headers, behind) = Headers::parse(bytes)?;
         if headers.protocol != PROTOCOL || behind.len() < UDP as usize + BTH || u16_at(behind, 2) != PORT {
             return Err(NotFrame::Other);
@@ -224,7 +224,12 @@ impl RocePacket {
         if !matches!(behind[8], 0x06 | 0x07 | 0x08 | 0x0a) {
             return Err(NotFrame::Other);
         }
-        Ok((headers, u32_at(behind, 12) % NUMBERS, u32_at(behind, 16) % NUMBERS))
+        Ok(Trimmed {
+            headers,
+            source_port: u16_at(behind, 0),
+            queue_pair: u32_at(behind, 12) % NUMBERS,
+            psn: u32_at(behind, 16) % NUMBERS,
+        })
     }
 
     /// Reads a packet, whose payload is taken for zeros.
@@ -284,6 +289,15 @@ impl RocePacket {
             payload: payload as u32,
         })
     }
+}
+
+/// What remains of a trimmed packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trimmed {
+    pub headers: Headers,
+    pub source_port: u16,
+    pub queue_pair: u32,
+    pub psn: u32,
 }
 
 /// Bytes of the headers between the BTH and the payload.
@@ -465,7 +479,8 @@ mod tests {
             let bytes = PACKET.emit_trimmed(length);
             assert_eq!(bytes.len(), length.max(LEAST_TRIMMED));
             let read = RocePacket::parse_trimmed(&bytes);
-            assert_eq!(read, Ok((PACKET.headers, PACKET.queue_pair, PACKET.psn)));
+            let RocePacket { headers, source_port, queue_pair, psn, .. } = PACKET;
+            assert_eq!(read, Ok(Trimmed { headers, source_port, queue_pair, psn }));
             assert!(RocePacket::parse(&bytes).is_err());
         }
         assert_eq!(PACKET.emit_trimmed(9_999), PACKET.emit());

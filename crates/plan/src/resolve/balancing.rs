@@ -42,7 +42,7 @@ pub(super) fn rule(cx: &mut Context<'_>, topology: &Topology) -> Result<Option<R
         let message = format!("`{name}` is incompatible with [routing.ate]: both choose paths");
         return refuse(message, "remove one of the two");
     }
-    if let Some(message) = cx.scenario.flow_control.refuses_balancing(name) {
+    if let Some(message) = cx.scenario.flow_control.refuses_balancing(kind) {
         return refuse(message, "choose `ecmp`, or another flow control");
     }
     if kind.by_packet() && !routing.overrides.is_empty() {
@@ -57,6 +57,12 @@ pub(super) fn rule(cx: &mut Context<'_>, topology: &Topology) -> Result<Option<R
             format!("`{name}` is incompatible with [[failure]]: the route of a label does not change");
         let others = Kind::any(|kind| !kind.by_senders() && !kind.is_non_minimal());
         return refuse(message, &format!("remove [[failure]], or choose {others}"));
+    }
+    if kind.labels_packets()
+        && matches!(cx.scenario.transport.kind, TransportKind::TcpNewReno | TransportKind::TcpDctcp)
+    {
+        let message = format!("`{name}` is incompatible with TCP: its source port identifies a connection");
+        return refuse(message, "choose another transport.kind, or another load balancing");
     }
     let layered = matches!(routes::kind(cx, topology), RoutingKind::Dragonfly | RoutingKind::DimensionOrder);
     if kind.is_non_minimal() && !layered {
@@ -118,8 +124,11 @@ pub(super) fn lay(
     };
     if !some {
         cx.warn("routing.load_balancing", "had no effect: no flow has more than one path");
-    } else if matches!(laid, LoadBalancing::Labels(_)) && laying.lanes.iter().all(|l| l.ecn.is_none()) {
-        let message = "flows change their paths only after timeouts, because no packet is marked: add [ecn]";
+    } else if matches!(laid, LoadBalancing::Labels(_))
+        && laying.lanes.iter().all(|l| l.ecn.is_none())
+        && !cx.scenario.flow_control.trims()
+    {
+        let message = "no packet is marked, so senders learn of congested paths only from losses: add [ecn]";
         cx.warn("routing.load_balancing", message);
     }
     Ok((laid, spread))

@@ -6,7 +6,7 @@ use xoff_plan::plan::{Lane, Plan};
 use xoff_schemes::transport::TransportKind;
 use xoff_wire::CHECK;
 use xoff_wire::ip::{self, Ecn, Headers};
-use xoff_wire::roce::{self, NUMBERS, Operation, Reth, RocePacket};
+use xoff_wire::roce::{self, NUMBERS, Operation, Reth, RocePacket, Trimmed};
 use xoff_wire::tcp::{self, Segment};
 
 /// Queue pairs have the numbers of flows, with this bit: 0 and 1 are for management.
@@ -30,7 +30,9 @@ pub fn frame(plan: &Plan, from: PortId, what: &Crosser) -> Vec<u8> {
             bytes[6..12].copy_from_slice(&mac(plan, from));
             bytes
         }
-        &Crosser::Packet { flow, lane, carries, marked } => packet(plan, from, (flow, lane, carries, marked)),
+        &Crosser::Packet { flow, lane, carries, marked, label } => {
+            packet(plan, from, (flow, lane, carries, marked), label)
+        }
     }
 }
 
@@ -42,23 +44,25 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
         bytes[6..12].fill(0);
         return Some(Crosser::Frame(bytes.into()));
     }
-    let (headers, flow, carries, echo) = match plan.transport.kind {
+    match plan.transport.kind {
         TransportKind::Tcp(_) => {
             let segment = Segment::parse(bytes).ok()?;
             let is_data = segment.source_port != DISCARD;
-            let flow = (if is_data { segment.source_port } else { segment.destination_port }) & !EPHEMERAL;
+            let port = if is_data { segment.source_port } else { segment.destination_port };
             let packets = |number: u32| number.wrapping_sub(FIRST_BYTE).div_ceil(plan.packet.mtu);
             let carries = match is_data {
                 true => Carries::Data { psn: packets(segment.sequence) },
                 false => Carries::Ack { expected: packets(segment.acknowledgement), arrived: None },
             };
-            (segment.headers, u32::from(flow), carries, segment.echo)
+            let flow = u32::from(port & !EPHEMERAL);
+            known(plan, segment.headers, (flow, port), carries, segment.echo)
         }
         kind => {
             let Ok(packet) = RocePacket::parse(bytes) else {
-                let (headers, queue_pair, psn) = RocePacket::parse_trimmed(bytes).ok()?;
+                let Trimmed { headers, source_port, queue_pair, psn } =
+                    RocePacket::parse_trimmed(bytes).ok()?;
                 let carries = Carries::Header { psn, last_hop: headers.dscp & LAST_HOP != 0 };
-                return known(plan, headers, queue_pair & !QUEUE_PAIR, carries, false);
+                return known(plan, headers, (queue_pair & !QUEUE_PAIR, source_port), carries, false);
             };
             let pulls = matches!(kind, TransportKind::Ndp(_));
             let carries = match packet.operation {
@@ -89,10 +93,10 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
                 _ => Carries::Data { psn: packet.psn },
             };
             let echo = packet.becn && carries != Carries::Cnp;
-            (packet.headers, packet.queue_pair & !QUEUE_PAIR, carries, echo)
+            let flow = packet.queue_pair & !QUEUE_PAIR;
+            known(plan, packet.headers, (flow, packet.source_port), carries, echo)
         }
-    };
-    known(plan, headers, flow, carries, echo)
+    }
 }
 
 /// Whether it goes from the sender of the flow to its receiver.
@@ -106,15 +110,23 @@ fn dscp(lane: &Lane, carries: Carries) -> u8 {
     lane.priority << 3 | if last_hop { LAST_HOP } else { 0 }
 }
 
-/// The packet of a flow with these headers, unless the plan has no such flow or priority.
-fn known(plan: &Plan, headers: Headers, flow: u32, carries: Carries, echo: bool) -> Option<Crosser> {
+/// The packet of a flow with these headers and this source port, unless the plan has no such flow or priority.
+fn known(
+    plan: &Plan,
+    headers: Headers,
+    (flow, source_port): (u32, u16),
+    carries: Carries,
+    echo: bool,
+) -> Option<Crosser> {
     let lane = plan.lanes.iter().position(|lane| dscp(lane, carries) == headers.dscp)?;
     let marked = if is_data(carries) { headers.ecn == Ecn::Congested } else { echo };
+    let labelled = plan.labels_packets() && carries.has_label();
     ((flow as usize) < plan.flows.len()).then_some(Crosser::Packet {
         flow,
         lane: lane as u8,
         carries,
         marked,
+        label: labelled.then_some(source_port & !EPHEMERAL),
     })
 }
 
@@ -124,7 +136,12 @@ pub fn mac(plan: &Plan, port: PortId) -> [u8; 6] {
     ip::mac(port.node, port.index)
 }
 
-fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Carries, bool)) -> Vec<u8> {
+fn packet(
+    plan: &Plan,
+    from: PortId,
+    (flow, lane, carries, marked): (u32, u8, Carries, bool),
+    label: Option<u16>,
+) -> Vec<u8> {
     let f = &plan.flows[flow as usize];
     let is_data = is_data(carries);
     let (source, destination) = if is_data { (f.src, f.dst) } else { (f.dst, f.src) };
@@ -218,7 +235,7 @@ fn packet(plan: &Plan, from: PortId, (flow, lane, carries, marked): (u32, u8, Ca
     };
     let packet = RocePacket {
         headers,
-        source_port: port,
+        source_port: label.map_or(port, |label| EPHEMERAL | label),
         operation,
         queue_pair: QUEUE_PAIR | (flow % QUEUE_PAIR),
         psn: psn % NUMBERS,

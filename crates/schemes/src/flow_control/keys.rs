@@ -5,6 +5,7 @@ use super::fabric::{Account, Buffer, Fabric, Lane, Layout, Memory, PacketFormat,
 use super::pfc::keys::PfcKeys;
 use super::registry::FlowControlParams;
 use super::seam::Headroom;
+use crate::load_balancing::LoadBalancing;
 use schemars::{JsonSchema, Schema, SchemaGenerator, schema_for};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor, value};
@@ -55,8 +56,8 @@ pub trait Keys {
         self.pfc().map_or(Ok(()), |pfc| pfc.check_relay(cx, topology))
     }
 
-    /// Why the load balancing called `name`, which is not ECMP, does not go with the scheme.
-    fn refuses_balancing(&self, name: &str) -> Option<String> {
+    /// Why the load balancing, which is not ECMP, does not go with the scheme.
+    fn refuses_balancing(&self, balancing: LoadBalancing) -> Option<String> {
         None
     }
 

@@ -8,6 +8,7 @@ use crate::names::{Tables, names};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::borrow::Cow;
+use xoff_kernel::time::Time;
 use xoff_outcome::report::{Facts, Records};
 
 /// What a run does with the paths of its flows.
@@ -46,6 +47,19 @@ macro_rules! registry {
             /// Whether senders label their packets.
             pub const fn by_senders(self) -> bool {
                 matches!(self, $(Self::$sender)|*)
+            }
+
+            /// Whether senders label each packet by itself.
+            pub const fn labels_packets(self) -> bool {
+                match self {
+                    $(Self::$sender => <<$sender_keys as Keys>::Rule as SenderRule>::EACH_PACKET,)*
+                    _ => false,
+                }
+            }
+
+            /// Whether ACKs return the number of marked packets to senders.
+            pub const fn counts_marks(self) -> bool {
+                self.by_senders() && !self.labels_packets()
             }
 
             /// Whether packets may take non-minimal paths.
@@ -154,6 +168,13 @@ macro_rules! registry {
                 }
             }
 
+            /// Whether each packet can have another label.
+            pub const fn each_packet(&self) -> bool {
+                match self {
+                    $(Self::$sender(_) => <<$sender_keys as Keys>::Rule as SenderRule>::EACH_PACKET,)*
+                }
+            }
+
             /// See [`SenderRule::describe`].
             pub fn describe(&self) -> [String; 2] {
                 match self {
@@ -181,6 +202,15 @@ macro_rules! registry {
                 }
             }
 
+            /// See [`SenderRule::next`].
+            #[inline]
+            pub fn next(&mut self, flow: u32, draw: impl FnMut(u64) -> u64) -> u32 {
+                match self {
+                    Self::None => 0,
+                    $(Self::$sender(rule, of) => rule.next(&mut of[flow as usize], draw),)*
+                }
+            }
+
             /// See [`SenderRule::on_ack`].
             pub fn on_ack(&mut self, flow: u32, ack: &Ack, draw: impl FnMut(u64) -> u64) -> Option<u32> {
                 match self {
@@ -190,10 +220,10 @@ macro_rules! registry {
             }
 
             /// See [`SenderRule::on_timeout`].
-            pub fn on_timeout(&mut self, flow: u32, draw: impl FnMut(u64) -> u64) -> Option<u32> {
+            pub fn on_timeout(&mut self, flow: u32, now: Time, draw: impl FnMut(u64) -> u64) -> Option<u32> {
                 match self {
                     Self::None => None,
-                    $(Self::$sender(rule, of) => rule.on_timeout(&mut of[flow as usize], draw),)*
+                    $(Self::$sender(rule, of) => rule.on_timeout(&mut of[flow as usize], now, draw),)*
                 }
             }
 

@@ -53,13 +53,24 @@ pub trait SwitchRule: Copy {
     fn describe(&self) -> String;
 }
 
+/// How the network treated a packet with a label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    pub number: u16,
+    /// It was marked, or trimmed.
+    pub congested: bool,
+}
+
 /// What receivers return to senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
+    pub now: Time,
     /// Packets that it acknowledges for the first time.
     pub newly_acknowledged: u32,
-    /// Marked packets since the last ACK.
+    /// Under rules that count marks: marked packets since the last ACK.
     pub marked: u32,
+    /// Under rules with a label for each packet: that of the packet that it answers.
+    pub label: Option<Label>,
     /// All packets below these numbers are acknowledged now, and have been sent.
     pub acknowledged: u32,
     pub sent: u32,
@@ -70,23 +81,29 @@ pub trait SenderRule: Copy {
     /// The name of the flows' random streams.
     const STREAM: &'static str;
 
+    /// Whether each packet can have another label, which its ACK returns. Otherwise a flow has one label for some time,
+    /// and its ACKs return the number of marked packets.
+    const EACH_PACKET: bool;
+
     /// What it reports about a run.
     const FACTS: &'static Facts;
 
-    /// The sender of a flow. Its first label is 0.
+    /// The sender of a flow. Its first label is 0, unless each packet has one.
     type Sender: Clone + Default;
 
-    /// Labels of a flow, at least 2.
+    /// Labels of a flow, at least 2 and at most 2^16.
     fn labels(&self) -> u32;
 
-    /// An ACK or NACK has arrived. Returns the label of all further packets, if it changes. `draw(n)` is a uniform
-    /// number below n.
+    /// The label of a packet that leaves, if each packet has one. `draw(n)` is a uniform number below n.
+    fn next(&self, sender: &mut Self::Sender, draw: impl FnMut(u64) -> u64) -> u32;
+
+    /// An ACK or NACK has arrived. Returns the label of all further packets, if it changes.
     fn on_ack(&self, sender: &mut Self::Sender, ack: &Ack, draw: impl FnMut(u64) -> u64) -> Option<u32>;
 
     /// The flow has timed out. Returns the same.
-    fn on_timeout(&self, sender: &mut Self::Sender, draw: impl FnMut(u64) -> u64) -> Option<u32>;
+    fn on_timeout(&self, sender: &mut Self::Sender, now: Time, draw: impl FnMut(u64) -> u64) -> Option<u32>;
 
-    /// The label that it has returned led to another route than the one before.
+    /// The last label leads to another route than the one before.
     fn on_move(&self, sender: &mut Self::Sender);
 
     /// The record of all flows, of which so many have more than one route.

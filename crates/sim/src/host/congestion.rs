@@ -66,6 +66,7 @@ impl Core<'_> {
         let cnps = self.plan.congestion_control.cnps().expect("a notification point sent it");
         let lane = cnps.lane.unwrap_or(ack_lane);
         let id = self.packets.insert(Packet::new(Kind::Cnp, flow, 0, cnps.size, lane, path));
+        self.telemetry.begin(id, self.now);
         let port = self.hops[path as usize];
         self.enqueue_own(port, lane, id);
         port

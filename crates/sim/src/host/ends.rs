@@ -39,7 +39,7 @@ pub struct Hosts {
     pub sources: Vec<Source>,
     /// By flow; empty unless senders change the labels of their flows.
     pub labelled: Labelled,
-    /// By flow, the same: marked data packets since the last ACK or NACK that reported them.
+    /// By flow: marked data packets since the last ACK or NACK that reported them; empty unless they are counted.
     pub echoes: Vec<u32>,
     pub gates: Waits,
     /// See [`Hosts::finds_extras`].
@@ -65,7 +65,7 @@ impl Hosts {
             windows: Windows::default(),
             notifications: notification_points(plan),
             sources: sources(plan),
-            echoes: vec![0; labelled.acknowledged.len()],
+            echoes: vec![0; if labelled.counts_marks() { plan.flows.len() } else { 0 }],
             labelled,
             gates: Waits::new(&plan.gates),
             extras: false,

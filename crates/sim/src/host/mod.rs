@@ -20,7 +20,6 @@ pub mod tcp;
 use crate::host::controls::{gap, on_marked, on_response};
 use crate::host::selective::Report;
 use crate::packet::{Kind, NONE, Packet};
-use crate::switch::telemetry::Beside;
 use crate::{core::Core, features::Features, host::flow::CONTROLLED, kind, switch::leaves::HostEvent};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
@@ -239,7 +238,11 @@ impl Core<'_> {
         if extras {
             packet.ahead = ahead;
         }
-        self.packets.insert(packet)
+        let id = self.packets.insert(packet);
+        if extras && self.hosts.labelled.each_packet {
+            self.label(id);
+        }
+        id
     }
 
     /// A data packet reached its receiver, which may send an ACK or NACK. Returns the port to kick.
@@ -260,6 +263,9 @@ impl Core<'_> {
             observed.flows[flow as usize].marked += 1;
             if extras && let Some(echo) = self.hosts.echoes.get_mut(flow as usize) {
                 *echo += 1;
+            }
+            if extras && self.hosts.labelled.each_packet {
+                self.telemetry.was_congested(id);
             }
             on_marked(self.plan, &mut self.hosts.notifications, flow, self.now)
         };
@@ -318,9 +324,9 @@ impl Core<'_> {
         (packet.marked, packet.ahead) = (marked, ahead);
         if extras {
             let credit = if kind == Kind::Ack { self.hosts.credits.in_ack(flow) } else { None };
-            self.telemetry.keep_beside(id, Beside { bits: named.bits, credit });
+            self.telemetry.keep_beside(id, named.bits, credit);
         }
-        if extras && self.hosts.labelled.used() {
+        if extras && self.hosts.labelled.counts_marks() {
             self.echo_marks(id);
         }
         let port = self.hops[path as usize];
@@ -401,7 +407,7 @@ impl Core<'_> {
             }
         }
         if extras && self.hosts.labelled.used() {
-            self.weigh_answer(&packet);
+            self.weigh_answer(&packet, self.telemetry.beside(id).label);
         }
         let not_before = if F::EXTRAS { self.hosts.controls.not_before(flow) } else { None };
         let sender = &mut self.hosts.senders[flow as usize];

@@ -142,6 +142,7 @@ impl Core<'_> {
             let (path, lane) = (ends.ack_path, ends.ack_lane);
             let id =
                 self.packets.insert(Packet::new(Kind::Pull, flow, count, self.plan.packet.ack, lane, path));
+            self.telemetry.begin(id, self.now);
             // After a change of its route the flow may leave by another port.
             let own = self.hops[path as usize];
             self.enqueue_own(own, lane, id);

@@ -81,7 +81,7 @@ impl RudSender {
         numbers: &mut Sender,
         wheel: &mut Wheel,
         now: Time,
-        (answer, Beside { bits, credit: granted }): (&Packet, Beside),
+        (answer, Beside { bits, credit: granted, .. }): (&Packet, Beside),
     ) -> bool {
         self.trimmed = answer.kind == Kind::Nack && self.source.on_nack(&self.params, numbers, answer.number);
         let progress = match answer.kind {

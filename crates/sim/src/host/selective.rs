@@ -250,7 +250,8 @@ impl Core<'_> {
         answer.ahead = Packet::three_bytes(named.first - number);
         self.packets[id] = answer;
         let credit = if kind == Kind::Ack { self.hosts.credits.in_ack(flow) } else { None };
-        self.telemetry.keep_beside(id, Beside { bits: named.bits, credit });
+        self.telemetry.keep_beside(id, named.bits, credit);
+        self.telemetry.was_congested(id);
         let port = self.hops[path as usize];
         self.enqueue_own(port, lane, id);
         if !self.hosts.pulls.is_empty() {

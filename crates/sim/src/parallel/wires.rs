@@ -249,7 +249,7 @@ impl<'w> Wired<'w> {
                 post.frames.push((frame, roots));
                 Packet::new(Kind::Control, crate::packet::NONE, slot, label.size, label.lane, label.hop)
             }
-            &Crosser::Packet { flow, lane, carries, marked } => {
+            &Crosser::Packet { flow, lane, carries, marked, .. } => {
                 let (kind, number) = match carries {
                     Carries::Data { psn } => (Kind::Data, psn),
                     Carries::Ack { expected, .. }

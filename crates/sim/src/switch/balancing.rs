@@ -35,6 +35,8 @@ pub struct Labelled {
     pub draws: Vec<Stream>,
     /// Data packets that earlier ACKs have acknowledged.
     pub acknowledged: Vec<u32>,
+    /// Whether each packet has a label of its own.
+    pub each_packet: bool,
 }
 
 impl Labelled {
@@ -45,7 +47,14 @@ impl Labelled {
             labellers: Labellers::new(&labels.rule, flows),
             draws: (0..flows as u64).map(|flow| Stream::new(plan.seed, labels.rule.stream(), flow)).collect(),
             acknowledged: vec![0; flows],
+            each_packet: labels.rule.each_packet(),
         }
+    }
+
+    /// Whether ACKs return the number of marked packets.
+    #[inline]
+    pub fn counts_marks(&self) -> bool {
+        self.used() && !self.each_packet
     }
 
     #[inline]

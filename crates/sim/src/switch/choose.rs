@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::packet::{Kind, Packet};
 use crate::switch::balancing::Labelled;
 use xoff_plan::balancing::LoadBalancing;
-use xoff_schemes::load_balancing::seam::{Ack, Arrival};
+use xoff_schemes::load_balancing::seam::{Ack, Arrival, Label};
 
 impl Core<'_> {
     /// A packet's route forks at `entry` of the plan's hops: it takes one path. Returns its egress port.
@@ -41,17 +41,40 @@ impl Core<'_> {
         packet.ahead = Packet::three_bytes(echoed);
     }
 
-    /// An ACK has reached the sender of such a flow, which is not complete yet.
+    /// The data packet, which has just left a sender that labels each packet, gets a label and its route, which begins
+    /// at the same port.
     #[inline(never)]
-    pub fn weigh_answer(&mut self, packet: &Packet) {
+    pub fn label(&mut self, id: u32) {
+        let LoadBalancing::Labels(labels) = &self.plan.load_balancing else { return };
+        let packet = &mut self.packets[id];
         let flow = packet.flow;
+        let Labelled { labellers, draws, .. } = &mut self.hosts.labelled;
+        let number = labellers.next(flow, |below| draws[flow as usize].below(below));
+        let path = labels.routes(flow)[number as usize];
+        if packet.hop != path {
+            labellers.on_move(flow);
+            packet.hop = path;
+            self.hosts.senders[flow as usize].path = path;
+        }
+        self.telemetry.label(id, number as u16);
+    }
+
+    /// An answer with this label has reached the sender of such a flow, which is not complete yet.
+    #[inline(never)]
+    pub fn weigh_answer(&mut self, packet: &Packet, label: Option<Label>) {
+        let flow = packet.flow;
+        if self.hosts.labelled.each_packet && label.is_none() {
+            return;
+        }
         let sender = &self.hosts.senders[flow as usize].transport;
-        let Labelled { labellers, draws, acknowledged } = &mut self.hosts.labelled;
-        let known = packet.kind != Kind::Nack || self.hosts.selective_senders.is_empty();
+        let Labelled { labellers, draws, acknowledged, each_packet } = &mut self.hosts.labelled;
+        let counts = !*each_packet && (packet.kind != Kind::Nack || self.hosts.selective_senders.is_empty());
         let before = std::mem::replace(&mut acknowledged[flow as usize], sender.una);
         let ack = Ack {
+            now: self.now,
             newly_acknowledged: sender.una - before,
-            marked: if known { packet.echoed() } else { 0 },
+            marked: if counts { packet.echoed() } else { 0 },
+            label,
             acknowledged: sender.una,
             sent: sender.highest,
         };
@@ -64,7 +87,7 @@ impl Core<'_> {
     #[inline(never)]
     pub fn relabel_after_timeout(&mut self, flow: u32) {
         let Labelled { labellers, draws, .. } = &mut self.hosts.labelled;
-        if let Some(label) = labellers.on_timeout(flow, |below| draws[flow as usize].below(below)) {
+        if let Some(label) = labellers.on_timeout(flow, self.now, |below| draws[flow as usize].below(below)) {
             self.relabel(flow, label);
         }
     }

@@ -33,7 +33,7 @@ impl Core<'_> {
     pub fn crosser<'f>(
         &self,
         packet: &Packet,
-        Beside { bits, credit }: Beside,
+        Beside { bits, credit, label }: Beside,
         frame: impl FnOnce(u32) -> &'f ControlFrame,
     ) -> Crosser {
         let ndp = matches!(self.plan.transport.kind, TransportKind::Ndp(_));
@@ -58,7 +58,8 @@ impl Core<'_> {
             Kind::Pull if ndp => Carries::Pull { count: packet.number },
             Kind::Pull => Carries::Credit { number: packet.number },
         };
-        Crosser::Packet { flow: packet.flow, lane: packet.lane, carries, marked: packet.marked }
+        let label = label.map(|label| label.number);
+        Crosser::Packet { flow: packet.flow, lane: packet.lane, carries, marked: packet.marked, label }
     }
 
     /// Has every wire that is tapped looked at.

@@ -1,11 +1,13 @@
 //! In-band telemetry: the records of devices about their links, in the packets that pass. It is stored beside
 //! the packets, by their slots, and is empty unless the congestion control uses it. A record is added when a
 //! packet is taken out of an egress queue. An ACK takes over the slot of its data packet, and so the records.
-//! Under some congestion controls packets have a [`Stamp`] instead of records. The bitmaps of ACKs are here, too.
+//! Under some congestion controls packets have a [`Stamp`] instead of records. The bitmaps of ACKs and the labels of
+//! packets are here, too.
 
 use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::telemetry::{Hop, Stamp};
+use xoff_schemes::load_balancing::seam::Label;
 use xoff_schemes::transport::TransportKind;
 
 /// In place of a count: the packet has met more devices than it has room for.
@@ -23,19 +25,21 @@ pub struct Telemetry {
     stamped: bool,
     /// By slot, with the time when the packet reached the inside of its slow receiver.
     stamps: Vec<(Stamp, Option<Time>)>,
-    /// Whether ACKs have bitmaps.
-    bitmaps: bool,
+    /// Whether ACKs have bitmaps, or data and ACKs labels.
+    has_beside: bool,
     /// By slot.
     beside: Vec<Beside>,
 }
 
-/// The content of an ACK beside its packet.
+/// The content of an ACK, and the label of data and its ACK, beside the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
     /// The packets that it names beyond the expected one.
     pub bits: u64,
     /// The credit of its flow, below 2^24, if it carries that.
     pub credit: Option<u32>,
+    /// That of the data, if senders label each packet.
+    pub label: Option<Label>,
 }
 
 /// The records of packets that leave for another part, one after the other.
@@ -60,13 +64,16 @@ impl Parcel {
         self.beside.get(self.taken.1).copied().unwrap_or_default()
     }
 
-    /// Takes out what is beside the next packet, as bytes. First, if ACKs have them, its bitmap and its credit plus one,
-    /// or 0 without credit. Then the count of its records, or [`TOO_MANY`], and the records; or its stamp.
+    /// Takes out what is beside the next packet, as bytes. First, if there are any, its bitmap, its credit plus one
+    /// or 0, and its label with 0 (none), 1, or 2 (congested). Then the count of its records, or [`TOO_MANY`], and the records; or its stamp.
     pub fn emit(&mut self, bytes: &mut Vec<u8>) {
         let (first, packet) = self.taken;
-        if let Some(Beside { bits, credit }) = self.beside.get(packet) {
+        if let Some(Beside { bits, credit, label }) = self.beside.get(packet) {
             bytes.extend(bits.to_be_bytes());
             bytes.extend(credit.map_or(0, |credit| credit + 1).to_be_bytes());
+            let Label { number, congested } = label.unwrap_or_default();
+            bytes.extend(number.to_be_bytes());
+            bytes.push(u8::from(label.is_some()) + u8::from(congested));
         }
         if let Some(&(Stamp { sent, hops, endpoint }, inside)) = self.stamps.get(packet) {
             bytes.push(STAMP);
@@ -90,14 +97,22 @@ impl Parcel {
 
     /// Appends the records of a packet, as [`Parcel::emit`] has written them. `of` says which there are.
     pub fn parse(&mut self, of: &Telemetry, mut bytes: &[u8]) -> Option<()> {
-        if of.bitmaps {
+        if of.has_beside {
             let (bits, rest) = bytes.split_first_chunk()?;
             let (credit, rest) = rest.split_first_chunk()?;
+            let (number, rest) = rest.split_first_chunk()?;
+            let (&state, rest) = rest.split_first()?;
+            let number = u16::from_be_bytes(*number);
+            let label = match state {
+                0 if number == 0 => None,
+                1 | 2 => Some(Label { number, congested: state == 2 }),
+                _ => return None,
+            };
             let credit = u32::from_be_bytes(*credit).checked_sub(1);
             if credit.is_some_and(|credit| credit >> 24 > 0) {
                 return None;
             }
-            self.beside.push(Beside { bits: u64::from_be_bytes(*bits), credit });
+            self.beside.push(Beside { bits: u64::from_be_bytes(*bits), credit, label });
             bytes = rest;
         }
         if !of.used() {
@@ -138,8 +153,8 @@ impl Telemetry {
     pub fn new(plan: &Plan) -> Self {
         let most = plan.congestion_control.hops().map_or(0, usize::from);
         let stamped = plan.congestion_control.stamps();
-        let bitmaps = matches!(plan.transport.kind, TransportKind::Rud(_));
-        Self { most, stamped, bitmaps, ..Self::default() }
+        let has_beside = plan.labels_packets() || matches!(plan.transport.kind, TransportKind::Rud(_));
+        Self { most, stamped, has_beside, ..Self::default() }
     }
 
     /// Whether devices record data packets.
@@ -151,21 +166,36 @@ impl Telemetry {
     /// Whether packets have data beside them.
     #[inline]
     pub fn travels(&self) -> bool {
-        self.used() || self.bitmaps
+        self.used() || self.has_beside
     }
 
-    /// The slot holds an ACK with this beside it, if ACKs have anything.
+    /// The slot of a data packet holds its ACK now, with this beside it if ACKs have anything. The label remains.
     #[inline]
-    pub fn keep_beside(&mut self, id: u32, beside: Beside) {
-        if self.bitmaps {
-            self.set_beside(id, beside);
+    pub fn keep_beside(&mut self, id: u32, bits: u64, credit: Option<u32>) {
+        if self.has_beside {
+            let label = self.beside(id).label;
+            self.set_beside(id, Beside { bits, credit, label });
         }
     }
 
-    /// The same for an answer with this bitmap, or 0.
+    /// The slot holds a packet of a host with this bitmap, or 0, and nothing else.
     #[inline]
     pub fn keep_bits(&mut self, id: u32, bits: u64) {
-        self.keep_beside(id, Beside { bits, credit: None });
+        if self.has_beside {
+            self.set_beside(id, Beside { bits, ..Beside::default() });
+        }
+    }
+
+    /// The slot holds a data packet with this label.
+    pub fn label(&mut self, id: u32, number: u16) {
+        self.set_beside(id, Beside { label: Some(Label { number, congested: false }), ..Beside::default() });
+    }
+
+    /// The data packet is marked, or was trimmed.
+    pub fn was_congested(&mut self, id: u32) {
+        if let Some(Beside { label: Some(label), .. }) = self.beside.get_mut(id as usize) {
+            label.congested = true;
+        }
     }
 
     fn set_beside(&mut self, id: u32, beside: Beside) {
@@ -176,7 +206,7 @@ impl Telemetry {
         self.beside[id as usize] = beside;
     }
 
-    /// The content beside an ACK; nothing if ACKs have none.
+    /// The content beside a packet; nothing if there is none.
     #[inline]
     pub fn beside(&self, id: u32) -> Beside {
         self.beside.get(id as usize).copied().unwrap_or_default()
@@ -237,7 +267,11 @@ impl Telemetry {
             self.counts.swap(a, b);
             (0..self.most).for_each(|i| self.records.swap(a * self.most + i, b * self.most + i));
         }
-        // Data packets have no bitmaps.
+        if self.has_beside {
+            let (one, other) = (self.beside(a as u32), self.beside(b as u32));
+            self.set_beside(a as u32, other);
+            self.set_beside(b as u32, one);
+        }
     }
 
     /// The slot holds a packet that its host makes, and that no device records.
@@ -270,7 +304,7 @@ impl Telemetry {
 
     #[cold]
     pub fn pack(&self, id: u32, parcel: &mut Parcel) {
-        if self.bitmaps {
+        if self.has_beside {
             parcel.beside.push(self.beside(id));
         }
         if self.stamped {
@@ -286,7 +320,7 @@ impl Telemetry {
     /// Takes the records of a parcel's next packet, which has a slot now.
     #[cold]
     pub fn unpack(&mut self, id: u32, parcel: &mut Parcel) {
-        if self.bitmaps {
+        if self.has_beside {
             self.set_beside(id, parcel.beside[parcel.taken.1]);
         }
         if self.most == 0 && !self.stamped {
@@ -339,12 +373,13 @@ mod tests {
     /// Records of packets of one part reach those of another, which have other slots.
     #[test]
     fn records_travel_in_the_order_of_their_packets() {
-        let with = || Telemetry { most: 2, bitmaps: true, ..Telemetry::default() };
+        let with = || Telemetry { most: 2, has_beside: true, ..Telemetry::default() };
         let (mut here, mut there, mut parcel) = (with(), with(), Parcel::default());
         for id in [3, 0, 5] {
             here.clear(id);
         }
-        here.set_beside(5, Beside { bits: 9, credit: Some(8) });
+        let label = Some(Label { number: 7, congested: true });
+        here.set_beside(5, Beside { bits: 9, credit: Some(8), label });
         here.push(3, hop(31));
         here.push(3, hop(32));
         (0..3).for_each(|i| here.push(5, hop(50 + i)));
@@ -358,7 +393,7 @@ mod tests {
         }
         parcel.clear();
         let none = Beside::default();
-        let first = Beside { bits: 9, credit: Some(8) };
+        let first = Beside { bits: 9, credit: Some(8), label };
         assert_eq!([1, 7, 2, 99].map(|id| there.beside(id)), [first, none, none, none]);
         assert_eq!(there.of(1), None);
         assert_eq!(there.of(7), Some(&[][..]));
@@ -392,9 +427,10 @@ mod tests {
     #[test]
     fn records_survive_the_wire() {
         let records = vec![Hop { at: 1, sent: 2, queued: 3, rate: 4, port: 5 }, hop(6)];
-        let of = Telemetry { most: 2, bitmaps: true, ..Telemetry::default() };
-        let beside = |bits, credit| Beside { bits, credit };
-        let bits = vec![beside(3, Some(0)), beside(1 << 63, Some(0xff_ffff))];
+        let of = Telemetry { most: 2, has_beside: true, ..Telemetry::default() };
+        let beside = |bits, credit, label| Beside { bits, credit, label };
+        let label = |number, congested| Some(Label { number, congested });
+        let bits = vec![beside(3, Some(0), None), beside(1 << 63, Some(0xff_ffff), label(u16::MAX, true))];
         let mut parcel = Parcel {
             records: records.clone(),
             counts: vec![2, TOO_MANY],
@@ -422,10 +458,10 @@ mod tests {
         }
         assert_eq!(read.stamps, stamps);
         // Only bitmaps.
-        let of = Telemetry { bitmaps: true, ..Telemetry::default() };
+        let of = Telemetry { has_beside: true, ..Telemetry::default() };
         let (mut bytes, mut read) = (Vec::new(), Parcel::default());
-        Parcel { beside: vec![beside(5, None)], ..Parcel::default() }.emit(&mut bytes);
-        assert_eq!((read.parse(&of, &bytes), read.beside), (Some(()), vec![beside(5, None)]));
+        Parcel { beside: vec![beside(5, None, None)], ..Parcel::default() }.emit(&mut bytes);
+        assert_eq!((read.parse(&of, &bytes), read.beside), (Some(()), vec![beside(5, None, None)]));
         bytes.push(0);
         assert_eq!(Parcel::default().parse(&of, &bytes), None);
     }

@@ -22,7 +22,7 @@ pub(super) fn params(
         let message = "incompatible with `rud`: a trimmed packet has no part of a flow's time";
         return cx.refuse("measure.explain", message, "remove the key, or choose another transport.kind");
     }
-    if s.routing.load_balancing.by_senders() {
+    if s.routing.load_balancing.counts_marks() {
         let name = s.routing.load_balancing.name();
         let message =
             format!("`{name}` is incompatible with `rud`: its ACKs have no room for the number of marks");

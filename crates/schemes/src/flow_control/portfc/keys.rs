@@ -9,6 +9,7 @@ use super::super::registry::FlowControlParams;
 use super::bound::{Bound, Link, Side, bound};
 use super::map::{Place, QueueMap, Unmappable};
 use super::{Doubt, PortFcParams, Variant, size};
+use crate::load_balancing::LoadBalancing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -87,7 +88,8 @@ impl Keys for PortFcKeys {
         time("response_time", self.response_time)
     }
 
-    fn refuses_balancing(&self, name: &str) -> Option<String> {
+    fn refuses_balancing(&self, balancing: LoadBalancing) -> Option<String> {
+        let name = balancing.name();
         Some(format!("`portfc` is incompatible with `{name}`: it queues packets by the port after the next"))
     }
 

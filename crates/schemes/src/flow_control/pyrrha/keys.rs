@@ -7,6 +7,7 @@ use super::super::keys::{
 use super::super::pfc::keys::PfcKeys;
 use super::super::registry::FlowControlParams;
 use super::{Places, PyrrhaParams, Variant, size};
+use crate::load_balancing::LoadBalancing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -192,6 +193,15 @@ impl Keys for PyrrhaKeys {
             }
         }
         time("response_time", self.response_time)
+    }
+
+    /// A host's flow waits in the queue of a root on its path, before its next packet has a path.
+    fn refuses_balancing(&self, balancing: LoadBalancing) -> Option<String> {
+        let name = balancing.name();
+        let message = || {
+            format!("`pyrrha` is incompatible with `{name}`: hosts queue flows by the paths of their packets")
+        };
+        balancing.labels_packets().then(message)
     }
 
     fn lifts_limits(&self) -> bool {

@@ -5,6 +5,7 @@ use super::super::keys::{Complaint, Keys, OnPfc, Setting, check_priority};
 use super::super::pfc::keys::{PfcKeys, Relay};
 use super::super::{FlowControlParams, LaneRules};
 use super::TaggerParams;
+use crate::load_balancing::LoadBalancing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -67,7 +68,8 @@ impl Keys for OnPfc<TaggerKeys> {
         self.pfc.check_relay(cx, topology)
     }
 
-    fn refuses_balancing(&self, name: &str) -> Option<String> {
+    fn refuses_balancing(&self, balancing: LoadBalancing) -> Option<String> {
+        let name = balancing.name();
         Some(format!("`tagger` is incompatible with `{name}`: it needs the route of each flow"))
     }
 

@@ -25,6 +25,7 @@ pub mod report;
 use super::seam::{Ack, SenderRule};
 pub use keys::PlbKeys;
 use report::{FACTS, Relabelling, Report};
+use xoff_kernel::time::Time;
 use xoff_outcome::report::{Facts, Records};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,12 +83,17 @@ impl Plb {
 
 impl SenderRule for PlbParams {
     const STREAM: &'static str = "PLB";
+    const EACH_PACKET: bool = false;
     const FACTS: &'static Facts = &FACTS;
 
     type Sender = Plb;
 
     fn labels(&self) -> u32 {
         self.labels
+    }
+
+    fn next(&self, sender: &mut Plb, _: impl FnMut(u64) -> u64) -> u32 {
+        sender.label
     }
 
     fn on_ack(&self, sender: &mut Plb, ack: &Ack, draw: impl FnMut(u64) -> u64) -> Option<u32> {
@@ -98,7 +104,7 @@ impl SenderRule for PlbParams {
         Some(sender.relabel(self, draw))
     }
 
-    fn on_timeout(&self, sender: &mut Plb, draw: impl FnMut(u64) -> u64) -> Option<u32> {
+    fn on_timeout(&self, sender: &mut Plb, _: Time, draw: impl FnMut(u64) -> u64) -> Option<u32> {
         sender.congested = 0;
         sender.changes.by_timeouts += 1;
         Some(sender.relabel(self, draw))
@@ -129,23 +135,23 @@ mod tests {
 
     const PARAMS: PlbParams = PlbParams { threshold: 0.5, idle_rounds: 2, forced_rounds: 4, labels: 2 };
 
+    /// One more packet is acknowledged.
+    fn ack(marked: u32, acknowledged: u32, sent: u32) -> Ack {
+        Ack { now: 0, newly_acknowledged: 1, marked, label: None, acknowledged, sent }
+    }
+
     /// Rounds of ten packets, some of them marked, with packets in flight after each; returns the rounds,
     /// counted from 1, at whose end the label changes.
     fn changes(marks: &[u32]) -> Vec<usize> {
         let mut plb = Plb::default();
         // The first ACK of a flow ends a separate round: it is unmarked here.
-        assert!(!plb.weigh(&PARAMS, &Ack { newly_acknowledged: 1, marked: 0, acknowledged: 1, sent: 11 }));
+        assert!(!plb.weigh(&PARAMS, &ack(0, 1, 11)));
         let mut at = 1;
         let mut changed = Vec::new();
         for (round, &marked) in (1..).zip(marks) {
             for i in 1..=10 {
                 at += 1;
-                let ack = Ack {
-                    newly_acknowledged: 1,
-                    marked: u32::from(i <= marked),
-                    acknowledged: at,
-                    sent: at + 10,
-                };
+                let ack = ack(u32::from(i <= marked), at, at + 10);
                 if plb.weigh(&PARAMS, &ack) {
                     assert_eq!(i, 10, "only where a round ends");
                     changed.push(round);
@@ -167,9 +173,7 @@ mod tests {
     #[test]
     fn an_idle_flow_changes_it_sooner() {
         let mut plb = Plb::default();
-        let mut lone = |marked, at| {
-            plb.weigh(&PARAMS, &Ack { newly_acknowledged: 1, marked, acknowledged: at, sent: at })
-        };
+        let mut lone = |marked, at| plb.weigh(&PARAMS, &ack(marked, at, at));
         assert_eq!(
             [lone(1, 1), lone(1, 2), lone(1, 3), lone(0, 4), lone(1, 5), lone(1, 6)],
             [false, true, false, false, false, true]
@@ -179,9 +183,9 @@ mod tests {
     #[test]
     fn a_timeout_begins_anew() {
         let mut plb = Plb::default();
-        let full = |at| Ack { newly_acknowledged: 1, marked: 1, acknowledged: at, sent: at + 1 };
+        let full = |at| ack(1, at, at + 1);
         assert!((1..=3).all(|at| !plb.weigh(&PARAMS, &full(at))));
-        assert_eq!(PARAMS.on_timeout(&mut plb, |n| n - 1), Some(1), "the other label");
+        assert_eq!(PARAMS.on_timeout(&mut plb, 0, |n| n - 1), Some(1), "the other label");
         assert!((4..=6).all(|at| !plb.weigh(&PARAMS, &full(at))));
         assert!(plb.weigh(&PARAMS, &full(7)));
     }
