@@ -122,7 +122,7 @@ fn the_check_covers_every_path() {
 #[test]
 fn candidates_for_a_cycle_have_explicit_routes() {
     let (mut candidates, mut deadlocks) = (0, 0);
-    for (seed, kind) in (0..30).zip(["spray", "drill", "plb"].into_iter().cycle()) {
+    for (seed, kind) in (0..30).zip(["spray", "drill", "plb", "reps"].into_iter().cycle()) {
         let analysis = check(&load(&routed(&pairs(seed), kind), &[]), Routes::Scenario);
         for candidate in &analysis.candidates {
             let made = load(&candidate.text, &[]);

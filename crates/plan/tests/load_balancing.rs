@@ -219,6 +219,12 @@ fn keys_without_effect_are_named() {
     assert!(has(&w, "routing.plb.labels") && has(&w, "go-back-n"), "{w:?}");
     let w = warnings("[routing]\nload_balancing = \"plb\"\n", TRAFFIC);
     assert!(has(&w, "add [ecn]"), "{w:?}");
+    // Trimmed packets tell of congested paths without marks.
+    let rud = "load_balancing = \"reps\"\n[transport]\nkind = \"rud\"\n[flow_control]\nscheme = ";
+    for (scheme, wants_marks) in [("none", true), ("trimming", false)] {
+        let w = warnings(&format!("[routing]\n{rud}\"{scheme}\"\n"), TRAFFIC);
+        assert_eq!(has(&w, "add [ecn]"), wants_marks, "{scheme} {w:?}");
+    }
     let near = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"1kB\"\n";
     for kind in ["plb", "spray"] {
         let w = warnings(&format!("[routing]\nload_balancing = \"{kind}\"\n"), near);

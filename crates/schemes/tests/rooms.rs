@@ -215,7 +215,7 @@ fn only_a_congestion_controls_folder_and_the_registry_name_it() {
 
 /// The names of load balancing that only its folder and the registry may say. Every file may say `spray` and `adaptive`:
 /// they are words of the field.
-const BALANCINGS: [&str; 4] = ["drill", "plb", "ugal", "valiant"];
+const BALANCINGS: [&str; 5] = ["drill", "plb", "reps", "ugal", "valiant"];
 
 #[test]
 fn only_a_load_balancings_folder_and_the_registry_name_it() {

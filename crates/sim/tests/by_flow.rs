@@ -345,6 +345,7 @@ fn a_pause_of_a_queue_is_recorded_once() {
         ("drill", ""),
         ("drill", failure),
         ("plb", ""),
+        ("reps", ""),
     ] {
         for scheme in ["per-flow-queue", "bfc"] {
             let text = format!(

@@ -369,8 +369,12 @@ fn marks_are_counted_where_acks_are_few() {
 #[test]
 fn all_combinations_deliver_everything_and_do_not_depend_on_threads() {
     let mut turn = 0;
-    for kind in ["spray", "drill", "adaptive", "plb"] {
+    for kind in ["spray", "drill", "adaptive", "plb", "reps"] {
         for scheme in ["pfc", "bfc", "per-flow-queue", "pyrrha", "none"] {
+            // Refused: hosts queue flows by path under Pyrrha.
+            if (kind, scheme) == ("reps", "pyrrha") {
+                continue;
+            }
             for (transport, control) in [("irn", "none"), ("irn", "dcqcn"), ("go-back-n", "dcqcn")] {
                 let text = format!(
                     "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{rate=\"100Gbps\", delay=\"500ns\"}}\n\

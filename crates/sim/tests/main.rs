@@ -43,6 +43,7 @@ mod rccc;
 mod reference;
 mod reference_incast;
 mod relay;
+mod reps;
 mod retries;
 mod roundabout;
 mod rud;

@@ -8,6 +8,7 @@ pub mod drill;
 pub mod keys;
 pub mod plb;
 mod registry;
+pub mod reps;
 pub mod seam;
 pub mod spray;
 pub mod ugal;

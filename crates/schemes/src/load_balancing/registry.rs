@@ -2,7 +2,7 @@
 
 use super::keys::{Keys, Setting};
 use super::seam::{Ack, Arrival, Offer, SenderRule, SwitchRule};
-use super::{adaptive, drill, plb, spray, ugal, valiant};
+use super::{adaptive, drill, plb, reps, spray, ugal, valiant};
 use crate::flow_control::keys::Complaint;
 use crate::names::{Tables, names};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -347,6 +347,9 @@ registry! {
     senders {
         /// A sender gives its flow another path after marked packets or timeouts: PLB (SIGCOMM 2022).
         Plb = "plb": plb::PlbKeys as plb;
+        /// A sender labels each packet, and uses labels again whose packets came unmarked: recycled entropy packet
+        /// spraying (REPS, arXiv 2407.21625).
+        Reps = "reps": reps::RepsKeys as reps;
     }
 }
 

@@ -443,7 +443,7 @@ fn watchdog(sketch: &mut Sketch, place: &Place, t: &mut Table) {
 }
 
 fn roundabout(sketch: &mut Sketch, place: &Place, t: &mut Table) {
-    if !matches!(sketch.balancing, "ecmp" | "plb") && !sketch.draw.one_in(10) {
+    if !matches!(sketch.balancing, "ecmp" | "plb" | "reps") && !sketch.draw.one_in(10) {
         // A scheme that dissolves deadlocks needs the paths of packets.
         t.put("dissolve", false);
     }

@@ -93,10 +93,13 @@ fn spread(sketch: &mut Sketch, t: &mut Table) {
         Some("dragonfly") => kind_of(t).is_none_or(|kind| kind == "dragonfly"),
         _ => kind_of(t) == Some("dimension-order"),
     };
-    let names = ["ecmp", "spray", "drill", "drill", "plb", "adaptive", "valiant", "ugal", "ugal"];
-    let name = *sketch.draw.pick(&names[..if layered { 9 } else { 6 }]);
-    let refused = name == "plb" && (sketch.arbiter || matches!(sketch.transport, "ndp" | "rud"))
-        || sketch.scheme == "loop-breaker" && !matches!(name, "ecmp" | "plb");
+    let names = ["ecmp", "spray", "drill", "drill", "plb", "adaptive", "reps", "valiant", "ugal", "ugal"];
+    let name = *sketch.draw.pick(&names[..if layered { 10 } else { 7 }]);
+    let refused = match name {
+        "plb" => sketch.arbiter || matches!(sketch.transport, "ndp" | "rud"),
+        "reps" => sketch.arbiter || sketch.scheme == "pyrrha" || sketch.transport.starts_with("tcp"),
+        _ => sketch.scheme == "loop-breaker" && name != "ecmp",
+    };
     if refused || t.get("kind").is_some_and(|k| k.as_str() == Some("bcube")) {
         return;
     }
@@ -135,6 +138,14 @@ fn spread(sketch: &mut Sketch, t: &mut Table) {
             plb.put("labels", int(sketch.draw.log(2, 256)));
             plb.put("threshold", sketch.draw.real(0.01, 1.0));
             t.put("plb", plb);
+        }
+        "reps" if sketch.draw.one_in(2) => {
+            let mut reps = Table::new();
+            reps.put("labels", int(sketch.draw.log(2, 4_096)));
+            reps.put("buffer", int(sketch.draw.log(1, 256)));
+            reps.put("freezing", time(sketch.draw.log(1, 10_000_000_000)));
+            reps.put("explore", int(sketch.draw.between(0, 32)));
+            t.put("reps", reps);
         }
         _ => {}
     }
