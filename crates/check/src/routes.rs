@@ -74,6 +74,9 @@ impl<'p> FlowPaths<'p> {
                 data.push(route.path);
                 ack_paths.push(route.ack_path);
             }
+            for route in &table.labels {
+                later.entry(route.flow).or_default()[0].push(route.path);
+            }
             moves.extend(&table.positions);
         }
         for flow in 0..plan.flows.len() as u32 {

@@ -295,8 +295,10 @@ pub fn routes(plan: &Plan, of: &dyn Fn(u16) -> bool) -> impl Iterator<Item = (u3
     let rerouted = plan.faults.tables.iter().flat_map(|t| &t.flows).map(|r| (r.flow, r.path, r.ack_path));
     let flows = || plan.flows.iter().zip(0..);
     let first = flows().map(|(f, id)| (id, f.path, f.ack_path));
+    let labelled = plan.faults.tables.iter().flat_map(|t| &t.labels);
+    let labelled = labelled.map(|r| (r.flow, r.path, plan.flows[r.flow as usize].ack_path));
     let chosen = flows().flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
-    first.chain(rerouted).chain(chosen).filter(|&(id, ..)| of(plan.flows[id as usize].class))
+    first.chain(rerouted).chain(labelled).chain(chosen).filter(|&(id, ..)| of(plan.flows[id as usize].class))
 }
 
 /// The positions to which packets in flight at each position change when routes change.

@@ -190,3 +190,27 @@ fn proofs_hold_where_forks_follow_failures() {
         assert!(verify(&intact, &mut intact.router.clone(), proof).is_ok());
     }
 }
+
+/// The same where labels follow failures.
+#[test]
+fn proofs_hold_where_labels_follow_failures() {
+    let fabric = "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {rate=\"100Gbps\", delay=\"1us\"}\n\
+                  [transport]\nkind = \"irn\"\n[flow_control]\nscheme = \"pfc\"\n";
+    let failures = "[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"20us\"\nuntil = \"50us\"\n\
+                    [[failure]]\nlink = \"S1.6-S2.0\"\nat = \"30us\"\n";
+    let traffic = "[[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H15\"\nsize = \"1MB\"\n";
+    for kind in ["plb", "reps"] {
+        let text = format!("{fabric}[routing]\nload_balancing = \"{kind}\"\n");
+        let intact = load(&format!("{text}{traffic}"), &[]);
+        let failing = load(&format!("{text}{failures}{traffic}"), &[]);
+        assert!(failing.plan.faults.tables.iter().any(|table| table.labels.len() > 1));
+        let [a, b] = [&intact, &failing].map(|loaded| check(loaded, Routes::Scenario));
+        // A packet before a failed link goes down again.
+        assert!(b.report.dependencies > a.report.dependencies, "{kind}");
+        let [a, b] = [a, b].map(|analysis| analysis.certificate);
+        verify(&intact, &mut intact.router.clone(), &a.expect("a Clos network is safe")).expect("it holds");
+        if let Some(proof) = b {
+            verify(&failing, &mut failing.router.clone(), &proof).expect("it holds");
+        }
+    }
+}

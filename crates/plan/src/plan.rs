@@ -419,6 +419,9 @@ pub struct Reroute {
 pub struct Rerouting {
     /// Routes of flows and of their ACKs from now on, by flow.
     pub flows: Vec<FlowRoute>,
+    /// Where senders label their packets: the routes of some labels from now on, by flow and label. Their flows are
+    /// among `flows`.
+    pub labels: Vec<LabelRoute>,
     /// For packets in flight: positions in [`Plan::hops`], old and new, ordered by the old one. A position
     /// that is not listed stays. The new one names the same port (where the packet waits, or which sent it
     /// last); the ports after it lead to the destination by the new routes.
@@ -433,6 +436,26 @@ pub struct FlowRoute {
     pub path: u32,
     /// As [`Flow::ack_path`].
     pub ack_path: u32,
+}
+
+/// A route of data with a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LabelRoute {
+    /// Index into [`Plan::flows`].
+    pub flow: u32,
+    pub label: u32,
+    /// As [`Flow::path`].
+    pub path: u32,
+}
+
+impl Faults {
+    /// Routes of data after changes: the flow, and where the route starts in [`Plan::hops`].
+    pub fn later_routes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.tables.iter().flat_map(|table| {
+            let flows = table.flows.iter().map(|route| (route.flow, route.path));
+            flows.chain(table.labels.iter().map(|route| (route.flow, route.path)))
+        })
+    }
 }
 
 /// An arbiter that knows all flows, and decides at once: shortest remaining first, one for each

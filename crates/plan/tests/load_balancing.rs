@@ -302,6 +302,70 @@ fn forks_follow_failures() {
     assert!(moved > 100, "{moved}");
 }
 
+/// The same where senders label packets: each label has a shortest path over the links that are up, in each state of
+/// the network; and so has each packet in flight after a change.
+#[test]
+fn labels_follow_failures() {
+    let failures = "[[failure]]\nlink = \"S0.0-S1.0\"\nat = \"10us\"\nuntil = \"30us\"\n\
+                    [[failure]]\nlink = \"S0.1-S1.0\"\nat = \"0us\"\nuntil = \"40us\"\n\
+                    [[failure]]\nswitch = \"S2.1\"\nat = \"20us\"\n[run]\nduration = \"1ms\"\n";
+    for kind in ["plb", "reps"] {
+        let routing = format!("[routing]\nload_balancing = \"{kind}\"\n[transport]\nkind = \"irn\"\n");
+        let plan = load(&[FAT_TREE, &routing, TRAFFIC, failures]).plan;
+        assert_eq!(plan.faults.reroutes.len(), 4);
+        let LoadBalancing::Labels(labels) = &plan.load_balancing else { panic!("senders label packets") };
+        let count = labels.rule.labels();
+        let down_at = |at: u64| -> BTreeSet<u32> {
+            let down =
+                |d: &&xoff_plan::plan::Down| d.spans.iter().any(|&(from, until)| from <= at && at < until);
+            plan.faults.down.iter().filter(down).map(|d| d.port).collect()
+        };
+        let mut routes = labels.routes.clone();
+        // By position where a packet of a flow may be: the flow.
+        let mut places: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut moved = 0;
+        for at in [0].into_iter().chain(plan.faults.reroutes.iter().map(|change| change.at)) {
+            let down = down_at(at);
+            if let Some(change) = plan.faults.reroutes.iter().find(|change| change.at == at) {
+                let table = &plan.faults.tables[change.table as usize];
+                assert!(table.labels.is_sorted() && table.positions.windows(2).all(|w| w[0].0 < w[1].0));
+                for route in &table.labels {
+                    assert!(table.flows.iter().any(|flow| flow.flow == route.flow));
+                    routes[(route.flow * count + route.label) as usize] = route.path;
+                }
+                for flow in &table.flows {
+                    assert_eq!(
+                        routes[(flow.flow * count) as usize],
+                        flow.path,
+                        "label 0 has the flow's route"
+                    );
+                }
+                let moves: BTreeMap<u32, u32> = table.positions.iter().copied().collect();
+                let now = places.iter().map(|(at, &flow)| (*moves.get(at).unwrap_or(at), flow)).collect();
+                moved += table.positions.len();
+                for (position, flow) in std::mem::replace(&mut places, now) {
+                    let new = *moves.get(&position).unwrap_or(&position);
+                    assert_eq!(plan.hops[position as usize], plan.hops[new as usize], "it stays where it is");
+                    let [path] = &all_paths(&plan, new)[..] else { panic!("one path") };
+                    let end = plan.topology.neighbour(path[path.len() - 1]);
+                    let cut = plan.topology.find("S2.1").unwrap();
+                    assert!(end == plan.flows[flow as usize].dst || end == cut, "{kind} at {at}");
+                    assert!(!path[1..].iter().any(|port| down.contains(port)), "{kind} at {at}");
+                }
+            }
+            for (index, &start) in routes.iter().enumerate() {
+                let flow = &plan.flows[index / count as usize];
+                let [path] = &all_paths(&plan, start)[..] else { panic!("one path") };
+                assert!(!path.iter().any(|port| down.contains(port)), "{kind} at {at}");
+                assert!(shortest(&plan, path[0], flow.dst).contains(path), "{kind} at {at}");
+                let end = start + path.len() as u32;
+                places.extend((start..end).map(|position| (position, (index / count as usize) as u32)));
+            }
+        }
+        assert!(moved > 100, "{moved}");
+    }
+}
+
 /// The first switch of a packet chooses among the minimal paths, which come first, and one path over each link to a
 /// third group; nowhere else a choice has other paths.
 #[test]

@@ -47,15 +47,13 @@ fn down(plan: &Plan, port: PortId, at: Time) -> bool {
 /// Where the routes of a flow and of its ACKs start in the plan's hops at the end of the run.
 pub fn last_routes(plan: &Plan, outcome: &Outcome, flow: u32) -> (u32, u32) {
     let planned = &plan.flows[flow as usize];
-    if let Some(routes) = &outcome.routes {
-        return (routes[flow as usize], planned.ack_path);
-    }
     let last = plan.faults.reroutes.iter().rfind(|r| r.at <= outcome.end);
     let changed = last.and_then(|r| {
         let routes = &plan.faults.tables[r.table as usize].flows;
         routes.binary_search_by_key(&flow, |r| r.flow).ok().map(|at| routes[at])
     });
-    changed.map_or((planned.path, planned.ack_path), |r| (r.path, r.ack_path))
+    let (path, ack_path) = changed.map_or((planned.path, planned.ack_path), |r| (r.path, r.ack_path));
+    (outcome.routes.as_ref().map_or(path, |routes| routes[flow as usize]), ack_path)
 }
 
 /// Whether a flow that did not finish had no working path at the end, or its ACKs had none.

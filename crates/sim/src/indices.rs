@@ -33,7 +33,8 @@ pub fn check(plan: &Plan) {
     within("position", hops, plan.flows.iter().flat_map(|f| [f.path, f.ack_path]));
     within("position", hops, plan.detours.iter().map(|&(_, other)| other));
     within("position", hops, tables().flat_map(|t| &t.positions).map(|&(_, new)| new));
-    within("position", hops, tables().flat_map(|t| &t.flows).flat_map(|r| [r.path, r.ack_path]));
+    within("position", hops, tables().flat_map(|t| &t.flows).map(|r| r.ack_path));
+    within("position", hops, plan.faults.later_routes().map(|(_, path)| path));
     within("position", hops, plan.ate.iter().flat_map(|ate| &ate.routes).flatten().copied());
     match &plan.load_balancing {
         LoadBalancing::Ecmp => {}
@@ -44,7 +45,7 @@ pub fn check(plan: &Plan) {
     within("position", hops, [plan.faults.fates + 2]);
     assert_eq!(plan.hops[plan.faults.fates as usize], LINK_DOWN, "where the fates of a plan begin");
     let flows = plan.flows.len();
-    within("flow", flows, tables().flat_map(|t| &t.flows).map(|r| r.flow));
+    within("flow", flows, plan.faults.later_routes().map(|(flow, _)| flow));
     within("flow", flows, plan.gates.iter().flat_map(|g| &g.flows).copied());
     within("lane", lanes, plan.flows.iter().flat_map(|f| [f.lane, f.ack_lane].map(u32::from)));
     assert_eq!(plan.accounts.len(), ports * lanes, "accounts of a plan");

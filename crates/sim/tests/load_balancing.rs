@@ -429,14 +429,22 @@ fn victims_of_the_oracle_cannot_have_been_the_cause() {
     }
 }
 
-/// Links fail and recover while packets are spread: all packets arrive in the end, for every flow control,
+/// Links fail and recover while packets are spread or labelled: all packets arrive in the end, for every flow control,
 /// and none goes over a link that routes know to be down.
 #[test]
 fn spread_packets_follow_failures() {
-    for (turn, (kind, scheme)) in
-        [("spray", "pfc"), ("drill", "none"), ("spray", "per-flow-queue"), ("drill", "bfc")]
-            .into_iter()
-            .enumerate()
+    for (turn, (kind, scheme)) in [
+        ("spray", "pfc"),
+        ("drill", "none"),
+        ("spray", "per-flow-queue"),
+        ("drill", "bfc"),
+        ("plb", "pfc"),
+        ("plb", "pyrrha"),
+        ("reps", "per-flow-queue"),
+        ("reps", "none"),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let plan = plan(&format!(
             "[topology]\nkind = \"fat-tree\"\nk = 4\nlink = {{rate=\"100Gbps\", delay=\"500ns\"}}\n\

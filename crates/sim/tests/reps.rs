@@ -25,6 +25,14 @@ fn to_spines(plan: &Plan, outcome: &Outcome) -> Vec<u64> {
     ports.iter().map(|&port| outcome.ports[port as usize].packets).collect()
 }
 
+/// A spine that the ACKs do not cross: they have one path.
+fn without_acks() -> usize {
+    let plan = leaves("", "");
+    let used = plan.topology.neighbour(plan.hops[plan.flows[0].ack_path as usize + 1]);
+    let used = &plan.topology.nodes[used as usize].name;
+    (0..4).find(|i| *used != format!("S1.{i}")).unwrap()
+}
+
 /// A packet has one of many labels, and the hash maps each to a path: all paths are used, the packets are
 /// reordered by no more than queues that are almost empty, and each packet has one origin of its label.
 #[test]
@@ -46,12 +54,7 @@ fn one_flow_uses_every_path() {
 /// spray go on to lose a quarter of all packets.
 #[test]
 fn a_dead_path_is_avoided_after_a_round_trip() {
-    // ACKs take another spine.
-    let intact = leaves("", "");
-    let ack = intact.hops[intact.flows[0].ack_path as usize + 1];
-    let spine = (0..4)
-        .find(|i| intact.topology.nodes[intact.topology.neighbour(ack) as usize].name != format!("S1.{i}"));
-    let spine = spine.unwrap();
+    let spine = without_acks();
     let loss = format!("[[loss]]\nlink = \"S0.0-S1.{spine}\"\nrate = 1.0\n[run]\nduration = \"100ms\"\n");
     let lost = |routing: &str| {
         let plan = leaves(routing, &loss);
@@ -69,6 +72,27 @@ fn a_dead_path_is_avoided_after_a_round_trip() {
     let (thawed, outcome) = lost("load_balancing = \"reps\"\nreps = { freezing = \"0us\" }");
     let sums = outcome.records.get::<Report>().unwrap().sums;
     assert!((sums.freezes, sums.frozen) == (0, 0) && thawed * 2 < sprayed, "{thawed} {sums:?}");
+}
+
+/// A link fails, and routes do not follow before the end. After its first timeout the flow freezes: it then loses no
+/// packet, and delivers far more than a flow that is sprayed.
+#[test]
+fn a_flow_leaves_a_link_that_fails() {
+    let ran = |kind: &str, until: &str| {
+        let rest = format!(
+            "[[failure]]\nlink = \"S0.0-S1.{}\"\nat = \"100us\"\n[run]\nduration = \"100us\"\ndrain = \"{until}\"\n",
+            without_acks()
+        );
+        let plan = leaves(&format!("load_balancing = \"{kind}\"\nreconvergence = \"1s\""), &rest);
+        let outcome = run(&plan);
+        assert_eq!(xoff_sim::run_on(&plan, 2, &mut |_| true), outcome);
+        (outcome.counters.dropped, outcome.flows[0].delivered_bytes, outcome)
+    };
+    let [(soon, _, outcome), (late, recycled, _)] = ["600us", "1200us"].map(|until| ran("reps", until));
+    assert_eq!(outcome.records.get::<Report>().unwrap().sums.freezes, 1);
+    assert!(soon > 0 && late == soon, "{soon} {late}");
+    let (_, sprayed, _) = ran("spray", "1200us");
+    assert!(recycled > 5 * sprayed, "{recycled} {sprayed}");
 }
 
 /// A flow fills one of four paths: marked packets return no label, so the other paths carry more than their share.

@@ -52,12 +52,6 @@ pub(super) fn rule(cx: &mut Context<'_>, topology: &Topology) -> Result<Option<R
         let help = format!("remove the overrides, or choose {}", Kind::any(|kind| !kind.by_packet()));
         return refuse(message, &help);
     }
-    if kind.by_senders() && !cx.scenario.failure.is_empty() {
-        let message =
-            format!("`{name}` is incompatible with [[failure]]: the route of a label does not change");
-        let others = Kind::any(|kind| !kind.by_senders() && !kind.is_non_minimal());
-        return refuse(message, &format!("remove [[failure]], or choose {others}"));
-    }
     if kind.labels_packets()
         && matches!(cx.scenario.transport.kind, TransportKind::TcpNewReno | TransportKind::TcpDctcp)
     {
@@ -100,6 +94,15 @@ pub(super) struct Laying<'a> {
     pub(super) timeline: &'a Timeline<'a>,
 }
 
+/// What changes of routes must know of the load balancing.
+pub(super) enum Laid {
+    /// Each flow has one route.
+    Hashed,
+    Spread(Spread),
+    /// By flow and label: the hash key of the label's route; `None` where the label has the route of its flow for ever.
+    Labels(Vec<Option<u64>>),
+}
+
 /// Gives the flows, which have their routes by hash, those of the rule; where
 /// their packets are spread one by one, those in every state of the network.
 pub(super) fn lay(
@@ -108,30 +111,33 @@ pub(super) fn lay(
     laying: &Laying<'_>,
     routes: &mut Routes,
     flows: &mut [Flow],
-) -> Result<(LoadBalancing, Option<Spread>), Error> {
-    let (laid, spread) = match rule {
-        None => return Ok((LoadBalancing::Ecmp, None)),
-        Some(Rule::Senders(rule)) => (labels(cx, routes, laying.offers, flows, rule)?, None),
+) -> Result<(LoadBalancing, Laid), Error> {
+    let (balancing, laid) = match rule {
+        None => return Ok((LoadBalancing::Ecmp, Laid::Hashed)),
+        Some(Rule::Senders(rule)) => {
+            let (balancing, keys) = labels(cx, routes, laying.offers, flows, rule)?;
+            (balancing, Laid::Labels(keys))
+        }
         Some(Rule::Switches(rule)) => {
-            let (laid, spread) = packets(cx, laying, routes, flows, rule)?;
-            (laid, Some(spread))
+            let (balancing, spread) = packets(cx, laying, routes, flows, rule)?;
+            (balancing, Laid::Spread(spread))
         }
     };
-    let some = match &laid {
+    let some = match &balancing {
         LoadBalancing::Ecmp => true,
         LoadBalancing::Packets(choices) => !choices.sets.is_empty(),
         LoadBalancing::Labels(labels) => labels.flows_with_choice() > 0,
     };
     if !some {
         cx.warn("routing.load_balancing", "had no effect: no flow has more than one path");
-    } else if matches!(laid, LoadBalancing::Labels(_))
+    } else if matches!(balancing, LoadBalancing::Labels(_))
         && laying.lanes.iter().all(|l| l.ecn.is_none())
         && !cx.scenario.flow_control.trims()
     {
         let message = "no packet is marked, so senders learn of congested paths only from losses: add [ecn]";
         cx.warn("routing.load_balancing", message);
     }
-    Ok((laid, spread))
+    Ok((balancing, laid))
 }
 
 fn too_many(cx: &Context<'_>, flows: &[Flow]) -> Error {
@@ -380,34 +386,39 @@ fn labels(
     offers: &Offers,
     flows: &[Flow],
     rule: SenderRules,
-) -> Result<LoadBalancing, Error> {
+) -> Result<(LoadBalancing, Vec<Option<u64>>), Error> {
     let labels = rule.labels() as usize;
     let mut starts: Vec<u32> = Vec::with_capacity(flows.len() * labels);
+    let mut keys: Vec<Option<u64>> = Vec::with_capacity(flows.len() * labels);
     for (i, (flow, offer)) in flows.iter().zip(&offers.offers).enumerate() {
         cx.go_on_at(i)?;
         let begin = starts.len();
         starts.push(flow.path);
+        keys.push(None);
         let key = flow_key(offer, flow.src, flow.dst);
         let tries = if offers.explicit.contains_key(&flow.class) { 0 } else { rule.labels() * TRIES };
         for label in 1..=u64::from(tries) {
             if starts.len() == begin + labels {
                 break;
             }
-            let found = routes.router.route(flow.src, flow.dst, mix(key ^ mix(label)), TTL);
+            let own = mix(key ^ mix(label));
+            let found = routes.router.route(flow.src, flow.dst, own, TTL);
             let route = found.map_err(|e| routes::unroutable(cx, usize::from(flow.class), &e))?;
             if route.ports[0] == routes.hops[flow.path as usize] {
                 let start = place(routes, &starts[begin..], &route, flow.dst);
                 starts.push(start);
+                keys.push(Some(own));
             }
         }
         // Ports of a host that the hash hardly ever takes: fewer labels than wanted.
         starts.resize(begin + labels, flow.path);
-        let held = 4 * (routes.hops.len() + starts.len()) as u64;
+        keys.resize(begin + labels, None);
+        let held = (4 * (routes.hops.len() + starts.len()) + 16 * keys.len()) as u64;
         if routes.hops.len() > (u32::MAX / 2) as usize || held > MEMORY {
             return Err(too_many(cx, flows));
         }
     }
-    Ok(LoadBalancing::Labels(Labels { rule, routes: starts }))
+    Ok((LoadBalancing::Labels(Labels { rule, routes: starts }), keys))
 }
 
 /// The position of a route in the pool: one of those at `known`, or a new one.

@@ -184,7 +184,8 @@ fn most(topology: &Topology, rules: &LaneRules, routes: &Laid<'_>) -> u32 {
         LoadBalancing::Packets(choices) => Some(choices),
         LoadBalancing::Ecmp | LoadBalancing::Labels(_) => None,
     };
-    let later = routes.faults.tables.iter().flat_map(|table| &table.flows).flat_map(|r| [r.path, r.ack_path]);
+    let acks = routes.faults.tables.iter().flat_map(|table| &table.flows).map(|r| r.ack_path);
+    let later = acks.chain(routes.faults.later_routes().map(|(_, path)| path));
     let labelled = match routes.balancing {
         LoadBalancing::Labels(labels) => &labels.routes[..],
         _ => &[],

@@ -185,8 +185,7 @@ pub(super) fn check_hops(
     let own = (0u32..).zip(flows).map(|(id, f)| (id, f.path));
     let choices = routes.choices.as_ref().map_or(&[][..], |c| &c.routes);
     let chosen = (0u32..).zip(choices).flat_map(|(id, starts)| starts.map(|start| (id, start)));
-    let later = faults.tables.iter().flat_map(|table| table.flows.iter().map(|r| (r.flow, r.path)));
-    let all = own.chain(chosen).chain(later).map(|(id, start)| (rate_of(start), Reverse(id)));
+    let all = own.chain(chosen).chain(faults.later_routes()).map(|(id, start)| (rate_of(start), Reverse(id)));
     let Some((most, Reverse(flow))) = all.max() else { return Ok(()) };
     if most <= usize::from(room) {
         return Ok(());

@@ -1,8 +1,10 @@
 //! The input of the flow control, and its requirements.
 
+use super::balancing::Laid;
 use super::files::Listed;
 use super::routes::Routes;
 use super::{Context, faults, offered, reroute, slow_receivers};
+use crate::balancing::LoadBalancing;
 use crate::error::Error;
 use crate::names;
 use crate::plan::{Faults, Flow};
@@ -104,7 +106,8 @@ pub(super) fn tags(
     let mut flows = routes.flows(cx, topology, &offers, &|_| 0)?;
     let faults = faults::read(cx, topology, end)?;
     let timeline = reroute::timeline(&faults, end);
-    let planned = reroute::plan(cx, topology, &mut routes, &offers, &mut flows, &timeline, None)?;
+    let laid = (Laid::Hashed, &mut LoadBalancing::Ecmp);
+    let planned = reroute::plan(cx, topology, &mut routes, &offers, &mut flows, &timeline, laid)?;
     // The final computation gives all warnings.
     cx.warnings.truncate(warned);
     let routes = self::routes(&routes.hops, &flows, &planned);

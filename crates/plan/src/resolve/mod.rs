@@ -194,8 +194,10 @@ pub(crate) fn plan(
     let timeline = reroute::timeline(&faults, end);
     let laying =
         balancing::Laying { topology: &topology, offers: &offers, lanes: &lanes, timeline: &timeline };
-    let (load_balancing, spread) = balancing::lay(&mut cx, balancing_rule, &laying, &mut routes, &mut flows)?;
-    let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &timeline, spread)?;
+    let (mut load_balancing, laid) =
+        balancing::lay(&mut cx, balancing_rule, &laying, &mut routes, &mut flows)?;
+    let laid = (laid, &mut load_balancing);
+    let planned = reroute::plan(&cx, &topology, &mut routes, &offers, &mut flows, &timeline, laid)?;
     let routed = Routed { topology: &topology, routes: &routes, flows: &flows };
     congestion::check_hops(&cx, &congestion_control, &routed, &load_balancing, &planned)?;
     faults::warn_of_unused(&mut cx, topology.ports.len(), &faults, &routes.hops);

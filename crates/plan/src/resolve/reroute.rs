@@ -7,14 +7,15 @@
 //! Segments are shared: the new one is often the tail of an existing one, and a network that changes between
 //! two states soon needs no new ones.
 
-use super::balancing::Spread;
+use super::balancing::{Laid, Spread};
 use super::faults::Faults;
 use super::offered::{Offers, flow_key};
 use super::routes::{Routes, ended, segment};
 use super::transport::retries;
 use super::{Context, MEMORY};
+use crate::balancing::{Labels, LoadBalancing};
 use crate::error::Error;
-use crate::plan::{self, DELIVER, ENDS, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRoute, LINK_DOWN};
+use crate::plan::{self, DELIVER, ENDS, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRoute, LINK_DOWN, LabelRoute};
 use crate::plan::{Reroute, Rerouting, UNREACHABLE};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::Time;
@@ -34,6 +35,23 @@ struct Path {
     first: PortId,
     /// Starts in the pool of routes; none if that is laid elsewhere.
     segments: Vec<u32>,
+}
+
+/// The route of a label, if that is not always the route of its flow.
+struct LabelPath {
+    label: u32,
+    path: Path,
+    /// Of the flow's hash.
+    flow_key: u64,
+}
+
+/// The paths that any state changes.
+struct Changing {
+    /// For each flow the path of its data and that of its ACKs.
+    pairs: Vec<Path>,
+    /// The further labels of flows, where senders label their packets.
+    labels: Vec<LabelPath>,
+    labelled: bool,
 }
 
 /// The states, the times when routes follow them, and the paths that they change.
@@ -111,7 +129,7 @@ pub(super) fn plan(
     offers: &Offers,
     flows: &mut [Flow],
     timeline: &Timeline<'_>,
-    spread: Option<Spread>,
+    (laid, balancing): (Laid, &mut LoadBalancing),
 ) -> Result<plan::Faults, Error> {
     let faults = timeline.faults;
     let fates = routes.hops.len() as u32;
@@ -130,6 +148,11 @@ pub(super) fn plan(
     let end_state = changes.last().map_or(timeline.first, |change| change.1);
     let last = distinct[end_state].clone();
     check_memory(cx, topology, distinct.len())?;
+    let (spread, keys) = match laid {
+        Laid::Hashed => (None, Vec::new()),
+        Laid::Spread(spread) => (Some(spread), Vec::new()),
+        Laid::Labels(keys) => (None, keys),
+    };
     let mut rerouter = Rerouter {
         topology,
         mirrored: routes.mirrored,
@@ -138,7 +161,8 @@ pub(super) fn plan(
         hops: &mut routes.hops,
         spread,
     };
-    let mut paths = rerouter.collect_changing_paths(cx, offers, flows, timeline.first)?;
+    let mut changing =
+        rerouter.collect_changing_paths(cx, offers, flows, timeline.first, (keys, balancing))?;
     // The same table serves whenever the same state comes after the same segments.
     let mut made: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     for &(at, state) in changes {
@@ -146,7 +170,7 @@ pub(super) fn plan(
         let table = match made.get(&(state, before)) {
             Some(&table) => table,
             None => {
-                out.tables.push(rerouter.table(&mut paths, state));
+                out.tables.push(rerouter.table(&mut changing, state));
                 let table = (out.tables.len() - 1) as u32;
                 if rerouter.hops.len() == before {
                     made.insert((state, before), table);
@@ -154,15 +178,14 @@ pub(super) fn plan(
                 table
             }
         };
-        let held: usize = out.tables.iter().map(|t| t.positions.len() + 2 * t.flows.len()).sum();
+        let held: usize =
+            out.tables.iter().map(|t| t.positions.len() + 2 * (t.flows.len() + t.labels.len())).sum();
         if rerouter.hops.len() > (u32::MAX / 2) as usize || held as u64 * 8 > MEMORY {
-            let message =
-                format!("the routes of {} flows around the failures need too much memory", flows.len());
-            return cx.refuse("failure", message, "send fewer flows, or write fewer failures");
+            return Err(too_many(cx, flows.len()));
         }
         out.reroutes.push(Reroute { at, table });
     }
-    let cut = rerouter.cut_off(offers, flows, &paths, end_state, &last);
+    let cut = rerouter.cut_off(offers, flows, &changing.pairs, end_state, &last);
     if cut > 0 && cx.scenario.run.duration.is_none() && !retries::end_flows(cx) {
         let message = format!(
             "the run might never end: the failures cut off {cut} of {} flows permanently",
@@ -172,6 +195,11 @@ pub(super) fn plan(
         return Err(cx.doc.error("failure", message, help).with_key("run.duration"));
     }
     Ok(out)
+}
+
+fn too_many(cx: &Context<'_>, flows: usize) -> Error {
+    let message = format!("the routes of {flows} flows around the failures need too much memory");
+    cx.doc.error("failure", message, "send fewer flows, or write fewer failures")
 }
 
 /// Each state has tables of distances of its own.
@@ -184,15 +212,17 @@ fn check_memory(cx: &Context<'_>, topology: &Topology, states: usize) -> Result<
 }
 
 impl Rerouter<'_> {
-    /// Returns the paths that any state changes; `flows` get their routes of state `first`.
+    /// Returns the paths that any state changes; `flows` and labels get their routes of state `first`.
     fn collect_changing_paths(
         &mut self,
         cx: &Context<'_>,
         offers: &Offers,
         flows: &mut [Flow],
         first: usize,
-    ) -> Result<Vec<Path>, Error> {
-        let mut paths = Vec::new();
+        (keys, balancing): (Vec<Option<u64>>, &mut LoadBalancing),
+    ) -> Result<Changing, Error> {
+        let (mut pairs, mut labels) = (Vec::new(), Vec::new());
+        let all = flows.len();
         for (index, (flow, offer)) in flows.iter_mut().zip(&offers.offers).enumerate() {
             cx.go_on_at(index)?;
             if offers.explicit.contains_key(&flow.class) {
@@ -216,24 +246,90 @@ impl Rerouter<'_> {
                 (0..this.routers.len()).any(|state| this.whole(path, state) != this.segment(path.segments[0]))
             };
             let laid = self.spread.as_ref().map(|spread| spread.paths[first][index]);
-            if !(laid.is_some() || changes(&pair[0], self) || changes(&pair[1], self)) {
+            let data_changes = laid.is_some() || changes(&pair[0], self);
+            let known = labels.len();
+            if let LoadBalancing::Labels(of) = &mut *balancing {
+                self.collect_labels(of, &keys, (first, &pair[0], data_changes), &mut labels);
+                if (labels.len() * size_of::<LabelPath>() + 4 * self.hops.len()) as u64 > MEMORY {
+                    return Err(too_many(cx, all));
+                }
+            }
+            if !(data_changes || changes(&pair[1], self) || labels.len() > known) {
                 continue;
             }
             for (mut path, start) in pair.into_iter().zip([&mut flow.path, &mut flow.ack_path]) {
                 if let Some(laid) = laid.filter(|_| path.from == flow.src) {
                     *start = laid;
                     path.segments.clear();
-                    paths.push(path);
+                    pairs.push(path);
                     continue;
                 }
                 let whole = self.whole(&path, first);
                 *start = self.place(&mut path, &whole);
                 // No packet is ever on the intact route if a failure breaks it from the start.
                 path.segments = vec![*start];
-                paths.push(path);
+                pairs.push(path);
+            }
+            if let LoadBalancing::Labels(of) = &mut *balancing {
+                let count = of.rule.labels() as usize;
+                of.routes[index * count] = flow.path;
             }
         }
-        Ok(paths)
+        Ok(Changing { pairs, labels, labelled: matches!(balancing, LoadBalancing::Labels(_)) })
+    }
+
+    /// Adds the labels of a flow, with the path `data` of its own, whose routes any state changes. They get their
+    /// routes of state `first`, on segments of their own: packets in flight follow the hash of their label.
+    fn collect_labels(
+        &mut self,
+        labels: &mut Labels,
+        keys: &[Option<u64>],
+        (first, data, data_changes): (usize, &Path, bool),
+        out: &mut Vec<LabelPath>,
+    ) {
+        let count = labels.rule.labels();
+        for label in 1..count {
+            let entry = data.flow as usize * count as usize + label as usize;
+            let start = labels.routes[entry];
+            let Some(key) = keys[entry] else {
+                // The route of the flow, in each state.
+                if data_changes {
+                    let path = Path { segments: Vec::new(), ..*data };
+                    out.push(LabelPath { label, path, flow_key: data.key });
+                    self.begin_label(out, first, &mut labels.routes[entry]);
+                }
+                continue;
+            };
+            let path = Path { key, segments: vec![start], ..*data };
+            let mut own = LabelPath { label, path, flow_key: data.key };
+            let shared = data_changes && start == data.segments[0];
+            let changes = shared
+                || (0..self.routers.len())
+                    .any(|state| self.whole_of_label(&own, state) != self.segment(start));
+            if changes {
+                own.path.segments.clear();
+                out.push(own);
+                self.begin_label(out, first, &mut labels.routes[entry]);
+            }
+        }
+    }
+
+    /// Lays the route of the last label in a state.
+    fn begin_label(&mut self, labels: &mut [LabelPath], state: usize, start: &mut u32) {
+        let Some(last) = labels.last_mut() else { return };
+        let whole = self.whole_of_label(last, state);
+        *start = self.place(&mut last.path, &whole);
+    }
+
+    /// The route of a label in a state: that of its flow, where the hash would lead it out of another port of its host.
+    fn whole_of_label(&mut self, label: &LabelPath, state: usize) -> Vec<u32> {
+        let path = &label.path;
+        let own = self.whole(path, state);
+        if self.topology.nodes[path.from as usize].ports.len() == 1 {
+            return own;
+        }
+        let of_flow = self.whole(&Path { key: label.flow_key, segments: Vec::new(), ..*path }, state);
+        if own[0] == of_flow[0] { own } else { of_flow }
     }
 
     /// The route of a path in a state, with its end.
@@ -286,9 +382,15 @@ impl Rerouter<'_> {
     }
 
     /// The effect of the change to a state on all paths.
-    fn table(&mut self, paths: &mut [Path], state: usize) -> Rerouting {
+    fn table(&mut self, changing: &mut Changing, state: usize) -> Rerouting {
         let mut table = Rerouting::default();
-        for pair in paths.chunks_exact_mut(2) {
+        for label in &mut changing.labels {
+            let whole = self.whole_of_label(label, state);
+            let path = self.place(&mut label.path, &whole);
+            table.labels.push(LabelRoute { flow: label.path.flow, label: label.label, path });
+            self.move_packets(&mut label.path, state, &mut table.positions);
+        }
+        for pair in changing.pairs.chunks_exact_mut(2) {
             let starts = [0, 1].map(|i| {
                 if let (0, Some(spread)) = (i, &self.spread) {
                     return spread.paths[state][pair[0].flow as usize];
@@ -296,26 +398,34 @@ impl Rerouter<'_> {
                 let whole = self.whole(&pair[i], state);
                 self.place(&mut pair[i], &whole)
             });
-            table.flows.push(FlowRoute { flow: pair[0].flow, path: starts[0], ack_path: starts[1] });
-            for path in pair {
-                for start in path.segments.clone() {
-                    let segment = self.segment(start).to_vec();
-                    for (i, &port) in segment.iter().enumerate().take_while(|(_, h)| **h < ENDS) {
-                        let new = self.moved(path, state, port, &segment[i + 1..]);
-                        let Some(new) = new else { continue };
-                        let (old, new) = (start + i as u32, self.place(path, &new));
-                        if old != new {
-                            table.positions.push((old, new));
-                        }
-                    }
-                }
+            let flow = pair[0].flow;
+            table.flows.push(FlowRoute { flow, path: starts[0], ack_path: starts[1] });
+            if changing.labelled {
+                table.labels.push(LabelRoute { flow, label: 0, path: starts[0] });
             }
+            pair.iter_mut().for_each(|path| self.move_packets(path, state, &mut table.positions));
         }
         if let Some(spread) = &self.spread {
             table.positions.extend(&spread.positions[state]);
         }
         table.positions.sort_unstable();
+        table.labels.sort_unstable();
         table
+    }
+
+    /// Adds the new positions of packets in flight on a path.
+    fn move_packets(&mut self, path: &mut Path, state: usize, positions: &mut Vec<(u32, u32)>) {
+        for start in path.segments.clone() {
+            let segment = self.segment(start).to_vec();
+            for (i, &port) in segment.iter().enumerate().take_while(|(_, h)| **h < ENDS) {
+                let new = self.moved(path, state, port, &segment[i + 1..]);
+                let Some(new) = new else { continue };
+                let (old, new) = (start + i as u32, self.place(path, &new));
+                if old != new {
+                    positions.push((old, new));
+                }
+            }
+        }
     }
 
     /// The new path of a packet at or after `port`, which had `rest` before it; `None` if it does not change.

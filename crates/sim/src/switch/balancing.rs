@@ -5,8 +5,8 @@
 //! A sender evaluates its ACKs; its receiver counts the marks between two of them.
 
 use xoff_kernel::random::Stream;
-use xoff_plan::balancing::{Choices, LoadBalancing};
-use xoff_plan::plan::Plan;
+use xoff_plan::balancing::{Choices, Labels, LoadBalancing};
+use xoff_plan::plan::{LabelRoute, Plan};
 use xoff_schemes::load_balancing::{Choosers, Labellers};
 
 pub struct Chooser<'a> {
@@ -37,6 +37,10 @@ pub struct Labelled {
     pub acknowledged: Vec<u32>,
     /// Whether each packet has a label of its own.
     pub each_packet: bool,
+    /// The label of the last packet, or of the next one.
+    pub current: Vec<u16>,
+    /// By flow and label, as those of the plan; empty until routes change.
+    routes: Vec<u32>,
 }
 
 impl Labelled {
@@ -48,6 +52,35 @@ impl Labelled {
             draws: (0..flows as u64).map(|flow| Stream::new(plan.seed, labels.rule.stream(), flow)).collect(),
             acknowledged: vec![0; flows],
             each_packet: labels.rule.each_packet(),
+            current: vec![0; flows],
+            routes: Vec::new(),
+        }
+    }
+
+    /// Where the route of a flow's label starts.
+    #[inline]
+    pub fn route(&self, labels: &Labels, flow: u32, label: u32) -> u32 {
+        match self.routes.is_empty() {
+            true => labels.routes(flow)[label as usize],
+            false => self.routes[(flow * labels.rule.labels() + label) as usize],
+        }
+    }
+
+    /// Where the route of a flow's current label starts; `None` if there are no labels.
+    pub fn current_route(&self, plan: &Plan, flow: u32) -> Option<u32> {
+        let LoadBalancing::Labels(labels) = &plan.load_balancing else { return None };
+        Some(self.route(labels, flow, self.current[flow as usize].into()))
+    }
+
+    /// Routes change: these labels have other ones.
+    pub fn reroute(&mut self, plan: &Plan, changed: &[LabelRoute]) {
+        let LoadBalancing::Labels(labels) = &plan.load_balancing else { return };
+        if self.routes.is_empty() {
+            self.routes.clone_from(&labels.routes);
+        }
+        let count = labels.rule.labels();
+        for &LabelRoute { flow, label, path } in changed {
+            self.routes[(flow * count + label) as usize] = path;
         }
     }
 

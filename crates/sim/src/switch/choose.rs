@@ -50,9 +50,10 @@ impl Core<'_> {
         let flow = packet.flow;
         let Labelled { labellers, draws, .. } = &mut self.hosts.labelled;
         let number = labellers.next(flow, |below| draws[flow as usize].below(below));
-        let path = labels.routes(flow)[number as usize];
+        self.hosts.labelled.current[flow as usize] = number as u16;
+        let path = self.hosts.labelled.route(labels, flow, number);
         if packet.hop != path {
-            labellers.on_move(flow);
+            self.hosts.labelled.labellers.on_move(flow);
             packet.hop = path;
             self.hosts.senders[flow as usize].path = path;
         }
@@ -67,7 +68,7 @@ impl Core<'_> {
             return;
         }
         let sender = &self.hosts.senders[flow as usize].transport;
-        let Labelled { labellers, draws, acknowledged, each_packet } = &mut self.hosts.labelled;
+        let Labelled { labellers, draws, acknowledged, each_packet, .. } = &mut self.hosts.labelled;
         let counts = !*each_packet && (packet.kind != Kind::Nack || self.hosts.selective_senders.is_empty());
         let before = std::mem::replace(&mut acknowledged[flow as usize], sender.una);
         let ack = Ack {
@@ -96,7 +97,8 @@ impl Core<'_> {
     /// caller then kicks that port if the flow is in no ring.
     fn relabel(&mut self, flow: u32, label: u32) {
         let LoadBalancing::Labels(labels) = &self.plan.load_balancing else { return };
-        let path = labels.routes(flow)[label as usize];
+        self.hosts.labelled.current[flow as usize] = label as u16;
+        let path = self.hosts.labelled.route(labels, flow, label);
         if path != self.hosts.senders[flow as usize].path {
             self.hosts.labelled.labellers.on_move(flow);
             if self.hosts.senders[flow as usize].in_ring && self.queues_by_route() {

@@ -203,18 +203,20 @@ fn reroute(core: &mut Core, scheme: &mut FlowControl, change: usize) {
             packet.hop = table.positions[at].1;
         }
     }
+    core.hosts.labelled.reroute(plan, &table.labels);
     let mut rings = Rings::default();
-    for route in &table.flows {
+    for &(mut route) in &table.flows {
         let flow = route.flow;
+        route.path = core.hosts.labelled.current_route(plan, flow).unwrap_or(route.path);
         let (port, sender) = (core.hops[route.path as usize], &core.hosts.senders[flow as usize]);
         let stays = sender.port == port && (sender.path == route.path || !core.queues_by_route());
         if stays || !sender.in_ring {
-            core.set_route(route);
+            core.set_route(&route);
             continue;
         }
         rings.leave(core, flow);
         report_host_event(core, scheme);
-        core.set_route(route);
+        core.set_route(&route);
         core.join_ring(flow);
         report_host_event(core, scheme);
         core.post_decision(port);

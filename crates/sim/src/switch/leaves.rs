@@ -497,6 +497,9 @@ impl ByFlow {
             for route in &table.flows {
                 by_flow.begin(plan, route.flow, route.path);
             }
+            for route in &table.labels {
+                by_flow.begin(plan, route.flow, route.path);
+            }
             for &(old, new) in &table.positions {
                 // Positions of ACKs have no flow here, and no leaf.
                 let flow = by_flow.leaf_at[old as usize];

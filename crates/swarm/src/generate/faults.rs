@@ -11,11 +11,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     let spared = sketch.arbiter && !sketch.draw.one_in(20);
     let legacy = sketch.table.get("flow_control").is_some_and(|f| f.get("legacy").is_some());
     let spared = spared || legacy && !sketch.draw.one_in(20);
-    if sketch.draw.one_in(4)
-        && !spared
-        && !matches!(sketch.balancing, "plb" | "reps")
-        && !place.links.is_empty()
-    {
+    if sketch.draw.one_in(4) && !spared && !place.links.is_empty() {
         let count = sketch.draw.between(1, 2);
         let tables = (0..count).map(|_| failure(sketch, place)).collect();
         sketch.add_all("failure", tables);
