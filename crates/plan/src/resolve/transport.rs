@@ -92,7 +92,10 @@ pub(super) fn arbiter(cx: &Context<'_>) -> Result<Option<Arbiter>, Error> {
     };
     let flow_control = s.flow_control.suits_arbiter();
     let paced = s.traffic.iter().any(|t| matches!(t, Traffic::Flow(flow) if flow.rate.is_some()));
-    let chosen_by_senders = format!("[routing.ate] and {}", LoadBalancing::any(LoadBalancing::by_senders));
+    let chosen_by_senders = format!(
+        "paths that senders choose: [routing.ate], {}",
+        LoadBalancing::any(LoadBalancing::by_senders)
+    );
     let refused = [
         (s.transport.kind != Kind::Irn, "transports other than `irn`"),
         (s.transport.congestion_control != CongestionControl::None, "transport.congestion_control"),
