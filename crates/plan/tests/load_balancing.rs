@@ -219,7 +219,7 @@ fn keys_without_effect_are_named() {
     assert!(has(&w, "routing.plb.labels") && has(&w, "go-back-n"), "{w:?}");
     let w = warnings("[routing]\nload_balancing = \"plb\"\n", TRAFFIC);
     assert!(has(&w, "add [ecn]"), "{w:?}");
-    // Trimmed packets tell of congested paths without marks.
+    // Trimmed packets show congested paths, so marks are not needed.
     let rud = "load_balancing = \"reps\"\n[transport]\nkind = \"rud\"\n[flow_control]\nscheme = ";
     for (scheme, wants_marks) in [("none", true), ("trimming", false)] {
         let w = warnings(&format!("[routing]\n{rud}\"{scheme}\"\n"), TRAFFIC);

@@ -71,8 +71,8 @@ pub struct Packet {
     /// Number of the leaf that it left the neighbour from (see [`crate::switch::leaves`]), below 2^15; and in
     /// the highest bit the flow control's own.
     upstream: u16,
-    /// See [`Kind::Nack`]. For other ACKs to senders that label packets: the number of marked packets that they report. Otherwise
-    /// 0. Three bytes, so a packet keeps its size.
+    /// See [`Kind::Nack`]. For other ACKs that report marked packets to senders that label flows: their number. Otherwise 0.
+    /// Three bytes, so a packet keeps its size.
     pub ahead: [u8; 3],
 }
 

@@ -99,7 +99,8 @@ pub(super) enum Laid {
     /// Each flow has one route.
     Hashed,
     Spread(Spread),
-    /// By flow and label: the hash key of the label's route; `None` where the label has the route of its flow for ever.
+    /// By flow and label, if any link fails: the hash key of the label's route; `None` where the label always has the
+    /// route of its flow.
     Labels(Vec<Option<u64>>),
 }
 
@@ -115,7 +116,7 @@ pub(super) fn lay(
     let (balancing, laid) = match rule {
         None => return Ok((LoadBalancing::Ecmp, Laid::Hashed)),
         Some(Rule::Senders(rule)) => {
-            let (balancing, keys) = labels(cx, routes, laying.offers, flows, rule)?;
+            let (balancing, keys) = labels(cx, laying, routes, flows, rule)?;
             (balancing, Laid::Labels(keys))
         }
         Some(Rule::Switches(rule)) => {
@@ -382,19 +383,19 @@ impl<'a> Forks<'a> {
 /// Flows whose senders label their packets: further routes, which the hash gives the flow under another key.
 fn labels(
     cx: &Context<'_>,
+    &Laying { offers, timeline, .. }: &Laying<'_>,
     routes: &mut Routes,
-    offers: &Offers,
     flows: &[Flow],
     rule: SenderRules,
 ) -> Result<(LoadBalancing, Vec<Option<u64>>), Error> {
     let labels = rule.labels() as usize;
     let mut starts: Vec<u32> = Vec::with_capacity(flows.len() * labels);
-    let mut keys: Vec<Option<u64>> = Vec::with_capacity(flows.len() * labels);
+    let mut keys: Vec<Option<u64>> = Vec::new();
     for (i, (flow, offer)) in flows.iter().zip(&offers.offers).enumerate() {
         cx.go_on_at(i)?;
         let begin = starts.len();
         starts.push(flow.path);
-        keys.push(None);
+        let mut own_keys = vec![None];
         let key = flow_key(offer, flow.src, flow.dst);
         let tries = if offers.explicit.contains_key(&flow.class) { 0 } else { rule.labels() * TRIES };
         for label in 1..=u64::from(tries) {
@@ -407,12 +408,15 @@ fn labels(
             if route.ports[0] == routes.hops[flow.path as usize] {
                 let start = place(routes, &starts[begin..], &route, flow.dst);
                 starts.push(start);
-                keys.push(Some(own));
+                own_keys.push(Some(own));
             }
         }
         // Ports of a host that the hash hardly ever takes: fewer labels than wanted.
         starts.resize(begin + labels, flow.path);
-        keys.resize(begin + labels, None);
+        if timeline.fails() {
+            keys.append(&mut own_keys);
+            keys.resize(begin + labels, None);
+        }
         let held = (4 * (routes.hops.len() + starts.len()) + 16 * keys.len()) as u64;
         if routes.hops.len() > (u32::MAX / 2) as usize || held > MEMORY {
             return Err(too_many(cx, flows));

@@ -76,6 +76,13 @@ pub(super) struct Timeline<'f> {
     changes: Vec<(Time, usize)>,
 }
 
+impl Timeline<'_> {
+    /// Whether any link is ever down.
+    pub(super) fn fails(&self) -> bool {
+        !self.faults.down.is_empty()
+    }
+}
+
 /// The states of a network with these faults.
 pub(super) fn timeline(faults: &Faults, end: Option<Time>) -> Timeline<'_> {
     let mut distinct: Vec<BTreeSet<PortId>> = Vec::new();
@@ -141,7 +148,7 @@ pub(super) fn plan(
         ..Default::default()
     };
     // Without buffers the schedulers choose the paths, because they detect the failed links.
-    if faults.down.is_empty() || cx.scenario.topology.is_bufferless() {
+    if !timeline.fails() || cx.scenario.topology.is_bufferless() {
         return Ok(out);
     }
     let (distinct, changes) = (&timeline.distinct, &timeline.changes);
@@ -278,8 +285,8 @@ impl Rerouter<'_> {
         Ok(Changing { pairs, labels, labelled: matches!(balancing, LoadBalancing::Labels(_)) })
     }
 
-    /// Adds the labels of a flow, with the path `data` of its own, whose routes any state changes. They get their
-    /// routes of state `first`, on segments of their own: packets in flight follow the hash of their label.
+    /// Adds the labels of a flow whose routes change in any state. `data` is the path of the flow. The labels get their
+    /// routes of state `first`. They share no segment, because packets in flight follow the hash of their label.
     fn collect_labels(
         &mut self,
         labels: &mut Labels,

@@ -35,7 +35,7 @@ pub struct Labelled {
     pub draws: Vec<Stream>,
     /// Data packets that earlier ACKs have acknowledged.
     pub acknowledged: Vec<u32>,
-    /// Whether each packet has a label of its own.
+    /// Whether each packet can have another label.
     pub each_packet: bool,
     /// The label of the last packet, or of the next one.
     pub current: Vec<u16>,
@@ -62,7 +62,7 @@ impl Labelled {
     pub fn route(&self, labels: &Labels, flow: u32, label: u32) -> u32 {
         match self.routes.is_empty() {
             true => labels.routes(flow)[label as usize],
-            false => self.routes[(flow * labels.rule.labels() + label) as usize],
+            false => self.routes[flow as usize * labels.rule.labels() as usize + label as usize],
         }
     }
 
@@ -78,9 +78,9 @@ impl Labelled {
         if self.routes.is_empty() {
             self.routes.clone_from(&labels.routes);
         }
-        let count = labels.rule.labels();
+        let count = labels.rule.labels() as usize;
         for &LabelRoute { flow, label, path } in changed {
-            self.routes[(flow * count + label) as usize] = path;
+            self.routes[flow as usize * count + label as usize] = path;
         }
     }
 

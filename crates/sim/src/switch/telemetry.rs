@@ -64,8 +64,9 @@ impl Parcel {
         self.beside.get(self.taken.1).copied().unwrap_or_default()
     }
 
-    /// Takes out what is beside the next packet, as bytes. First, if there are any, its bitmap, its credit plus one
-    /// or 0, and its label with 0 (none), 1, or 2 (congested). Then the count of its records, or [`TOO_MANY`], and the records; or its stamp.
+    /// Takes out what is beside the next packet, as bytes. First, if there are any, its bitmap, its credit plus one or 0,
+    /// and its label with 0 (none), 1, or 2 (congested). Then the count of its records, or [`TOO_MANY`], and the records;
+    /// or its stamp.
     pub fn emit(&mut self, bytes: &mut Vec<u8>) {
         let (first, packet) = self.taken;
         if let Some(Beside { bits, credit, label }) = self.beside.get(packet) {
