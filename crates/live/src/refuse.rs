@@ -5,7 +5,6 @@ use xoff_kernel::time::{SECOND, Time};
 use xoff_plan::plan::Plan;
 use xoff_results::capture::LARGEST_PAYLOAD;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_schemes::transport::TransportKind;
 use xoff_sim::Carrier;
 
 /// Each device has two threads and a namespace.
@@ -75,7 +74,7 @@ pub fn refusal(plan: &Plan, clock: Clock) -> Option<Refusal> {
         return refuse(why, "lower the size of the flows");
     }
     let largest = plan.flows.iter().map(|f| f.size).max().unwrap_or(0);
-    if matches!(plan.transport.kind, TransportKind::Tcp(_)) && largest > MOST_BYTES {
+    if plan.transport.kind.traits().segments && largest > MOST_BYTES {
         let why = format!("a flow has {largest} B; TCP numbers bytes below {MOST_BYTES}");
         return refuse(why, "lower the size of the flows");
     }

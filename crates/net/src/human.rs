@@ -65,9 +65,18 @@ pub fn counted(n: u64, singular: &str) -> String {
 
 /// `a, b and c`.
 pub fn listed<S: AsRef<str>>(items: &[S]) -> String {
+    joined(items, "and")
+}
+
+/// `a, b or c`.
+pub fn either<S: AsRef<str>>(items: &[S]) -> String {
+    joined(items, "or")
+}
+
+fn joined<S: AsRef<str>>(items: &[S], last_by: &str) -> String {
     let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
     match items.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        Some((last, rest)) if !rest.is_empty() => format!("{} {last_by} {last}", rest.join(", ")),
         _ => items.concat(),
     }
 }

@@ -15,7 +15,7 @@ use xoff_schemes::flow_control::{Headroom, Seen};
 use xoff_schemes::link_layer::Limits;
 use xoff_schemes::load_balancing::ate::{AteParams, Update};
 use xoff_schemes::scheduling::describe_pods;
-use xoff_schemes::transport::{TransportKind, dctcp::ONE, irn::Timer, rud::LARGEST_SPAN};
+use xoff_schemes::transport::retries;
 
 /// Nodes, links, lanes, memory with headroom and its terms, and traffic.
 pub fn describe(loaded: &Loaded) -> String {
@@ -210,63 +210,9 @@ fn load_balancing(out: &mut String, plan: &Plan) -> fmt::Result {
     }
 }
 
-/// Values that are not the default: windows and timeouts of IRN, TCP, NDP and RUD, and the congestion control.
+/// Values that are not the default: those of the transport, and the congestion control.
 fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
-    if let TransportKind::Irn { intra, inter, timer } = &plan.transport.kind {
-        let timers = if *timer == Timer::Packet { ", a timer for each packet" } else { "" };
-        writeln!(out, "transport: irn (selective retransmission{timers})")?;
-        for (what, timeouts, group) in
-            [("within datacenters", intra, false), ("between datacenters", inter, true)]
-        {
-            let windows = plan.windows.iter().filter(|f| f.inter == group).map(|f| f.window);
-            let Some((least, most)) = windows.clone().min().zip(windows.clone().max()) else { continue };
-            let window = if least == most { most.to_string() } else { format!("{least} to {most}") };
-            writeln!(
-                out,
-                "  {:>8} {what}: window {window} packets, timeout {} with up to {} in flight, otherwise {}",
-                count(windows.count() as u64, "flow"),
-                Span(timeouts.low),
-                timeouts.few,
-                Span(timeouts.high)
-            )?;
-        }
-    }
-    if let TransportKind::Ndp(ndp) = &plan.transport.kind {
-        let windows = plan.windows.iter().map(|f| f.window);
-        let window = match windows.clone().min().zip(windows.max()) {
-            None => "none".to_string(),
-            Some((least, most)) if least == most => count(most.into(), "packet"),
-            Some((least, most)) => format!("{least} to {}", count(most.into(), "packet")),
-        };
-        writeln!(
-            out,
-            "transport: ndp (first window {window}, then one packet for each PULL;\n  \
-             timeout {})",
-            Span(ndp.rto)
-        )?;
-    }
-    if let TransportKind::Rud(rud) = &plan.transport.kind {
-        let windows = plan.windows.iter().map(|f| f.window);
-        let window = match windows.clone().min().zip(windows.max()) {
-            None => "none".to_string(),
-            Some((least, _)) if least + 1 >= LARGEST_SPAN => "set by the congestion control".to_string(),
-            Some((least, most)) if least == most => count(most.into(), "packet"),
-            Some((least, most)) => format!("{least} to {}", count(most.into(), "packet")),
-        };
-        writeln!(
-            out,
-            "transport: rud (packets in any order, window {window};\n  \
-             RTO_INIT {}{}{}{})",
-            Span(rud.rto),
-            match (rud.infers_losses, rud.probes) {
-                (false, _) => "",
-                (true, None) => ", losses inferred from packets out of order",
-                (true, Some(_)) => ", losses inferred from packets out of order and from probes",
-            },
-            retries(", a sender gives up after", rud.retries, " of a packet"),
-            retries(", or after", rud.nack_retries, " of one for NACKs"),
-        )?;
-    }
+    plan.transport.kind.describe(out, &plan.windows)?;
     if let Some(rule) = plan.arbiter {
         let (name, stops) = match rule {
             Arbiter::Srpt => ("srpt", "a flow waits for a shorter flow of its source"),
@@ -280,29 +226,8 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
              it sees all flows and takes no time: an ideal upper bound)"
         )?;
     }
-    if let TransportKind::Tcp(tcp) = &plan.transport.kind {
-        let receive = match tcp.receive_window {
-            u32::MAX => "unlimited".to_string(),
-            packets => format!("at most {}", count(packets.into(), "packet")),
-        };
-        let name = plan.transport.kind.name();
-        writeln!(
-            out,
-            "transport: {name} (initial window {}, receive window {receive};\n  \
-             timeout {} at first, then {} to {})",
-            count(tcp.initial_window.into(), "packet"),
-            Span(tcp.initial_rto),
-            Span(tcp.min_rto),
-            Span(tcp.max_rto)
-        )?;
-        if let Some(dctcp) = tcp.dctcp {
-            // The written value, without the rounding error of 2^-30.
-            let gain = (dctcp.gain as f64 / ONE as f64 * 1e6).round() / 1e6;
-            writeln!(out, "  each ACK carries the mark of its packet; g = {gain}")?;
-        }
-    }
-    if !matches!(plan.transport.kind, TransportKind::Rud(_)) && plan.transport.retries.is_some() {
-        let after = retries("a sender gives up after", plan.transport.retries, " without progress");
+    if !plan.transport.kind.traits().counts_retries && plan.transport.retries.is_some() {
+        let after = retries::describe("a sender gives up after", plan.transport.retries, " without progress");
         writeln!(out, "retries: {after}")?;
     }
     let control = &plan.congestion_control;
@@ -313,13 +238,6 @@ fn transport(out: &mut String, plan: &Plan) -> fmt::Result {
         }
         _ => Ok(()),
     }
-}
-
-/// A limit of retries, in words; nothing without one.
-fn retries(before: &str, limit: Option<u8>, of: &str) -> String {
-    let Some(limit) = limit else { return String::new() };
-    let retries = if limit == 1 { "retry" } else { "retries" };
-    format!("{before} {limit} {retries}{of}")
 }
 
 fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {

@@ -4,7 +4,7 @@ use crate::Needs;
 use crate::choices;
 use crate::document::{Document, unknown_name, with_article};
 use crate::error::{Error, Warning, suggest};
-use crate::scenario::{CongestionControlKeys, LoadBalancingKeys, Routing, Scenario, Traffic, TransportKind};
+use crate::scenario::{CongestionControlKeys, LoadBalancingKeys, Routing, Scenario, Traffic, TransportKeys};
 use crate::variants;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
@@ -17,8 +17,8 @@ use xoff_schemes::flow_control::keys::{Reader, Unread};
 use xoff_schemes::names::Tables;
 use xoff_schemes::scheduling::PodsKeys;
 
-/// Without those of congestion controls.
-const TABLES: [&str; 22] = [
+/// Without those of transports and congestion controls.
+const TABLES: [&str; 17] = [
     "topology",
     "routing",
     "switch",
@@ -31,11 +31,6 @@ const TABLES: [&str; 22] = [
     "ecn",
     "flow_control",
     "transport",
-    TransportKind::Irn.name(),
-    TransportKind::TcpNewReno.name(),
-    TransportKind::TcpDctcp.name(),
-    TransportKind::Ndp.name(),
-    TransportKind::Rud.name(),
     PodsKeys::NAME,
     "traffic",
     "run",
@@ -49,7 +44,7 @@ pub(crate) fn scenario(
     needs: Needs,
     warnings: &mut Vec<Warning>,
 ) -> Result<Scenario, Error> {
-    let tables = [&TABLES[..], CongestionControlKeys::NAMES].concat();
+    let tables = [&TABLES[..], TransportKeys::NAMES, CongestionControlKeys::NAMES].concat();
     for key in doc.keys("") {
         let value = doc.get(&key).map(|v| v.get_ref());
         if !tables.contains(&key.as_str()) {
@@ -96,11 +91,7 @@ pub(crate) fn scenario(
         ecn: optional(doc, "ecn")?,
         flow_control,
         transport: table(doc, "transport")?,
-        irn: optional(doc, TransportKind::Irn.name())?,
-        tcp_newreno: optional(doc, TransportKind::TcpNewReno.name())?,
-        tcp_dctcp: optional(doc, TransportKind::TcpDctcp.name())?,
-        ndp: optional(doc, TransportKind::Ndp.name())?,
-        rud: optional(doc, TransportKind::Rud.name())?,
+        transports: TransportKeys::read(doc)?,
         congestion: CongestionControlKeys::read(doc)?,
         pods: optional(doc, PodsKeys::NAME)?,
         traffic,

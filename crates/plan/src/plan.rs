@@ -12,7 +12,7 @@ use xoff_schemes::flow_control::pfc::Relay;
 use xoff_schemes::flow_control::{FlowControlParams, LaneRules, Queueing};
 use xoff_schemes::load_balancing::ate::AteParams;
 use xoff_schemes::scheduling::PodsParams;
-use xoff_schemes::transport::{TransportKind, TransportParams};
+use xoff_schemes::transport::{FlowWindow, TransportParams};
 
 /// In [`Plan::hops`]: the packet has reached the node where it is delivered.
 pub const DELIVER: u32 = u32::MAX;
@@ -62,7 +62,7 @@ pub struct Plan {
     /// What repairs links, if something does.
     pub link_layer: Option<xoff_schemes::link_layer::Params>,
     pub transport: TransportParams,
-    /// With IRN, NDP and RUD, by flow; else empty.
+    /// By flow, where each flow has its own; else empty.
     pub windows: Vec<FlowWindow>,
     pub congestion_control: CongestionControlParams,
     /// Hosts that consume received data slowly, or not at all for a while.
@@ -77,7 +77,7 @@ pub struct Plan {
     pub detours: Vec<(u32, u32)>,
     /// Sources choose the first hop of their flows, if they do.
     pub ate: Option<Ate>,
-    /// The arbiter that decides which flows send, if there is one: only with IRN, without a congestion
+    /// The arbiter that decides which flows send, if there is one: only without a congestion
     /// control or a pace.
     pub arbiter: Option<Arbiter>,
     /// Pods without buffers, if there are any: then lanes, buffers, accounts, transport and
@@ -127,8 +127,7 @@ impl Plan {
 
     /// Whether senders slow down for ECN marks, which ACKs or CNPs report to them.
     pub fn reacts_to_marks(&self) -> bool {
-        self.congestion_control.reads_marks()
-            || matches!(&self.transport.kind, TransportKind::Tcp(tcp) if tcp.dctcp.is_some())
+        self.congestion_control.reads_marks() || self.transport.kind.reads_marks()
     }
 
     /// Whether `node` passes on the pauses that it receives, as a host ([`Relay::Blind`]) or as a relay in a
@@ -215,15 +214,6 @@ pub struct Flow {
     /// network, in picoseconds; stalls and the window not considered. 0 if its packets or ACKs expire on
     /// their path, so that it cannot complete.
     pub ideal: Time,
-}
-
-/// The window of a flow, where the transport gives each flow its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowWindow {
-    /// Most packets in flight, with NDP those of the first window; at least 1, below 2^24.
-    pub window: u32,
-    /// It goes between datacenters, as IRN distinguishes them.
-    pub inter: bool,
 }
 
 /// Asymmetric traffic engineering: when a flow begins, its source chooses whether

@@ -6,17 +6,17 @@ use std::io;
 use std::path::Path;
 use xoff_net::topology::NodeKind;
 use xoff_plan::describe::describe;
-use xoff_plan::plan::{DELIVER, EXPIRE, Flow, FlowWindow, Hits, Limit, Plan};
+use xoff_plan::plan::{DELIVER, EXPIRE, Flow, Hits, Limit, Plan};
 use xoff_plan::{Loaded, load, load_table};
 use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::dcqcn::Reaction;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::none::NoParams;
-use xoff_schemes::transport::TransportKind;
-use xoff_schemes::transport::dctcp::{DctcpParams, ONE};
-use xoff_schemes::transport::irn::{Timeouts, Timer};
-use xoff_schemes::transport::newreno::NewRenoParams;
+use xoff_schemes::transport::irn::{IrnParams, Timeouts, Timer};
 use xoff_schemes::transport::rud::Probes;
+use xoff_schemes::transport::tcp::dctcp::{DctcpParams, ONE};
+use xoff_schemes::transport::tcp::newreno::NewRenoParams;
+use xoff_schemes::transport::{FlowWindow, TransportKind};
 
 const LINE: &str = "[topology]\nkind = \"line\"\nswitches = 2\nhosts_per_switch = 4\n\
                     link = { rate = \"100Gbps\", delay = \"1us\" }\n";
@@ -555,11 +555,11 @@ fn irn_recognises_flows_between_datacenters() {
     let irn = |window, inter| FlowWindow { window, inter };
     assert_eq!(plan.windows, [irn(packets(40, near), false), irn(packets(100, far), true)]);
     let us = 1_000_000;
-    let expected = TransportKind::Irn {
+    let expected = TransportKind::Irn(IrnParams {
         intra: Timeouts { low: 100 * us, high: 320 * us, few: 3 },
         inter: Timeouts { low: 100 * us + far, high: 320 * us + far, few: 3 },
         timer: Timer::Flow,
-    };
+    });
     assert_eq!((plan.transport.kind, plan.transport.rto), (expected, 320 * us + far));
     // One's own values, and links that count as long from elsewhere on.
     let own = [
@@ -572,7 +572,7 @@ fn irn_recognises_flows_between_datacenters() {
     ];
     let plan = set(&[TWO_CENTERS], &own).plan;
     assert_eq!(plan.windows, [irn(20, false), irn((2 * 100 * far).div_ceil(8_000_000) as u32, true)]);
-    let TransportKind::Irn { inter, timer, .. } = plan.transport.kind else { panic!("irn") };
+    let TransportKind::Irn(IrnParams { inter, timer, .. }) = plan.transport.kind else { panic!("irn") };
     assert_eq!(timer, Timer::Packet);
     assert_eq!(inter, Timeouts { low: 1_000 * us, high: 2_000 * us, few: 5 });
     let all = set(&[TWO_CENTERS], &[("irn.inter.link_delay", "500us"), ("irn.inter.window", "1MB")]);
@@ -838,7 +838,7 @@ fn tcp_has_the_values_of_its_rfcs() {
         let mut all = vec![("transport.kind", "tcp-newreno")];
         all.extend(overrides);
         let transport = set(&[LINE, FLOW], &all).plan.transport;
-        let TransportKind::Tcp(params) = transport.kind else { panic!("tcp") };
+        let TransportKind::TcpNewReno(params) = transport.kind else { panic!("tcp") };
         assert_eq!((transport.ack_every, transport.window, transport.rto), (1, None, params.max_rto));
         params
     };
@@ -880,11 +880,11 @@ fn dctcp_with_a_window_is_tcp_with_a_gain() {
         set(&[LINE, FLOW], &all)
     };
     let params = |overrides: &[(&str, &str)]| {
-        let TransportKind::Tcp(params) = load(overrides).plan.transport.kind else { panic!("tcp") };
+        let TransportKind::TcpDctcp(params) = load(overrides).plan.transport.kind else { panic!("tcp") };
         params
     };
     let newreno = set(&[LINE, FLOW], &[("transport.kind", "tcp-newreno")]).plan.transport.kind;
-    let TransportKind::Tcp(newreno) = newreno else { panic!("tcp") };
+    let TransportKind::TcpNewReno(newreno) = newreno else { panic!("tcp") };
     let of = |gain| Some(DctcpParams { gain });
     assert_eq!(params(&[]), NewRenoParams { dctcp: of(ONE / 16), ..newreno });
     let own = [("tcp-dctcp.gain", "1.0"), ("tcp-dctcp.min_rto", "200us"), ("tcp-dctcp.initial_window", "3")];

@@ -1,6 +1,6 @@
 //! Mechanisms by the names that scenarios give them, their tables, and values of keys that are not given.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
 /// From a line for each mechanism: the enum of a key's values, and their names.
@@ -29,6 +29,15 @@ macro_rules! default_values {
     ($($key:ident: $type:ty = $value:expr;)*) => { $(pub(super) fn $key() -> $type { $value })* };
 }
 pub(crate) use default_values;
+
+/// The schema of a table that a scenario may leave out, with the description of its keys.
+pub(crate) fn table_schema<K: JsonSchema>(generator: &mut SchemaGenerator) -> serde_json::Value {
+    let mut table = generator.subschema_for::<Option<K>>();
+    if let Some(description) = K::json_schema(generator).remove("description") {
+        table.insert("description".into(), description);
+    }
+    table.to_value()
+}
 
 /// A source of tables.
 pub trait Tables {

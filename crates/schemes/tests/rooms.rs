@@ -213,6 +213,27 @@ fn only_a_congestion_controls_folder_and_the_registry_name_it() {
     }
 }
 
+/// The names of transports that nothing but their folder and the registry may say. Every file may say TCP, and the text of
+/// a scenario's keys says what they mean under each transport.
+const TRANSPORTS: [&str; 4] = ["irn", "ndp", "new reno", "rud"];
+
+#[test]
+fn only_a_transports_folder_and_the_registry_name_it() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut all = Vec::new();
+    for room in ["sim", "plan", "check", "results", "repro"] {
+        files(&crates.join(room).join("src"), &mut all);
+    }
+    for path in all.iter().filter(|path| !path.ends_with("scenario/mod.rs")) {
+        let text = fs::read_to_string(path).expect("a text");
+        // Scenarios of its tests choose one, and helps have examples.
+        let text = text.split("#[cfg(test)]\nmod tests {").next().expect("a beginning");
+        let text = words(&text.replace("\\\"irn\\\"", ""));
+        let named: Vec<_> = TRANSPORTS.iter().filter(|name| text.contains(&format!(" {name} "))).collect();
+        assert!(named.is_empty(), "say the mechanism instead of {named:?}: {}", path.display());
+    }
+}
+
 /// The names of load balancing that only its folder and the registry may say. Every file may say `spray` and `adaptive`:
 /// they are words of the field.
 const BALANCINGS: [&str; 5] = ["drill", "plb", "reps", "ugal", "valiant"];

@@ -13,8 +13,8 @@ pub fn footprint(world: &World, samples: &Vec<Sample>) -> Vec<MemoryUse> {
     let flows = |h: &Hosts| {
         of(&h.senders)
             + of(&h.receivers)
-            + of(&h.selective_senders)
-            + of(&h.selective_receivers)
+            + h.own_senders.memory()
+            + h.own_receivers.memory()
             + of(&h.pulls)
             + h.credits.footprint()
     };

@@ -13,25 +13,24 @@ pub const NONE: u32 = u32::MAX;
 pub enum Kind {
     /// The slot is free.
     Free,
-    /// Carries payload; `number` is its PSN. Under RUD `ahead` has a bit that asks for an ACK, and the credit_target.
+    /// Carries payload; `number` is its PSN. `ahead` has a bit that asks for an ACK, and the credit_target.
     Data,
-    /// `number` is the next PSN expected; under NDP the one that has arrived is `ahead` of it, if it is later. With
-    /// a bitmap ([`crate::switch::telemetry`]) its first PSN is `ahead` of it.
+    /// `number` is the next PSN expected. The PSN that it names, or the first one of its bitmap
+    /// ([`crate::switch::telemetry`]), is `ahead` of it.
     Ack,
-    /// `number` is the PSN that is missing; with selective repeat `ahead` of it is the one that has arrived, or
-    /// under NDP the one that was trimmed. Under RUD `number` is the one that was trimmed, and `ahead` is 1 if that
-    /// was at the last hop.
+    /// `number` is the PSN that is missing, and the PSN that has arrived, or was trimmed, is `ahead` of it. Or `number` is
+    /// the PSN that was trimmed, and `ahead` is 1 if that was at the last hop. See [`xoff_schemes::transport::keys::Nacks`].
     Nack,
     /// A congestion notification to the flow's sender.
     Cnp,
     /// What remains of trimmed data, on the way to the receiver; `number` is its PSN. In `ahead` the bit that asks for
     /// an ACK says that it was trimmed at the last hop.
     Header,
-    /// To the flow's sender; `number` counts the PULLs of the flow, or under RCCC its credit.
+    /// To the flow's sender; `number` counts the PULLs of the flow, or its credit.
     Pull,
     /// Between neighbours; `number` is its slot among the control frames.
     Control,
-    /// To the flow's receiver, which acknowledges it at once (RUD); `number` counts the probes of the flow.
+    /// To the flow's receiver, which acknowledges it at once; `number` counts the probes of the flow.
     Probe,
     /// The ACK of a probe: `number` is the next PSN expected, `ahead` the number of the probe, and the bitmap begins
     /// after the next PSN.
@@ -139,7 +138,7 @@ impl Packet {
         u32::from(self.upstream()) == port % LEAVES + 1
     }
 
-    /// [`Packet::ahead`] of data under RUD: whether it asks for an ACK, and its credit_target, below 2^23.
+    /// [`Packet::ahead`] of data: whether it asks for an ACK, and its credit_target, below 2^23.
     pub fn requests(asks: bool, credit_target: u32) -> [u8; 3] {
         Self::three_bytes(credit_target | if asks { ASKS } else { 0 })
     }

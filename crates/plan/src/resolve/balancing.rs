@@ -52,10 +52,9 @@ pub(super) fn rule(cx: &mut Context<'_>, topology: &Topology) -> Result<Option<R
         let help = format!("remove the overrides, or choose {}", Kind::any(|kind| !kind.by_packet()));
         return refuse(message, &help);
     }
-    if kind.labels_packets()
-        && matches!(cx.scenario.transport.kind, TransportKind::TcpNewReno | TransportKind::TcpDctcp)
-    {
-        let message = format!("`{name}` is incompatible with TCP: its source port identifies a connection");
+    let transport = cx.scenario.transport.kind.traits();
+    if let Some(one_port) = transport.one_port.filter(|_| kind.labels_packets()) {
+        let message = format!("`{name}` is incompatible with {one_port}");
         return refuse(message, "choose another transport.kind, or another load balancing");
     }
     let layered = matches!(routes::kind(cx, topology), RoutingKind::Dragonfly | RoutingKind::DimensionOrder);
@@ -69,17 +68,11 @@ pub(super) fn rule(cx: &mut Context<'_>, topology: &Topology) -> Result<Option<R
     let rule = routing.balancing.rule(kind, &mut setting);
     cx.warnings.append(&mut setting.warnings);
     let rule = rule.map_err(|complaint| cx.located(complaint))?;
-    let gap = match cx.scenario.transport.kind {
-        TransportKind::GoBackN => Some("go-back-n retransmits every packet after a gap"),
-        TransportKind::TcpNewReno | TransportKind::TcpDctcp => {
-            Some("TCP treats three packets after a gap as a loss")
-        }
-        TransportKind::Irn | TransportKind::Ndp | TransportKind::Rud => None,
-    };
-    if let Some(gap) = gap.filter(|_| routing.balancing.reorders(kind)) {
+    if let Some(gap) = transport.gap.filter(|_| routing.balancing.reorders(kind)) {
         let message = format!(
             "packets of a flow are reordered under `{name}`, and {gap}: \
-             transport.kind = \"rud\" or \"irn\" accepts packets in any order"
+             transport.kind = {} accepts packets in any order",
+            TransportKind::values(|traits| traits.gap.is_none())
         );
         cx.warn("routing.load_balancing", message);
     }

@@ -2,10 +2,12 @@
 
 use super::{Context, Routed, transport};
 use crate::balancing::{self, is_choice};
-use crate::error::Error;
+use crate::error::{Error, Warning};
 use crate::ideal::{self, Message};
-use crate::plan::{DELIVER, ENDS, Faults, FlowWindow, PacketFormat};
-use crate::scenario::{CongestionControl, CongestionControlKeys, Ecn, MarkAt, MarkOf, Scenario};
+use crate::plan::{DELIVER, ENDS, Faults, PacketFormat};
+use crate::scenario::{
+    CongestionControl, CongestionControlKeys, Ecn, MarkAt, MarkOf, Scenario, TransportKind,
+};
 use std::cmp::Reverse;
 use xoff_kernel::time::Time;
 use xoff_net::units::{Bandwidth, Bytes};
@@ -13,15 +15,16 @@ use xoff_schemes::congestion_control::CongestionControlParams;
 use xoff_schemes::congestion_control::keys::{Flows, Setting};
 use xoff_schemes::congestion_control::telemetry::{EACH_HOP, MOST_HOPS};
 use xoff_schemes::flow_control::keys::Complaint;
+use xoff_schemes::transport::FlowWindow;
 
 impl Context<'_> {
-    /// Asks the congestion control, keeps its warnings and finds the place of its complaint.
+    /// Asks the congestion control. Returns its answer and its warnings.
     fn ask_control<T>(
-        &mut self,
+        &self,
         routed: &Routed<'_>,
         lane_of: &dyn Fn(u8) -> u8,
-        question: impl FnOnce(&CongestionControlKeys, CongestionControl, &mut Setting<'_>) -> Result<T, Complaint>,
-    ) -> Result<T, Error> {
+        question: impl FnOnce(&CongestionControlKeys, CongestionControl, &mut Setting<'_>) -> T,
+    ) -> (T, Vec<Warning>) {
         let (doc, s) = (self.doc, self.scenario);
         let balancing = s.routing.load_balancing;
         let control = s.transport.congestion_control;
@@ -36,9 +39,7 @@ impl Context<'_> {
             lane_of,
             warnings: Vec::new(),
         };
-        let answer = question(&s.congestion, control, &mut setting);
-        self.warnings.append(&mut setting.warnings);
-        answer.map_err(|complaint| self.located(complaint))
+        (question(&s.congestion, control, &mut setting), setting.warnings)
     }
 
     /// Bytes of telemetry in each data packet and each ACK.
@@ -111,12 +112,14 @@ pub(super) fn default_ecn(cx: &Context<'_>) -> Option<Ecn> {
 pub(super) fn check_transport(cx: &Context<'_>) -> Result<(), Error> {
     let t = &cx.scenario.transport;
     let control = t.congestion_control;
-    if control.traits().most_credit.is_none() || t.kind.asks_for_credit() {
+    if control.traits().most_credit.is_none() || t.kind.traits().asks_for_credit {
         return Ok(());
     }
+    let those = TransportKind::any(|traits| traits.asks_for_credit);
     let message =
-        format!("`{}` requires the transport `rud`, and this run uses `{}`", control.name(), t.kind.name());
-    let help = "write transport.kind = \"rud\", or choose another congestion control";
+        format!("`{}` requires the transport {those}, and this run uses `{}`", control.name(), t.kind.name());
+    let kinds = TransportKind::values(|traits| traits.asks_for_credit);
+    let help = format!("write transport.kind = {kinds}, or choose another congestion control");
     cx.refuse("transport.congestion_control", message, help)
 }
 
@@ -135,8 +138,8 @@ pub(super) fn check_windows(cx: &Context<'_>, windows: &[FlowWindow]) -> Result<
 }
 
 /// The queueing delay that counts as none, in picoseconds.
-pub(super) fn target_delay(cx: &mut Context<'_>, routed: &Routed<'_>) -> Result<Time, Error> {
-    cx.ask_control(routed, &|_| 0, |keys, control, cx| keys.target_delay(control, cx))
+pub(super) fn target_delay(cx: &Context<'_>, routed: &Routed<'_>) -> Result<Time, Complaint> {
+    cx.ask_control(routed, &|_| 0, |keys, control, cx| keys.target_delay(control, cx)).0
 }
 
 pub(super) fn build(
@@ -150,7 +153,10 @@ pub(super) fn build(
             cx.warn_of_table(table, format_args!("transport.congestion_control is not \"{table}\""));
         }
     }
-    cx.ask_control(routed, lane_of, |keys, control, cx| keys.params(control, cx))
+    let (params, mut warnings) =
+        cx.ask_control(routed, lane_of, |keys, control, cx| keys.params(control, cx));
+    cx.warnings.append(&mut warnings);
+    params.map_err(|complaint| cx.located(complaint))
 }
 
 /// Returns an error for routes with more hops than the packets' telemetry can record: the routes of the flows, and

@@ -8,7 +8,7 @@ use crate::balancing::LoadBalancing;
 use crate::error::Error;
 use crate::names;
 use crate::plan::{Faults, Flow};
-use crate::scenario::{CongestionControl, TransportKind};
+use crate::scenario::CongestionControl;
 use xoff_kernel::time::Time;
 use xoff_net::topology::Topology;
 use xoff_schemes::flow_control::FlowControlKeys;
@@ -44,7 +44,7 @@ impl Context<'_> {
             failures: !s.failure.is_empty(),
             slows: transport.congestion_control != CongestionControl::None
                 || transport.window.is_some()
-                || transport.kind != TransportKind::GoBackN,
+                || transport.kind.traits().limits_flight,
             slow_receivers: s.slow_receiver.iter().map(|s| s.host.as_str()).collect(),
             host_buffer: s.host.buffer.0,
             switch_buffer: s.switch.buffer.map(|b| b.0),

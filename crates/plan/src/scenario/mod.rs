@@ -6,7 +6,6 @@ mod collective;
 mod faults;
 mod text;
 mod traffic;
-mod transport;
 
 pub use ate::{Ate, AteUpdate};
 pub use collective::{
@@ -17,11 +16,10 @@ pub use traffic::{
     Burst, FlowFile, FlowFormat, Incast, IncastLoadOf, LoadOf, Locality, Loop, MatrixShare, Permutation,
     Poisson, PriorityShares, SingleFlow, Sizes, SizesTable, Traffic,
 };
-pub use transport::{Irn, IrnInter, Ndp, Rud, TcpDctcp, TcpNewReno};
 
 pub use xoff_schemes::congestion_control::{CongestionControl, CongestionControlKeys};
 pub use xoff_schemes::load_balancing::{LoadBalancing, LoadBalancingKeys};
-pub use xoff_schemes::transport::Transport as TransportKind;
+pub use xoff_schemes::transport::{Transport as TransportKind, TransportKeys};
 
 use schemars::JsonSchema;
 use serde::ser::Error as _;
@@ -74,24 +72,9 @@ pub struct Scenario {
     /// How the packets of a flow are numbered, acknowledged and retransmitted.
     #[serde(default)]
     pub transport: Transport,
-    /// The transport `irn`. A timeout starts the same recovery as a NACK. A lost burst inside a
-    /// flow costs one timeout. A lost tail of n packets costs n timeouts.
-    pub irn: Option<Irn>,
-    /// The transport `tcp-newreno`: fast retransmit at the third duplicate ACK, fast recovery with
-    /// partial ACKs, and limited transmit.
-    #[serde(rename = "tcp-newreno")]
-    pub tcp_newreno: Option<TcpNewReno>,
-    /// The transport `tcp-dctcp`. Each packet has its own ACK. The first mark of a window of data
-    /// cuts the congestion window to 1 − α/2 of its size, at least two packets, and ends slow
-    /// start. The paper sets the marking threshold above 1/7 of rate × RTT: 14.3 kB at 100 Gbit/s
-    /// and 8 us. Without `[ecn]` it equals `tcp-newreno`, with a warning.
-    #[serde(rename = "tcp-dctcp")]
-    pub tcp_dctcp: Option<TcpDctcp>,
-    /// The transport `ndp`. Receivers request each packet after the first window with a PULL frame, at the
-    /// rate of their link. Each packet has its own ACK, or a NACK if a switch has trimmed it.
-    pub ndp: Option<Ndp>,
-    /// The transport `rud`: how it finds losses besides NACKs and timeouts.
-    pub rud: Option<Rud>,
+    /// The tables of transports.
+    #[serde(flatten)]
+    pub transports: TransportKeys,
     /// The tables of congestion controls.
     #[serde(flatten)]
     pub congestion: CongestionControlKeys,

@@ -3,7 +3,7 @@
 use xoff_net::topology::PortId;
 use xoff_outcome::tap::{Carries, Crosser};
 use xoff_plan::plan::{Lane, Plan};
-use xoff_schemes::transport::TransportKind;
+use xoff_schemes::transport::keys::Nacks;
 use xoff_wire::CHECK;
 use xoff_wire::ip::{self, Ecn, Headers};
 use xoff_wire::roce::{self, NUMBERS, Operation, Reth, RocePacket, Trimmed};
@@ -44,8 +44,9 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
         bytes[6..12].fill(0);
         return Some(Crosser::Frame(bytes.into()));
     }
-    match plan.transport.kind {
-        TransportKind::Tcp(_) => {
+    let traits = plan.transport.kind.traits();
+    match traits.segments {
+        true => {
             let segment = Segment::parse(bytes).ok()?;
             let is_data = segment.source_port != DISCARD;
             let port = if is_data { segment.source_port } else { segment.destination_port };
@@ -57,26 +58,26 @@ pub fn parse(plan: &Plan, bytes: &[u8]) -> Option<Crosser> {
             let flow = u32::from(port & !EPHEMERAL);
             known(plan, segment.headers, (flow, port), carries, segment.echo)
         }
-        kind => {
+        false => {
             let Ok(packet) = RocePacket::parse(bytes) else {
                 let Trimmed { headers, source_port, queue_pair, psn } =
                     RocePacket::parse_trimmed(bytes).ok()?;
                 let carries = Carries::Header { psn, last_hop: headers.dscp & LAST_HOP != 0 };
                 return known(plan, headers, (queue_pair & !QUEUE_PAIR, source_port), carries, false);
             };
-            let pulls = matches!(kind, TransportKind::Ndp(_));
             let carries = match packet.operation {
-                Operation::Ack { msn } => {
-                    Carries::Ack { expected: (packet.psn + 1) % NUMBERS, arrived: pulls.then_some(msn) }
-                }
-                Operation::Nak { msn } if matches!(kind, TransportKind::Rud(_)) => {
-                    let last_hop = NACK_CODES.iter().position(|code| *code == msn)? == 1;
-                    Carries::Trimmed { psn: packet.psn, last_hop }
-                }
-                Operation::Nak { msn } => {
-                    let arrived = (pulls || matches!(kind, TransportKind::Irn { .. })).then_some(msn);
-                    Carries::Nack { expected: packet.psn, arrived }
-                }
+                Operation::Ack { msn } => Carries::Ack {
+                    expected: (packet.psn + 1) % NUMBERS,
+                    arrived: traits.acks_name_arrival.then_some(msn),
+                },
+                Operation::Nak { msn } => match traits.nacks {
+                    Nacks::Missing => Carries::Nack { expected: packet.psn, arrived: None },
+                    Nacks::MissingAndArrived => Carries::Nack { expected: packet.psn, arrived: Some(msn) },
+                    Nacks::Trimmed => {
+                        let last_hop = NACK_CODES.iter().position(|code| *code == msn)? == 1;
+                        Carries::Trimmed { psn: packet.psn, last_hop }
+                    }
+                },
                 Operation::Cnp => Carries::Cnp,
                 Operation::Pull { count } => Carries::Pull { count },
                 Operation::Credit { number } => Carries::Credit { number },
@@ -169,7 +170,7 @@ fn packet(
     let begins = |psn: u32| u64::from(psn) * mtu;
     let payload = |psn: u32| (f.size - begins(psn)).min(mtu) as u32;
     let echo = marked && !is_data;
-    if let TransportKind::Tcp(_) = plan.transport.kind {
+    if plan.transport.kind.traits().segments {
         // Modulo 2^32, as TCP counts.
         let number = |bytes: u64| FIRST_BYTE.wrapping_add(bytes as u32);
         let (sequence, acknowledgement, payload) = match carries {

@@ -9,7 +9,7 @@ use xoff_plan::balancing::LoadBalancing;
 use xoff_plan::plan::{Account, Buffer, DELIVER, Faults, Flow, Lane, Limit, Measure, PacketFormat, Plan};
 use xoff_schemes::flow_control::pfc::{PfcParams, Relay};
 use xoff_schemes::flow_control::{FlowControlParams, Headroom};
-use xoff_schemes::transport::{TransportKind, TransportParams};
+use xoff_schemes::transport::{TransportKind, TransportParams, go_back_n::GoBackN};
 use xoff_sim::outcome::{
     AccountPeak, Blame, Blocking, Counters, Deadlock, FlowBlame, FlowOutcome, Held, Outcome, Pause, Place,
     PortOutcome, Quantity, Sample, Stop,
@@ -147,7 +147,7 @@ pub fn plan() -> Plan {
             relay: Relay::Accounts,
         }),
         transport: TransportParams {
-            kind: TransportKind::GoBackN,
+            kind: TransportKind::GoBackN(GoBackN),
             ack_every: 1,
             rto: 1_000 * US,
             retries: None,

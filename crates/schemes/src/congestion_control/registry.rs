@@ -4,7 +4,7 @@ use super::keys::{Keys, Marking, Setting, Traits, default_target};
 use super::seam::{Answer, Departure, Parameters, Sender};
 use super::{dcqcn, dctcp, hpcc, nscc, nscc_rccc, powertcp, rccc, swift, timely};
 use crate::flow_control::keys::Complaint;
-use crate::names::{Tables, names};
+use crate::names::{Tables, names, table_schema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -160,13 +160,7 @@ macro_rules! registry {
             /// The tables, each with the description of its keys.
             fn json_schema(generator: &mut SchemaGenerator) -> Schema {
                 let mut tables = serde_json::Map::new();
-                $($(
-                    let mut table = generator.subschema_for::<Option<$keys>>();
-                    if let Some(description) = <$keys>::json_schema(generator).remove("description") {
-                        table.insert("description".into(), description);
-                    }
-                    tables.insert(stringify!($table).into(), table.to_value());
-                )?)*
+                $($(tables.insert(stringify!($table).into(), table_schema::<$keys>(generator));)?)*
                 json_schema!({ "type": "object", "properties": tables })
             }
         }

@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::borrow::Cow;
 use xoff_kernel::time::Time;
+use xoff_net::human;
 use xoff_outcome::report::{Facts, Records};
 
 /// What a run does with the paths of its flows.
@@ -361,11 +362,6 @@ impl LoadBalancing {
     /// The names of those that `are`, as helps offer them.
     pub fn any(are: impl Fn(Self) -> bool) -> String {
         let those = Self::ALL.iter().filter(|kind| are(**kind));
-        let names: Vec<_> = those.map(|kind| format!("`{}`", kind.name())).collect();
-        match names.split_last() {
-            Some((last, [])) => last.clone(),
-            Some((last, others)) => format!("{} or {last}", others.join(", ")),
-            None => String::new(),
-        }
+        human::either(&those.map(|kind| format!("`{}`", kind.name())).collect::<Vec<_>>())
     }
 }

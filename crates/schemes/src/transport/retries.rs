@@ -37,6 +37,13 @@ impl Attempts {
     }
 }
 
+/// A limit of retries in words, between `before` and `of`; nothing without one.
+pub fn describe(before: &str, limit: Option<u8>, of: &str) -> String {
+    let Some(limit) = limit else { return String::new() };
+    let retries = if limit == 1 { "retry" } else { "retries" };
+    format!("{before} {limit} {retries}{of}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

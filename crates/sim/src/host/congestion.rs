@@ -13,7 +13,7 @@ impl Core<'_> {
             self.hosts.windows.full = self.hosts.senders.iter().map(|s| s.transport.window).collect();
         }
         for (flow, sender) in (0..).zip(self.hosts.senders.iter_mut()) {
-            let own = self.hosts.selective_senders.get_mut(flow as usize);
+            let own = &mut self.hosts.own_senders;
             self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, (sender, own));
         }
     }
@@ -22,7 +22,7 @@ impl Core<'_> {
     pub fn restart_control(&mut self, flow: u32, line: u64) {
         self.hosts.controls.restart(flow, line);
         let sender = &mut self.hosts.senders[flow as usize];
-        let own = self.hosts.selective_senders.get_mut(flow as usize);
+        let own = &mut self.hosts.own_senders;
         self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, (sender, own));
     }
 
@@ -50,7 +50,7 @@ impl Core<'_> {
             return;
         }
         let sender = &mut self.hosts.senders[flow as usize];
-        let own = self.hosts.selective_senders.get_mut(flow as usize);
+        let own = &mut self.hosts.own_senders;
         self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, (sender, own));
         let not_before = self.hosts.controls.not_before(flow);
         self.hold_back(flow, not_before);

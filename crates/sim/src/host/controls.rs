@@ -4,7 +4,6 @@
 //! A sender requests its gap when a packet leaves; later changes of the rate do not change that gap. Only a
 //! window that falls below one packet later delays the next packet ([`Controls::not_before`]).
 
-use crate::host::selective::{Report, SelectiveSender};
 use crate::packet::{Kind, Packet};
 use crate::{host::flow::SenderState, switch::telemetry::Telemetry};
 use xoff_kernel::time::{Time, serialisation};
@@ -12,6 +11,7 @@ use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::congestion_control::notification::NotificationPoint;
 use xoff_schemes::congestion_control::seam::{Answer, Departure};
 use xoff_schemes::congestion_control::{Controls, window_at};
+use xoff_schemes::transport::{Senders, seam::Report};
 
 /// The line rate of a flow that leaves by the port `nic`: its own where that is lower.
 pub fn line_rate(plan: &Plan, nic: u32, pace: u64) -> u64 {
@@ -101,7 +101,7 @@ impl Windows {
         controls: &Controls,
         now: Time,
         flow: u32,
-        (sender, own): (&mut SenderState, Option<&mut SelectiveSender>),
+        (sender, own): (&mut SenderState, &mut Senders),
     ) {
         let Some(&full) = self.full.get(flow as usize) else { return };
         let of_rate = || {
@@ -109,7 +109,7 @@ impl Windows {
             Some(window_at(controls.rate_at(flow, now)?, round_trip, plan.packet.mtu))
         };
         let Some(window) = controls.window(flow).or_else(of_rate) else { return };
-        if own.is_some_and(|own| own.set_window(&mut sender.transport, full.min(window))) {
+        if own.set_window(flow, &mut sender.transport, full.min(window)) {
             return;
         }
         // Fewer packets than the receiver acknowledges at once would never be acknowledged.

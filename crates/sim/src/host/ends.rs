@@ -1,10 +1,10 @@
 //! The ends of all flows, and their rates.
 
+use crate::host::answers::starts;
 use crate::host::controls::{self, Windows, notification_points};
 use crate::host::flow::{ReceiverState, SenderState};
-use crate::host::ndp::pull_queues;
+use crate::host::pulls::{PullQueue, pull_queues};
 use crate::host::rccc::Credits;
-use crate::host::selective::{self, SelectiveReceiver, SelectiveSender};
 use crate::host::sources::{Source, sources};
 use crate::switch::balancing::Labelled;
 use crate::{features::Features, indices::table, switch::arbiter::Arbiter};
@@ -12,18 +12,17 @@ use xoff_kernel::table::Table;
 use xoff_plan::plan::{Plan, Waits};
 use xoff_schemes::congestion_control::Controls;
 use xoff_schemes::congestion_control::notification::NotificationPoint;
-use xoff_schemes::transport::ndp::PullQueue;
-use xoff_schemes::transport::{TransportKind, retries::Attempts};
+use xoff_schemes::transport::{Receivers, Senders, retries::Attempts};
 
 pub struct Hosts {
     pub senders: Table<Vec<SenderState>>,
     pub receivers: Table<Vec<ReceiverState>>,
     /// Decides which of the senders may send, if there is one.
     pub arbiter: Option<Arbiter>,
-    /// By flow; empty under go-back-N.
-    pub selective_senders: Vec<SelectiveSender>,
-    pub selective_receivers: Vec<SelectiveReceiver>,
-    /// By flow: timeouts without progress. Empty without a limit, and under RUD, which counts by itself.
+    /// The transport's own, beside the numbers of the above.
+    pub own_senders: Senders,
+    pub own_receivers: Receivers,
+    /// By flow: timeouts without progress. Empty without a limit, and where the transport counts by itself.
     pub attempts: Vec<Attempts>,
     /// By port: the packets that receivers request. Empty unless they do.
     pub pulls: Vec<PullQueue>,
@@ -49,14 +48,14 @@ pub struct Hosts {
 impl Hosts {
     pub fn new(plan: &Plan) -> Self {
         let labelled = Labelled::new(plan);
-        let counts =
-            plan.transport.retries.is_some() && !matches!(plan.transport.kind, TransportKind::Rud(_));
+        let kind = &plan.transport.kind;
+        let counts = plan.transport.retries.is_some() && !kind.traits().counts_retries;
         let mut hosts = Self {
             senders: table((0..plan.flows.len()).map(|f| SenderState::new(plan, f)).collect()),
             receivers: table(plan.flows.iter().map(|f| ReceiverState::new(plan, f)).collect()),
             arbiter: Arbiter::new(plan),
-            selective_senders: selective::senders(plan),
-            selective_receivers: selective::receivers(plan),
+            own_senders: Senders::new(kind, &plan.congestion_control, starts(plan)),
+            own_receivers: Receivers::new(kind, starts(plan)),
             attempts: vec![Attempts::default(); if counts { plan.flows.len() } else { 0 }],
             pulls: pull_queues(plan),
             credits: Credits::new(plan),
@@ -74,14 +73,9 @@ impl Hosts {
         hosts
     }
 
-    /// Whether the transport of the flow has found by itself that its sender must give up.
-    pub fn gave_up(&self, flow: u32) -> bool {
-        self.selective_senders.get(flow as usize).is_some_and(SelectiveSender::gave_up)
-    }
-
     /// Whether packets are more than sent, received in order and acknowledged.
     fn finds_extras(&self) -> bool {
-        let none = self.selective_senders.is_empty() && self.sources.is_empty() && !self.labelled.used();
+        let none = !self.own_senders.used() && self.sources.is_empty() && !self.labelled.used();
         self.arbiter.is_some() || !none
     }
 

@@ -4,7 +4,6 @@ use crate::packet::NONE;
 use xoff_kernel::time::Time;
 use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::transport::go_back_n::{Receiver, Sender};
-use xoff_schemes::transport::{TransportKind, newreno};
 
 /// In place of a pace: the congestion control sets the rate.
 pub const CONTROLLED: u64 = u64::MAX;
@@ -53,12 +52,12 @@ impl SenderState {
             u32::try_from(plan.packet.packets(flow.size)).expect("the plan bounds flows to 2^32 packets");
         let in_packets =
             |bytes: u64| u32::try_from(bytes / u64::from(plan.packet.mtu)).unwrap_or(u32::MAX).max(1);
-        let window = match &plan.transport.kind {
-            TransportKind::Irn { .. } | TransportKind::Ndp(_) | TransportKind::Rud(_) => {
-                plan.windows[index].window
+        let window = match plan.windows.get(index) {
+            Some(own) => own.window,
+            None => {
+                let first = plan.transport.kind.first_window().or(plan.transport.window.map(in_packets));
+                first.unwrap_or(u32::MAX)
             }
-            TransportKind::Tcp(params) => newreno::first_window(params),
-            TransportKind::GoBackN => plan.transport.window.map_or(u32::MAX, in_packets),
         };
         Self {
             transport: Sender::new(total, window),

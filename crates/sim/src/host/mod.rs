@@ -3,30 +3,28 @@
 //! Each (port, lane) of a host has a ring of the flows that may send. Its head is served, goes to the back if
 //! it may send more, and else leaves the ring until an ACK, a NACK, a timeout or its pace brings it back.
 
+pub mod answers;
 pub mod arbitration;
 pub mod congestion;
 pub mod controls;
 pub mod ends;
 pub mod first_hop;
 pub mod flow;
-pub mod irn;
-pub mod ndp;
+pub mod pulls;
 pub mod rccc;
-pub mod rud;
-pub mod selective;
 pub mod sources;
-pub mod tcp;
 
+use crate::host::answers::answer;
 use crate::host::controls::{gap, on_marked, on_response};
-use crate::host::selective::Report;
 use crate::packet::{Kind, NONE, Packet};
+use crate::switch::telemetry::Beside;
 use crate::{core::Core, features::Features, host::flow::CONTROLLED, kind, switch::leaves::HostEvent};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_kernel::wheel::{Event, Wheel, prefetch};
 use xoff_plan::plan::{FlowRoute, Plan, Waits};
 use xoff_schemes::congestion_control::seam::Departure;
 use xoff_schemes::flow_control::PauseScope;
-use xoff_schemes::transport::{go_back_n::Reply, rud::Bitmap};
+use xoff_schemes::transport::seam::{Arrival, Named, Reply};
 
 /// A flow is delivered: its gate, if any, waits for one less.
 #[cold]
@@ -181,16 +179,18 @@ impl Core<'_> {
         let idle = sender.transport.una == sender.transport.next;
         let (psn, repeat) = sender.transport.send();
         let packet = Departure { flow, psn, again: repeat, size };
-        let selective = if extras { self.hosts.selective_senders.get_mut(flow as usize) } else { None };
         if repeat {
             sender.retransmitted += 1;
         } else if psn == 0 {
             self.observed.first_sent(flow, self.now);
         }
-        let mut ahead = [0; 3];
-        if let Some(own) = selective {
-            ahead = own.sent(&mut sender.transport, &mut self.wheel, self.now, packet);
-        } else if idle {
+        let asks = if extras {
+            let post = &mut |at| self.wheel.push(Event::new(at, kind::TIMEOUT, flow, 0));
+            self.hosts.own_senders.on_sent(&mut sender.transport, self.now, packet, post)
+        } else {
+            None
+        };
+        if asks.is_none() && idle {
             sender.deadline = self.now + self.plan.transport.rto;
             if !sender.timer_pending {
                 sender.timer_pending = true;
@@ -235,8 +235,8 @@ impl Core<'_> {
             self.arbiter_sent(flow, port, size);
         }
         let mut packet = Packet::new(Kind::Data, flow, psn, size, lane, path);
-        if extras {
-            packet.ahead = ahead;
+        if let Some(asks) = asks {
+            packet.ahead = answers::requests(asks);
         }
         let id = self.packets.insert(packet);
         if extras && self.hosts.labelled.each_packet {
@@ -272,15 +272,18 @@ impl Core<'_> {
         let mut payload = u64::from(packet.size - self.plan.packet.header);
         let (asks, credit_target) = (packet.asks(), packet.credit_target());
         let mut duplicate = psn < expected;
-        let mut named = Bitmap::default();
-        let selective = if extras { self.hosts.selective_receivers.get_mut(flow as usize) } else { None };
-        let reply = match selective {
-            None => receiver.transport.on_data(psn, receiver.total, self.plan.transport.ack_every),
-            Some(own) => {
-                let got = own.receive(self.plan, packet, receiver.total);
-                receiver.transport.expected = got.expected;
-                named = got.named;
-                (payload, duplicate) = (got.in_order, got.duplicate);
+        let mut named = Named::default();
+        let (total, ack_every) = (receiver.total, self.plan.transport.ack_every);
+        let arrival = Arrival { psn, total, marked: packet.marked, asks };
+        let own = if extras { self.hosts.own_receivers.on_data(flow, ack_every, arrival) } else { None };
+        let reply = match own {
+            None => receiver.transport.on_data(psn, total, ack_every),
+            Some(got) => {
+                let size = self.plan.flows[flow as usize].size;
+                let mtu = self.plan.packet.mtu;
+                let before = receiver.delivered_bytes(size, mtu);
+                (receiver.transport.expected, named, duplicate) = (got.expected, got.named, got.duplicate);
+                payload = receiver.delivered_bytes(size, mtu) - before;
                 got.reply
             }
         };
@@ -298,6 +301,10 @@ impl Core<'_> {
             observed.flows[flow as usize].out_of_order += 1;
         }
         let (path, lane) = (receiver.ack_path, receiver.ack_lane);
+        let ahead_of = |n: u32| match extras {
+            true => Packet::three_bytes(named.first.saturating_sub(n)),
+            false => [0; 3],
+        };
         let (kind, number, ahead) = match reply {
             Reply::Silent => {
                 self.packets.remove(id);
@@ -308,15 +315,10 @@ impl Core<'_> {
                 }
                 return if notifies { Some(self.send_cnp(flow, path, lane)) } else { None };
             }
-            Reply::Ack(n) if extras && !self.hosts.pulls.is_empty() => {
-                (Kind::Ack, n, Packet::three_bytes(psn.saturating_sub(n)))
-            }
-            Reply::Ack(n) if extras => (Kind::Ack, n, Packet::three_bytes(named.first.saturating_sub(n))),
-            Reply::Ack(n) => (Kind::Ack, n, [0; 3]),
             // No packet is lost, and early packets are kept: there is no reason to retransmit.
             Reply::Nack(n) if extras && self.hosts.arbiter.is_some() => (Kind::Ack, n, [0; 3]),
-            Reply::Nack(n) if !extras || self.hosts.selective_receivers.is_empty() => (Kind::Nack, n, [0; 3]),
-            Reply::Nack(n) => (Kind::Nack, n, Packet::three_bytes(psn - n)),
+            Reply::Ack(n) => (Kind::Ack, n, ahead_of(n)),
+            Reply::Nack(n) => (Kind::Nack, n, ahead_of(n)),
         };
         // The ACK or NACK takes the data packet's place.
         let marked = self.hosts.notifications.get_mut(flow as usize).is_some_and(|n| n.take_mark());
@@ -373,20 +375,20 @@ impl Core<'_> {
         if self.hosts.wants_acks {
             self.hosts.windows.widen(flow, sender);
         }
-        let progress = if extras && let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
-            let beside = self.telemetry.beside(id);
-            own.on_response(&mut sender.transport, &mut self.wheel, self.now, &packet, beside)
-        } else if packet.kind == Kind::Nack {
-            sender.transport.on_nack(packet.number)
+        let answer = answer(&packet, if extras { self.telemetry.beside(id) } else { Beside::default() });
+        let own = if extras {
+            let post = &mut |at| self.wheel.push(Event::new(at, kind::TIMEOUT, flow, 0));
+            self.hosts.own_senders.on_answer(flow, &mut sender.transport, self.now, &answer, post)
         } else {
-            sender.transport.on_ack(packet.number)
+            None
         };
+        let progress = own.unwrap_or_else(|| match packet.kind {
+            Kind::Nack => sender.transport.on_nack(packet.number),
+            _ => sender.transport.on_ack(packet.number),
+        });
         if self.hosts.wants_acks {
-            let own = self.hosts.selective_senders.get_mut(flow as usize);
-            let report = match &own {
-                Some(own) => own.report(&sender.transport, &packet),
-                None => Report::in_order(&sender.transport, &packet),
-            };
+            let own = &mut self.hosts.own_senders;
+            let report = own.report(flow, &sender.transport, &answer);
             let telemetry = (&self.telemetry, id);
             on_response(&mut self.hosts.controls, self.now, sender, &packet, &report, telemetry);
             self.hosts.windows.bound(self.plan, &self.hosts.controls, self.now, flow, (sender, own));
@@ -394,7 +396,7 @@ impl Core<'_> {
         if progress {
             sender.deadline = self.now + self.plan.transport.rto;
             if sender.complete() {
-                if extras && self.hosts.gave_up(flow) {
+                if extras && self.hosts.own_senders.gave_up(flow) {
                     return self.give_up(flow);
                 }
                 self.observed.completed(flow, self.now);
@@ -435,10 +437,10 @@ impl Core<'_> {
     fn gives_up(&mut self, flow: u32) -> bool {
         let Some(retries) = self.plan.transport.retries else { return false };
         let Some(attempts) = self.hosts.attempts.get_mut(flow as usize) else {
-            return self.hosts.gave_up(flow);
+            return self.hosts.own_senders.gave_up(flow);
         };
         let inter = self.plan.windows.get(flow as usize).is_some_and(|f| f.inter);
-        let apart = self.plan.transport.timeouts_apart(inter);
+        let apart = self.plan.transport.kind.timeouts_apart(inter);
         let una = self.hosts.senders[flow as usize].transport.una;
         attempts.on_timeout(retries, una, apart, self.now)
     }
@@ -453,9 +455,7 @@ impl Core<'_> {
         let sender = &mut self.hosts.senders[flow as usize];
         sender.transport.give_up();
         let in_ring = sender.in_ring;
-        if let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
-            own.release();
-        }
+        self.hosts.own_senders.release(flow);
         self.hosts.controls.release(flow);
         if in_ring { self.leave_ring(flow) } else { None }
     }
@@ -466,9 +466,10 @@ impl Core<'_> {
         if sender.complete() {
             return None;
         }
-        if let Some(own) = self.hosts.selective_senders.get_mut(flow as usize) {
-            let losses = own.timeout(&mut sender.transport, &mut self.wheel, self.now, flow);
-            let probe = own.take_probe();
+        let own = &mut self.hosts.own_senders;
+        let post = &mut |at| self.wheel.push(Event::new(at, kind::TIMEOUT, flow, 0));
+        if let Some(losses) = own.on_timer(flow, &mut sender.transport, self.now, post) {
+            let probe = own.take_probe(flow);
             if let Some(number) = probe {
                 self.send_probe(flow, number);
             }

@@ -33,7 +33,6 @@ use std::time::{Duration, Instant};
 use xoff_kernel::time::{MICROSECOND, MILLISECOND, Time};
 use xoff_kernel::wheel::Event;
 use xoff_plan::plan::Plan;
-use xoff_schemes::transport::TransportKind;
 
 /// A run without an end time ends at the first multiple of this after its last flow: so each of its windows ends at
 /// the next multiple at the latest …
@@ -682,11 +681,11 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
         if self.plan.end.is_some() || !self.livelock.found {
             return None;
         }
-        // Senders that retransmit after a deadlock are no livelock: the rule above ends the run, except with
-        // TCP, whose `rto` is the longest that backoff may ever reach.
+        // Senders that retransmit after a deadlock are no livelock: the rule above ends the run, except where `rto` is
+        // the longest that backoff may ever reach.
         match self.deadlock {
             None => Some(Stop::Livelock),
-            Some(_) => matches!(self.plan.transport.kind, TransportKind::Tcp(_)).then_some(Stop::Starved),
+            Some(_) => self.plan.transport.kind.traits().backs_off.then_some(Stop::Starved),
         }
     }
 

@@ -32,7 +32,7 @@ impl Core<'_> {
     #[inline(never)]
     pub fn echo_marks(&mut self, id: u32) {
         let packet = &mut self.packets[id];
-        if packet.kind == Kind::Nack && !self.hosts.selective_receivers.is_empty() {
+        if packet.kind == Kind::Nack && self.hosts.own_receivers.used() {
             return;
         }
         let echo = &mut self.hosts.echoes[packet.flow as usize];
@@ -69,7 +69,7 @@ impl Core<'_> {
         }
         let sender = &self.hosts.senders[flow as usize].transport;
         let Labelled { labellers, draws, acknowledged, each_packet, .. } = &mut self.hosts.labelled;
-        let counts = !*each_packet && (packet.kind != Kind::Nack || self.hosts.selective_senders.is_empty());
+        let counts = !*each_packet && (packet.kind != Kind::Nack || !self.hosts.own_senders.used());
         let before = std::mem::replace(&mut acknowledged[flow as usize], sender.una);
         let ack = Ack {
             now: self.now,

@@ -6,7 +6,7 @@ use crate::switch::telemetry::Beside;
 use crate::{core::Core, faults, features::Used, switch::port::Wire, tap::Taps};
 use xoff_kernel::time::Time;
 use xoff_schemes::flow_control::ControlFrame;
-use xoff_schemes::transport::TransportKind;
+use xoff_schemes::transport::keys::Nacks;
 
 impl Core<'_> {
     /// Records a packet that `port` begins to send; its last bit is due at `arrival`, unless it is `lost`.
@@ -36,9 +36,7 @@ impl Core<'_> {
         Beside { bits, credit, label }: Beside,
         frame: impl FnOnce(u32) -> &'f ControlFrame,
     ) -> Crosser {
-        let ndp = matches!(self.plan.transport.kind, TransportKind::Ndp(_));
-        let names = ndp || matches!(self.plan.transport.kind, TransportKind::Irn { .. });
-        let rud = matches!(self.plan.transport.kind, TransportKind::Rud(_));
+        let traits = self.plan.transport.kind.traits();
         let expected = packet.number;
         let carries = match packet.kind {
             Kind::Free | Kind::Replay | Kind::Word => unreachable!("a packet that is sent is one"),
@@ -47,15 +45,20 @@ impl Core<'_> {
             Kind::Ack => match (credit, packet.sacked()) {
                 (Some(credit), first) => Carries::CreditedAck { expected, first, bits, credit },
                 (None, first) if bits != 0 => Carries::Sack { expected, first, bits },
-                (None, arrived) => Carries::Ack { expected, arrived: ndp.then_some(arrived) },
+                (None, arrived) => {
+                    Carries::Ack { expected, arrived: traits.acks_name_arrival.then_some(arrived) }
+                }
             },
-            Kind::Nack if rud => Carries::Trimmed { psn: packet.number, last_hop: packet.echoed() != 0 },
-            Kind::Nack => Carries::Nack { expected, arrived: names.then(|| packet.sacked()) },
+            Kind::Nack => match traits.nacks {
+                Nacks::Missing => Carries::Nack { expected, arrived: None },
+                Nacks::MissingAndArrived => Carries::Nack { expected, arrived: Some(packet.sacked()) },
+                Nacks::Trimmed => Carries::Trimmed { psn: packet.number, last_hop: packet.echoed() != 0 },
+            },
             Kind::Cnp => Carries::Cnp,
             Kind::Header => Carries::Header { psn: packet.number, last_hop: packet.last_hop() },
             Kind::Probe => Carries::Probe { number: packet.number },
             Kind::ProbeAck => Carries::ProbeAck { expected, bits, number: packet.echoed() },
-            Kind::Pull if ndp => Carries::Pull { count: packet.number },
+            Kind::Pull if traits.requests => Carries::Pull { count: packet.number },
             Kind::Pull => Carries::Credit { number: packet.number },
         };
         let label = label.map(|label| label.number);

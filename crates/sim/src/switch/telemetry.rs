@@ -8,7 +8,6 @@ use xoff_kernel::time::Time;
 use xoff_plan::plan::Plan;
 use xoff_schemes::congestion_control::telemetry::{Hop, Stamp};
 use xoff_schemes::load_balancing::seam::Label;
-use xoff_schemes::transport::TransportKind;
 
 /// In place of a count: the packet has met more devices than it has room for.
 const TOO_MANY: u8 = u8::MAX;
@@ -154,7 +153,7 @@ impl Telemetry {
     pub fn new(plan: &Plan) -> Self {
         let most = plan.congestion_control.hops().map_or(0, usize::from);
         let stamped = plan.congestion_control.stamps();
-        let has_beside = plan.labels_packets() || matches!(plan.transport.kind, TransportKind::Rud(_));
+        let has_beside = plan.labels_packets() || plan.transport.kind.traits().acks_have_bitmaps;
         Self { most, stamped, has_beside, ..Self::default() }
     }
 

@@ -3,7 +3,6 @@
 use xoff_kernel::time::MILLISECOND;
 use xoff_plan::Loaded;
 use xoff_schemes::flow_control::FlowControlParams;
-use xoff_schemes::transport::TransportKind;
 use xoff_sim::outcome::{Outcome, Stop};
 
 use super::{Broken, holds};
@@ -79,13 +78,9 @@ pub fn headway(loaded: &Loaded, one: &Outcome, more: &Outcome) -> Result<(), Bro
         (bytes, o.flows.iter().filter(|f| f.ended().is_some()).count())
     };
     let plan = &loaded.plan;
-    let timer = match plan.transport.kind {
-        TransportKind::Tcp(params) => params.initial_rto.max(params.max_rto),
-        _ => plan.transport.rto,
-    };
     let ends = plan.end.is_some() || more.stop != Stop::Interrupted;
-    let soon =
-        (more.end - one.end) / 4 <= timer.max(plan.flow_control.traits().patience).max(10 * MILLISECOND);
+    let patience = plan.transport.rto.max(plan.flow_control.traits().patience);
+    let soon = (more.end - one.end) / 4 <= patience.max(10 * MILLISECOND);
     holds(ends || soon || done(one) < done(more), "liveness", || {
         format!("no byte more from {} to {} ps: {:?}", one.end, more.end, more.counters)
     })

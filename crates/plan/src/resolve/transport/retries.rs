@@ -4,14 +4,14 @@ use crate::error::Error;
 use crate::resolve::Context;
 use crate::scenario::{Retries, TransportKind};
 
-/// Max_RTO_Retx_Cnt of Ultra Ethernet.
-const RUD: Retries = Retries::Limit(5);
 /// Most retries.
 const MOST: u64 = 100;
 
 fn given(cx: &Context<'_>) -> Retries {
     let t = &cx.scenario.transport;
-    t.retries.unwrap_or(if t.kind == TransportKind::Rud { RUD } else { Retries::Unlimited })
+    let default =
+        t.kind.traits().retries.map_or(Retries::Unlimited, |retries| Retries::Limit(retries.into()));
+    t.retries.unwrap_or(default)
 }
 
 /// `transport.retries`; `None` is no limit.
@@ -32,9 +32,12 @@ pub(super) fn nack_limit(cx: &Context<'_>) -> Result<Option<u8>, Error> {
 /// Warns of a key that the transport does not use.
 pub(super) fn check(cx: &mut Context<'_>) {
     let t = &cx.scenario.transport;
-    if t.nack_retries.is_some() && t.kind != TransportKind::Rud {
-        let message =
-            format!("had no effect: it requires the transport `rud`, and this run uses `{}`", t.kind.name());
+    if t.nack_retries.is_some() && !t.kind.traits().counts_retries {
+        let those = TransportKind::any(|traits| traits.counts_retries);
+        let message = format!(
+            "had no effect: it requires the transport {those}, and this run uses `{}`",
+            t.kind.name()
+        );
         cx.warn("transport.nack_retries", message);
     }
 }

@@ -99,9 +99,9 @@ impl Parameters for NsccRcccParams {
 mod tests {
     use super::*;
     use crate::congestion_control::rccc::Source as Credit;
-    use crate::transport::go_back_n::Sender as Numbers;
     use crate::transport::rud::tests::P;
-    use crate::transport::rud::{Arrival, Bitmap, Receiver, Source};
+    use crate::transport::rud::{Receiver, Source};
+    use crate::transport::seam::{Arrival, Named, Numbers};
     use xoff_kernel::random::Stream;
 
     const FULL: u32 = 1_024;
@@ -148,7 +148,7 @@ mod tests {
         s.source.set_window(&mut s.numbers, 20);
         assert_eq!(s.send_all(), [(3, false), (4, false), (5, false), (6, false), (7, true)]);
         // The first answer ends the credit of the first window.
-        s.source.on_ack(&mut s.numbers, 8, Bitmap::default());
+        s.source.on_ack(&mut s.numbers, 8, Named::default());
         s.credit.on_answer(5);
         s.told();
         assert_eq!(s.send_all(), []);
@@ -183,7 +183,7 @@ mod tests {
     fn both_limits_hold_on_any_path() {
         enum Wire {
             Data(u32, bool),
-            Ack(u32, Bitmap),
+            Ack(u32, Named),
             Credit(u32),
         }
         let (mut by_window, mut by_credit) = (0, 0);
@@ -224,7 +224,7 @@ mod tests {
                     match wire.remove(at) {
                         Wire::Data(psn, asks) => {
                             let arrival = Arrival { psn, total, marked: false, asks };
-                            let got = r.on_data(P.ack_every, arrival);
+                            let got = r.receive(P.ack_every, arrival);
                             wire.extend(got.ack.map(|named| Wire::Ack(r.expected, named)));
                         }
                         Wire::Ack(expected, named) => {

@@ -1,25 +1,14 @@
 //! The receiver.
 
-use super::Bitmap;
+use crate::transport::seam::{Arrival, Named};
 use std::collections::VecDeque;
-
-/// A data packet that has arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    pub psn: u32,
-    /// Packets of the flow.
-    pub total: u32,
-    pub marked: bool,
-    /// AR.
-    pub asks: bool,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reception {
     /// It had arrived before.
     pub duplicate: bool,
     /// The packets that an ACK names, if there is one.
-    pub ack: Option<Bitmap>,
+    pub ack: Option<Named>,
 }
 
 /// A receiver's state.
@@ -43,7 +32,7 @@ impl Receiver {
         psn < self.expected || word().is_some_and(|word| word >> (psn % 64) & 1 == 1)
     }
 
-    pub fn on_data(&mut self, ack_every: u32, packet: Arrival) -> Reception {
+    pub fn receive(&mut self, ack_every: u32, packet: Arrival) -> Reception {
         let Arrival { psn, total, marked, asks } = packet;
         let duplicate = self.has_arrived(psn);
         let first = self.expected == 0 && self.early == 0;
@@ -66,13 +55,13 @@ impl Receiver {
         Reception { duplicate, ack: acknowledge.then(|| self.names(psn)) }
     }
 
-    /// The header of the trimmed packet `psn` has arrived. Returns whether the packet is missing.
-    pub fn on_header(&self, psn: u32) -> bool {
+    /// Whether the packet has not arrived.
+    pub fn is_missing(&self, psn: u32) -> bool {
         !self.has_arrived(psn)
     }
 
     /// The bitmap of an ACK for `psn`.
-    pub fn names(&self, psn: u32) -> Bitmap {
+    pub fn names(&self, psn: u32) -> Named {
         let first = psn.saturating_sub(63).max(self.expected + 1);
         let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
         let at = (first / 64 - self.expected / 64) as usize;
@@ -80,7 +69,7 @@ impl Receiver {
             0 => word(at),
             shift => word(at) >> shift | word(at + 1) << (64 - shift),
         };
-        Bitmap { first, bits }
+        Named { first, bits }
     }
 
     fn keep(&mut self, psn: u32) {

@@ -1,7 +1,7 @@
 //! The sender.
 
-use super::{Bitmap, LARGEST_SPAN, PROBES, Probes, RudParams};
-use crate::transport::go_back_n::Sender as Numbers;
+use super::{LARGEST_SPAN, PROBES, Probes, RudParams};
+use crate::transport::seam::{Named, Numbers};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use xoff_kernel::time::Time;
@@ -165,7 +165,7 @@ impl Source {
     }
 
     /// Everything below `n` has arrived, and the packets of the bitmap. Returns whether `una` advanced.
-    pub fn on_ack(&mut self, numbers: &mut Numbers, n: u32, named: Bitmap) -> bool {
+    pub fn on_ack(&mut self, numbers: &mut Numbers, n: u32, named: Named) -> bool {
         let mut bits = named.bits;
         while bits != 0 {
             let psn = named.first + bits.trailing_zeros();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::transport::go_back_n::Sender as Numbers;
+use crate::transport::seam::{Arrival, Named, Numbers};
 use xoff_kernel::random::Stream;
 
 pub const P: RudParams = RudParams {
@@ -27,8 +27,8 @@ fn send_all(n: &mut Numbers, s: &mut Source, now: Time) -> Vec<(u32, bool)> {
     sent
 }
 
-fn names(first: u32, packets: &[u32]) -> Bitmap {
-    Bitmap { first, bits: packets.iter().fold(0, |bits, psn| bits | 1 << (psn - first)) }
+fn names(first: u32, packets: &[u32]) -> Named {
+    Named { first, bits: packets.iter().fold(0, |bits, psn| bits | 1 << (psn - first)) }
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn trimmed_packets_go_first_and_inside_the_window() {
     s.set_window(&mut n, 3);
     assert_eq!(send_all(&mut n, &mut s, 2), [(6, true)], "cwnd is below ack_every");
     // 4 has arrived before.
-    assert!(s.on_ack(&mut n, 4, Bitmap::default()) && n.una == 5);
+    assert!(s.on_ack(&mut n, 4, Named::default()) && n.una == 5);
     assert_eq!((s.in_flight(), s.acknowledged()), (2, 5));
 }
 
@@ -73,14 +73,14 @@ fn timeouts_double() {
     s.on_ack(&mut n, 0, names(1, &[1]));
     assert_eq!(send_all(&mut n, &mut s, 3_000), [(2, true)], "1 has arrived meanwhile");
     assert_eq!((s.on_time(&P, &mut n, 3_600), s.deadline(&n)), (1, Some(7_000)));
-    assert!(s.on_ack(&mut n, 3, Bitmap::default()) && n.complete());
+    assert!(s.on_ack(&mut n, 3, Named::default()) && n.complete());
     assert_eq!(s.deadline(&n), None);
     assert_eq!(P.timeout(255), 8 * SECOND);
     assert_eq!(RudParams { rto: 9 * SECOND, ..P }.timeout(3), 9 * SECOND);
 }
 
 fn receive(r: &mut Receiver, psn: u32, marked: bool, asks: bool) -> Reception {
-    r.on_data(4, Arrival { psn, total: 200, marked, asks })
+    r.receive(4, Arrival { psn, total: 200, marked, asks })
 }
 
 /// The first packet has an ACK, then each fourth in any order, and each that is marked, asks or has arrived before.
@@ -99,9 +99,9 @@ fn acks_name_packets_of_any_order() {
     for psn in rest {
         ack(psn, false, false);
     }
-    assert_eq!(ack(1, false, false), Some(Bitmap { first: 82, bits: 0 }));
+    assert_eq!(ack(1, false, false), Some(Named { first: 82, bits: 0 }));
     assert_eq!(r.expected, 81);
-    assert!(!r.on_header(80) && r.on_header(81));
+    assert!(!r.is_missing(80) && r.is_missing(81));
 }
 
 /// Any order, in which each packet comes once or twice: it is delivered once, and the ACKs name packets that have
@@ -121,7 +121,7 @@ fn for_any_order_acks_are_true() {
         for psn in order {
             let marked = random.below(10) == 0;
             let arrival = Arrival { psn, total, marked, asks: psn + 1 == total };
-            let got = r.on_data(4, arrival);
+            let got = r.receive(4, arrival);
             assert_eq!(got.duplicate, here[psn as usize]);
             here[psn as usize] = true;
             let expected = here.iter().take_while(|&&here| here).count() as u32;
@@ -146,10 +146,10 @@ fn for_any_path_everything_arrives_once() {
     enum Wire {
         Data(Arrival),
         Header(u32),
-        Ack(u32, Bitmap),
+        Ack(u32, Named),
         Nack(u32),
         Probe(u32),
-        ProbeAck(u32, Bitmap, u32),
+        ProbeAck(u32, Named, u32),
     }
     let (mut clean, mut trims, mut inferred, mut probed) = (0, 0, 0, 0);
     for seed in 0..600 {
@@ -195,12 +195,12 @@ fn for_any_path_everything_arrives_once() {
                 let at = if random.below(100) < reorder { random.below(wire.len() as u64) } else { 0 };
                 match wire.remove(at as usize) {
                     Wire::Data(arrival) => {
-                        let got = r.on_data(p.ack_every, arrival);
+                        let got = r.receive(p.ack_every, arrival);
                         assert_eq!(got.duplicate, delivered[arrival.psn as usize] > 0);
                         delivered[arrival.psn as usize] += u32::from(!got.duplicate);
                         out.extend(got.ack.map(|named| Wire::Ack(r.expected, named)));
                     }
-                    Wire::Header(psn) if r.on_header(psn) => out.push(Wire::Nack(psn)),
+                    Wire::Header(psn) if r.is_missing(psn) => out.push(Wire::Nack(psn)),
                     Wire::Header(psn) => out.push(Wire::Ack(r.expected, r.names(psn))),
                     Wire::Ack(expected, named) => {
                         s.on_ack(&mut n, expected, named);

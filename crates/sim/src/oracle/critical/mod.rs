@@ -41,7 +41,7 @@ use record::{Piece, Sent, Source, Wait};
 use std::collections::BTreeMap;
 use xoff_kernel::time::Time;
 use xoff_plan::{balancing::LoadBalancing, plan::Plan};
-use xoff_schemes::{flow_control::PauseScope, transport::TransportKind};
+use xoff_schemes::flow_control::PauseScope;
 
 /// A span in which a list did not send.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +105,7 @@ impl Critical {
         };
         plan.receivers.iter().for_each(|r| close(r.rx, &r.stalls, Part::Receiver));
         plan.faults.down.iter().for_each(|d| close(d.port, &d.spans, Part::Down));
-        let windows = plan.transport.kind != TransportKind::GoBackN
+        let windows = plan.transport.kind.traits().limits_flight
             || plan.transport.window.is_some()
             || plan.transport.variable_window.is_some()
             || plan.congestion_control.wants_answers();

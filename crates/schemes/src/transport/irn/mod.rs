@@ -38,10 +38,14 @@
 //!
 //! The numbers of a sender are those of go-back-N: `next` is a retransmission or a new packet.
 
+pub mod ends;
+mod keys;
 pub mod packet;
 
-use super::go_back_n::{Reply, Sender as Numbers};
+pub use keys::IrnKeys;
+
 use crate::names::names;
+use crate::transport::seam::{Numbers, Reply};
 use xoff_kernel::time::Time;
 
 names! {
@@ -55,6 +59,15 @@ pub enum Timer {
     /// timeout is retransmitted in vain.
     Packet = "packet",
 }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IrnParams {
+    /// Of flows within a datacenter.
+    pub intra: Timeouts,
+    /// Of flows between datacenters.
+    pub inter: Timeouts,
+    pub timer: Timer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

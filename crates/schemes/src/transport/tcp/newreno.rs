@@ -50,7 +50,7 @@
 //! Receiver: it keeps packets that arrive early, and sends ACK(the next one in order) for every packet.
 
 use super::dctcp::{DctcpParams, Marks};
-use super::go_back_n::Sender as Numbers;
+use crate::transport::seam::Numbers;
 use std::collections::VecDeque;
 use xoff_kernel::time::{MICROSECOND, Time};
 

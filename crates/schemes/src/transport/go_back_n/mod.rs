@@ -19,6 +19,12 @@
 //!   packet < expected   discard; ACK(expected), for its ACK may have been lost
 //! ```
 
+mod keys;
+
+/// Go-back-N, whose only parameters are those of every transport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GoBackN;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sender {
     /// First packet not acknowledged.

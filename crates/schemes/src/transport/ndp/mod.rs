@@ -34,8 +34,13 @@
 //! it may have overtaken the NACK that it follows, where devices choose paths by packet. And a sender without an
 //! answer sends one packet after the timeout, whatever was lost.
 
-use super::go_back_n::Sender as Numbers;
-use super::newreno::Receiver as Runs;
+pub mod ends;
+mod keys;
+
+pub use keys::NdpKeys;
+
+use crate::transport::seam::Numbers;
+use crate::transport::tcp::newreno::Receiver as Runs;
 use std::collections::VecDeque;
 use xoff_kernel::time::Time;
 
@@ -227,8 +232,6 @@ pub struct Receiver {
     due: u32,
     /// PULLs sent.
     pulls: u32,
-    /// It is in the [`PullQueue`].
-    pub queued: bool,
 }
 
 impl Receiver {
@@ -271,18 +274,6 @@ impl Receiver {
         self.pulls += 1;
         Some(self.pulls)
     }
-}
-
-/// The PULLs of one link of a host. Flows take turns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PullQueue {
-    pub flows: VecDeque<u32>,
-    /// Time between two PULLs: that of a full packet on the link.
-    pub interval: Time,
-    /// When the next one may leave.
-    pub free_at: Time,
-    /// An event is pending at `free_at`.
-    pub armed: bool,
 }
 
 #[cfg(test)]

@@ -71,12 +71,15 @@
 //! `asking = 0` is a rule of ours. If the window shrinks after the last packet left, fewer packets than `ack_every` may
 //! be in flight, and none of them asks for an ACK. One packet beyond the window then does, instead of a timeout.
 
+pub mod ends;
+mod keys;
 mod receiver;
 mod source;
 #[cfg(test)]
 pub mod tests;
 
-pub use receiver::{Arrival, Receiver, Reception};
+pub use keys::RudKeys;
+pub use receiver::{Receiver, Reception};
 pub use source::Source;
 
 use xoff_kernel::time::{SECOND, Time};
@@ -121,11 +124,4 @@ impl RudParams {
         let doubled = u64::from(retry.min(63));
         self.rto.saturating_mul(1 << doubled).min(LONGEST.max(self.rto))
     }
-}
-
-/// The packets beyond the expected one that an ACK names: `first + i` for each bit i.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bitmap {
-    pub first: u32,
-    pub bits: u64,
 }
