@@ -89,7 +89,8 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let interrupted = interrupt::flag()?;
-    let Some(Made { results, failed, lost, out }) = make(args, &papers, &interrupted, &mut output::print)?
+    let Some(Made { results, complete, failed, lost, out }) =
+        make(args, &papers, &interrupted, &mut output::print)?
     else {
         output::complain("interrupted before the first run");
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
@@ -103,7 +104,7 @@ pub fn repro(args: &ReproArgs) -> miette::Result<ExitCode> {
         }
         output::complain(&format!("written to {}", out.display()));
     }
-    let stopped = interrupted.load(Ordering::Relaxed) && !results.complete;
+    let stopped = interrupted.load(Ordering::Relaxed) && !complete;
     Ok(output::status(&[(stopped, interrupt::INTERRUPTED), (failed, FAILED), (lost, LOST)]))
 }
 
@@ -121,6 +122,8 @@ pub fn list(args: &ReproArgs, papers: &[Paper]) -> String {
 /// What `xoff repro` made.
 pub struct Made {
     pub results: Results,
+    /// Whether all runs of these experiments are there.
+    pub complete: bool,
     /// Whether a run failed, or lost packets of a lossless priority.
     pub failed: bool,
     pub lost: bool,
@@ -207,6 +210,7 @@ pub fn make(
     }
     let any = |keep: fn(&ExperimentResult) -> bool| results.experiments.iter().any(keep);
     let (failed, lost) = (any(|e| !e.failed.is_empty()), any(|e| e.lost > 0));
+    let complete = results.complete;
     results = match before {
         // The full results stay, and have the table of the quick version beside them.
         Some(before) if args.quick => before.with_tables(results, &library::load_from(&place)?),
@@ -222,7 +226,7 @@ pub fn make(
     for page in page::render(&results) {
         write(&out.join(&page.path), &page.text)?;
     }
-    Ok(Some(Made { results, failed, lost, out }))
+    Ok(Some(Made { results, complete, failed, lost, out }))
 }
 
 /// Whether it is a directory of results of `xoff repro`.
@@ -434,7 +438,9 @@ impl Context<'_> {
             result.done += entries.iter().filter(|e| e.row.is_some()).count();
             result.seconds = result.seconds.map(|runs| runs + seconds(changed));
             let points = grid.points().unwrap_or(0) / task.changes.len();
-            let changes = (0..task.changes.len()).map(|i| {
+            // Without all of its runs a change says nothing.
+            let made = |i: usize| entries[i * points..][..points].iter().all(|e| e.status != Status::Pending);
+            let changes = (0..task.changes.len()).filter(|&i| made(i)).map(|i| {
                 let after = evaluate::claims(e, self.args.quick, grid, &measured, i * points);
                 let change = grid.axes[0].values[i].clone();
                 let flips = sensitivity::flips(&result.claims, &after);

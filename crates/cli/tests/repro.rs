@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -100,17 +102,11 @@ fn a_figure_is_run_judged_drawn_and_resumed() {
     assert!(before == all_files(&out));
 }
 
-/// Two equal runs are an error, unless only the shorter version makes them equal.
-#[test]
-fn the_shorter_version_may_make_runs_equal() {
-    let (out, dir) = (place("equal"), place("equal-experiments"));
+/// One experiment on a flow from one host to another, of paper `p`. `runs` are its runs.
+fn experiment(dir: &Path, runs: &str) {
     fs::create_dir_all(dir.join("p")).unwrap();
-    let run = |name: &str, size: &str| {
-        format!("[[run]]\nname = \"{name}\"\nset = {{ \"traffic.0.size\" = \"{size}\" }}\n")
-    };
-    let experiment = |other: &str| {
-        let text = format!(
-            r#"paper = "p"
+    let text = format!(
+        r#"paper = "p"
 id = "e"
 title = "t"
 section = "1"
@@ -127,7 +123,7 @@ kind = "flow"
 src = "H0"
 dst = "H1"
 
-{}{}
+{runs}
 [quick]
 set = {{ "traffic.0.size" = "1kB" }}
 
@@ -149,12 +145,63 @@ run = "one"
 metric = "fct"
 says = "s"
 low = 0
-"#,
-            run("one", "1MB"),
-            run("other", other)
-        );
-        fs::write(dir.join("p/e.toml"), text).unwrap();
+"#
+    );
+    fs::write(dir.join("p/e.toml"), text).unwrap();
+}
+
+fn run_of_size(name: &str, size: &str) -> String {
+    format!("[[run]]\nname = \"{name}\"\nset = {{ \"traffic.0.size\" = \"{size}\" }}\n")
+}
+
+/// An interrupted `--sensitivity` has the changes that were made, ends as interrupted, and stores no table beside the full
+/// results.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_table_has_only_what_was_made() {
+    let (full, quick, dir) = (place("whole"), place("interrupted"), place("interrupted-experiments"));
+    let chosen = |key: &str, value: &str, other: &str| {
+        format!(
+            "[[chosen]]\nkey = \"{key}\"\nvalue = \"{value}\"\nalternatives = [\"{other}\"]\nreason = \"r\"\n"
+        )
     };
+    let chosen = chosen("run.drain", "0s", "1us") + &chosen("transport.mtu", "1000B", "1B");
+    experiment(&dir, &(run_of_size("one", "1MB") + &chosen));
+    let base = ["p/e", "--experiments", dir.to_str().unwrap()];
+    assert!(xoff(&full, &[&base[..], &["--quiet"]].concat()).status.success());
+
+    let text = fs::read_to_string(dir.join("p/e.toml")).unwrap();
+    fs::write(dir.join("p/e.toml"), text.replace("\"1kB\"", "\"40MB\"")).unwrap();
+    let stored = full.join("results.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xoff"));
+    command.current_dir(root()).arg("repro").args(base).args(["--quick", "--sensitivity", "--jobs", "1"]);
+    command.arg("--beside").arg(&stored).arg("--out").arg(&quick);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let runs = quick.join("p/e/sensitivity/runs");
+    while fs::read_dir(&runs)
+        .map_or(0, |runs| runs.flatten().filter(|r| r.path().join("summary.json").exists()).count())
+        == 0
+    {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let done = child.wait_with_output().unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(130), "{text}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(text.contains("PARTIAL: 2 of 3 runs finished") && !text.contains("undecided"), "{text}");
+    let read = |path: PathBuf| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
+    let changes = read(quick.join("p/e/result.json"))["sensitivity"].clone();
+    assert_eq!(changes.as_array().map(Vec::len), Some(1), "{changes}");
+    assert_eq!(changes[0]["flips"], Value::Array(Vec::new()));
+    assert_eq!(read(quick.join("results.json"))["experiments"][0]["sensitivity"], Value::Null);
+}
+
+/// Two equal runs are an error, unless only the shorter version makes them equal.
+#[test]
+fn the_shorter_version_may_make_runs_equal() {
+    let (out, dir) = (place("equal"), place("equal-experiments"));
+    let experiment =
+        |other: &str| experiment(&dir, &(run_of_size("one", "1MB") + &run_of_size("other", other)));
     let repro = |more: &[&str]| {
         let _ = fs::remove_dir_all(&out);
         xoff(&out, &[&["p/e", "--experiments", dir.to_str().unwrap(), "--quiet"], more].concat())

@@ -112,12 +112,12 @@ impl Results {
     }
 
     /// These, with the tables of `--sensitivity` of the same experiments in `quick`, results of the shorter
-    /// version.
+    /// version. A table whose runs are not all there is left out.
     #[must_use]
     pub fn with_tables(mut self, quick: Results, papers: &[Paper]) -> Results {
         for e in &mut self.experiments {
             let same = |made: &&ExperimentResult| (&e.paper, &e.id) == (&made.paper, &made.id);
-            if let Some(made) = quick.experiments.iter().find(same) {
+            if let Some(made) = quick.experiments.iter().find(same).filter(|made| made.done == made.runs) {
                 e.sensitivity.clone_from(&made.sensitivity);
                 e.as_chosen.clone_from(&made.as_chosen);
             }
