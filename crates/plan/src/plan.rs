@@ -384,6 +384,8 @@ pub struct Loss {
     pub hits: Hits,
     /// Whether the frame arrives and is discarded, rather than vanishes.
     pub corrupts: bool,
+    /// Frames can be hit whose transmission begins from the first time on, and before the second one.
+    pub span: (Time, Time),
 }
 
 /// Which frames of a port are lost.
@@ -439,6 +441,12 @@ pub struct LabelRoute {
 }
 
 impl Faults {
+    /// When the last loss that ends has ended; 0 if there is none.
+    pub fn losses_end(&self) -> Time {
+        let ends = self.losses.iter().map(|loss| loss.span.1).filter(|&end| end < Time::MAX);
+        ends.max().unwrap_or(0)
+    }
+
     /// Routes of data after changes: the flow, and where the route starts in [`Plan::hops`].
     pub fn later_routes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.tables.iter().flat_map(|table| {

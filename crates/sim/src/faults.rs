@@ -31,6 +31,8 @@ pub struct Errors {
     stream: Stream,
     hits: Hits,
     pub corrupts: bool,
+    /// Frames can be hit whose transmission begins then.
+    span: (Time, Time),
     /// Frames, bits, or control frames that pass before the next one is hit.
     pass: u64,
 }
@@ -54,8 +56,11 @@ impl Line {
 }
 
 impl Errors {
-    /// Whether a frame of `size` bytes is hit.
-    pub fn hit(&mut self, size: u32, is_control: bool) -> bool {
+    /// Whether a frame of `size` bytes is hit, whose transmission begins now.
+    pub fn hit(&mut self, size: u32, is_control: bool, now: Time) -> bool {
+        if now < self.span.0 || now >= self.span.1 {
+            return false;
+        }
         let length = match self.hits {
             Hits::Frames(_) => 1,
             Hits::Bits(_) => 8 * u64::from(size),
@@ -100,7 +105,7 @@ impl Faults {
                 Hits::Frames(p) | Hits::Bits(p) => stream.geometric(p),
                 Hits::Control(number) => number - 1,
             };
-            errors.push(Errors { stream, hits: loss.hits, corrupts: loss.corrupts, pass });
+            errors.push(Errors { stream, hits: loss.hits, corrupts: loss.corrupts, span: loss.span, pass });
         }
         faults
     }

@@ -56,6 +56,45 @@ fn a_failed_link_loses_packets_on_it_and_packets_sent_to_it() {
     }
 }
 
+/// One flow over one switch, whose second link loses or corrupts every frame of the switch from 20 us to 30 us. The
+/// retransmission begins after that.
+#[test]
+fn losses_begin_and_end() {
+    for (kind, reason) in [("loss", DropReason::FrameLost), ("corruption", DropReason::FrameCorrupted)] {
+        let plan = plan(&format!(
+            "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 2\nlink = {{rate=\"100Gbps\", delay=\"1us\"}}\n\
+             [[traffic]]\nkind = \"flow\"\nsrc = \"H0\"\ndst = \"H1\"\nsize = \"{PACKETS}kB\"\n\
+             [[loss]]\nlink = \"S0.0-H1\"\nfrom = \"S0.0\"\nrate = 1.0\nkind = \"{kind}\"\nat = \"20us\"\nuntil = \"30us\"\n"
+        ));
+        let outcome = run(&plan);
+        let begins = |k: u64| (k + 1) * T + D;
+        let hit = (0..PACKETS).filter(|&k| (20 * D..30 * D).contains(&begins(k))).count() as u64;
+        assert!(hit > 100);
+        assert_eq!((outcome.flows[0].dropped, dropped(&outcome, reason)), (hit, hit));
+        assert_eq!((outcome.stop, outcome.flows[0].timeouts), (Stop::AllDone, 0));
+    }
+}
+
+/// The number of a lost pause frame counts from the beginning of the losses.
+#[test]
+fn control_frames_are_counted_from_the_beginning_of_losses() {
+    let lost = |more: &str| {
+        let plan = plan(&format!(
+            "[topology]\nkind = \"line\"\nswitches = 1\nhosts_per_switch = 3\nlink = {{rate=\"100Gbps\", delay=\"1us\"}}\n\
+             [flow_control]\nxoff = \"20kB\"\nxon = \"10kB\"\nheadroom = \"1MB\"\n\
+             [[traffic]]\nkind = \"incast\"\nto = \"H2\"\nfan_in = 2\nsize = \"1MB\"\n\
+             [[loss]]\nlink = \"S0.0-H0\"\nfrom = \"S0.0\"\ncontrol_frame = 1\n{more}\n[switch]\nbuffer = \"10MB\"\n"
+        ));
+        let outcome = run(&plan);
+        assert_eq!(outcome.stop, Stop::AllDone);
+        outcome.drops.iter().map(|d| (d.reason, d.packets)).collect::<Vec<_>>()
+    };
+    let (whole, late) = (lost(""), lost("at = \"50us\""));
+    assert_eq!(whole, [(DropReason::FrameLost, 1)]);
+    assert_eq!(late, whole);
+    assert_eq!(lost("at = \"50us\"\nuntil = \"50001ns\""), [], "none is sent in a nanosecond");
+}
+
 const LEAF_SPINE: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
     host_link = {rate=\"100Gbps\", delay=\"1us\"}\nfabric_link = {rate=\"100Gbps\", delay=\"1us\"}\n";
 

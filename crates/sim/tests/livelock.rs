@@ -75,6 +75,9 @@ fn waits_by_losses_and_timers_are_no_livelock() {
     // A link that recovers after a second in which the flow made no progress.
     let failed = "[[failure]]\nlink = \"S0.0-H1\"\nat = \"10us\"\nuntil = \"1s\"\n";
     assert_eq!(run(&plan(&format!("{PAIR}{FLOW}{failed}"))).stop, Stop::AllDone);
+    // A link that loses every frame for a second.
+    let losses = "[[loss]]\nlink = \"S0.0-H1\"\nrate = 1.0\nat = \"10us\"\nuntil = \"1s\"\n";
+    assert_eq!(run(&plan(&format!("{PAIR}{FLOW}{losses}"))).stop, Stop::AllDone);
 }
 
 #[test]

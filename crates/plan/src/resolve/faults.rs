@@ -55,7 +55,7 @@ pub(super) fn read(cx: &mut Context<'_>, topology: &Topology, end: Option<Time>)
     };
     let (down, avoided) = (by_port(spans), by_port(early));
     let ends = end.is_some() || retries::end_flows(cx);
-    let losses = losses(cx, topology, ends, &mut named)?;
+    let losses = losses(cx, topology, (end, ends), &mut named)?;
     let reconvergence = reconvergence(cx, &down)?;
     Ok(Faults { down, avoided, losses, reconvergence, named })
 }
@@ -190,11 +190,11 @@ fn merged(mut spans: Vec<(Time, Time)>) -> Vec<(Time, Time)> {
     out
 }
 
-/// `ends` says whether the run has an end even if almost no packet arrives.
+/// `end` is that of the run, and `ends` says whether it has one even if almost no packet arrives.
 fn losses(
-    cx: &Context<'_>,
+    cx: &mut Context<'_>,
     topology: &Topology,
-    ends: bool,
+    (end, ends): (Option<Time>, bool),
     named: &mut Vec<(String, Vec<PortId>)>,
 ) -> Result<Vec<Loss>, Error> {
     let mut out = of_topology(cx, topology, ends)?;
@@ -239,7 +239,8 @@ fn losses(
             }
             _ => {}
         }
-        let of = |port| Loss { port, hits, corrupts: loss.kind == LossKind::Corruption };
+        let span = loss_span(cx, i, end)?;
+        let of = |port| Loss { port, hits, corrupts: loss.kind == LossKind::Corruption, span };
         if !ends && passes(&of(0), &cx.packet) < LEAST {
             let p = loss.rate.or(loss.ber).unwrap_or_default();
             let message = format!("{key} = {p} drops almost every packet, and the run has no end");
@@ -256,12 +257,34 @@ fn losses(
     Ok(out)
 }
 
+/// The share of the largest frames that pass in the long run.
 fn passes(loss: &Loss, packet: &PacketFormat) -> f64 {
     match loss.hits {
+        _ if loss.span.1 < Time::MAX => 1.0,
         Hits::Frames(p) => 1.0 - p,
         Hits::Bits(p) => power(1.0 - p, 8 * u64::from(packet.largest())),
         Hits::Control(_) => 1.0,
     }
+}
+
+/// When frames are hit by `loss[i]`.
+fn loss_span(cx: &mut Context<'_>, i: usize, end: Option<Time>) -> Result<(Time, Time), Error> {
+    let loss = &cx.scenario.loss[i];
+    let key = |key: &str| format!("loss[{i}].{key}");
+    let at = loss.at.unwrap_or(Span(0));
+    cx.at_most(&key("at"), at, Span(LAST))?;
+    if let Some(until) = loss.until {
+        cx.at_most(&key("until"), until, Span(LAST))?;
+        if until <= at {
+            let message = format!("the loss ends at {until}, and begins at {at}");
+            return cx.refuse(&key("until"), message, "choose a time after `at`, or remove `until`");
+        }
+    }
+    let span = (at.0, loss.until.map_or(Time::MAX, |until| until.0));
+    if end.is_some_and(|end| span.0 >= end) {
+        cx.warn(key("at"), "had no effect: the run ends earlier");
+    }
+    Ok(span)
 }
 
 /// Returns an error for losses that let almost no frame through where they meet at one port, although each of
@@ -301,7 +324,7 @@ fn of_topology(cx: &Context<'_>, topology: &Topology, ends: bool) -> Result<Vec<
     let lossy: Vec<Loss> = (0..)
         .zip(&topology.ports)
         .filter(|(_, p)| p.loss > 0.0)
-        .map(|(port, p)| Loss { port, hits: Hits::Frames(p.loss), corrupts: false })
+        .map(|(port, p)| Loss { port, hits: Hits::Frames(p.loss), corrupts: false, span: (0, Time::MAX) })
         .collect();
     if let Some(worst) = lossy.iter().find(|l| !ends && 1.0 - topology.ports[l.port as usize].loss < LEAST) {
         let message = format!(

@@ -57,14 +57,22 @@ pub struct Loss {
     #[schemars(range(max = 1.0), extend("x-unit" = "probability"))]
     #[schemars(extend("x-default" = "required: `rate`, `ber` or `control_frame`"))]
     pub ber: Option<f64>,
-    /// Number of the flow-control frame that is hit, counted from 1; no other frame is. Write one
-    /// of this, `rate` and `ber`.
+    /// Number of the flow-control frame that is hit, counted from 1 between `at` and `until`; no other frame is.
+    /// Write one of this, `rate` and `ber`.
     #[schemars(range(min = 1), extend("x-unit" = "number of a frame"))]
     #[schemars(extend("x-default" = "required: `rate`, `ber` or `control_frame`"))]
     pub control_frame: Option<u64>,
     /// What happens to a frame that is hit.
     #[serde(default)]
     pub kind: LossKind,
+    /// Frames can be hit if their transmission begins at this time or later. Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = Span(0)))]
+    pub at: Option<Span>,
+    /// Frames whose transmission begins at this time or later are not hit. Default: there is no such time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-default" = "none: frames are hit until the end"))]
+    pub until: Option<Span>,
 }
 
 /// What happens to a frame that is hit.

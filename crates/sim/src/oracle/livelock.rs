@@ -10,7 +10,7 @@
 //! - each retransmission timer that is armed has expired since then, as often as random losses ask for, and
 //!   each paced sender has sent. The timer of a sender with a retry limit always explains it: in the end the sender
 //!   gives up;
-//! - no flow, gate, failure or stall of the plan is still to come.
+//! - no flow, gate, failure, end of losses or stall of the plan is still to come.
 
 use crate::kind::{self, is_news};
 use crate::outcome::{Backlog, Livelock, StalledFlow};
@@ -42,6 +42,8 @@ pub struct Oracle {
     waits: Time,
     /// Timeouts of each sender that random losses explain.
     attempts: u32,
+    /// Until then losses explain that nothing progresses.
+    losses_end: Time,
 }
 
 /// Progress has stopped for [`QUIET`].
@@ -54,7 +56,8 @@ struct Suspicion {
 
 impl Oracle {
     pub fn new(plan: &Plan) -> Self {
-        Self { next: EVERY, waits: waits(plan), attempts: attempts(plan), ..Self::default() }
+        let (waits, attempts, losses_end) = (waits(plan), attempts(plan), plan.faults.losses_end());
+        Self { next: EVERY, waits, attempts, losses_end, ..Self::default() }
     }
 
     pub fn look(&mut self, world: &World, at: Time) {
@@ -63,7 +66,7 @@ impl Oracle {
         }
         self.next = at + EVERY;
         let progress = world.progress();
-        if progress != self.progress {
+        if progress != self.progress || at < self.losses_end {
             (self.progress, self.since, self.suspicion, self.found) = (progress, at, None, false);
             return;
         }

@@ -668,7 +668,7 @@ impl<'s, 'a, 't> Run<'s, 'a, 't> {
             None => (world.data_hops(), |event| !is_timer(event)),
             Some(_) => (world.progress(), is_news),
         };
-        if progress != self.moved.0 {
+        if progress != self.moved.0 || at < self.plan.faults.losses_end() {
             self.moved = (progress, at);
         } else if self.plan.end.is_none()
             && at - self.moved.1

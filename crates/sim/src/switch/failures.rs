@@ -50,7 +50,7 @@ impl Core<'_> {
         }
         let mut fate = None;
         for errors in &mut line.errors {
-            let hit = errors.hit(size, is_control);
+            let hit = errors.hit(size, is_control, now);
             fate = fate.or(hit.then_some(if errors.corrupts { FRAME_CORRUPTED } else { FRAME_LOST }));
         }
         fate

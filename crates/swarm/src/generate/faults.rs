@@ -83,6 +83,11 @@ fn loss(sketch: &mut Sketch, place: &Place) -> Table {
         _ => t.put("control_frame", int(sketch.draw.log(1, 20))),
     }
     sketch.maybe(&mut t, 2, "kind", |s| *s.draw.pick(&["loss", "corruption"]));
+    let at = if sketch.draw.one_in(3) { sketch.draw.log(1, 50 * place.tick) } else { 0 };
+    if at > 0 {
+        t.put("at", time(at));
+    }
+    sketch.maybe(&mut t, 3, "until", |s| time(at + s.draw.log(1, 50 * place.tick)));
     t
 }
 
