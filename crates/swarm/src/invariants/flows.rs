@@ -34,9 +34,9 @@ fn ideal_is_a_bound(plan: &Plan) -> bool {
     // one that the ideal has for each; and packets that take several paths do not wait for each other on the
     // path, as those of the ideal do.
     let detours = !plan.faults.down.is_empty();
-    let spread = matches!(plan.load_balancing, LoadBalancing::Packets(_));
-    let rate = plan.topology.ports[0].rate;
-    let uneven = plan.topology.ports.iter().any(|p| p.rate != rate);
+    let spread = plan.labels_packets() || matches!(plan.load_balancing, LoadBalancing::Packets(_));
+    let first = &plan.topology.ports[0];
+    let uneven = plan.topology.ports.iter().any(|p| (p.rate, p.delay) != (first.rate, first.delay));
     // A sender that reads ACKs slowly reads fewer of them where some are lost.
     let lost = !plan.faults.losses.is_empty() && !plan.receivers.is_empty();
     // The ideal is that of the first of several routes.
