@@ -39,13 +39,11 @@ mod keys;
 
 pub use keys::NdpKeys;
 
+use crate::transport::keys::LARGEST_WINDOW;
 use crate::transport::seam::Numbers;
 use crate::transport::tcp::newreno::Receiver as Runs;
 use std::collections::VecDeque;
 use xoff_kernel::time::Time;
-
-/// ACKs and NACKs distinguish two packet numbers that differ by less than this.
-pub const LARGEST_SPAN: u32 = 1 << 24;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NdpParams {
@@ -214,7 +212,7 @@ impl Source {
         }
         let again = self.rtx.front().copied().filter(|_| self.credit > 0);
         let news = (numbers.highest < self.first || self.credit > 0)
-            && numbers.highest - numbers.una < LARGEST_SPAN - 1;
+            && numbers.highest - numbers.una < LARGEST_WINDOW - 1;
         numbers.next = again.unwrap_or(numbers.highest);
         numbers.window = if again.is_some() || news { u32::MAX } else { 0 };
     }

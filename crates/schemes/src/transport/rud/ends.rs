@@ -1,11 +1,12 @@
 //! The ends of flows under RUD: their timers, credit and probes, and what they answer.
 
-use super::{LARGEST_SPAN, RudParams, Source};
+use super::{RudParams, Source};
 use crate::congestion_control::CongestionControlParams;
 use crate::congestion_control::nscc_rccc::wanted;
 use crate::congestion_control::rccc::Source as Credit;
 use crate::congestion_control::seam::{Departure, Loss};
 use crate::transport::FlowWindow;
+use crate::transport::keys::LARGEST_WINDOW;
 use crate::transport::retries;
 use crate::transport::seam::{
     self, Answer, AnswerKind, Arrival, Asks, Named, Numbers, Parameters, Post, Received, Reply, Report,
@@ -232,7 +233,7 @@ impl Parameters for RudParams {
         let windows = windows.iter().map(|f| f.window);
         let window = match windows.clone().min().zip(windows.max()) {
             None => "none".to_string(),
-            Some((least, _)) if least + 1 >= LARGEST_SPAN => "set by the congestion control".to_string(),
+            Some((least, _)) if least + 1 >= LARGEST_WINDOW => "set by the congestion control".to_string(),
             Some((least, most)) if least == most => count(most.into(), "packet"),
             Some((least, most)) => format!("{least} to {}", count(most.into(), "packet")),
         };

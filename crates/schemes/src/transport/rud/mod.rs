@@ -84,9 +84,6 @@ pub use source::Source;
 
 use xoff_kernel::time::{SECOND, Time};
 
-/// The first packet of a bitmap is less than this after the packet that the ACK expects.
-pub const LARGEST_SPAN: u32 = 1 << 24;
-
 /// Largest RTO.
 const LONGEST: Time = 8 * SECOND;
 

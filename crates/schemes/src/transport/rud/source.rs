@@ -1,6 +1,7 @@
 //! The sender.
 
-use super::{LARGEST_SPAN, PROBES, Probes, RudParams};
+use super::{PROBES, Probes, RudParams};
+use crate::transport::keys::LARGEST_WINDOW;
 use crate::transport::seam::{Named, Numbers};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -351,7 +352,7 @@ impl Source {
             self.rtx.pop_front();
         }
         let again = self.rtx.front().copied();
-        let fits = again.is_some() || numbers.highest - numbers.una < LARGEST_SPAN - 1;
+        let fits = again.is_some() || numbers.highest - numbers.una < LARGEST_WINDOW - 1;
         numbers.next = again.unwrap_or(numbers.highest);
         let recovers = self.recover.is_some() && again.is_some();
         let room = !self.windowed || self.in_flight < self.cwnd || self.asking == 0 || recovers;
