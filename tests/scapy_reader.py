@@ -8,12 +8,12 @@ import logging
 
 logging.getLogger("scapy").setLevel(logging.ERROR)
 
-from scapy.contrib.mac_control import MACControlClassBasedFlowControl  # noqa: E402
+from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACControlPause  # noqa: E402
 from scapy.contrib.roce import AETH, BTH, CNPPadding  # noqa: E402
 from scapy.layers.inet import IP, TCP  # noqa: E402
 from scapy.layers.l2 import Ether  # noqa: E402
 
-PFC = bytes.fromhex("88080101")
+PFC, PAUSE = bytes.fromhex("88080101"), bytes.fromhex("88080001")
 # CNP, and the acknowledgement of a reliable connection.
 CNP, ACKNOWLEDGE = 0x81, 0x11
 
@@ -34,6 +34,8 @@ def kind(frame):
     """The kind of a frame of a standard; otherwise `None`."""
     if frame[12:16] == PFC:
         return "PFC"
+    if frame[12:16] == PAUSE:
+        return "PAUSE"
     if frame[12:14] != b"\x08\x00":
         return None
     return {CNP: "CNP", ACKNOWLEDGE: "ACK"}.get(frame[42], "RoCEv2") if frame[23] == 17 else "TCP"
@@ -50,6 +52,8 @@ def check(frame):
                 enabled, quanta = frame[17] >> priority & 1, int.from_bytes(frame[18 + 2 * priority :][:2], "big")
                 assert getattr(layer, f"c{priority}_enabled") == enabled, frame.hex()
                 assert getattr(layer, f"c{priority}_pause_time") == quanta, frame.hex()
+        case "PAUSE":
+            assert read[MACControlPause].pause_time == int.from_bytes(frame[16:18], "big"), frame.hex()
         case "TCP":
             assert TCP in read, frame.hex()
         case what:

@@ -1,7 +1,7 @@
 -- Wireshark dissector of the frames of xoff's schemes: EtherType 0x88B5 (IEEE 802 local
 -- experimental 1), the headers of Roundabout and ITSY in the padding of PFC frames, the
--- CC_Updates of UEC CBFC, which are frames of MAC control, the bitmaps in ACKs of RUD, and the
--- credit of RCCC.
+-- CC_Updates of UEC CBFC, which are frames of MAC control, trimmed packets, the bitmaps in ACKs of
+-- RUD, the PULLs of NDP, and the credit of RCCC.
 -- docs/CAPTURES.md has the layouts.
 --
 --   tshark -X lua_script:wireshark/xoff.lua -r capture.pcapng -Y xoff
@@ -119,6 +119,8 @@ local f = {
     itsy_sid = ProtoField.uint32("xoff.itsy.sid", "Switch (sid)"),
     itsy_qid = ProtoField.uint16("xoff.itsy.qid", "Ingress queue (qid)"),
     itsy_number = ProtoField.uint16("xoff.itsy.number", "Number"),
+    trim_missing = ProtoField.uint16("xoff.trim.missing", "Bytes cut off"),
+    pull_number = ProtoField.uint24("xoff.pull.number", "PULLs of the flow so far"),
     grant_credit = ProtoField.uint24("xoff.grant.credit", "Credit of the flow so far (256 B)"),
     sack_probe = ProtoField.uint24("xoff.sack.probe", "Number of the probe"),
     sack_first = ProtoField.uint24("xoff.sack.first", "PSN of the first bit"),
@@ -515,16 +517,39 @@ end
 
 ethertypes:set(MAC_CONTROL, pfc)
 
--- ACKs of RUD with a bitmap or credit, its probes and their ACKs, and credit of RCCC are RoCEv2 packets with opcodes that
--- Annex A17 leaves to manufacturers. Wireshark's own dissector reads the headers before the bitmap and the credit.
+-- The UDP length of a trimmed packet is that of the whole packet. Wireshark's own dissector reads what is
+-- left, and reports an extended header that is cut.
 
-local SACK, GRANT, PROBE, PROBE_ACK, CREDITED_ACK, BTH_END = 193, 194, 195, 196, 197, 54
+local IP_END, UDP_END, ROCE = 34, 42, 4791
+local udp_length, udp_port = Field.new("udp.length"), Field.new("udp.dstport")
+local trimmed = Proto("xoff_trimmed", "trimmed RoCEv2 packet")
+
+function trimmed.dissector(buffer, pinfo, tree)
+    local length, port = udp_length(), udp_port()
+    local left = buffer:reported_len() - IP_END
+    if not length or port.value ~= ROCE or length.value <= left then
+        return
+    end
+    local branch = tree:add(xoff, buffer(math.min(UDP_END, buffer:len())))
+    branch:add(f.trim_missing, length.value - left)
+    local text = string.format("trimmed: %d of %d B are left", left, length.value)
+    branch:append_text(", " .. text)
+    pinfo.cols.info:append(", " .. text)
+end
+
+register_postdissector(trimmed)
+
+-- PULLs of NDP, ACKs of RUD with a bitmap or credit, its probes and their ACKs, and credit of RCCC are
+-- RoCEv2 packets with opcodes that Annex A17 leaves to manufacturers. Wireshark's own dissector reads the
+-- headers before the bitmap and the numbers.
+
+local PULL, SACK, PROBE, PROBE_ACK, CREDITED_ACK, BTH_END = 192, 193, 195, 196, 197, 54
 local opcode_of = Field.new("infiniband.bth.opcode")
-local sack = Proto("xoff_sack", "xoff bitmap of an ACK, probe, and credit")
+local sack = Proto("xoff_sack", "xoff PULL, bitmap of an ACK, probe, and credit")
 
 function sack.dissector(buffer, pinfo, tree)
     local opcode = opcode_of()
-    if not opcode or opcode.value < SACK or opcode.value > CREDITED_ACK then
+    if not opcode or opcode.value < PULL or opcode.value > CREDITED_ACK then
         return
     end
     local needs = ({[SACK] = 12, [PROBE_ACK] = 12, [CREDITED_ACK] = 16})[opcode.value] or 4
@@ -550,6 +575,9 @@ function sack.dissector(buffer, pinfo, tree)
         branch:add(f.sack_probe, word)
         branch:add(f.sack_bits, buffer(BTH_END + 4, 8))
         text = string.format("ACK of probe %d", word:uint())
+    elseif opcode.value == PULL then
+        branch:add(f.pull_number, word)
+        text = string.format("PULL %d", word:uint())
     else
         branch:add(f.grant_credit, word)
         text = string.format("credit of %d units of 256 B", word:uint())
