@@ -33,7 +33,7 @@ fn a_buffer_reaches_as_far_as_it_suffices_and_no_metre_more() {
                             if matches!(scheme, "cbfc" | "uec-cbfc" | "gfc-time" | "llr") && fits(m + 1) =>
                         {
                             // The 12 or 20 bits of credits, the 32 bits of stored bytes, or the 16 bits of the replay timer, end before the buffer does.
-                            let said = |m| question.compute_size(scheme, Length(m * 1_000)).can_be_said();
+                            let said = |m| question.compute_size(scheme, Length(m * 1_000)).is_in_reach();
                             assert!(said(m) && !said(m + 1), "{at}");
                             assert_eq!(question.format_reach(scheme), Reach::UpTo(m), "{at}");
                         }

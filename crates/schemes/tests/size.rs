@@ -148,7 +148,7 @@ fn credits_of_12_bits_end_after_a_kilometre() {
     let metre = KM / 1_000;
     let fits = |metres: u64, update| {
         let link = LinkFacts { rate: 100_000_000_000, delay: metres * metre, largest: 256 };
-        cbfc_of(&link, update, false).can_be_said()
+        cbfc_of(&link, update, false).is_in_reach()
     };
     let soon = Some(MICROSECOND / 10);
     assert!(fits(1_000, soon) && !fits(1_048, soon));

@@ -44,11 +44,13 @@ fn sentence(question: &Question, s: &Sizing) -> String {
     if s.shares > 1 {
         text += &format!(", {} for {} priorities", human::bytes(s.buffer()), question.priorities);
     }
-    if let Some(most) = s.expressible.filter(|_| !s.can_be_said()) {
-        text += &format!(", but its frames can express at most {}", human::bytes(most));
+    let beyond = s.most.filter(|_| !s.is_in_reach());
+    if let Some(most) = beyond {
+        text += &format!(", but {} at most {}", most.because, human::bytes(most.bytes));
     }
     if !s.promise.lossless {
-        text += ", but packets can still be dropped";
+        text += if beyond.is_some() { ", and" } else { ", but" };
+        text += " packets can still be dropped";
     }
     text + "."
 }

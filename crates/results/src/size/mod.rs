@@ -44,7 +44,7 @@ pub struct Row {
     pub sizing: Sizing,
     /// The distance for which the given buffer is enough.
     pub reach: Option<Reach>,
-    /// How far its frames reach at most, where they limit it.
+    /// The longest link on which it works, where its frames or timers limit it.
     pub format_reach: Option<Reach>,
 }
 
@@ -53,7 +53,7 @@ pub fn rows(request: &Request<'_>, schemes: &[&'static str]) -> Vec<Row> {
     let Request { question, distance, buffer, .. } = *request;
     let row = |scheme: &&'static str| {
         let sizing = question.compute_size(scheme, distance);
-        let limited = sizing.expressible.is_some();
+        let limited = sizing.most.is_some();
         Row {
             reach: buffer.map(|b| question.reach(scheme, b)),
             format_reach: limited.then(|| question.format_reach(scheme)),
@@ -130,7 +130,7 @@ fn scheme(row: &Row, rate: u64) -> Value {
         },
         "lossless": s.promise.lossless,
         "full_throughput": s.promise.full_throughput,
-        "expressible_bytes": s.expressible,
+        "expressible_bytes": s.most.map(|most| most.bytes),
         "reach": row.reach.map(far),
         "format_reach": row.format_reach.map(far),
         "formula": s.formula,

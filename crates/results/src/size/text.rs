@@ -104,10 +104,10 @@ fn details(question: &Question, row: &Row) -> String {
     let (every, share) = (human::time(c.every), percent(c.share(question.rate.0)));
     let control = format!("control: {frames} every {every}, {share} of the link, {}", c.when);
     text += &wrapped(indent, indent, &control);
-    if let (Some(most), Some(reach)) = (s.expressible, row.format_reach) {
-        let limit = format!("its frames can express at most {}, enough for {}", size(most), reached(reach));
-        let bare = bare_reach(question, most).map_or(String::new(), |metres| {
-            format!(" ({} if only the cable counts, as in the paper)", distance(metres))
+    if let (Some(most), Some(reach)) = (s.most, row.format_reach) {
+        let limit = format!("{} at most {}, enough for {}", most.because, size(most.bytes), reached(reach));
+        let bare = bare_reach(question, most.bytes).map_or(String::new(), |metres| {
+            format!(" ({} if only the cable counts)", distance(metres))
         });
         text += &wrapped(indent, indent, &format!("{limit}{bare}"));
     }

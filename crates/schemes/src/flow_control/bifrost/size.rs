@@ -144,7 +144,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask, priorities: u64) -> Sizing {
             when: if budgets { "every slot" } else { "every slot that is not granted whole" },
         },
         promise: Promise { lossless: true, full_throughput: true },
-        expressible: None,
+        most: None,
         formula: if budgets {
             "H + k packets + late frame + packet; H = BDP + 2 Rs·T + margin; BDP, margin, late frame as of Bifrost"
         } else {

@@ -4,7 +4,7 @@ use super::super::LinkFacts;
 use super::super::size::links::{Links, Report};
 use super::super::size::question::Question;
 use super::super::size::trial::{Case, Trial, Trials};
-use super::super::size::{Basis, Control, Figure, Promise, Sizing, Unit, bytes_in, grouped, terms_of};
+use super::super::size::{Basis, Control, Figure, Most, Promise, Sizing, Unit, bytes_in, grouped, terms_of};
 use super::CbfcParams;
 use super::frame::{BLOCK, CreditPacket, Form};
 use super::{blocks, full_throughput, longest_update, most};
@@ -62,7 +62,7 @@ pub fn compute_size(question: &Question, link: &LinkFacts, unlimited: bool) -> S
         ],
         control: Control { frame, frames: priorities, every: period, when: "always" },
         promise: Promise { lossless: true, full_throughput: said },
-        expressible: (!unlimited).then_some(most.saturating_mul(block)),
+        most: (!unlimited).then_some(Most::of_frames(most.saturating_mul(block))),
         formula: "Rs·(2D + update + response) + 2 packets + frame, and 2 packets more, in packets of whole 64-byte blocks",
         source: "InfiniBand vol. 1, section 7.9 (blocks, 12 bits, an update within 65,536 symbol times); Huang et al. 2024, \
                  section III-A (credit for one BDP; at most 1 km at 100 Gbps)",
@@ -77,7 +77,7 @@ pub fn compute_size(question: &Question, link: &LinkFacts, unlimited: bool) -> S
 /// Searches the credit: a link that is always full.
 pub fn trials(question: &Question, link: &LinkFacts, unlimited: bool) -> Trials {
     let sizing = compute_size(question, link, unlimited);
-    if !sizing.can_be_said() {
+    if !sizing.is_in_reach() {
         return Err("its credits cannot express the buffer by the formula".into());
     }
     let (update, response_time) = (question.update, question.response_time.0);

@@ -32,7 +32,7 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
         // Frames of the queues, and one of the port.
         control: Control { frames: control.frames + 1, ..control },
         promise: Promise { lossless: true, full_throughput: false },
-        expressible: None,
+        most: None,
         formula: "private memory + packet + η; η = 2·(C·Dprop + L) + 3840 B",
         source: "Shan et al., ICDCS 2023, equations 1 and 4",
         notes: Vec::from_iter((priorities > 1).then(|| {

@@ -4,7 +4,7 @@ use super::super::LinkFacts;
 use super::super::size::links::{Links, Report};
 use super::super::size::question::Question;
 use super::super::size::trial::{Case, Trial, Trials};
-use super::super::size::{Basis, Control, Figure, Promise, Sizing, Unit, bytes_of};
+use super::super::size::{Basis, Control, Figure, Most, Promise, Sizing, Unit, bytes_of};
 use super::frame::{StageFrame, StoredFrame};
 use super::time::{self, default_period, least_span};
 use super::{GfcParams, feedback, least_room};
@@ -46,7 +46,7 @@ pub fn compute_size(question: &Question, link: &LinkFacts, by_time: bool) -> Siz
         thresholds,
         control: Control { frame: frame.into(), frames: priorities, every, when },
         promise: Promise { lossless: true, full_throughput: false },
-        expressible: by_time.then_some(u32::MAX.into()),
+        most: by_time.then_some(Most::of_frames(u32::MAX.into())),
         formula: match by_time {
             false => "C·τ + 2·C·τ + K + 1 packets; C·τ is the headroom of PFC",
             true => "C·τ + C·(√τ + √T)² + K + 4 packets; C·τ is the headroom of PFC",
@@ -63,7 +63,7 @@ pub fn compute_size(question: &Question, link: &LinkFacts, by_time: bool) -> Siz
 /// Searches the highest fill if a receiver stops reading. A scenario accepts no smaller room.
 pub fn trials(question: &Question, link: &LinkFacts, by_time: bool) -> Trials {
     let sizing = compute_size(question, link, by_time);
-    if !sizing.can_be_said() {
+    if !sizing.is_in_reach() {
         return Err("its frames cannot express the buffer by the formula".into());
     }
     let (first, response_time) = (sizing.thresholds[0].value, question.response_time.0);

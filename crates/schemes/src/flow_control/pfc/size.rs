@@ -85,7 +85,7 @@ pub fn compute_size(question: &Question, link: &LinkFacts, given: Option<u64>) -
         thresholds: vec![bytes_of("XOFF", xoff), bytes_of("XON", xoff)],
         control: refresh(link, priorities),
         promise: Promise { lossless: true, full_throughput: full },
-        expressible: None,
+        most: None,
         formula,
         source,
         notes: Vec::from_iter((!full).then(|| may_idle(busy.total))),

@@ -67,7 +67,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
             when: "for each congested port: a PAUSE and a RESUME while X_off − X_on drain",
         },
         promise: Promise { lossless: true, full_throughput: on >= busy },
-        expressible: None,
+        most: None,
         formula: "2 (X_off + packet) + (n − 1) (o_A + o_B), n ports; o_A and o_B: bytes in flight after a pause, direct and over a relay",
         source: "PortFC, section V-A (X_off of 6 BDP); the bound is worked out in docs/schemes/portfc.md",
         notes,

@@ -68,7 +68,7 @@ pub fn sizing(link: &LinkFacts, ask: &Ask) -> Sizing {
             when: "for each root: a PAUSE and a RESUME while K_pause − K_resume drain",
         },
         promise: Promise { lossless: false, full_throughput: resume >= busy },
-        expressible: None,
+        most: None,
         formula: "K_pause + packet + m·(Rs·(2D + response) + packet + 64 B + packet), for m neighbours of one root",
         source: "Pyrrha, section IV-A: K_pause of two hop BDPs of a round trip (\"4bdp\"), and m hop BDPs of an m-to-1 incast",
         notes,

@@ -39,8 +39,8 @@ pub struct Sizing {
     pub control: Control,
     /// The properties that are known to hold with this memory.
     pub promise: Promise,
-    /// Most bytes of a share that the scheme's frames can speak of; `None`: any.
-    pub expressible: Option<u64>,
+    /// Most bytes of a share with which the scheme works; `None`: any.
+    pub most: Option<Most>,
     /// The terms as a formula, in the notation of the source.
     pub formula: &'static str,
     pub source: &'static str,
@@ -88,9 +88,24 @@ impl Sizing {
         self
     }
 
-    /// Whether the scheme's frames can speak of a share.
-    pub fn can_be_said(&self) -> bool {
-        self.expressible.is_none_or(|most| self.share() <= most)
+    /// Whether the scheme works with a share of this size.
+    pub fn is_in_reach(&self) -> bool {
+        self.most.is_none_or(|most| self.share() <= most.bytes)
+    }
+}
+
+/// A limit of a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Most {
+    pub bytes: u64,
+    /// The cause, as in `its frames can express`.
+    pub because: &'static str,
+}
+
+impl Most {
+    /// The frames of a scheme have no room for larger numbers.
+    pub fn of_frames(bytes: u64) -> Self {
+        Self { bytes, because: "its frames can express" }
     }
 }
 

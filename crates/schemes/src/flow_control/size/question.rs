@@ -161,13 +161,13 @@ impl Question {
     pub fn reach(&self, scheme: &str, buffer: Bytes) -> Reach {
         reach(|metres| {
             let sizing = self.compute_size(scheme, Length(metres * 1_000));
-            sizing.buffer() <= buffer.0 && sizing.can_be_said()
+            sizing.buffer() <= buffer.0 && sizing.is_in_reach()
         })
     }
 
     /// How long a link the frames of one of [`SCHEMES`] can speak of at most.
     pub fn format_reach(&self, scheme: &str) -> Reach {
-        reach(|metres| self.compute_size(scheme, Length(metres * 1_000)).can_be_said())
+        reach(|metres| self.compute_size(scheme, Length(metres * 1_000)).is_in_reach())
     }
 }
 

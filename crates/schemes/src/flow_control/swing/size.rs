@@ -60,7 +60,7 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
         ],
         control: pfc::refresh(link, priorities),
         promise: Promise { lossless: true, full_throughput: false },
-        expressible: None,
+        most: None,
         formula: "relay: Rs·(2D + response) + packet + 64 B + packet + 2 packets, and all but these two again if there are several \
                   priorities; switch: XOFF + packet + headroom of the short cable",
         source: "Huang et al. 2024, sections II-B and VI-B: relay of 287 MiB at a BDP of 286 MiB; XOFF and XON of 198 KiB. \

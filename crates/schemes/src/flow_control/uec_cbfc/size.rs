@@ -4,7 +4,7 @@ use super::super::LinkFacts;
 use super::super::size::links::{Links, Report};
 use super::super::size::question::Question;
 use super::super::size::trial::{Case, Trial, Trials};
-use super::super::size::{Basis, Control, Figure, Promise, Sizing, Unit, bytes_of, grouped};
+use super::super::size::{Basis, Control, Figure, Most, Promise, Sizing, Unit, bytes_of, grouped};
 use super::frame::CfUpdate;
 use super::keys::{CREDIT, SPACING};
 use super::{MOST, UecCbfcParams, credits, full_throughput, loop_terms};
@@ -54,7 +54,7 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
             when: "while credits are freed",
         },
         promise: Promise { lossless: true, full_throughput: said },
-        expressible: Some(MOST * u64::from(CREDIT)),
+        most: Some(Most::of_frames(MOST * u64::from(CREDIT))),
         formula: "R·(2D + response) + spacing·⌈priorities/2⌉ + 2 packets + CF_Update, and 2 packets more, in packets of whole credits",
         source: "Ultra Ethernet specification 1.0.x, section 5.2, as SAI and OTG describe it (credits, messages, timers); the sum is xoff's",
         notes,
@@ -68,7 +68,7 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
 /// Searches the credit: a link that is always full.
 pub fn trials(question: &Question, link: &LinkFacts) -> Trials {
     let sizing = compute_size(question, link);
-    if !sizing.can_be_said() {
+    if !sizing.is_in_reach() {
         return Err("its credits cannot express the buffer by the formula".into());
     }
     let response_time = question.response_time.0;

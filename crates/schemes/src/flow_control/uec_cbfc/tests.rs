@@ -367,11 +367,11 @@ fn the_size_of_a_link_is_that_of_its_loop() {
         let bytes = (rate / 8 * 5_000 / 1_000_000_000) + 2 * 800 + 2 * 1_500 + 8;
         let packets = bytes.div_ceil(1_500) + 2;
         assert_eq!((sizing.share(), sizing.shares), (packets * 12 * 128, 3));
-        assert!(sizing.promise.full_throughput && sizing.can_be_said());
+        assert!(sizing.promise.full_throughput && sizing.is_in_reach());
     }
     let far = Question::new(Bandwidth(400_000_000_000));
     let sizing = size::compute_size(&far, &far.link(Length(2_000_000_000)));
-    assert!(!sizing.promise.full_throughput && sizing.promise.lossless && !sizing.can_be_said());
+    assert!(!sizing.promise.full_throughput && sizing.promise.lossless && !sizing.is_in_reach());
 }
 
 /// One direction of a link, by hand. Steps may lose anything.

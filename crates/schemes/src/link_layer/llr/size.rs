@@ -5,11 +5,11 @@ use super::super::super::flow_control::size::links::{Links, Report};
 use super::super::super::flow_control::size::question::Question;
 use super::super::super::flow_control::size::trial::{Case, Trial, Trials};
 use super::super::super::flow_control::size::{
-    Basis, Control, Promise, Sizing, Term, bytes_in, bytes_of, terms_of,
+    Basis, Control, Most, Promise, Sizing, Term, bytes_in, bytes_of, terms_of,
 };
 use super::Params;
 use super::frame::Word;
-use super::keys::{ACK_SPACING, timer};
+use super::keys::{ACK_SPACING, LONGEST_TIMER, timer};
 use xoff_kernel::time::{Time, serialisation};
 
 /// From the beginning of a frame until its acknowledgement has taken effect, at most: the frame and the cable, a
@@ -59,12 +59,15 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
     let whole = round_trip(link, link.rate, spacing, processing);
     let terms = terms(link, link.rate, spacing, processing);
     let mut notes = Vec::new();
-    let said = timer(whole).is_some();
-    if !said {
+    let runs = timer(whole).is_some();
+    if !runs {
         notes.push(
             "the round trip is longer than the replay timer can be, 65,535 ns: LLR cannot run on it".into(),
         );
     }
+    // To a frame, the buffer of the longest link on which it runs.
+    let largest = u64::from(link.largest.max(1));
+    let most = bytes_in(link.rate, LONGEST_TIMER) / largest * largest;
     Sizing {
         scheme: "llr",
         title: "LLR (replay buffer)",
@@ -80,8 +83,8 @@ pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {
             every: spacing.max(1),
             when: "while frames arrive",
         },
-        promise: Promise { lossless: false, full_throughput: said },
-        expressible: (!said).then_some(0),
+        promise: Promise { lossless: false, full_throughput: runs },
+        most: Some(Most { bytes: most, because: "its replay timer covers" }),
         formula: "Rs·(2D + spacing + word + response) + 2 frames, in whole frames",
         source: "Ultra Ethernet specification 1.0.x, section 5.1 (mechanism); the sum is xoff's own",
         notes,
