@@ -3,7 +3,8 @@
 
 All simulate a permutation of 2 MB flows in fat-trees of 128 and 1,024 hosts. The checkouts of
 the other simulators are the user's: this script builds them with their own build files, and
-writes its files into a temporary directory.
+writes its files into a temporary directory. `--cases` compares results instead of speeds: the runs that UET htsim
+records, in a checkout and in xoff.
 """
 
 import argparse
@@ -66,6 +67,35 @@ print(os.waitstatus_to_exitcode(status), time.perf_counter() - begin, usage.ru_u
 """
 
 
+# The runs that UET htsim records (validate_uec_sender.txt, validate_uec_rcv.txt) and that xoff's experiment on NSCC
+# repeats: name of the run there, connection matrix, and other arguments.
+CASES = {
+    "one": ("one.cm", "-sender_cc_only -end 1000"),
+    "two-ways": ("bidir.cm", "-sender_cc_only -end 1000"),
+    "incast-15": ("incast.cm", "-sender_cc_only -end 3000"),
+    "incast-127": ("incast_128.cm", "-sender_cc_only -end 30000"),
+    "incast-1023": ("incast_1024_100K.cm", "-sender_cc_only -end 15000 -cwnd 50"),
+    "overlapped": ("incast_3-1_overlapped.tm", "-sender_cc_only -end 1000 -cwnd 50"),
+    "outcast": ("outcast_incast.cm", "-sender_cc_only -end 3000"),
+    "permutation-16": ("perm_16n_16c_2MB.cm", "-sender_cc_only -end 1000 -paths 128"),
+    "permutation-1024": ("perm_1024n_1024c_0u_2000000b.cm", "-sender_cc_only -end 400 -paths 128"),
+    "four-to-one": ("perm_1024n_1024c_0u_2000000b.cm",
+                    "-end 2000 -paths 128 -sender_cc_only -topo topologies/leaf_spine_1024_oversub.topo"),
+    "eight-to-one": ("perm_1024n_1024c_0u_2000000b.cm",
+                     "-end 2000 -sender_cc_only -paths 128 -topo topologies/leaf_spine_1024_oversub_8-1.topo"),
+    "credits-one": ("one.cm", "-receiver_cc_only -end 1000"),
+    "credits-15": ("incast.cm", "-receiver_cc_only -end 3000"),
+    "credits-127": ("incast_128.cm", "-receiver_cc_only -end 30000"),
+}
+# What the experiment measures of a run, in us.
+OF_ENDS = {
+    "first": lambda ends: min(ends.values()),
+    "first-end": lambda ends: min(ends.values()),
+    "last": lambda ends: max(ends.values()),
+    "flow-1-0": lambda ends: ends["Uec_1_0"],
+}
+
+
 class Failure(Exception):
     """What the user can correct, in one sentence or two."""
 
@@ -116,6 +146,8 @@ def arguments():
     )
     for peer in PEERS:
         parser.add_argument(peer.option, metavar="DIR", type=Path, help=f"a checkout of {peer.url}")
+    parser.add_argument("--cases", action="store_true",
+                        help="compare the times of flows instead: the runs that UET htsim records, with --uet")
     parser.add_argument("--runs", metavar="N", type=int, default=5,
                         help="runs of each simulator for each number of hosts, in alternation (default: 5)")
     parser.add_argument("--xoff", metavar="PATH", type=Path, default=ROOT / "target/release/xoff",
@@ -124,6 +156,8 @@ def arguments():
     found.peers = [(peer, directory) for peer in PEERS if (directory := getattr(found, peer.option[2:]))]
     if not found.peers:
         parser.error("name at least one checkout: --csg DIR, --uet DIR or both")
+    if found.cases and not found.uet:
+        parser.error("--cases needs a checkout of UET htsim: --uet DIR")
     if found.runs < 1:
         parser.error(f"--runs {found.runs}: the minimum is 1")
     return found
@@ -182,10 +216,15 @@ def measure(command, work):
     return (work / "output.txt").read_text(), wall, cpu, memory * (1 if sys.platform == "darwin" else 1024)
 
 
+def peer_ends(output):
+    """The time in us at which each completed flow ended, by its name."""
+    return {name: float(end) for name, end in re.findall(r"Flow (\S+) .*?finished at (\S+)", output)}
+
+
 def peer_completed(output):
     """The completed flows and the last FCT in us. All flows start at 0."""
-    ends = dict(re.findall(r"Flow (\S+) .*?finished at (\S+)", output))
-    return len(ends), max(map(float, ends.values()), default=0.0)
+    ends = peer_ends(output)
+    return len(ends), max(ends.values(), default=0.0)
 
 
 def xoff_completed(output):
@@ -261,13 +300,44 @@ def compare(options, work):
     print("\nx / xoff: times as long as xoff with one thread. last FCT: completion of the last flow.")
 
 
+def compare_cases(options, work):
+    """Runs each case in the checkout and in xoff; whether all times agree within the experiment's tolerances."""
+    peer, directory = next(row for row in options.peers if row[0].option == "--uet")
+    program = build(peer, directory, work / f"build{peer.option}.log")
+    folder = (directory / peer.program).parent.resolve()
+    ends = {}
+    for name, (matrix, more) in CASES.items():
+        print(f"{peer.name}: {name}", file=sys.stderr)
+        more = more.replace("topologies/", f"{folder}/topologies/")
+        command = [str(program), "-tm", str(folder / "connection_matrices" / matrix), *more.split()]
+        ends[name] = peer_ends(measure(command, work)[0])
+    print("xoff: xoff repro ultra-ethernet/nscc --quick", file=sys.stderr)
+    ours = [str(options.xoff.resolve()), "repro", "ultra-ethernet/nscc", "--quick", "--out", "repro", "--json"]
+    found = json.loads(measure(ours, work)[0])
+    measures = [m for e in found["experiments"] for c in e["claims"] for m in c["measures"]]
+
+    rows = [["difference", "run", "time of", "recorded (us)", "UET htsim (us)", "xoff (us)", "tolerance", "agrees"]]
+    for m in measures:
+        said = re.fullmatch(r"within (\d+)% of ([\d.]+) us", m["says"] or "")
+        if m["run"] in ends and m["metric"] in OF_ENDS and said:
+            theirs, tolerance = OF_ENDS[m["metric"]](ends[m["run"]]), float(said[1]) / 100
+            difference = m["mean"] / theirs - 1
+            agrees = abs(difference) <= tolerance
+            rows.append([f"{difference:+.1%}", m["run"], m["metric"], said[2], f"{theirs:g}", f"{m['mean']:.1f}",
+                         f"{tolerance:.0%}", "yes" if agrees else "no"])
+    cases, agreed = len(rows) - 1, sum(row[-1] == "yes" for row in rows[1:])
+    print(f"{agreed} of {cases} times agree; {peer.name} {commit(directory)}, xoff {commit(ROOT)}, one seed\n")
+    print_table(rows)
+    return agreed == cases
+
+
 def main():
     options = arguments()
     work = None
     try:
         check(options)
         work = Path(tempfile.mkdtemp(prefix="xoff-peers-"))
-        compare(options, work)
+        agree = compare_cases(options, work) if options.cases else compare(options, work) or True
         shutil.rmtree(work)
     except Failure as failure:
         # The temporary directory stays: the message names a file in it.
@@ -276,7 +346,7 @@ def main():
     except KeyboardInterrupt:
         shutil.rmtree(work or "", ignore_errors=True)
         return 130
-    return 0
+    return 0 if agree else 3
 
 
 if __name__ == "__main__":
