@@ -106,3 +106,33 @@ fn tcp_after_a_deadlock_ends_long_before_its_longest_timeout() {
     assert!(outcome.deadlock.is_some());
     assert!(outcome.end < 1_000_000_000_000, "{} ps", outcome.end);
 }
+
+/// Trimmed packets are served first. They are three quarters as long as data, and each causes a retransmission, so
+/// data never leaves. NACKs defer the timers of the senders.
+#[test]
+fn retransmissions_of_trimmed_packets_starve_data() {
+    let text = "[topology]\nkind = \"full-mesh\"\nswitches = 3\nhosts_per_switch = 3\n\
+                link = { rate = \"25Gbps\", delay = \"1us\" }\n\
+                [flow_control]\nscheme = \"trimming\"\ntrim_size = \"3195B\"\n\
+                [[priority]]\nid = 3\negress_limit = \"30kB\"\n\
+                [transport]\nkind = \"rud\"\nmtu = \"4229B\"\nretries = 12\nnack_retries = \"unlimited\"\n\
+                [[traffic]]\nkind = \"loop\"\nswitches = [\"S0.0\", \"S0.1\", \"S0.2\"]\nhops = 2\n\
+                size = \"25843B\"\nflows = 6\n";
+    let outcome = run(&plan(text));
+    assert_eq!((outcome.stop, &outcome.deadlock), (Stop::Livelock, &None));
+    let livelock = outcome.livelock.expect("the run ended for it");
+    assert_eq!(livelock.flows.len(), 18);
+
+    // With a limit of NACKs the senders give up before.
+    let limited = plan_with(text, &[("transport.nack_retries", "100")]);
+    let outcome = run(&limited);
+    assert!(outcome.livelock.is_none() && outcome.flows.iter().all(|f| f.ended().is_some()));
+
+    // Headers of 64 B leave room for data. But the packets of a loop that come from the last switch always find the
+    // queue full, until the packet to trim is drawn at random.
+    let short = plan_with(text, &[("flow_control.trim_size", "64B")]);
+    assert_eq!(run(&short).stop, Stop::Livelock);
+    let drawn =
+        plan_with(text, &[("flow_control.trim_size", "64B"), ("flow_control.trims", "arriving-or-last")]);
+    assert_eq!(run(&drawn).stop, Stop::AllDone);
+}

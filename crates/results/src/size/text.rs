@@ -106,9 +106,8 @@ fn details(question: &Question, row: &Row) -> String {
     text += &wrapped(indent, indent, &control);
     if let (Some(most), Some(reach)) = (s.most, row.format_reach) {
         let limit = format!("{} at most {}, enough for {}", most.because, size(most.bytes), reached(reach));
-        let bare = bare_reach(question, most.bytes).map_or(String::new(), |metres| {
-            format!(" ({} if only the cable counts)", distance(metres))
-        });
+        let bare = bare_reach(question, most.bytes)
+            .map_or(String::new(), |metres| format!(" ({} if only the cable counts)", distance(metres)));
         text += &wrapped(indent, indent, &format!("{limit}{bare}"));
     }
     for note in &s.notes {

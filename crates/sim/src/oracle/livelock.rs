@@ -8,8 +8,9 @@
 //! - four times the longest of these have passed: the drain of the fullest port, the round trip, the longest
 //!   pause that PFC can ask for, the flow control's own patience;
 //! - each retransmission timer that is armed has expired since then, as often as random losses ask for, and
-//!   each paced sender has sent. The timer of a sender with a retry limit always explains it: in the end the sender
-//!   gives up;
+//!   each paced sender has sent. The timer of a sender with a retry limit explains it: in the end the sender
+//!   gives up. But NACKs may defer a timer for ever. So without random losses a sender that has sent its flow
+//!   [`REPEATS`] times since then explains nothing;
 //! - no flow, gate, failure, end of losses or stall of the plan is still to come.
 
 use crate::kind::{self, is_news};
@@ -28,6 +29,8 @@ const EVERY: Time = QUIET / 4;
 const LONGEST_PAUSE: u64 = 65_535 * 512;
 /// Timeouts after which a sender counts as stalled, without random losses.
 const ATTEMPTS: u32 = 2;
+/// Most times that a sender with limits sends a packet before it gives up, for NACKs and timeouts together.
+const REPEATS: u64 = 2 * 100 + 1;
 
 #[derive(Default)]
 pub struct Oracle {
@@ -42,6 +45,8 @@ pub struct Oracle {
     waits: Time,
     /// Timeouts of each sender that random losses explain.
     attempts: u32,
+    /// Frames are lost at random.
+    losses: bool,
     /// Until then losses explain that nothing progresses.
     losses_end: Time,
 }
@@ -57,7 +62,14 @@ struct Suspicion {
 impl Oracle {
     pub fn new(plan: &Plan) -> Self {
         let (waits, attempts, losses_end) = (waits(plan), attempts(plan), plan.faults.losses_end());
-        Self { next: EVERY, waits, attempts, losses_end, ..Self::default() }
+        Self {
+            next: EVERY,
+            waits,
+            attempts,
+            losses: !plan.faults.losses.is_empty(),
+            losses_end,
+            ..Self::default()
+        }
     }
 
     pub fn look(&mut self, world: &World, at: Time) {
@@ -88,7 +100,12 @@ impl Oracle {
             let complete = || world.home(flows[flow].src).hosts.senders[flow].complete();
             match event.kind() {
                 kind::TIMEOUT | kind::PACE if complete() => false,
-                kind::TIMEOUT => sent(flow).0 - suspicion.seen[flow].0 < self.attempts,
+                kind::TIMEOUT => {
+                    let (before, now) = (suspicion.seen[flow], sent(flow));
+                    let flow_packets = u64::from(world.plan.packet.packets(flows[flow].size));
+                    let repeats = !self.losses && now.1 - before.1 > REPEATS * flow_packets;
+                    !repeats && now.0 - before.0 < self.attempts
+                }
                 kind::PACE => sent(flow).1 == suspicion.seen[flow].1,
                 _ => is_news(event),
             }
