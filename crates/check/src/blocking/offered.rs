@@ -64,7 +64,7 @@ pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId, with_co
 /// Parts places on walks by the port before each; a walk's beginning has none.
 fn by_link(walks: &Walks, set: &mut [(u32, u32)], mut each: impl FnMut(Option<PortId>, &mut [(u32, u32)])) {
     let before = |&(walk, at): &(u32, u32)| at.checked_sub(1).map(|at| walks.ports(walk)[at as usize]);
-    set.sort_unstable_by_key(|place| (before(place), *place));
+    set.sort_by_cached_key(before);
     for part in set.chunk_by_mut(|a, b| before(a) == before(b)) {
         each(before(&part[0]), part);
     }

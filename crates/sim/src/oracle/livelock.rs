@@ -102,7 +102,7 @@ impl Oracle {
                 kind::TIMEOUT | kind::PACE if complete() => false,
                 kind::TIMEOUT => {
                     let (before, now) = (suspicion.seen[flow], sent(flow));
-                    let flow_packets = u64::from(world.plan.packet.packets(flows[flow].size));
+                    let flow_packets = world.plan.packet.packets(flows[flow].size);
                     let repeats = !self.losses && now.1 - before.1 > REPEATS * flow_packets;
                     !repeats && now.0 - before.0 < self.attempts
                 }
