@@ -180,13 +180,26 @@ def checked(scenario: xoff.Scenario) -> dict[str, float | None]:
     return {"proved": float(free is True), "refuted": float(free is False)}
 
 
-def over_seeds(rows: list[dict[str, float | None]]) -> dict[str, tuple[float, float, float] | None]:
+Numbers = dict[str, tuple[float, float, float] | None]
+Results = dict[str, Numbers]
+
+
+def over_seeds(rows: list[dict[str, float | None]]) -> Numbers:
     """Return mean, least and greatest of each number over the seeds; None where a run has none."""
-    out: dict[str, tuple[float, float, float] | None] = {}
+    out: Numbers = {}
     for key in rows[0]:
         values = [row[key] for row in rows]
         known = [value for value in values if value is not None]
         out[key] = (statistics.mean(known), min(known), max(known)) if len(known) == len(values) else None
+    return out
+
+
+def gather(base: xoff.Scenario, cases: dict[str, dict[str, object]], runs: xoff.GridRun) -> Results:
+    """Return the numbers of each case: those of its runs, and the proofs."""
+    out: Results = {}
+    for case, wanted in cases.items():
+        pairs = zip(SEEDS, runs.runs({"variant": case}), strict=True)
+        out[case] = over_seeds([measured(run) | checked(base.set({**wanted, "run.seed": s})) for s, run in pairs])
     return out
 
 
@@ -207,10 +220,6 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
     """Write a table in Markdown."""
     lines = ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
     return "\n".join(lines) + "\n"
-
-
-Numbers = dict[str, tuple[float, float, float] | None]
-Results = dict[str, Numbers]
 
 
 def seeds(numbers: Numbers, key: str) -> int:
@@ -528,13 +537,7 @@ def main() -> None:
     runs = grid.run(out=args.out, resume=args.out is not None and args.out.exists())
     if not runs.complete:
         raise SystemExit("the grid is not complete: type the same command again")
-    rows: dict[str, list[dict[str, float | None]]] = {}
-    for case in good:
-        rows[case] = [
-            measured(run) | checked(base.set({**good[case], "run.seed": seed}))
-            for seed, run in zip(SEEDS, runs.runs({"variant": case}), strict=True)
-        ]
-    results = {case: over_seeds(found) for case, found in rows.items()}
+    results = gather(base, good, runs)
     picture(results)
     PAGE.write_text(page(results))
     DATA.write_text(data(results))

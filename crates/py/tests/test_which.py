@@ -19,7 +19,6 @@ def test_the_numbers_of_the_page_are_those_of_this_version():
     assert all("PortFC" in case for case in refused)
     some = {case: keys for case, keys in good.items() if case.startswith("3-tier..all-to-all..")}
     grid = xoff.Grid(base, variants=some, seeds=which.SEEDS).run(jobs=2)
-    rows = {case: [which.measured(run) for run in grid.runs({"variant": case})] for case in some}
-    made = which.data({case: which.over_seeds(found) for case, found in rows.items()}).splitlines()
+    made = which.data(which.gather(base, some, grid)).splitlines()
     assert made[0] == kept[0]
     assert made[1:] == [line for line in kept if line.startswith("3-tier,all-to-all,")]
