@@ -202,7 +202,7 @@ read-run: $(VENV)/ready
 	$(VENV)/bin/python tests/snippets.py $(TARGET)/release/xoff $(TARGET)/snippets
 	$(VENV)/bin/python tests/peers.py $(TARGET)/release/xoff
 
-# tshark reads captures, with the dissector in wireshark/. Those of trimmed packets and PULLs are read in Rust only.
+# tshark reads captures, with the dissector in wireshark/.
 read-captures: $(VENV)/ready
 	$(CARGO) build --locked --quiet --release --workspace --bin xoff
 	$(VENV)/bin/python tests/read_capture.py $(TARGET)/release/xoff $(TARGET)/captures
