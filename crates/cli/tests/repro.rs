@@ -486,7 +486,7 @@ fn one_goes_beside_those_of_before() {
     for entry in fs::read_dir(out.join("reproduction")).unwrap() {
         pages.push(format!("reproduction/{}", entry.unwrap().file_name().to_str().unwrap()));
     }
-    // Those of the five papers and of nine other sources, and the scoreboard.
+    // Those of the five papers and of ten other sources, and the scoreboard.
     assert_eq!(pages.iter().filter(|page| page.ends_with(".md")).count(), 16);
     for page in pages {
         let [written, committed] = [out.join(&page), root().join("docs").join(&page)]
