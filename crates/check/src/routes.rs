@@ -67,23 +67,22 @@ pub struct FlowPaths<'p> {
 impl<'p> FlowPaths<'p> {
     pub fn new(plan: &'p Plan) -> Self {
         let mut later: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
-        let mut moves = Vec::new();
-        for table in &plan.faults.tables {
-            for route in &table.flows {
-                let [data, ack_paths] = later.entry(route.flow).or_default();
-                data.push(route.path);
-                ack_paths.push(route.ack_path);
-            }
-            for route in &table.labels {
-                later.entry(route.flow).or_default()[0].push(route.path);
-            }
-            moves.extend(&table.positions);
+        for (flow, path) in plan.faults.later_routes() {
+            later.entry(flow).or_default()[0].push(path);
+        }
+        for (flow, path) in plan.faults.later_ack_routes() {
+            later.entry(flow).or_default()[1].push(path);
         }
         for flow in 0..plan.flows.len() as u32 {
             for other in plan.other_routes(flow) {
                 later.entry(flow).or_default()[0].push(other);
             }
+            for other in plan.other_ack_routes(flow) {
+                later.entry(flow).or_default()[1].push(other);
+            }
         }
+        let mut moves: Vec<_> =
+            plan.faults.tables.iter().flat_map(|table| &table.positions).copied().collect();
         moves.sort_unstable();
         moves.dedup();
         let cnp_lane = plan.congestion_control.cnp_lane();

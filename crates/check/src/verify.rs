@@ -296,8 +296,12 @@ pub fn routes(plan: &Plan, of: &dyn Fn(u16) -> bool) -> impl Iterator<Item = (u3
     let flows = || plan.flows.iter().zip(0..);
     let first = flows().map(|(f, id)| (id, f.path, f.ack_path));
     let labelled = plan.faults.tables.iter().flat_map(|t| &t.labels);
-    let labelled = labelled.map(|r| (r.flow, r.path, plan.flows[r.flow as usize].ack_path));
-    let chosen = flows().flat_map(|(f, id)| plan.other_routes(id).map(move |path| (id, path, f.ack_path)));
+    let labelled =
+        labelled.map(|r| (r.flow, r.path, r.ack_path.unwrap_or(plan.flows[r.flow as usize].ack_path)));
+    let chosen = flows().flat_map(|(f, id)| {
+        let data = plan.other_routes(id).map(move |path| (id, path, f.ack_path));
+        data.chain(plan.other_ack_routes(id).map(move |ack_path| (id, f.path, ack_path)))
+    });
     first.chain(rerouted).chain(labelled).chain(chosen).filter(|&(id, ..)| of(plan.flows[id as usize].class))
 }
 

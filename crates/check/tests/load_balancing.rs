@@ -77,11 +77,15 @@ fn spelled_out(pairs: &[(u64, u64)]) -> String {
     text
 }
 
-/// The ports that each flow's packets may cross.
+/// The ports that each flow's data may cross.
 fn ports(plan: &Plan) -> BTreeSet<Vec<u32>> {
+    ports_of(plan, false)
+}
+
+fn ports_of(plan: &Plan, is_control: bool) -> BTreeSet<Vec<u32>> {
     let walks = Walks::new(plan);
-    let data = (0..walks.walks.len() as u32).filter(|&w| !walks.walks[w as usize].is_control);
-    data.map(|w| walks.ports(w).to_vec()).collect()
+    let all = (0..walks.walks.len() as u32).filter(|&w| walks.walks[w as usize].is_control == is_control);
+    all.map(|w| walks.ports(w).to_vec()).collect()
 }
 
 #[test]
@@ -153,6 +157,44 @@ fn every_label_counts() {
             verify(&labelled, &mut labelled.router.clone(), proof).expect("it holds");
         }
     }
+}
+
+/// Under REPS ACKs have the labels of their packets, and take every path back. In a lossless priority they can then
+/// wait for each other where those of one path each cannot, and a proof that leaves their paths out does not hold.
+#[test]
+fn every_label_of_acks_counts() {
+    let (mut new_waits, mut refuted) = (0, 0);
+    for seed in 0..30 {
+        let pairs = pairs(seed);
+        let lossless = |kind: &str| {
+            let text = routed(&pairs, kind);
+            let text = text
+                .replace("ack_priority = 0\n", "")
+                .replace("[[priority]]\nid = 0\nlossless = false\n", "");
+            load(&text, &[])
+        };
+        let back: Vec<_> = pairs.iter().map(|&(a, b)| (b, a)).filter(|&p| paths(p).len() <= 6).collect();
+        let reps = lossless("reps");
+        let few = load(&spelled_out(&back), &[]);
+        assert!(back.is_empty() || ports(&few.plan).is_subset(&ports_of(&reps.plan, true)), "seed {seed}");
+        let analysis = check(&reps, Routes::Scenario);
+        if let Some(proof) = &analysis.certificate {
+            verify(&reps, &mut reps.router.clone(), proof).expect("it holds");
+        }
+        // The same flows, whose data take all labels and whose ACKs take one path.
+        let mut one_path = lossless("reps");
+        let LoadBalancing::Labels(labels) = &mut one_path.plan.load_balancing else { panic!() };
+        labels.ack_routes.clear();
+        let of_one = check(&one_path, Routes::Scenario);
+        assert!(of_one.report.dependencies <= analysis.report.dependencies, "seed {seed}");
+        if let (true, Some(proof)) =
+            (of_one.report.dependencies < analysis.report.dependencies, &of_one.certificate)
+        {
+            new_waits += 1;
+            refuted += usize::from(verify(&reps, &mut reps.router.clone(), proof).is_err());
+        }
+    }
+    assert!(new_waits > 0 && refuted == new_waits, "{new_waits} {refuted}");
 }
 
 /// A Clos network is deadlock-free for all choices of devices.

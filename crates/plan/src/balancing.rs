@@ -205,13 +205,25 @@ pub struct Labels {
     /// By flow and label: where its route starts in [`Plan::hops`]. Label 0 is the first, that of
     /// [`crate::plan::Flow::path`]. All begin at the same port; several labels may have the same route.
     pub routes: Vec<u32>,
+    /// Likewise those of ACKs and NACKs, which have the label of the packet that they answer. Label 0 is that of
+    /// [`crate::plan::Flow::ack_path`]. Empty if answers have no label.
+    pub ack_routes: Vec<u32>,
 }
 
 impl Labels {
     /// The routes of a flow, by label.
     pub fn routes(&self, flow: u32) -> &[u32] {
+        self.of(&self.routes, flow)
+    }
+
+    /// The routes of a flow's answers, by label; none if answers have no label.
+    pub fn ack_routes(&self, flow: u32) -> &[u32] {
+        if self.ack_routes.is_empty() { &[] } else { self.of(&self.ack_routes, flow) }
+    }
+
+    fn of<'r>(&self, routes: &'r [u32], flow: u32) -> &'r [u32] {
         let labels = self.rule.labels() as usize;
-        &self.routes[flow as usize * labels..][..labels]
+        &routes[flow as usize * labels..][..labels]
     }
 
     /// Flows with more than one route.
@@ -341,16 +353,28 @@ impl Plan {
     /// Starts of the routes that data of a flow may take, besides [`crate::plan::Flow::path`],
     /// because its source chooses between them (failures apart).
     pub fn other_routes(&self, flow: u32) -> impl Iterator<Item = u32> + '_ {
-        let labelled = match &self.load_balancing {
-            LoadBalancing::Labels(labels) => &labels.routes(flow)[1..],
-            LoadBalancing::Ecmp | LoadBalancing::Packets(_) => &[],
-        };
-        let path = self.flows[flow as usize].path;
-        let distinct = (0..labelled.len())
-            .filter(move |&i| labelled[i] != path && !labelled[..i].contains(&labelled[i]))
-            .map(|i| labelled[i]);
-        self.other_route(flow).into_iter().chain(distinct)
+        let labelled = self.labels().map_or(&[][..], |labels| labels.routes(flow));
+        self.other_route(flow).into_iter().chain(distinct(labelled, self.flows[flow as usize].path))
     }
+
+    /// Likewise starts of the routes of its ACKs, besides [`crate::plan::Flow::ack_path`].
+    pub fn other_ack_routes(&self, flow: u32) -> impl Iterator<Item = u32> + '_ {
+        let labelled = self.labels().map_or(&[][..], |labels| labels.ack_routes(flow));
+        distinct(labelled, self.flows[flow as usize].ack_path)
+    }
+
+    pub fn labels(&self) -> Option<&Labels> {
+        match &self.load_balancing {
+            LoadBalancing::Labels(labels) => Some(labels),
+            LoadBalancing::Ecmp | LoadBalancing::Packets(_) => None,
+        }
+    }
+}
+
+/// The starts of labelled routes besides `first`, each once.
+fn distinct(routes: &[u32], first: u32) -> impl Iterator<Item = u32> + '_ {
+    let is_new = move |&i: &usize| routes[i] != first && !routes[..i].contains(&routes[i]);
+    (0..routes.len()).filter(is_new).map(|i| routes[i])
 }
 
 #[inline]

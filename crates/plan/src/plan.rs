@@ -158,7 +158,7 @@ impl Plan {
 
     /// Whether senders label each packet by itself.
     pub fn labels_packets(&self) -> bool {
-        matches!(&self.load_balancing, LoadBalancing::Labels(labels) if labels.rule.each_packet())
+        self.labels().is_some_and(|labels| labels.rule.each_packet())
     }
 
     /// Whether packets may take non-minimal paths: see [`xoff_net::routing::Router::non_minimal`].
@@ -430,7 +430,7 @@ pub struct FlowRoute {
     pub ack_path: u32,
 }
 
-/// A route of data with a label.
+/// The routes of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LabelRoute {
     /// Index into [`Plan::flows`].
@@ -438,6 +438,8 @@ pub struct LabelRoute {
     pub label: u32,
     /// As [`Flow::path`].
     pub path: u32,
+    /// As [`Flow::ack_path`]; `None` if answers have no label.
+    pub ack_path: Option<u32>,
 }
 
 impl Faults {
@@ -452,6 +454,14 @@ impl Faults {
         self.tables.iter().flat_map(|table| {
             let flows = table.flows.iter().map(|route| (route.flow, route.path));
             flows.chain(table.labels.iter().map(|route| (route.flow, route.path)))
+        })
+    }
+
+    /// Likewise routes of ACKs.
+    pub fn later_ack_routes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.tables.iter().flat_map(|table| {
+            let flows = table.flows.iter().map(|route| (route.flow, route.ack_path));
+            flows.chain(table.labels.iter().filter_map(|route| Some((route.flow, route.ack_path?))))
         })
     }
 }

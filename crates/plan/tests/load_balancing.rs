@@ -179,6 +179,35 @@ fn packets_divide_evenly_over_the_paths() {
     }
 }
 
+/// Answers have the label of their packet, if each packet has its own: their routes leave the receiver by one port, take
+/// nearly every shortest path.
+#[test]
+fn answers_follow_the_labels_of_packets() {
+    for topology in [FAT_TREE, CUBE] {
+        let irn = "[transport]\nkind = \"irn\"\n";
+        let routing = "[routing]\nkind = \"shortest-path\"\nload_balancing = \"reps\"\n";
+        let plan = load(&[topology, routing, irn, TRAFFIC]).plan;
+        let labels = plan.labels().expect("senders label packets");
+        let mut found_all = 0;
+        for (id, flow) in (0..).zip(&plan.flows) {
+            let starts = labels.ack_routes(id);
+            assert_eq!((starts.len(), starts[0]), (256, flow.ack_path));
+            let path = |start: u32| all_paths(&plan, start).remove(0);
+            let paths: Vec<Vec<u32>> = starts.iter().map(|&start| path(start)).collect();
+            assert!(paths.iter().all(|path| path[0] == paths[0][0]));
+            let all = shortest(&plan, paths[0][0], flow.src);
+            let found: BTreeSet<Vec<u32>> = paths.into_iter().collect();
+            assert!(found.is_subset(&all));
+            found_all += usize::from(found == all);
+            let others: BTreeSet<u32> = starts.iter().copied().filter(|&s| s != flow.ack_path).collect();
+            assert_eq!(plan.other_ack_routes(id).collect::<BTreeSet<_>>(), others);
+        }
+        assert!(found_all * 10 > plan.flows.len() * 9, "{found_all}");
+    }
+    let plan = load(&[FAT_TREE, "[routing]\nload_balancing = \"plb\"\n", TRAFFIC]).plan;
+    assert_eq!(plan.other_ack_routes(0).count(), 0, "PLB labels flows");
+}
+
 #[test]
 fn labels_give_routes_of_the_same_first_port_and_the_first_is_that_of_ecmp() {
     for topology in [FAT_TREE, CUBE] {
@@ -313,15 +342,17 @@ fn labels_follow_failures() {
         let routing = format!("[routing]\nload_balancing = \"{kind}\"\n[transport]\nkind = \"irn\"\n");
         let plan = load(&[FAT_TREE, &routing, TRAFFIC, failures]).plan;
         assert_eq!(plan.faults.reroutes.len(), 4);
-        let LoadBalancing::Labels(labels) = &plan.load_balancing else { panic!("senders label packets") };
+        let labels = plan.labels().expect("senders label packets");
+        assert_eq!(labels.ack_routes.is_empty(), kind == "plb");
         let count = labels.rule.labels();
         let down_at = |at: u64| -> BTreeSet<u32> {
             let down =
                 |d: &&xoff_plan::plan::Down| d.spans.iter().any(|&(from, until)| from <= at && at < until);
             plan.faults.down.iter().filter(down).map(|d| d.port).collect()
         };
-        let mut routes = labels.routes.clone();
-        // By position where a packet of a flow may be: the flow.
+        // Of data, and of its answers.
+        let mut routes = [labels.routes.clone(), labels.ack_routes.clone()];
+        // By position where a packet of a flow may be: its destination.
         let mut places: BTreeMap<u32, u32> = BTreeMap::new();
         let mut moved = 0;
         for at in [0].into_iter().chain(plan.faults.reroutes.iter().map(|change| change.at)) {
@@ -331,35 +362,41 @@ fn labels_follow_failures() {
                 assert!(table.labels.is_sorted() && table.positions.windows(2).all(|w| w[0].0 < w[1].0));
                 for route in &table.labels {
                     assert!(table.flows.iter().any(|flow| flow.flow == route.flow));
-                    routes[(route.flow * count + route.label) as usize] = route.path;
+                    let entry = (route.flow * count + route.label) as usize;
+                    routes[0][entry] = route.path;
+                    assert_eq!(route.ack_path.is_some(), kind == "reps");
+                    route.ack_path.into_iter().for_each(|path| routes[1][entry] = path);
                 }
                 for flow in &table.flows {
-                    assert_eq!(
-                        routes[(flow.flow * count) as usize],
-                        flow.path,
-                        "label 0 has the flow's route"
-                    );
+                    let first = routes.each_ref().map(|routes| routes.get((flow.flow * count) as usize));
+                    assert_eq!(first[0], Some(&flow.path), "label 0 has the flow's route");
+                    assert!(first[1].is_none_or(|start| *start == flow.ack_path));
                 }
                 let moves: BTreeMap<u32, u32> = table.positions.iter().copied().collect();
-                let now = places.iter().map(|(at, &flow)| (*moves.get(at).unwrap_or(at), flow)).collect();
+                let now = places.iter().map(|(at, &to)| (*moves.get(at).unwrap_or(at), to)).collect();
                 moved += table.positions.len();
-                for (position, flow) in std::mem::replace(&mut places, now) {
+                for (position, to) in std::mem::replace(&mut places, now) {
                     let new = *moves.get(&position).unwrap_or(&position);
                     assert_eq!(plan.hops[position as usize], plan.hops[new as usize], "it stays where it is");
                     let [path] = &all_paths(&plan, new)[..] else { panic!("one path") };
                     let end = plan.topology.neighbour(path[path.len() - 1]);
                     let cut = plan.topology.find("S2.1").unwrap();
-                    assert!(end == plan.flows[flow as usize].dst || end == cut, "{kind} at {at}");
+                    assert!(end == to || end == cut, "{kind} at {at}");
                     assert!(!path[1..].iter().any(|port| down.contains(port)), "{kind} at {at}");
                 }
             }
-            for (index, &start) in routes.iter().enumerate() {
+            let both = routes.iter().zip([true, false]);
+            for (index, &start, is_data) in both.flat_map(|(starts, is_data)| {
+                starts.iter().enumerate().map(move |(index, start)| (index, start, is_data))
+            }) {
                 let flow = &plan.flows[index / count as usize];
+                let (from, to) = if is_data { (flow.src, flow.dst) } else { (flow.dst, flow.src) };
                 let [path] = &all_paths(&plan, start)[..] else { panic!("one path") };
+                assert_eq!(plan.topology.ports[path[0] as usize].node, from);
                 assert!(!path.iter().any(|port| down.contains(port)), "{kind} at {at}");
-                assert!(shortest(&plan, path[0], flow.dst).contains(path), "{kind} at {at}");
+                assert!(shortest(&plan, path[0], to).contains(path), "{kind} at {at}");
                 let end = start + path.len() as u32;
-                places.extend((start..end).map(|position| (position, (index / count as usize) as u32)));
+                places.extend((start..end).map(|position| (position, to)));
             }
         }
         assert!(moved > 100, "{moved}");

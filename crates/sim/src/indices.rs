@@ -33,13 +33,15 @@ pub fn check(plan: &Plan) {
     within("position", hops, plan.flows.iter().flat_map(|f| [f.path, f.ack_path]));
     within("position", hops, plan.detours.iter().map(|&(_, other)| other));
     within("position", hops, tables().flat_map(|t| &t.positions).map(|&(_, new)| new));
-    within("position", hops, tables().flat_map(|t| &t.flows).map(|r| r.ack_path));
-    within("position", hops, plan.faults.later_routes().map(|(_, path)| path));
+    let later = plan.faults.later_routes().chain(plan.faults.later_ack_routes());
+    within("position", hops, later.map(|(_, path)| path));
     within("position", hops, plan.ate.iter().flat_map(|ate| &ate.routes).flatten().copied());
     match &plan.load_balancing {
         LoadBalancing::Ecmp => {}
         LoadBalancing::Packets(choices) => within("position", hops, choices.positions().iter().copied()),
-        LoadBalancing::Labels(labels) => within("position", hops, labels.routes.iter().copied()),
+        LoadBalancing::Labels(labels) => {
+            within("position", hops, labels.routes.iter().chain(&labels.ack_routes).copied());
+        }
     }
     // There are three fates: the link is down, the frame is lost, the frame is corrupted.
     within("position", hops, [plan.faults.fates + 2]);

@@ -464,8 +464,8 @@ fn spread_packets_follow_failures() {
         let core = plan.topology.find("S2.0").unwrap();
         let ports = &plan.topology.nodes[aggregation as usize].ports;
         let dead = *ports.iter().find(|&&p| plan.topology.neighbour(p) == core).unwrap() as usize;
-        let most = 23_000 / 85;
-        assert!((1..=most).contains(&outcome.ports[dead].packets), "{}", outcome.ports[dead].packets);
+        let most = 23_000 * 100 / 8;
+        assert!((1..=most).contains(&outcome.ports[dead].bytes), "{}", outcome.ports[dead].bytes);
         assert_eq!(xoff_sim::run_on(&plan, 2 + turn % 3, &mut |_| true), outcome);
     }
 }

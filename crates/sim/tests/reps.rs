@@ -20,17 +20,13 @@ fn leaves(routing: &str, rest: &str) -> Plan {
 
 /// Packets from the first leaf to each spine.
 fn to_spines(plan: &Plan, outcome: &Outcome) -> Vec<u64> {
-    let leaf = plan.topology.find("S0.0").unwrap();
-    let ports = &plan.topology.nodes[leaf as usize].ports[2..];
-    ports.iter().map(|&port| outcome.ports[port as usize].packets).collect()
+    from_leaf(plan, outcome, "S0.0")
 }
 
-/// A spine that the ACKs do not cross: they have one path.
-fn without_acks() -> usize {
-    let plan = leaves("", "");
-    let used = plan.topology.neighbour(plan.hops[plan.flows[0].ack_path as usize + 1]);
-    let used = &plan.topology.nodes[used as usize].name;
-    (0..4).find(|i| *used != format!("S1.{i}")).unwrap()
+fn from_leaf(plan: &Plan, outcome: &Outcome, leaf: &str) -> Vec<u64> {
+    let leaf = plan.topology.find(leaf).unwrap();
+    let ports = &plan.topology.nodes[leaf as usize].ports[2..];
+    ports.iter().map(|&port| outcome.ports[port as usize].packets).collect()
 }
 
 /// A packet has one of many labels, and the hash maps each to a path: all paths are used, the packets are
@@ -45,6 +41,9 @@ fn one_flow_uses_every_path() {
     let sums = outcome.records.get::<Report>().unwrap().sums;
     let sent: u64 = packets.iter().sum();
     assert_eq!(sums.recycled + sums.random + sums.frozen, sent);
+    // So do the ACKs, one for each packet, because they have the labels of their packets.
+    let acks = from_leaf(&plan, &outcome, "S0.1");
+    assert!(acks.iter().all(|&count| count > 2_000) && acks.iter().sum::<u64>() == sent, "{acks:?}");
     // The flow has labels of the past round trip as soon as the first ACK comes.
     assert!(sums.random < 200, "{sums:?}");
     assert_eq!(xoff_sim::run_on(&plan, 2, &mut |_| true), outcome);
@@ -54,7 +53,7 @@ fn one_flow_uses_every_path() {
 /// spray go on to lose a quarter of all packets.
 #[test]
 fn a_dead_path_is_avoided_after_a_round_trip() {
-    let spine = without_acks();
+    let spine = 2;
     let loss = format!("[[loss]]\nlink = \"S0.0-S1.{spine}\"\nrate = 1.0\n[run]\nduration = \"100ms\"\n");
     let lost = |routing: &str| {
         let plan = leaves(routing, &loss);
@@ -80,8 +79,7 @@ fn a_dead_path_is_avoided_after_a_round_trip() {
 fn a_flow_leaves_a_link_that_fails() {
     let ran = |kind: &str, until: &str| {
         let rest = format!(
-            "[[failure]]\nlink = \"S0.0-S1.{}\"\nat = \"100us\"\n[run]\nduration = \"100us\"\ndrain = \"{until}\"\n",
-            without_acks()
+            "[[failure]]\nlink = \"S0.0-S1.2\"\nat = \"100us\"\n[run]\nduration = \"100us\"\ndrain = \"{until}\"\n",
         );
         let plan = leaves(&format!("load_balancing = \"{kind}\"\nreconvergence = \"1s\""), &rest);
         let outcome = run(&plan);

@@ -92,9 +92,9 @@ pub(super) enum Laid {
     /// Each flow has one route.
     Hashed,
     Spread(Spread),
-    /// By flow and label, if any link fails: the hash key of the label's route; `None` where the label always has the
-    /// route of its flow.
-    Labels(Vec<Option<u64>>),
+    /// By flow and label, if any link fails: the number with which [`with_label`] makes the key of the label's routes;
+    /// `None` where the label always has the routes of its flow.
+    Labels(Vec<Option<u32>>),
 }
 
 /// Gives the flows, which have their routes by hash, those of the rule; where
@@ -109,8 +109,8 @@ pub(super) fn lay(
     let (balancing, laid) = match rule {
         None => return Ok((LoadBalancing::Ecmp, Laid::Hashed)),
         Some(Rule::Senders(rule)) => {
-            let (balancing, keys) = labels(cx, laying, routes, flows, rule)?;
-            (balancing, Laid::Labels(keys))
+            let (balancing, numbers) = labels(cx, laying, routes, flows, rule)?;
+            (balancing, Laid::Labels(numbers))
         }
         Some(Rule::Switches(rule)) => {
             let (balancing, spread) = packets(cx, laying, routes, flows, rule)?;
@@ -373,49 +373,70 @@ impl<'a> Forks<'a> {
     }
 }
 
-/// Flows whose senders label their packets: further routes, which the hash gives the flow under another key.
+/// A hash key of a flow, for its packets with a label.
+pub(super) fn with_label(key: u64, number: u32) -> u64 {
+    mix(key ^ mix(u64::from(number)))
+}
+
+/// Flows whose senders label their packets: further routes, which the hash gives the flow under other keys.
 fn labels(
     cx: &Context<'_>,
     &Laying { offers, timeline, .. }: &Laying<'_>,
     routes: &mut Routes,
     flows: &[Flow],
     rule: SenderRules,
-) -> Result<(LoadBalancing, Vec<Option<u64>>), Error> {
+) -> Result<(LoadBalancing, Vec<Option<u32>>), Error> {
     let labels = rule.labels() as usize;
     let mut starts: Vec<u32> = Vec::with_capacity(flows.len() * labels);
-    let mut keys: Vec<Option<u64>> = Vec::new();
+    let mut ack_starts: Vec<u32> = Vec::new();
+    let mut numbers: Vec<Option<u32>> = Vec::new();
     for (i, (flow, offer)) in flows.iter().zip(&offers.offers).enumerate() {
         cx.go_on_at(i)?;
         let begin = starts.len();
         starts.push(flow.path);
-        let mut own_keys = vec![None];
-        let key = flow_key(offer, flow.src, flow.dst);
+        if rule.each_packet() {
+            ack_starts.push(flow.ack_path);
+        }
+        let mut own_numbers = vec![None];
+        let (there, back) = (flow_key(offer, flow.src, flow.dst), flow_key(offer, flow.dst, flow.src));
         let tries = if offers.explicit.contains_key(&flow.class) { 0 } else { rule.labels() * TRIES };
-        for label in 1..=u64::from(tries) {
+        for number in 1..=tries {
             if starts.len() == begin + labels {
                 break;
             }
-            let own = mix(key ^ mix(label));
-            let found = routes.router.route(flow.src, flow.dst, own, TTL);
+            let found = routes.router.route(flow.src, flow.dst, with_label(there, number), TTL);
             let route = found.map_err(|e| routes::unroutable(cx, usize::from(flow.class), &e))?;
-            if route.ports[0] == routes.hops[flow.path as usize] {
-                let start = place(routes, &starts[begin..], &route, flow.dst);
-                starts.push(start);
-                own_keys.push(Some(own));
+            if route.ports[0] != routes.hops[flow.path as usize] {
+                continue;
             }
+            if rule.each_packet() {
+                let found = routes.router.route(flow.dst, flow.src, with_label(back, number), TTL);
+                let back = found.map_err(|e| routes::unroutable(cx, usize::from(flow.class), &e))?;
+                if back.ports[0] != routes.hops[flow.ack_path as usize] {
+                    continue;
+                }
+                let start = place(routes, &ack_starts[begin..], &back, flow.src);
+                ack_starts.push(start);
+            }
+            let start = place(routes, &starts[begin..], &route, flow.dst);
+            starts.push(start);
+            own_numbers.push(Some(number));
         }
         // Ports of a host that the hash hardly ever takes: fewer labels than wanted.
         starts.resize(begin + labels, flow.path);
-        if timeline.fails() {
-            keys.append(&mut own_keys);
-            keys.resize(begin + labels, None);
+        if rule.each_packet() {
+            ack_starts.resize(begin + labels, flow.ack_path);
         }
-        let held = (4 * (routes.hops.len() + starts.len()) + 16 * keys.len()) as u64;
+        if timeline.fails() {
+            numbers.append(&mut own_numbers);
+            numbers.resize(begin + labels, None);
+        }
+        let held = (4 * (routes.hops.len() + starts.len() + ack_starts.len()) + 8 * numbers.len()) as u64;
         if routes.hops.len() > (u32::MAX / 2) as usize || held > MEMORY {
             return Err(too_many(cx, flows));
         }
     }
-    Ok((LoadBalancing::Labels(Labels { rule, routes: starts }), keys))
+    Ok((LoadBalancing::Labels(Labels { rule, routes: starts, ack_routes: ack_starts }), numbers))
 }
 
 /// The position of a route in the pool: one of those at `known`, or a new one.

@@ -184,14 +184,14 @@ fn most(topology: &Topology, rules: &LaneRules, routes: &Laid<'_>) -> u32 {
         LoadBalancing::Packets(choices) => Some(choices),
         LoadBalancing::Ecmp | LoadBalancing::Labels(_) => None,
     };
-    let acks = routes.faults.tables.iter().flat_map(|table| &table.flows).map(|r| r.ack_path);
-    let later = acks.chain(routes.faults.later_routes().map(|(_, path)| path));
+    let later = routes.faults.later_routes().chain(routes.faults.later_ack_routes()).map(|(_, path)| path);
     let labelled = match routes.balancing {
-        LoadBalancing::Labels(labels) => &labels.routes[..],
-        _ => &[],
+        LoadBalancing::Labels(labels) => [&labels.routes[..], &labels.ack_routes],
+        _ => [&[][..]; 2],
     };
     let starts = routes.flows.iter().flat_map(|f| [f.path, f.ack_path]).chain(later);
-    let mut places: Vec<(u32, u8)> = starts.chain(labelled.iter().copied()).map(|start| (start, 0)).collect();
+    let starts = starts.chain(labelled.concat());
+    let mut places: Vec<(u32, u8)> = starts.map(|start| (start, 0)).collect();
     let mut moved: Vec<(u32, u32)> =
         routes.faults.tables.iter().flat_map(|t| &t.positions).copied().collect();
     moved.sort_unstable();

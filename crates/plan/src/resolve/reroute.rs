@@ -7,7 +7,7 @@
 //! Segments are shared: the new one is often the tail of an existing one, and a network that changes between
 //! two states soon needs no new ones.
 
-use super::balancing::{Laid, Spread};
+use super::balancing::{Laid, Spread, with_label};
 use super::faults::Faults;
 use super::offered::{Offers, flow_key};
 use super::routes::{Routes, ended, segment};
@@ -37,9 +37,13 @@ struct Path {
     segments: Vec<u32>,
 }
 
-/// The route of a label, if that is not always the route of its flow.
+/// A label whose routes a state changes: the path of data, and that of answers if they have labels.
+struct Label {
+    number: u32,
+    paths: Vec<LabelPath>,
+}
+
 struct LabelPath {
-    label: u32,
     path: Path,
     /// Of the flow's hash.
     flow_key: u64,
@@ -50,8 +54,9 @@ struct Changing {
     /// For each flow the path of its data and that of its ACKs.
     pairs: Vec<Path>,
     /// The further labels of flows, where senders label their packets.
-    labels: Vec<LabelPath>,
+    labels: Vec<Label>,
     labelled: bool,
+    answers_labelled: bool,
 }
 
 /// The states, the times when routes follow them, and the paths that they change.
@@ -155,10 +160,10 @@ pub(super) fn plan(
     let end_state = changes.last().map_or(timeline.first, |change| change.1);
     let last = distinct[end_state].clone();
     check_memory(cx, topology, distinct.len())?;
-    let (spread, keys) = match laid {
+    let (spread, numbers) = match laid {
         Laid::Hashed => (None, Vec::new()),
         Laid::Spread(spread) => (Some(spread), Vec::new()),
-        Laid::Labels(keys) => (None, keys),
+        Laid::Labels(numbers) => (None, numbers),
     };
     let mut rerouter = Rerouter {
         topology,
@@ -169,7 +174,7 @@ pub(super) fn plan(
         spread,
     };
     let mut changing =
-        rerouter.collect_changing_paths(cx, offers, flows, timeline.first, (keys, balancing))?;
+        rerouter.collect_changing_paths(cx, offers, flows, timeline.first, (numbers, balancing))?;
     // The same table serves whenever the same state comes after the same segments.
     let mut made: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     for &(at, state) in changes {
@@ -226,7 +231,7 @@ impl Rerouter<'_> {
         offers: &Offers,
         flows: &mut [Flow],
         first: usize,
-        (keys, balancing): (Vec<Option<u64>>, &mut LoadBalancing),
+        (numbers, balancing): (Vec<Option<u32>>, &mut LoadBalancing),
     ) -> Result<Changing, Error> {
         let (mut pairs, mut labels) = (Vec::new(), Vec::new());
         let all = flows.len();
@@ -253,15 +258,16 @@ impl Rerouter<'_> {
                 (0..this.routers.len()).any(|state| this.whole(path, state) != this.segment(path.segments[0]))
             };
             let laid = self.spread.as_ref().map(|spread| spread.paths[first][index]);
-            let data_changes = laid.is_some() || changes(&pair[0], self);
+            let pair_changes = [laid.is_some() || changes(&pair[0], self), changes(&pair[1], self)];
             let known = labels.len();
             if let LoadBalancing::Labels(of) = &mut *balancing {
-                self.collect_labels(of, &keys, (first, &pair[0], data_changes), &mut labels);
-                if (labels.len() * size_of::<LabelPath>() + 4 * self.hops.len()) as u64 > MEMORY {
+                self.collect_labels(of, &numbers, first, (&pair, pair_changes), &mut labels);
+                let each = size_of::<Label>() + 2 * size_of::<LabelPath>();
+                if (labels.len() * each + 4 * self.hops.len()) as u64 > MEMORY {
                     return Err(too_many(cx, all));
                 }
             }
-            if !(data_changes || changes(&pair[1], self) || labels.len() > known) {
+            if pair_changes == [false; 2] && labels.len() == known {
                 continue;
             }
             for (mut path, start) in pair.into_iter().zip([&mut flow.path, &mut flow.ack_path]) {
@@ -278,54 +284,60 @@ impl Rerouter<'_> {
                 pairs.push(path);
             }
             if let LoadBalancing::Labels(of) = &mut *balancing {
-                let count = of.rule.labels() as usize;
-                of.routes[index * count] = flow.path;
+                let entry = index * of.rule.labels() as usize;
+                of.routes[entry] = flow.path;
+                if let Some(start) = of.ack_routes.get_mut(entry) {
+                    *start = flow.ack_path;
+                }
             }
         }
-        Ok(Changing { pairs, labels, labelled: matches!(balancing, LoadBalancing::Labels(_)) })
+        let (labelled, answers_labelled) = match balancing {
+            LoadBalancing::Labels(labels) => (true, !labels.ack_routes.is_empty()),
+            _ => (false, false),
+        };
+        Ok(Changing { pairs, labels, labelled, answers_labelled })
     }
 
-    /// Adds the labels of a flow whose routes change in any state. `data` is the path of the flow. The labels get their
+    /// Adds the labels of a flow, which has these two paths, whose routes change in any state. They get their
     /// routes of state `first`. They share no segment, because packets in flight follow the hash of their label.
     fn collect_labels(
         &mut self,
         labels: &mut Labels,
-        keys: &[Option<u64>],
-        (first, data, data_changes): (usize, &Path, bool),
-        out: &mut Vec<LabelPath>,
+        numbers: &[Option<u32>],
+        first: usize,
+        (pair, pair_changes): (&[Path; 2], [bool; 2]),
+        out: &mut Vec<Label>,
     ) {
-        let count = labels.rule.labels();
+        let (count, states) = (labels.rule.labels(), self.routers.len());
+        let mut routes = [Some(&mut labels.routes), Some(&mut labels.ack_routes).filter(|r| !r.is_empty())];
         for label in 1..count {
-            let entry = data.flow as usize * count as usize + label as usize;
-            let start = labels.routes[entry];
-            let Some(key) = keys[entry] else {
-                // The route of the flow, in each state.
-                if data_changes {
-                    let path = Path { segments: Vec::new(), ..*data };
-                    out.push(LabelPath { label, path, flow_key: data.key });
-                    self.begin_label(out, first, &mut labels.routes[entry]);
-                }
-                continue;
+            let entry = pair[0].flow as usize * count as usize + label as usize;
+            let number = numbers[entry];
+            let mut starts: Vec<&mut u32> = routes.iter_mut().flatten().map(|r| &mut r[entry]).collect();
+            let new_path = |of: &Path| {
+                let key = number.map_or(of.key, |number| with_label(of.key, number));
+                LabelPath { path: Path { key, segments: Vec::new(), ..*of }, flow_key: of.key }
             };
-            let path = Path { key, segments: vec![start], ..*data };
-            let mut own = LabelPath { label, path, flow_key: data.key };
-            let shared = data_changes && start == data.segments[0];
-            let changes = shared
-                || (0..self.routers.len())
-                    .any(|state| self.whole_of_label(&own, state) != self.segment(start));
+            let mut paths: Vec<LabelPath> = pair.iter().take(starts.len()).map(new_path).collect();
+            let changes = (0..paths.len()).any(|i| {
+                // Without a number it has the route of the flow in each state.
+                let shared = pair_changes[i] && (number.is_none() || *starts[i] == pair[i].segments[0]);
+                let differs = |state| self.whole_of_label(&paths[i], state) != segment(self.hops, *starts[i]);
+                shared || number.is_some() && (0..states).any(differs)
+            });
             if changes {
-                own.path.segments.clear();
-                out.push(own);
-                self.begin_label(out, first, &mut labels.routes[entry]);
+                for (path, start) in paths.iter_mut().zip(&mut starts) {
+                    **start = self.lay(path, first);
+                }
+                out.push(Label { number: label, paths });
             }
         }
     }
 
-    /// Lays the route of the last label in a state.
-    fn begin_label(&mut self, labels: &mut [LabelPath], state: usize, start: &mut u32) {
-        let Some(last) = labels.last_mut() else { return };
-        let whole = self.whole_of_label(last, state);
-        *start = self.place(&mut last.path, &whole);
+    /// The position of the route of a label in a state.
+    fn lay(&mut self, label: &mut LabelPath, state: usize) -> u32 {
+        let whole = self.whole_of_label(label, state);
+        self.place(&mut label.path, &whole)
     }
 
     /// The route of a label in a state: that of its flow, where the hash would lead it out of another port of its host.
@@ -391,11 +403,13 @@ impl Rerouter<'_> {
     /// The effect of the change to a state on all paths.
     fn table(&mut self, changing: &mut Changing, state: usize) -> Rerouting {
         let mut table = Rerouting::default();
-        for label in &mut changing.labels {
-            let whole = self.whole_of_label(label, state);
-            let path = self.place(&mut label.path, &whole);
-            table.labels.push(LabelRoute { flow: label.path.flow, label: label.label, path });
-            self.move_packets(&mut label.path, state, &mut table.positions);
+        for Label { number, paths } in &mut changing.labels {
+            let starts: Vec<u32> = paths.iter_mut().map(|path| self.lay(path, state)).collect();
+            let (flow, label) = (paths[0].path.flow, *number);
+            table.labels.push(LabelRoute { flow, label, path: starts[0], ack_path: starts.get(1).copied() });
+            for LabelPath { path, .. } in paths {
+                self.move_packets(path, state, &mut table.positions);
+            }
         }
         for pair in changing.pairs.chunks_exact_mut(2) {
             let starts = [0, 1].map(|i| {
@@ -408,7 +422,8 @@ impl Rerouter<'_> {
             let flow = pair[0].flow;
             table.flows.push(FlowRoute { flow, path: starts[0], ack_path: starts[1] });
             if changing.labelled {
-                table.labels.push(LabelRoute { flow, label: 0, path: starts[0] });
+                let ack_path = changing.answers_labelled.then_some(starts[1]);
+                table.labels.push(LabelRoute { flow, label: 0, path: starts[0], ack_path });
             }
             pair.iter_mut().for_each(|path| self.move_packets(path, state, &mut table.positions));
         }

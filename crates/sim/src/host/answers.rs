@@ -57,6 +57,9 @@ impl Core<'_> {
         let credit = if kind == Kind::Ack { self.hosts.credits.in_ack(flow) } else { None };
         self.telemetry.keep_beside(id, named.bits, credit);
         self.telemetry.was_congested(id);
+        if self.hosts.labelled.each_packet {
+            self.label_answer(id);
+        }
         let port = self.hops[path as usize];
         self.enqueue_own(port, lane, id);
         if !self.hosts.pulls.is_empty() {

@@ -331,6 +331,9 @@ impl Core<'_> {
         if extras && self.hosts.labelled.counts_marks() {
             self.echo_marks(id);
         }
+        if extras && self.hosts.labelled.each_packet {
+            self.label_answer(id);
+        }
         let port = self.hops[path as usize];
         if F::BY_FLOW && self.egress.leaves.used() && (F::EXTRAS || !self.egress.leaves.acks_first) {
             self.egress.host_event = HostEvent::Answer(id);

@@ -41,11 +41,12 @@ pub struct Labelled {
     pub current: Vec<u16>,
     /// By flow and label, as those of the plan; empty until routes change.
     routes: Vec<u32>,
+    ack_routes: Vec<u32>,
 }
 
 impl Labelled {
     pub fn new(plan: &Plan) -> Self {
-        let LoadBalancing::Labels(labels) = &plan.load_balancing else { return Self::default() };
+        let Some(labels) = plan.labels() else { return Self::default() };
         let flows = plan.flows.len();
         Self {
             labellers: Labellers::new(&labels.rule, flows),
@@ -54,6 +55,7 @@ impl Labelled {
             each_packet: labels.rule.each_packet(),
             current: vec![0; flows],
             routes: Vec::new(),
+            ack_routes: Vec::new(),
         }
     }
 
@@ -66,21 +68,35 @@ impl Labelled {
         }
     }
 
+    /// Where the route of answers with a flow's label starts.
+    #[inline]
+    pub fn ack_route(&self, labels: &Labels, flow: u32, label: u32) -> u32 {
+        match self.ack_routes.is_empty() {
+            true => labels.ack_routes(flow)[label as usize],
+            false => self.ack_routes[flow as usize * labels.rule.labels() as usize + label as usize],
+        }
+    }
+
     /// Where the route of a flow's current label starts; `None` if there are no labels.
     pub fn current_route(&self, plan: &Plan, flow: u32) -> Option<u32> {
-        let LoadBalancing::Labels(labels) = &plan.load_balancing else { return None };
+        let labels = plan.labels()?;
         Some(self.route(labels, flow, self.current[flow as usize].into()))
     }
 
     /// Routes change: these labels have other ones.
     pub fn reroute(&mut self, plan: &Plan, changed: &[LabelRoute]) {
-        let LoadBalancing::Labels(labels) = &plan.load_balancing else { return };
+        let Some(labels) = plan.labels() else { return };
         if self.routes.is_empty() {
             self.routes.clone_from(&labels.routes);
+            self.ack_routes.clone_from(&labels.ack_routes);
         }
         let count = labels.rule.labels() as usize;
-        for &LabelRoute { flow, label, path } in changed {
-            self.routes[flow as usize * count + label as usize] = path;
+        for &LabelRoute { flow, label, path, ack_path } in changed {
+            let entry = flow as usize * count + label as usize;
+            self.routes[entry] = path;
+            if let Some(path) = ack_path {
+                self.ack_routes[entry] = path;
+            }
         }
     }
 

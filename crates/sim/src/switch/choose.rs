@@ -3,7 +3,6 @@
 use crate::core::Core;
 use crate::packet::{Kind, Packet};
 use crate::switch::balancing::Labelled;
-use xoff_plan::balancing::LoadBalancing;
 use xoff_schemes::load_balancing::seam::{Ack, Arrival, Label};
 
 impl Core<'_> {
@@ -45,7 +44,7 @@ impl Core<'_> {
     /// at the same port.
     #[inline(never)]
     pub fn label(&mut self, id: u32) {
-        let LoadBalancing::Labels(labels) = &self.plan.load_balancing else { return };
+        let Some(labels) = self.plan.labels() else { return };
         let packet = &mut self.packets[id];
         let flow = packet.flow;
         let Labelled { labellers, draws, .. } = &mut self.hosts.labelled;
@@ -58,6 +57,16 @@ impl Core<'_> {
             self.hosts.senders[flow as usize].path = path;
         }
         self.telemetry.label(id, number as u16);
+    }
+
+    /// The ACK or NACK, which has taken the place of a packet whose sender labels each packet, gets the route of that
+    /// label, which begins at the same port.
+    #[inline(never)]
+    pub fn label_answer(&mut self, id: u32) {
+        let Some(labels) = self.plan.labels() else { return };
+        let Some(Label { number, .. }) = self.telemetry.beside(id).label else { return };
+        let packet = &mut self.packets[id];
+        packet.hop = self.hosts.labelled.ack_route(labels, packet.flow, number.into());
     }
 
     /// An answer with this label has reached the sender of such a flow, which is not complete yet.
@@ -96,7 +105,7 @@ impl Core<'_> {
     /// The flow gets a label, and that label's route, which begins at the same port. The
     /// caller then kicks that port if the flow is in no ring.
     fn relabel(&mut self, flow: u32, label: u32) {
-        let LoadBalancing::Labels(labels) = &self.plan.load_balancing else { return };
+        let Some(labels) = self.plan.labels() else { return };
         self.hosts.labelled.current[flow as usize] = label as u16;
         let path = self.hosts.labelled.route(labels, flow, label);
         if path != self.hosts.senders[flow as usize].path {

@@ -19,7 +19,7 @@ const MOST_EXPLORE: u32 = 1_000_000;
 #[schemars(rename = "Reps")]
 pub struct RepsKeys {
     /// Labels of a flow, the entropy values, 2 to 4,096. The hash maps each label to a path, and several labels can have
-    /// the same path. A new label is drawn from all. Label 0 has the path of `ecmp`. Each label takes 4 B of memory for
+    /// the same path. A new label is drawn from all. Label 0 has the path of `ecmp`. Each label takes 8 B of memory for
     /// each flow, and each path about 30 B.
     #[schemars(range(min = 2, max = 4096), extend("x-unit" = "labels"))]
     pub labels: u32,
