@@ -30,7 +30,7 @@ COVERAGE := -Cpasses=sancov-module -Ccodegen-units=1 --cfg fuzzing \
 	-Cllvm-args=-sanitizer-coverage-pc-table \
 	-Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help run live test tools scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures viewer test-page release-check wheel bench repro repro-sweep soak swarm fuzz fuzz-build clean-fuzz mutants book reference python-reference
+.PHONY: help run live test tools scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures viewer test-page release-check wheel bench repro repro-sweep soak swarm rooms fuzz fuzz-build clean-fuzz mutants book reference python-reference
 
 help:
 	@echo 'make run         runs a BCube network that deadlocks under PFC'
@@ -46,6 +46,7 @@ help:
 	@echo 'make repro-sweep the sweeps over the load, in $(TARGET)/repro-sweep'
 	@echo 'make soak        the properties on new random cases: $(SOAK_CASES) (SOAK_CASES) for each 256 of make test'
 	@echo 'make swarm       whole scenarios on new seeds, for SOAK_SECONDS=$(SOAK_SECONDS) or SOAK_SEEDS=$(SOAK_SEEDS), from SOAK_FROM on'
+	@echo 'make rooms       removes each folder of a protocol with its lines in the registry, and compiles all other code'
 	@echo 'make fuzz        random bytes against every reader of files and frames, FUZZ_SECONDS=$(FUZZ_SECONDS) each (FUZZ=cdf for one)'
 	@echo 'make mutants     mutates the code, MUTANTS=$(MUTANTS) times (or MUTANTS=all), and says what no test catches'
 	@echo 'make scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures test-page release-check    the steps of make test'
@@ -289,6 +290,10 @@ fuzz-build:
 
 clean-fuzz:
 	rm -rf $(TARGET)/fuzz
+
+# Of the last commit. A folder that other code needs has its reason in the script.
+rooms:
+	CARGO_TARGET_DIR=$(TARGET)/rooms/target $(PYTHON) tests/rooms.py $(TARGET)/rooms
 
 # Survivors must be argued in tests/mutants.toml. With RESUME=--resume only what is not caught yet is tried.
 mutants: $(TARGET)/tools/bin/cargo-mutants

@@ -1,15 +1,13 @@
 //! Every built-in scheme: a line with its name, its keys, its parameters and its state machine. Those
 //! that are not built in are the variant `Own` of each enum: see [`own`].
 
-use super::LinkFacts;
 use super::device::WholeDevice;
 use super::keys::{Keys, OnPfc, Reader, Table, Unread};
 use super::mac_control::MacControlFrame;
 use super::own::{self, AnyMachine, OwnKeys, OwnParams};
 use super::seam::{Crossing, LoopDecision, LoopPacket, Machine, Parameters, Pulled, QueueEntry, Scheme};
 use super::seen::{Credits, Roots};
-use super::size::question::{Question, Refusal, SizeFunction};
-use super::size::trial::Trials;
+use super::size::question::{Question, Refusal, SizeEntry};
 use super::{
     bfc, bifrost, breakers, cbfc, dsh, gfc, itsy, none, pause, per_flow_queue, pfc, portfc, pyrrha,
     roundabout,
@@ -391,104 +389,19 @@ pub(super) type SlotKeys = bifrost::keys::BifrostKeys;
 /// Returns an error for settings of a question that a scheme cannot use.
 pub(super) const CHECK: fn(&Question) -> Result<(), Refusal> = bifrost::size::check;
 
-/// A scheme of `xoff size`.
-pub(super) struct Sized {
-    pub name: &'static str,
-    pub compute: SizeFunction,
-    /// Its line in the curve over distance.
-    pub line: Option<&'static str>,
-    pub trials: fn(&Question, &LinkFacts) -> Trials,
-}
-
-/// The schemes of `xoff size`, in the order of its output.
-/// The credits of UEC CBFC would hide those of CBFC in the curve, and GFC needs three to five BDP. Pyrrha and PortFC are for the inside of a
-/// datacenter; they need several BDP, which would make the other curves flat. There the 12 bits of CBFC cannot
-/// express its needs.
-pub(super) const SIZE_FUNCTIONS: [Sized; 15] = [
-    Sized {
-        name: "pfc",
-        compute: |question, link| pfc::size::compute_size(question, link, Some(question.xoff.0)),
-        line: Some("pfc"),
-        trials: |question, link| Ok(vec![pfc::size::headroom_trial(question, link)]),
-    },
-    Sized {
-        name: "pfc-ieee",
-        compute: pfc::size::compute_delay_value,
-        line: None,
-        trials: |question, link| Ok(vec![pfc::size::delay_value_trial(question, link)]),
-    },
-    Sized {
-        name: "pfc-deep",
-        compute: |question, link| pfc::size::compute_size(question, link, None),
-        line: Some("pfc-deep"),
-        trials: |question, link| {
-            Ok(vec![pfc::size::headroom_trial(question, link), pfc::size::busy_trial(question, link)])
-        },
-    },
-    Sized {
-        name: "dsh",
-        compute: dsh::size::compute_size,
-        line: None,
-        trials: |question, link| Ok(vec![dsh::size::insurance_trial(question, link)]),
-    },
-    Sized {
-        name: "bifrost",
-        compute: |question, link| bifrost::size::compute_size(question, link, false),
-        line: Some("bifrost"),
-        trials: bifrost::size::trials,
-    },
-    Sized {
-        name: "bifrostx",
-        compute: |question, link| bifrost::size::compute_size(question, link, true),
-        line: Some("bifrostx"),
-        trials: |_, _| Err("it needs two priorities that always have data".into()),
-    },
-    Sized {
-        name: "cbfc",
-        compute: |question, link| cbfc::size::compute_size(question, link, false),
-        line: Some("cbfc-ideal"),
-        trials: |question, link| cbfc::size::trials(question, link, false),
-    },
-    Sized {
-        name: "cbfc-ideal",
-        compute: |question, link| cbfc::size::compute_size(question, link, true),
-        line: Some("cbfc-ideal"),
-        trials: |question, link| cbfc::size::trials(question, link, true),
-    },
-    Sized {
-        name: "uec-cbfc",
-        compute: uec_cbfc::size::compute_size,
-        line: None,
-        trials: uec_cbfc::size::trials,
-    },
-    Sized {
-        name: "gfc",
-        compute: |question, link| gfc::size::compute_size(question, link, false),
-        line: None,
-        trials: |question, link| gfc::size::trials(question, link, false),
-    },
-    Sized {
-        name: "gfc-time",
-        compute: |question, link| gfc::size::compute_size(question, link, true),
-        line: None,
-        trials: |question, link| gfc::size::trials(question, link, true),
-    },
-    Sized { name: "swing", compute: swing::size::compute_size, line: Some("swing"), trials: shared },
-    Sized { name: "pyrrha", compute: pyrrha::size::compute_size, line: None, trials: shared },
-    Sized { name: "portfc", compute: portfc::size::compute_size, line: None, trials: shared },
-    // A link layer, which runs beside each of them.
-    Sized {
-        name: "llr",
-        compute: crate::link_layer::compute_size,
-        line: None,
-        trials: crate::link_layer::trials,
-    },
+/// The schemes of `xoff size`, in the order of its output. The last is a link layer, which runs beside each of them.
+pub(super) const SIZE_FUNCTIONS: &[&[SizeEntry]] = &[
+    &pfc::size::ENTRIES,
+    &dsh::size::ENTRIES,
+    &bifrost::size::ENTRIES,
+    &cbfc::size::ENTRIES,
+    &uec_cbfc::size::ENTRIES,
+    &gfc::size::ENTRIES,
+    &swing::size::ENTRIES,
+    &pyrrha::size::ENTRIES,
+    &portfc::size::ENTRIES,
+    &crate::link_layer::ENTRIES,
 ];
-
-/// Of schemes whose memory several links share.
-fn shared(_: &Question, _: &LinkFacts) -> Trials {
-    Err("its worst case needs more than one link".into())
-}
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,8 @@ pub mod llr;
 pub use llr::frame::Word;
 pub use llr::keys::{LinkLayerKeys, LinkLayerScheme};
 pub use llr::report::Report;
-pub use llr::size::{compare, compute_size, trials};
+pub(crate) use llr::size::ENTRIES;
+pub use llr::size::compare;
 pub use llr::{Limits, Params, Receiver, Timeout, Transmitter, UNDELIVERED, Verdict};
 
 /// The facts that link layers report.

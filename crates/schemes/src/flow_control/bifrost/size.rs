@@ -3,7 +3,7 @@
 use super::super::pfc::size as pfc;
 use super::super::size::grouped;
 use super::super::size::links::{Ingress, Links, Report};
-use super::super::size::question::{LONGEST_TIME, Question, Refusal};
+use super::super::size::question::{LONGEST_TIME, Question, Refusal, SizeEntry};
 use super::super::size::trial::{Case, Trial, Trials};
 use super::super::size::{Basis, Control, Figure, Promise, Sizing, Unit, bytes_of, terms_of};
 use super::super::{Headroom, LinkFacts};
@@ -13,6 +13,22 @@ use super::slots::{History, Repair, SlotParams, bytes_in, quanta};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::units::{Length, Span};
 use xoff_wire::pfc::PfcFrame;
+
+/// Its answers to `xoff size`.
+pub(in super::super) const ENTRIES: [SizeEntry; 2] = [
+    SizeEntry {
+        name: "bifrost",
+        compute: |question, link| compute_size(question, link, false),
+        line: Some("bifrost"),
+        trials,
+    },
+    SizeEntry {
+        name: "bifrostx",
+        compute: |question, link| compute_size(question, link, true),
+        line: Some("bifrostx"),
+        trials: |_, _| Err("it needs two priorities that always have data".into()),
+    },
+];
 
 /// Most quanta of a pause frame.
 pub const MOST_QUANTA: u64 = 65_535;

@@ -2,12 +2,28 @@
 
 use super::super::LinkFacts;
 use super::super::size::links::{Links, Report};
-use super::super::size::question::Question;
+use super::super::size::question::{Question, SizeEntry};
 use super::super::size::trial::{Case, Trial, Trials};
 use super::super::size::{Basis, Control, Figure, Most, Promise, Sizing, Unit, bytes_in, grouped, terms_of};
 use super::CbfcParams;
 use super::frame::{BLOCK, CreditPacket, Form};
 use super::{blocks, full_throughput, longest_update, most};
+
+/// Its answers to `xoff size`.
+pub(in super::super) const ENTRIES: [SizeEntry; 2] = [
+    SizeEntry {
+        name: "cbfc",
+        compute: |question, link| compute_size(question, link, false),
+        line: Some("cbfc-ideal"),
+        trials: |question, link| trials(question, link, false),
+    },
+    SizeEntry {
+        name: "cbfc-ideal",
+        compute: |question, link| compute_size(question, link, true),
+        line: Some("cbfc-ideal"),
+        trials: |question, link| trials(question, link, true),
+    },
+];
 
 /// The needs of CBFC if its sender must never wait for credit while the receiver drains: the blocks of
 /// [`full_throughput`], by terms. With less the throughput falls in proportion, and no packet is lost.

@@ -3,12 +3,20 @@
 use super::super::LinkFacts;
 use super::super::pfc::size::{near, refresh};
 use super::super::size::links::{Links, Report};
-use super::super::size::question::Question;
+use super::super::size::question::{Question, SizeEntry};
 use super::super::size::trial::{Case, Trial};
 use super::super::size::{Basis, Control, Promise, Sizing, bytes_of, grouped};
 use super::insurance;
 use super::keys::DshKeys;
 use xoff_kernel::time::Time;
+
+/// Its answers to `xoff size`.
+pub(in super::super) const ENTRIES: [SizeEntry; 1] = [SizeEntry {
+    name: "dsh",
+    compute: compute_size,
+    line: None,
+    trials: |question, link| Ok(vec![insurance_trial(question, link)]),
+}];
 
 /// The memory that DSH sets aside for a link: private memory of each priority, a packet, and the insurance.
 pub fn compute_size(question: &Question, link: &LinkFacts) -> Sizing {

@@ -2,13 +2,29 @@
 
 use super::super::LinkFacts;
 use super::super::size::links::{Links, Report};
-use super::super::size::question::Question;
+use super::super::size::question::{Question, SizeEntry};
 use super::super::size::trial::{Case, Trial, Trials};
 use super::super::size::{Basis, Control, Figure, Most, Promise, Sizing, Unit, bytes_of};
 use super::frame::{StageFrame, StoredFrame};
 use super::time::{self, default_period, least_span};
 use super::{GfcParams, feedback, least_room};
 use xoff_kernel::time::serialisation;
+
+/// Its answers to `xoff size`. It needs three to five BDP, which would make the curves of others flat.
+pub(in super::super) const ENTRIES: [SizeEntry; 2] = [
+    SizeEntry {
+        name: "gfc",
+        compute: |question, link| compute_size(question, link, false),
+        line: None,
+        trials: |question, link| trials(question, link, false),
+    },
+    SizeEntry {
+        name: "gfc-time",
+        compute: |question, link| compute_size(question, link, true),
+        line: None,
+        trials: |question, link| trials(question, link, true),
+    },
+];
 
 /// The buffer of the defaults: B_1 or B_0 of a feedback time, and the least room beyond it.
 pub fn compute_size(question: &Question, link: &LinkFacts, by_time: bool) -> Sizing {

@@ -2,7 +2,7 @@
 
 use super::super::fabric::Limit;
 use super::super::size::links::{Ingress, Links, Report};
-use super::super::size::question::Question;
+use super::super::size::question::{Question, SizeEntry};
 use super::super::size::trial::{Case, Trial};
 use super::super::size::{Basis, Control, Promise, Sizing, Term, bytes_in, bytes_of, grouped};
 use super::super::{Headroom, LinkFacts};
@@ -10,6 +10,28 @@ use super::keys::PfcKeys;
 use super::{headroom, pause_time};
 use xoff_kernel::time::Time;
 use xoff_wire::pfc::PfcFrame;
+
+/// Its answers to `xoff size`.
+pub(in super::super) const ENTRIES: [SizeEntry; 3] = [
+    SizeEntry {
+        name: "pfc",
+        compute: |question, link| compute_size(question, link, Some(question.xoff.0)),
+        line: Some("pfc"),
+        trials: |question, link| Ok(vec![headroom_trial(question, link)]),
+    },
+    SizeEntry {
+        name: "pfc-ieee",
+        compute: compute_delay_value,
+        line: None,
+        trials: |question, link| Ok(vec![delay_value_trial(question, link)]),
+    },
+    SizeEntry {
+        name: "pfc-deep",
+        compute: |question, link| compute_size(question, link, None),
+        line: Some("pfc-deep"),
+        trials: |question, link| Ok(vec![headroom_trial(question, link), busy_trial(question, link)]),
+    },
+];
 
 /// XOFF on a long link as Huang et al. 2024 have it (section VI-B, "PFC settings"): 1 MiB.
 pub const SHALLOW: u64 = 1 << 20;

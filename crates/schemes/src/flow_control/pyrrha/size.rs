@@ -4,11 +4,15 @@ use super::super::LinkFacts;
 use super::super::pfc::headroom;
 use super::super::pfc::size as pfc;
 use super::super::size::links::{self, Links, Report};
-use super::super::size::question::Question;
+use super::super::size::question::{Question, SizeEntry, needs_more_links};
 use super::super::size::{Basis, Control, Promise, Sizing, Term, bytes_of};
 use super::{PyrrhaParams, frame::RootPauseFrame, keys::PyrrhaKeys};
 use xoff_kernel::time::{Time, serialisation};
 use xoff_net::topology::{NodeKind, PortId};
+
+/// Its answer to `xoff size`. It needs several BDP, inside a datacenter, which would make the curves of others flat.
+pub(in super::super) const ENTRIES: [SizeEntry; 1] =
+    [SizeEntry { name: "pyrrha", compute: compute_size, line: None, trials: needs_more_links }];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {

@@ -3,7 +3,7 @@
 //! The sums are the schemes' own functions; other values have the defaults of scenarios.
 
 use super::super::pfc::keys::PfcKeys;
-use super::super::registry::{self, SIZE_FUNCTIONS, Sized};
+use super::super::registry::{self, SIZE_FUNCTIONS};
 use super::super::{LinkFacts, pfc};
 use super::Sizing;
 use super::trial::Trials;
@@ -65,20 +65,52 @@ pub enum Reach {
 
 pub type SizeFunction = fn(&Question, &LinkFacts) -> Sizing;
 
+/// A scheme of `xoff size`.
+pub struct SizeEntry {
+    pub name: &'static str,
+    pub compute: SizeFunction,
+    /// Its line in the curve over distance.
+    pub line: Option<&'static str>,
+    pub trials: fn(&Question, &LinkFacts) -> Trials,
+}
+
+/// Of schemes whose memory several links share.
+pub(in super::super) fn needs_more_links(_: &Question, _: &LinkFacts) -> Trials {
+    Err("its worst case needs more than one link".into())
+}
+
+/// Number of schemes.
+const COUNT: usize = {
+    let (mut count, mut i) = (0, 0);
+    while i < SIZE_FUNCTIONS.len() {
+        count += SIZE_FUNCTIONS[i].len();
+        i += 1;
+    }
+    count
+};
+
 /// The names of the schemes, in the order of the output.
-pub const SCHEMES: [&str; SIZE_FUNCTIONS.len()] = {
-    let mut names = [""; SIZE_FUNCTIONS.len()];
-    let mut i = 0;
-    while i < names.len() {
-        names[i] = SIZE_FUNCTIONS[i].name;
+pub const SCHEMES: [&str; COUNT] = {
+    let mut names = [""; COUNT];
+    let (mut i, mut n) = (0, 0);
+    while i < SIZE_FUNCTIONS.len() {
+        let mut j = 0;
+        while j < SIZE_FUNCTIONS[i].len() {
+            names[n] = SIZE_FUNCTIONS[i][j].name;
+            (j, n) = (j + 1, n + 1);
+        }
         i += 1;
     }
     names
 };
 
+fn find(scheme: &str) -> Option<&'static SizeEntry> {
+    SIZE_FUNCTIONS.iter().copied().flatten().find(|entry| entry.name == scheme)
+}
+
 /// The line that a scheme is drawn as, where buffer is drawn against distance.
 pub fn line(scheme: &str) -> Option<&'static str> {
-    SIZE_FUNCTIONS.iter().find(|entry| entry.name == scheme)?.line
+    find(scheme)?.line
 }
 
 impl Question {
@@ -171,9 +203,8 @@ impl Question {
     }
 }
 
-fn sized(scheme: &str) -> &'static Sized {
-    let entry = SIZE_FUNCTIONS.iter().find(|entry| entry.name == scheme);
-    entry.unwrap_or_else(|| panic!("{scheme} is none of the schemes"))
+fn sized(scheme: &str) -> &'static SizeEntry {
+    find(scheme).unwrap_or_else(|| panic!("{scheme} is none of the schemes"))
 }
 
 /// Refuses distances that no cable has: zero, and more than [`LONGEST`].

@@ -5,10 +5,14 @@ use super::super::fabric::Limit;
 use super::super::pfc::headroom;
 use super::super::pfc::size as pfc;
 use super::super::size::links::{Ingress, Links, Report};
-use super::super::size::question::Question;
+use super::super::size::question::{Question, SizeEntry, needs_more_links};
 use super::super::size::{Basis, Promise, Sizing, Term, bytes_of};
 use super::{THRESHOLD, memory, xon};
 use xoff_kernel::time::Time;
+
+/// Its answers to `xoff size`.
+pub(in super::super) const ENTRIES: [SizeEntry; 1] =
+    [SizeEntry { name: "swing", compute: compute_size, line: Some("swing"), trials: needs_more_links }];
 
 /// The bytes that the relay must hold for one priority, by [`memory`]. Where it serves `several` priorities,
 /// one can delay another without a pause that could be passed on: then the relay pauses the far one by its

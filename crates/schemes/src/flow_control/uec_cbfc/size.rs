@@ -2,13 +2,17 @@
 
 use super::super::LinkFacts;
 use super::super::size::links::{Links, Report};
-use super::super::size::question::Question;
+use super::super::size::question::{Question, SizeEntry};
 use super::super::size::trial::{Case, Trial, Trials};
 use super::super::size::{Basis, Control, Figure, Most, Promise, Sizing, Unit, bytes_of, grouped};
 use super::frame::CfUpdate;
 use super::keys::{CREDIT, SPACING};
 use super::{MOST, UecCbfcParams, credits, full_throughput, loop_terms};
 use xoff_kernel::time::serialisation;
+
+/// Its answer to `xoff size`. Its curve over distance would hide another one.
+pub(in super::super) const ENTRIES: [SizeEntry; 1] =
+    [SizeEntry { name: "uec-cbfc", compute: compute_size, line: None, trials }];
 
 /// The needs of UEC CBFC if its sender must never wait for credit while the receiver drains: the credits of
 /// [`full_throughput`], by terms. With less the throughput falls in proportion, and no packet is lost.

@@ -2,7 +2,7 @@
 
 use super::super::super::flow_control::LinkFacts;
 use super::super::super::flow_control::size::links::{Links, Report};
-use super::super::super::flow_control::size::question::Question;
+use super::super::super::flow_control::size::question::{Question, SizeEntry};
 use super::super::super::flow_control::size::trial::{Case, Trial, Trials};
 use super::super::super::flow_control::size::{
     Basis, Control, Most, Promise, Sizing, Term, bytes_in, bytes_of, terms_of,
@@ -11,6 +11,10 @@ use super::Params;
 use super::frame::Word;
 use super::keys::{ACK_SPACING, LONGEST_TIMER, timer};
 use xoff_kernel::time::{Time, serialisation};
+
+/// Its answers to `xoff size`.
+pub(crate) const ENTRIES: [SizeEntry; 1] =
+    [SizeEntry { name: "llr", compute: compute_size, line: None, trials }];
 
 /// From the beginning of a frame until its acknowledgement has taken effect, at most: the frame and the cable, a
 /// word that waits for its slot and for a frame on its wire, the word and the cable, processing.
