@@ -456,6 +456,9 @@ fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
              permanently. In a cycle the rates can still fall to any value, which a run shows."
                 .to_string(),
         ),
+        PauseScope::Nothing if plan.flow_control.traits().trims.is_some() => {
+            notes.push("There are no pauses: packets that do not fit are cut to their headers.".to_string());
+        }
         PauseScope::Nothing => {
             notes.push("Without flow control there are no pauses: packets that do not fit are dropped.".to_string());
         }

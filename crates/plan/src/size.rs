@@ -19,6 +19,7 @@ pub mod links {
             buffers: &plan.buffers,
             accounts: &plan.accounts,
             packet: plan.packet,
+            retries: plan.link_layer.iter().flat_map(|params| params.retries()).collect(),
         };
         let mut report = Report { scheme: plan.flow_control.name(), ..Report::default() };
         let mut compared = plan.flow_control.compare(&links, &mut report);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use xoff_net::units::{Bytes, Length};
 use xoff_plan::plan::Plan;
-use xoff_plan::size::links::{Need, Report, links};
+use xoff_plan::size::links::{Need, RETRIES, Report, links};
 use xoff_plan::size::{LONGEST, Question, Reach, SCHEMES, check_distance};
 
 fn question(rate: &str) -> Question {
@@ -118,6 +118,10 @@ fn values_out_of_range_are_refused_by_name() {
 
 /// Two switches with a host each, on a cable of 80 km.
 fn plan(flow_control: &str) -> Plan {
+    plan_over("80km", flow_control)
+}
+
+fn plan_over(cable: &str, flow_control: &str) -> Plan {
     let text = format!(
         "[topology]
 kind = \"custom\"
@@ -125,7 +129,7 @@ hosts = [\"A\", \"B\"]
 switches = [\"M\", \"N\"]
 links = [
     {{ a = \"A\", b = \"M\", rate = \"100Gbps\", delay = \"1us\" }},
-    {{ a = \"M\", b = \"N\", rate = \"100Gbps\", delay = \"80km\", long = true }},
+    {{ a = \"M\", b = \"N\", rate = \"100Gbps\", delay = \"{cable}\", long = true }},
     {{ a = \"N\", b = \"B\", rate = \"100Gbps\", delay = \"1us\" }},
 ]
 [transport]
@@ -176,6 +180,26 @@ fn headroom_that_is_too_small_is_named_link_by_link() {
 }
 
 /// Classes differ in rate, delay or ends; the tightest is first.
+/// A link layer repairs pauses and packets, so more bytes arrive after a pause. The default headroom has them; one that
+/// the scenario sets may not.
+#[test]
+fn headroom_covers_the_retries_of_the_link_layer() {
+    let report = |headroom: &str| {
+        let text = format!(
+            "[flow_control]\nscheme = \"pfc\"\nxoff = \"200kB\"\n{headroom}[link_layer]\nscheme = \"llr\"\n"
+        );
+        links(&plan_over("200m", &text)).unwrap()
+    };
+    assert!(report("").too_small.is_empty());
+    let lacking = report("headroom = \"110kB\"\n").too_small;
+    assert!(!lacking.is_empty());
+    for need in lacking {
+        assert!(need.terms.iter().any(|term| term.0 == RETRIES && term.1 > 0), "{need:?}");
+        let sum: u64 = need.terms.iter().map(|term| term.1).sum();
+        assert!(need.needed == sum && sum > 110_000, "{need:?}");
+    }
+}
+
 #[test]
 fn links_of_one_kind_are_one_class() {
     let table = "[flow_control]\nscheme = \"pfc\"\nxoff = \"1MB\"\nxon = \"1MB\"\nheadroom = \"100kB\"";

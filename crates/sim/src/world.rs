@@ -132,6 +132,13 @@ impl<'w, 'a> World<'w, 'a> {
         waits.filter(|&(account, _)| self.closes(account))
     }
 
+    /// Since when the upstream of an account has waited for credit; `None` if it needs none, or does not wait.
+    pub fn out_of_credit(&self, account: u32) -> Option<Time> {
+        let (port, lane) = (account / self.lanes(), (account % self.lanes()) as u8);
+        self.flow_control(port).credits()?;
+        Some(self.standing(self.peer(port), lane)?.from)
+    }
+
     /// Whether an account has crossed XOFF, and not XON since.
     pub fn is_over(&self, account: u32) -> bool {
         self.home_of_port(account / self.lanes()).observed.over_since.contains_key(&account)

@@ -181,7 +181,9 @@ fn a_ring_without_credit_is_a_deadlock_and_is_named() {
         assert_eq!(locked.topology.neighbour(held.port), locked.topology.ports[next.port as usize].node);
         let last = outcome.pauses.iter().rfind(|p| p.port == held.port).expect("stopped");
         assert_eq!(last.until, None);
+        assert!(last.from <= deadlock.closed, "it forms when the last of them runs out of credit");
     }
+    assert!(outcome.pauses.iter().any(|p| p.from == deadlock.closed && p.until.is_none()));
     // One link each: no dependency at all.
     let outcome = run(&plan(&ring(3, 1, "buffer = \"20kB\"\nupdate = \"1us\"\n")));
     assert_eq!((outcome.deadlock, outcome.stop), (None, Stop::AllDone));

@@ -11,7 +11,7 @@ use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::uec_cbfc::report::Report;
 use xoff_schemes::flow_control::uec_cbfc::{MOST, credits, full_throughput};
 use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
-use xoff_sim::outcome::{Outcome, Stop};
+use xoff_sim::outcome::{Held, Outcome, Stop};
 
 /// Packets of 1,024 B, 8 credits of 128 B; one takes 81.92 ns at 100 Gbit/s.
 const PACKET: u64 = 1_024;
@@ -323,6 +323,13 @@ fn ring(n: usize, reach: usize, priorities: &[u8], more: &str) -> String {
 }
 
 /// The deadlock of a ring is reported, with its cycle of ports.
+/// When the last queue of a deadlock stopped.
+fn last_stop(outcome: &Outcome) -> Option<u64> {
+    let cycle = &outcome.deadlock.as_ref()?.cycle;
+    let last = |held: &Held| outcome.pauses.iter().rfind(|p| p.port == held.port && p.lane == held.lane);
+    cycle.iter().filter_map(last).map(|pause| pause.from).max()
+}
+
 fn assert_deadlock(plan: &Plan, outcome: &Outcome, length: usize) {
     assert_eq!(outcome.stop, Stop::Starved);
     let deadlock = outcome.deadlock.as_ref().expect("flows around a ring");
@@ -333,6 +340,11 @@ fn assert_deadlock(plan: &Plan, outcome: &Outcome, length: usize) {
         let last = outcome.pauses.iter().rfind(|p| p.port == held.port && p.lane == held.lane);
         assert_eq!(last.expect("stopped").until, None);
     }
+    assert_eq!(
+        Some(deadlock.closed),
+        last_stop(outcome),
+        "it forms when the last of them runs out of credit"
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ use xoff_schemes::flow_control::Headroom;
 use xoff_schemes::flow_control::fabric::{Memory, UNBOUNDED, at_buffer, default_switch};
 use xoff_schemes::flow_control::keys::{Complaint, Keys, Setting};
 use xoff_schemes::flow_control::pfc::keys::Place;
+use xoff_schemes::flow_control::size::links::RETRIES;
 use xoff_schemes::link_layer::Params;
 
 /// Buffer of every node and accounts of every port, as the scenario's topology has them.
@@ -109,7 +110,7 @@ fn cover_retries(params: &Params, accounts: &mut [Account], lanes: usize) -> Opt
                 lacking = lacking.max(Some(limits.headroom));
                 continue;
             }
-            room.terms.push(("retries of the link layer", limits.headroom));
+            room.terms.push((RETRIES, limits.headroom));
             room.total = room.total.saturating_add(limits.headroom);
         }
     }

@@ -214,7 +214,8 @@ pub(in super::super) fn compare(
     let link = links.facts(id);
     let room = account.headroom.as_ref().map_or(0, |room| room.total);
     let needed = headroom(&link, response);
-    report.add(links.need(id, Some(priority), "headroom", room, &needed.terms));
+    let terms = links.with_retries(id, needed.terms);
+    report.add(links.need(id, Some(priority), "headroom", room, &terms));
     // A threshold that depends on the free bytes has no least value.
     if matches!(account.limit, Limit::Static(_)) {
         let on = account.reserve.saturating_add(account.resume);

@@ -116,6 +116,9 @@ pub struct Report {
 /// Schemes under which some memory is known to suffice.
 pub use super::super::registry::SIZED as SCHEMES;
 
+/// The term of a headroom for what a link layer repairs.
+pub const RETRIES: &str = "retries of the link layer";
+
 /// A scenario's links, and the memory that it has for them.
 pub struct Links<'p> {
     pub topology: &'p Topology,
@@ -127,6 +130,8 @@ pub struct Links<'p> {
     /// By port and lane.
     pub accounts: &'p [Account],
     pub packet: PacketFormat,
+    /// By port: bytes that can arrive after a pause because a link layer repairs packets and pauses. Empty without one.
+    pub retries: Vec<u64>,
 }
 
 /// An ingress account with its own room.
@@ -154,6 +159,12 @@ impl Links<'_> {
                 }
             }
         }
+    }
+
+    /// The terms of a headroom, and of the retries of the link layer.
+    pub(in super::super) fn with_retries(&self, port: PortId, mut terms: Vec<Term>) -> Vec<Term> {
+        terms.extend(self.retries.get(port as usize).map(|&bytes| (RETRIES, bytes)));
+        terms
     }
 
     pub(crate) fn facts(&self, port: PortId) -> LinkFacts {

@@ -41,6 +41,13 @@ pub struct Params {
     pub ports: Vec<Option<Limits>>,
 }
 
+impl Params {
+    /// By port: [`Limits::headroom`].
+    pub fn retries(&self) -> impl Iterator<Item = u64> + '_ {
+        self.ports.iter().map(|limits| limits.map_or(0, |limits| limits.headroom))
+    }
+}
+
 /// The parameters of one end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -62,7 +62,8 @@ fn pausers(world: &World, port: u32, lane: u8) -> impl Iterator<Item = Member> {
 /// active one, or earlier), and whether by their own accounts.
 pub fn closed(world: &World) -> BTreeMap<u32, (Time, bool)> {
     let full = world.over_since().chain(world.short_of_credit());
-    let mut closed: BTreeMap<u32, (Time, bool)> = full.map(|(a, t)| (a, (t, true))).collect();
+    let mut closed: BTreeMap<u32, (Time, bool)> =
+        full.map(|(a, over)| (a, (world.out_of_credit(a).map_or(over, |t| t.max(over)), true))).collect();
     for pause in world.passed_on() {
         for port in world.others(pause.port) {
             let (since, over) = closed.entry(account(world, port, pause.lane)).or_insert((pause.from, false));
