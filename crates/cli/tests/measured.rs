@@ -67,15 +67,27 @@ fn the_least_buffers_of_long_links_are_those_of_the_formulas() {
             processing: Span(100_000),
             ..Question::new(Bandwidth(100_000_000_000))
         };
-        for (name, scheme) in [("pfc-deep", "pfc-deep"), ("bifrost", "bifrost"), ("cbfc", "cbfc-ideal")] {
+        for (name, scheme) in [
+            ("pfc-deep", "pfc-deep"),
+            ("bifrost", "bifrost"),
+            ("cbfc", "cbfc-ideal"),
+            ("uec-cbfc", "uec-cbfc"),
+        ] {
             let distance = Length(km * 1_000_000);
+            // From 600 km on, 20 bits of credits cannot express the buffer.
+            if name == "uec-cbfc" && km > 300 {
+                continue;
+            }
             let formula = question.compute_size(scheme, distance).share();
             let found = measured(&question, scheme, km * 1_000, effort);
             let searched: u64 = found.iter().map(|found| found.formula).sum();
             let loose: u64 = found.iter().map(|found| found.formula - found.least).sum();
             // The packet that crosses XOFF is in the sum, and is no memory that can be set.
             assert!(formula - searched <= question.mtu.0, "{name} at {km} km: {formula} {found:?}");
-            writeln!(table, "{km},{name},{formula},{}", formula - loose).expect("text");
+            // The picture has no curve for its marks: see `SizeEntry::line`.
+            if name != "uec-cbfc" {
+                writeln!(table, "{km},{name},{formula},{}", formula - loose).expect("text");
+            }
             assert!(
                 loose <= (formula / 50).max(4 * question.mtu.0),
                 "{name} at {km} km: the formula is loose by {loose} of {formula} B"

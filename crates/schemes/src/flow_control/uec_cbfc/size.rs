@@ -84,6 +84,8 @@ pub fn trials(question: &Question, link: &LinkFacts) -> Trials {
         unit: CREDIT.into(),
         period: response_time + serialisation(SPACING[1], link.rate),
         tables: Box::new(move |bytes, _| {
+            // The search also runs with far more than the formula, which credits may not express.
+            let bytes = bytes.min(MOST * u64::from(CREDIT));
             format!(
                 "[flow_control]\nscheme = \"uec-cbfc\"\nbuffer = \"{bytes}B\"\nresponse_time = \"{response_time}ps\"\n"
             )
