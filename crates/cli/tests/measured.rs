@@ -74,7 +74,7 @@ fn the_least_buffers_of_long_links_are_those_of_the_formulas() {
             ("uec-cbfc", "uec-cbfc"),
         ] {
             let distance = Length(km * 1_000_000);
-            // From 600 km on, 20 bits of credits cannot express the buffer.
+            // The next link, of 1,000 km, needs more than its credits express.
             if name == "uec-cbfc" && km > 300 {
                 continue;
             }
