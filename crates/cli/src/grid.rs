@@ -258,9 +258,10 @@ impl Work<'_> {
         }
     }
 
-    /// Makes the runs that are not done.
+    /// Makes the runs that are neither done nor spared.
     pub fn make(&self, about: &About, directory: Option<&Directory>, entries: &mut [Entry]) {
-        let todo: Vec<usize> = (0..entries.len()).filter(|&i| entries[i].row.is_none()).collect();
+        let missing = |entry: &Entry| entry.row.is_none() && entry.status != Status::Spared;
+        let todo: Vec<usize> = (0..entries.len()).filter(|&i| missing(&entries[i])).collect();
         let meter = GridMeter::new(todo.len(), self.jobs, self.quiet, self.tally);
         let held: Vec<AtomicI64> = (0..self.jobs).map(|_| AtomicI64::new(0)).collect();
         let make = |worker, i: usize| {

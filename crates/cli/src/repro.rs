@@ -287,6 +287,21 @@ struct Task<'a> {
     changed: Option<About>,
 }
 
+impl Task<'_> {
+    /// The run without changes that has the scenario of a run of the changes: a change may concern only some runs.
+    fn unchanged(&self, changed: &About, run: usize) -> Option<usize> {
+        let fingerprint = &changed.runs[run].fingerprint;
+        self.about.runs.iter().position(|unchanged| unchanged.fingerprint == *fingerprint)
+    }
+
+    /// Whether a run of the changes must be made for a verdict.
+    fn needs_changed(&self, changed: &About, run: usize) -> bool {
+        let per_run = self.setups.len() / self.owner.run.len();
+        let name = &self.owner.run[run / per_run % self.owner.run.len()].name;
+        self.shown.iter().any(|(_, e)| sensitivity::judges(e, name)) && self.unchanged(changed, run).is_none()
+    }
+}
+
 impl Context<'_> {
     /// Works the runs of an experiment out; `None` if it was interrupted.
     fn tasks<'i>(&self, item: &'i Item) -> miette::Result<Option<Task<'i>>> {
@@ -376,8 +391,11 @@ impl Context<'_> {
     /// Makes the runs and judges the claims of each experiment that looks at them.
     fn experiments(&self, task: &Task<'_>) -> miette::Result<Vec<ExperimentResult>> {
         let runs = self.out.join(&task.owner.paper).join(&task.owner.id);
-        let made = self.grid(task, &[], &task.about, &runs)?;
-        let grid = |about| self.grid(task, &task.changes, about, &runs.join(SENSITIVITY));
+        let made = self.grid(task, &[], &task.about, &runs, &|_| true)?;
+        let grid = |about| {
+            let needs = |run| task.needs_changed(about, run);
+            self.grid(task, &task.changes, about, &runs.join(SENSITIVITY), &needs)
+        };
         let changed = task.changed.as_ref().map(grid).transpose()?;
         task.shown.iter().map(|(_, e)| self.experiment(task, e, &runs, &made, changed.as_ref())).collect()
     }
@@ -431,17 +449,26 @@ impl Context<'_> {
             write(&place.join(format!("{}.csv", plot.name)), &figure.csv())?;
             result.plots.push(plot.name.clone());
         }
-        if let Some(changed) = changed {
-            let MadeGrid { grid, entries, .. } = changed;
-            let measured = self.measured(e, changed)?;
-            result.runs += entries.len();
+        if let (Some(changed), Some(about)) = (changed, &task.changed) {
+            let (unchanged, entries) = (entries, &changed.entries);
+            let grid = &changed.grid;
+            let mut of_changes = self.measured(e, changed)?;
+            result.runs += entries.iter().filter(|e| e.status != Status::Spared).count();
             result.done += entries.iter().filter(|e| e.row.is_some()).count();
             result.seconds = result.seconds.map(|runs| runs + seconds(changed));
-            let points = grid.points().unwrap_or(0) / task.changes.len();
+            let mut pending: Vec<bool> = entries.iter().map(|e| e.status == Status::Pending).collect();
+            for (run, values) in of_changes.iter_mut().enumerate() {
+                if let Some(same) = task.unchanged(about, run) {
+                    values.clone_from(&measured[same]);
+                    pending[run] = unchanged[same].status == Status::Pending;
+                }
+            }
+            let runs = entries.len() / task.changes.len();
             // Without all of its runs a change says nothing.
-            let made = |i: usize| entries[i * points..][..points].iter().all(|e| e.status != Status::Pending);
+            let made = |i: usize| pending[i * runs..][..runs].iter().all(|&pending| !pending);
+            let points = runs / grid.per_point();
             let changes = (0..task.changes.len()).filter(|&i| made(i)).map(|i| {
-                let after = evaluate::claims(e, self.args.quick, grid, &measured, i * points);
+                let after = evaluate::claims(e, self.args.quick, grid, &of_changes, i * points);
                 let change = grid.axes[0].values[i].clone();
                 let flips = sensitivity::flips(&result.claims, &after);
                 ChangeResult { change, flips, claims: sensitivity::numbers(&after) }
@@ -454,13 +481,14 @@ impl Context<'_> {
         Ok(result)
     }
 
-    /// Makes the runs of a grid that are not there.
+    /// Makes the runs of a grid that are needed and not there.
     fn grid(
         &self,
         task: &Task<'_>,
         changes: &[Change],
         about: &About,
         place: &Path,
+        needs: &dyn Fn(usize) -> bool,
     ) -> miette::Result<MadeGrid> {
         let grid = task.owner.grid(self.args.quick, changes);
         let mut entries = vec![Entry::default(); about.runs.len()];
@@ -468,6 +496,9 @@ impl Context<'_> {
         let resume = self.args.resume && place.join(MANIFEST).exists();
         let directory = self.with_work(task.owner, &task.sources, changes, &grid, |work| {
             let directory = work.open(place, about, resume, &mut entries)?;
+            for (_, entry) in entries.iter_mut().enumerate().filter(|&(run, _)| !needs(run)) {
+                *entry = Entry::spared();
+            }
             work.make(about, Some(&directory), &mut entries);
             directory.write(&grid, about, &entries).map_err(crate::run::report)?;
             miette::Result::<Directory>::Ok(directory)

@@ -196,6 +196,46 @@ fn an_interrupted_table_has_only_what_was_made() {
     assert_eq!(read(quick.join("results.json"))["experiments"][0]["sensitivity"], Value::Null);
 }
 
+/// A change makes only runs that a claim is judged by, and not those whose scenario it leaves the same.
+#[test]
+fn a_change_makes_only_the_runs_that_a_verdict_needs() {
+    let (out, dir) = (place("needed"), place("needed-experiments"));
+    let chosen = |key: &str, value: &str, other: &str, runs: &str| {
+        format!(
+            "[[chosen]]\nkey = \"{key}\"\nvalue = \"{value}\"\nalternatives = [\"{other}\"]\n{runs}reason = \"r\"\n"
+        )
+    };
+    let runs = run_of_size("one", "1MB") + &run_of_size("two", "2MB") + &run_of_size("reading", "3MB");
+    let of_two = chosen("transport.header", "48B", "500B", "runs = [\"two\"]\n");
+    experiment(&dir, &(runs + &chosen("transport.mtu", "1000B", "500B", "") + &of_two));
+    let path = dir.join("p/e.toml");
+    let text =
+        fs::read_to_string(&path).unwrap().replace("[quick]\nset = { \"traffic.0.size\" = \"1kB\" }\n", "");
+    let more = "[[claim.measure]]\nrun = \"two\"\nmetric = \"fct\"\nsays = \"s\"\nlow = 0\n\n\
+                [[claim.reading]]\nchoice = \"c\"\nruns = { \"one\" = \"reading\" }\n";
+    fs::write(&path, text + more).unwrap();
+    let done =
+        xoff(&out, &["p/e", "--experiments", dir.to_str().unwrap(), "--quiet", "--json", "--sensitivity"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let results: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let made: Vec<String> = fs::read_dir(out.join("p/e/sensitivity/runs"))
+        .unwrap()
+        .map(|run| run.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(made.len(), 3, "{made:?}");
+    assert!(!made.iter().any(|name| name.contains("reading")), "{made:?}");
+    let e = &results["experiments"][0];
+    assert_eq!((&e["runs"], &e["done"]), (&6.into(), &6.into()));
+    let means = |change: usize| {
+        let means = &e["sensitivity"][change]["claims"][0]["means"];
+        [0, 1].map(|measure| means[measure].as_f64().unwrap())
+    };
+    let chosen = e["as_chosen"]["claims"][0]["means"].clone();
+    // Smaller packets have more bytes of headers in both runs, longer headers in the second one.
+    assert!(means(0)[0] > chosen[0].as_f64().unwrap() && means(0)[1] > chosen[1].as_f64().unwrap());
+    assert!(means(1)[0] == chosen[0].as_f64().unwrap() && means(1)[1] > chosen[1].as_f64().unwrap());
+}
+
 /// Two equal runs are an error, unless only the shorter version makes them equal.
 #[test]
 fn the_shorter_version_may_make_runs_equal() {

@@ -78,6 +78,12 @@ pub fn numbers(claims: &[ClaimResult]) -> Vec<ChangedClaim> {
     measured.map(of).collect()
 }
 
+/// Whether a claim is judged by a run of that name. Its readings are not judged under a change.
+pub fn judges(e: &Experiment, run: &str) -> bool {
+    let mut measures = e.claim.iter().flat_map(|claim| &claim.measure);
+    measures.any(|m| m.run == run || m.against.as_deref() == Some(run))
+}
+
 /// Claims whose verdict becomes another.
 pub fn flips(before: &[ClaimResult], after: &[ClaimResult]) -> Vec<Flip> {
     let pairs = before.iter().zip(after).filter(|(a, b)| a.verdict != b.verdict);
