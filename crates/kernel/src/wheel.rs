@@ -9,18 +9,16 @@ use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that happens to one element at one time. Events are totally ordered by `(time, key, data)`,
-/// never by insertion. `key` holds the kind in its upper 4 bits and the element in the lower 28, so the order
-/// of kinds has a meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
+/// Something that happens to one element at one time. Events are totally ordered by time, kind, element and data, never
+/// by insertion, so the order of kinds has a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event {
     pub time: Time,
-    pub data: u32,
-    /// Kind and element. It follows `data`, because then both can be compared as one number.
-    pub key: u32,
+    /// From the highest bit on: 4 of the kind, 28 of the element, 32 of the data. Two words stay in registers.
+    what: u64,
 }
 
+const DATA_BITS: u32 = 32;
 const ELEMENT_BITS: u32 = 28;
 /// Elements of an event are below this number.
 pub const ELEMENTS: u32 = 1 << ELEMENT_BITS;
@@ -30,34 +28,23 @@ impl Event {
     #[inline]
     pub fn new(time: Time, kind: u8, element: u32, data: u32) -> Self {
         debug_assert!(kind < 16 && element < ELEMENTS);
-        Self { time, key: u32::from(kind) << ELEMENT_BITS | element, data }
+        let key = u64::from(u32::from(kind) << ELEMENT_BITS | element);
+        Self { time, what: key << DATA_BITS | u64::from(data) }
     }
 
     #[inline]
     pub fn kind(&self) -> u8 {
-        (self.key >> ELEMENT_BITS) as u8
+        (self.what >> DATA_BITS >> ELEMENT_BITS) as u8
     }
 
     #[inline]
     pub fn element(&self) -> u32 {
-        self.key & (ELEMENTS - 1)
+        (self.what >> DATA_BITS) as u32 & (ELEMENTS - 1)
     }
 
     #[inline]
-    fn order(&self) -> u128 {
-        u128::from(self.time) << 64 | u128::from(self.key) << 32 | u128::from(self.data)
-    }
-}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Event {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.order().cmp(&other.order())
+    pub fn data(&self) -> u32 {
+        self.what as u32
     }
 }
 
@@ -65,7 +52,7 @@ impl Ord for Event {
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
 const WORDS: usize = SLOTS / 64;
-/// The coming events are kept in order for [`Wheel::peek`]: when fewer than `LOW` are left, up to `HIGH` …
+/// The coming events are kept in order for [`Wheel::coming`]: when fewer than `LOW` are left, up to `HIGH` …
 const LOW: usize = 12;
 const HIGH: usize = 24;
 /// … are brought in, but from no more than so many buckets beyond the next event.
@@ -73,7 +60,8 @@ const REACH: u64 = 16;
 /// So many events that have been taken are thrown out at once.
 const SPENT: usize = 64;
 
-const END: u32 = u32::MAX;
+/// No chunk. The chunk with this number is always full and in no ring.
+const END: u32 = 0;
 /// Events of a chunk: with its links it fills two cache lines.
 const CHUNK: usize = 7;
 
@@ -95,30 +83,34 @@ struct Lists {
     free: u32,
 }
 
-fn no_chunks() -> Table<Vec<Chunk>> {
-    // SAFETY: all indices are of chunks that were made, and none is ever removed.
-    unsafe { Table::new(Vec::new()) }
-}
-
 impl Lists {
-    /// Adds an event to the ring whose last chunk is `last` ([`END`] if it has none).
+    fn new() -> Self {
+        let full = Chunk { len: CHUNK as u32, next: END, events: [Event::new(0, 0, 0, 0); CHUNK] };
+        // SAFETY: all indices are of chunks that were made, and none is ever removed.
+        Self { chunks: unsafe { Table::new(vec![full]) }, free: END }
+    }
+
+    /// Adds an event to the ring whose last chunk is `last` ([`END`] if it has none), if this chunk has room.
     #[inline]
-    fn push(&mut self, last: &mut u32, event: Event) {
-        if let Some(chunk) = self.chunks.get_mut(*last as usize)
-            && let Some(place) = chunk.events.get_mut(chunk.len as usize)
-        {
-            *place = event;
-            chunk.len += 1;
-            return;
-        }
+    fn fits(&mut self, last: u32, event: Event) -> bool {
+        let chunk = &mut self.chunks[last as usize];
+        let Some(place) = chunk.events.get_mut(chunk.len as usize) else { return false };
+        *place = event;
+        chunk.len += 1;
+        true
+    }
+
+    /// Adds a chunk with an event to the ring whose last chunk is `last`.
+    #[inline]
+    fn extend(&mut self, last: &mut u32, event: Event) {
         if self.free == END {
             self.grow(event);
         }
         let at = self.free;
         let before = std::mem::replace(last, at);
-        let first = match self.chunks.get_mut(before as usize) {
-            Some(before) => std::mem::replace(&mut before.next, at),
-            None => at,
+        let first = match before {
+            END => at,
+            before => std::mem::replace(&mut self.chunks[before as usize].next, at),
         };
         let chunk = &mut self.chunks[at as usize];
         self.free = std::mem::replace(&mut chunk.next, first);
@@ -157,7 +149,7 @@ impl Lists {
     }
 
     fn events(&self, last: u32) -> impl Iterator<Item = &Event> {
-        let mut at = self.chunks.get(last as usize).map(|chunk| chunk.next);
+        let mut at = (last != END).then(|| self.chunks[last as usize].next);
         std::iter::from_fn(move || {
             let chunk = &self.chunks[at? as usize];
             at = (at != Some(last)).then_some(chunk.next);
@@ -169,10 +161,9 @@ impl Lists {
     /// Asks for the cache lines of a chunk.
     #[inline]
     fn fetch(&self, chunk: u32) {
-        if let Some(chunk) = self.chunks.get(chunk as usize) {
-            prefetch(&chunk.events, 0);
-            prefetch(&chunk.events, CHUNK - 1);
-        }
+        let chunk = &self.chunks[chunk as usize];
+        prefetch(&chunk.events, 0);
+        prefetch(&chunk.events, CHUNK - 1);
     }
 }
 
@@ -189,8 +180,11 @@ impl Level {
 
     #[inline]
     fn push(&mut self, lists: &mut Lists, slot: usize, event: Event) {
-        lists.push(&mut self.slots[slot], event);
-        self.bits[slot / 64] |= 1 << (slot % 64);
+        let last = &mut self.slots[slot];
+        if !lists.fits(*last, event) {
+            lists.extend(last, event);
+            self.bits[slot / 64] |= 1 << (slot % 64);
+        }
     }
 
     /// The first occupied slot at or after `from`, without wrapping.
@@ -225,6 +219,8 @@ pub struct Wheel {
     /// All events up to `horizon`, sorted; `current[cursor..]` is still to come.
     current: Vec<Event>,
     cursor: usize,
+    /// From this cursor on fewer than [`LOW`] coming events are in order.
+    few_from: usize,
     /// The last bucket taken into `current`: its number, time / 2^tick_bits.
     horizon: u64,
     /// Buckets `horizon + 1 .. horizon + SLOTS`, at their number modulo SLOTS. The horizon's epoch (SLOTS
@@ -236,7 +232,8 @@ pub struct Wheel {
     /// Events of a coarse bucket while they are dealt out.
     dealt: Vec<Event>,
     beyond: BinaryHeap<Reverse<Event>>,
-    len: usize,
+    /// Events that are not in `current`.
+    later: usize,
 }
 
 impl Wheel {
@@ -254,20 +251,21 @@ impl Wheel {
             tick_bits,
             current: Vec::new(),
             cursor: 0,
+            few_from: 0,
             horizon: 0,
             near: Level::new(),
             coarse: Level::new(),
-            lists: Lists { chunks: no_chunks(), free: END },
+            lists: Lists::new(),
             dealt: Vec::new(),
             beyond: BinaryHeap::new(),
-            len: 0,
+            later: 0,
         }
     }
 
-    /// The event `ahead` places after the next one, if it is in order already.
+    /// The next `N` events, if so many are in order already.
     #[inline]
-    pub fn peek(&self, ahead: usize) -> Option<&Event> {
-        self.current.get(self.cursor + ahead)
+    pub fn coming<const N: usize>(&self) -> Option<&[Event; N]> {
+        self.current[self.cursor..].first_chunk()
     }
 
     /// All pending events, in no order: not for the hot path.
@@ -279,10 +277,10 @@ impl Wheel {
 
     #[inline]
     pub fn push(&mut self, event: Event) {
-        self.len += 1;
         let tick = event.time >> self.tick_bits;
         let ahead = tick.wrapping_sub(self.horizon);
         if ahead.wrapping_sub(1) < SLOTS as u64 - 1 {
+            self.later += 1;
             self.near.push(&mut self.lists, tick as usize % SLOTS, event);
         } else {
             self.push_rarely(event, tick);
@@ -294,7 +292,9 @@ impl Wheel {
         if tick <= self.horizon {
             let at = self.cursor + self.current[self.cursor..].partition_point(|e| *e < event);
             self.current.insert(at, event);
+            self.ordered();
         } else {
+            self.later += 1;
             let epoch = tick >> SLOT_BITS;
             if epoch - (self.horizon >> SLOT_BITS) < SLOTS as u64 {
                 self.coarse.push(&mut self.lists, epoch as usize % SLOTS, event);
@@ -308,8 +308,7 @@ impl Wheel {
     /// pushed for any time from `limit` on.
     #[inline]
     pub fn pop_before(&mut self, limit: Time) -> Option<Event> {
-        let ready = self.current.len() - self.cursor;
-        if ready < LOW && ready < self.len {
+        if self.cursor >= self.few_from && self.later > 0 {
             self.refill(limit.saturating_sub(1) >> self.tick_bits);
         }
         let event = *self.current.get(self.cursor)?;
@@ -317,8 +316,13 @@ impl Wheel {
             return None;
         }
         self.cursor += 1;
-        self.len -= 1;
         Some(event)
+    }
+
+    /// The number of events in order has changed.
+    #[inline]
+    fn ordered(&mut self) {
+        self.few_from = (self.current.len() + 1).saturating_sub(LOW);
     }
 
     /// When the first event comes. Looks through a bucket: not for every event.
@@ -342,8 +346,9 @@ impl Wheel {
         if self.cursor >= SPENT {
             self.current.drain(..self.cursor);
             self.cursor = 0;
+            self.ordered();
         }
-        while self.current.len() < self.cursor + HIGH && self.current.len() - self.cursor < self.len {
+        while self.current.len() < self.cursor + HIGH && self.later > 0 {
             let offset = self.horizon as usize % SLOTS;
             let next = self.near.next(offset + 1);
             let first = self.current.get(self.cursor).map(|e| (e.time >> self.tick_bits) + REACH);
@@ -379,7 +384,7 @@ impl Wheel {
         let coarse = slot.map(|slot| epoch + (slot - here) as u64);
         let beyond = self.beyond.peek().map(|e| e.0.time >> (self.tick_bits + SLOT_BITS));
         let first = coarse.into_iter().chain(beyond).min();
-        first.unwrap_or_else(|| unreachable!("{} events are pending, yet no level holds one", self.len))
+        first.unwrap_or_else(|| unreachable!("{} events are pending, yet no level holds one", self.later))
     }
 
     /// Makes `epoch` the horizon's: all of its events come to the near level.
@@ -415,11 +420,11 @@ impl Wheel {
         self.near.clear(slot);
         let sorted = self.current.len();
         self.lists.drain(&mut self.near.slots[slot], &mut self.current);
+        self.later -= self.current.len() - sorted;
+        self.ordered();
         // The turn of the next buckets comes soon: the last chunk leads to the first.
         self.lists.fetch(self.near.slots[(slot + 2) % SLOTS]);
-        if let Some(last) = self.lists.chunks.get(self.near.slots[(slot + 1) % SLOTS] as usize) {
-            self.lists.fetch(last.next);
-        }
+        self.lists.fetch(self.lists.chunks[self.near.slots[(slot + 1) % SLOTS] as usize].next);
         sort(&mut self.current[sorted..]);
     }
 }
@@ -428,18 +433,26 @@ impl Wheel {
 #[inline]
 fn sort(events: &mut [Event]) {
     if events.len() > 20 {
-        return events.sort_unstable_by_key(Event::order);
+        return events.sort_unstable();
     }
     for i in 1..events.len() {
-        let event = events[i];
-        let order = event.order();
-        let mut at = i;
-        while at > 0 && events[at - 1].order() > order {
-            events[at] = events[at - 1];
-            at -= 1;
+        if events[i - 1] > events[i] {
+            insert(&mut events[..=i]);
         }
-        events[at] = event;
     }
+}
+
+/// Moves the last event before all that follow it. The others are in order.
+#[inline]
+fn insert(events: &mut [Event]) {
+    let [others @ .., event] = events else { return };
+    let event = *event;
+    let mut at = others.len();
+    while at > 0 && events[at - 1] > event {
+        events[at] = events[at - 1];
+        at -= 1;
+    }
+    events[at] = event;
 }
 
 /// Asks the processor to fetch the cache line of `items[index]`, which need not exist; does nothing where
@@ -501,11 +514,11 @@ mod tests {
                         None => now = now.max(limit),
                     }
                 }
-                assert_eq!(wheel.len, heap.len());
+                assert_eq!(wheel.current.len() - wheel.cursor + wheel.later, heap.len());
                 if serial % 64 == 0 {
-                    let even = |e: &Event| e.data.is_multiple_of(2);
+                    let even = |e: &Event| e.data().is_multiple_of(2);
                     assert_eq!(wheel.pending().any(even), heap.iter().any(|e| even(&e.0)));
-                    assert!(!wheel.pending().any(|e| e.data > serial));
+                    assert!(!wheel.pending().any(|e| e.data() > serial));
                 }
             }
             while let Some(Reverse(expected)) = heap.pop() {
@@ -519,13 +532,18 @@ mod tests {
     /// chunks are used again.
     #[test]
     fn rings_keep_the_order_of_pushes() {
-        let mut lists = Lists { chunks: no_chunks(), free: END };
+        let mut lists = Lists::new();
+        let push = |lists: &mut Lists, last: &mut u32, event| {
+            if !lists.fits(*last, event) {
+                lists.extend(last, event);
+            }
+        };
         for (short, long) in [(1, 21), (7, 8), (5, 20), (14, 14)] {
             let mut rings = [END; 2];
             for i in 0..long {
-                lists.push(&mut rings[1], Event::new(i, 1, 0, 0));
+                push(&mut lists, &mut rings[1], Event::new(i, 1, 0, 0));
                 if i < short {
-                    lists.push(&mut rings[0], Event::new(i, 0, 0, 0));
+                    push(&mut lists, &mut rings[0], Event::new(i, 0, 0, 0));
                 }
             }
             for (kind, count) in [(0, short), (1, long)] {
@@ -538,7 +556,7 @@ mod tests {
                 assert_eq!(lists.events(*ring).count(), 0);
             }
         }
-        assert_eq!(lists.chunks.len(), 4);
+        assert_eq!(lists.chunks.len(), 1 + 4);
     }
 
     #[test]

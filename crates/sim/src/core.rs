@@ -8,7 +8,7 @@ use crate::kind;
 use crate::observe::Observed;
 use crate::oracle::blocking::{NO_ROOT, Oracle};
 use crate::outcome::Pause;
-use crate::packet::{Arena, Kind, NONE, Packet};
+use crate::packet::{Arena, Kind, NONE};
 use crate::parallel::{outbox::Outbox, partition::Partition};
 use crate::switch::balancing::Chooser;
 use crate::switch::egress::Egress;
@@ -176,23 +176,22 @@ impl<'a> Core<'a> {
 
     /// Prefetches what coming events name, then, nearer to them, that to which this points. Decides nothing. A useless
     /// prefetch is cheaper than an unpredictable branch on the kind of an event.
-    #[inline]
+    #[inline(always)]
     pub fn fetch_ahead(&self) {
         let queues = 1 + 2 * self.lanes;
-        if let Some(event) = self.wheel.peek(FETCH_FIRST) {
-            let port = event.element() as usize;
-            prefetch(self.packets.slots(), event.data as usize);
-            prefetch(&self.ingress.accounts, port * self.lanes);
-            prefetch(&self.egress.ports, port);
-            prefetch(&self.egress.queues, port * queues + 1);
-        }
-        if let Some(event) = self.wheel.peek(FETCH_HOP)
-            && let Some(packet) = self.arriving(event)
-        {
+        let Some(coming) = self.wheel.coming::<{ FETCH_FIRST + 1 }>() else { return };
+        let event = &coming[FETCH_FIRST];
+        let port = event.element() as usize;
+        prefetch(self.packets.slots(), event.data() as usize);
+        prefetch(&self.ingress.accounts, port * self.lanes);
+        prefetch(&self.egress.ports, port);
+        prefetch(&self.egress.queues, port * queues + 1);
+        // For events that are not arrivals any packet.
+        let packets = self.packets.slots();
+        if let Some(packet) = packets.get(coming[FETCH_HOP].data() as usize) {
             prefetch(&self.hops, packet.hop as usize + 1);
         }
-        if let Some(event) = self.wheel.peek(FETCH_SECOND)
-            && let Some(packet) = self.arriving(event)
+        if let Some(packet) = packets.get(coming[FETCH_SECOND].data() as usize)
             && let Some(&next) = self.hops.get(packet.hop as usize + 1)
         {
             if next < ENDS {
@@ -204,13 +203,6 @@ impl<'a> Core<'a> {
                 prefetch(&self.hosts.senders, packet.flow as usize);
             }
         }
-    }
-
-    /// The packet of an arrival; for other events any packet.
-    #[inline]
-    fn arriving(&self, event: &Event) -> Option<&Packet> {
-        let id = std::hint::select_unpredictable(event.kind() == kind::ARRIVAL, event.data, 0);
-        self.packets.slots().get(id as usize)
     }
 
     /// Appends a packet to a queue of `port`. The caller then kicks the port.

@@ -67,17 +67,19 @@ impl<'a> Engine<'a> {
             }
             let element = event.element();
             // Most events end with a kick. One call of it keeps the code short.
-            let port = match event.kind() {
-                kind::DECISION => {
-                    self.core.egress.ports[element as usize].pending = false;
-                    Some(element)
-                }
-                kind::ARRIVAL => arrive::<F>(&mut self.core, &mut self.flow_control, element, event.data),
-                kind::TIMEOUT => self.core.timeout(element),
-                kind::PACE => Some(self.core.pace(element)),
-                kind => {
-                    events += self.process_rare(kind, element, event.data);
-                    continue;
+            let port = if event.kind() == kind::ARRIVAL {
+                arrive::<F>(&mut self.core, &mut self.flow_control, element, event.data())
+            } else if event.kind() == kind::DECISION {
+                self.core.egress.ports[element as usize].pending = false;
+                Some(element)
+            } else {
+                match event.kind() {
+                    kind::TIMEOUT => self.core.timeout(element),
+                    kind::PACE => Some(self.core.pace(element)),
+                    kind => {
+                        events += self.process_rare(kind, element, event.data());
+                        continue;
+                    }
                 }
             };
             events += 1;

@@ -73,7 +73,7 @@ impl Core<'_> {
         self.faults.line_mut(port).cut(at);
         self.post(at, kind::FAULT, port, 1);
         let arrives = |e: &&Event| e.kind() == kind::ARRIVAL && e.element() == port && e.time > at;
-        for id in self.wheel.pending().filter(arrives).map(|event| event.data).collect::<Vec<_>>() {
+        for id in self.wheel.pending().filter(arrives).map(|event| event.data()).collect::<Vec<_>>() {
             self.packets[id].hop = self.hop_of(LINK_DOWN);
         }
     }
