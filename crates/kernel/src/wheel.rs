@@ -46,6 +46,12 @@ impl Event {
     pub fn data(&self) -> u32 {
         self.what as u32
     }
+
+    /// Its place in the total order as one number, whose comparison has no branch.
+    #[inline]
+    fn order(&self) -> u128 {
+        u128::from(self.time) << 64 | u128::from(self.what)
+    }
 }
 
 /// Buckets of a level, as a power of two. With buckets of 2 ns the near one spans 8.4 us, the other 34 ms.
@@ -433,7 +439,7 @@ impl Wheel {
 #[inline]
 fn sort(events: &mut [Event]) {
     if events.len() > 20 {
-        return events.sort_unstable();
+        return events.sort_unstable_by_key(Event::order);
     }
     for i in 1..events.len() {
         if events[i - 1] > events[i] {
