@@ -21,7 +21,7 @@ fn main() {
     found.sort();
     let mut text = String::from("&[\n");
     for (name, path) in found {
-        writeln!(text, "    ({name:?}, include_str!({:?})),", path.display().to_string())
+        writeln!(text, "    ({name:?}, include_bytes!({:?})),", path.display().to_string())
             .expect("text has room");
     }
     text += "]\n";

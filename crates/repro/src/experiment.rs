@@ -192,7 +192,7 @@ pub struct Metric {
     pub threshold: Option<f64>,
     /// Of a series: its `quantity` in `series.parquet`, such as `goodput`.
     pub quantity: Option<String>,
-    /// Of a series: its elements; several are summed at each time. Of `bus-bandwidth`: names of operations.
+    /// Of a series: its elements; several are summed at each time. Of `bus-bandwidth` and `straggler`: names of operations.
     pub element: Option<Names>,
     /// Only flows of these traffic classes.
     pub class: Option<Names>,

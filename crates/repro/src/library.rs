@@ -18,8 +18,8 @@ pub const CLAIMS: &str = "claims.toml";
 /// The directory of experiments in the current one, and the name of that in the program.
 pub const EXPERIMENTS: &str = "experiments";
 
-/// Path and text of each file that the program contains, as `build.rs` lists them.
-pub const BUNDLED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
+/// Path and content of each file that the program contains, as `build.rs` lists them.
+pub const BUNDLED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/experiments.rs"));
 
 /// Where experiments are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Place {
             Self::Directory(_) => fs::read(path),
             Self::Bundled => {
                 let found = BUNDLED.iter().find(|(name, _)| Path::new(EXPERIMENTS).join(name) == path);
-                found.map(|(_, text)| text.as_bytes().into()).ok_or(io::ErrorKind::NotFound.into())
+                found.map(|(_, content)| content.to_vec()).ok_or(io::ErrorKind::NotFound.into())
             }
         }
     }
@@ -108,7 +108,7 @@ pub fn bundled_beside(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let to: Vec<Component<'_>> = Path::new(name).components().collect();
         let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
         let up = std::iter::repeat_n(Component::ParentDir, depth - common);
-        files.insert(up.chain(to[common..].iter().copied()).collect(), text.as_bytes().into());
+        files.insert(up.chain(to[common..].iter().copied()).collect(), text.to_vec());
     }
     files
 }

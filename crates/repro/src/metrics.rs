@@ -50,7 +50,7 @@ pub enum Place {
     Present(&'static str),
     /// In `summary.json`: the greatest of a number of jobs.
     Jobs(&'static str),
-    /// In `summary.json`: the least of a number of the operations of jobs.
+    /// In `summary.json`: the worst of the values at a pointer in the operations of jobs.
     Operations(&'static str),
     /// One number of each flow, of which there is a statistic.
     Flows,
@@ -81,7 +81,7 @@ const fn m(name: &'static str, dimension: Dimension, place: Place) -> Measurable
     Measurable { name, dimension, place }
 }
 
-pub const MEASURABLE: [Measurable; 55] = {
+pub const MEASURABLE: [Measurable; 56] = {
     use Dimension::{Count, Rate, Ratio, Size, Time};
     use Place::{Flows, Jobs, Nodes, Operations, Pauses, Peak, Present, Series, Sum, Summary};
     [
@@ -103,7 +103,8 @@ pub const MEASURABLE: [Measurable; 55] = {
         m("merged-pauses", Count, Summary("/blocking/merged_pauses")),
         m("merged-victims", Time, Summary("/blocking/merged_victim_ps")),
         m("job-time", Time, Jobs("time_ps")),
-        m("bus-bandwidth", Rate, Operations("bus_bandwidth_bps")),
+        m("bus-bandwidth", Rate, Operations("/bus_bandwidth_bps")),
+        m("straggler", Time, Operations("/straggler/behind_median_ps")),
         m("fct", Time, Flows),
         m("slowdown", Ratio, Flows),
         m("flow-rate", Rate, Flows),
@@ -332,11 +333,13 @@ impl Run {
                 let ours = all.filter(|operation| is_one(&operation["name"], metric.element.as_ref()));
                 // An operation of which some are not done has no value.
                 let value = |operation: &Json| {
-                    (operation["finished"] == operation["count"]).then(|| operation[key].as_f64()).flatten()
+                    (operation["finished"] == operation["count"]).then(|| operation.pointer(key)?.as_f64()).flatten()
                 };
                 let values: Option<Vec<f64>> = ours.map(value).collect();
-                let least = values.and_then(|values| values.into_iter().reduce(f64::min));
-                least.map_or_else(|| Value::none("no such operation has finished"), Value::of)
+                // The worst one: the least rate, or the greatest time.
+                let worse = if what.dimension == Dimension::Rate { f64::min } else { f64::max };
+                let worst = values.and_then(|values| values.into_iter().reduce(worse));
+                worst.map_or_else(|| Value::none("no such operation has finished"), Value::of)
             }
             Place::Flows => self.of_flows(metric)?,
             Place::Sum => self.sum(metric)?,
