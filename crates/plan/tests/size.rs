@@ -179,27 +179,27 @@ fn headroom_that_is_too_small_is_named_link_by_link() {
     }
 }
 
-/// Classes differ in rate, delay or ends; the tightest is first.
 /// A link layer repairs pauses and packets, so more bytes arrive after a pause. The default headroom has them; one that
 /// the scenario sets may not.
 #[test]
 fn headroom_covers_the_retries_of_the_link_layer() {
-    let report = |headroom: &str| {
-        let text = format!(
-            "[flow_control]\nscheme = \"pfc\"\nxoff = \"200kB\"\n{headroom}[link_layer]\nscheme = \"llr\"\n"
-        );
-        links(&plan_over("200m", &text)).unwrap()
-    };
-    assert!(report("").too_small.is_empty());
-    let lacking = report("headroom = \"110kB\"\n").too_small;
-    assert!(!lacking.is_empty());
-    for need in lacking {
-        assert!(need.terms.iter().any(|term| term.0 == RETRIES && term.1 > 0), "{need:?}");
-        let sum: u64 = need.terms.iter().map(|term| term.1).sum();
-        assert!(need.needed == sum && sum > 110_000, "{need:?}");
+    for (scheme, memory) in [("scheme = \"pfc\"\nxoff = \"200kB\"", "headroom"), ("scheme = \"dsh\"", "insurance")] {
+        let report = |set: &str| {
+            let text = format!("[flow_control]\n{scheme}\n{set}[link_layer]\nscheme = \"llr\"\n");
+            links(&plan_over("200m", &text)).unwrap()
+        };
+        assert!(report("").too_small.is_empty());
+        let lacking = report(&format!("{memory} = \"110kB\"\n")).too_small;
+        assert!(!lacking.is_empty());
+        for need in lacking {
+            assert!(need.what == memory && need.terms.iter().any(|term| term.0 == RETRIES && term.1 > 0), "{need:?}");
+            let sum: u64 = need.terms.iter().map(|term| term.1).sum();
+            assert!(need.needed == sum && sum > 110_000, "{need:?}");
+        }
     }
 }
 
+/// Classes differ in rate, delay or ends; the tightest is first.
 #[test]
 fn links_of_one_kind_are_one_class() {
     let table = "[flow_control]\nscheme = \"pfc\"\nxoff = \"1MB\"\nxon = \"1MB\"\nheadroom = \"100kB\"";

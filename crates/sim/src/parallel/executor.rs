@@ -53,11 +53,9 @@ const WATCH_WIRES: u64 = 1 << 9;
 pub const NAP: Duration = Duration::from_millis(100);
 /// So many events is a halt worth (samples and oracles look at every device).
 const HALT: u64 = 1 << 8;
-/// Looks at a barrier before a waiting thread offers its processor to others …
-const SPINS: u32 = 4_000;
-/// … and how often it does so before it sleeps. One that sleeps too soon is woken on the processor of the
-/// one that it waited for.
-const YIELDS: u32 = 1_000;
+/// Looks at a barrier before a waiting thread sleeps: some windows. It does not yield, because a process of low priority
+/// that waits for the processor would then keep it for a whole time slice.
+const SPINS: u32 = 50_000;
 
 /// The report of a part at the end of a window.
 #[derive(Clone, Copy, Default)]
@@ -144,7 +142,6 @@ impl Barrier {
         let waits = || self.round.load(Ordering::Acquire) == round && !self.broken.load(Ordering::Acquire);
         if !self.crowded {
             (0..SPINS).take_while(|_| waits()).for_each(|_| std::hint::spin_loop());
-            (0..YIELDS).take_while(|_| waits()).for_each(|_| std::thread::yield_now());
         }
         if waits() {
             let mut asleep = lock(&self.asleep);

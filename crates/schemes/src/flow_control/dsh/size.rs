@@ -77,7 +77,8 @@ pub(super) fn compare(links: &Links<'_>, response_time: Time, report: &mut Repor
     links.accounts(|ingress| {
         let room = ingress.account.headroom.as_ref().map_or(0, |room| room.total);
         let needed = insurance(&links.facts(ingress.port), response_time);
-        report.add(links.need(ingress.port, None, "insurance", room, &needed.terms));
+        let terms = links.with_retries(ingress.port, needed.terms);
+        report.add(links.need(ingress.port, None, "insurance", room, &terms));
         false
     });
 }
