@@ -183,7 +183,9 @@ fn headroom_that_is_too_small_is_named_link_by_link() {
 /// the scenario sets may not.
 #[test]
 fn headroom_covers_the_retries_of_the_link_layer() {
-    for (scheme, memory) in [("scheme = \"pfc\"\nxoff = \"200kB\"", "headroom"), ("scheme = \"dsh\"", "insurance")] {
+    for (scheme, memory) in
+        [("scheme = \"pfc\"\nxoff = \"200kB\"", "headroom"), ("scheme = \"dsh\"", "insurance")]
+    {
         let report = |set: &str| {
             let text = format!("[flow_control]\n{scheme}\n{set}[link_layer]\nscheme = \"llr\"\n");
             links(&plan_over("200m", &text)).unwrap()
@@ -192,7 +194,10 @@ fn headroom_covers_the_retries_of_the_link_layer() {
         let lacking = report(&format!("{memory} = \"110kB\"\n")).too_small;
         assert!(!lacking.is_empty());
         for need in lacking {
-            assert!(need.what == memory && need.terms.iter().any(|term| term.0 == RETRIES && term.1 > 0), "{need:?}");
+            assert!(
+                need.what == memory && need.terms.iter().any(|term| term.0 == RETRIES && term.1 > 0),
+                "{need:?}"
+            );
             let sum: u64 = need.terms.iter().map(|term| term.1).sum();
             assert!(need.needed == sum && sum > 110_000, "{need:?}");
         }

@@ -333,7 +333,9 @@ impl Run {
                 let ours = all.filter(|operation| is_one(&operation["name"], metric.element.as_ref()));
                 // An operation of which some are not done has no value.
                 let value = |operation: &Json| {
-                    (operation["finished"] == operation["count"]).then(|| operation.pointer(key)?.as_f64()).flatten()
+                    (operation["finished"] == operation["count"])
+                        .then(|| operation.pointer(key)?.as_f64())
+                        .flatten()
                 };
                 let values: Option<Vec<f64>> = ours.map(value).collect();
                 // The worst one: the least rate, or the greatest time.
