@@ -424,7 +424,7 @@ Eight flow controls, with and without adaptive routing, on four fabrics under fo
 
 ADVICE = """## What to choose
 
-The number is the mean of time / least over the four patterns: 1.00 is the fastest under each of them. *No loss, no deadlock* is the fastest that lost no packet under any of the five seeds, and that `xoff check` proves free of deadlocks. *And no victims of the incast* is the fastest of these under which no flow waited for an incast that it is not part of.
+The number is the mean of time / least over the four patterns: 1.00 is the fastest under each of them. *No loss, no deadlock* is the fastest that lost no packet under any of the five seeds, and that `xoff check` proves free of deadlocks. *And no victims of the incast* is the fastest of these under which, in the pattern *incast*, no packet waited for a port that is not on its path.
 
 """
 

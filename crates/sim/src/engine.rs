@@ -66,7 +66,7 @@ impl<'a> Engine<'a> {
                 self.core.fetch_ahead();
             }
             let element = event.element();
-            // Most events end with a kick. One call of it keeps the code short.
+            // Most events end with a kick. One call of it keeps the code short. Nearly all are of the first two kinds.
             let port = if event.kind() == kind::ARRIVAL {
                 arrive::<F>(&mut self.core, &mut self.flow_control, element, event.data())
             } else if event.kind() == kind::DECISION {
