@@ -1106,7 +1106,7 @@ fn a_written_headroom_does_not_cover_the_retries_of_a_link_layer() {
     let room = |plan: &Plan| plan.accounts[0].headroom.as_ref().map_or(0, |room| room.total);
     let written = loaded(&[LINE, FLOW, links, "[flow_control]\nheadroom = \"100kB\"\n"]);
     let warning = &written.warnings[0];
-    assert_eq!((warning.key.as_str(), room(&written.plan)), ("flow_control.headroom", 100_000));
+    assert_eq!((warning.key.as_str(), room(&written.plan)), ("link_layer.scheme", 100_000));
     assert!(warning.message.contains(&format!("{} B", retries(&written.plan))), "{}", warning.message);
     assert!(room(&derived.plan) > retries(&derived.plan));
 }

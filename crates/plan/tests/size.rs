@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 use xoff_net::units::{Bytes, Length};
 use xoff_plan::plan::Plan;
-use xoff_plan::size::links::{Need, RETRIES, Report, links};
+use xoff_plan::size::links::{Need, Report, links};
 use xoff_plan::size::{LONGEST, Question, Reach, SCHEMES, check_distance};
+use xoff_schemes::flow_control::RETRIES;
 
 fn question(rate: &str) -> Question {
     Question::new(rate.parse().unwrap())
@@ -183,15 +184,19 @@ fn headroom_that_is_too_small_is_named_link_by_link() {
 /// the scenario sets may not.
 #[test]
 fn headroom_covers_the_retries_of_the_link_layer() {
-    for (scheme, memory) in
-        [("scheme = \"pfc\"\nxoff = \"200kB\"", "headroom"), ("scheme = \"dsh\"", "insurance")]
-    {
+    for (scheme, cable, key, memory) in [
+        ("pfc\"\nxoff = \"200kB", "200m", "headroom", "headroom"),
+        ("dsh", "200m", "insurance", "insurance"),
+        ("bifrost\"\nslot = \"4us", "4km", "spare", "room beyond H"),
+        ("swing", "4km", "relay_buffer", "relay memory"),
+    ] {
         let report = |set: &str| {
-            let text = format!("[flow_control]\n{scheme}\n{set}[link_layer]\nscheme = \"llr\"\n");
-            links(&plan_over("200m", &text)).unwrap()
+            let text =
+                format!("[flow_control]\nscheme = \"{scheme}\"\n{set}[link_layer]\nscheme = \"llr\"\n");
+            links(&plan_over(cable, &text)).unwrap()
         };
-        assert!(report("").too_small.is_empty());
-        let lacking = report(&format!("{memory} = \"110kB\"\n")).too_small;
+        assert_eq!(report("").too_small, [], "{scheme}");
+        let lacking = report(&format!("{key} = \"110kB\"\n")).too_small;
         assert!(!lacking.is_empty());
         for need in lacking {
             assert!(
@@ -201,6 +206,20 @@ fn headroom_covers_the_retries_of_the_link_layer() {
             let sum: u64 = need.terms.iter().map(|term| term.1).sum();
             assert!(need.needed == sum && sum > 110_000, "{need:?}");
         }
+    }
+}
+
+/// The same with GFC, whose room for all rates is that of its feedback time: with the retries this is longer.
+#[test]
+fn room_of_gfc_covers_the_retries_of_the_link_layer() {
+    for form in ["buffer", "time"] {
+        let tables = format!("[flow_control]\nscheme = \"gfc\"\nform = \"{form}\"\n");
+        let report = |rest: &str| links(&plan_over("200m", &format!("{tables}{rest}"))).unwrap();
+        let room = |report: &Report| report.classes.iter().map(|class| class.needed).max().unwrap();
+        let (plain, repaired) = (report(""), report("[link_layer]\nscheme = \"llr\"\n"));
+        assert_eq!((&plain.too_small[..], &repaired.too_small[..]), (&[][..], &[][..]));
+        // Four recoveries take longer than the feedback time itself.
+        assert!(room(&repaired) > 2 * room(&plain), "{} {}", room(&repaired), room(&plain));
     }
 }
 

@@ -147,11 +147,15 @@ fn headroom_help(plan: &Plan, ingress: PortId, size: u64) -> String {
                 not lossless."
             .into();
     }
-    let link = LinkFacts { rate: port.rate, delay: port.delay, largest: plan.packet.largest() };
+    let limits = plan.link_layer.as_ref().and_then(|params| params.ports[ingress as usize]);
+    let retries = limits.map_or(0, |limits| limits.headroom);
+    let link = LinkFacts { rate: port.rate, delay: port.delay, largest: plan.packet.largest(), retries };
     let needed = headroom(&link, pfc.response_time).total;
     if size < needed {
         let key = if port.long { "flow_control.long.headroom" } else { "flow_control.headroom" };
         format!("This link needs {needed} B: remove {key} or set it to \"auto\".")
+    } else if limits.is_some() {
+        "The link layer repaired more often in a row than link_layer.recoveries allows. Raise it.".into()
     } else if plan.faults.losses.iter().any(|l| l.port == ingress) {
         // The pause frames leave by this port.
         "[[loss]] also loses pause frames on this link, and a retransmitted pause is too late.".into()

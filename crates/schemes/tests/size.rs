@@ -18,7 +18,7 @@ const KM: Time = 5 * MICROSECOND;
 const MIB: f64 = (1u64 << 20) as f64;
 
 fn link(gbps: u64, km: u64) -> LinkFacts {
-    LinkFacts { rate: gbps * 1_000_000_000, delay: km * KM, largest: 1_500 }
+    LinkFacts { rate: gbps * 1_000_000_000, delay: km * KM, largest: 1_500, retries: 0 }
 }
 
 fn slots(slot: Time) -> bifrost::Ask {
@@ -147,7 +147,7 @@ fn a_frame_per_slot_has_the_cost_of_the_paper() {
 fn credits_of_12_bits_end_after_a_kilometre() {
     let metre = KM / 1_000;
     let fits = |metres: u64, update| {
-        let link = LinkFacts { rate: 100_000_000_000, delay: metres * metre, largest: 256 };
+        let link = LinkFacts { rate: 100_000_000_000, delay: metres * metre, largest: 256, retries: 0 };
         cbfc_of(&link, update, false).is_in_reach()
     };
     let soon = Some(MICROSECOND / 10);
@@ -198,7 +198,7 @@ fn pyrrha_leaves_k_pause_and_a_bdp_for_each_neighbour() {
 /// A frame of 64 B for every 64 B of data leaves nothing of the wire: such frames come late.
 #[test]
 fn frames_that_do_not_fit_promise_nothing() {
-    let link = LinkFacts { rate: 51_200_000, delay: KM, largest: 1_500 };
+    let link = LinkFacts { rate: 51_200_000, delay: KM, largest: 1_500, retries: 0 };
     let slots = |slot| bifrost::Ask { processing: 0, ..slots(slot) };
     let none = bifrost::sizing(&link, &slots(10 * MICROSECOND), 1);
     assert_eq!((none.control.share(link.rate), none.promise.lossless), (1.0, false));
@@ -213,7 +213,7 @@ fn frames_that_do_not_fit_promise_nothing() {
 #[test]
 fn portfc_is_a_port_s_part_of_the_bound() {
     use xoff_schemes::flow_control::portfc::bound::{Link, Side, bound};
-    let link = LinkFacts { rate: 100_000_000_000, delay: MICROSECOND, largest: 1_048 };
+    let link = LinkFacts { rate: 100_000_000_000, delay: MICROSECOND, largest: 1_048, retries: 0 };
     let near = Link { rate: link.rate, delay: link.delay };
     let whole = bound(&[Side { near, far: Some(near), xoff: 75_000, ddq_xoff: 75_000 }; 8], 1_048, 0);
     let ask = portfc::Ask { xoff: 75_000, others: 7, response_time: 0, priorities: 1 };

@@ -44,7 +44,7 @@ fn the_least_buffer_for_full_throughput_is_the_closed_form() {
     for (delay, update, response) in
         [(100_000_000, 5_000_000, 0), (2_000_000, 50_000_000, 0), (5_000_000, 3_000_000, 777_000)]
     {
-        let facts = LinkFacts { rate: 100_000_000_000, delay, largest: PACKET as u32 };
+        let facts = LinkFacts { rate: 100_000_000_000, delay, largest: PACKET as u32, retries: 0 };
         let formula = full_throughput(&facts, update, response, Form::Wide);
         for reverse in [false, true] {
             // Packets back find every flow-control packet's wire busy.

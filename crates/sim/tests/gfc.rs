@@ -169,7 +169,7 @@ fn the_default_buffer_with_periods_is_that_of_the_formula() {
     assert_eq!((map.b0 as f64, map.period), (h, 65_536 * 80));
     let span = (h.sqrt() + 65_536f64.sqrt()).powi(2);
     assert!(((map.bm - map.b0) as f64 - span).abs() < 2.0, "{} B, not {span}", map.bm - map.b0);
-    let facts = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: PACKET as u32 };
+    let facts = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: PACKET as u32, retries: 0 };
     assert_eq!(map.buffer - map.bm, (u64::from(stages(&facts)) + 4) * PACKET);
 }
 
@@ -268,7 +268,7 @@ fn the_report_says_when_no_sender_was_slowed() {
 #[test]
 fn the_default_buffer_is_that_of_the_formula() {
     let plan = plan(&ring(3, 2, "scheme = \"gfc\"", "1MB", ""));
-    let facts = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: PACKET as u32 };
+    let facts = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: PACKET as u32, retries: 0 };
     let h = feedback(&facts, 0);
     assert_eq!(h, 25_000 + 2 * PACKET + 64);
     let ladder = ladder(&plan, 0);

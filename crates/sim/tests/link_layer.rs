@@ -27,49 +27,78 @@ fn all_complete(plan: &Plan, outcome: &Outcome) {
     }
 }
 
-/// Random fabrics with bit errors on every link between switches: PFC loses nothing, each packet arrives once and in
-/// order, no flow retransmits, and two threads give the same outcome.
+/// A random fabric with bit errors on every link between switches.
+fn fabric(seed: u64, flow_control: &str) -> Plan {
+    let (leaves, hosts) = (2 + seed % 3, 2 + seed % 2);
+    let ber = ["1e-6", "3e-7", "1e-7", "5e-6"][seed as usize % 4];
+    let kind = ["loss", "corruption"][seed as usize % 2];
+    let mtu = [1_000, 4_096, 256][seed as usize % 3];
+    let mut text = format!(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = {leaves}\nspines = 2\nhosts_per_leaf = {hosts}\n\
+         host_link = {{rate=\"100Gbps\", delay=\"{}ns\"}}\nfabric_link = {{rate=\"100Gbps\", delay=\"{}ns\"}}\n\
+         [flow_control]\n{flow_control}\n\
+         [link_layer]\nscheme = \"llr\"\nprocessing = \"{}ns\"\n[transport]\nmtu = \"{mtu}B\"\n\
+         [run]\nseed = {seed}\n\
+         [[traffic]]\nkind = \"incast\"\nfan_in = {}\nsize = \"200kB\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"300kB\"\n",
+        100 + 70 * seed,
+        200 + 90 * seed,
+        40 * (seed % 3),
+        (leaves * hosts - 1).min(4),
+    );
+    for leaf in 0..leaves {
+        for spine in 0..2 {
+            text += &format!("[[loss]]\nlink = \"S0.{leaf}-S1.{spine}\"\nber = {ber}\nkind = \"{kind}\"\n");
+        }
+    }
+    plan(&text)
+}
+
+/// Nothing is lost, each packet arrives once and in order, and no flow retransmits. Returns the frames that links
+/// retransmitted.
+fn nothing_is_lost(seed: u64, plan: &Plan, outcome: &Outcome) -> u64 {
+    all_complete(plan, outcome);
+    assert!(outcome.drops.is_empty(), "seed {seed}: {:?}", outcome.drops);
+    for flow in &outcome.flows {
+        assert_eq!((flow.retransmitted, flow.out_of_order, flow.spurious), (0, 0, 0), "seed {seed}");
+    }
+    let seen = report(outcome);
+    assert!(seen.hit + seen.hit_words == 0 || seen.replayed > 0, "seed {seed}: {seen:?}");
+    seen.replayed
+}
+
+/// PFC, and two and three threads give the same outcome.
 #[test]
 fn with_pfc_nothing_is_lost() {
     let mut replayed = 0;
-    for seed in 1..=20u64 {
-        let (leaves, hosts) = (2 + seed % 3, 2 + seed % 2);
-        let ber = ["1e-6", "3e-7", "1e-7", "5e-6"][seed as usize % 4];
-        let kind = ["loss", "corruption"][seed as usize % 2];
-        let mtu = [1_000, 4_096, 256][seed as usize % 3];
-        let mut text = format!(
-            "[topology]\nkind = \"leaf-spine\"\nleaves = {leaves}\nspines = 2\nhosts_per_leaf = {hosts}\n\
-             host_link = {{rate=\"100Gbps\", delay=\"{}ns\"}}\nfabric_link = {{rate=\"100Gbps\", delay=\"{}ns\"}}\n\
-             [link_layer]\nscheme = \"llr\"\nprocessing = \"{}ns\"\n[transport]\nmtu = \"{mtu}B\"\n\
-             [run]\nseed = {seed}\n\
-             [[traffic]]\nkind = \"incast\"\nfan_in = {}\nsize = \"200kB\"\n[[traffic]]\nkind = \"permutation\"\nsize = \"300kB\"\n",
-            100 + 70 * seed,
-            200 + 90 * seed,
-            40 * (seed % 3),
-            (leaves * hosts - 1).min(4),
-        );
-        for leaf in 0..leaves {
-            for spine in 0..2 {
-                text +=
-                    &format!("[[loss]]\nlink = \"S0.{leaf}-S1.{spine}\"\nber = {ber}\nkind = \"{kind}\"\n");
-            }
-        }
-        let plan = plan(&text);
+    for seed in 1..=20 {
+        let plan = fabric(seed, "scheme = \"pfc\"");
         let outcome = run(&plan);
-        all_complete(&plan, &outcome);
-        assert!(outcome.drops.is_empty(), "seed {seed}: {:?}", outcome.drops);
-        for flow in &outcome.flows {
-            assert_eq!((flow.retransmitted, flow.out_of_order, flow.spurious), (0, 0, 0), "seed {seed}");
-        }
-        let seen = report(&outcome);
-        assert!(seen.hit + seen.hit_words == 0 || seen.replayed > 0, "seed {seed}: {seen:?}");
-        replayed += seen.replayed;
+        replayed += nothing_is_lost(seed, &plan, &outcome);
         for threads in [2, 3] {
             let other = xoff_sim::run_on(&plan, threads, &mut |_| true);
             assert!(other == outcome, "seed {seed}, {threads} threads");
         }
     }
     assert!(replayed > 500, "only {replayed} frames were retransmitted");
+}
+
+/// Flow controls whose memory is not PFC's headroom.
+#[test]
+fn with_other_flow_controls_nothing_is_lost() {
+    for scheme in ["scheme = \"gfc\"", "scheme = \"gfc\"\nform = \"time\"", "scheme = \"dsh\"", "bifrost"] {
+        let mut replayed = 0;
+        for seed in 1..=20 {
+            // Slots of a quarter of the shortest delay.
+            let slot = (100 + 70 * seed).min(200 + 90 * seed) / 4;
+            let bifrost = format!(
+                "scheme = \"bifrost\"\nlinks = \"all\"\nslot = \"{slot}ns\"\nprocessing = \"{}ns\"",
+                slot / 2
+            );
+            let plan = fabric(seed, if scheme == "bifrost" { &bifrost } else { scheme });
+            replayed += nothing_is_lost(seed, &plan, &run(&plan));
+        }
+        assert!(replayed > 500, "{scheme}: only {replayed} frames were retransmitted");
+    }
 }
 
 /// Without bit errors a link layer costs only its words: ACKs of 8 B in the other direction.

@@ -115,7 +115,8 @@ fn a_long_stop_leaves_a_round_trip_in_the_relay() {
     let whole = plan(&text);
     let outcome = run(&whole);
     let held = outcome.accounts[port(&whole, "RELAY.1", "RELAY.0") as usize].main;
-    let least = memory(&LinkFacts { rate: 100_000_000_000, delay: 10_000_000, largest: 1000 }, 0).total;
+    let least =
+        memory(&LinkFacts { rate: 100_000_000_000, delay: 10_000_000, largest: 1000, retries: 0 }, 0).total;
     assert_eq!(least, 250_000 + 2 * 1000 + 64 + 2 * 1000);
     assert!((250_000..=least).contains(&held), "{held}");
 
@@ -216,7 +217,7 @@ proptest! {
         let outcome = run(&plan);
         prop_assert_eq!(outcome.stop, Stop::AllDone);
         for (port, p) in plan.topology.ports.iter().enumerate().filter(|(_, p)| p.long) {
-            let link = LinkFacts { rate: p.rate, delay: p.delay, largest: plan.packet.largest() };
+            let link = LinkFacts { rate: p.rate, delay: p.delay, largest: plan.packet.largest(), retries: 0 };
             let least = memory(&link, sites.response * 1000).total;
             prop_assert!(outcome.accounts[port].main < least, "{} of {least}", outcome.accounts[port].main);
         }

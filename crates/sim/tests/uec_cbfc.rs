@@ -66,7 +66,7 @@ fn the_least_limit_for_full_rate_is_exact() {
         };
         assert!(!waits(least), "{least} credits suffice at {delay} ps");
         assert!(waits(least - 1), "{} credits do not at {delay} ps", least - 1);
-        let facts = LinkFacts { rate: RATE, delay, largest: PACKET as u32 };
+        let facts = LinkFacts { rate: RATE, delay, largest: PACKET as u32, retries: 0 };
         let formula = full_throughput(&facts, serialisation(800, RATE), 1, response);
         assert!((least / CREDITS..=least / CREDITS + 4).contains(&formula), "{formula}, least {least}");
     }
@@ -77,7 +77,7 @@ fn the_least_limit_for_full_rate_is_exact() {
 fn the_formula_suffices_under_traffic_in_both_directions() {
     let more = "[[traffic]]\nkind = \"flow\"\nsrc = \"H1\"\ndst = \"H0\"\nsize = \"10GB\"\n";
     for delay in [10_000, 1_000_000, 10_000_000] {
-        let facts = LinkFacts { rate: RATE, delay, largest: PACKET as u32 };
+        let facts = LinkFacts { rate: RATE, delay, largest: PACKET as u32, retries: 0 };
         let formula = full_throughput(&facts, serialisation(800, RATE), 1, 0) * CREDITS;
         let waits = |credits: u64| {
             let keys = format!("buffer = \"{}B\"\n", credits * CREDIT);

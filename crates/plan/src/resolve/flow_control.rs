@@ -28,6 +28,7 @@ impl Context<'_> {
             is_written: &|key| doc.get(key).is_some(),
             node: |topology, name| names::node(topology, name).map_err(|e| (e.message, e.help)),
             packet: self.packet,
+            retries: &self.retries,
             seed: s.run.seed,
             data: &self.data,
             ack_priority: transport.ack_priority,

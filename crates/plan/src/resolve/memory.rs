@@ -10,22 +10,15 @@ use xoff_schemes::flow_control::Headroom;
 use xoff_schemes::flow_control::fabric::{Memory, UNBOUNDED, at_buffer, default_switch};
 use xoff_schemes::flow_control::keys::{Complaint, Keys, Setting};
 use xoff_schemes::flow_control::pfc::keys::Place;
-use xoff_schemes::flow_control::size::links::RETRIES;
-use xoff_schemes::link_layer::Params;
 
 /// Buffer of every node and accounts of every port, as the scenario's topology has them.
-pub(super) fn build(
-    cx: &mut Context<'_>,
-    topology: &Topology,
-    lanes: &[Lane],
-    link_layer: Option<&Params>,
-) -> Result<Memory, Error> {
+pub(super) fn build(cx: &mut Context<'_>, topology: &Topology, lanes: &[Lane]) -> Result<Memory, Error> {
     if let Some(buffers) = pods::buffers(cx, topology)? {
         return Ok((buffers, vec![UNBOUNDED; topology.ports.len() * lanes.len()]));
     }
     cx.ask(|keys, cx| match keys.memory(cx, topology, lanes)? {
         Some(whole) => Ok(whole),
-        None => lay_out(&**keys, cx, topology, lanes, link_layer),
+        None => lay_out(&**keys, cx, topology, lanes),
     })
 }
 
@@ -35,7 +28,6 @@ fn lay_out(
     cx: &mut Setting<'_>,
     topology: &Topology,
     lanes: &[Lane],
-    link_layer: Option<&Params>,
 ) -> Result<Memory, Complaint> {
     let links = keys.pfc_links(cx, topology)?;
     let pfc = links.as_ref().map(|(pfc, _)| pfc).or(keys.pfc());
@@ -45,7 +37,7 @@ fn lay_out(
     };
     let apart = apart(keys, topology);
     // Links are few in kind: each kind's account is worked out once.
-    let mut kinds: BTreeMap<(u64, u64, Place), Account> = BTreeMap::new();
+    let mut kinds: BTreeMap<(u64, u64, u64, Place), Account> = BTreeMap::new();
     let mut accounts = Vec::with_capacity(topology.ports.len() * lanes.len());
     for (id, port) in topology.ports.iter().enumerate() {
         let place = match apart[port.node as usize] {
@@ -53,7 +45,7 @@ fn lay_out(
             true if port.long => Place::Long,
             true => Place::Gateway,
         };
-        let kind = (port.rate, port.delay, place);
+        let kind = (port.rate, port.delay, cx.retries_at(id as PortId), place);
         for lane in lanes {
             let own = match lane.lossless {
                 true => keys.account(cx, topology, id as PortId, lanes)?,
@@ -77,11 +69,12 @@ fn lay_out(
             });
         }
     }
-    if let Some(bytes) = link_layer.and_then(|params| cover_retries(params, &mut accounts, lanes.len())) {
+    if let Some(bytes) = without_retries(cx, &accounts, lanes.len()) {
         let message = format!(
-            "does not grow for the retries of the link layer: packets can be lost unless it has {bytes} B for them"
+            "the memory that the scenario sets does not grow for retries: packets can be lost unless {bytes} B of a \
+             headroom are for them"
         );
-        cx.warn("flow_control.headroom".into(), message);
+        cx.warn("link_layer.scheme".into(), message);
     }
     let pools = keys.pool(cx, topology, &mut accounts, lanes.len());
     let mut buffers = Vec::with_capacity(topology.nodes.len() + pools.len());
@@ -99,22 +92,12 @@ fn lay_out(
     Ok((buffers, accounts))
 }
 
-/// Adds the bytes that can arrive late, because a link layer repairs pauses and packets, to each headroom that the
-/// scenario does not set. Returns the most bytes that a headroom lacks which it sets.
-fn cover_retries(params: &Params, accounts: &mut [Account], lanes: usize) -> Option<u64> {
-    let mut lacking = None;
-    for (limits, accounts) in params.ports.iter().zip(accounts.chunks_mut(lanes)) {
-        let Some(limits) = limits else { continue };
-        for room in accounts.iter_mut().filter_map(|a| a.headroom.as_mut()) {
-            if room.terms.is_empty() {
-                lacking = lacking.max(Some(limits.headroom));
-                continue;
-            }
-            room.terms.push((RETRIES, limits.headroom));
-            room.total = room.total.saturating_add(limits.headroom);
-        }
-    }
-    lacking
+/// The most bytes that a link layer sends after a pause into a headroom that the scenario sets.
+fn without_retries(cx: &Setting<'_>, accounts: &[Account], lanes: usize) -> Option<u64> {
+    let is_set = |account: &Account| account.headroom.as_ref().is_some_and(|room| room.terms.is_empty());
+    let set =
+        cx.retries.iter().zip(accounts.chunks(lanes)).filter(|(_, accounts)| accounts.iter().any(is_set));
+    set.map(|(&bytes, _)| bytes).max()
 }
 
 /// By device: whether it shares no buffer, and each of its accounts has its own. Such devices are the ends of

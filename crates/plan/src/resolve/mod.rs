@@ -58,6 +58,8 @@ struct Context<'s> {
     packet: PacketFormat,
     /// Priorities of data, when they are known.
     data: Vec<u8>,
+    /// By port, when they are known: see [`Setting::retries`](xoff_schemes::flow_control::keys::Setting::retries).
+    retries: Vec<u64>,
     warnings: Vec<Warning>,
 }
 
@@ -146,7 +148,8 @@ pub(crate) fn plan(
     mut known: Option<&mut Known>,
 ) -> Result<Built, Error> {
     let packet = PacketFormat { mtu: 0, header: 0, ack: 0 };
-    let mut cx = Context { doc, scenario, files, goes_on, packet, data: Vec::new(), warnings: Vec::new() };
+    let (data, retries, warnings) = Default::default();
+    let mut cx = Context { doc, scenario, files, goes_on, packet, data, retries, warnings };
     pods::check(&mut cx)?;
     let end = end(&mut cx)?;
     let packet = self::packet(&cx)?;
@@ -170,7 +173,8 @@ pub(crate) fn plan(
     flow_control::check_queues(&cx, &topology, lanes.len())?;
     check_distances(&cx, &topology)?;
     let link_layer = link_layer::read(&mut cx, &topology)?;
-    let (mut buffers, mut accounts) = memory::build(&mut cx, &topology, &lanes, link_layer.as_ref())?;
+    cx.retries = link_layer.iter().flat_map(|params| params.retries()).collect();
+    let (mut buffers, mut accounts) = memory::build(&mut cx, &topology, &lanes)?;
     cx.ask(|keys, cx| {
         keys.check_links(cx, &topology, &lanes)?;
         keys.warn_of_unused(cx, &topology);

@@ -214,9 +214,9 @@ impl PacketFormat {
         (self.mtu + self.header).max(self.ack)
     }
 
-    /// The facts of the link of `port`.
-    pub(super) fn facts(&self, port: &Port) -> LinkFacts {
-        LinkFacts { rate: port.rate, delay: port.delay, largest: self.largest() }
+    /// The facts of the link of `port`, whose link layer may send `retries` bytes after a pause.
+    pub(super) fn facts(&self, port: &Port, retries: u64) -> LinkFacts {
+        LinkFacts { rate: port.rate, delay: port.delay, largest: self.largest(), retries }
     }
 }
 

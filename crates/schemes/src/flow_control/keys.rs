@@ -4,7 +4,7 @@
 use super::fabric::{Account, Buffer, Fabric, Lane, Layout, Memory, PacketFormat, Routes};
 use super::pfc::keys::PfcKeys;
 use super::registry::FlowControlParams;
-use super::seam::Headroom;
+use super::seam::{Headroom, LinkFacts};
 use crate::load_balancing::LoadBalancing;
 use schemars::{JsonSchema, Schema, SchemaGenerator, schema_for};
 use serde::Serialize;
@@ -266,6 +266,8 @@ pub struct Setting<'s> {
     pub is_written: &'s dyn Fn(&str) -> bool,
     pub node: FindNode,
     pub packet: PacketFormat,
+    /// By port: bytes that can arrive after a pause because a link layer repairs packets and pauses. Empty without one.
+    pub retries: &'s [u64],
     pub seed: u64,
     /// Priorities of data, as far as they are known.
     pub data: &'s [u8],
@@ -295,6 +297,16 @@ impl Setting<'_> {
     /// Whether the scenario writes `key`, such as `flow_control.xoff`.
     pub fn written(&self, key: &str) -> bool {
         (self.is_written)(key)
+    }
+
+    /// [`Setting::retries`] of a port.
+    pub fn retries_at(&self, port: PortId) -> u64 {
+        self.retries.get(port as usize).copied().unwrap_or(0)
+    }
+
+    /// The facts of the link of a port.
+    pub(super) fn facts(&self, topology: &Topology, port: PortId) -> LinkFacts {
+        self.packet.facts(&topology.ports[port as usize], self.retries_at(port))
     }
 
     pub fn warn(&mut self, key: String, message: String) {

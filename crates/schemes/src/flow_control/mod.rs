@@ -46,6 +46,7 @@ pub use mac_control::MacControlFrame;
 pub use registry::{FlowControl, FlowControlKeys, FlowControlParams};
 pub use seam::{
     Crossing, Headroom, LaneRules, LinkFacts, LoopDecision, LoopPacket, Machine, Mode, Numbers, Onward,
-    Parameters, PauseScope, PortLevel, Pulled, QueueEntry, Queueing, RelayOrder, Scheme, Seen, Traits, Trim,
+    Parameters, PauseScope, PortLevel, Pulled, QueueEntry, Queueing, RETRIES, RelayOrder, Scheme, Seen,
+    Traits, Trim,
 };
 pub use xoff_wire::queue_pause::Target;

@@ -607,7 +607,20 @@ pub struct LinkFacts {
     pub delay: Time,
     /// Largest packet that either side may have begun, in bytes.
     pub largest: u32,
+    /// Bytes that can arrive after a pause because a link layer repairs packets and pauses; 0 without one.
+    pub retries: u64,
 }
+
+impl LinkFacts {
+    /// The headroom of these terms, and of the retries of the link layer.
+    pub fn room(&self, mut terms: Vec<(&'static str, u64)>) -> Headroom {
+        terms.extend((self.retries > 0).then_some((RETRIES, self.retries)));
+        Headroom { total: terms.iter().fold(0, |sum, term| sum.saturating_add(term.1)), terms }
+    }
+}
+
+/// The term of a headroom for what a link layer repairs.
+pub const RETRIES: &str = "retries of the link layer";
 
 /// Headroom, with the terms it is the sum of.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -183,7 +183,7 @@ impl Keys for OnPfc<BifrostKeys> {
         }
         let keys = &self.keys;
         let resume = slots(cx, self, topology, port)?.buffer - u64::from(cx.packet.largest());
-        let link = cx.packet.facts(&topology.ports[port as usize]);
+        let link = cx.facts(topology, port);
         let headroom = match keys.spare {
             Some(Bytes(total)) => Headroom { terms: Vec::new(), total },
             None => size::spare(&link, keys.jitter.0, keys.repair_every, counted(cx)),
@@ -281,7 +281,7 @@ fn slots(
 ) -> Result<SlotParams, Complaint> {
     let keys = &bifrost.keys;
     let p = &topology.ports[port as usize];
-    let facts = cx.packet.facts(p);
+    let facts = cx.facts(topology, port);
     let (slot, name) = (keys.slot, link(topology, port));
     if !size::far_below(&facts, slot.0) {
         let message =

@@ -114,7 +114,7 @@ pub fn spare(link: &LinkFacts, jitter: Time, repair_every: u32, counted: bool) -
     if counted {
         terms.push(("a packet ahead of its tokens", u64::from(link.largest)));
     }
-    Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
+    link.room(terms)
 }
 
 /// The needs of Bifrost for each of `priorities` lossless priorities, or of BifrostX once for all of them.

@@ -152,7 +152,7 @@ fn update(keys: &CbfcKeys, port: &Port) -> Time {
 
 /// Blocks that keep the link of a port busy.
 fn needed(keys: &CbfcKeys, port: &Port, packet: &PacketFormat) -> u64 {
-    full_throughput(&packet.facts(port), update(keys, port), keys.response_time.0, form(keys))
+    full_throughput(&packet.facts(port, 0), update(keys, port), keys.response_time.0, form(keys))
 }
 
 /// The buffer that is written for a port, with its key.

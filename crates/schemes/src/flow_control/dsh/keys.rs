@@ -86,7 +86,7 @@ impl DshKeys {
     fn insurance(&self, cx: &Setting<'_>, topology: &Topology, port: PortId) -> Headroom {
         match self.insurance {
             Some(Bytes(total)) => Headroom { terms: Vec::new(), total },
-            None => insurance(&cx.packet.facts(&topology.ports[port as usize]), self.response_time.0),
+            None => insurance(&cx.facts(topology, port), self.response_time.0),
         }
     }
 

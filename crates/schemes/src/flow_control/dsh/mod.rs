@@ -58,13 +58,12 @@ const RESPONSE: u64 = 3_840;
 /// the frame. If they need more, it is as long as they are.
 pub fn insurance(link: &LinkFacts, response_time: Time) -> Headroom {
     let frame = u64::from(PfcFrame::LENGTH);
-    let terms = vec![
+    link.room(vec![
         ("cable, both ways", bytes_in(link.rate, 2 * link.delay)),
         ("our packet just begun", u64::from(link.largest)),
         ("peer's packet just begun", u64::from(link.largest)),
         ("response time and frame", RESPONSE.max(bytes_in(link.rate, response_time).saturating_add(frame))),
-    ];
-    Headroom { total: terms.iter().fold(0, |sum, term| sum.saturating_add(term.1)), terms }
+    ])
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -77,8 +77,7 @@ pub(super) fn compare(links: &Links<'_>, response_time: Time, report: &mut Repor
     links.accounts(|ingress| {
         let room = ingress.account.headroom.as_ref().map_or(0, |room| room.total);
         let needed = insurance(&links.facts(ingress.port), response_time);
-        let terms = links.with_retries(ingress.port, needed.terms);
-        report.add(links.need(ingress.port, None, "insurance", room, &terms));
+        report.add(links.need(ingress.port, None, "insurance", room, &needed.terms));
         false
     });
 }
@@ -91,7 +90,7 @@ mod tests {
     /// Section V: links of 100 Gbit/s and 2 us, and packets of 1,500 B.
     #[test]
     fn the_insurance_is_that_of_the_paper() {
-        let link = LinkFacts { rate: 100_000_000_000, delay: 2 * MICROSECOND, largest: 1_500 };
+        let link = LinkFacts { rate: 100_000_000_000, delay: 2 * MICROSECOND, largest: 1_500, retries: 0 };
         assert_eq!(insurance(&link, 0).total, 56_840);
         // 3,776 B and the frame take 302.08 ns at this rate; more grows the term.
         assert_eq!(insurance(&link, 302_080).total, 56_840);

@@ -1,6 +1,6 @@
 //! `[flow_control]` of GFC.
 
-use super::super::fabric::{Account, Fabric, Lane, Memory, PacketFormat, UNBOUNDED, partitioned};
+use super::super::fabric::{Account, Fabric, Lane, Memory, UNBOUNDED, partitioned};
 use super::super::keys::{
     Complaint, Keys, LARGEST, LARGEST_ALLOWED, Setting, Whole, default_keys, defaults, link, shown,
     time as check_time,
@@ -117,17 +117,17 @@ impl Keys for GfcKeys {
         lanes: &[Lane],
     ) -> Result<Option<Memory>, Complaint> {
         let packet = cx.packet;
-        let (rooms, of_port) = of_kinds(topology, topology.ports.len(), |id| {
-            let facts = packet.facts(&topology.ports[id as usize]);
+        let (rooms, of_port) = of_kinds(cx, topology, topology.ports.len(), |cx, id| {
+            let facts = cx.facts(topology, id);
             let (from, buffer, span, names) = match self.form {
                 Form::Buffer => {
-                    let ladder = ladder(self, topology, &packet, id)?;
+                    let ladder = ladder(self, topology, cx, id)?;
                     let span = feedback(&facts, self.response_time.0).saturating_mul(2);
                     let names = ["twice the bytes of a feedback time", "a packet for each stage"];
                     (ladder.thresholds[0], ladder.buffer, span, names)
                 }
                 Form::Time => {
-                    let map = map(self, topology, &packet, id)?;
+                    let map = map(self, topology, cx, id)?;
                     (map.b0, map.buffer, map.bm - map.b0, ["the rates from B_0 to B_m", "whole packets"])
                 }
             };
@@ -164,14 +164,15 @@ impl Keys for GfcKeys {
         let topology = fabric.topology;
         // Ports of links come first.
         let links = (0..).zip(&topology.ports).take_while(|&(id, port)| topology.neighbour(id) != port.node);
-        let (count, packet) = (links.count(), &cx.packet);
+        let count = links.count();
         let (ladders, maps, of_port) = match self.form {
             Form::Buffer => {
-                let (ladders, of_port) = of_kinds(topology, count, |id| ladder(self, topology, packet, id))?;
+                let (ladders, of_port) =
+                    of_kinds(cx, topology, count, |cx, id| ladder(self, topology, cx, id))?;
                 (ladders, Vec::new(), of_port)
             }
             Form::Time => {
-                let (maps, of_port) = of_kinds(topology, count, |id| map(self, topology, packet, id))?;
+                let (maps, of_port) = of_kinds(cx, topology, count, |cx, id| map(self, topology, cx, id))?;
                 (Vec::new(), maps, of_port)
             }
         };
@@ -191,19 +192,20 @@ impl Keys for GfcKeys {
 
 /// The results of `make` for the different links of the first `count` ports, and by port which one it has.
 fn of_kinds<T>(
+    cx: &Setting<'_>,
     topology: &Topology,
     count: usize,
-    make: impl Fn(PortId) -> Result<T, Complaint>,
+    make: impl Fn(&Setting<'_>, PortId) -> Result<T, Complaint>,
 ) -> Result<(Vec<T>, Vec<u32>), Complaint> {
-    let mut kinds: BTreeMap<(u64, Time), u32> = BTreeMap::new();
+    let mut kinds: BTreeMap<(u64, Time, u64), u32> = BTreeMap::new();
     let mut made = Vec::new();
     let mut of_port = Vec::with_capacity(count);
     for (id, port) in (0..).zip(&topology.ports[..count]) {
-        let kind = (port.rate, port.delay);
+        let kind = (port.rate, port.delay, cx.retries_at(id));
         let at = match kinds.get(&kind) {
             Some(&at) => at,
             None => {
-                made.push(make(id)?);
+                made.push(make(cx, id)?);
                 let at = made.len() as u32 - 1;
                 kinds.insert(kind, at);
                 at
@@ -238,9 +240,9 @@ fn read(
 }
 
 /// The map of a port; an error if a packet could be lost.
-fn map(keys: &GfcKeys, topology: &Topology, packet: &PacketFormat, id: PortId) -> Result<Map, Complaint> {
+fn map(keys: &GfcKeys, topology: &Topology, cx: &Setting<'_>, id: PortId) -> Result<Map, Complaint> {
     let port = &topology.ports[id as usize];
-    let (facts, response_time) = (packet.facts(port), keys.response_time.0);
+    let (facts, response_time) = (cx.facts(topology, id), keys.response_time.0);
     let feedback = feedback(&facts, response_time);
     // The inside of a slow host is no link.
     let written = keys.period.filter(|_| topology.neighbour(id) != port.node);
@@ -297,14 +299,8 @@ fn map(keys: &GfcKeys, topology: &Topology, packet: &PacketFormat, id: PortId) -
 }
 
 /// The ladder of a port; an error if a packet could be lost.
-fn ladder(
-    keys: &GfcKeys,
-    topology: &Topology,
-    packet: &PacketFormat,
-    id: PortId,
-) -> Result<Ladder, Complaint> {
-    let port = &topology.ports[id as usize];
-    let facts = packet.facts(port);
+fn ladder(keys: &GfcKeys, topology: &Topology, cx: &Setting<'_>, id: PortId) -> Result<Ladder, Complaint> {
+    let facts = cx.facts(topology, id);
     let (feedback, room) = (feedback(&facts, keys.response_time.0), least_room(&facts, keys.response_time.0));
     let (b1, buffer) = (read("b1", keys.b1, topology, id)?, read("buffer", keys.buffer, topology, id)?);
     let Some((buffer, shown)) = buffer else {

@@ -135,7 +135,8 @@ pub fn stages(link: &LinkFacts) -> u8 {
     fewest.expect("a picosecond, doubled 63 times, is longer than any run")
 }
 
-/// C·τ: bytes that a link carries from a crossing until the new rate is seen.
+/// C·τ: bytes that a link carries from a crossing until the new rate is seen. A link layer that repairs frames makes
+/// τ longer.
 pub fn feedback(link: &LinkFacts, response_time: Time) -> u64 {
     pfc::headroom(link, response_time).total
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
 /// 1,000 B take 80 ns.
-const LINK: LinkFacts = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: 1_000 };
+const LINK: LinkFacts = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: 1_000, retries: 0 };
 
 fn params(link: &LinkFacts, b1: u64, response_time: Time, repeats: bool) -> GfcParams {
     let buffer = b1 + least_room(link, response_time);
@@ -362,7 +362,7 @@ proptest! {
         sizes in prop::collection::vec(64u32..4_000, 1..20), small in any::<bool>(),
         drain in prop::collection::vec(prop_oneof![Just(0u64), 1u64..400_000, 400_000u64..20_000_000], 0..200),
     ) {
-        let facts = LinkFacts { rate: LINK.rate, delay, largest };
+        let facts = LinkFacts { rate: LINK.rate, delay, largest, retries: 0 };
         let sizes: Vec<u32> = if small { sizes.iter().map(|&s| s.min(largest)).collect() } else { vec![largest] };
         let mut params = params(&facts, b1, response, false);
         let span = 2 * feedback(&facts, response) + wide;
@@ -480,7 +480,7 @@ proptest! {
         phase in 0.0..1.0f64, sizes in prop::collection::vec(64u32..4_000, 1..20), small in any::<bool>(),
         drain in prop::collection::vec(prop_oneof![Just(0u64), 1u64..400_000, 400_000u64..20_000_000], 0..200),
     ) {
-        let facts = LinkFacts { rate: LINK.rate, delay, largest };
+        let facts = LinkFacts { rate: LINK.rate, delay, largest, retries: 0 };
         let sizes: Vec<u32> = if small { sizes.iter().map(|&s| s.min(largest)).collect() } else { vec![largest] };
         let period = serialisation(feedback(&facts, response), LINK.rate) + longer;
         let params = map_params(&facts, b0, wide, period, response);

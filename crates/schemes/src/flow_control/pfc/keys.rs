@@ -344,7 +344,7 @@ impl PfcKeys {
             own if cx.written(&own) => own,
             _ => format!("flow_control.{key}"),
         };
-        let facts = LinkFacts { largest: cx.packet.largest().max(longest_frame), ..cx.packet.facts(port) };
+        let facts = LinkFacts { largest: cx.packet.largest().max(longest_frame), ..cx.facts(topology, id) };
         let headroom = match pfc.headroom {
             HeadroomRule::Auto => headroom(&facts, pfc.response_time.0),
             HeadroomRule::Fixed(Bytes(total)) => Headroom { terms: Vec::new(), total },

@@ -96,14 +96,13 @@ pub enum Relay {
 ///
 /// (the terms of 802.1Q-2018 Annex N, with MAC and PHY delays counted in the link's delay).
 pub fn headroom(link: &LinkFacts, response_time: Time) -> Headroom {
-    let terms = vec![
+    link.room(vec![
         ("cable, both ways", bytes_in(link.rate, 2 * link.delay)),
         ("peer's response time", bytes_in(link.rate, response_time)),
         ("our packet just begun", u64::from(link.largest)),
         ("pause frame", u64::from(PfcFrame::LENGTH)),
         ("peer's packet just begun", u64::from(link.largest)),
-    ];
-    Headroom { total: terms.iter().map(|t| t.1).sum(), terms }
+    ])
 }
 
 /// The fewest quanta with which a refresh after half of the pause and a packet of `largest` bytes is in time.
@@ -523,7 +522,7 @@ mod tests {
 
     #[test]
     fn headroom_is_the_sum_of_its_terms() {
-        let link = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: 1062 };
+        let link = LinkFacts { rate: 100_000_000_000, delay: 1_000_000, largest: 1062, retries: 0 };
         let room = headroom(&link, 500_000);
         assert_eq!(room.total, 25_000 + 6_250 + 1062 + 64 + 1062);
     }

@@ -47,7 +47,7 @@ pub const SHALLOW: u64 = 1 << 20;
 /// (Huang et al. 2024, section III-B, has the first of these terms: one BDP.) These are as many
 /// bytes as [`headroom`] counts for a pause, for other reasons in the last term.
 pub fn busy(link: &LinkFacts, response_time: Time) -> Headroom {
-    let mut room = headroom(link, response_time);
+    let mut room = headroom(&LinkFacts { retries: 0, ..*link }, response_time);
     room.terms.last_mut().expect("headroom has terms").0 = "first packet arrives whole";
     room
 }
@@ -214,8 +214,7 @@ pub(in super::super) fn compare(
     let link = links.facts(id);
     let room = account.headroom.as_ref().map_or(0, |room| room.total);
     let needed = headroom(&link, response);
-    let terms = links.with_retries(id, needed.terms);
-    report.add(links.need(id, Some(priority), "headroom", room, &terms));
+    report.add(links.need(id, Some(priority), "headroom", room, &needed.terms));
     // A threshold that depends on the free bytes has no least value.
     if matches!(account.limit, Limit::Static(_)) {
         let on = account.reserve.saturating_add(account.resume);
@@ -238,7 +237,7 @@ mod tests {
     #[test]
     fn the_delay_value_is_that_of_a_driver() {
         let bit = 100;
-        let link = LinkFacts { rate: 10_000_000_000, delay: 5_556 * bit, largest: 1_500 };
+        let link = LinkFacts { rate: 10_000_000_000, delay: 5_556 * bit, largest: 1_500, retries: 0 };
         let room = delay_value(&link, (2 * 18_944 + 6_144) * bit);
         assert_eq!(room.total, 91_816 / 8);
         assert_eq!(room.terms.iter().map(|term| term.1).sum::<u64>(), room.total);

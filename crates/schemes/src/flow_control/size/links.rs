@@ -116,9 +116,6 @@ pub struct Report {
 /// Schemes under which some memory is known to suffice.
 pub use super::super::registry::SIZED as SCHEMES;
 
-/// The term of a headroom for what a link layer repairs.
-pub const RETRIES: &str = "retries of the link layer";
-
 /// A scenario's links, and the memory that it has for them.
 pub struct Links<'p> {
     pub topology: &'p Topology,
@@ -161,14 +158,9 @@ impl Links<'_> {
         }
     }
 
-    /// The terms of a headroom, and of the retries of the link layer.
-    pub(in super::super) fn with_retries(&self, port: PortId, mut terms: Vec<Term>) -> Vec<Term> {
-        terms.extend(self.retries.get(port as usize).map(|&bytes| (RETRIES, bytes)));
-        terms
-    }
-
     pub(crate) fn facts(&self, port: PortId) -> LinkFacts {
-        self.packet.facts(&self.topology.ports[port as usize])
+        let retries = self.retries.get(port as usize).copied().unwrap_or(0);
+        self.packet.facts(&self.topology.ports[port as usize], retries)
     }
 
     fn kind(&self, port: PortId) -> NodeKind {

@@ -133,7 +133,7 @@ impl Question {
     }
 
     pub fn link(&self, distance: Length) -> LinkFacts {
-        LinkFacts { rate: self.rate.0, delay: distance.delay().0, largest: self.mtu.0 as u32 }
+        LinkFacts { rate: self.rate.0, delay: distance.delay().0, largest: self.mtu.0 as u32, retries: 0 }
     }
 
     /// Refuses values that no link can have.

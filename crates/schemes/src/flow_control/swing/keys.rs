@@ -127,11 +127,14 @@ impl Keys for OnPfc<SwingKeys> {
         }
         if !p.long {
             let (xoff, xon) = self.thresholds(cx.packet.largest());
-            let room = headroom(&cx.packet.facts(p), self.pfc.response_time.0);
+            let room = headroom(&cx.facts(topology, port), self.pfc.response_time.0);
             return Ok(Some(Account::fixed(xoff, xon, room)));
         }
         let Depth { buffer, limit, .. } = self.depth(cx, topology, port, lanes)?;
-        let room = Headroom { terms: Vec::new(), total: buffer - limit };
+        let total = buffer - limit;
+        let is_set = self.keys.relay_buffer.is_some() || self.keys.relay_limit.is_some();
+        let terms = if is_set { Vec::new() } else { vec![("after the relay's own pause", total)] };
+        let room = Headroom { terms, total };
         Ok(Some(Account::fixed(limit, limit, room)))
     }
 
@@ -204,7 +207,7 @@ impl Keys for OnPfc<SwingKeys> {
     /// Relays hold back the end of a pause by the longest time of all long links.
     fn params(&self, cx: &mut Setting<'_>, fabric: Fabric<'_>) -> Result<FlowControlParams, Complaint> {
         let long = fabric.topology.ports.iter().filter(|p| p.long);
-        let hold = long.map(|p| hold(&cx.packet.facts(p))).max().unwrap_or(0);
+        let hold = long.map(|p| hold(&cx.packet.facts(p, 0))).max().unwrap_or(0);
         let pfc = PfcParams { relay: pfc::Relay::Mirror { hold }, ..self.pfc.params() };
         Ok(FlowControlParams::Swing(SwingParams { pfc }))
     }
@@ -225,7 +228,7 @@ impl OnPfc<SwingKeys> {
         port: PortId,
         lanes: &[Lane],
     ) -> Result<Depth, Complaint> {
-        let link = cx.packet.facts(&topology.ports[port as usize]);
+        let link = cx.facts(topology, port);
         let response = self.pfc.response_time.0;
         let room = headroom(&link, response);
         let least = memory(&link, response);

@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_round_trip_and_some_packets() {
         // 600 km at 400 Gbit/s: a round trip is 300 MB, which the paper calls 286 MB.
-        let link = LinkFacts { rate: 400_000_000_000, delay: 3_000_000_000, largest: 1500 };
+        let link = LinkFacts { rate: 400_000_000_000, delay: 3_000_000_000, largest: 1500, retries: 0 };
         let room = memory(&link, 0);
         assert_eq!(room.total, 300_000_000 + 1500 + 64 + 1500 + 3000);
         assert_eq!(room.terms.iter().map(|t| t.1).sum::<u64>(), room.total);

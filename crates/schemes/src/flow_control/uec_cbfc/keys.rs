@@ -273,7 +273,7 @@ fn line_time(bytes: Bytes, port: &Port) -> Time {
 /// Credits that keep the link of a port busy.
 fn needed(keys: &UecCbfcKeys, port: &Port, packet: &PacketFormat, channels: u64) -> u64 {
     let spacing = line_time(keys.cf_min_spacing, port);
-    let packets = full_throughput(&packet.facts(port), spacing, channels, keys.response_time.0);
+    let packets = full_throughput(&packet.facts(port, 0), spacing, channels, keys.response_time.0);
     packets.saturating_mul(keys.credits(packet.largest()))
 }
 

@@ -61,8 +61,8 @@ pub struct LinkLayerKeys {
     pub ack_spacing: Bytes,
     /// Time from the arrival of an ordered set until it takes effect.
     pub processing: Span,
-    /// Recoveries in a row for which lossless accounts get headroom, 0 to 1000. While a link repairs a pause frame,
-    /// its sender still sends. Only where `flow_control.headroom` is not written.
+    /// Recoveries in a row for which lossless accounts get memory, 0 to 1000. While a link repairs a pause frame,
+    /// its sender still sends. Memory that the scenario sets, such as `flow_control.headroom`, does not grow.
     #[schemars(range(max = 1000), extend("x-unit" = "recoveries"))]
     pub recoveries: u32,
 }
@@ -145,7 +145,7 @@ impl LinkLayerKeys {
             .collect();
         for (id, (peer_bytes, _)) in peers.into_iter().enumerate() {
             let (port, back) = (&topology.ports[id], topology.ports[topology.ports[id].peer as usize].rate);
-            let link = LinkFacts { rate: port.rate, delay: port.delay, largest };
+            let link = LinkFacts { rate: port.rate, delay: port.delay, largest, retries: 0 };
             let Some(limits) = &mut ports[id] else { continue };
             let trip = round_trip(&link, back, limits.spacing, limits.processing);
             // A pause frame that leaves here is late by recoveries; what has been sent before is retransmitted.
@@ -161,7 +161,7 @@ impl LinkLayerKeys {
         let back = topology.ports[port.peer as usize].rate;
         let spacing = serialisation(self.ack_spacing.0, back);
         let own_spacing = serialisation(self.ack_spacing.0, port.rate);
-        let link = LinkFacts { rate: port.rate, delay: port.delay, largest };
+        let link = LinkFacts { rate: port.rate, delay: port.delay, largest, retries: 0 };
         let trip = round_trip(&link, back, spacing, self.processing.0);
         let name = topology.port_name(id);
         let timer = match self.timer {
