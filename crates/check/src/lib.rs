@@ -57,7 +57,7 @@ pub struct Report {
     pub scenario: String,
     /// The flow control, as scenarios call it; that of their scheduling for pods without buffers.
     pub flow_control: String,
-    /// The unit that one pause stops: `nothing`, `lane`, `queue`, `flow`, `onward` (the queue of the packets
+    /// The unit that one pause stops: `nothing`, `lane`, `lanes` (which can wait for each other), `link`, `queue`, `flow`, `onward` (the queue of the packets
     /// that leave the next switch, or the second next one, by one port) or `root` (the packets through one
     /// congested port).
     pub pause_stops: &'static str,
@@ -284,6 +284,7 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
         flow_control: scheme(loaded)?,
         pause_stops: match scope {
             PauseScope::Nothing => "nothing",
+            PauseScope::Lane if plan.flow_control.traits().couples_lanes => "lanes",
             PauseScope::Lane => "lane",
             PauseScope::Link => "link",
             PauseScope::Queue { .. } => "queue",

@@ -92,6 +92,7 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         report.flow_control,
         match report.pause_stops {
             "lane" => "a priority on a link",
+            "lanes" => "lossless priorities on a link, which can wait for each other",
             "link" => "a whole link",
             "queue" => "a queue of a link",
             "flow" => "a flow on a link",

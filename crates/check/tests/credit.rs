@@ -21,7 +21,7 @@ fn a_cycle_of_two_priorities_closes_where_neither_is_sure_of_credit() {
     let total = ("flow_control.limit", "total");
     assert!(safe(&ring(&[]), Routes::Scenario));
     let shared = check(&ring(&[total, ("flow_control.buffer", "3kB")]), Routes::Scenario);
-    assert_eq!((shared.report.pause_stops, cycle(&shared).len()), ("lane", 4));
+    assert_eq!((shared.report.pause_stops, cycle(&shared).len()), ("lanes", 4));
     assert!(shown(&shared).is_some(), "a run deadlocks");
     assert!(
         shared.report.notes.iter().any(|note| note.contains("share credit")),

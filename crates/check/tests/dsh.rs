@@ -19,7 +19,7 @@ fn ring(scheme: &str) -> Loaded {
 fn ports_close_a_cycle_that_no_priority_closes() {
     assert!(safe(&ring("pfc"), Routes::Scenario));
     let checked = check(&ring("dsh"), Routes::Scenario);
-    assert_eq!((checked.report.pause_stops, cycle(&checked).len()), ("lane", 4));
+    assert_eq!((checked.report.pause_stops, cycle(&checked).len()), ("lanes", 4));
     let notes = &checked.report.notes;
     assert!(
         notes.iter().any(|note| note.starts_with("A port can pause all lossless priorities")),
