@@ -11,6 +11,8 @@ use xoff_schemes::flow_control::ControlFrame;
 #[derive(Default)]
 pub struct Observed {
     pub counters: Counters,
+    /// Packets delivered in order and acknowledged.
+    pub progress: u64,
     pub flows: Vec<FlowOutcome>,
     pub flows_done: usize,
     pub pauses: Vec<Pause>,
@@ -50,6 +52,7 @@ impl Observed {
     /// Takes over what a dead device has seen. Only numbers with a fixed place are whole whenever it died.
     pub fn inherit(&mut self, dead: &Self) {
         (self.counters, self.flows_done, self.last_done) = (dead.counters, dead.flows_done, dead.last_done);
+        self.progress = dead.progress;
         self.flows.copy_from_slice(&dead.flows);
         self.class_bytes.copy_from_slice(&dead.class_bytes);
         self.control.copy_from_slice(&dead.control);

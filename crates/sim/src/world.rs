@@ -7,7 +7,7 @@ use crate::switch::port::{Port, Queue};
 use crate::{core::Core, outcome::Pause, parallel::partition::Partition};
 use xoff_kernel::time::Time;
 use xoff_net::topology::NodeId;
-use xoff_plan::plan::Plan;
+use xoff_plan::plan::{Flow, Plan};
 use xoff_schemes::flow_control::{FlowControl, seen::Roots};
 
 /// A run between two windows.
@@ -182,14 +182,18 @@ impl<'w, 'a> World<'w, 'a> {
 
     /// Packets delivered in order and acknowledged; retransmissions alone add only to [`World::data_hops`].
     pub fn progress(&self) -> u64 {
-        let of = |core: &Core, flow: usize| {
-            let ends = &self.plan.flows[flow];
-            let home = |node| self.partition.of(node) == core.part;
-            let acknowledged = if home(ends.src) { core.hosts.senders[flow].transport.una } else { 0 };
-            let delivered = if home(ends.dst) { core.hosts.receivers[flow].transport.expected } else { 0 };
+        let progress = self.cores.iter().map(|core| core.observed.progress).sum();
+        debug_assert_eq!(progress, self.progress_of_flows());
+        progress
+    }
+
+    fn progress_of_flows(&self) -> u64 {
+        let of = |(index, flow): (usize, &Flow)| {
+            let acknowledged = self.home(flow.src).hosts.senders[index].transport.una;
+            let delivered = self.home(flow.dst).hosts.receivers[index].transport.expected;
             u64::from(acknowledged) + u64::from(delivered)
         };
-        self.cores.iter().map(|core| (0..self.plan.flows.len()).map(|flow| of(core, flow)).sum::<u64>()).sum()
+        self.plan.flows.iter().enumerate().map(of).sum()
     }
 
     /// The packets in a forwarding queue, those in its numbered leaves included.

@@ -288,6 +288,7 @@ impl Core<'_> {
             }
         };
         if receiver.transport.expected > expected {
+            observed.progress += u64::from(receiver.transport.expected - expected);
             observed.class_bytes[usize::from(receiver.class)] += payload;
             if receiver.transport.expected == receiver.total {
                 observed.flows[flow as usize].delivered = Some(self.now);
@@ -379,6 +380,7 @@ impl Core<'_> {
             self.hosts.windows.widen(flow, sender);
         }
         let answer = answer(&packet, if extras { self.telemetry.beside(id) } else { Beside::default() });
+        let una = sender.transport.una;
         let own = if extras {
             let post = &mut |at| self.wheel.push(Event::new(at, kind::TIMEOUT, flow, 0));
             self.hosts.own_senders.on_answer(flow, &mut sender.transport, self.now, &answer, post)
@@ -389,6 +391,7 @@ impl Core<'_> {
             Kind::Nack => sender.transport.on_nack(packet.number),
             _ => sender.transport.on_ack(packet.number),
         });
+        self.observed.progress += u64::from(sender.transport.una - una);
         if self.hosts.wants_acks {
             let own = &mut self.hosts.own_senders;
             let report = own.report(flow, &sender.transport, &answer);
