@@ -37,6 +37,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use witness::Candidate;
 use xoff_net::{routing::Router, topology::PortId};
+use xoff_plan::balancing::LoadBalancing as PlanBalancing;
 use xoff_plan::{Loaded, plan::Plan};
 use xoff_schemes::flow_control::{PauseScope, seen::OnwardQueues};
 use xoff_schemes::load_balancing::LoadBalancing;
@@ -446,6 +447,13 @@ fn scheme(loaded: &Loaded) -> Result<String, String> {
 fn notes(loaded: &Loaded, routes: Routes) -> Vec<String> {
     let plan = &loaded.plan;
     let mut notes = Vec::new();
+    if matches!(plan.load_balancing, PlanBalancing::Packets(_)) {
+        notes.push(
+            "Packets choose their paths. A flow is a culprit of each port that one of its paths crosses, and a victim of \
+             it if another path avoids it."
+                .to_string(),
+        );
+    }
     match plan.flow_control.traits().pause_scope {
         PauseScope::Nothing if plan.pods.is_some() => notes.push(
             "Cores keep cells until a scheduler requests them, and schedulers never wait. Routes have no effect, \

@@ -251,7 +251,17 @@ pub fn graph(plan: &Plan, watch: Watch<'_>) -> Result<Graph, Halt> {
     let paths = FlowPaths::new(plan);
     let mut edges = Edges::default();
     passed_on(plan).into_iter().for_each(|(from, to)| edges.add(from, to));
+    // Flows on the same routes make the same edges, unless each flow waits for itself.
+    let mut followed = BTreeSet::new();
+    let alike = plan.flow_control.traits().pause_scope != PauseScope::Flow;
     each_flow(plan, watch, |flow| {
+        let f = &plan.flows[flow as usize];
+        if alike
+            && !paths.later.contains_key(&flow)
+            && !followed.insert((f.path, f.lane, f.ack_path, f.ack_lane))
+        {
+            return;
+        }
         paths.steps(flow, &mut |_, step| {
             if let Some((from, to)) = edge(plan, flow, step) {
                 edges.add(from, to);
@@ -264,7 +274,7 @@ pub fn graph(plan: &Plan, watch: Watch<'_>) -> Result<Graph, Halt> {
 /// Follows every flow; `watch` gets the progress now and then.
 pub fn each_flow(plan: &Plan, watch: Watch<'_>, mut follow: impl FnMut(u32)) -> Result<(), Halt> {
     for flow in 0..plan.flows.len() {
-        if flow.is_multiple_of(1 << 14) {
+        if flow.is_multiple_of(1 << 6) {
             go_on(watch, "following flows", flow, plan.flows.len())?;
         }
         follow(flow as u32);

@@ -256,3 +256,15 @@ fn proofs_hold_where_labels_follow_failures() {
         }
     }
 }
+
+/// A single flow that may take every path offers a port no more than its own rate, so none is congested for long.
+#[test]
+fn a_flow_that_chooses_offers_no_more_than_its_rate() {
+    for kind in ["spray", "adaptive"] {
+        let blocking =
+            |pairs: &[(u64, u64)]| check(&load(&routed(pairs, kind), &[]), Routes::Scenario).report.blocking;
+        assert_eq!(blocking(&[(0, 10)]).congested_ports, 0, "{kind}");
+        // Two flows to one host do.
+        assert!(blocking(&[(0, 10), (5, 10)]).congested_ports > 0, "{kind}");
+    }
+}

@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xoff_net::topology::{PortId, Topology};
 use xoff_net::units::{Bytes, Threshold};
+use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::fabric::{Account, Fabric, Lane, Limit};
 use xoff_schemes::flow_control::keys::{Complaint, Keys, Setting, Whole};
 use xoff_schemes::flow_control::own::OwnParams;
 use xoff_schemes::flow_control::pfc::{headroom, least_quanta};
-use xoff_schemes::flow_control::{FlowControlParams, LinkFacts};
 
 /// Pauses a whole link by the bytes that a whole port stores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -83,14 +83,12 @@ impl Keys for PortPauseKeys {
             let help = "choose `xoff` above 0, and `xon` no larger than `xoff`";
             return Err(Complaint::new("flow_control.xoff", message, help));
         }
-        let link = &topology.ports[port as usize];
-        let facts = LinkFacts { rate: link.rate, delay: link.delay, largest: cx.packet.largest() };
         Ok(Some(Account {
             reserve: 0,
             limit: Limit::Static(xoff),
             resume: xon,
             resume_offset: 0,
-            headroom: Some(headroom(&facts, 0)),
+            headroom: Some(headroom(&cx.facts(topology, port), 0)),
             pool: None,
         }))
     }

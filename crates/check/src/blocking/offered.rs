@@ -1,6 +1,7 @@
 //! Which ports can be congested: where more can arrive than leaves.
 
-use crate::walks::Walks;
+use crate::walks::{Walk, Walks};
+use std::collections::BTreeMap;
 use xoff_net::topology::PortId;
 use xoff_plan::plan::Plan;
 
@@ -49,6 +50,14 @@ pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId, with_co
         let ports = (0u32..).zip(walks.ports(walk));
         set.extend(ports.filter(|&(_, &p)| p == port).map(|(at, _)| (walk, at)));
     }
+    // A flow whose packets choose comes through several links, and sends no more than alone.
+    let mut senders: BTreeMap<(u32, bool), u64> = BTreeMap::new();
+    for &(walk, _) in &set {
+        let Walk { flow, is_control, .. } = walks.walks[walk as usize];
+        let sent = senders.entry((flow, is_control)).or_default();
+        *sent = rates[walk as usize].max(*sent);
+    }
+    let sent = senders.values().fold(0, |sum: u64, &rate| sum.saturating_add(rate));
     let mut arriving = Arriving { offered: 0, burst: 0 };
     by_link(walks, &mut set, |link, set| {
         let (sum, most) = match link {
@@ -58,6 +67,7 @@ pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId, with_co
         arriving.offered = arriving.offered.saturating_add(sum);
         arriving.burst = arriving.burst.saturating_add(most);
     });
+    arriving.offered = arriving.offered.min(sent);
     arriving
 }
 

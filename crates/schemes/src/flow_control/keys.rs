@@ -304,8 +304,8 @@ impl Setting<'_> {
         self.retries.get(port as usize).copied().unwrap_or(0)
     }
 
-    /// The facts of the link of a port.
-    pub(super) fn facts(&self, topology: &Topology, port: PortId) -> LinkFacts {
+    /// The facts of the link of a port, for the formulas of [`super::pfc`] and others.
+    pub fn facts(&self, topology: &Topology, port: PortId) -> LinkFacts {
         self.packet.facts(&topology.ports[port as usize], self.retries_at(port))
     }
 
