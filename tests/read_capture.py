@@ -188,7 +188,10 @@ CUT = [("dcqcn", 70), ("tcp-newreno", 54), ("roundabout", 176), ("roundabout", 6
 CUT += [("trimming-ndp", 50), ("cbfc", 15), ("uec-cbfc", 22), ("gfc", 20), ("gfc-time", 30), ("itsy", 14), ("zeropod", 46), ("zeropod", 20)]
 
 # Where the filters of the page find something.
-FILTERED = ["dcqcn", "dsh", "go-back-n", "trimming-ndp", "pause", "rud", "rud-probes", "rccc", "pyrrha", "roundabout", "zeropod"]
+FILTERED = """
+cbfc dcqcn dsh gfc gfc-time go-back-n llr trimming-ndp pause
+rud rud-probes rccc pyrrha roundabout uec-cbfc zeropod
+""".split()
 
 FIELDS = """
 frame.time_epoch frame.interface_name frame.len frame.cap_len frame.packet_flags eth.src eth.dst eth.type
