@@ -58,9 +58,9 @@ pub struct Report {
     pub scenario: String,
     /// The flow control, as scenarios call it; that of their scheduling for pods without buffers.
     pub flow_control: String,
-    /// The unit that one pause stops: `nothing`, `lane`, `lanes` (which can wait for each other), `link`, `queue`, `flow`, `onward` (the queue of the packets
-    /// that leave the next switch, or the second next one, by one port) or `root` (the packets through one
-    /// congested port).
+    /// The unit that one pause stops: `nothing`, `lane`, `lanes` (which can wait for each other), `link`, `queue`, `flow`,
+    /// `onward` (the queue of the packets that leave the next switch, or the second next one, by one port) or `root`
+    /// (the packets through one congested port).
     pub pause_stops: &'static str,
     pub routes: Routes,
     /// The routing, as scenarios call it.
