@@ -50,7 +50,7 @@ pub fn arriving(plan: &Plan, walks: &Walks, rates: &[u64], port: PortId, with_co
         let ports = (0u32..).zip(walks.ports(walk));
         set.extend(ports.filter(|&(_, &p)| p == port).map(|(at, _)| (walk, at)));
     }
-    // A flow whose packets choose comes through several links, and sends no more than alone.
+    // Packets of one flow may arrive through several links. Together they have at most the rate of the flow.
     let mut senders: BTreeMap<(u32, bool), u64> = BTreeMap::new();
     for &(walk, _) in &set {
         let Walk { flow, is_control, .. } = walks.walks[walk as usize];

@@ -71,8 +71,8 @@ fn lay_out(
     }
     if let Some(bytes) = without_retries(cx, &accounts, lanes.len()) {
         let message = format!(
-            "the memory that the scenario sets does not grow for retries: packets can be lost unless {bytes} B of a \
-             headroom are for them"
+            "memory that the scenario sets for packets after a pause does not grow for retries: packets can be lost \
+             unless it has {bytes} B for them"
         );
         cx.warn("link_layer.scheme".into(), message);
     }
