@@ -29,6 +29,7 @@ pub use parallel::carrier::Carrier;
 pub use parallel::executor::run_wired;
 pub use parallel::fleet::{Answer, Apart, Crew, Death, Order, Station};
 pub use parallel::pace::{Lateness, Pace};
+use parallel::partition::{Length, length};
 pub use parallel::wires::{Delivery, Wires};
 pub use xoff_outcome as outcome;
 use xoff_outcome::{Outcome, Progress, tap::Tap};
@@ -73,14 +74,24 @@ pub fn worthwhile_threads(plan: &Plan, threads: usize) -> usize {
     parallel::partition::worthwhile(plan, threads)
 }
 
-/// The default number of threads of a run on `cores` cores: two if the run is long and [`worthwhile_threads`]
-/// allows two, else one.
+/// The default number of threads of a run on `cores` cores: two if the run has half a million packet-hops or more
+/// and [`worthwhile_threads`] allows two, else one.
 pub fn default_threads(plan: &Plan, cores: usize) -> usize {
     parallel::partition::default_parts(plan, cores)
 }
 
-/// `threads`, or 1 if other processes use so much of the cores now that one thread is as fast: they are measured
-/// for 20 ms if the run is long. Linux only; `threads` on other systems.
+/// `threads`, or 1 if other processes use the cores now. Where the system does not say that they are free, those of a
+/// run of four million packet-hops or more are measured for 20 ms: whether one thread is as fast. Linux only; `threads`
+/// on other systems.
 pub fn threads_with_cores(plan: &Plan, threads: usize) -> usize {
-    if threads > 1 && parallel::partition::is_long(plan) { parallel::cpus::free(threads) } else { threads }
+    let length = length(plan);
+    if threads == 1 || length == Length::Short {
+        return threads;
+    }
+    match (parallel::cpus::all_free(threads), length) {
+        (Some(true), _) => threads,
+        (_, Length::Long) => parallel::cpus::free(threads),
+        (Some(false), _) => 1,
+        (None, _) => threads,
+    }
 }

@@ -3,9 +3,9 @@
 //! thread within its share. On systems other than Linux there are no shares.
 
 #[cfg(target_os = "linux")]
-pub use linux::{Cpus, least_time};
+pub use linux::{Cpus, all_free, least_time};
 #[cfg(not(target_os = "linux"))]
-pub use other::{Cpus, least_time};
+pub use other::{Cpus, all_free, least_time};
 
 /// Part of the time of its processors that a thread loses to the other threads of its run.
 const LOST: f64 = 0.25;
@@ -54,8 +54,7 @@ mod linux {
         /// Deals out this thread's processors to `threads` threads; `None` if there are too few, or unknown.
         pub fn new(threads: usize) -> Option<Self> {
             let all = sched_getaffinity(Pid::from_raw(0)).ok()?;
-            let mut cpus: Vec<usize> =
-                (0..CpuSet::count()).filter(|&cpu| all.is_set(cpu).unwrap_or(false)).collect();
+            let mut cpus = members(&all);
             // Processors of one core come together, so that threads get cores of their own.
             cpus.sort_by_key(|&cpu| (core_of(cpu), cpu));
             let bounds: Vec<usize> = (0..=threads).map(|i| i * cpus.len() / threads).collect();
@@ -74,6 +73,20 @@ mod linux {
             let _ = sched_setaffinity(Pid::from_raw(0), &self.shares[thread]);
             Kept(self)
         }
+    }
+
+    fn members(set: &CpuSet) -> Vec<usize> {
+        (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect()
+    }
+
+    /// Whether nothing else needs the processors now, if `threads` threads get one each. `None` if the system does
+    /// not say how many threads run or wait for a processor.
+    pub fn all_free(threads: usize) -> Option<bool> {
+        let cpus = members(&sched_getaffinity(Pid::from_raw(0)).ok()?).len();
+        let load = std::fs::read_to_string("/proc/loadavg").ok()?;
+        // Such as "0.20 0.18 0.12 1/80 11206". The calling thread is one of those that run.
+        let running: usize = load.split([' ', '/']).nth(3)?.parse().ok()?;
+        Some(running.checked_sub(1)? + threads <= cpus)
     }
 
     /// How much of the time `threads` busy threads get their processors: the least of all threads, from 0
@@ -119,6 +132,26 @@ mod linux {
     mod tests {
         use super::*;
 
+        /// More threads than processors never have one each, and others that run are counted.
+        #[test]
+        fn busy_processors_are_not_free() {
+            let all = members(&sched_getaffinity(Pid::from_raw(0)).unwrap()).len();
+            assert_ne!(all_free(CpuSet::count() + 1), Some(true));
+            let stop = std::sync::atomic::AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                for _ in 0..all {
+                    scope.spawn(|| {
+                        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                            std::hint::spin_loop();
+                        }
+                    });
+                }
+                let free = all_free(1);
+                stop.store(true, std::sync::atomic::Ordering::Relaxed);
+                assert_ne!(free, Some(true));
+            });
+        }
+
         /// A thread cannot be busy for longer than its probe takes.
         #[test]
         fn a_share_of_time_is_a_share() {
@@ -135,9 +168,6 @@ mod linux {
             assert!(Cpus::new(CpuSet::count() + 1).is_none());
             for threads in 1..=all {
                 let Some(cpus) = Cpus::new(threads) else { continue };
-                let members = |set: &CpuSet| {
-                    (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap()).collect::<Vec<_>>()
-                };
                 let mut seen: Vec<usize> = cpus.shares.iter().flat_map(members).collect();
                 seen.sort_unstable();
                 assert_eq!(seen, members(&cpus.all));
@@ -156,6 +186,10 @@ mod linux {
 mod other {
     /// No shares.
     pub struct Cpus;
+
+    pub fn all_free(_: usize) -> Option<bool> {
+        None
+    }
 
     pub fn least_time(_: usize) -> Option<f64> {
         None

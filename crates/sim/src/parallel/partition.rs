@@ -94,16 +94,27 @@ pub fn worthwhile(plan: &Plan, threads: usize) -> usize {
     (2..=threads.min(MOST)).rev().find(|&parts| fits(parts)).unwrap_or(1)
 }
 
-/// A run of fewer packet-hops is too short for a second thread.
-const LONG: u64 = 4_000_000;
+/// How long a run takes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Length {
+    /// Too short for a second thread.
+    Short,
+    /// Too short to measure the processors.
+    Medium,
+    Long,
+}
 
 /// The default number of parts of a run on `cores` cores. More than two were never measured.
 pub fn default_parts(plan: &Plan, cores: usize) -> usize {
-    if is_long(plan) { worthwhile(plan, cores.min(2)) } else { 1 }
+    if length(plan) > Length::Short { worthwhile(plan, cores.min(2)) } else { 1 }
 }
 
-pub fn is_long(plan: &Plan) -> bool {
-    crossings(plan).iter().sum::<u64>() >= LONG
+pub fn length(plan: &Plan) -> Length {
+    match crossings(plan).iter().sum::<u64>() {
+        ..500_000 => Length::Short,
+        500_000..4_000_000 => Length::Medium,
+        4_000_000.. => Length::Long,
+    }
 }
 
 /// Clusters that stay together, by union-find over nodes.
