@@ -3,6 +3,10 @@
 use crate::parallel::outbox::{Outbox, RemoteEvent};
 use crate::{core::Core, packet::Kind};
 use xoff_kernel::time::Time;
+use xoff_kernel::wheel::prefetch_to_write;
+
+/// Events that are sent while the memory for another one comes from the other part's processor.
+const AHEAD: usize = 8;
 
 impl Core<'_> {
     /// A packet leaves for `port`, which another part may run.
@@ -35,7 +39,10 @@ impl Core<'_> {
             }
             self.packets.remove(id);
         }
-        self.outbox[part].events.push(RemoteEvent { time, kind, port, packet });
+        let events = &mut self.outbox[part].events;
+        events.push(RemoteEvent { time, kind, port, packet });
+        // Two windows ago the other part read this memory.
+        prefetch_to_write(events, events.len() + AHEAD);
     }
 
     pub fn receive(&mut self, post: &mut Outbox) {
