@@ -247,10 +247,10 @@ bench:
 
 # From the beginning, as results of an older build are no proof; after an
 # interruption RESUME=--resume goes on. Status 3 says that packets of a lossless priority were
-# lost: some experiments show just that.
+# lost: some experiments show just that. Tables of --sensitivity stay where the claims measure the same.
 repro:
 	$(if $(RESUME),,rm -rf $(TARGET)/repro)
-	$(CARGO) run --locked --release --quiet --bin xoff -- repro $(if $(PAPER),$(PAPER) --beside experiments/results.json) $(RESUME) --out $(TARGET)/repro || [ $$? -eq 3 ]
+	$(CARGO) run --locked --release --quiet --bin xoff -- repro $(PAPER) --beside experiments/results.json $(RESUME) --out $(TARGET)/repro || [ $$? -eq 3 ]
 	cp $(TARGET)/repro/results.json experiments/results.json
 	cp $(TARGET)/repro/REPRODUCTION.md docs/REPRODUCTION.md
 	rm -rf docs/reproduction

@@ -158,6 +158,8 @@ pub struct Bfc {
     params: BfcParams,
     lanes: usize,
     lasting: Lasting,
+    /// Of all ports: see [`Bfc::keep`].
+    longest_keep: Time,
     /// By side (see [`Bfc::side`]).
     tables: Vec<Table>,
     /// By port and lane, then queue, of which a host's own are second.
@@ -175,6 +177,7 @@ impl Bfc {
         Self {
             params: params.clone(),
             lanes: priorities.len(),
+            longest_keep: params.hop_rtt.iter().max().map_or(0, |hop| hop.saturating_mul(params.keep.into())),
             lasting: Lasting::new(params.pause_time, ports, priorities, pacing),
             tables: vec![Table::default(); 2 * places],
             queues: vec![QueueState::default(); places * params.all()],
@@ -195,7 +198,9 @@ impl Bfc {
     fn virtual_flow(&self, packet: &QueueEntry) -> u32 {
         let tuple = u64::from(packet.flow) << 1 | u64::from(packet.response);
         // A salt, so that this hash is not that of the routing.
-        (mix(tuple ^ 0x6266_6300_0000_0000) % u64::from(self.params.virtual_flows)) as u32
+        let (hash, flows) = (mix(tuple ^ 0x6266_6300_0000_0000), u64::from(self.params.virtual_flows));
+        // Mostly a power of two, for which no division is needed.
+        (if flows.is_power_of_two() { hash & (flows - 1) } else { hash % flows }) as u32
     }
 
     fn keep(&self, packet: &QueueEntry) -> Time {
@@ -258,8 +263,8 @@ impl<D: Queues> Scheme<D> for Bfc {
         let (first, count) =
             if packet.own { (self.params.queues, self.params.own()) } else { (0, self.params.queues) };
         let (keep, base) = (self.keep(packet), self.index(packet, 0));
-        let entry = self.tables[side].entry(flow);
-        if entry.queue == 0 || entry.packets == 0 && now > entry.left.saturating_add(keep) {
+        let entry = self.tables[side].met(flow, now, self.longest_keep);
+        if entry.queue == 0 || entry.idle_since().is_some_and(|left| now > left.saturating_add(keep)) {
             let queues = &self.queues[base..];
             let unused = (first + 1..first + count).find(|&q| {
                 let state = &queues[usize::from(q)];
@@ -278,9 +283,8 @@ impl<D: Queues> Scheme<D> for Bfc {
 
     fn enqueued(&mut self, device: &mut D, packet: &mut QueueEntry) {
         let (side, flow, base) = (self.side(packet), self.virtual_flow(packet), self.index(packet, 0));
-        let entry = self.tables[side].entry(flow);
-        entry.packets += 1;
-        if entry.packets == 1 {
+        let entry = self.tables[side].known(flow);
+        if entry.joins() {
             self.queues[base + usize::from(entry.queue)].flows += 1;
         }
         // A packet from queue 0 has no upstream queue that could be paused.
@@ -307,10 +311,8 @@ impl<D: Queues> Scheme<D> for Bfc {
         let (side, flow, now) = (self.side(packet), self.virtual_flow(packet), device.now());
         let kept_until = now.saturating_add(self.keep(packet));
         let base = self.index(packet, 0);
-        let entry = self.tables[side].entry(flow);
-        entry.packets -= 1;
-        entry.left = now;
-        if entry.packets == 0 {
+        let entry = self.tables[side].known(flow);
+        if entry.leaves(now) {
             let state = &mut self.queues[base + usize::from(entry.queue)];
             state.flows -= 1;
             state.kept_until = state.kept_until.max(kept_until);
