@@ -126,7 +126,7 @@ mod tests {
             assert_eq!(entry.idle_since().is_none(), known.1 > 0);
             known.0 = now as u16;
             entry.queue = now as u16;
-            if known.1 > 0 && mix(now + 1) % 3 > 0 {
+            if known.1 > 0 && !mix(now + 1).is_multiple_of(3) {
                 known.1 -= 1;
                 known.2 = now;
                 assert_eq!(table.known(flow).leaves(now), known.1 == 0);
