@@ -1,5 +1,5 @@
 //! The world: [`xoff_plan::plan::Plan`] in, [`outcome::Outcome`] out. It does not depend on terminals, nor on
-//! files but Linux's list of cores. Plans of pods without buffers go on to [`xoff_zeropod`].
+//! files but Linux's list of cores and their load. Plans of pods without buffers go on to [`xoff_zeropod`].
 //!
 //! One loop takes events in their total order. A port has at most one transmission decision pending, for the
 //! time when its wire is free, and only if something that may go waits: so an idle or paused port costs
