@@ -281,9 +281,9 @@ fn only_long_runs_get_two_threads_by_default() {
             [[traffic]]\nkind = \"permutation\"\nsize = \"{size}\"\n"
         ))
     };
-    let (short, long) = (plan("1MB", "1us"), plan("2MB", "1us"));
+    let (short, long) = (plan("250kB", "1us"), plan("500kB", "1us"));
     assert_eq!([1, 2, 16].map(|cores| xoff_sim::default_threads(&short, cores)), [1, 1, 1]);
     assert_eq!([1, 2, 16].map(|cores| xoff_sim::default_threads(&long, cores)), [1, 2, 2]);
-    assert_eq!(xoff_sim::default_threads(&plan("2MB", "1ns"), 2), 1);
+    assert_eq!(xoff_sim::default_threads(&plan("500kB", "1ns"), 2), 1);
     assert_eq!(xoff_sim::worthwhile_threads(&short, 2), 2);
 }
