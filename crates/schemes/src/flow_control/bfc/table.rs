@@ -46,8 +46,8 @@ impl Entry {
     }
 }
 
-/// Entries by linear probing. Nothing depends on the order of the slots. An entry that lasts no longer is as good as
-/// none, and goes when room is needed: few flows have packets at a time, so they stay in the caches.
+/// Entries by linear probing. Nothing depends on the order of the slots. When room is needed, entries of flows go that
+/// keep their queue no longer: the next packet is assigned as for a new flow. So a table stays small enough for the caches.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     slots: Vec<Entry>,
