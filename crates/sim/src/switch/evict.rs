@@ -3,7 +3,7 @@
 use crate::packet::{Kind, NONE};
 use crate::switch::{drops::discard, release::release};
 use crate::{core::Core, features::All, outcome::DropReason};
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeMap};
 use xoff_schemes::flow_control::FlowControl;
 
 /// Drops the packets that the flow control has marked for drops meanwhile.
@@ -22,34 +22,72 @@ fn evict(core: &mut Core, scheme: &mut FlowControl, ingress: u32, egress: u32, l
     let queue = 1 + usize::from(lane);
     let list = core.egress.at(egress, queue);
     let account = ingress * core.lanes as u32 + u32::from(lane);
+    if !core.ingress.accounts[account as usize].over {
+        return;
+    }
+    let mut waiting = Waiting { ids: vec![NONE], around: vec![(0, 1)] };
     // In the order of their first packets.
-    let mut flows: Vec<((u32, bool), u64)> = Vec::new();
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut number_of: BTreeMap<(u32, bool), usize> = BTreeMap::new();
     let mut at = core.egress.queues[list].head;
     while at != NONE {
         let packet = &core.packets[at];
+        let place = waiting.push(at);
         if packet.account == account {
-            let (key, size) = ((packet.flow, packet.kind == Kind::Data), u64::from(packet.size));
-            match flows.iter_mut().find(|flow| flow.0 == key) {
-                Some(flow) => flow.1 += size,
-                None => flows.push((key, size)),
+            let number = *number_of.entry((packet.flow, packet.kind == Kind::Data)).or_insert(flows.len());
+            if number == flows.len() {
+                flows.push(Flow::default());
             }
+            flows[number].bytes += u64::from(packet.size);
+            flows[number].places.push(place);
         }
         at = packet.next;
     }
-    flows.sort_by_key(|flow| Reverse(flow.1)); // stable: the earlier one of two alike
-    for (key, _) in flows {
-        let (mut before, mut at) = (NONE, core.egress.queues[list].head);
-        while at != NONE && core.ingress.accounts[account as usize].over {
-            let packet = core.packets[at];
-            if packet.account == account && (packet.flow, packet.kind == Kind::Data) == key {
-                core.unlink_behind(egress, queue, before);
-                discard(core, ingress, at, reason, 0);
-                release::<All>(core, scheme, account, egress, packet.size);
-            } else {
-                before = at;
-            }
-            at = packet.next;
+    flows.sort_by_key(|flow| Reverse(flow.bytes)); // stable: the earlier one of two alike
+    for place in flows.into_iter().flat_map(|flow| flow.places) {
+        if !core.ingress.accounts[account as usize].over {
+            return;
         }
+        let (id, before) = waiting.take(place);
+        core.unlink_behind(egress, queue, before);
+        let size = core.packets[id].size;
+        discard(core, ingress, id, reason, 0);
+        release::<All>(core, scheme, account, egress, size);
+    }
+}
+
+/// The packets of a flow in a queue that came in at one ingress.
+#[derive(Default)]
+struct Flow {
+    bytes: u64,
+    /// In [`Waiting`].
+    places: Vec<usize>,
+}
+
+/// The packets of a queue in order, of which some are taken out.
+struct Waiting {
+    /// Place 0 is before the first packet.
+    ids: Vec<u32>,
+    /// The places before and after each.
+    around: Vec<(usize, usize)>,
+}
+
+impl Waiting {
+    fn push(&mut self, id: u32) -> usize {
+        let place = self.ids.len();
+        self.ids.push(id);
+        self.around.push((place.saturating_sub(1), place + 1));
+        place
+    }
+
+    /// Takes a packet out. Returns its id, and that of the packet before it or [`NONE`].
+    fn take(&mut self, place: usize) -> (u32, u32) {
+        let (before, after) = self.around[place];
+        self.around[before].1 = after;
+        if let Some(next) = self.around.get_mut(after) {
+            next.0 = before;
+        }
+        (self.ids[place], self.ids[before])
     }
 }
 

@@ -107,7 +107,7 @@ impl seam::Sender for Sender {
         }
         if let Some(packets) = &mut self.packets {
             let late = packets.on_time(numbers, now);
-            if let Some(deadline) = packets.next_deadline() {
+            if let Some(deadline) = packets.next_deadline(numbers) {
                 self.timer.expect(deadline, post);
             }
             return late.into();

@@ -14,7 +14,8 @@
 //! progress of other packets, so a packet that waits in a queue for longer than RTO is retransmitted in vain.
 
 use super::Numbers;
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use xoff_kernel::time::Time;
 
 /// A packet that was sent, and that the cumulative acknowledgement does not cover.
@@ -29,10 +30,14 @@ enum Slot {
 }
 
 /// A sender's state beside its numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct PacketTimers {
     /// Those from `una` to `highest`.
     slots: VecDeque<Slot>,
+    /// Timers, the next one first. One counts only if its packet is still in flight with that deadline.
+    timers: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Packets whose timers expire in one call. Empty between calls.
+    expired: Vec<u32>,
     /// In the order of their retransmission. Some may have arrived since.
     lost: VecDeque<u32>,
     /// A SACK has reported the gaps before this packet.
@@ -49,6 +54,7 @@ impl PacketTimers {
         } else {
             self.slots.push_back(Slot::InFlight(deadline));
         }
+        self.timers.push(Reverse((deadline, psn)));
         self.choose(numbers);
     }
 
@@ -73,23 +79,39 @@ impl PacketTimers {
         news
     }
 
-    /// Loses the packets whose timers have expired. Returns whether there are any.
+    /// Loses the packets whose timers have expired, in the order of their numbers. Returns whether there are any.
     pub fn on_time(&mut self, numbers: &mut Numbers, now: Time) -> bool {
         let before = self.lost.len();
-        for i in 0..self.slots.len() {
-            if matches!(self.slots[i], Slot::InFlight(deadline) if deadline <= now) {
-                self.lose(numbers.una, numbers.una + i as u32);
+        while let Some(&Reverse((deadline, psn))) = self.timers.peek().filter(|timer| timer.0.0 <= now) {
+            self.timers.pop();
+            if self.runs(numbers.una, psn, deadline) {
+                self.expired.push(psn);
             }
         }
+        self.expired.sort_unstable();
+        for i in 0..self.expired.len() {
+            self.lose(numbers.una, self.expired[i]);
+        }
+        self.expired.clear();
         let expired = self.lost.len() > before;
         self.choose(numbers);
         expired
     }
 
     /// The time at which the next timer expires.
-    pub fn next_deadline(&self) -> Option<Time> {
-        let deadline = |slot: &Slot| if let Slot::InFlight(deadline) = slot { Some(*deadline) } else { None };
-        self.slots.iter().filter_map(deadline).min()
+    pub fn next_deadline(&mut self, numbers: &Numbers) -> Option<Time> {
+        while let Some(&Reverse((deadline, psn))) = self.timers.peek() {
+            if self.runs(numbers.una, psn, deadline) {
+                return Some(deadline);
+            }
+            self.timers.pop();
+        }
+        None
+    }
+
+    /// Whether the packet is in flight with that deadline.
+    fn runs(&self, una: u32, psn: u32, deadline: Time) -> bool {
+        psn.checked_sub(una).is_some_and(|i| self.slots[i as usize] == Slot::InFlight(deadline))
     }
 
     pub fn release(&mut self) {
@@ -152,14 +174,14 @@ mod tests {
         // Progress of the flow does not stop the timers of the others.
         assert!(t.on_ack(&mut n, 2));
         assert_eq!(send_all(&mut n, &mut t, 50), [(4, false), (5, false)]);
-        assert_eq!(t.next_deadline(), Some(100));
+        assert_eq!(t.next_deadline(&n), Some(100));
         assert!(!t.on_time(&mut n, 99));
         assert!(t.on_time(&mut n, 100));
         assert_eq!(send_all(&mut n, &mut t, 100), [(2, true), (3, true)]);
-        assert_eq!(t.next_deadline(), Some(150));
+        assert_eq!(t.next_deadline(&n), Some(150));
         assert!(t.on_time(&mut n, 150), "whatever became of 2 and 3");
         assert_eq!(send_all(&mut n, &mut t, 150), [(4, true), (5, true)]);
-        assert_eq!(t.next_deadline(), Some(200));
+        assert_eq!(t.next_deadline(&n), Some(200));
     }
 
     #[test]
@@ -173,7 +195,7 @@ mod tests {
         assert_eq!(send_all(&mut n, &mut t, 20), [(4, true)]);
         assert!(t.on_time(&mut n, 100), "6 and 7");
         assert_eq!(send_all(&mut n, &mut t, 100), [(6, true), (7, true)]);
-        assert_eq!(t.next_deadline(), Some(110));
+        assert_eq!(t.next_deadline(&n), Some(110));
         assert!(t.on_time(&mut n, 110));
         assert_eq!(send_all(&mut n, &mut t, 110), [(0, true), (1, true)]);
     }
@@ -187,7 +209,7 @@ mod tests {
         assert!(t.on_ack(&mut n, 3));
         assert_eq!(n.next, 3);
         t.on_ack(&mut n, 4);
-        assert_eq!((n.next, t.next_deadline()), (4, None));
+        assert_eq!((n.next, t.next_deadline(&n)), (4, None));
     }
 
     /// Random loss, reordering and duplication in both directions: every packet is delivered exactly once, in
@@ -241,7 +263,7 @@ mod tests {
                     }
                     known[..n.una as usize].iter_mut().for_each(|k| *k = true);
                 }
-                if t.next_deadline().is_some_and(|deadline| deadline <= now) {
+                if t.next_deadline(&n).is_some_and(|deadline| deadline <= now) {
                     assert!(t.on_time(&mut n, now));
                     expired += 1;
                 }
