@@ -249,17 +249,21 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// Marks a packet that leaves `queue` of `port`, by the rest of the queue.
-    #[cold]
+    /// Marks a packet that leaves `queue` of `port`, by the rest of the queue, if it is data and marked then.
+    #[inline(always)]
     pub fn mark_leaving(&mut self, port: u32, queue: usize, id: u32) {
-        let packet = &self.packets[id];
-        let lane = usize::from(packet.lane);
-        let marking = self.egress.rules[lane].ecn.is_some_and(|red| red.at_dequeue);
-        if !marking || packet.kind != Kind::Data {
+        if !self.egress.marks_at_dequeue || !(1..=self.lanes).contains(&queue) {
             return;
         }
+        let packet = &self.packets[id];
+        let lane = usize::from(packet.lane);
         let behind = self.egress.queues[self.egress.at(port, queue)].bytes;
-        if self.egress.marks(self.plan, port, lane, behind) {
+        if let Some(red) = &self.egress.rules[lane].ecn
+            && (behind > red.k_min || red.of_port)
+            && red.at_dequeue
+            && packet.kind == Kind::Data
+            && self.egress.marks(self.plan, port, lane, behind)
+        {
             self.packets[id].marked = true;
             self.observed.control[port as usize][2] += 1;
         }

@@ -2,7 +2,7 @@
 
 use crate::core::{Core, MANY_PACKETS};
 use crate::faults;
-use crate::features::{All, ByFlow, Features, Plain, Used};
+use crate::features::{All, ByFlow, Features, Hooked, Plain, Used};
 use crate::kind;
 use crate::packet::NONE;
 use crate::parallel::partition::Partition;
@@ -53,6 +53,7 @@ impl<'a> Engine<'a> {
         match self.core.features {
             Used::Plain => self.take::<Plain>(until),
             Used::ByFlow => self.take::<ByFlow>(until),
+            Used::Hooked => self.take::<Hooked>(until),
             Used::All => self.take::<All>(until),
         }
     }

@@ -6,19 +6,24 @@ use xoff_plan::plan::Plan;
 /// Which features a packet-hop uses besides ports, queues, accounts and the ends of flows.
 pub trait Features {
     const BY_FLOW: bool;
-    /// All others: telemetry, link layers, ECN marks at dequeue, the blocking oracle, faults, taps, lanes that change,
-    /// buffers within a buffer, headroom in the shared pool, loops, and calls of the flow control for every packet. Where
-    /// queues are by flow also those of [`Hosts`], such as transports that keep early packets.
+    /// ECN marks at dequeue, lanes that change, counts of arrivals, and a flow control that is asked whether packets
+    /// may leave.
+    const HOOKS: bool;
+    /// All others: telemetry, link layers, the blocking oracle, faults, taps, buffers within a buffer, headroom in the
+    /// shared pool, loops, and further calls of the flow control for every packet. Where queues are by flow also those
+    /// of [`Hosts`], such as transports that keep early packets.
     const EXTRAS: bool;
 }
 
-pub struct Has<const BY_FLOW: bool, const EXTRAS: bool>;
-pub type Plain = Has<false, false>;
-pub type ByFlow = Has<true, false>;
-pub type All = Has<true, true>;
+pub struct Has<const BY_FLOW: bool, const HOOKS: bool, const EXTRAS: bool>;
+pub type Plain = Has<false, false, false>;
+pub type ByFlow = Has<true, false, false>;
+pub type Hooked = Has<false, true, false>;
+pub type All = Has<true, true, true>;
 
-impl<const B: bool, const E: bool> Features for Has<B, E> {
+impl<const B: bool, const H: bool, const E: bool> Features for Has<B, H, E> {
     const BY_FLOW: bool = B;
+    const HOOKS: bool = H;
     const EXTRAS: bool = E;
 }
 
@@ -26,6 +31,7 @@ impl<const B: bool, const E: bool> Features for Has<B, E> {
 pub enum Used {
     Plain,
     ByFlow,
+    Hooked,
     All,
 }
 
@@ -34,22 +40,23 @@ impl Used {
     pub fn new(plan: &Plan, egress: &Egress, hosts: &Hosts, recorded: bool) -> Self {
         let traits = plan.flow_control.traits();
         let extras = recorded
-            || egress.marks_at_dequeue
             || hosts.extras && egress.leaves.used()
-            || traits.asks_to_leave
             || egress.ports.iter().any(|port| port.wire == Wire::Faulty)
             || plan.link_layer.is_some()
-            || plan.lane_rules().is_some()
             || plan.buffers.len() > plan.topology.nodes.len()
             || traits.ends_deadlocks
-            || traits.counts_arrivals
             || traits.reports_storage
             || traits.shares_headroom
             || traits.knows_causes;
-        match (extras, egress.leaves.used()) {
-            (true, _) => Self::All,
-            (false, true) => Self::ByFlow,
-            (false, false) => Self::Plain,
+        let hooks = egress.marks_at_dequeue
+            || traits.asks_to_leave
+            || traits.counts_arrivals
+            || plan.lane_rules().is_some();
+        match (extras, hooks, egress.leaves.used()) {
+            (true, _, _) | (_, true, true) => Self::All,
+            (_, true, false) => Self::Hooked,
+            (_, false, true) => Self::ByFlow,
+            (_, false, false) => Self::Plain,
         }
     }
 }
@@ -78,7 +85,9 @@ mod tests {
             Core::new(&plan, &partition, 0, 0).features
         };
         let loss = "[[loss]]\nlink=\"S0.0-S1.0\"\nrate=0.01\n";
+        let ecn = "[ecn]\nk_min=\"9kB\"\nk_max=\"9kB\"\np_max=1\nat=\"dequeue\"\n";
         assert_eq!(used("", false), Used::Plain);
+        assert_eq!(used(ecn, false), Used::Hooked);
         assert_eq!(used(loss, false), Used::All);
         assert_eq!(used("", true), Used::All);
     }

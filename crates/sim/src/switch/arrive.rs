@@ -26,7 +26,7 @@ pub fn arrive<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32,
     let packet = &mut core.packets[id];
     packet.hop += 1;
     let mut next = core.hops[packet.hop as usize];
-    if F::EXTRAS && !core.ingress.received.is_empty() && !faults::is_lost(next) {
+    if F::HOOKS && !core.ingress.received.is_empty() && !faults::is_lost(next) {
         core.count_arrival(port, id);
     }
     loop {
@@ -123,7 +123,7 @@ fn forward<F: Features>(
     let (size, arrived) = (u64::from(packet.size), packet.lane);
     // It is charged to the lane that it came in, and waits in that it goes on in.
     let lane = usize::from(match core.lane_rules {
-        Some(rules) if F::EXTRAS => {
+        Some(rules) if F::HOOKS => {
             let onward = rules.onward(arrived, port, egress);
             core.check_place(egress, onward);
             onward

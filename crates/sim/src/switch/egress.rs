@@ -26,7 +26,7 @@ pub struct Egress {
     reds: Vec<Option<Red>>,
     pub marks_at_dequeue: bool,
     /// Whether no function is called when packets join and leave queues: there are no queues by flow, no
-    /// marks at dequeue, no telemetry, no blocking oracle, and the flow control lets all packets leave.
+    /// telemetry, no blocking oracle, and the flow control lets all packets leave.
     pub plain: bool,
     /// The same while no device of this part is in a loop.
     plain_by_plan: bool,
@@ -73,7 +73,7 @@ impl Egress {
         let leaves = Leaves::new(plan, ports.len() * queues_per_port);
         let ecn = || plan.lanes.iter().filter_map(|lane| lane.ecn);
         let marks_at_dequeue = ecn().any(|red| red.at_dequeue);
-        let plain = !recorded && !leaves.used() && !marks_at_dequeue && !traits.asks_to_leave;
+        let plain = !recorded && !leaves.used() && !traits.asks_to_leave;
         let red_at = |(port, p): (u32, &xoff_net::topology::Port)| {
             let (last, rate) = (topology.leads_to_host(port), p.rate);
             plan.lanes.iter().map(move |lane| match lane.ecn {

@@ -69,14 +69,18 @@ pub fn transmit<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u3
         && core.egress.waits_apart(port, queue)
     {
         core.egress.unlink_apart(&core.packets, port, queue)
-    } else if (F::EXTRAS || F::BY_FLOW) && !core.egress.plain {
+    } else if (F::HOOKS || F::BY_FLOW) && !core.egress.plain {
         serve::<F>(core, scheme, port, queue)
     } else if queue > lanes {
         core.serve_ring::<F>(port, queue)
     } else {
-        core.egress.unlink(&core.packets, port, queue)
+        let id = core.egress.unlink(&core.packets, port, queue);
+        if F::HOOKS {
+            core.mark_leaving(port, queue, id);
+        }
+        id
     };
-    if (F::EXTRAS || F::BY_FLOW) && id == NONE {
+    if (F::HOOKS || F::BY_FLOW) && id == NONE {
         return nothing_to_send(core, scheme, port);
     }
     let packet = &mut core.packets[id];
@@ -123,10 +127,10 @@ fn serve<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queu
     if F::EXTRAS && core.egress.loops > 0 && queue > 0 && !passes_barrier(core, scheme, port, queue) {
         return NONE;
     }
-    if F::EXTRAS && core.egress.asks_to_leave && queue > 0 && !may_leave(core, scheme, port, queue) {
+    if F::HOOKS && core.egress.asks_to_leave && queue > 0 && !may_leave(core, scheme, port, queue) {
         return NONE;
     }
-    let id = if core.egress.leaves.used() && queue > 0 {
+    let id = if F::BY_FLOW && core.egress.leaves.used() && queue > 0 {
         // Frames that the scheme sends meanwhile wait for the present choice.
         core.egress.ports[port as usize].pending = true;
         match core.egress.leaves.pulls {
@@ -138,11 +142,12 @@ fn serve<F: Features>(core: &mut Core, scheme: &mut FlowControl, port: u32, queu
     } else {
         core.dequeue(port, queue)
     };
-    if !F::EXTRAS || id == NONE {
+    if !F::HOOKS || id == NONE {
         return id;
     }
-    if core.egress.marks_at_dequeue && (1..=core.lanes).contains(&queue) {
-        core.mark_leaving(port, queue, id);
+    core.mark_leaving(port, queue, id);
+    if !F::EXTRAS {
+        return id;
     }
     if core.telemetry.used() && queue > 0 {
         core.add_telemetry(port, queue, id);
