@@ -330,11 +330,18 @@ impl ExperimentResult {
         }
     }
 
-    /// Keeps the table of `--sensitivity` of an earlier result, if the claims and choices are the same as there.
-    fn keep_table(&mut self, before: &Self) {
-        let same = |a: &ClaimResult, b: &ClaimResult| a.id == b.id && a.measures == b.measures;
+    /// Keeps the table of `--sensitivity` of an earlier result, if the choices are the same as there and the claims have
+    /// the same values. The table of the shorter version stays also if only the number of seeds is another.
+    pub fn keep_table(&mut self, before: &Self) {
+        let quick = before.as_chosen.as_ref().is_some_and(|a| a.quick)
+            && self.seeds.iter().zip(&before.seeds).all(|(a, b)| a == b);
+        let measures = |a: &ClaimResult, b: &ClaimResult| {
+            let alike =
+                |(a, b): (&MeasureResult, &MeasureResult)| a == b || quick && a.is_with_other_seeds(b);
+            a.measures.len() == b.measures.len() && a.measures.iter().zip(&b.measures).all(alike)
+        };
         let claims = self.claims.len() == before.claims.len()
-            && self.claims.iter().zip(&before.claims).all(|(a, b)| same(a, b));
+            && self.claims.iter().zip(&before.claims).all(|(a, b)| a.id == b.id && measures(a, b));
         if self.sensitivity.is_none() && claims && self.chosen == before.chosen {
             self.sensitivity.clone_from(&before.sensitivity);
             self.as_chosen.clone_from(&before.as_chosen);
@@ -616,6 +623,23 @@ pub(crate) fn with_unit(number: String, unit: &str) -> String {
 }
 
 impl MeasureResult {
+    /// Whether it measures the same as another one, with the same values for the first seeds.
+    fn is_with_other_seeds(&self, other: &Self) -> bool {
+        let asked = Self {
+            subject_mean: other.subject_mean,
+            against_mean: other.against_mean,
+            values: other.values.clone(),
+            mean: other.mean,
+            as_printed: other.as_printed,
+            from: other.from,
+            to: other.to,
+            verdict: other.verdict,
+            notes: other.notes.clone(),
+            ..self.clone()
+        };
+        asked == *other && self.values.iter().zip(&other.values).all(|(a, b)| a == b)
+    }
+
     /// The mean of a metric of a run at a point, if it is one of the two that are compared.
     fn mean_of(&self, run: &str, metric: &str, at: &BTreeMap<String, String>) -> Option<f64> {
         // These are means of other values, or over fewer seeds.

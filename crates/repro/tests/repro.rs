@@ -504,6 +504,33 @@ fn a_table_decides_a_claim_that_fails_in_it() {
     assert_eq!(decision(Verdict::Reproduced), Decision::NotTried);
 }
 
+/// A table of the shorter version does not depend on the number of seeds, one of the full version does.
+#[test]
+fn a_table_stays_while_its_runs_give_the_same() {
+    let with = |seeds: &[u64], values: &[f64], quick| {
+        let mut result = unmeasured(&experiment(RATIO)).experiments.remove(0);
+        result.seeds = seeds.to_vec();
+        result.claims[0].measures[0].values = values.iter().copied().map(Some).collect();
+        result.claims[0].measures[0].mean = Some(values[0]);
+        result.sensitivity = Some(Vec::new());
+        result.as_chosen = Some(AsChosen { quick, claims: Vec::new() });
+        result
+    };
+    let kept = |quick, seeds: &[u64], values: &[f64]| {
+        let mut now = with(seeds, values, quick);
+        (now.sensitivity, now.as_chosen) = (None, None);
+        now.keep_table(&with(&[1, 2], &[2.0, 3.0], quick));
+        now.sensitivity.is_some()
+    };
+    for quick in [true, false] {
+        assert!(kept(quick, &[1, 2], &[2.0, 3.0]));
+        assert_eq!(kept(quick, &[1, 2, 3], &[2.0, 3.0, 4.0]), quick);
+        assert_eq!(kept(quick, &[1], &[2.0]), quick);
+        assert!(!kept(quick, &[1, 2, 3], &[2.0, 3.5, 4.0]));
+        assert!(!kept(quick, &[3, 2, 1], &[2.0, 3.0, 4.0]));
+    }
+}
+
 #[test]
 fn a_claim_of_our_own_may_have_another_tolerance() {
     // 1.5 of 1.45: within a fifth of the effect, not within 2% of 1.45.
