@@ -802,7 +802,7 @@ fn choices_in_words_are_named_with_sensitivity() {
         let answer = answer::experiment(&results.experiments[0], false);
         assert_eq!(answer.contains("not varied, because no key represents it: the moon"), says, "{answer}");
         let page = &page::render(&results)[0].text;
-        let not_varied = "Not varied, because no scenario key sets them: `the moon`.";
+        let not_varied = "No scenario key sets these choices, so they are not varied: `the moon`.";
         assert_eq!(page.contains(not_varied), says, "{page}");
         assert_eq!(page.contains("No alternative was tried."), says);
     }
