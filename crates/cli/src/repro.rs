@@ -10,7 +10,7 @@ use xoff_repro::experiment::{Experiment, SCENARIO};
 use xoff_repro::library::{self, Item, Paper, Place};
 use xoff_repro::metrics::{Run, Value};
 use xoff_repro::read::{Base, is_experiment};
-use xoff_repro::report::{self, AsChosen, ChangeResult, ExperimentResult, Results};
+use xoff_repro::report::{self, AsChosen, ExperimentResult, Results};
 use xoff_repro::{answer, equal, evaluate, page, plot::Drawn, runs::Change, sensitivity, site};
 use xoff_results::grid::Grid;
 use xoff_results::grid::compare::{Entry, Status};
@@ -470,12 +470,16 @@ impl Context<'_> {
             let changes = (0..task.changes.len()).filter(|&i| made(i)).map(|i| {
                 let after = evaluate::claims(e, self.args.quick, grid, &of_changes, i * points);
                 let change = grid.axes[0].values[i].clone();
-                let flips = sensitivity::flips(&result.claims, &after);
-                ChangeResult { change, flips, claims: sensitivity::numbers(&after) }
+                sensitivity::result(change, &result.claims, &after)
             });
-            let as_chosen = sensitivity::numbers(&result.claims);
-            result.as_chosen = Some(AsChosen { quick: self.args.quick, claims: as_chosen });
             result.sensitivity = Some(changes.collect());
+        }
+        if let Some(table) = &mut result.sensitivity {
+            if measured.iter().all(Option::is_some) {
+                table.extend(sensitivity::readings(e, self.args.quick, grid, &measured, &result.claims));
+            }
+            let claims = sensitivity::numbers(&result.claims);
+            result.as_chosen = (!table.is_empty()).then_some(AsChosen { quick: self.args.quick, claims });
         }
         store(&place.join(RESULT), &result)?;
         Ok(result)

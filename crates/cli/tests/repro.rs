@@ -209,8 +209,11 @@ fn a_change_makes_only_the_runs_that_a_verdict_needs() {
     let of_two = chosen("transport.header", "48B", "500B", "runs = [\"two\"]\n");
     experiment(&dir, &(runs + &chosen("transport.mtu", "1000B", "500B", "") + &of_two));
     let path = dir.join("p/e.toml");
-    let text =
-        fs::read_to_string(&path).unwrap().replace("[quick]\nset = { \"traffic.0.size\" = \"1kB\" }\n", "");
+    let reading = "[[chosen]]\nwhat = \"the moon\"\nreason = \"r\"\n\
+                   instead = [{ choice = \"the sun\", runs = { one = \"reading\" } }]\n";
+    let text = fs::read_to_string(&path)
+        .unwrap()
+        .replace("[quick]\nset = { \"traffic.0.size\" = \"1kB\" }\n", reading);
     let more = "[[claim.measure]]\nrun = \"two\"\nmetric = \"fct\"\nsays = \"s\"\nlow = 0\n\n\
                 [[claim.reading]]\nchoice = \"c\"\nruns = { \"one\" = \"reading\" }\n";
     fs::write(&path, text + more).unwrap();
@@ -234,6 +237,9 @@ fn a_change_makes_only_the_runs_that_a_verdict_needs() {
     // Smaller packets have more bytes of headers in both runs, longer headers in the second one.
     assert!(means(0)[0] > chosen[0].as_f64().unwrap() && means(0)[1] > chosen[1].as_f64().unwrap());
     assert!(means(1)[0] == chosen[0].as_f64().unwrap() && means(1)[1] > chosen[1].as_f64().unwrap());
+    // The other reading is judged by runs that are there.
+    assert_eq!(e["sensitivity"][2]["change"], "the sun");
+    assert!(means(2)[0] > chosen[0].as_f64().unwrap() && means(2)[1] == chosen[1].as_f64().unwrap());
 }
 
 /// Two equal runs are an error, unless only the shorter version makes them equal.

@@ -70,7 +70,7 @@ fn changes(e: &ExperimentResult) -> String {
     }
     if e.sensitivity.is_some() {
         for c in e.chosen.iter().filter(|c| c.in_words) {
-            out.push_str(&item(&format!("not varied, because no key represents it: {}", c.what)));
+            out.push_str(&item(&format!("not varied, because it has no alternative: {}", c.what)));
         }
     }
     out

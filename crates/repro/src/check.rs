@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use xoff_outcome::report::Unit;
 use xoff_plan::{Error, document::Document, error::suggest};
 
+use crate::check_claims;
 use crate::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, SCENARIO, Vary};
 use crate::metrics::{
     Dimension, MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, facts, measurable, quantity,
@@ -66,6 +67,8 @@ pub(super) fn experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
 /// For an experiment that uses the runs of `owner`: the entries about runs are in the owner's file.
 pub(super) fn without_runs(doc: &Document<'_>, e: &Experiment, owner: &str) -> Checked {
     let keyed = e.chosen.iter().position(|c| c.key.is_some());
+    let sets = |c: &Chosen| c.instead.iter().any(|i| !i.set.is_empty());
+    let set = e.chosen.iter().position(sets);
     for (at, given) in [
         (SCENARIO.to_string(), doc.get(SCENARIO).is_some()),
         ("run".into(), !e.run.is_empty()),
@@ -73,6 +76,7 @@ pub(super) fn without_runs(doc: &Document<'_>, e: &Experiment, owner: &str) -> C
         ("seeds".into(), !e.seeds.is_empty()),
         ("quick".into(), e.quick.is_some()),
         (format!("chosen[{}].key", keyed.unwrap_or(0)), keyed.is_some()),
+        (format!("chosen[{}].instead", set.unwrap_or(0)), set.is_some()),
     ] {
         if given {
             let message = format!("this has no effect, because the runs are those of `{owner}`");
@@ -187,9 +191,43 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
     for (i, run) in c.runs.iter().enumerate() {
         known_run(doc, &format!("{at}.runs[{i}]"), e, run)?;
     }
+    for i in 0..c.instead.len() {
+        instead(doc, &format!("{at}.instead[{i}]"), e, index, i)?;
+    }
     if !c.alternatives.is_empty() && (c.low.is_some() || c.high.is_some()) {
         let message = "`alternatives` excludes `low` and `high`";
         return Err(doc.error(&format!("{at}.alternatives"), message, "remove one of the two"));
+    }
+    Ok(())
+}
+
+/// Another choice sets keys, or is a reading that changes a claim.
+fn instead(doc: &Document<'_>, at: &str, e: &Experiment, chosen: usize, index: usize) -> Checked {
+    let c = &e.chosen[chosen];
+    let instead = &c.instead[index];
+    one_line(doc, &format!("{at}.choice"), &instead.choice)?;
+    if c.key.is_some() {
+        return Err(doc.error(at, "`instead` is only for a choice in words", "use `alternatives`"));
+    }
+    let before = e.chosen[..chosen].iter().flat_map(|c| &c.instead).chain(&c.instead[..index]);
+    if before.map(|i| &i.choice).any(|choice| *choice == instead.choice) {
+        let help = "give each a different `choice`";
+        return Err(doc.error(&format!("{at}.choice"), "the choice is given twice", help));
+    }
+    for key in instead.set.keys() {
+        free(doc, &format!("{at}.set"), key, e, "it cannot be changed")?;
+    }
+    seeds(doc, &format!("{at}.seeds"), &instead.seeds)?;
+    if let Some(seed) = instead.seeds.iter().find(|seed| !e.seeds.contains(seed)) {
+        let message = format!("{seed} is no seed of the experiment");
+        return Err(doc.error(&format!("{at}.seeds"), message, "write some of its `seeds`"));
+    }
+    check_claims::instead(doc, at, e, instead)
+}
+
+pub(super) fn one_line(doc: &Document<'_>, at: &str, choice: &str) -> Checked {
+    if choice.trim().is_empty() || choice.trim().contains('\n') {
+        return Err(doc.error(at, "it is not one line", "name the choice in one line"));
     }
     Ok(())
 }

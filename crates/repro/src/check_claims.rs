@@ -2,8 +2,8 @@
 
 use xoff_plan::{document::Document, error::suggest};
 
-use crate::check::{Checked, known_metric, known_run, name, points};
-use crate::experiment::{Claim, Claims, Combine, Experiment, Measure, Reading, Relation, compares};
+use crate::check::{Checked, known_metric, known_run, name, one_line, points};
+use crate::experiment::{Claim, Claims, Combine, Experiment, Instead, Measure, Reading, Relation, compares};
 use crate::{discussion, report::own};
 
 const SECOND: &str = "the second value of the comparison is missing";
@@ -229,27 +229,62 @@ fn measure(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, m: &Measure)
 
 /// A reading replaces something in every measure's claim, by something that is known.
 fn reading(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, r: &Reading) -> Checked {
-    if r.choice.trim().is_empty() || r.choice.trim().contains('\n') {
-        return Err(doc.error(&format!("{at}.choice"), "it is not one line", "name the choice in one line"));
+    one_line(doc, &format!("{at}.choice"), &r.choice)?;
+    replaced(doc, at, e, &c.measure, r, "the claim does not measure")?;
+    points(doc, &format!("{at}.at"), e, &r.at)?;
+    if !changes(c, r) {
+        let help = "write what differs: `runs`, `metrics` or `at`";
+        return Err(doc.error(at, "the reading changes nothing", help));
     }
-    let runs = c.measure.iter().flat_map(|m| m.against.iter().chain([&m.run]));
+    read(doc, at, e, c, r)
+}
+
+/// Of another choice in words: that it changes something, and a reading a claim.
+pub(super) fn instead(doc: &Document<'_>, at: &str, e: &Experiment, i: &Instead) -> Checked {
+    let same_reading = i.runs.is_empty() && i.metrics.is_empty() && i.at.is_empty() && i.seeds.is_empty();
+    if same_reading == i.set.is_empty() {
+        let help = "write `set` for runs with other keys; or `runs`, `metrics`, `at` or `seeds` for another reading of the same runs";
+        let message = if same_reading { "it changes nothing" } else { "`set` excludes the other keys" };
+        return Err(doc.error(at, message, help));
+    }
+    let measures: Vec<Measure> = e.claim.iter().flat_map(|c| &c.measure).cloned().collect();
+    let all = Reading { runs: i.runs.clone(), metrics: i.metrics.clone(), ..Reading::default() };
+    replaced(doc, at, e, &measures, &all, "no claim measures")?;
+    points(doc, &format!("{at}.at"), e, &i.at)?;
+    if let Some(key) = i.at.keys().find(|&key| !measures.iter().any(|m| m.at.contains_key(key))) {
+        let message = format!("no claim has a value of `{key}` in `at`");
+        return Err(doc.error(&format!("{at}.at"), message, "remove it"));
+    }
+    e.claim.iter().try_for_each(|c| read(doc, at, e, c, &i.reading(c)))
+}
+
+/// What a reading replaces is measured, and what it writes instead is known.
+fn replaced(
+    doc: &Document<'_>,
+    at: &str,
+    e: &Experiment,
+    measures: &[Measure],
+    r: &Reading,
+    unmeasured: &str,
+) -> Checked {
+    let runs = measures.iter().flat_map(|m| m.against.iter().chain([&m.run]));
     let runs: Vec<&str> = runs.map(String::as_str).collect();
     for (from, to) in &r.runs {
         let at = format!("{at}.runs.{from}");
         if !runs.contains(&from.as_str()) {
-            let help = suggest(from, "its runs", &runs);
-            return Err(doc.error(&at, format!("the claim does not measure the run `{from}`"), help));
+            let help = suggest(from, "the measured runs", &runs);
+            return Err(doc.error(&at, format!("{unmeasured} the run `{from}`"), help));
         }
         known_run(doc, &at, e, to)?;
     }
     let metrics =
-        c.measure.iter().flat_map(|m| [Some(&m.metric), m.against_metric.as_ref(), m.seeds_with.as_ref()]);
+        measures.iter().flat_map(|m| [Some(&m.metric), m.against_metric.as_ref(), m.seeds_with.as_ref()]);
     let metrics: Vec<&str> = metrics.flatten().map(String::as_str).collect();
     for (from, to) in &r.metrics {
         let at = format!("{at}.metrics.{from}");
         if !metrics.contains(&from.as_str()) {
-            let help = suggest(from, "its metrics", &metrics);
-            return Err(doc.error(&at, format!("the claim does not measure `{from}`"), help));
+            let help = suggest(from, "the measured metrics", &metrics);
+            return Err(doc.error(&at, format!("{unmeasured} `{from}`"), help));
         }
         let unit = |metric: usize| e.metric[metric].scale().0;
         let to = known_metric(doc, &at, e, to)?;
@@ -258,17 +293,18 @@ fn reading(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, r: &Reading)
             return Err(doc.error(&at, "the two have different units", help));
         }
     }
-    points(doc, &format!("{at}.at"), e, &r.at)?;
-    let read = c.read_as(r);
-    if c.read_as(&Reading { choice: r.choice.clone(), ..Reading::default() }) == read {
-        let help = "write what differs: `runs`, `metrics` or `at`";
-        return Err(doc.error(at, "the reading changes nothing", help));
-    }
-    for m in &read.measure {
-        // Errors name the reading, whose measures are not in the file.
-        measure(doc, at, e, &read, m)?;
-    }
     Ok(())
+}
+
+/// Whether a reading changes what a claim measures.
+fn changes(c: &Claim, r: &Reading) -> bool {
+    c.read_as(r) != c.read_as(&Reading { choice: r.choice.clone(), ..Reading::default() })
+}
+
+/// Checks the measures of a claim under a reading. Errors name the reading, because its measures are not in the file.
+fn read(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, r: &Reading) -> Checked {
+    let read = c.read_as(r);
+    read.measure.iter().try_for_each(|m| measure(doc, at, e, &read, m))
 }
 
 /// Refuses a reference to a run or metric that does not exist.

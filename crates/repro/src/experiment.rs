@@ -170,9 +170,48 @@ pub struct Chosen {
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>")]
     pub alternatives: Vec<toml::Value>,
-    /// The runs whose key it sets; without them all.
+    /// The runs whose keys it and its `instead` set; without them all.
     #[serde(default)]
     pub runs: Vec<String>,
+    /// Of a choice in words: what `--sensitivity` does instead.
+    #[serde(default)]
+    pub instead: Vec<Instead>,
+}
+
+/// What `--sensitivity` does in the place of a choice in words: runs with other keys, or another reading of the same runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Instead {
+    /// The other choice, in one line.
+    pub choice: String,
+    /// Keys of the scenario and their values, after those of the runs.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub set: BTreeMap<String, toml::Value>,
+    /// For runs that claims measure, the runs in their place.
+    #[serde(default)]
+    pub runs: BTreeMap<String, String>,
+    /// For metrics that claims measure, the metrics in their place.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, String>,
+    /// Values of varied keys in the place of those that claims name.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub at: BTreeMap<String, toml::Value>,
+    /// Only these of the seeds.
+    #[serde(default)]
+    pub seeds: Vec<u64>,
+}
+
+impl Instead {
+    /// As a reading of a claim, which may name only some of the varied keys.
+    pub fn reading(&self, claim: &Claim) -> Reading {
+        let named = |key: &String| claim.measure.iter().any(|m| m.at.contains_key(key));
+        let mut at = self.at.clone();
+        at.retain(|key, _| named(key));
+        let (choice, runs, metrics) = (self.choice.clone(), self.runs.clone(), self.metrics.clone());
+        Reading { choice, runs, metrics, at }
+    }
 }
 
 /// A number that is measured in each run.

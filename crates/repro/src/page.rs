@@ -203,8 +203,7 @@ fn sensitivity(o: &mut String, e: &ExperimentResult) {
     let words: Vec<String> =
         e.chosen.iter().filter(|c| c.in_words).map(|c| format!("`{}`", c.what)).collect();
     if !words.is_empty() {
-        let _ =
-            write!(o, " No scenario key sets these choices, so they are not varied: {}.", words.join("; "));
+        let _ = write!(o, " These choices have no alternative: {}.", words.join("; "));
     }
     o.push('\n');
     if flips().next().is_none() {

@@ -355,10 +355,10 @@ pub struct ChosenResult {
     /// The key and its value, or the choice in words.
     pub what: String,
     pub reason: String,
-    /// Whether it is one in words, which `--sensitivity` cannot change.
+    /// Whether it is one in words without another, which `--sensitivity` cannot change.
     #[serde(default)]
     pub in_words: bool,
-    /// Other values of the key.
+    /// Other values of the key, or other choices in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
 }
@@ -597,8 +597,10 @@ pub fn chosen(e: &Experiment) -> Vec<ChosenResult> {
             (Some(key), Some(value)) => format!("{key} = {value}"),
             _ => c.what.clone().unwrap_or_default(),
         };
-        let alternatives = c.alternatives.iter().map(written).collect();
-        ChosenResult { what, reason: c.reason.clone(), in_words: c.key.is_none(), alternatives }
+        let instead = c.instead.iter().map(|i| i.choice.clone());
+        let alternatives = c.alternatives.iter().map(written).chain(instead).collect();
+        let in_words = c.key.is_none() && c.instead.is_empty();
+        ChosenResult { what, reason: c.reason.clone(), in_words, alternatives }
     });
     words.collect()
 }

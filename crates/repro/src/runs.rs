@@ -30,13 +30,15 @@ pub fn number(value: &toml::Value) -> Option<(f64, String)> {
     }
 }
 
-/// A change that `--sensitivity` makes: which choice, and its other value.
+/// A change that `--sensitivity` makes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Position in [`Experiment::chosen`].
     pub chosen: usize,
-    /// The value that takes the place of the chosen one, as written.
-    pub value: String,
+    /// The other value of the key, or the other choice in words.
+    pub name: String,
+    /// The keys of the scenario that it sets, and their values as written.
+    pub set: Vec<(String, String)>,
 }
 
 impl Experiment {
@@ -58,10 +60,7 @@ impl Experiment {
     pub fn grid(&self, quick: bool, changes: &[Change]) -> Grid {
         let mut axes = Vec::new();
         if !changes.is_empty() {
-            let name = |c: &Change| {
-                format!("{}={}", self.chosen[c.chosen].key.as_deref().unwrap_or_default(), c.value)
-            };
-            axes.push(Axis::named(CHOSEN, changes.iter().map(name).collect()));
+            axes.push(Axis::named(CHOSEN, changes.iter().map(|c| c.name.clone()).collect()));
         }
         axes.push(Axis::named(RUN, self.run.iter().map(|r| r.name.clone()).collect()));
         axes.extend(self.vary(quick).into_iter().map(|v| Axis {
@@ -73,20 +72,28 @@ impl Experiment {
     }
 
     /// The overrides of the run called `self.run[run]` before those of the grid (varied keys, seed): the
-    /// choices, then the keys of the run, then those of `--quick`.
+    /// choices, then the keys of the run, then those of a changed choice in words, then those of `--quick`.
     pub fn overrides(&self, run: usize, quick: bool, change: Option<&Change>) -> Vec<(String, String)> {
         let run = &self.run[run];
         let mut all = Vec::new();
+        let mut last = Vec::new();
         for (i, chosen) in self.chosen.iter().enumerate() {
-            let applies = chosen.runs.is_empty() || chosen.runs.contains(&run.name);
-            let (Some(key), Some(value), true) = (&chosen.key, &chosen.value, applies) else { continue };
-            let changed = change.filter(|c| c.chosen == i).map(|c| c.value.clone());
-            all.push((key.clone(), changed.unwrap_or_else(|| written(value))));
+            if !chosen.runs.is_empty() && !chosen.runs.contains(&run.name) {
+                continue;
+            }
+            let changed = change.filter(|c| c.chosen == i).map(|c| c.set.clone());
+            match (&chosen.key, &chosen.value) {
+                (Some(key), Some(value)) => {
+                    all.extend(changed.unwrap_or_else(|| vec![(key.clone(), written(value))]));
+                }
+                _ => last = changed.unwrap_or(last),
+            }
         }
         let pairs = |set: &BTreeMap<String, toml::Value>| -> Vec<(String, String)> {
             set.iter().map(|(k, v)| (k.clone(), written(v))).collect()
         };
         all.extend(pairs(&run.set));
+        all.extend(last);
         if let Some(q) = self.quick.as_ref().filter(|_| quick) {
             all.extend(pairs(&q.set));
         }

@@ -1,26 +1,72 @@
 //! Which verdicts hang on a choice: each chosen value is changed by itself.
 
-use crate::experiment::{Chosen, Experiment};
-use crate::report::{ChangedClaim, ClaimResult, Flip};
+use crate::evaluate::{self, Measured};
+use crate::experiment::{Chosen, Experiment, Instead};
+use crate::report::{ChangeResult, ChangedClaim, ClaimResult, Flip};
 use crate::runs::{Change, written};
+use xoff_results::grid::Grid;
 
-/// The changes of an experiment: of each choice of a key its alternatives, or its lower and higher value. The
-/// shorter version leaves out choices whose key it sets itself.
+/// The changes of an experiment that need runs: of each choice of a key its alternatives, or its lower and higher
+/// value, and of each choice in words the keys that are set instead. The shorter version leaves out changes of
+/// keys that it sets itself.
 pub fn changes(e: &Experiment, quick: bool) -> Result<Vec<Change>, String> {
-    let set_by_quick = |key| quick && e.quick.as_ref().is_some_and(|q| q.set.contains_key(key));
+    let set_by_quick = |key: &String| quick && e.quick.as_ref().is_some_and(|q| q.set.contains_key(key));
     let mut all = Vec::new();
     for (chosen, c) in e.chosen.iter().enumerate() {
-        let (Some(key), Some(value)) = (&c.key, &c.value) else { continue };
-        if set_by_quick(key) {
-            continue;
+        if let (Some(key), Some(value)) = (&c.key, &c.value) {
+            if set_by_quick(key) {
+                continue;
+            }
+            for value in others(c, value).ok_or_else(|| {
+                format!(
+                    "{value} of `{key}` cannot be changed by 30%: write `low` and `high`, or `alternatives`"
+                )
+            })? {
+                all.push(Change { chosen, name: format!("{key}={value}"), set: vec![(key.clone(), value)] });
+            }
         }
-        for value in others(c, value).ok_or_else(|| {
-            format!("{value} of `{key}` cannot be changed by 30%: write `low` and `high`, or `alternatives`")
-        })? {
-            all.push(Change { chosen, value });
+        let with_runs = |i: &&Instead| !i.set.is_empty() && !i.set.keys().any(set_by_quick);
+        for instead in c.instead.iter().filter(with_runs) {
+            let set = instead.set.iter().map(|(key, value)| (key.clone(), written(value))).collect();
+            all.push(Change { chosen, name: instead.choice.clone(), set });
         }
     }
     Ok(all)
+}
+
+/// The changes of an experiment that are other readings of its runs, which must all be there. The shorter version
+/// leaves out those of seeds and points that it does not have.
+pub fn readings(
+    e: &Experiment,
+    quick: bool,
+    grid: &Grid,
+    measured: &Measured,
+    as_chosen: &[ClaimResult],
+) -> Vec<ChangeResult> {
+    let all = e.chosen.iter().flat_map(|c| &c.instead).filter(|i| i.set.is_empty());
+    let vary = e.vary(quick);
+    let point = |(key, value): (&String, &toml::Value)| {
+        vary.iter().any(|v| v.key == *key && v.values.contains(value))
+    };
+    let there = |i: &&Instead| i.seeds.iter().all(|seed| grid.seeds.contains(seed)) && i.at.iter().all(point);
+    let reading = |i: &Instead| {
+        let mut e = e.clone();
+        e.claim.iter_mut().for_each(|claim| *claim = claim.read_as(&i.reading(claim)));
+        let counts =
+            |&run: &usize| i.seeds.is_empty() || grid.seed_of(run).is_some_and(|s| i.seeds.contains(&s));
+        let measured: Vec<_> = (0..measured.len()).filter(counts).map(|run| measured[run].clone()).collect();
+        let mut grid = grid.clone();
+        grid.seeds.retain(|seed| i.seeds.is_empty() || i.seeds.contains(seed));
+        result(i.choice.clone(), as_chosen, &evaluate::claims(&e, quick, &grid, &measured, 0))
+    };
+    all.filter(there).map(reading).collect()
+}
+
+/// What a change does to the claims.
+pub fn result(change: String, before: &[ClaimResult], after: &[ClaimResult]) -> ChangeResult {
+    let pairs = before.iter().zip(after).filter(|(a, b)| a.verdict != b.verdict);
+    let flips = pairs.map(|(a, b)| Flip { claim: a.id.clone(), from: a.verdict, to: b.verdict }).collect();
+    ChangeResult { change, flips, claims: numbers(after) }
 }
 
 fn others(c: &Chosen, value: &toml::Value) -> Option<Vec<String>> {
@@ -82,12 +128,6 @@ pub fn numbers(claims: &[ClaimResult]) -> Vec<ChangedClaim> {
 pub fn judges(e: &Experiment, run: &str) -> bool {
     let mut measures = e.claim.iter().flat_map(|claim| &claim.measure);
     measures.any(|m| m.run == run || m.against.as_deref() == Some(run))
-}
-
-/// Claims whose verdict becomes another.
-pub fn flips(before: &[ClaimResult], after: &[ClaimResult]) -> Vec<Flip> {
-    let pairs = before.iter().zip(after).filter(|(a, b)| a.verdict != b.verdict);
-    pairs.map(|(a, b)| Flip { claim: a.id.clone(), from: a.verdict, to: b.verdict }).collect()
 }
 
 #[cfg(test)]

@@ -1,24 +1,24 @@
 //! Experiments: the files of the repository, the errors of a file, and verdicts on numbers that were made by
 //! hand.
 
+mod common;
+
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use common::{RATIO, experiment, text, unmeasured};
 use xoff_plan::plan::{AckQueue, Red, Setup};
 use xoff_repro::evaluate;
-use xoff_repro::experiment::{Claim, Experiment, SCENARIO, Unequal};
+use xoff_repro::experiment::{Claim, SCENARIO};
 use xoff_repro::library;
 use xoff_repro::metrics::Value;
 use xoff_repro::read::{self, Base};
-use xoff_repro::report::{
-    self, AsChosen, ChangeResult, ChangedClaim, Decision, ExperimentResult, FORMAT, FORMAT_VERSION,
-    PaperResult, Results,
-};
+use xoff_repro::report::{Decision, ExperimentResult, PaperResult, Results};
 use xoff_repro::runs::written;
 use xoff_repro::verdict::Verdict;
-use xoff_repro::{answer, discussion, equal, page, sensitivity, site};
+use xoff_repro::{answer, discussion, equal, page, site};
 use xoff_schemes::congestion_control::dctcp::DctcpParams;
 use xoff_schemes::congestion_control::{CongestionControlParams, Step};
 
@@ -83,53 +83,6 @@ fn sweeps_are_read_and_their_expectations_are_ours() {
     assert!(!ids.is_empty() && ids.iter().all(|id| id.contains(".own-")), "{ids:?}");
 }
 
-/// An experiment of two runs and one varied key with the given claim.
-fn text(claim: &str) -> String {
-    format!(
-        r#"paper = "p"
-id = "e"
-title = "t"
-section = "1"
-kind = "simulation"
-seeds = [1, 2]
-
-[scenario.topology]
-kind = "line"
-
-[[run]]
-name = "ours"
-
-[[run]]
-name = "theirs"
-
-[[vary]]
-key = "traffic.0.load"
-values = [0.4, 0.8]
-
-[[metric]]
-name = "fct"
-of = "fct"
-statistic = "mean"
-
-[[metric]]
-name = "drops"
-of = "lossless-drops"
-
-[[claim]]
-id = "e.c"
-statement = "s"
-subject = "ours"
-against = "theirs"
-metric = "fct"
-{claim}
-"#
-    )
-}
-
-fn experiment(claim: &str) -> Experiment {
-    read::read("e.toml", text(claim).as_bytes()).unwrap().experiment
-}
-
 /// Judges the claim. Runs: ours at 0.4 and 0.8, theirs at 0.4 and 0.8, two seeds each.
 fn judge(claim: &str, fct: [f64; 8]) -> (Verdict, Vec<Verdict>) {
     let e = experiment(claim);
@@ -138,8 +91,6 @@ fn judge(claim: &str, fct: [f64; 8]) -> (Verdict, Vec<Verdict>) {
     let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0);
     (found[0].verdict, found[0].measures.iter().map(|m| m.verdict).collect())
 }
-
-const RATIO: &str = "relation = \"ratio\"\nlow = 2\nhigh = 2\nmeasure = [{ run = \"ours\", against = \"theirs\", metric = \"fct\" }]";
 
 #[test]
 fn a_claim_is_tested_at_every_point_that_it_leaves_open() {
@@ -464,73 +415,6 @@ fn no_discussion_guesses_at_a_cause() {
     assert!(guesses.is_empty(), "{}", guesses.join("\n"));
 }
 
-/// `--sensitivity` can change each chosen value of the stored experiments.
-#[test]
-fn every_choice_of_the_stored_experiments_has_changes() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-    let mut wrong = Vec::new();
-    for item in library::load(&dir).unwrap().iter().flat_map(|paper| &paper.experiments) {
-        let e = &item.read.experiment;
-        if let Err(why) = sensitivity::changes(e, false) {
-            wrong.push(format!("{}/{}: {why}", e.paper, e.id));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// The shorter version overwrites some keys: their choices change nothing in it.
-#[test]
-fn a_choice_that_quick_overwrites_is_not_changed_in_it() {
-    let more = "[quick]\nset = { \"transport.mtu\" = \"4kB\" }\n\n[[chosen]]\nkey = \"transport.mtu\"\nvalue = \"1kB\"\nreason = \"r\"\n\n[[claim]]";
-    let e = read::read("e.toml", text(RATIO).replace("[[claim]]", more).as_bytes()).unwrap().experiment;
-    let changes = |quick| sensitivity::changes(&e, quick).unwrap().len();
-    assert_eq!((changes(false), changes(true)), (2, 0));
-}
-
-/// A change of `--sensitivity` that reproduces a claim decides it, unless the claim holds without the change,
-/// as it may in the shorter version.
-#[test]
-fn a_table_decides_a_claim_that_fails_in_it() {
-    let decision = |as_chosen| {
-        let mut result = unmeasured(&experiment(RATIO)).experiments.remove(0);
-        let found = |verdict| vec![ChangedClaim { claim: "e.c".into(), means: vec![Some(2.0)], verdict }];
-        let change =
-            ChangeResult { change: "a=1".into(), flips: Vec::new(), claims: found(Verdict::Reproduced) };
-        result.sensitivity = Some(vec![change]);
-        result.as_chosen = Some(AsChosen { quick: true, claims: found(as_chosen) });
-        result.decision(&result.claims[0])
-    };
-    assert_eq!(decision(Verdict::Contradicted), Decision::Found);
-    assert_eq!(decision(Verdict::Reproduced), Decision::NotTried);
-}
-
-/// A table of the shorter version does not depend on the number of seeds, one of the full version does.
-#[test]
-fn a_table_stays_while_its_runs_give_the_same() {
-    let with = |seeds: &[u64], values: &[f64], quick| {
-        let mut result = unmeasured(&experiment(RATIO)).experiments.remove(0);
-        result.seeds = seeds.to_vec();
-        result.claims[0].measures[0].values = values.iter().copied().map(Some).collect();
-        result.claims[0].measures[0].mean = Some(values[0]);
-        result.sensitivity = Some(Vec::new());
-        result.as_chosen = Some(AsChosen { quick, claims: Vec::new() });
-        result
-    };
-    let kept = |quick, seeds: &[u64], values: &[f64]| {
-        let mut now = with(seeds, values, quick);
-        (now.sensitivity, now.as_chosen) = (None, None);
-        now.keep_table(&with(&[1, 2], &[2.0, 3.0], quick));
-        now.sensitivity.is_some()
-    };
-    for quick in [true, false] {
-        assert!(kept(quick, &[1, 2], &[2.0, 3.0]));
-        assert_eq!(kept(quick, &[1, 2, 3], &[2.0, 3.0, 4.0]), quick);
-        assert_eq!(kept(quick, &[1], &[2.0]), quick);
-        assert!(!kept(quick, &[1, 2, 3], &[2.0, 3.5, 4.0]));
-        assert!(!kept(quick, &[3, 2, 1], &[2.0, 3.0, 4.0]));
-    }
-}
-
 #[test]
 fn a_claim_of_our_own_may_have_another_tolerance() {
     // 1.5 of 1.45: within a fifth of the effect, not within 2% of 1.45.
@@ -735,45 +619,6 @@ fn errors_are_named_with_their_place() {
     assert!(error.message().contains("empty"));
 }
 
-/// Results of this experiment without a run.
-fn unmeasured(e: &Experiment) -> Results {
-    let result = ExperimentResult {
-        paper: e.paper.clone(),
-        id: e.id.clone(),
-        title: String::new(),
-        section: String::new(),
-        kind: e.kind,
-        note: String::new(),
-        runs_of: None,
-        unequal: Unequal::default(),
-        runs: 0,
-        done: 0,
-        lost: 0,
-        failed: Vec::new(),
-        seconds: None,
-        seeds: Vec::new(),
-        chosen: report::chosen(e),
-        claims: evaluate::claims(e, false, &e.grid(false, &[]), &vec![None; 8], 0),
-        plots: Vec::new(),
-        values: Default::default(),
-        sensitivity: None,
-        as_chosen: None,
-        commands: Vec::new(),
-    };
-    Results {
-        format: FORMAT.into(),
-        format_version: FORMAT_VERSION,
-        xoff_version: "0".into(),
-        quick: false,
-        complete: true,
-        experiments: vec![result],
-        others: Vec::new(),
-        papers: Vec::new(),
-        counts: Vec::new(),
-    }
-    .counted()
-}
-
 #[test]
 fn partial_and_short_results_are_marked_everywhere() {
     let mut results = unmeasured(&experiment(RATIO));
@@ -789,23 +634,6 @@ fn partial_and_short_results_are_marked_everywhere() {
     }
     let again: Results = serde_json::from_str(&serde_json::to_string(&results).unwrap()).unwrap();
     assert_eq!(again, results);
-}
-
-#[test]
-fn choices_in_words_are_named_with_sensitivity() {
-    let words = "[[chosen]]\nwhat = \"the moon\"\nreason = \"r\"\n\n[[chosen]]\nkey = \"transport.mtu\"\nvalue = \"1kB\"\nreason = \"r\"\n\n[[claim]]";
-    let e = read::read("e.toml", text(RATIO).replace("[[claim]]", words).as_bytes()).unwrap().experiment;
-    let mut results = unmeasured(&e);
-    assert_eq!(results.experiments[0].chosen.iter().map(|c| c.in_words).collect::<Vec<_>>(), [true, false]);
-    for (sensitivity, says) in [(None, false), (Some(Vec::new()), true)] {
-        results.experiments[0].sensitivity = sensitivity;
-        let answer = answer::experiment(&results.experiments[0], false);
-        assert_eq!(answer.contains("not varied, because no key represents it: the moon"), says, "{answer}");
-        let page = &page::render(&results)[0].text;
-        let not_varied = "No scenario key sets these choices, so they are not varied: `the moon`.";
-        assert_eq!(page.contains(not_varied), says, "{page}");
-        assert_eq!(page.contains("No alternative was tried."), says);
-    }
 }
 
 /// The text about a claim or a paper is beside its verdict.
