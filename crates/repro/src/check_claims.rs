@@ -1,5 +1,7 @@
 //! Consistency of claims and their measures.
 
+use std::collections::BTreeMap;
+
 use xoff_plan::{document::Document, error::suggest};
 
 use crate::check::{Checked, known_metric, known_run, name, one_line, points};
@@ -241,9 +243,10 @@ fn reading(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, r: &Reading)
 
 /// Of another choice in words: that it changes something, and a reading a claim.
 pub(super) fn instead(doc: &Document<'_>, at: &str, e: &Experiment, i: &Instead) -> Checked {
-    let same_reading = i.runs.is_empty() && i.metrics.is_empty() && i.at.is_empty() && i.seeds.is_empty();
+    let same_reading = i.runs.is_empty() && i.metrics.is_empty() && i.at.is_empty();
+    let same_reading = same_reading && i.vary.is_empty() && i.seeds.is_empty();
     if same_reading == i.set.is_empty() {
-        let help = "write `set` for runs with other keys; or `runs`, `metrics`, `at` or `seeds` for another reading of the same runs";
+        let help = "write `set` for runs with other keys; or `runs`, `metrics`, `at`, `vary` or `seeds` for another reading of the same runs";
         let message = if same_reading { "it changes nothing" } else { "`set` excludes the other keys" };
         return Err(doc.error(at, message, help));
     }
@@ -255,7 +258,17 @@ pub(super) fn instead(doc: &Document<'_>, at: &str, e: &Experiment, i: &Instead)
         let message = format!("no claim has a value of `{key}` in `at`");
         return Err(doc.error(&format!("{at}.at"), message, "remove it"));
     }
-    e.claim.iter().try_for_each(|c| read(doc, at, e, c, &i.reading(c)))
+    for v in &i.vary {
+        for value in &v.values {
+            let one = BTreeMap::from([(v.key.clone(), value.clone())]);
+            points(doc, &format!("{at}.vary"), e, &one)?;
+        }
+    }
+    let e = i.points_of(e);
+    if e.vary.iter().any(|v| v.values.is_empty()) {
+        return Err(doc.error(&format!("{at}.vary"), "a key has no value", "write some of its values"));
+    }
+    e.claim.iter().try_for_each(|c| read(doc, at, &e, c, &i.reading(c)))
 }
 
 /// What a reading replaces is measured, and what it writes instead is known.

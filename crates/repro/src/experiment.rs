@@ -198,6 +198,9 @@ pub struct Instead {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub at: BTreeMap<String, toml::Value>,
+    /// Only these of the values of varied keys.
+    #[serde(default)]
+    pub vary: Vec<Vary>,
     /// Only these of the seeds.
     #[serde(default)]
     pub seeds: Vec<u64>,
@@ -211,6 +214,21 @@ impl Instead {
         at.retain(|key, _| named(key));
         let (choice, runs, metrics) = (self.choice.clone(), self.runs.clone(), self.metrics.clone());
         Reading { choice, runs, metrics, at }
+    }
+
+    /// The experiment with the seeds and values of varied keys that it leaves.
+    pub fn points_of(&self, e: &Experiment) -> Experiment {
+        let mut e = e.clone();
+        let quick = e.quick.iter_mut();
+        let (seeds, vary): (Vec<_>, Vec<_>) = quick.map(|q| (&mut q.seeds, &mut q.vary)).unzip();
+        for seeds in seeds.into_iter().chain([&mut e.seeds]) {
+            seeds.retain(|seed| self.seeds.is_empty() || self.seeds.contains(seed));
+        }
+        for axis in vary.into_iter().flatten().chain(&mut e.vary) {
+            let only = self.vary.iter().find(|only| only.key == axis.key);
+            axis.values.retain(|value| only.is_none_or(|only| only.values.contains(value)));
+        }
+        e
     }
 }
 

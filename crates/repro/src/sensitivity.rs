@@ -1,5 +1,7 @@
 //! Which verdicts hang on a choice: each chosen value is changed by itself.
 
+use std::collections::BTreeMap;
+
 use crate::evaluate::{self, Measured};
 use crate::experiment::{Chosen, Experiment, Instead};
 use crate::report::{ChangeResult, ChangedClaim, ClaimResult, Flip};
@@ -45,18 +47,21 @@ pub fn readings(
 ) -> Vec<ChangeResult> {
     let all = e.chosen.iter().flat_map(|c| &c.instead).filter(|i| i.set.is_empty());
     let vary = e.vary(quick);
-    let point = |(key, value): (&String, &toml::Value)| {
-        vary.iter().any(|v| v.key == *key && v.values.contains(value))
+    let has =
+        |key: &String, value: &toml::Value| vary.iter().any(|v| v.key == *key && v.values.contains(value));
+    let there = |i: &&Instead| {
+        i.seeds.iter().all(|seed| grid.seeds.contains(seed))
+            && i.at.iter().all(|(key, value)| has(key, value))
+            && i.vary.iter().all(|v| v.values.iter().all(|value| has(&v.key, value)))
     };
-    let there = |i: &&Instead| i.seeds.iter().all(|seed| grid.seeds.contains(seed)) && i.at.iter().all(point);
+    let place = |grid: &Grid, run| (grid.values(grid.point_of(run)).join(" "), grid.seed_of(run));
+    let places: BTreeMap<_, _> = (0..measured.len()).map(|run| (place(grid, run), run)).collect();
     let reading = |i: &Instead| {
-        let mut e = e.clone();
+        let mut e = i.points_of(e);
         e.claim.iter_mut().for_each(|claim| *claim = claim.read_as(&i.reading(claim)));
-        let counts =
-            |&run: &usize| i.seeds.is_empty() || grid.seed_of(run).is_some_and(|s| i.seeds.contains(&s));
-        let measured: Vec<_> = (0..measured.len()).filter(counts).map(|run| measured[run].clone()).collect();
-        let mut grid = grid.clone();
-        grid.seeds.retain(|seed| i.seeds.is_empty() || i.seeds.contains(seed));
+        let grid = e.grid(quick, &[]);
+        let runs = 0..grid.runs().expect("fewer runs than before");
+        let measured: Vec<_> = runs.map(|run| measured[places[&place(&grid, run)]].clone()).collect();
         result(i.choice.clone(), as_chosen, &evaluate::claims(&e, quick, &grid, &measured, 0))
     };
     all.filter(there).map(reading).collect()

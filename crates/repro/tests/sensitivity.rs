@@ -153,6 +153,8 @@ fn another_reading_of_a_choice_is_judged_by_the_same_runs() {
     assert_eq!(with("at = { \"traffic.0.load\" = 0.8 }", false), sun(2.0, 1));
     assert_eq!(with("runs = { ours = \"theirs\" }", false), sun(1.0, 1));
     assert_eq!(with("seeds = [1]", false), sun(3.0, 0));
+    let vary = "vary = [{ key = \"traffic.0.load\", values = [0.4] }]";
+    assert_eq!(with(&format!("{vary}, seeds = [2]"), false), sun(3.1, 0));
     // The shorter version lacks the point and the seed, and has the run.
     assert_eq!(with("at = { \"traffic.0.load\" = 0.8 }", true), []);
     assert_eq!(with("seeds = [2]", true), []);
@@ -175,6 +177,9 @@ fn what_is_done_instead_of_a_choice_exists_and_changes_something() {
         ("metrics = { fct = \"drops\" }", "different units"),
         ("metrics = { drops = \"fct\" }", "no claim measures `drops`"),
         ("at = { \"traffic.0.load\" = 0.4 }", "no claim has a value of `traffic.0.load` in `at`"),
+        ("vary = [{ key = \"load\", values = [0.4] }]", "`load` is not varied"),
+        ("vary = [{ key = \"traffic.0.load\", values = [0.5] }]", "does not have the value 0.5"),
+        ("vary = [{ key = \"traffic.0.load\", values = [] }]", "a key has no value"),
         ("seeds = [3]", "3 is no seed of the experiment"),
         ("seeds = [1, 1]", "seed 1 is given twice"),
         (&format!("{set} }}, {{ choice = \"the sun\", {set}"), "the choice is given twice"),
