@@ -24,13 +24,18 @@ fn experiment(id: &str, name: &str, more: &[(&str, &str)]) -> Loaded {
     let value = |v: &toml::Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
     let mut set: Vec<(String, String)> = Vec::new();
     for chosen in table["chosen"].as_array().expect("a list") {
+        let runs = chosen.get("runs").and_then(toml::Value::as_array);
+        if runs.is_some_and(|runs| !runs.iter().any(|run| run.as_str() == Some(name))) {
+            continue;
+        }
         if let (Some(key), Some(v)) = (chosen.get("key"), chosen.get("value")) {
             set.push((value(key), value(v)));
         }
     }
     let runs = table["run"].as_array().expect("a list");
     let run = runs.iter().find(|r| r["name"].as_str() == Some(name)).expect("the run exists");
-    set.extend(run["set"].as_table().expect("a table").iter().map(|(k, v)| (k.clone(), value(v))));
+    let own = run.get("set").and_then(toml::Value::as_table).into_iter().flatten();
+    set.extend(own.map(|(k, v)| (k.clone(), value(v))));
     set.extend(more.iter().map(|(k, v)| (k.to_string(), v.to_string())));
     let set: Vec<(&str, &str)> = set.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     load(&toml::to_string(&table["scenario"]).expect("it was TOML"), &set)

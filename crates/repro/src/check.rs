@@ -201,7 +201,6 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
     Ok(())
 }
 
-/// Another choice sets keys, or is a reading that changes a claim.
 fn instead(doc: &Document<'_>, at: &str, e: &Experiment, chosen: usize, index: usize) -> Checked {
     let c = &e.chosen[chosen];
     let instead = &c.instead[index];

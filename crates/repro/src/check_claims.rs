@@ -241,14 +241,13 @@ fn reading(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, r: &Reading)
     read(doc, at, e, c, r)
 }
 
-/// Of another choice in words: that it changes something, and a reading a claim.
+/// Another choice in words sets keys, or is a reading that changes something.
 pub(super) fn instead(doc: &Document<'_>, at: &str, e: &Experiment, i: &Instead) -> Checked {
-    let same_reading = i.runs.is_empty() && i.metrics.is_empty() && i.at.is_empty();
-    let same_reading = same_reading && i.vary.is_empty() && i.seeds.is_empty();
-    if same_reading == i.set.is_empty() {
-        let help = "write `set` for runs with other keys; or `runs`, `metrics`, `at`, `vary` or `seeds` for another reading of the same runs";
-        let message = if same_reading { "it changes nothing" } else { "`set` excludes the other keys" };
-        return Err(doc.error(at, message, help));
+    let reads = !(i.runs.is_empty() && i.metrics.is_empty() && i.at.is_empty());
+    let leaves_out = !(i.vary.is_empty() && i.seeds.is_empty());
+    let help = "write `set` for runs with other keys; or `runs`, `metrics`, `at`, `vary` or `seeds` for another reading of the same runs";
+    if (reads || leaves_out) && !i.set.is_empty() {
+        return Err(doc.error(at, "`set` excludes the other keys", help));
     }
     let measures: Vec<Measure> = e.claim.iter().flat_map(|c| &c.measure).cloned().collect();
     let all = Reading { runs: i.runs.clone(), metrics: i.metrics.clone(), ..Reading::default() };
@@ -259,16 +258,20 @@ pub(super) fn instead(doc: &Document<'_>, at: &str, e: &Experiment, i: &Instead)
         return Err(doc.error(&format!("{at}.at"), message, "remove it"));
     }
     for v in &i.vary {
+        if v.values.is_empty() {
+            let message = format!("`{}` has no value", v.key);
+            return Err(doc.error(&format!("{at}.vary"), message, "write some of its values"));
+        }
         for value in &v.values {
             let one = BTreeMap::from([(v.key.clone(), value.clone())]);
             points(doc, &format!("{at}.vary"), e, &one)?;
         }
     }
-    let e = i.points_of(e);
-    if e.vary.iter().any(|v| v.values.is_empty()) {
-        return Err(doc.error(&format!("{at}.vary"), "a key has no value", "write some of its values"));
+    let left = i.points_of(e);
+    if i.set.is_empty() && left == *e && !e.claim.iter().any(|c| changes(c, &i.reading(c))) {
+        return Err(doc.error(at, "it changes nothing", help));
     }
-    e.claim.iter().try_for_each(|c| read(doc, at, &e, c, &i.reading(c)))
+    e.claim.iter().try_for_each(|c| read(doc, at, &left, c, &i.reading(c)))
 }
 
 /// What a reading replaces is measured, and what it writes instead is known.
