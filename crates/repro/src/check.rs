@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use xoff_outcome::report::Unit;
 use xoff_plan::{Error, document::Document, error::suggest};
 
-use crate::check_claims;
 use crate::experiment::{Chosen, Experiment, Metric, Plot, PlotKind, SCENARIO, Vary};
 use crate::metrics::{
     Dimension, MEASURABLE, Measurable, Place, QUANTITIES, STATISTICS, TIMES, facts, measurable, quantity,
@@ -108,7 +107,7 @@ fn unique<'a>(doc: &Document<'_>, list: &str, names: impl Iterator<Item = &'a st
     Ok(())
 }
 
-fn seeds(doc: &Document<'_>, at: &str, seeds: &[u64]) -> Checked {
+pub(super) fn seeds(doc: &Document<'_>, at: &str, seeds: &[u64]) -> Checked {
     for (i, seed) in seeds.iter().enumerate() {
         if seeds[..i].contains(seed) {
             let message = format!("seed {seed} is given twice");
@@ -142,7 +141,7 @@ fn vary(doc: &Document<'_>, at: &str, vary: &[Vary]) -> Checked {
 }
 
 /// Refuses a key that is varied, too: one of its values would be without effect.
-fn free(doc: &Document<'_>, at: &str, key: &str, e: &Experiment, help: &str) -> Checked {
+pub(super) fn free(doc: &Document<'_>, at: &str, key: &str, e: &Experiment, help: &str) -> Checked {
     let plain = key.replace('[', ".").replace(']', "");
     if plain == "run.seed" {
         return Err(doc.error(at, "`run.seed` cannot be set here", "use `seeds`"));
@@ -191,42 +190,9 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
     for (i, run) in c.runs.iter().enumerate() {
         known_run(doc, &format!("{at}.runs[{i}]"), e, run)?;
     }
-    for i in 0..c.instead.len() {
-        instead(doc, &format!("{at}.instead[{i}]"), e, index, i)?;
-    }
     if !c.alternatives.is_empty() && (c.low.is_some() || c.high.is_some()) {
         let message = "`alternatives` excludes `low` and `high`";
         return Err(doc.error(&format!("{at}.alternatives"), message, "remove one of the two"));
-    }
-    Ok(())
-}
-
-fn instead(doc: &Document<'_>, at: &str, e: &Experiment, chosen: usize, index: usize) -> Checked {
-    let c = &e.chosen[chosen];
-    let instead = &c.instead[index];
-    one_line(doc, &format!("{at}.choice"), &instead.choice)?;
-    if c.key.is_some() {
-        return Err(doc.error(at, "`instead` is only for a choice in words", "use `alternatives`"));
-    }
-    let before = e.chosen[..chosen].iter().flat_map(|c| &c.instead).chain(&c.instead[..index]);
-    if before.map(|i| &i.choice).any(|choice| *choice == instead.choice) {
-        let help = "give each a different `choice`";
-        return Err(doc.error(&format!("{at}.choice"), "the choice is given twice", help));
-    }
-    for key in instead.set.keys() {
-        free(doc, &format!("{at}.set"), key, e, "it cannot be changed")?;
-    }
-    seeds(doc, &format!("{at}.seeds"), &instead.seeds)?;
-    if let Some(seed) = instead.seeds.iter().find(|seed| !e.seeds.contains(seed)) {
-        let message = format!("{seed} is no seed of the experiment");
-        return Err(doc.error(&format!("{at}.seeds"), message, "write some of its `seeds`"));
-    }
-    check_claims::instead(doc, at, e, instead)
-}
-
-pub(super) fn one_line(doc: &Document<'_>, at: &str, choice: &str) -> Checked {
-    if choice.trim().is_empty() || choice.trim().contains('\n') {
-        return Err(doc.error(at, "it is not one line", "name the choice in one line"));
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use xoff_plan::{document::Document, error::suggest};
 
-use crate::check::{Checked, known_metric, known_run, name, one_line, points};
-use crate::experiment::{Claim, Claims, Combine, Experiment, Instead, Measure, Reading, Relation, compares};
+use crate::check::{Checked, free, known_metric, known_run, name, points, seeds};
+use crate::experiment::{Claim, Claims, Combine, Experiment, Measure, Reading, Relation, compares};
 use crate::{discussion, report::own};
 
 const SECOND: &str = "the second value of the comparison is missing";
@@ -26,6 +26,11 @@ pub(super) fn of_experiment(doc: &Document<'_>, e: &Experiment) -> Checked {
             self::reading(doc, &format!("{at}.reading[{j}]"), e, claim, reading)?;
         }
         references(doc, &format!("{at}.discussion"), Some(e), claim.discussion.as_deref())?;
+    }
+    for (i, chosen) in e.chosen.iter().enumerate() {
+        for j in 0..chosen.instead.len() {
+            instead(doc, &format!("chosen[{i}].instead[{j}]"), e, i, j)?;
+        }
     }
     references(doc, "note", Some(e), Some(&e.note))?;
     duplicate_claims(doc, &e.claim)?;
@@ -242,7 +247,26 @@ fn reading(doc: &Document<'_>, at: &str, e: &Experiment, c: &Claim, r: &Reading)
 }
 
 /// Another choice in words sets keys, or is a reading that changes something.
-pub(super) fn instead(doc: &Document<'_>, at: &str, e: &Experiment, i: &Instead) -> Checked {
+fn instead(doc: &Document<'_>, at: &str, e: &Experiment, chosen: usize, index: usize) -> Checked {
+    let c = &e.chosen[chosen];
+    let i = &c.instead[index];
+    one_line(doc, &format!("{at}.choice"), &i.choice)?;
+    if c.key.is_some() {
+        return Err(doc.error(at, "`instead` is only for a choice in words", "use `alternatives`"));
+    }
+    let before = e.chosen[..chosen].iter().flat_map(|c| &c.instead).chain(&c.instead[..index]);
+    if before.map(|other| &other.choice).any(|choice| *choice == i.choice) {
+        let help = "give each a different `choice`";
+        return Err(doc.error(&format!("{at}.choice"), "the choice is given twice", help));
+    }
+    for key in i.set.keys() {
+        free(doc, &format!("{at}.set"), key, e, "it cannot be changed")?;
+    }
+    seeds(doc, &format!("{at}.seeds"), &i.seeds)?;
+    if let Some(seed) = i.seeds.iter().find(|seed| !e.seeds.contains(seed)) {
+        let message = format!("{seed} is no seed of the experiment");
+        return Err(doc.error(&format!("{at}.seeds"), message, "write some of its `seeds`"));
+    }
     let reads = !(i.runs.is_empty() && i.metrics.is_empty() && i.at.is_empty());
     let leaves_out = !(i.vary.is_empty() && i.seeds.is_empty());
     let help = "write `set` for runs with other keys; or `runs`, `metrics`, `at`, `vary` or `seeds` for another reading of the same runs";
@@ -272,6 +296,13 @@ pub(super) fn instead(doc: &Document<'_>, at: &str, e: &Experiment, i: &Instead)
         return Err(doc.error(at, "it changes nothing", help));
     }
     e.claim.iter().try_for_each(|c| read(doc, at, &left, c, &i.reading(c)))
+}
+
+fn one_line(doc: &Document<'_>, at: &str, choice: &str) -> Checked {
+    if choice.trim().is_empty() || choice.trim().contains('\n') {
+        return Err(doc.error(at, "it is not one line", "name the choice in one line"));
+    }
+    Ok(())
 }
 
 /// What a reading replaces is measured, and what it writes instead is known.
