@@ -329,6 +329,7 @@ export interface PaperExperiment {
   figures: [string, string][];
   claims: PaperClaim[];
   chosen: [string, string][];
+  fixed: [string, string][];
 }
 
 // crates/repro/src/site.rs makes its content.

@@ -133,6 +133,11 @@ function prose(text: string): HTMLElement {
   return h("p", {}, ...text.split("`").map((part, i): Node | string => (i % 2 === 1 ? h("code", {}, part) : part)));
 }
 
+/** What was decided, each with the reason; nothing without any. */
+function reasons(title: string, all: [string, string][]): HTMLElement | string {
+  return all.length === 0 ? "" : more(title, h("ul", {}, ...all.map(([what, why]) => h("li", {}, h("code", {}, what), ` ${why}`))));
+}
+
 /** An experiment: figures with the paper's numbers, claims, and what decides those that fail. */
 function experiment(one: PaperExperiment, chosen?: PaperClaim): Node[] {
   const seconds = one.seconds === null ? "" : `, ${format.time(one.seconds * 1e12)} on one core`;
@@ -164,6 +169,7 @@ function experiment(one: PaperExperiment, chosen?: PaperClaim): Node[] {
     folder,
     ...figures,
     ...claims,
-    one.chosen.length > 0 ? more("Choices where the paper gives no value", h("ul", {}, ...one.chosen.map(([what, why]) => h("li", {}, h("code", {}, what), ` ${why}`)))) : "",
+    reasons("Choices where the paper gives no value", one.chosen),
+    reasons("Points that have no other value", one.fixed),
   ].map((part) => (typeof part === "string" ? document.createTextNode(part) : part));
 }

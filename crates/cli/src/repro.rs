@@ -433,6 +433,7 @@ impl Context<'_> {
             seconds: e.runs_of.is_none().then(|| seconds(made)),
             seeds: grid.seeds.clone(),
             chosen: report::chosen(e),
+            fixed: e.fixed.clone(),
             claims,
             plots: Vec::new(),
             // Empty if no choice has a key; `None` if the user did not request it.

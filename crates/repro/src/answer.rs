@@ -68,11 +68,6 @@ fn changes(e: &ExperimentResult) -> String {
             out += &item(&format!("{what}: the verdict of {claim} changes from {from} to {to}"));
         }
     }
-    if e.sensitivity.is_some() {
-        for c in e.chosen.iter().filter(|c| c.in_words) {
-            out.push_str(&item(&format!("not varied, because it has no alternative: {}", c.what)));
-        }
-    }
     out
 }
 

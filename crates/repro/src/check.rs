@@ -165,6 +165,10 @@ fn chosen(doc: &Document<'_>, e: &Experiment, index: usize) -> Checked {
             let help = "write the `key` of these values";
             return Err(doc.error(&at, "values have no effect without `key`", help));
         }
+        (None, Some(_), _) if c.instead.is_empty() => {
+            let help = "write `instead`; or write `[[fixed]]` in the place of `[[chosen]]`, if it has no other value";
+            return Err(doc.error(&at, "the choice has no alternative", help));
+        }
         (None, Some(_), _) => {}
         (Some(_), _, None) => {
             let help = "write the value of the key";

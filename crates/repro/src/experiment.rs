@@ -49,6 +49,9 @@ pub struct Experiment {
     /// Points that the paper leaves open, and the choices.
     #[serde(default)]
     pub chosen: Vec<Chosen>,
+    /// Points that have no other value.
+    #[serde(default)]
+    pub fixed: Vec<Fixed>,
     /// The metrics of each run.
     #[serde(default)]
     pub metric: Vec<Metric>,
@@ -176,6 +179,17 @@ pub struct Chosen {
     /// Of a choice in words: what `--sensitivity` does instead.
     #[serde(default)]
     pub instead: Vec<Instead>,
+}
+
+/// A point of the set-up that has no other value: it follows from the source or from another value, defines a word
+/// of a claim, or is a rule of the simulator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fixed {
+    /// The point.
+    pub what: String,
+    /// Why it has no other value.
+    pub reason: String,
 }
 
 /// What `--sensitivity` does in the place of a choice in words: runs with other keys, or another reading of the same runs.

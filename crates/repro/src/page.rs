@@ -200,11 +200,6 @@ fn sensitivity(o: &mut String, e: &ExperimentResult) {
         (_, 0) => write!(o, "\n{tried} tried{quick}. No verdict changes."),
         _ => write!(o, "\n{tried} tried{quick}. The table has the verdicts that change."),
     };
-    let words: Vec<String> =
-        e.chosen.iter().filter(|c| c.in_words).map(|c| format!("`{}`", c.what)).collect();
-    if !words.is_empty() {
-        let _ = write!(o, " These choices have no alternative: {}.", words.join("; "));
-    }
     o.push('\n');
     if flips().next().is_none() {
         return;
@@ -431,6 +426,12 @@ fn experiment(o: &mut String, e: &ExperimentResult, quick: bool) {
             let others =
                 if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", ")) };
             let _ = writeln!(o, "- `{}`{others}: {}", c.what, c.reason.trim());
+        }
+    }
+    if !e.fixed.is_empty() {
+        o.push_str("\nPoints that have no other value:\n\n");
+        for f in &e.fixed {
+            let _ = writeln!(o, "- `{}`: {}", f.what, f.reason.trim());
         }
     }
     sensitivity(o, e);

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Claim, Claims, Combine, Experiment, Kind, Reading, Relation, Side, Unequal};
+use crate::experiment::{Claim, Claims, Combine, Experiment, Fixed, Kind, Reading, Relation, Side, Unequal};
 use crate::{discussion, library::Paper, runs::written, verdict::Verdict};
 use xoff_results::human;
 
@@ -187,6 +187,9 @@ pub struct ExperimentResult {
     pub seconds: Option<f64>,
     pub seeds: Vec<u64>,
     pub chosen: Vec<ChosenResult>,
+    /// Points of the set-up that have no other value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixed: Vec<Fixed>,
     pub claims: Vec<ClaimResult>,
     /// Names of the pictures.
     pub plots: Vec<String>,
@@ -235,6 +238,7 @@ impl ExperimentResult {
     fn in_words_of(mut self, e: &Experiment) -> Self {
         self.note.clone_from(&e.note);
         self.unequal.clone_from(&e.unequal);
+        self.fixed.clone_from(&e.fixed);
         for (old, new) in self.chosen.iter_mut().flat_map(|old| {
             let new = chosen(e).into_iter().find(|new| new.what == old.what);
             new.map(|new| (old, new))
@@ -355,9 +359,6 @@ pub struct ChosenResult {
     /// The key and its value, or the choice in words.
     pub what: String,
     pub reason: String,
-    /// Whether it is one in words without another, which `--sensitivity` cannot change.
-    #[serde(default)]
-    pub in_words: bool,
     /// Other values of the key, or other choices in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<String>,
@@ -599,8 +600,7 @@ pub fn chosen(e: &Experiment) -> Vec<ChosenResult> {
         };
         let instead = c.instead.iter().map(|i| i.choice.clone());
         let alternatives = c.alternatives.iter().map(written).chain(instead).collect();
-        let in_words = c.key.is_none() && c.instead.is_empty();
-        ChosenResult { what, reason: c.reason.clone(), in_words, alternatives }
+        ChosenResult { what, reason: c.reason.clone(), alternatives }
     });
     words.collect()
 }

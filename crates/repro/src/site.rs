@@ -46,6 +46,8 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// Choices where the paper gives no value, with the reason.
     pub chosen: Vec<(String, String)>,
+    /// Points that have no other value, with the reason.
+    pub fixed: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -109,6 +111,7 @@ fn experiment(e: &ExperimentResult, path: &Path) -> Experiment {
         figures: chart.into_iter().chain(e.plots.iter().filter_map(plot)).collect(),
         claims: e.claims.iter().map(|c| claim(Some(e), c)).collect(),
         chosen: e.chosen.iter().map(|c| (c.what.clone(), c.reason.trim().into())).collect(),
+        fixed: e.fixed.iter().map(|f| (f.what.clone(), f.reason.trim().into())).collect(),
     }
 }
 

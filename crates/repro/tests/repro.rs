@@ -481,8 +481,8 @@ fn an_experiment_can_use_the_runs_of_another() {
     let found = evaluate::claims(&e, false, &e.grid(false, &[]), &measured, 0);
     let verdicts: Vec<Verdict> = found[0].measures.iter().map(|m| m.verdict).collect();
     assert_eq!(verdicts, [Verdict::Reproduced, Verdict::Contradicted]);
-    let chosen = "runs_of = \"e\"\n\n[[chosen]]\nwhat = \"w\"\nreason = \"r\"\n";
-    read(&LOOKS.replace("runs_of = \"e\"\n", chosen)).unwrap();
+    let fixed = "runs_of = \"e\"\n\n[[fixed]]\nwhat = \"w\"\nreason = \"r\"\n";
+    read(&LOOKS.replace("runs_of = \"e\"\n", fixed)).unwrap();
     for (from, to, key, message) in [
         ("runs_of = \"e\"", "runs_of = \"x\"", "runs_of", "unknown experiment `x`"),
         ("runs_of = \"e\"", "runs_of = \"e\"\nseeds = [1]", "seeds", "those of `e`"),

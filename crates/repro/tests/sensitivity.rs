@@ -8,7 +8,7 @@ use common::{RATIO, experiment, text, unmeasured};
 use xoff_repro::metrics::Value;
 use xoff_repro::report::{AsChosen, ChangeResult, ChangedClaim, Decision};
 use xoff_repro::verdict::Verdict;
-use xoff_repro::{answer, evaluate, library, page, read, sensitivity};
+use xoff_repro::{evaluate, library, page, read, sensitivity};
 
 /// `--sensitivity` can change each chosen value of the stored experiments.
 #[test]
@@ -77,21 +77,20 @@ fn a_table_stays_while_its_runs_give_the_same() {
     }
 }
 
+/// A choice needs another one, and a point without another value has a list of its own.
 #[test]
-fn choices_in_words_are_named_with_sensitivity() {
-    let words = "[[chosen]]\nwhat = \"the moon\"\nreason = \"r\"\n\n[[chosen]]\nkey = \"transport.mtu\"\nvalue = \"1kB\"\nreason = \"r\"\n\n[[claim]]";
-    let e = read::read("e.toml", text(RATIO).replace("[[claim]]", words).as_bytes()).unwrap().experiment;
-    let mut results = unmeasured(&e);
-    assert_eq!(results.experiments[0].chosen.iter().map(|c| c.in_words).collect::<Vec<_>>(), [true, false]);
-    for (sensitivity, says) in [(None, false), (Some(Vec::new()), true)] {
-        results.experiments[0].sensitivity = sensitivity;
-        let answer = answer::experiment(&results.experiments[0], false);
-        assert_eq!(answer.contains("not varied, because it has no alternative: the moon"), says, "{answer}");
-        let page = &page::render(&results)[0].text;
-        let not_varied = "These choices have no alternative: `the moon`.";
-        assert_eq!(page.contains(not_varied), says, "{page}");
-        assert_eq!(page.contains("No alternative was tried."), says);
-    }
+fn what_has_no_other_value_is_no_choice() {
+    let moon = |table: &str| {
+        let made = format!("[[{table}]]\nwhat = \"the moon\"\nreason = \"r\"\n\n[[claim]]");
+        read::read("e.toml", text(RATIO).replace("[[claim]]", &made).as_bytes())
+    };
+    let refused = moon("chosen").unwrap_err();
+    assert!(refused.message().contains("the choice has no alternative"), "{}", refused.message());
+    let mut results = unmeasured(&moon("fixed").unwrap().experiment);
+    results.experiments[0].sensitivity = Some(Vec::new());
+    let page = &page::render(&results)[0].text;
+    assert!(page.contains("Points that have no other value:\n\n- `the moon`: r\n"), "{page}");
+    assert!(page.contains("No alternative was tried."), "{page}");
 }
 
 /// Keys that are set instead of a choice in words come after those of the run, in the runs of the choice.

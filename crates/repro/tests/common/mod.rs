@@ -72,6 +72,7 @@ pub fn unmeasured(e: &Experiment) -> Results {
         seconds: None,
         seeds: Vec::new(),
         chosen: report::chosen(e),
+        fixed: e.fixed.clone(),
         claims: evaluate::claims(e, false, &e.grid(false, &[]), &vec![None; 8], 0),
         plots: Vec::new(),
         values: Default::default(),
