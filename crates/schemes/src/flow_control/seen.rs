@@ -8,7 +8,9 @@ use xoff_net::topology::Topology;
 pub struct Pausers {
     pub port: u32,
     pub queues: Range<u16>,
-    /// Bytes that they may hold together when the queue upstream resumes.
+    /// The longest of them decides, and not all together.
+    pub alone: bool,
+    /// Bytes that they may hold, together or each, when the queue upstream resumes.
     pub resume: u64,
 }
 

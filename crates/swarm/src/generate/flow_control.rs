@@ -254,6 +254,7 @@ fn portfc(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     sketch.maybe(t, 3, "relay_queue", |s| *s.draw.pick(&["first", "turns", "last"]));
     sketch.maybe(t, 3, "relay_signals", |s| s.draw.one_in(2));
     sketch.maybe(t, 8, "response_time", |s| time(s.draw.log(1, MICROSECOND)));
+    sketch.maybe(t, 4, "qlen", |s| *s.draw.pick(&["sum", "longest"]));
 }
 
 fn pyrrha(sketch: &mut Sketch, place: &Place, t: &mut Table) {

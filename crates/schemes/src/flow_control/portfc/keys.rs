@@ -56,6 +56,10 @@ pub struct PortFcKeys {
     /// How many flags a switch port has.
     #[serde(default)]
     pub flags: PortFcFlags,
+    /// What a switch port compares with `xoff` and `xon`.
+    #[serde(default, skip_serializing_if = "PortFcQlen::is_sum")]
+    #[schemars(extend("default" = PortFcQlen::default()))]
+    pub qlen: PortFcQlen,
     /// Whether hosts forward the frames of destination-direct queues to their other ports.
     #[serde(default = "defaults::yes")]
     pub relay_signals: bool,
@@ -73,6 +77,23 @@ pub enum PortFcFlags {
     Two,
     /// One flag for both, as in the paper's algorithms.
     One,
+}
+
+/// The bytes by which a switch port detects that its forwarding queues are congested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortFcQlen {
+    /// The bytes of all its forwarding queues together, as in the paper's Algorithms 1 and 2.
+    #[default]
+    Sum,
+    /// Those of the longest one. A switch then needs more buffer.
+    Longest,
+}
+
+impl PortFcQlen {
+    fn is_sum(&self) -> bool {
+        *self == Self::Sum
+    }
 }
 
 default_keys!(PortFcKeys);
@@ -314,6 +335,7 @@ fn params(cx: &mut Setting<'_>, portfc: &PortFcKeys, fabric: &Fabric<'_>) -> Res
         variant: Variant {
             one_flag: portfc.flags == PortFcFlags::One,
             no_signal_relay: !portfc.relay_signals,
+            longest_alone: portfc.qlen == PortFcQlen::Longest,
         },
         response_time: portfc.response_time.0,
         needs: Vec::new(),
@@ -387,7 +409,8 @@ fn needs(topology: &Topology, params: &PortFcParams, packet: &PacketFormat, node
             let host = &topology.nodes[topology.ports[peer as usize].node as usize];
             let far = host.ports.iter().find(|&&p| p != peer && !params.map.inner(p)).map(|&p| link(p));
             let at = port as usize;
-            Side { near: link(port), far, xoff: params.xoff[at], ddq_xoff: params.ddq_xoff[at] }
+            let counted = if params.variant.longest_alone { u64::from(params.map.n - 1) } else { 1 };
+            Side { near: link(port), far, xoff: counted * params.xoff[at], ddq_xoff: params.ddq_xoff[at] }
         })
         .collect();
     let served = sides.iter().all(|s| s.far.is_none_or(|far| far.rate <= s.near.rate));

@@ -22,7 +22,8 @@
 //!
 //! Each set has its own flag (`portfc.flag`): the paper prints one for both ([`Variant::one_flag`]). With one
 //! flag the congestion of one set hides the other's, and each set's end resumes only its own queues, so the
-//! other's stay paused permanently.
+//! other's stay paused permanently. The variant [`Variant::longest_alone`] compares the longest IHFQ with the
+//! thresholds instead of their sum.
 //!
 //! **Obedience.** A frame names the congested port e of the switch that sent it,
 //! and by qIdx its set; q(e) is the queue of [`map::QueueMap::named`].
@@ -86,6 +87,8 @@ pub struct Variant {
     pub one_flag: bool,
     /// Nodes keep frames about a DDQ to themselves.
     pub no_signal_relay: bool,
+    /// The longest `queueLen` of the IHFQs decides, in the place of their sum.
+    pub longest_alone: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +154,9 @@ impl Parameters for PortFcParams {
         }
         if self.variant.no_signal_relay {
             text += "; hosts do not forward frames";
+        }
+        if self.variant.longest_alone {
+            text += "; the longest forwarding queue decides, not their sum";
         }
         if let Some(most) = self.needs.iter().max_by_key(|bound| bound.total()) {
             text += &format!(
@@ -259,7 +265,8 @@ impl OnwardQueues for PortFcParams {
             Role::Ihfq if self.variant.no_signal_relay => return None,
             _ => (forwarding..self.map.n, &self.ddq_xon),
         };
-        Some(Pausers { port: congested, queues, resume: xon[congested as usize] })
+        let alone = self.variant.longest_alone;
+        Some(Pausers { port: congested, queues, alone, resume: xon[congested as usize] })
     }
 
     fn name(&self, port: u32, queue: u16) -> String {
@@ -335,6 +342,8 @@ pub struct PortFc {
     params: PortFcParams,
     /// By port: its IHFQs, and its DDQ. Of nodes' ports unused.
     sets: Vec<[Set; 2]>,
+    /// By port and IHFQ, its bytes; empty unless the longest decides.
+    alone: Vec<u64>,
 }
 
 const IHFQ: usize = 0;
@@ -342,7 +351,23 @@ const DDQ: usize = 1;
 
 impl PortFc {
     pub(super) fn new(params: &PortFcParams, ports: usize) -> Self {
-        Self { params: params.clone(), sets: vec![[Set::default(); 2]; ports] }
+        let alone = if params.variant.longest_alone { ports * usize::from(params.map.n - 1) } else { 0 };
+        Self { params: params.clone(), sets: vec![[Set::default(); 2]; ports], alone: vec![0; alone] }
+    }
+
+    /// `qlen` of a set when a packet has changed the bytes of its queue.
+    fn qlen(&mut self, packet: &QueueEntry, set: usize, change: impl Fn(u64) -> u64) -> u64 {
+        let port = packet.port as usize;
+        let bytes = &mut self.sets[port][set].bytes;
+        *bytes = change(*bytes);
+        if self.alone.is_empty() || set == DDQ {
+            return *bytes;
+        }
+        let queues = usize::from(self.params.map.n - 1);
+        let alone = &mut self.alone[port * queues..][..queues];
+        let own = &mut alone[usize::from(packet.queue)];
+        *own = change(*own);
+        alone.iter().copied().max().unwrap_or(0)
     }
 
     fn set_of(&self, packet: &QueueEntry) -> Option<usize> {
@@ -403,8 +428,7 @@ impl<D: Queues> Scheme<D> for PortFc {
         let Some(set) = self.set_of(packet) else { return };
         let port = packet.port as usize;
         let xoff = if set == IHFQ { self.params.xoff[port] } else { self.params.ddq_xoff[port] };
-        self.sets[port][set].bytes += u64::from(packet.size);
-        let reached = self.sets[port][set].bytes >= xoff;
+        let reached = self.qlen(packet, set, |bytes| bytes + u64::from(packet.size)) >= xoff;
         let flag = self.flag(port, set);
         if reached && !flag.paused {
             (flag.paused, flag.named) = (true, packet.queue);
@@ -417,8 +441,7 @@ impl<D: Queues> Scheme<D> for PortFc {
         let Some(set) = self.set_of(packet) else { return };
         let port = packet.port as usize;
         let xon = if set == IHFQ { self.params.xon[port] } else { self.params.ddq_xon[port] };
-        self.sets[port][set].bytes -= u64::from(packet.size);
-        let reached = self.sets[port][set].bytes <= xon;
+        let reached = self.qlen(packet, set, |bytes| bytes - u64::from(packet.size)) <= xon;
         let flag = self.flag(port, set);
         if reached && flag.paused {
             flag.paused = false;

@@ -226,6 +226,31 @@ fn the_sum_of_the_forwarding_queues_pauses_all_other_ports() {
     assert_eq!(drain(&mut device), words("go", 1));
 }
 
+/// Where the longest queue decides, two queues of 2,000 do not reach 3,000, and one of 2,000 keeps a pause that
+/// another one caused.
+#[test]
+fn the_longest_forwarding_queue_pauses_all_other_ports() {
+    let (port, mut fc) = (switch(17, 1), portfc(Variant { longest_alone: true, ..Variant::default() }));
+    let mut device = Notes { ports: (0..4).map(|i| switch(17, i)).collect(), ..Notes::default() };
+    let words =
+        |verb: &str, queue: u16| [0, 2, 3].map(|i| format!("{verb} {} q{queue} p1", switch(17, i))).to_vec();
+    for queue in [0, 0, 1, 1] {
+        fc.enqueued(&mut device, &mut packet(port, queue));
+    }
+    assert!(drain(&mut device).is_empty(), "4,000 in all, and 2,000 in each");
+    fc.enqueued(&mut device, &mut packet(port, 1));
+    assert_eq!(drain(&mut device), words("stop", 1));
+    for _ in 0..3 {
+        fc.left(&mut device, &mut packet(port, 1));
+    }
+    assert!(drain(&mut device).is_empty(), "queue 0 holds 2,000, above X_on");
+    fc.left(&mut device, &mut packet(port, 0));
+    assert_eq!(drain(&mut device), words("go", 0));
+    fc.enqueued(&mut device, &mut packet(port, 3));
+    fc.enqueued(&mut device, &mut packet(port, 3));
+    assert_eq!(drain(&mut device), words("stop", 3), "the DDQ counts as before");
+}
+
 /// The two sets of a port do not know of each other; with one flag, the end of the
 /// one's congestion is taken for that of the other, which stays paused upstream.
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! Where packets are counted against the queue that they came from, it resumes when every counted packet has
 //! left the next device. It is struck out if none of them lies in a queue of the set. Where queues of a port
-//! downstream pause it together ([`Pausers`]), it resumes when they are down to their resume level. It is
-//! struck out if the bytes in those that are of the set are no more than that.
+//! downstream pause it together ([`Pausers`]), it resumes when they, or the longest of them, are down to their
+//! resume level. It is struck out if the bytes in those that are of the set are no more than that.
 //!
 //! These pauses need not settle: a frame or packet in flight changes nothing about packets that cannot move.
 
@@ -56,8 +56,10 @@ fn pausers(world: &World, leaf: u32) -> Option<Pausers> {
 
 /// Whether the bytes in these queues keep a leaf from its resume level.
 pub fn full(world: &World, leaf: u32, holds: &[Hold]) -> bool {
-    let bytes: u64 = holds.iter().map(|h| h.bytes).sum();
-    bytes > pausers(world, leaf).map_or(0, |pausers| pausers.resume)
+    let (alone, resume) = pausers(world, leaf).map_or((false, 0), |pausers| (pausers.alone, pausers.resume));
+    let bytes = holds.iter().map(|h| h.bytes);
+    let held = if alone { bytes.max().unwrap_or(0) } else { bytes.sum() };
+    held > resume
 }
 
 /// Adds the paused queues that are not empty.
