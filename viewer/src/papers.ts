@@ -133,7 +133,7 @@ function prose(text: string): HTMLElement {
   return h("p", {}, ...text.split("`").map((part, i): Node | string => (i % 2 === 1 ? h("code", {}, part) : part)));
 }
 
-/** What was decided, each with the reason; nothing without any. */
+/** A folded list of points with their reasons; nothing if there are none. */
 function reasons(title: string, all: [string, string][]): HTMLElement | string {
   return all.length === 0 ? "" : more(title, h("ul", {}, ...all.map(([what, why]) => h("li", {}, h("code", {}, what), ` ${why}`))));
 }

@@ -77,7 +77,7 @@ fn a_table_stays_while_its_runs_give_the_same() {
     }
 }
 
-/// A choice needs another one, and a point without another value has a list of its own.
+/// A choice without an alternative is refused. Pages list points that have no other value.
 #[test]
 fn what_has_no_other_value_is_no_choice() {
     let moon = |table: &str| {
