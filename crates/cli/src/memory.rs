@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::{cell::Cell, fmt, io::Write as _, path::Path, ptr};
 
 use miette::miette;
-use sysinfo::{MemoryRefreshKind, RefreshKind};
+use sysinfo::{CGroupLimits, MemoryRefreshKind, RefreshKind};
 use xoff_net::units::Bytes;
 
 use crate::FAILED;
@@ -284,12 +284,17 @@ pub fn enter(phase: Phase) -> Phase {
 fn available() -> u64 {
     let what = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
     let system = sysinfo::System::new_with_specifics(what);
-    let container = system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory);
+    let container = system.cgroup_limits().map_or(u64::MAX, |limits| left(&limits));
     match system.available_memory() {
         // Nothing is known of the machine.
         0 => address_space(),
         bytes => bytes.min(container).min(address_space()),
     }
+}
+
+/// What a container has left. It gives back the memory of its page cache when a program takes more.
+fn left(container: &CGroupLimits) -> u64 {
+    container.total_memory.saturating_sub(container.rss)
 }
 
 #[cfg(unix)]
@@ -397,6 +402,14 @@ impl Drop for Watch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 20 of 24 GB are files that were read or written.
+    #[test]
+    fn the_page_cache_of_a_container_is_available() {
+        let [total_memory, free_memory, rss] = [24, 3, 1].map(|gigabytes| gigabytes * 1_000_000_000);
+        let container = CGroupLimits { total_memory, free_memory, free_swap: 0, rss };
+        assert_eq!(left(&container), 23_000_000_000);
+    }
 
     #[test]
     fn amounts_have_two_decimals() {
