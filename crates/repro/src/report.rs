@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Claim, Claims, Combine, Experiment, Fixed, Kind, Reading, Relation, Side, Unequal};
+use crate::experiment::{
+    Chosen, Claim, Claims, Combine, Experiment, Fixed, Kind, Reading, Relation, Side, Unequal,
+};
 use crate::{discussion, library::Paper, runs::written, verdict::Verdict};
 use xoff_results::human;
 
@@ -239,12 +241,17 @@ impl ExperimentResult {
         self.note.clone_from(&e.note);
         self.unequal.clone_from(&e.unequal);
         self.fixed.clone_from(&e.fixed);
-        for (old, new) in self.chosen.iter_mut().flat_map(|old| {
-            let new = chosen(e).into_iter().find(|new| new.what == old.what);
-            new.map(|new| (old, new))
-        }) {
-            *old = new;
-        }
+        let mut stored = std::mem::take(&mut self.chosen);
+        let of = |(choice, now): (&Chosen, ChosenResult)| {
+            // The runs had the stored values of keys; what is in words has none.
+            let Some(key) = &choice.key else { return Some(now) };
+            if stored.iter().any(|old| old.what == now.what) {
+                return Some(now);
+            }
+            let same = |old: &ChosenResult| old.what.starts_with(&format!("{key} = "));
+            Some(stored.remove(stored.iter().position(same)?))
+        };
+        self.chosen = e.chosen.iter().zip(chosen(e)).filter_map(of).collect();
         for claim in &mut self.claims {
             let now = e.claim.iter().find(|c| c.id == claim.id);
             claim.discussion = now.and_then(|c| c.discussion.clone());
