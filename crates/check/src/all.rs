@@ -8,7 +8,7 @@ use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, control_can_wait, passed_on, pausable, wait_lane};
 use crate::{Halt, Watch, failures::Context, go_on};
 use std::collections::{BTreeMap, BTreeSet};
-use xoff_net::routing::{Router, TTL};
+use xoff_net::routing::Router;
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_plan::{plan::Plan, scenario::Scenario};
 
@@ -275,15 +275,15 @@ impl<'p> Spread<'p> {
         })
     }
 
-    /// The ports of a path on which packets reach `port` in `lane`, and the lane in which they begin.
-    pub fn path_to(&self, port: PortId, lane: u8) -> (Vec<PortId>, u8) {
+    /// The ports of a path on which packets reach `port` in `lane` within `ttl` links, and the lane in which they begin.
+    pub fn path_to(&self, port: PortId, lane: u8, ttl: usize) -> (Vec<PortId>, u8) {
         let mut ports = vec![port];
         let mut at = (port, lane);
         loop {
             let parent = self.parents[at.0 as usize * 8 + usize::from(at.1)];
             let parent = (parent / 8, (parent % 8) as u8);
             // A path over a turning point may be put together from two, which may come back.
-            if parent == at || ports.len() > TTL {
+            if parent == at || ports.len() > ttl {
                 ports.reverse();
                 return (ports, at.1);
             }

@@ -194,12 +194,12 @@ pub fn by_all(plan: &Plan, router: &mut Router, places: &[Place], lanes: &[u8], 
         });
         for i in met {
             let (from, to) = (edges[i].from, edges[i].to);
-            let (mut ports, lane) = spread.path_to(from.port, from.lane);
+            let (mut ports, lane) = spread.path_to(from.port, from.lane, router.ttl());
             ports.push(to.port);
             let sender = plan.topology.ports[ports[0] as usize].node;
             // Takes the first next hop; without loops the place is soon reached.
             let mut at = plan.topology.neighbour(to.port);
-            while !place.hosts.contains(&at) && ports.len() < xoff_net::routing::TTL {
+            while !place.hosts.contains(&at) && ports.len() < router.ttl() {
                 let outs = spread.outs(router, at, place);
                 let out = outs.map(|i| spread.out(i)).find(|&p| plan.topology.neighbour(p) != sender);
                 let Some(out) = out else { break };

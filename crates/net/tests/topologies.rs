@@ -52,7 +52,7 @@ fn dci(k: u32, tiers: u32, oversubscription: u32, long_links: u32) -> Topology {
 }
 
 fn router(t: &Topology, kind: RoutingKind, hash: HashKind) -> Router {
-    Router::new(t, &RoutingSpec { kind, hash, seed: 1 }, &[]).unwrap()
+    Router::new(t, &RoutingSpec { kind, hash, seed: 1, ttl: TTL }, &[]).unwrap()
 }
 
 /// Distances in links between all nodes, of which only those that relay are
@@ -79,7 +79,7 @@ fn floyd_warshall(t: &Topology) -> Vec<Vec<u32>> {
 
 /// The nodes of a route between hosts, both ends included.
 fn nodes(t: &Topology, router: &mut Router, src: NodeId, dst: NodeId, key: u64) -> Vec<NodeId> {
-    let route = router.route(src, dst, key, TTL).unwrap();
+    let route = router.route(src, dst, key).unwrap();
     assert_eq!(route.ends, Ends::Deliver);
     let mut nodes = vec![src];
     for &port in &route.ports {
@@ -452,7 +452,7 @@ fn dragonfly_routes_cross_one_link_between_groups_and_others_two() {
                 let [first, last] = [src, dst].map(|host| t.neighbour(t.nodes[host as usize].ports[0]));
                 let same = shape.of(first) == shape.of(last);
                 for key in 0..4 {
-                    let route = router.route(src, dst, key, TTL).unwrap();
+                    let route = router.route(src, dst, key).unwrap();
                     assert_eq!(crossed(&route.ports), usize::from(!same));
                     longest = longest.max(route.ports.len());
                 }
@@ -481,7 +481,7 @@ fn a_torus_has_paths_over_other_switches() {
     let mut router = router(&t, RoutingKind::DimensionOrder, HashKind::Mix64);
     let plain = Router::new(
         &t,
-        &RoutingSpec { kind: RoutingKind::ShortestPath, hash: HashKind::Mix64, seed: 1 },
+        &RoutingSpec { kind: RoutingKind::ShortestPath, hash: HashKind::Mix64, seed: 1, ttl: TTL },
         &[],
     );
     let mut plain = plain.unwrap();

@@ -146,17 +146,18 @@ fn sites(out: &mut String, plan: &Plan) -> fmt::Result {
 
 fn first_hops(out: &mut String, plan: &Plan) -> fmt::Result {
     let Some(ate) = &plan.ate else { return Ok(()) };
-    let AteParams { p, window, update, least } = ate.params;
+    let AteParams { p, window, update, first, least } = ate.params;
     let update = match update {
         Update::BothWays => "both ways, up to 1",
         Update::ToCapacity => "both ways, up to the share of the capacity",
         Update::OneSided => "only down",
     };
+    let first = first.map_or("the share of the capacity".to_string(), |first| first.to_string());
     let flows = ate.routes.iter().filter(|routes| routes[0] != routes[1]).count() as u64;
     writeln!(out, "first hops: chosen by traffic (ate) for {}", count(flows, "flow"))?;
     writeln!(
         out,
-        "  own data may use {p} of the port to layer 0; weights change every {}, {update}, and are at least {least}",
+        "  own data may use {p} of the port to layer 0; weights begin at {first}, change every {}, {update}, and are at least {least}",
         Span(window)
     )
 }
@@ -262,7 +263,13 @@ fn lanes(out: &mut String, loaded: &Loaded) -> fmt::Result {
                     (false, true) => " by the bytes of the port",
                     (true, true) => " at dequeue by the bytes of the port",
                 };
-                let at = at.to_string() + if r.last_hop { "" } else { ", except to hosts," };
+                let except = match (r.last_hop, r.hosts) {
+                    (true, true) => "",
+                    (false, true) => ", except to hosts,",
+                    (true, false) => ", except at hosts,",
+                    (false, false) => ", except at and to hosts,",
+                };
+                let at = at.to_string() + except;
                 let own = loaded.scenario.priority.iter().any(|p| p.id == lane.priority && p.ecn.is_some());
                 let from = match own || loaded.scenario.ecn.is_some() {
                     true => String::new(),

@@ -276,6 +276,7 @@ fn unequal_setups_need_a_reason() {
         at_dequeue: false,
         of_port: false,
         last_hop: true,
+        hosts: true,
     };
     let marks = |k_max| Setup { marking: vec![red(k_max)], ..setup() };
     let step = Step::Rate(1);

@@ -130,7 +130,7 @@ fn ecn(plan: &Plan, outcome: &Outcome, notes: &mut Vec<Note>) {
     }
     let marks_at = |port: PortId| {
         let mut all = plan.lanes.iter().filter_map(|l| l.ecn);
-        all.any(|red| red.last_hop || !plan.topology.leads_to_host(port))
+        all.any(|red| red.holds_at(&plan.topology, port))
     };
     let ports = outcome.ports.iter().enumerate().filter(|&(port, _)| marks_at(port as PortId));
     let longest = ports.rev().max_by_key(|(_, p)| p.queue_peak);

@@ -249,6 +249,7 @@ fn options_without_effect_are_named() {
                 at_dequeue: false,
                 of_port: false,
                 last_hop: true,
+                hosts: true,
             })
         },
         "ECN never marked a packet: the longest queue, at S0.0:1, reached 34 kB, and marking begins above 40 kB",
@@ -274,6 +275,7 @@ fn options_without_effect_are_named() {
         at_dequeue: false,
         of_port: false,
         last_hop: true,
+        hosts: true,
     });
     assert!(says(&plan, &marked, "ECN marks had no effect: 5 marks were set"));
 }

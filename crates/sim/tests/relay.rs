@@ -66,6 +66,20 @@ fn a_pause_is_passed_on_at_once_and_so_is_its_end() {
     assert_eq!(from(port(&counted, "S2", "R")), None);
 }
 
+/// R is paused, so its queue grows beyond the threshold, and so does that of S1.
+#[test]
+fn hosts_mark_what_they_forward_if_they_should() {
+    for (hosts, at_hosts) in [("", true), ("hosts = true\n", true), ("hosts = false\n", false)] {
+        for at in ["enqueue", "dequeue"] {
+            let ecn = format!("[ecn]\nk_min = \"2kB\"\nk_max = \"2kB\"\np_max = 1.0\nat = \"{at}\"\n{hosts}");
+            let plan = plan(&(line("accounts") + &ecn));
+            let outcome = run(&plan);
+            let marks = |a, b| outcome.ports[port(&plan, a, b) as usize].marks;
+            assert_eq!((marks("R", "S1") > 0, marks("S1", "X") > 0), (at_hosts, true), "{hosts} {at}");
+        }
+    }
+}
+
 /// Two four-hop flows in opposite directions through an NDC(2, 1): H0 over H1 to
 /// H3 and back over H2. H3 does not read for a while.
 fn opposite(relay: &str) -> String {

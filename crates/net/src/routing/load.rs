@@ -1,6 +1,6 @@
 //! Expected load of ports, and the traffic at which the first one saturates.
 
-use super::{RouteError, Router, TTL, Target, UNREACHED};
+use super::{RouteError, Router, Target, UNREACHED};
 use crate::topology::{NodeId, PortId, Topology};
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ impl Router {
         load: &mut [f64],
     ) -> Result<(), NodeId> {
         let mut links = Vec::new();
-        for _ in 0..TTL {
+        for _ in 0..self.ttl {
             let mut next = vec![0.0; amounts.len()];
             let mut moved = false;
             for (node, &amount) in amounts.iter().enumerate().filter(|&(_, &amount)| amount > 0.0) {

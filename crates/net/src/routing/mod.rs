@@ -25,9 +25,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use xoff_kernel::random::Stream;
 
-/// Time to live of a packet in links, as IPv4 stacks commonly set it. A packet
-/// whose route loops is dropped after so many.
-pub const TTL: usize = 64;
+/// The usual time to live of a packet in links, as IPv4 stacks commonly set it.
+pub const TTL: u8 = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub struct RoutingSpec {
@@ -36,6 +35,8 @@ pub struct RoutingSpec {
     pub hash: HashKind,
     /// Every node's hash seed is derived from this one.
     pub seed: u64,
+    /// Links that a packet may cross. A packet whose route loops is dropped after so many.
+    pub ttl: u8,
 }
 
 /// A routing algorithm.
@@ -106,6 +107,7 @@ struct Link {
 pub struct Router {
     kind: RoutingKind,
     hash: HashKind,
+    ttl: usize,
     names: Vec<String>,
     /// Whether the node forwards packets that are not its own.
     relays: Vec<bool>,
@@ -187,6 +189,7 @@ impl Router {
         let mut router = Self {
             kind: spec.kind,
             hash: spec.hash,
+            ttl: usize::from(spec.ttl),
             names: topology.nodes.iter().map(|node| node.name.clone()).collect(),
             relays: topology.nodes.iter().map(relays).collect(),
             first,
@@ -318,6 +321,11 @@ impl Router {
 
     pub fn kind(&self) -> RoutingKind {
         self.kind
+    }
+
+    /// Links that a packet may cross.
+    pub fn ttl(&self) -> usize {
+        self.ttl
     }
 
     /// Takes over the distances that another router has found, if both have the same links.

@@ -1,6 +1,6 @@
 //! Paths that are not minimal: over another group of a dragonfly, or another switch of a torus.
 
-use super::{Link, Router, TTL};
+use super::{Link, Router};
 use crate::topology::{NodeId, PortId};
 
 impl Router {
@@ -52,7 +52,7 @@ impl Router {
             let Some(path) = self.first_path(at, via) else { continue };
             if let (Some(shortest), Some(rest)) = (self.distance(at, to), self.distance(via, to))
                 && path.len() as u32 + rest > shortest
-                && path.len() as u32 + rest < TTL as u32
+                && path.len() as u32 + rest < self.ttl as u32
             {
                 found.push(path);
             }

@@ -59,35 +59,22 @@ impl fmt::Display for RouteError {
 impl Router {
     /// The route of the flow with the key `flow_key` from `src` to `dst`.
     ///
-    /// A route that loops through overrides ends in [`Ends::Expire`] after
-    /// `max_hops` links (usually [`TTL`](super::TTL)).
-    pub fn route(
-        &mut self,
-        src: NodeId,
-        dst: NodeId,
-        flow_key: u64,
-        max_hops: usize,
-    ) -> Result<Route, RouteError> {
+    /// A route that loops through overrides ends in [`Ends::Expire`] after [`Router::ttl`] links.
+    pub fn route(&mut self, src: NodeId, dst: NodeId, flow_key: u64) -> Result<Route, RouteError> {
         if src == dst {
             return Err(RouteError::ToItself(self.name(src)));
         }
         match (self.kind, self.cube) {
             (RoutingKind::Bcube, Some(cube)) if src < cube.hosts() && dst < cube.hosts() => {
-                let route = self.source_route(&cube, src, dst, flow_key, max_hops)?;
-                route.map_or_else(|| self.shortest(src, dst, flow_key, max_hops), Ok)
+                let route = self.source_route(&cube, src, dst, flow_key)?;
+                route.map_or_else(|| self.shortest(src, dst, flow_key), Ok)
             }
-            _ => self.shortest(src, dst, flow_key, max_hops),
+            _ => self.shortest(src, dst, flow_key),
         }
     }
 
     /// Per-hop ECMP, or the overrides.
-    fn shortest(
-        &mut self,
-        src: NodeId,
-        dst: NodeId,
-        flow_key: u64,
-        max_hops: usize,
-    ) -> Result<Route, RouteError> {
+    fn shortest(&mut self, src: NodeId, dst: NodeId, flow_key: u64) -> Result<Route, RouteError> {
         let target = self.target(dst);
         let flow = Tuple::new(src, dst, flow_key);
         let (mut at, mut ports) = (src, Vec::with_capacity(8));
@@ -96,11 +83,11 @@ impl Router {
         let may_loop = self.has_overrides(dst);
         let (mut visited, mut loops) = (Vec::new(), false);
         while at != dst {
-            if ports.len() >= max_hops {
+            if ports.len() >= self.ttl {
                 if loops {
                     return Ok(Route { ports, ends: Ends::Expire });
                 }
-                return Err(self.too_long(src, dst, max_hops));
+                return Err(self.too_long(src, dst));
             }
             if may_loop && !loops {
                 // The next hop depends only on the node and the flow.
@@ -128,12 +115,11 @@ impl Router {
         src: NodeId,
         dst: NodeId,
         flow_key: u64,
-        max_hops: usize,
     ) -> Result<Option<Route>, RouteError> {
         let differing: Vec<u32> =
             (0..=cube.k).filter(|&l| cube.digit(src, l) != cube.digit(dst, l)).collect();
-        if 2 * differing.len() > max_hops {
-            return Err(self.too_long(src, dst, max_hops));
+        if 2 * differing.len() > self.ttl {
+            return Err(self.too_long(src, dst));
         }
         // At most 20 digits fit the largest network, and 20! fits 64 bits.
         let orders: u64 = (1..=differing.len() as u64).product();
@@ -172,15 +158,15 @@ impl Router {
     }
 
     /// The path along the given nodes; of parallel links, that with the lowest port.
-    pub fn explicit(&self, nodes: &[NodeId], max_hops: usize) -> Result<Route, RouteError> {
+    pub fn explicit(&self, nodes: &[NodeId]) -> Result<Route, RouteError> {
         let (&[src, .., dst], true) = (nodes, nodes.len() >= 2) else {
             return Err(RouteError::TooShort);
         };
         if src == dst {
             return Err(RouteError::ToItself(self.name(src)));
         }
-        if nodes.len() - 1 > max_hops {
-            return Err(self.too_long(src, dst, max_hops));
+        if nodes.len() - 1 > self.ttl {
+            return Err(self.too_long(src, dst));
         }
         if let Some(&host) = nodes[1..nodes.len() - 1].iter().find(|&&node| !self.relays[node as usize]) {
             return Err(RouteError::NoRelay(self.name(host)));
@@ -205,7 +191,7 @@ impl Router {
         Some(Route { ports, ends: Ends::Deliver })
     }
 
-    fn too_long(&self, from: NodeId, to: NodeId, most: usize) -> RouteError {
-        RouteError::TooLong { from: self.name(from), to: self.name(to), most }
+    fn too_long(&self, from: NodeId, to: NodeId) -> RouteError {
+        RouteError::TooLong { from: self.name(from), to: self.name(to), most: self.ttl }
     }
 }

@@ -23,7 +23,7 @@ fn leaf_spine(leaves: u32, spines: u32, hosts_per_leaf: u32, links_per_pair: u32
 
 impl Default for RoutingSpec {
     fn default() -> Self {
-        Self { kind: RoutingKind::ShortestPath, hash: HashKind::Mix64, seed: 1 }
+        Self { kind: RoutingKind::ShortestPath, hash: HashKind::Mix64, seed: 1, ttl: TTL }
     }
 }
 
@@ -135,7 +135,7 @@ proptest! {
         let mut r = Router::new(&t, &RoutingSpec { hash, seed, ..RoutingSpec::default() }, &[]).unwrap();
         for src in t.hosts() {
             for dst in t.hosts().filter(|&dst| dst != src) {
-                let route = r.route(src, dst, key, TTL).unwrap();
+                let route = r.route(src, dst, key).unwrap();
                 let visited = nodes(&t, src, &route);
                 prop_assert_eq!(route.ends, Ends::Deliver);
                 prop_assert_eq!(*visited.last().unwrap(), dst);
@@ -143,13 +143,13 @@ proptest! {
                 prop_assert_eq!(r.distance(src, dst), Some(route.ports.len() as u32));
                 let relays = |&n: &NodeId| t.relay_hosts || t.nodes[n as usize].kind == NodeKind::Switch;
                 prop_assert!(visited[1..visited.len() - 1].iter().all(relays));
-                prop_assert_eq!(r.route(src, dst, key, TTL).unwrap(), route.clone());
+                prop_assert_eq!(r.route(src, dst, key).unwrap(), route.clone());
                 let back = r.reverse(&route).unwrap();
                 let mut reversed = nodes(&t, dst, &back);
                 reversed.reverse();
                 prop_assert_eq!(&reversed, &visited);
                 // The same nodes by name: no longer, though perhaps over another parallel link.
-                let explicit = r.explicit(&visited, TTL).unwrap();
+                let explicit = r.explicit(&visited).unwrap();
                 prop_assert_eq!(nodes(&t, src, &explicit), visited);
             }
         }
@@ -199,7 +199,7 @@ proptest! {
         }
         for (src, dst) in [(0, n.pow(k + 1) - 1), (1, 0)] {
             for key in 0..50 {
-                prop_assert_eq!(a.route(src, dst, key, TTL), b.route(src, dst, key, TTL));
+                prop_assert_eq!(a.route(src, dst, key), b.route(src, dst, key));
             }
         }
     }
@@ -212,10 +212,10 @@ proptest! {
         let hosts = cube.hosts();
         for (src, dst) in (0..hosts).zip((0..hosts).map(|h| (mix(u64::from(h) ^ key) % u64::from(hosts)) as u32)) {
             if src == dst {
-                prop_assert_eq!(r.route(src, dst, key, TTL), Err(RouteError::ToItself(format!("H{src}"))));
+                prop_assert_eq!(r.route(src, dst, key), Err(RouteError::ToItself(format!("H{src}"))));
                 continue;
             }
-            let route = r.route(src, dst, key, TTL).unwrap();
+            let route = r.route(src, dst, key).unwrap();
             let visited = nodes(&t, src, &route);
             prop_assert_eq!(*visited.last().unwrap(), dst);
             prop_assert_eq!(route.ports.len() as u32, 2 * cube.hamming(src, dst));
@@ -235,7 +235,7 @@ fn chi_square(counts: &BTreeMap<Vec<PortId>, u32>) -> f64 {
 fn paths(r: &mut Router, src: NodeId, dst: NodeId) -> BTreeMap<Vec<PortId>, u32> {
     let mut counts = BTreeMap::new();
     for key in 0..48_000 {
-        *counts.entry(r.route(src, dst, key, TTL).unwrap().ports).or_default() += 1;
+        *counts.entry(r.route(src, dst, key).unwrap().ports).or_default() += 1;
     }
     counts
 }
@@ -263,7 +263,7 @@ fn flows_spread_evenly_over_all_paths() {
 fn another_seed_gives_other_paths() {
     let t = leaf_spine(2, 8, 1, 1);
     let path =
-        |seed| Router::new(&t, &RoutingSpec { seed, ..Default::default() }, &[]).unwrap().route(0, 1, 5, TTL);
+        |seed| Router::new(&t, &RoutingSpec { seed, ..Default::default() }, &[]).unwrap().route(0, 1, 5);
     assert!((2..20).any(|seed| path(seed) != path(1)));
 }
 
@@ -301,9 +301,9 @@ fn overrides_steer_and_can_make_a_loop() {
     // The longer path to H1, only for H0.
     let long = [Override { at: s(0), to: 1, via: s(4) }, Override { at: s(4), to: 1, via: s(3) }];
     let mut r = Router::new(&t, &spec, &long).unwrap();
-    let route = r.route(0, 1, 9, TTL).unwrap();
+    let route = r.route(0, 1, 9).unwrap();
     assert_eq!(nodes(&t, 0, &route), [0, s(0), s(4), s(3), s(2), s(1), 1]);
-    assert_eq!(r.route(0, 2, 9, TTL).unwrap().ports.len(), 4);
+    assert_eq!(r.route(0, 2, 9).unwrap().ports.len(), 4);
     let mut inject = vec![0.0; 10];
     inject[0] = 1.0;
     let mut load = vec![0.0; t.ports.len()];
@@ -316,14 +316,18 @@ fn overrides_steer_and_can_make_a_loop() {
     // S0.0 and S0.1 send packets for H2 to each other.
     let turn = [Override { at: s(0), to: 2, via: s(1) }, Override { at: s(1), to: 2, via: s(0) }];
     let mut r = Router::new(&t, &spec, &turn).unwrap();
-    let route = r.route(0, 2, 9, TTL).unwrap();
+    let route = r.route(0, 2, 9).unwrap();
     assert_eq!((route.ports.len(), route.ends), (64, Ends::Expire));
     assert_eq!(nodes(&t, 0, &route)[..4], [0, s(0), s(1), s(0)]);
     assert_eq!(r.reverse(&route), None);
-    assert_eq!(r.route(4, 2, 9, TTL).unwrap().ends, Ends::Deliver, "H4 goes the other way round");
-    let mut load = vec![0.0; t.ports.len()];
-    r.accumulate(2, &inject, &mut load).unwrap();
-    assert_eq!(load.iter().sum::<f64>(), 64.0);
+    assert_eq!(r.route(4, 2, 9).unwrap().ends, Ends::Deliver, "H4 goes the other way round");
+    for ttl in [5, TTL] {
+        let mut r = Router::new(&t, &RoutingSpec { ttl, ..spec }, &turn).unwrap();
+        assert_eq!(r.route(0, 2, 9).unwrap().ports.len(), usize::from(ttl));
+        let mut load = vec![0.0; t.ports.len()];
+        r.accumulate(2, &inject, &mut load).unwrap();
+        assert_eq!(load.iter().sum::<f64>(), f64::from(ttl));
+    }
 }
 
 #[test]
@@ -333,7 +337,7 @@ fn impossible_routes_are_named() {
     t.cube = None;
     let lonely = t.add("H2".into(), NodeKind::Host);
     let mut r = router(&t);
-    let no_path = r.route(0, lonely, 1, TTL).unwrap_err();
+    let no_path = r.route(0, lonely, 1).unwrap_err();
     assert_eq!(no_path.to_string(), "there is no path from H0 to H2");
     assert!(r.accumulate(lonely, &[1.0; 4], &mut [0.0; 4]).is_err());
     let hosts = [0, 1, lonely];
@@ -342,13 +346,15 @@ fn impossible_routes_are_named() {
 
     let t = Ring { switches: 150, hosts_per_switch: 1, link: LINK, fabric_link: None }.build().unwrap();
     let mut r = router(&t);
-    assert!(matches!(r.route(0, 75, 1, TTL), Err(RouteError::TooLong { most: 64, .. })));
-    assert_eq!(r.route(0, 75, 1, 200).unwrap().ports.len(), 77);
+    assert!(matches!(r.route(0, 75, 1), Err(RouteError::TooLong { most: 64, .. })));
+    let mut far = Router::new(&t, &RoutingSpec { ttl: 77, ..RoutingSpec::default() }, &[]).unwrap();
+    assert_eq!(far.route(0, 75, 1).unwrap().ports.len(), 77);
+    assert_eq!(far.ttl(), 77);
 
-    assert_eq!(r.explicit(&[0], TTL), Err(RouteError::TooShort));
-    assert_eq!(r.explicit(&[], TTL), Err(RouteError::TooShort));
-    assert_eq!(r.explicit(&[0, 151], TTL), Err(RouteError::NotNeighbours("H0".into(), "S0.1".into())));
-    assert_eq!(r.explicit(&[150, 0, 150, 1], TTL), Err(RouteError::NoRelay("H0".into())));
+    assert_eq!(r.explicit(&[0]), Err(RouteError::TooShort));
+    assert_eq!(r.explicit(&[]), Err(RouteError::TooShort));
+    assert_eq!(r.explicit(&[0, 151]), Err(RouteError::NotNeighbours("H0".into(), "S0.1".into())));
+    assert_eq!(r.explicit(&[150, 0, 150, 1]), Err(RouteError::NoRelay("H0".into())));
 }
 
 #[test]
@@ -375,7 +381,7 @@ fn a_large_tree_is_routed_without_a_table_per_host() {
     for key in 0..100_000u64 {
         let src = (mix(key) % 1024) as u32;
         let dst = (src + 1 + (mix(!key) % 1023) as u32) % 1024;
-        links += r.route(src, dst, key, TTL).unwrap().ports.len();
+        links += r.route(src, dst, key).unwrap().ports.len();
     }
     assert_eq!(r.distances.iter().flatten().count(), 128);
     // 7 partners at the same edge switch, 56 in the same pod, 960 beyond.
@@ -403,7 +409,7 @@ fn bcube_loads_average_over_all_orders_of_digits() {
             path.push(t.neighbour(t.nodes[here as usize].ports[layer as usize]));
             path.push(next);
         }
-        for port in r.explicit(&path, TTL).unwrap().ports {
+        for port in r.explicit(&path).unwrap().ports {
             expected[port as usize] += 1.0 / 6.0;
         }
     }
@@ -454,7 +460,7 @@ proptest! {
         for src in t.hosts() {
             for dst in t.hosts().filter(|&d| d != src) {
                 let distance = expected[src as usize][dst as usize];
-                match router.route(src, dst, key, TTL) {
+                match router.route(src, dst, key) {
                     Ok(route) => {
                         prop_assert_eq!(*nodes(&t, src, &route).last().unwrap(), dst);
                         prop_assert!(route.ports.iter().all(|p| !dead.contains(p)));
@@ -471,7 +477,7 @@ proptest! {
         // Nothing dead: the same routes as before.
         let mut again = router.without(&BTreeSet::new());
         let mut whole = whole;
-        prop_assert_eq!(again.route(0, 1, key, TTL), whole.route(0, 1, key, TTL));
+        prop_assert_eq!(again.route(0, 1, key), whole.route(0, 1, key));
     }
 }
 
@@ -544,7 +550,7 @@ fn valley_free_paths_reach_all_that_such_paths_can_reach() {
         let mut router = Router::new(&t, &spec, &[]).unwrap().with_tiers(tiers.clone()).without(&dead);
         for (src, dst) in t.hosts().flat_map(|a| t.hosts().map(move |b| (a, b))).filter(|(a, b)| a != b) {
             let possible = without_valleys(&t, &tiers, &dead, src).contains(&dst);
-            let Ok(route) = router.route(src, dst, seed, TTL) else {
+            let Ok(route) = router.route(src, dst, seed) else {
                 assert!(!possible, "seed {seed}: {src} to {dst} has a path");
                 cut_off += 1;
                 continue;
@@ -607,7 +613,7 @@ fn up_down_paths_join_all_hosts_and_make_no_cycle_of_waits() {
             let mut next: Vec<BTreeSet<PortId>> = vec![BTreeSet::new(); t.ports.len()];
             for (src, dst) in t.hosts().flat_map(|a| t.hosts().map(move |b| (a, b))).filter(|(a, b)| a != b) {
                 for key in 0..8 {
-                    let route = router.route(src, dst, key, TTL).unwrap();
+                    let route = router.route(src, dst, key).unwrap();
                     route.ports.windows(2).for_each(|w| {
                         next[w[0] as usize].insert(w[1]);
                     });

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::plan::Ate;
 use crate::scenario::AteUpdate;
 use xoff_net::builders::TopologySpec;
-use xoff_net::routing::{Route, RouteError, Router, TTL};
+use xoff_net::routing::{Route, RouteError, Router};
 use xoff_net::topology::{NodeId, Topology};
 use xoff_net::units::Span;
 use xoff_schemes::load_balancing::ate::{AteParams, Update};
@@ -55,6 +55,10 @@ pub(super) fn read(cx: &Context<'_>, topology: &Topology) -> Result<Option<Choic
     if !(0.0..=1.0).contains(&ate.least) {
         return cx.out_of_range(TABLE, "least", ate.least, "write a number from 0 to 1, such as 0.01");
     }
+    if let Some(first) = ate.first.filter(|first| !(ate.least..=1.0).contains(first)) {
+        let help = format!("write a number from least = {} to 1, such as 0.5", ate.least);
+        return cx.out_of_range(TABLE, "first", first, help);
+    }
     // In a shorter window there is hardly a packet.
     if !(SHORTEST_TIMER..=LONGEST).contains(&ate.window.0) {
         let help = format!("write {} to {}, such as \"100us\"", Span(SHORTEST_TIMER), Span(LONGEST));
@@ -65,7 +69,7 @@ pub(super) fn read(cx: &Context<'_>, topology: &Topology) -> Result<Option<Choic
         AteUpdate::ToCapacity => Update::ToCapacity,
         AteUpdate::OneSided => Update::OneSided,
     };
-    let params = AteParams { p: ate.p, window: ate.window.0, update, least: ate.least };
+    let params = AteParams { p: ate.p, window: ate.window.0, update, first: ate.first, least: ate.least };
     Ok(Some(Choices { n, params, routes: Vec::new() }))
 }
 
@@ -89,7 +93,7 @@ impl Choices {
             let switch =
                 |host: NodeId, layer: usize| topology.neighbour(topology.nodes[host as usize].ports[layer]);
             let nodes = [src, switch(src, layer), relays[layer], switch(dst, 1 - layer), dst];
-            router.explicit(&nodes, TTL)
+            router.explicit(&nodes)
         };
         Ok(Some([over(0)?, over(1)?]))
     }

@@ -11,7 +11,7 @@ use crate::plan::{DELIVER, ENDS, Flow, Lane, UNREACHABLE};
 use crate::scenario::{LoadBalancing as Kind, TransportKind};
 use std::collections::BTreeMap;
 use xoff_kernel::random::mix;
-use xoff_net::routing::{Route, Router, RoutingKind, TTL};
+use xoff_net::routing::{Route, Router, RoutingKind};
 use xoff_net::topology::{NodeId, NodeKind, PortId, Topology};
 use xoff_schemes::load_balancing::keys::Setting;
 use xoff_schemes::load_balancing::{PacketRule, Rule, SenderRules};
@@ -184,7 +184,7 @@ fn packets(
                 paths[index] = match explicit {
                     true => own,
                     false => {
-                        let route = forks.routers[state].route(src, to, key, TTL);
+                        let route = forks.routers[state].route(src, to, key);
                         forks.run(state, route.map_or(first, |route| route.ports[0]), to)
                     }
                 };
@@ -404,13 +404,13 @@ fn labels(
             if starts.len() == begin + labels {
                 break;
             }
-            let found = routes.router.route(flow.src, flow.dst, with_label(there, number), TTL);
+            let found = routes.router.route(flow.src, flow.dst, with_label(there, number));
             let route = found.map_err(|e| routes::unroutable(cx, usize::from(flow.class), &e))?;
             if route.ports[0] != routes.hops[flow.path as usize] {
                 continue;
             }
             if rule.each_packet() {
-                let found = routes.router.route(flow.dst, flow.src, with_label(back, number), TTL);
+                let found = routes.router.route(flow.dst, flow.src, with_label(back, number));
                 let back = found.map_err(|e| routes::unroutable(cx, usize::from(flow.class), &e))?;
                 if back.ports[0] != routes.hops[flow.ack_path as usize] {
                     continue;

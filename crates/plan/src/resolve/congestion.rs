@@ -105,6 +105,7 @@ pub(super) fn default_ecn(cx: &Context<'_>) -> Option<Ecn> {
         at: if marking.leaves { MarkAt::Dequeue } else { MarkAt::Enqueue },
         of: MarkOf::Priority,
         last_hop: marking.last_hop,
+        hosts: true,
     })
 }
 

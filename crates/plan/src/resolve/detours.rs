@@ -5,7 +5,7 @@ use super::{Context, MEMORY};
 use crate::error::Error;
 use crate::plan::{self, DELIVER, ENDS};
 use std::collections::{BTreeMap, BTreeSet};
-use xoff_net::routing::{Ends, Router, TTL};
+use xoff_net::routing::{Ends, Router};
 use xoff_net::topology::{NodeId, PortId, Topology};
 use xoff_schemes::flow_control::fabric::watches;
 
@@ -87,6 +87,6 @@ fn find_other_path(router: &mut Router, device: NodeId, host: NodeId) -> Option<
     if device == host {
         return None;
     }
-    let route = router.route(device, host, host.into(), TTL).ok()?;
+    let route = router.route(device, host, host.into()).ok()?;
     (route.ends == Ends::Deliver).then_some(route.ports)
 }

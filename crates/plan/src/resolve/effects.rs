@@ -16,6 +16,7 @@ pub(super) fn warn(
     lanes: &[Lane],
 ) {
     unused_buffers(cx, topology, slow, buffers);
+    marks(cx, topology, slow);
     readers(cx, topology);
     stops(cx);
     oracles(cx);
@@ -37,6 +38,16 @@ fn unused_buffers(
     if cx.doc.get("host.buffer").is_some() && !topology.relay_hosts && slow.is_empty() && !needed {
         let message = "had no effect: nothing waits in a host, because no host relays or reads slowly";
         cx.warn("host.buffer", message);
+    }
+}
+
+/// Marks of hosts in which no packet waits.
+fn marks(cx: &mut Context<'_>, topology: &Topology, slow: &BTreeMap<NodeId, Slow>) {
+    let tables = (0..cx.scenario.priority.len()).map(|i| format!("priority[{i}].ecn"));
+    for key in tables.chain(["ecn".to_string()]).map(|table| table + ".hosts") {
+        if cx.doc.get(&key).is_some() && !topology.relay_hosts && slow.is_empty() {
+            cx.warn(key, "had no effect: no host relays or reads slowly");
+        }
     }
 }
 

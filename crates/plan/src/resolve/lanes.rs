@@ -115,6 +115,7 @@ pub(super) fn build(
                 at_dequeue: e.at == MarkAt::Dequeue,
                 of_port: e.of == MarkOf::Port,
                 last_hop: e.last_hop,
+                hosts: e.hosts,
             }),
         });
     }

@@ -19,7 +19,7 @@ use crate::plan::{self, DELIVER, ENDS, FRAME_CORRUPTED, FRAME_LOST, Flow, FlowRo
 use crate::plan::{Reroute, Rerouting, UNREACHABLE};
 use std::collections::{BTreeMap, BTreeSet};
 use xoff_kernel::time::Time;
-use xoff_net::routing::{Ends, Router, TTL};
+use xoff_net::routing::{Ends, Router};
 use xoff_net::topology::{NodeId, PortId, Topology};
 
 /// The path of a flow's packets, or of its ACKs, and all its segments on which a packet may be.
@@ -357,7 +357,7 @@ impl Rerouter<'_> {
             None => self.onward(path, state, path.from),
             Some(key) => {
                 let router = &mut self.routers[state];
-                let other = router.route(path.to, path.from, key, TTL).ok();
+                let other = router.route(path.to, path.from, key).ok();
                 match other.and_then(|route| router.reverse(&route)) {
                     Some(route) => self.ended(route.ports, Ends::Deliver, path.to),
                     None => self.onward(path, state, path.from),
@@ -372,7 +372,7 @@ impl Rerouter<'_> {
         if at == path.to {
             return self.ended(Vec::new(), Ends::Deliver, path.to);
         }
-        match self.routers[state].route(at, path.to, path.key, TTL) {
+        match self.routers[state].route(at, path.to, path.key) {
             Ok(route) => self.ended(route.ports, route.ends, path.to),
             Err(_) => vec![UNREACHABLE],
         }

@@ -164,7 +164,16 @@ impl Routes {
         }
         overrides.extend(from_file(cx, topology)?);
         let seed = routing.seed.unwrap_or(cx.scenario.run.seed);
-        let spec = RoutingSpec { kind, hash: routing.hash, seed };
+        let ttl = routing.ttl.unwrap_or(TTL);
+        if ttl < 2 {
+            return cx.out_of_range(
+                "routing",
+                "ttl",
+                ttl,
+                "write 2 to 255: a path between two hosts has at least two links",
+            );
+        }
+        let spec = RoutingSpec { kind, hash: routing.hash, seed, ttl };
         let router = Router::new(topology, &spec, &overrides)
             .map_err(|e| cx.doc.error(&format!("routing.{}", e.key), e.message, e.help))?;
         let router = match tiers(cx, topology, kind)? {
@@ -220,16 +229,16 @@ impl Routes {
             let explicit = offers.explicit.get(&o.class).map(|routes| &routes[o.position as usize]);
             let there = match explicit {
                 Some(route) => route.clone(),
-                None => self.router.route(o.src, o.dst, key(o.src, o.dst), TTL).map_err(fail)?,
+                None => self.router.route(o.src, o.dst, key(o.src, o.dst)).map_err(fail)?,
             };
             let mirrored = explicit.is_some() || self.mirrored;
             let back = match mirrored.then(|| self.router.reverse(&there)).flatten() {
                 Some(route) => route,
-                None => self.router.route(o.dst, o.src, key(o.dst, o.src), TTL).map_err(fail)?,
+                None => self.router.route(o.dst, o.src, key(o.dst, o.src)).map_err(fail)?,
             };
             let completes = there.ends == Ends::Deliver && back.ends == Ends::Deliver;
             lost += u64::from(!completes);
-            if self.hops.len() + 3 * (TTL + 2) > u32::MAX as usize {
+            if self.hops.len() + 3 * (self.router.ttl() + 2) > u32::MAX as usize {
                 let message = format!("the routes of {} flows need too much memory", offers.offers.len());
                 return cx.refuse("traffic", message, "send fewer flows");
             }
@@ -383,7 +392,7 @@ impl Routes {
     ) -> Result<Route, Error> {
         let nodes = through(topology, nodes);
         let help = "each node of a path must have a link to the next; `xoff topo` lists the links";
-        self.router.explicit(&nodes, TTL).map_err(|e| cx.doc.error(key, e.to_string(), help))
+        self.router.explicit(&nodes).map_err(|e| cx.doc.error(key, e.to_string(), help))
     }
 }
 
@@ -435,6 +444,7 @@ fn size_key(cx: &Context<'_>, table: usize) -> String {
 pub(super) fn unroutable(cx: &Context<'_>, table: usize, e: &RouteError) -> Error {
     let help = match e {
         RouteError::NoPath { .. } => "connect the two in [topology], or remove one of them from this traffic",
+        RouteError::TooLong { .. } => "set routing.ttl, up to 255, or make the network smaller",
         _ => "check [routing] and [topology]; `xoff topo` shows the network",
     };
     let base = format!("traffic[{table}]");

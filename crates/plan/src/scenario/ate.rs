@@ -22,6 +22,10 @@ pub struct Ate {
     /// How the probability changes at the end of a window.
     #[serde(default)]
     pub update: AteUpdate,
+    /// The probability of the high-bandwidth domain at the start, `least` to 1. With `to-capacity` it may be above
+    /// the share until its first change. Default: the domain's share of the node's two rates.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-unit" = "probability", "x-default" = "derived: the domain's share of the node's two rates"))]
+    pub first: Option<f64>,
     /// Smallest probability of the high-bandwidth domain, 0 to 1: from 0 it could never increase
     /// again. The paper has no such bound.
     #[serde(default = "least")]

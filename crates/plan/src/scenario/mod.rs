@@ -26,7 +26,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use xoff_net::builders::TopologySpec;
-use xoff_net::routing::{HashKind, RoutingKind};
+use xoff_net::routing::{HashKind, RoutingKind, TTL};
 use xoff_net::units::{Bandwidth, Bytes, Span, Threshold};
 use xoff_schemes::flow_control::FlowControlKeys;
 use xoff_schemes::flow_control::none::NoKeys;
@@ -163,6 +163,10 @@ pub struct Routing {
     pub virtual_channels: Option<u8>,
     /// The function that spreads flows over equal paths.
     pub hash: HashKind,
+    /// Links that a packet may cross before it is dropped, 2 to 255; longer paths are refused. Default: 64, as IPv4
+    /// stacks commonly set it.
+    #[schemars(range(min = 2), extend("x-unit" = "links", "default" = TTL))]
+    pub ttl: Option<u8>,
     /// Seed of the switches' hashes. Default: the run's seed.
     #[schemars(extend("x-unit" = "seed", "x-default" = "`run.seed`"))]
     pub seed: Option<u64>,
@@ -307,14 +311,18 @@ pub struct Ecn {
     #[schemars(extend("default" = MarkOf::default()))]
     pub of: MarkOf,
     /// Whether ports that lead to hosts mark. Ultra Ethernet turns their marks off where receivers grant credit.
-    #[serde(default = "Ecn::last_hop", skip_serializing_if = "Clone::clone")]
+    #[serde(default = "Ecn::marks", skip_serializing_if = "Clone::clone")]
     #[schemars(extend("default" = true))]
     pub last_hop: bool,
+    /// Whether hosts mark: those that relay, and slow receivers.
+    #[serde(default = "Ecn::marks", skip_serializing_if = "Clone::clone")]
+    #[schemars(extend("default" = true))]
+    pub hosts: bool,
 }
 
 impl Ecn {
     /// All ports mark.
-    fn last_hop() -> bool {
+    fn marks() -> bool {
         true
     }
 }

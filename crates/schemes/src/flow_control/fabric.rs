@@ -136,6 +136,8 @@ pub struct Red {
     pub of_port: bool,
     /// Ports that lead to hosts mark, too.
     pub last_hop: bool,
+    /// The ports of hosts mark, too.
+    pub hosts: bool,
 }
 
 impl Red {
@@ -147,6 +149,16 @@ impl Red {
         let product = |k: u64| u128::from(k) * u128::from(rate);
         let scaled = |k: u64| u64::try_from(product(k) / u128::from(self.per)).unwrap_or(u64::MAX);
         Self { k_min: scaled(self.k_min), k_max: scaled(self.k_max), per: 0, ..self }
+    }
+
+    /// Whether every port marks.
+    pub fn everywhere(&self) -> bool {
+        self.last_hop && self.hosts
+    }
+
+    pub fn holds_at(&self, topology: &Topology, port: PortId) -> bool {
+        let of_host = || topology.nodes[topology.ports[port as usize].node as usize].kind == NodeKind::Host;
+        (self.last_hop || !topology.leads_to_host(port)) && (self.hosts || !of_host())
     }
 }
 

@@ -75,13 +75,15 @@ impl Egress {
         let marks_at_dequeue = ecn().any(|red| red.at_dequeue);
         let plain = !recorded && !leaves.used() && !traits.asks_to_leave;
         let red_at = |(port, p): (u32, &xoff_net::topology::Port)| {
-            let (last, rate) = (topology.leads_to_host(port), p.rate);
+            let rate = p.rate;
             plan.lanes.iter().map(move |lane| match lane.ecn {
-                Some(red) if last && !red.last_hop => Some(Red { k_min: u64::MAX, k_max: u64::MAX, ..red }),
+                Some(red) if !red.holds_at(topology, port) => {
+                    Some(Red { k_min: u64::MAX, k_max: u64::MAX, ..red })
+                }
                 red => red.map(|red| red.at(rate)),
             })
         };
-        let reds: Vec<Option<Red>> = match ecn().any(|red| red.per > 0 || !red.last_hop) {
+        let reds: Vec<Option<Red>> = match ecn().any(|red| red.per > 0 || !red.everywhere()) {
             true => (0..).zip(&topology.ports).flat_map(red_at).collect(),
             false => Vec::new(),
         };

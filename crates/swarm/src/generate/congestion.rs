@@ -71,6 +71,7 @@ pub fn ecn(sketch: &mut Sketch, place: &Place) -> Table {
     sketch.maybe(&mut t, 4, "per", |_| rate(place.rates.1));
     sketch.maybe(&mut t, 4, "of", |s| *s.draw.pick(&["priority", "port"]));
     sketch.maybe(&mut t, 4, "last_hop", |s| s.draw.one_in(2));
+    sketch.maybe(&mut t, 4, "hosts", |s| s.draw.one_in(2));
     t
 }
 
@@ -220,6 +221,7 @@ fn nscc(sketch: &mut Sketch, place: &Place) -> Table {
         sketch.maybe(&mut t, 4, key, |s| s.draw.real(0.001, 1.0));
     }
     sketch.maybe(&mut t, 4, "qa_gate", |s| int(s.draw.between(0, 6)));
+    sketch.maybe(&mut t, 3, "unmarked_delay", |s| *s.draw.pick(&["measured", "quarter-rtt"]));
     t
 }
 

@@ -49,6 +49,7 @@ fn one(sketch: &mut Sketch, id: u64) -> Table {
         sketch.maybe(&mut ecn, 3, "per", |_| "100Gbps");
         sketch.maybe(&mut ecn, 3, "of", |s| *s.draw.pick(&["priority", "port"]));
         sketch.maybe(&mut ecn, 3, "last_hop", |s| s.draw.one_in(2));
+        sketch.maybe(&mut ecn, 3, "hosts", |s| s.draw.one_in(2));
         t.put("ecn", ecn);
     }
     t

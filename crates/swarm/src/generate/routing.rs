@@ -10,6 +10,7 @@ pub fn draw(sketch: &mut Sketch, place: &Place) {
     let mut t = Table::new();
     sketch.maybe(&mut t, 4, "hash", |s| *s.draw.pick(&["mix64", "crc32", "xor", "toeplitz"]));
     sketch.maybe(&mut t, 5, "seed", |s| int(s.draw.between(0, 1 << 40)));
+    sketch.maybe(&mut t, 10, "ttl", |s| int(s.draw.between(64, 255)));
     sketch.maybe(&mut t, 10, "reconvergence", |s| time(s.draw.log(1, 10 * place.tick)));
     if sketch.draw.one_in(4) {
         let kind = match place.kind.as_str() {
@@ -154,6 +155,9 @@ fn spread(sketch: &mut Sketch, t: &mut Table) {
 fn ate(sketch: &mut Sketch, place: &Place, t: &mut Table) {
     let mut ate = Table::new();
     sketch.maybe(&mut ate, 2, "least", |s| s.draw.real(0.0, 1.0));
+    if let Some(Value::Float(least)) = ate.get("least").cloned() {
+        sketch.maybe(&mut ate, 2, "first", |s| s.draw.real(least, 1.0));
+    }
     sketch.maybe(&mut ate, 2, "p", |s| s.draw.real(0.01, 1.0));
     sketch.maybe(&mut ate, 2, "update", |s| *s.draw.pick(&["both-ways", "to-capacity", "one-sided"]));
     sketch.maybe(&mut ate, 2, "window", |s| time(s.draw.log(place.tick, 100 * place.tick)));

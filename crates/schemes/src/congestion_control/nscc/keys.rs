@@ -54,6 +54,27 @@ pub struct NsccKeys {
     /// leaves the average open. Default: 0.0125, as in uet-htsim.
     #[schemars(extend("x-unit" = "ratio", "default" = NsccKeys::DELAY_GAIN, "exclusiveMinimum" = 0, "maximum" = 1))]
     pub delay_gain: Option<f64>,
+    /// The sample of that average where an ACK without a mark has a delay above `target_qdelay`.
+    #[serde(default, skip_serializing_if = "UnmarkedDelay::is_measured")]
+    #[schemars(extend("default" = UnmarkedDelay::default()))]
+    pub unmarked_delay: UnmarkedDelay,
+}
+
+/// What the average of NSCC takes for a long delay without a mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnmarkedDelay {
+    /// The delay.
+    #[default]
+    Measured,
+    /// A quarter of the base round trip, as in uet-htsim: a long delay that no switch marks is over soon.
+    QuarterRtt,
+}
+
+impl UnmarkedDelay {
+    fn is_measured(&self) -> bool {
+        *self == Self::Measured
+    }
 }
 
 impl NsccKeys {
@@ -125,6 +146,7 @@ impl Keys for NsccKeys {
             qa_gate,
             qa_threshold: qa_threshold.0,
             delay_gain: part("nscc.delay_gain", self.delay_gain, Self::DELAY_GAIN)?,
+            unmarked_delay: self.unmarked_delay,
             last_hop: true,
             mtu: cx.packet.mtu,
         })

@@ -46,11 +46,11 @@
 //!
 //! The constants scale with a = BDP/150,000 B and b = target/12 us: alpha = 4·a·b·MTU/target, fi = 5·a·MTU,
 //! fi_scale = 0.25·a, eta = 0.15·a·MTU. The specification leaves the average of delays to implementations: here
-//! it is an exponential average. `delay ≈ 0` means below 1 us, as in uet-htsim.
+//! it is an exponential average, of the delays or as [`UnmarkedDelay`] says. `delay ≈ 0` means below 1 us, as in uet-htsim.
 
 mod keys;
 
-pub use keys::NsccKeys;
+pub use keys::{NsccKeys, UnmarkedDelay};
 
 use super::seam::{self, Answer, Loss, Parameters};
 use super::telemetry::Stamp;
@@ -89,6 +89,7 @@ pub struct NsccParams {
     pub qa_threshold: Time,
     /// Weight of the newest delay in the average; above 0, at most 1.
     pub delay_gain: f64,
+    pub unmarked_delay: UnmarkedDelay,
     /// A packet that was trimmed at the last hop takes itself out of the window, as all others do.
     pub last_hop: bool,
     /// Payload of a packet in bytes.
@@ -201,7 +202,8 @@ impl Sender {
             return self.on_trim(p, now, in_flight, !last_hop || p.last_hop);
         }
         let delay = self.rtt - self.base_rtt;
-        self.average(p, delay);
+        let calm = !response.marked && delay > p.target && p.unmarked_delay == UnmarkedDelay::QuarterRtt;
+        self.average(p, if calm { self.base_rtt / 4 } else { delay });
         // Of several NACKs for one packet the first one counts.
         if response.loss.is_some() && self.lost.replace(response.acknowledged) != Some(response.acknowledged)
         {
@@ -362,8 +364,13 @@ impl Parameters for NsccParams {
         writeln!(out, "{head}nscc (the mark and the delay of each ACK change the window)")?;
         writeln!(
             out,
-            "  window at most {} times line rate × {base}; target queueing delay {target}, for an average with weight {}",
-            self.max_wnd, self.delay_gain
+            "  window at most {} times line rate × {base}; target queueing delay {target}, for an average with weight {}{}",
+            self.max_wnd,
+            self.delay_gain,
+            match self.unmarked_delay {
+                UnmarkedDelay::Measured => "",
+                UnmarkedDelay::QuarterRtt => ", a quarter of the round trip without a mark",
+            }
         )?;
         writeln!(
             out,
@@ -400,6 +407,7 @@ mod tests {
             qa_gate: 3,
             qa_threshold: 48 * US,
             delay_gain: 1.0,
+            unmarked_delay: UnmarkedDelay::Measured,
             last_hop: true,
             mtu: 1_000,
         }
@@ -441,6 +449,24 @@ mod tests {
             let mut s = sender();
             ack(&mut s, 1_001 * US, 10, delay, marked);
             near(s.cwnd, expected);
+        }
+    }
+
+    /// A long delay without a mark counts with a quarter of the base round trip, 3 us, if it is to; a short one and
+    /// one with a mark count as they are.
+    #[test]
+    fn the_average_of_long_delays_without_a_mark() {
+        for (delay, marked, average) in [(24, false, 3), (24, true, 24), (12, false, 12), (5, false, 5)] {
+            for (unmarked_delay, average) in
+                [(UnmarkedDelay::QuarterRtt, average), (UnmarkedDelay::Measured, delay)]
+            {
+                let p = NsccParams { unmarked_delay, ..params() };
+                let stamp = Stamp { sent: 989 * US - delay * US, ..Stamp::default() };
+                let mut s = sender();
+                let response = Response { acknowledged: 1, in_flight: 50, loss: None, marked, stamp };
+                s.on_response(&p, 1_001 * US, response);
+                near(s.avg_delay, (average * US) as f64);
+            }
         }
     }
 

@@ -31,8 +31,8 @@
 //!   burst, counts as one of little traffic, and may bring the weight up to its bound.
 //! - *T_H = 0*: the weight stays, as the paper says. As a weight of 0 would stay permanently, there is a
 //!   least.
-//! - *The first weight* is the high-bandwidth domain's share of the capacity, B_H / (B_H + B_N):
-//!   "proportional fairness" (§III-F).
+//! - *The first weight* ([`AteParams::first`]) is not given. The default is the high-bandwidth domain's share of
+//!   the capacity, B_H / (B_H + B_N): "proportional fairness" (§III-F).
 
 pub mod report;
 
@@ -43,8 +43,8 @@ use xoff_kernel::time::{SECOND, Time};
 pub enum Update {
     /// Equation 3 in both directions, up to 1: the high-bandwidth domain gets as much as it can take.
     BothWays,
-    /// Equation 3 in both directions, up to the first weight: the domains have
-    /// their shares of the capacity, as long as that is not too much for one.
+    /// Equation 3 in both directions, up to the share of the capacity, which the high-bandwidth domain has as long
+    /// as that is not too much for it.
     ToCapacity,
     /// As Algorithm 5 is printed: a weight only shrinks. Every window with traffic above the threshold by
     /// chance reduces it permanently.
@@ -58,6 +58,8 @@ pub struct AteParams {
     /// Length of a window, above 0.
     pub window: Time,
     pub update: Update,
+    /// The first weight, [`AteParams::least`] to 1; `None`: B_H / (B_H + B_N).
+    pub first: Option<f64>,
     /// Least weight, 0 to 1: so much is always tried.
     pub least: f64,
 }
@@ -78,9 +80,14 @@ impl Weight {
     /// (B_N), in bits per second, both above 0, at time 0.
     pub fn new(params: &AteParams, high: u64, other: u64) -> Self {
         let share = high as f64 / (high as f64 + other as f64);
-        let most = if params.update == Update::BothWays { 1.0 } else { share };
+        let first = params.first.unwrap_or(share);
+        let most = match params.update {
+            Update::BothWays => 1.0,
+            Update::ToCapacity => share,
+            Update::OneSided => first,
+        };
         let allowed = params.p * high as f64 * (params.window as f64 / SECOND as f64);
-        let (value, most) = (share.max(params.least), most.max(params.least));
+        let (value, most) = (first.max(params.least), most.max(params.least));
         Self { value, most, allowed, end: params.window, sent: 0 }
     }
 
@@ -131,7 +138,7 @@ mod tests {
     const FULL: f64 = 200_000.0;
 
     fn params(update: Update) -> AteParams {
-        AteParams { p: 0.9, window: WINDOW, update, least: 0.0 }
+        AteParams { p: 0.9, window: WINDOW, update, first: None, least: 0.0 }
     }
 
     fn weight(update: Update) -> Weight {
@@ -157,6 +164,19 @@ mod tests {
         assert!((after - 0.9 * 160.0 / 260.0).abs() < 1e-12, "{after}");
         // 72 Gbit/s, half of the limit: the weight doubles, and stops at 1.
         assert!((window(&mut w, &p, 1, 90_000) - 1.0).abs() < 1e-12);
+    }
+
+    /// A first weight above the share of the capacity shrinks to it at the first change, where that is the bound.
+    #[test]
+    fn the_first_weight_is_as_given() {
+        for (update, after) in
+            [(Update::BothWays, 1.0), (Update::ToCapacity, 160.0 / 260.0), (Update::OneSided, 0.9)]
+        {
+            let p = AteParams { first: Some(0.9), ..params(update) };
+            let mut w = Weight::new(&p, HIGH, OTHER);
+            assert_eq!(w.at(&p, 0), 0.9);
+            assert_eq!(window(&mut w, &p, 0, 90_000), after, "{update:?}");
+        }
     }
 
     #[test]
@@ -276,16 +296,21 @@ mod tests {
         let mut random = Stream::new(7, "test", 0);
         for _ in 0..300 {
             let update = [Update::BothWays, Update::ToCapacity, Update::OneSided][random.below(3) as usize];
+            let (high, other) = ((1 + random.below(400)) * GBPS, (1 + random.below(400)) * GBPS);
+            let share = high as f64 / (high + other) as f64;
+            let least = 0.2 * random.unit();
+            let bound = if update == Update::ToCapacity { share.max(least) } else { 1.0 };
+            let first = (random.below(2) == 0).then(|| least + (bound - least) * random.unit());
             let p = AteParams {
                 p: 0.05 + 0.95 * random.unit(),
                 window: 1 + random.below(100 * MICROSECOND),
                 update,
-                least: 0.2 * random.unit(),
+                first,
+                least,
             };
-            let (high, other) = ((1 + random.below(400)) * GBPS, (1 + random.below(400)) * GBPS);
             let mut w = Weight::new(&p, high, other);
-            let share = high as f64 / (high + other) as f64;
-            let most = if update == Update::BothWays { 1.0 } else { share.max(p.least) };
+            assert_eq!(w.value, first.unwrap_or(share).max(least));
+            let most = if update == Update::OneSided { w.value } else { bound };
             let (mut now, mut sent, mut index) = (0, 0u64, 0);
             for _ in 0..200 {
                 now += random.below(2 * p.window);
