@@ -3,21 +3,25 @@
 use crate::walks::{Walk, Walks};
 use std::collections::BTreeMap;
 use xoff_net::topology::PortId;
-use xoff_plan::plan::Plan;
+use xoff_plan::plan::{Flow, Plan};
 
 /// By walk: the maximum rate of its packets at its beginning, in bits per second. Control packets come in
 /// proportion to the bytes of the data that they acknowledge.
 pub fn rates(plan: &Plan, walks: &Walks) -> Vec<u64> {
     let every = u64::from(plan.transport.least_per_ack());
+    // Where the source chooses between routes, each may have all of the flow.
+    let line = |(flow, id): (&Flow, u32)| {
+        let starts = std::iter::once(flow.path).chain(plan.other_routes(id));
+        let first = |start: u32| plan.topology.ports[plan.hops[start as usize] as usize].rate;
+        starts.map(first).max().unwrap_or(0)
+    };
+    let lines: Vec<u64> = plan.flows.iter().zip(0..).map(line).collect();
     let rate = |w| {
         let walk = &walks.walks[w as usize];
         let flow = &plan.flows[walk.flow as usize];
-        // Where the source chooses between two routes, each may have all of the flow.
-        let starts = std::iter::once(flow.path).chain(plan.other_routes(walk.flow));
-        let first = |start: u32| plan.topology.ports[plan.hops[start as usize] as usize].rate;
         let line = match walk.whole && !walk.is_control {
             true => plan.topology.ports[walks.ports(w)[0] as usize].rate,
-            false => starts.map(first).max().unwrap_or(0),
+            false => lines[walk.flow as usize],
         };
         let data = if flow.pace > 0 { line.min(flow.pace) } else { line };
         if !walk.is_control {
