@@ -7,6 +7,7 @@ use xoff_plan::plan::Plan;
 use xoff_plan::size::links;
 use xoff_schemes::flow_control::FlowControlParams;
 use xoff_schemes::flow_control::bifrost::slots::Repair;
+use xoff_schemes::scheduling::zeropod::params::Collision;
 use xoff_sim::outcome::{Outcome, Quantity};
 
 use super::{Broken, holds};
@@ -52,7 +53,7 @@ pub fn bounded(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
         // A packet counts when it begins.
         let before = seen.bytes.saturating_sub(longest(loaded));
         let busy = serialisation(before, port.rate);
-        holds(busy <= outcome.end, "line rate", || {
+        holds(busy <= outcome.end || cells_overlap(plan), "line rate", || {
             format!("port {id}: {busy} ps of {}: {seen:?}", outcome.end)
         })?;
         holds(seen.data_packets <= seen.packets, "data packets are packets", || {
@@ -68,6 +69,11 @@ pub fn bounded(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
         })?;
     }
     samples(loaded, outcome)
+}
+
+/// Whether a link carries cells at once that have met on it, as in the paper's model of collisions: each counts.
+fn cells_overlap(plan: &Plan) -> bool {
+    plan.pods.as_ref().is_some_and(|zeropod| zeropod.collision == Collision::Both)
 }
 
 /// The longest packet or control frame, with room for the frames that list routes.
