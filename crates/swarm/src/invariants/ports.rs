@@ -51,9 +51,9 @@ pub fn bounded(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
             continue;
         }
         // A packet counts when it begins.
-        let before = seen.bytes.saturating_sub(longest(loaded));
+        let before = seen.bytes.saturating_sub(longest(loaded) + overlapping(plan, outcome));
         let busy = serialisation(before, port.rate);
-        holds(busy <= outcome.end || cells_overlap(plan), "line rate", || {
+        holds(busy <= outcome.end, "line rate", || {
             format!("port {id}: {busy} ps of {}: {seen:?}", outcome.end)
         })?;
         holds(seen.data_packets <= seen.packets, "data packets are packets", || {
@@ -71,9 +71,11 @@ pub fn bounded(loaded: &Loaded, outcome: &Outcome) -> Result<(), Broken> {
     samples(loaded, outcome)
 }
 
-/// Whether a link carries cells at once that have met on it, as in the paper's model of collisions: each counts.
-fn cells_overlap(plan: &Plan) -> bool {
-    plan.pods.as_ref().is_some_and(|zeropod| zeropod.collision == Collision::Both)
+/// Bytes that links may have carried beside others: in the paper's model of collisions cells that meet go on, each
+/// counts, and all are lost.
+fn overlapping(plan: &Plan, outcome: &Outcome) -> u64 {
+    let meet = plan.pods.as_ref().is_some_and(|zeropod| zeropod.collision == Collision::Both);
+    if meet { outcome.drops.iter().map(|d| d.bytes).sum() } else { 0 }
 }
 
 /// The longest packet or control frame, with room for the frames that list routes.
