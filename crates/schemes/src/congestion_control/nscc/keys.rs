@@ -67,7 +67,7 @@ pub enum UnmarkedDelay {
     /// The delay.
     #[default]
     Measured,
-    /// A quarter of the base round trip, as in uet-htsim: a long delay that no switch marks is over soon.
+    /// A quarter of the base round trip, as in uet-htsim.
     QuarterRtt,
 }
 
