@@ -159,7 +159,7 @@ function rows(fabric: Fabric, kind: string): Layout {
   const layers = byLayer(fabric);
   if ((layers[0]?.length ?? 0) > CELLS && fabric.layers[0]?.name === "hosts") return cells(fabric, layers);
   const order = layers.map((_, i) => i);
-  if (["ndc", "rail-only"].includes(kind) && layers.length > 2) order.splice(0, 2, 1, 0);
+  if (["ndc", "rail-only", "rail-optimized"].includes(kind) && layers.length > 2) order.splice(0, 2, 1, 0);
   // Switches have room for their names, within limits.
   const letters = Math.max(0, ...fabric.nodes.map((node) => (node.kind === "host" ? 0 : node.name.length)));
   const switches = Math.max(3, Math.min(5, (letters * 7 + 24) / 26));

@@ -336,7 +336,7 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
         (Routes::Scenario, Some(queues)) => onward::of_flows(plan, queues, watch)?.graph(queues)?,
         (_, Some(queues)) => {
             let made = onward::of_all(plan, queues, &mut router, &cx, watch)?;
-            report.notes.extend(made.second_relay.then(|| second_relay(queues)));
+            report.notes.extend(beyond(queues, [made.second_relay, made.refused]));
             filled.insert(made).graph(queues)?
         }
         (Routes::Scenario, None) => routes::graph(plan, watch)?,
@@ -353,8 +353,8 @@ fn analyse(loaded: &Loaded, name: &str, routes: Routes, watch: Watch<'_>) -> Res
         let failing = routes.failing();
         let intact = Intact { plan, router: &mut router, dead: &down, context: &cx, order };
         if let (Some(filled), Some(queues)) = (&filled, plan.flow_control.onward_queues()) {
-            let (found, relays) = onward::examine(intact, failing, queues, filled, watch)?;
-            report.notes.extend((relays && !filled.second_relay).then(|| second_relay(queues)));
+            let (found, new) = onward::examine(intact, failing, queues, filled, watch)?;
+            report.notes.extend(beyond(queues, new));
             examined = Some(found);
         } else if let Some(matrix) = &matrix {
             examined = Some(failures::examine(intact, failing, matrix, watch)?);
@@ -562,13 +562,23 @@ fn unreachable(plan: &Plan, router: &mut Router) -> Option<String> {
     })
 }
 
-/// Where packets come over a second relay under pauses by onward port.
-fn second_relay(queues: &dyn OnwardQueues) -> String {
-    format!(
-        "Some of these routes cross a second relay, where {} cannot pause. They cannot deadlock, but packets \
-         may be dropped. Scenarios with such flows are rejected.",
-        queues.scheme()
-    )
+/// What routes do that scenarios may not, under pauses by onward port: cross a second relay, and more links between
+/// switches than two.
+fn beyond(queues: &dyn OnwardQueues, [second_relay, refused]: [bool; 2]) -> Vec<String> {
+    let scheme = queues.scheme();
+    let relay = second_relay.then(|| {
+        format!(
+            "Some of these routes cross a second relay, where {scheme} cannot pause. They cannot deadlock, but packets \
+             may be dropped. Scenarios with such flows are rejected."
+        )
+    });
+    let climb = refused.then(|| {
+        format!(
+            "Some of these routes cross more than two links between switches in a row, or loop. {scheme} has no proof \
+             for them, and they are not examined here. Scenarios with such flows are rejected."
+        )
+    });
+    relay.into_iter().chain(climb).collect()
 }
 
 fn cycle_report(plan: &Plan, cycle: &Cycle, edges: &[Edge]) -> CycleReport {

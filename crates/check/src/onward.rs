@@ -12,7 +12,9 @@ use crate::failures::{Change, Context, Failures, Intact, examine_each};
 use crate::graph::{Edges, Graph, Part, Wait};
 use crate::routes::{FlowPaths, each_flow};
 use crate::{Halt, Watch, go_on};
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 use xoff_net::{routing::Router, topology::PortId};
 use xoff_plan::plan::Plan;
 use xoff_schemes::flow_control::seen::OnwardQueues;
@@ -26,12 +28,14 @@ pub struct Filled {
     bits: Vec<u64>,
     /// Packets may cross a second relay, where nothing can pause them: they may be dropped.
     pub second_relay: bool,
+    /// Some routes are left out, because flows on them are refused.
+    pub refused: bool,
 }
 
 impl Filled {
     fn new(plan: &Plan, of: &dyn OnwardQueues) -> Self {
         let words = usize::from(of.of_host()).div_ceil(64);
-        Self { words, bits: vec![0; words * plan.topology.ports.len()], second_relay: false }
+        Self { words, bits: vec![0; words * plan.topology.ports.len()], second_relay: false, refused: false }
     }
 
     fn add(&mut self, port: PortId, queue: u16) {
@@ -68,26 +72,25 @@ impl Filled {
         router: &mut Router,
         place: &Place,
     ) {
-        let there = |port: PortId| place.hosts.contains(&plan.topology.neighbour(port));
-        for found in 0..spread.found.len() {
-            let port = spread.found[found].0;
-            if there(port) {
-                self.add(port, of.queue(&[port]));
-                continue;
-            }
-            for second in spread.outs(router, plan.topology.neighbour(port), place) {
-                let second = spread.out(second);
-                if there(second) {
-                    self.add(port, of.queue(&[port, second]));
-                    continue;
-                }
-                for third in spread.outs(router, plan.topology.neighbour(second), place) {
-                    let third = spread.out(third);
-                    self.add(port, of.queue(&[port, second, third]));
-                    self.second_relay |= !of.at_host(port) && !there(third);
-                }
+        let found: Vec<PortId> = spread.found.iter().map(|found| found.0).collect();
+        let mut ahead = Ahead {
+            of,
+            plan,
+            spread,
+            router,
+            place,
+            known: BTreeMap::new(),
+            open: Vec::new(),
+            refused: false,
+            loops: 0,
+        };
+        for port in found {
+            for route in ahead.routes(port).iter() {
+                self.add(port, of.queue(route));
+                self.second_relay |= of.relays(route) > 1;
             }
         }
+        self.refused |= ahead.refused;
     }
 
     /// The waits among these queues. Fails if they are too many.
@@ -105,6 +108,64 @@ impl Filled {
             filled(on).for_each(|queue| edges.add(wait(from), wait((port, queue))));
         }
         Ok(edges.graph())
+    }
+}
+
+/// Routes from ports on to one place.
+struct Ahead<'a, 's> {
+    of: &'a dyn OnwardQueues,
+    plan: &'a Plan,
+    spread: &'a mut Spread<'s>,
+    router: &'a mut Router,
+    place: &'a Place,
+    known: BTreeMap<PortId, Rc<[Vec<PortId>]>>,
+    /// The ports that are being followed.
+    open: Vec<PortId>,
+    /// Routes were left out, because flows on them are refused.
+    refused: bool,
+    /// How often a route came back to one of them.
+    loops: usize,
+}
+
+impl Ahead<'_, '_> {
+    /// Those from `port` on: one for each of its queues that they fill, and for each difference that they make to
+    /// the queues of ports before.
+    fn routes(&mut self, port: PortId) -> Rc<[Vec<PortId>]> {
+        if let Some(known) = self.known.get(&port) {
+            return known.clone();
+        }
+        let next = self.plan.topology.neighbour(port);
+        if self.place.hosts.contains(&next) {
+            return self.know(port, [vec![port]].into());
+        }
+        // Static routes can loop. Packets that loop come to a second relay, or climb again.
+        if self.open.contains(&port) {
+            self.refused = true;
+            self.loops += 1;
+            return [].into();
+        }
+        self.open.push(port);
+        let (before, mut routes) = (self.loops, BTreeMap::new());
+        for second in self.spread.outs(self.router, next, self.place) {
+            for tail in self.routes(self.spread.out(second)).iter() {
+                let route: Vec<PortId> = std::iter::once(port).chain(tail.iter().copied()).collect();
+                if self.of.refuses(&route) {
+                    self.refused = true;
+                    continue;
+                }
+                let key = (self.of.queue(&route), self.of.relays(&route).min(2), self.of.climb(&route));
+                routes.entry(key).or_insert(route);
+            }
+        }
+        self.open.pop();
+        let routes: Rc<[_]> = routes.into_values().collect();
+        // From elsewhere it may be a route without a loop.
+        if self.loops == before { self.know(port, routes) } else { routes }
+    }
+
+    fn know(&mut self, port: PortId, routes: Rc<[Vec<PortId>]>) -> Rc<[Vec<PortId>]> {
+        self.known.insert(port, routes.clone());
+        routes
     }
 }
 
@@ -139,16 +200,17 @@ pub fn fault(of: &dyn OnwardQueues) -> String {
 }
 
 /// Examines every single failure on top of an intact network whose packets fill `known`, like
-/// [`crate::failures::examine`]. The second part is whether a failure leads packets over a second relay.
+/// [`crate::failures::examine`]. The second part is what packets do only under a failure: whether they cross a
+/// second relay, and whether some routes are refused.
 pub fn examine(
     intact: Intact<'_>,
     failures: Failing,
     of: &dyn OnwardQueues,
     known: &Filled,
     watch: Watch<'_>,
-) -> Result<(Failures, bool), Halt> {
+) -> Result<(Failures, [bool; 2]), Halt> {
     let plan = intact.plan;
-    let mut second_relay = false;
+    let (mut second_relay, mut refused) = (false, false);
     let mut under = |failing: &mut Change<'_, '_>| {
         let mut whole = known.clone();
         for place in std::mem::take(&mut failing.places) {
@@ -157,10 +219,11 @@ pub fn examine(
             whole.spread(of, plan, failing.spread, failing.after, place);
         }
         second_relay |= whole.second_relay;
+        refused |= whole.refused;
         let changes = whole.bits != known.bits;
         Ok((changes, if changes { Some(whole.graph(of)?) } else { None }))
     };
     let found =
         examine_each(intact, failures, &[of.lane()], watch, &mut under, &mut |_| Err(fault(of).into()))?;
-    Ok((found, second_relay))
+    Ok((found, [second_relay && !known.second_relay, refused && !known.refused]))
 }

@@ -41,8 +41,8 @@ pub fn verify(loaded: &Loaded, router: &mut Router, certificate: &Certificate) -
     if let Some(queues) = plan.flow_control.onward_queues() {
         return collected(
             (loaded, router, certificate, &places),
-            |of| verify_onward::flows(plan, queues, of),
-            |router, after, filled| verify_onward::all(plan, queues, router, after, filled),
+            |of| verify_onward::flows(plan, of),
+            |router, after, filled| verify_onward::all(plan, router, after, filled),
             |places, filled| verify_onward::compare(plan, queues, places, filled),
         );
     }
@@ -191,6 +191,7 @@ fn under(plan: &Plan, certificate: &Certificate) -> impl Iterator<Item = Result<
 /// The places of the waits in an order.
 fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
     let (names, scope) = (plan.topology.names(), plan.flow_control.traits().pause_scope);
+    let ndc = verify_onward::Ndc::new(plan);
     let mut places = Places { shared: vec![0; plan.topology.ports.len() * 8], ..Places::default() };
     for (place, entry) in (1..).zip(order) {
         let out = port(&plan.topology, &names, &entry.port);
@@ -210,7 +211,7 @@ fn listed(plan: &Plan, order: &[Entry]) -> Result<Places, String> {
             }
             (Some(flow), None, _) => places.by_flow.insert((out, lane, flow), place).unwrap_or(0),
             (None, Some(queue), Some(queues)) if lane == queues.lane() => {
-                let number = verify_onward::number(plan, queues, out, queue);
+                let number = ndc.number(out, queue);
                 let number = number.ok_or_else(|| format!("{} has no queue `{queue}`", entry.port))?;
                 places.by_queue.insert((out, number), place).unwrap_or(0)
             }

@@ -14,13 +14,19 @@ use xoff_schemes::flow_control::seen::OnwardQueues;
 /// Queues that packets of data may fill, by port and number; RQ is left out.
 pub type Filled = BTreeSet<(PortId, u16)>;
 
-/// A network, read as an NDC(n, 1).
-struct Ndc<'p> {
+/// A network, read as an NDC(n, 1); over its switches there may be others.
+pub struct Ndc<'p> {
     plan: &'p Plan,
     n: u16,
 }
 
-impl Ndc<'_> {
+impl<'p> Ndc<'p> {
+    /// n is the number of ports of the largest switch.
+    pub fn new(plan: &'p Plan) -> Self {
+        let switches = plan.topology.nodes.iter().filter(|node| node.kind == NodeKind::Switch);
+        Self { plan, n: switches.map(|node| node.ports.len()).max().unwrap_or(0) as u16 }
+    }
+
     fn node(&self, port: PortId) -> bool {
         let topology = &self.plan.topology;
         topology.nodes[topology.ports[port as usize].node as usize].kind == NodeKind::Host
@@ -29,6 +35,11 @@ impl Ndc<'_> {
     /// Both ends are at one device: inside of a slow receiver.
     fn inside(&self, port: PortId) -> bool {
         self.plan.topology.neighbour(port) == self.plan.topology.ports[port as usize].node
+    }
+
+    /// Both ends are at switches.
+    fn between(&self, port: PortId) -> bool {
+        !self.node(port) && !self.node(self.peer(port))
     }
 
     fn peer(&self, port: PortId) -> PortId {
@@ -52,67 +63,122 @@ impl Ndc<'_> {
         }
     }
 
-    /// The queue in which a packet waits for the first port of `route`, the rest of its path (three ports are
-    /// enough); `None` for RQ.
-    fn queue(&self, route: &[PortId], own: bool) -> Option<u16> {
-        if !self.node(route[0]) {
-            // Delivered at the next node, or it leaves the switch after that node.
-            return Some(match route {
-                [_, relay, next, ..] => self.slot(*next, self.peer(*relay)).unwrap_or(0),
-                _ => self.n - 1,
-            });
+    /// The queue in which a packet waits for `port`, by the ports after it (two are enough) and whether a node
+    /// relays it later.
+    fn queue(&self, port: PortId, next: &[PortId], relay: bool) -> u16 {
+        match (self.node(port) || self.between(port), next) {
+            (true, [next, ..]) => {
+                let leaves = self.slot(*next, self.peer(port)).unwrap_or(0);
+                if relay { leaves } else { self.n - 1 + leaves }
+            }
+            // It leaves the switch after that node.
+            (false, [relay, next, ..]) => self.slot(*next, self.peer(*relay)).unwrap_or(0),
+            // It is delivered at the next node.
+            _ => self.n - 1,
         }
-        let leaves = route.get(1).and_then(|&next| self.slot(next, self.peer(route[0]))).unwrap_or(0);
-        own.then_some(if route.len() > 2 { leaves } else { self.n - 1 + leaves })
+    }
+
+    /// The number of a port's queue by its name; `None` if it has none of this name.
+    pub fn number(&self, port: PortId, name: &str) -> Option<u16> {
+        let n = self.n;
+        let (kind, number) = match name.split_once(' ') {
+            Some((kind, number)) => (kind, number.parse().ok()?),
+            None => (name, n - 1),
+        };
+        let range = match (self.node(port), kind) {
+            (true, "four-hop") | (false, "ihfq") => 0..n - 1,
+            (true, "two-hop") => n - 1..2 * n - 2,
+            (false, "onward") if self.between(port) => n - 1..2 * n - 2,
+            (false, "ddq") if !self.between(port) => n - 1..n,
+            _ => return None,
+        };
+        range.contains(&number).then_some(number)
     }
 }
 
-/// The number of a port's queue by its name; `None` if it has none of this name.
-pub fn number(plan: &Plan, of: &dyn OnwardQueues, port: PortId, name: &str) -> Option<u16> {
-    let ndc = Ndc { plan, n: of.of_switch() };
-    let n = ndc.n;
-    let (kind, number) = match name.split_once(' ') {
-        Some((kind, number)) => (kind, number.parse().ok()?),
-        None => (name, n - 1),
-    };
-    let range = match (ndc.node(port), kind) {
-        (true, "four-hop") | (false, "ihfq") => 0..n - 1,
-        (true, "two-hop") => n - 1..2 * n - 2,
-        (false, "ddq") => n - 1..n,
-        _ => return None,
-    };
-    range.contains(&number).then_some(number)
-}
-
 /// The queues that the data of flows of the requested classes fills.
-pub fn flows(plan: &Plan, of: &dyn OnwardQueues, wanted: &dyn Fn(u16) -> bool) -> Filled {
-    let ndc = Ndc { plan, n: of.of_switch() };
+pub fn flows(plan: &Plan, wanted: &dyn Fn(u16) -> bool) -> Filled {
+    let ndc = Ndc::new(plan);
     let begins: BTreeSet<(u32, u32)> = routes(plan, wanted).map(|(id, path, _)| (id, path)).collect();
     let moves = moves(plan);
     let (mut starts, mut seen) = (begins.clone(), BTreeSet::new());
     let mut filled = Filled::new();
     while let Some((id, at)) = starts.pop_first() {
         let rest = plan.hops[at as usize..].iter().copied();
-        let route: Vec<PortId> = rest.take(3).take_while(|&p| p < ENDS && !ndc.inside(p)).collect();
-        if route.is_empty() || !seen.insert((id, at)) {
-            continue;
+        let route: Vec<PortId> = rest.take_while(|&p| p < ENDS && !ndc.inside(p)).collect();
+        let Some((&port, next)) = route.split_first().filter(|_| seen.insert((id, at))) else { continue };
+        // Packets that a node relays wait in RQ.
+        if !ndc.node(port) || begins.contains(&(id, at)) {
+            filled.insert((port, ndc.queue(port, next, next.iter().any(|&p| ndc.node(p)))));
         }
-        filled.extend(ndc.queue(&route, begins.contains(&(id, at))).map(|queue| (route[0], queue)));
         starts.insert((id, at + 1));
         starts.extend(moves.get(&at).into_iter().flatten().map(|&new| (id, new)));
     }
     filled
 }
 
+/// What is ahead of a packet at a port: whether a node relays it, and how many links between switches follow in a
+/// row, this one included.
+type Way = (bool, u32);
+
+struct Ways<'a, 'p> {
+    ndc: &'a Ndc<'p>,
+    to: u32,
+    known: BTreeMap<PortId, BTreeSet<Way>>,
+}
+
+impl Ways<'_, '_> {
+    /// Those from `port` on; `on`: the next ports after a port.
+    fn from(&mut self, port: PortId, on: &mut dyn FnMut(PortId) -> Vec<PortId>) -> BTreeSet<Way> {
+        if let Some(known) = self.known.get(&port) {
+            return known.clone();
+        }
+        // A static route that loops ends here.
+        self.known.insert(port, BTreeSet::new());
+        let between = u32::from(self.ndc.between(port));
+        let mut ways = BTreeSet::new();
+        if self.ndc.plan.topology.neighbour(port) == self.to {
+            ways.insert((false, between));
+        }
+        for next in on(port) {
+            let relayed = self.ndc.node(next);
+            let ahead = self.from(next, on).into_iter().filter(|ahead| ahead.1 < 2 || between == 0);
+            ways.extend(ahead.map(|(relay, links)| (relay || relayed, between * (links + 1))));
+        }
+        self.known.insert(port, ways.clone());
+        ways
+    }
+
+    /// The queues that packets through `port` fill there. Flows that would cross three links between switches in a
+    /// row are refused, and left out here.
+    fn queues(&mut self, port: PortId, on: &mut dyn FnMut(PortId) -> Vec<PortId>) -> BTreeSet<u16> {
+        let (ndc, mut queues) = (self.ndc, BTreeSet::new());
+        if ndc.plan.topology.neighbour(port) == self.to {
+            queues.insert(ndc.queue(port, &[], false));
+        }
+        for second in on(port) {
+            let relayed = ndc.node(second);
+            for (relay, links) in self.from(second, on) {
+                if ndc.between(port) && links > 1 {
+                    continue;
+                }
+                if !relayed {
+                    queues.insert(ndc.queue(port, &[second], relay));
+                    continue;
+                }
+                let thirds = on(second).into_iter().filter(|&third| !self.from(third, on).is_empty());
+                queues.extend(
+                    thirds.collect::<Vec<_>>().iter().map(|&third| ndc.queue(port, &[second, third], true)),
+                );
+            }
+        }
+        queues
+    }
+}
+
 /// The queues that packets between any two hosts fill. `after`: as of [`crate::verify_all::all`].
-pub fn all(
-    plan: &Plan,
-    of: &dyn OnwardQueues,
-    router: &mut Router,
-    mut after: After<'_>,
-    all: &mut Filled,
-) -> Result<(), String> {
-    let ndc = Ndc { plan, n: of.of_switch() };
+pub fn all(plan: &Plan, router: &mut Router, mut after: After<'_>, all: &mut Filled) -> Result<(), String> {
+    let ndc = Ndc::new(plan);
     let topology = &plan.topology;
     let mut filled = vec![false; topology.ports.len() * 2 * usize::from(ndc.n)];
     for to in topology.hosts() {
@@ -135,20 +201,11 @@ pub fn all(
             }
             outs.entry(at).or_insert_with(|| router.next_hops(at, to)).clone()
         };
+        let mut ways = Ways { ndc: &ndc, to, known: BTreeMap::new() };
         for port in ports {
             // Packets that a node relays wait in RQ; its own packets may wait in any queue.
-            let mut add = |route: &[PortId]| {
-                let queue = ndc.queue(route, true).expect("only RQ has no number");
+            for queue in ways.queues(port, &mut on) {
                 filled[port as usize * 2 * usize::from(ndc.n) + usize::from(queue)] = true;
-            };
-            if topology.neighbour(port) == to {
-                add(&[port]);
-            }
-            for second in on(port) {
-                if topology.neighbour(second) == to {
-                    add(&[port, second]);
-                }
-                on(second).into_iter().for_each(|third| add(&[port, second, third]));
             }
         }
     }
@@ -160,7 +217,7 @@ pub fn all(
 /// Lets every port of a switch whose queues may be filled send its pause frames, and compares the places of
 /// the paused queues. Returns the number of compared pairs.
 pub fn compare(plan: &Plan, of: &dyn OnwardQueues, places: &Places, filled: &Filled) -> Result<u64, String> {
-    let ndc = Ndc { plan, n: of.of_switch() };
+    let ndc = Ndc::new(plan);
     let mut compared = 0;
     let mut pause = |paused: (PortId, u16), by: (PortId, u16)| {
         if !filled.contains(&paused) {
@@ -175,17 +232,17 @@ pub fn compare(plan: &Plan, of: &dyn OnwardQueues, places: &Places, filled: &Fil
     for &(port, queue) in filled.iter().filter(|f| !ndc.node(f.0)) {
         // Algorithm 1: the frame goes out by all other ports.
         for out in ndc.others(port) {
-            let node = ndc.peer(out);
+            let upstream = ndc.peer(out);
             let Some(slot) = ndc.slot(port, out) else { continue };
             if queue < ndc.n - 1 {
                 // Algorithm 3, lines 4 to 11.
-                pause((node, slot), (port, queue))?;
+                pause((upstream, slot), (port, queue))?;
                 continue;
             }
             // Lines 12 to 23, and the copies of Algorithm 4.
-            pause((node, ndc.n - 1 + slot), (port, queue))?;
-            if of.passes_on() {
-                for other in ndc.others(node) {
+            pause((upstream, ndc.n - 1 + slot), (port, queue))?;
+            if of.passes_on() && ndc.node(upstream) {
+                for other in ndc.others(upstream) {
                     pause((ndc.peer(other), slot), (port, queue))?;
                 }
             }

@@ -107,6 +107,40 @@ fn cubes_are_proved_and_pfc_has_a_cycle_on_the_same_file() {
     }
 }
 
+/// Segments of rails under aggregation switches (section VI-D), each with the verdict of PFC on the same file.
+#[test]
+fn rail_optimized_networks_are_proved() {
+    for (n, domains, segments, aggregations) in
+        [(2, 2, 1, 1), (2, 3, 2, 2), (3, 3, 2, 2), (4, 2, 3, 1), (4, 4, 2, 4)]
+    {
+        let topology = format!(
+            "kind = \"rail-optimized\"\nn = {n}\ndomains = {domains}\nsegments = {segments}\n\
+             aggregations = {aggregations}\ndomain_link = {{rate=\"10Gbps\", delay=\"1us\"}}\n\
+             rail_link = {{rate=\"10Gbps\", delay=\"1us\"}}"
+        );
+        let text = cube(2, "portfc", EVERYBODY)
+            .replace("kind = \"ndc\"\nn = 2\nk = 1\nlink = {rate=\"10Gbps\", delay=\"1us\"}", &topology);
+        let [portfc, pfc] = [load(&text, &[]), load(&text, &[("flow_control.scheme", "pfc")])];
+        let failures = if n * domains * segments > 16 { Routes::ALL } else { Routes::SINGLE_FAILURES };
+        for routes in [Routes::Scenario, Routes::ALL, failures] {
+            let report = check(&portfc, routes).report;
+            let Verdict::Safe { compared: Some(compared) } = report.verdict else {
+                panic!("{topology}\n{routes:?}")
+            };
+            // Without failures the small checker compares each pair once.
+            if !routes.has_failures() {
+                assert_eq!(compared, report.dependencies as u64, "{topology}\n{routes:?}");
+            }
+            let kinds: BTreeSet<&str> =
+                report.notes.iter().map(|n| if n.contains("in a row") { "climb" } else { "" }).collect();
+            assert!(routes.has_failures() || !kinds.contains("climb"), "{:?}", report.notes);
+        }
+        assert!(cycle(&check(&pfc, Routes::ALL)).len() >= 4, "{topology}");
+        // A pause goes from a direct queue down and up, over a relay, down and up again, and to a host.
+        assert!(depth(&portfc.plan, &graph_of_flows(&portfc.plan)) <= 7);
+    }
+}
+
 #[test]
 fn single_failures_are_examined() {
     let [portfc, _] = both(3);

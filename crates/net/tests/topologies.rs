@@ -1,4 +1,4 @@
-//! Rail-only, full mesh, torus and two datacenters: their counts against closed
+//! Rail-only, rail-optimized, full mesh, torus and two datacenters: their counts against closed
 //! forms, their distances against Floyd and Warshall, and a route for every pair.
 
 use proptest::prelude::*;
@@ -24,6 +24,13 @@ fn rail_only(n: u32, domains: Option<u32>) -> Topology {
     let domains = domains.map_or(String::new(), |d| format!("domains = {d}\n"));
     build(&format!(
         "kind = \"rail-only\"\nn = {n}\n{domains}domain_link = {{ rate = \"160Gbps\", delay = \"200ns\" }}\nrail_link = {LINK}"
+    ))
+}
+
+fn rail_optimized(n: u32, domains: u32, segments: u32, aggregations: u32) -> Topology {
+    build(&format!(
+        "kind = \"rail-optimized\"\nn = {n}\ndomains = {domains}\nsegments = {segments}\naggregations = {aggregations}\n\
+         domain_link = {{ rate = \"160Gbps\", delay = \"200ns\" }}\nrail_link = {LINK}"
     ))
 }
 
@@ -144,6 +151,26 @@ proptest! {
             for b in 0..n * domains {
                 let steps = u32::from(a / n != b / n) + u32::from(a % n != b % n);
                 prop_assert_eq!(d[a as usize][b as usize], 2 * steps);
+            }
+        }
+    }
+
+    #[test]
+    fn rail_optimized_networks(n in 2u32..5, domains in 2u32..4, segments in 1u32..4, aggregations in 1u32..4) {
+        let t = rail_optimized(n, domains, segments, aggregations);
+        check(&t);
+        let (hosts, rails) = (n * domains * segments, n * segments);
+        let switches = domains * segments + rails + aggregations;
+        prop_assert_eq!(counts(&t), (hosts, switches, 2 * hosts + rails * aggregations));
+        prop_assert!(t.relay_hosts && t.hosts().all(|h| t.nodes[h as usize].ports.len() == 2));
+        prop_assert_eq!((radix(&t, "S0.0"), radix(&t, "S1.0"), radix(&t, "S2.0")), (n, domains + aggregations, rails));
+        // Within a domain or on a rail of a segment one switch; else over a relay or an aggregation switch.
+        let d = floyd_warshall(&t);
+        for a in 0..hosts {
+            for b in 0..hosts {
+                let near = a / n == b / n || a / n / domains == b / n / domains && a % n == b % n;
+                let links = if a == b { 0 } else if near { 2 } else { 4 };
+                prop_assert_eq!(d[a as usize][b as usize], links);
             }
         }
     }
@@ -295,6 +322,17 @@ fn invalid_topologies_are_refused_at_their_key() {
         (format!("kind = \"rail-only\"\nn = 4\ndomains = 1\n{rails}"), "domains"),
         (format!("kind = \"rail-only\"\nn = 8\ndomains = 4000000000\n{rails}"), "domains"),
         (format!("kind = \"rail-only\"\nn = 4000000000\n{rails}"), "n"),
+        (format!("kind = \"rail-optimized\"\nn = 2\nsegments = 0\naggregations = 1\n{rails}"), "segments"),
+        (
+            format!("kind = \"rail-optimized\"\nn = 2\nsegments = 1\naggregations = 0\n{rails}"),
+            "aggregations",
+        ),
+        (
+            format!(
+                "kind = \"rail-optimized\"\nn = 2\nsegments = 4000000000\naggregations = 4000000000\n{rails}"
+            ),
+            "aggregations",
+        ),
         (format!("kind = \"full-mesh\"\nswitches = 1\nhosts_per_switch = 1\n{link}"), "switches"),
         (format!("kind = \"full-mesh\"\nswitches = 4294967295\nhosts_per_switch = 1\n{link}"), "switches"),
         (

@@ -298,8 +298,8 @@ impl<'a> Core<'a> {
         }
     }
 
-    /// The congested port that a frame names which arrived at `port`, or [`NONE`]: of the switch next to a
-    /// host, or before the host that has passed it on. Only the links decide this, not a scheme's map.
+    /// The congested port that a frame names which arrived at `port`, or [`NONE`]: of the next switch, or of the
+    /// one before the host that has passed it on. Only the links decide this, not a scheme's map.
     #[inline]
     pub fn named_by(&self, port: u32, effect: Effect) -> u32 {
         let topology = &self.plan.topology;
@@ -311,10 +311,10 @@ impl<'a> Core<'a> {
             _ => return NONE,
         };
         let next = topology.neighbour(port);
-        let host = topology.nodes[self.egress.ports[port as usize].node as usize].kind == NodeKind::Host;
+        let host = topology.nodes[next as usize].kind == NodeKind::Host;
         let back = self.egress.ports[port as usize].peer;
         let onward = || topology.relay_ports(next).iter().find(|&&p| p != back);
-        let switch = if host { Some(next) } else { onward().map(|&p| topology.neighbour(p)) };
+        let switch = if host { onward().map(|&p| topology.neighbour(p)) } else { Some(next) };
         switch.and_then(|switch| topology.port_at((switch, named))).unwrap_or(NONE)
     }
 

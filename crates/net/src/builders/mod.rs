@@ -28,7 +28,7 @@ pub use file::{File, Imported};
 pub use hpcc::{Hpcc, host_name};
 pub(crate) use hpcc::{fault, is_row, left_out};
 pub use pods::Pods;
-pub use rail::RailOnly;
+pub use rail::{RailOnly, RailOptimized};
 
 use crate::error::SpecError;
 use crate::topology::{NodeId, NodeKind, Topology};
@@ -95,6 +95,8 @@ pub enum TopologySpec {
     Ring(Ring) = "ring",
     /// High-bandwidth domains joined by rails.
     RailOnly(RailOnly) = "rail-only",
+    /// Rail-only segments under aggregation switches.
+    RailOptimized(RailOptimized) = "rail-optimized",
     /// Switches, each with a link to every other.
     FullMesh(FullMesh) = "full-mesh",
     /// Switches in a grid that closes on itself in both directions.
@@ -142,6 +144,7 @@ impl TopologySpec {
             TopologySpec::Line(spec) => spec.build(),
             TopologySpec::Ring(spec) => spec.build(),
             TopologySpec::RailOnly(spec) => spec.build(),
+            TopologySpec::RailOptimized(spec) => spec.build(),
             TopologySpec::FullMesh(spec) => spec.build(),
             TopologySpec::Torus2d(spec) => spec.build(),
             TopologySpec::Dragonfly(spec) => spec.build(),

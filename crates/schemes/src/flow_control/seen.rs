@@ -15,8 +15,6 @@ pub struct Pausers {
 }
 
 /// The queues of a scheme that pauses by onward port ([`PauseScope::Onward`](super::PauseScope::Onward)).
-/// A switch's port has its first queues for packets by the port through which they leave the next switch,
-/// and a last one for packets whose next hop is their last.
 pub trait OnwardQueues {
     /// The scheme, as texts call it.
     fn scheme(&self) -> &'static str;
@@ -35,18 +33,24 @@ pub trait OnwardQueues {
     /// Whether `port` is one of a host.
     fn at_host(&self, port: u32) -> bool;
 
-    /// The queue of a packet at port `route[0]`, by its egress ports from there on; at a host's port that
-    /// of the host's own packets.
+    /// The queue of a packet at port `route[0]`, by its egress ports from there to its destination; at a
+    /// host's port that of the host's own packets.
     fn queue(&self, route: &[u32]) -> u16;
 
     /// The same by the position of the port in the plan's hops.
     fn queue_at(&self, position: u32) -> u16;
 
+    /// Whether flows on such a route are refused, because its packets could wait for each other in a cycle.
+    fn refuses(&self, route: &[u32]) -> bool;
+
+    /// How often hosts relay a packet on its way `route`.
+    fn relays(&self, route: &[u32]) -> usize;
+
+    /// The number of links between switches with which `route` begins.
+    fn climb(&self, route: &[u32]) -> usize;
+
     /// The queues of a switch's port whose bytes pause together with those of `queue`.
-    fn together(&self, queue: u16) -> Range<u16> {
-        let last = self.of_switch() - 1;
-        if queue < last { 0..last } else { queue..queue + 1 }
-    }
+    fn together(&self, queue: u16) -> Range<u16>;
 
     /// The queues that keep queue `queue` of `port` paused; `None` if nothing pauses it.
     fn pausers(&self, port: u32, queue: u16) -> Option<Pausers>;

@@ -49,7 +49,9 @@ pub fn choose(sketch: &mut Sketch, place: &Place) {
     };
     let scheme = loop {
         let wanted = match place.kind.as_str() {
-            "ndc" | "rail-only" if place.host_links <= 2 && sketch.draw.one_in(3) => "portfc",
+            "ndc" | "rail-only" | "rail-optimized" if place.host_links <= 2 && sketch.draw.one_in(3) => {
+                "portfc"
+            }
             "dci" if sketch.draw.one_in(2) => *sketch.draw.pick(&["bifrost", "bifrostx", "swing"]),
             _ if sketch.draw.one_in(12) => "none",
             _ => *sketch.draw.pick(&SCHEMES),

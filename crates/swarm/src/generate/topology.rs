@@ -8,7 +8,7 @@ use super::{Put, Sketch, links};
 use crate::draw::{int, text, texts, time};
 
 /// The kinds; those with keys of their own for the rest of the scenario come more than once.
-const KINDS: [&str; 21] = [
+const KINDS: [&str; 22] = [
     "ndc",
     "ndc",
     "leaf-spine",
@@ -20,6 +20,7 @@ const KINDS: [&str; 21] = [
     "ring",
     "ring",
     "rail-only",
+    "rail-optimized",
     "full-mesh",
     "torus-2d",
     "dragonfly",
@@ -37,7 +38,7 @@ pub fn draw(sketch: &mut Sketch) -> Table {
     let mut t = Table::new();
     t.put("kind", kind);
     let bits = links::bits(sketch);
-    if !matches!(kind, "leaf-spine" | "rail-only" | "hpcc" | "file" | "custom") {
+    if !matches!(kind, "leaf-spine" | "rail-only" | "rail-optimized" | "hpcc" | "file" | "custom") {
         let link = links::at(sketch, bits);
         t.put("link", link);
     }
@@ -91,13 +92,19 @@ pub fn draw(sketch: &mut Sketch) -> Table {
                 }
             }
         }
-        "rail-only" => {
-            t.put("n", int(sketch.draw.between(2, 4)));
-            sketch.maybe(&mut t, 2, "domains", |s| int(s.draw.between(2, 4)));
+        "rail-only" | "rail-optimized" => {
+            let aggregated = kind == "rail-optimized";
+            t.put("n", int(sketch.draw.between(2, if aggregated { 3 } else { 4 })));
+            sketch.maybe(&mut t, 2, "domains", |s| int(s.draw.between(2, if aggregated { 3 } else { 4 })));
             let link = links::at(sketch, bits);
             t.put("domain_link", link);
             let link = links::like(sketch, bits);
             t.put("rail_link", link);
+            if aggregated {
+                t.put("segments", int(sketch.draw.between(1, 3)));
+                t.put("aggregations", int(sketch.draw.between(1, 2)));
+                fabric(sketch, &mut t, bits);
+            }
         }
         "dci" => {
             t.put("k", int(*sketch.draw.pick(&[2, 2, 4])));

@@ -21,7 +21,8 @@ const KIND: u8 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPauseFrame {
     pub pause: bool,
-    /// Below n − 1 one of the inter-hop forwarding queues; n − 1 is the destination-direct queue.
+    /// Below n − 1 one of the inter-hop forwarding queues; n − 1 is the destination-direct queue. At a port to a
+    /// switch n − 1 and above are the queues of packets without a relay ahead.
     pub queue: u16,
     pub port: u16,
 }

@@ -22,9 +22,6 @@ const HIGH: u8 = 7;
 /// Maximum number of ports of a switch: the limit of the numbers of its neighbours' queues.
 const LARGEST_SWITCH: u16 = 1 << 14;
 
-/// Egress ports of the longest route: node, switch, node, switch.
-const LONGEST_ROUTE: usize = 4;
-
 /// PortFC, per-port flow control for networks whose hosts relay (2026). All data
 /// has one priority; ACKs and notifications have a better one, 7 if
 /// `transport.ack_priority` is not given.
@@ -40,11 +37,12 @@ pub struct PortFcKeys {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: `xoff` × 2/3"))]
     pub xon: Option<Threshold>,
-    /// XOFF threshold of the destination-direct queue. Default: `xoff`.
+    /// XOFF threshold of the destination-direct queue, and at links between switches of the queues of
+    /// packets without a relay ahead, together. Default: `xoff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "`xoff`"))]
     pub ddq_xoff: Option<Threshold>,
-    /// XON threshold of the destination-direct queue. Default: two thirds of `ddq_xoff`, or `xon`
+    /// XON threshold of the same queues. Default: two thirds of `ddq_xoff`, or `xon`
     /// if neither is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-default" = "derived: `ddq_xoff` × 2/3; `xon` if `ddq_xoff` is absent"))]
@@ -72,7 +70,8 @@ pub struct PortFcKeys {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortFcFlags {
-    /// One flag for its forwarding queues, one for its destination-direct queue.
+    /// One flag for its forwarding queues, one for its destination-direct queue, or its queues of packets
+    /// without a relay ahead.
     #[default]
     Two,
     /// One flag for both, as in the paper's algorithms.
@@ -215,7 +214,7 @@ fn places(topology: &Topology) -> Vec<Place> {
 fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
     let name = |node: NodeId| topology.nodes[node as usize].name.clone();
     let refuse = |why: String| {
-        let help = "choose topology.kind = \"ndc\" with k = 1, \"rail-only\", or another flow control";
+        let help = "choose topology.kind = \"ndc\" with k = 1, \"rail-only\", \"rail-optimized\", or another flow control";
         Err(Complaint::of_key("scheme", why, help))
     };
     if !topology.relay_hosts {
@@ -223,11 +222,16 @@ fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
     }
     match QueueMap::new(places(topology)) {
         Ok(map) => Ok(map),
-        Err(Unmappable::BetweenSwitches(port) | Unmappable::BetweenNodes(port)) => {
+        Err(Unmappable::BetweenSwitches(port)) => {
             let (a, b) = (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
             refuse(format!(
-                "PortFC supports only links between hosts and switches, but {a} and {b} have a link"
+                "PortFC supports links between a switch with hosts and an aggregation switch without, but {a} and {b} \
+                 have a link"
             ))
+        }
+        Err(Unmappable::BetweenNodes(port)) => {
+            let (a, b) = (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
+            refuse(format!("PortFC supports no links between hosts, but {a} and {b} have one"))
         }
         Err(Unmappable::Ports(node, ports)) => refuse(format!(
             "PortFC supports hosts with at most two ports (k = 1), but {} has {ports}: relays would reach several \
@@ -270,11 +274,11 @@ fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Res
     let why = "packets from a second relay enter queues that no frame can pause";
     for f in &routes.flows {
         let path = route(map, hops, f.path);
-        let (src, dst, links) = (name(f.src), name(f.dst), path.len());
-        if let [_, into, _, out] = *path
-            && map.place(into).device == map.place(out).device
-        {
-            let back = name(map.place(into).device);
+        let (src, dst) = (name(f.src), name(f.dst));
+        let device = |port: u32| map.place(port).device;
+        let returns = path.windows(3).find(|p| map.relays(&p[..2]) > 0 && device(p[0]) == device(p[2]));
+        if let Some(&[into, ..]) = returns {
+            let back = name(device(into));
             let message = format!(
                 "a flow from {src} to {dst} returns to {back} over a relay: PortFC has no queue for such packets, and \
                  nothing can pause them"
@@ -282,19 +286,28 @@ fn check_routes(topology: &Topology, map: &QueueMap, routes: &Routes<'_>) -> Res
             let help = "route it over the relay's other switch, or directly to its receiver";
             return Err(Complaint::of_key("scheme", message, help));
         }
-        if links > LONGEST_ROUTE {
-            let when = if f.later { " after a failure" } else { "" };
+        let when = if f.later { " after a failure" } else { "" };
+        if map.climbs_again(path) {
             let message = format!(
-                "a flow from {src} to {dst} crosses {links} links{when}, but PortFC supports at most {LONGEST_ROUTE}: {why}"
+                "a flow from {src} to {dst} crosses more than two links between switches in a row{when}: under PortFC \
+                 such packets could wait for each other in a cycle"
+            );
+            let help = "choose shortest paths in a network without failures, or another flow control";
+            return Err(Complaint::of_key("scheme", message, help));
+        }
+        let relays = map.relays(path);
+        if relays > 1 {
+            let message = format!(
+                "a flow from {src} to {dst} crosses {relays} relays{when}, but PortFC supports at most one: {why}"
             );
             let help = "choose shortest paths in a network without failures, or another flow control";
             return Err(Complaint::of_key("scheme", message, help));
         }
     }
     for &(old, new) in &routes.moved {
-        if route(map, hops, new).len() > route(map, hops, old).len() {
+        if map.relays(route(map, hops, new)) > map.relays(route(map, hops, old)) {
             let port = topology.port_name(hops[new as usize]);
-            let message = format!("packets at {port} take a longer path after a failure: {why}");
+            let message = format!("packets at {port} change to a path over a relay after a failure: {why}");
             let help = "start the failure at time 0: routes then avoid it; or choose another flow control";
             return Err(Complaint::of_key("scheme", message, help));
         }
@@ -317,12 +330,7 @@ fn params(cx: &mut Setting<'_>, portfc: &PortFcKeys, fabric: &Fabric<'_>) -> Res
             thresholds(cx, topology, least, ["ddq_xoff", "ddq_xon"], own.unwrap_or(portfc.xoff), on)?
         }
     };
-    let queue_at: Vec<u16> = (0..hops.len())
-        .map(|at| {
-            let rest = &hops[at..hops.len().min(at + LONGEST_ROUTE)];
-            map.queue(&rest[..rest.iter().take_while(|&&port| port < ENDS).count()])
-        })
-        .collect();
+    let queue_at: Vec<u16> = (0..hops.len() as u32).map(|at| map.queue(route(&map, hops, at))).collect();
     let mut params = PortFcParams {
         map: Arc::new(map),
         queue_at: queue_at.into(),
@@ -364,7 +372,7 @@ fn params(cx: &mut Setting<'_>, portfc: &PortFcKeys, fabric: &Fabric<'_>) -> Res
 
 /// Whether data of any flow goes over a relay.
 fn relays(routes: &Routes<'_>, map: &QueueMap) -> bool {
-    routes.flows.iter().any(|f| !f.later && route(map, routes.hops, f.path).len() > 2)
+    routes.flows.iter().any(|f| !f.later && map.relays(route(map, routes.hops, f.path)) > 0)
 }
 
 /// Thresholds of every port, in bytes; an XOFF is at least a largest packet.
@@ -406,11 +414,19 @@ fn needs(topology: &Topology, params: &PortFcParams, packet: &PacketFormat, node
         .iter()
         .map(|&port| {
             let peer = topology.ports[port as usize].peer;
-            let host = &topology.nodes[topology.ports[peer as usize].node as usize];
-            let far = host.ports.iter().find(|&&p| p != peer && !params.map.inner(p)).map(|&p| link(p));
+            let neighbour = &topology.nodes[topology.ports[peer as usize].node as usize];
+            let relay = neighbour.kind == NodeKind::Host;
+            let far = neighbour.ports.iter().find(|&&p| relay && p != peer && !params.map.inner(p));
             let at = port as usize;
+            // Where the longest queue of a set decides, each can be as long.
             let counted = if params.variant.longest_alone { u64::from(params.map.n - 1) } else { 1 };
-            Side { near: link(port), far, xoff: counted * params.xoff[at], ddq_xoff: params.ddq_xoff[at] }
+            let direct = if relay { 1 } else { counted };
+            Side {
+                near: link(port),
+                far: far.map(|&p| link(p)),
+                xoff: counted * params.xoff[at],
+                ddq_xoff: direct * params.ddq_xoff[at],
+            }
         })
         .collect();
     let served = sides.iter().all(|s| s.far.is_none_or(|far| far.rate <= s.near.rate));

@@ -19,6 +19,22 @@
 //! high-priority queue HQ, which this map does not number: see [`super`].
 //!
 //! Where switches differ in size, as in rail-only networks, n is the largest, and some queues stay empty.
+//!
+//! **Links between switches.** The paper calls PortFC compatible with aggregation switches above those of the
+//! rails (section VI-D) and defines no queues for them. Here a port to a switch looks one hop ahead, like a
+//! node, and its queues are of the two types of section III-D:
+//!
+//! | port of | packet | queue |
+//! |---|---|---|
+//! | a switch, to a switch | a node ahead relays it (type A); leaves the next switch through port e | IHFQ, 0 to n − 2, by e |
+//! | a switch, to a switch | no node ahead relays it (type B); leaves the next switch through port e | n − 1 to 2n − 3, by e |
+//!
+//! So *four-hop* and *two-hop* mean: over a relay, and over none. A frame about either set pauses the queues of
+//! the same type at a switch, and those of Algorithm 3 at a node. Links between switches lead from switches with
+//! nodes to aggregation switches without, and packets go up once and down once between two nodes. So type B
+//! waits along up, down, DDQ; type A along up, down, IHFQ; an IHFQ waits for type B; and no cycle can close.
+
+use std::ops::Range;
 
 const NONE: u32 = u32::MAX;
 
@@ -39,6 +55,8 @@ pub enum Role {
     Ihfq,
     /// At a switch: destination-direct (type B).
     Ddq,
+    /// At a switch's port to a switch: no relay ahead (type B).
+    Onward,
     /// At a node: four-hop traffic of its own (type a).
     FourHop,
     /// At a node: two-hop traffic of its own (type b).
@@ -51,6 +69,8 @@ pub enum Role {
 pub struct QueueMap {
     /// Ports of a switch (the largest); at least 2.
     pub n: u16,
+    /// Whether switches have links to each other.
+    pub tiers: bool,
     places: Vec<Place>,
     /// By port of a switch: the port of the next switch over its neighbour, through which that neighbour is
     /// attached. [`NONE`] for other ports, and without such a switch.
@@ -61,6 +81,7 @@ pub struct QueueMap {
 /// Why PortFC cannot number the queues of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmappable {
+    /// Both switches of a link have nodes, or neither has.
     BetweenSwitches(u32),
     BetweenNodes(u32),
     /// This node has so many ports to switches, above 2: n − 1 queues of a switch before it could not
@@ -76,14 +97,23 @@ impl QueueMap {
         let devices = places.iter().map(|p| p.device as usize + 1).max().unwrap_or(0);
         let mut switches: Vec<u16> = Vec::new();
         let mut of_node = vec![Vec::new(); devices];
+        let mut has_nodes = vec![false; devices];
+        let mut between = Vec::new();
         for (port, place) in (0..).zip(&places).filter(|(_, p)| outer(p)) {
             let other = &places[place.peer as usize];
             match (place.node, other.node) {
-                (false, false) => return Err(Unmappable::BetweenSwitches(port)),
                 (true, true) => return Err(Unmappable::BetweenNodes(port)),
-                (false, true) => switches.push(place.index + 1),
                 (true, false) => of_node[place.device as usize].push(port),
+                (false, true) => has_nodes[place.device as usize] = true,
+                (false, false) => between.push(port),
             }
+            if !place.node {
+                switches.push(place.index + 1);
+            }
+        }
+        let level = |port: u32| has_nodes[places[port as usize].device as usize];
+        if let Some(&port) = between.iter().find(|&&p| level(p) == level(places[p as usize].peer)) {
+            return Err(Unmappable::BetweenSwitches(port));
         }
         let n = switches.into_iter().max().filter(|&n| n >= 2).ok_or(Unmappable::NoSwitch)?;
         let mut ports = vec![Vec::new(); devices];
@@ -102,7 +132,28 @@ impl QueueMap {
                 _ => return Err(Unmappable::Ports(device, ports.len())),
             }
         }
-        Ok(Self { n, places, beyond, ports })
+        Ok(Self { n, tiers: !between.is_empty(), places, beyond, ports })
+    }
+
+    /// Whether the device at the other end of a port is a switch.
+    pub fn to_switch(&self, port: u32) -> bool {
+        !self.place(self.place(port).peer).node
+    }
+
+    /// Whether a packet on its way `route` crosses more than two links between switches in a row: not only up to
+    /// an aggregation switch and down again. Then queues of one type could wait for each other in a cycle.
+    pub fn climbs_again(&self, route: &[u32]) -> bool {
+        (0..route.len()).any(|at| self.climb(&route[at..]) > 2)
+    }
+
+    /// The number of links between switches with which a route begins.
+    pub fn climb(&self, route: &[u32]) -> usize {
+        route.iter().take_while(|&&port| !self.place(port).node && self.to_switch(port)).count()
+    }
+
+    /// How often nodes relay a packet on its way `route`, which begins at any device.
+    pub fn relays(&self, route: &[u32]) -> usize {
+        route.iter().skip(1).filter(|&&port| self.place(port).node && !self.inner(port)).count()
     }
 
     pub fn place(&self, port: u32) -> Place {
@@ -119,9 +170,9 @@ impl QueueMap {
         2 * self.n - 2
     }
 
-    /// Queues of a switch's port, HQ not counted: n.
+    /// Queues of a switch's port, HQ not counted: n, or 2n − 2 with links between switches.
     pub fn of_switch(&self) -> u16 {
-        self.n
+        if self.tiers { 2 * self.n - 2 } else { self.n }
     }
 
     /// Queues of a node's port, HQ not counted: 2n − 1.
@@ -139,13 +190,17 @@ impl QueueMap {
         (port != ingress).then(|| if port < ingress { port } else { port - 1 })
     }
 
-    /// The queue of a packet at port `route[0]`, by its egress ports from there on, as far as they are given
-    /// (four are enough). At a node's port it is that of the node's own packets; relayed packets wait in
-    /// [`QueueMap::relay`].
+    /// The queues of a switch's port of one type with `queue`.
+    pub fn set(&self, queue: u16) -> Range<u16> {
+        if queue < self.n - 1 { 0..self.n - 1 } else { self.n - 1..self.of_switch() }
+    }
+
+    /// The queue of a packet at port `route[0]`, by its egress ports from there to its destination. At a node's
+    /// port it is that of the node's own packets; relayed packets wait in [`QueueMap::relay`].
     pub fn queue(&self, route: &[u32]) -> u16 {
         let at = |i: usize| route.get(i).copied().filter(|&port| !self.inner(port));
         let Some(port) = at(0) else { return self.relay() };
-        if !self.place(port).node {
+        if !self.place(port).node && !self.to_switch(port) {
             // Two hops ahead: the node's port, then the next switch's.
             return match (at(1), at(2)) {
                 (Some(out), Some(next)) => self.index(next, self.place(out).peer).unwrap_or(0),
@@ -153,12 +208,13 @@ impl QueueMap {
             };
         }
         let index = at(1).and_then(|next| self.index(next, self.place(port).peer)).unwrap_or(0);
-        if at(2).is_some() { index } else { self.n - 1 + index }
+        if self.relays(route) > 0 { index } else { self.n - 1 + index }
     }
 
     pub fn role(&self, port: u32, queue: u16) -> Role {
         match (self.place(port).node, queue) {
             (false, q) if q < self.n - 1 => Role::Ihfq,
+            (false, _) if self.to_switch(port) => Role::Onward,
             (false, _) => Role::Ddq,
             (true, q) if q < self.n - 1 => Role::FourHop,
             (true, q) if q < self.relay() => Role::TwoHop,
@@ -166,14 +222,14 @@ impl QueueMap {
         }
     }
 
-    /// The port of a switch through which the packets in queue `queue` of `port` leave it, one hop after a
-    /// node's port and two after a switch's: the frames of that port pause this queue. `None` for DDQ and RQ,
-    /// which no frame pauses, and for a number without a port.
+    /// The port of a switch through which the packets in queue `queue` of `port` leave it, two hops after a
+    /// switch's port to a node and one after any other: the frames of that port pause this queue. `None` for
+    /// DDQ and RQ, which no frame pauses, and for a number without a port.
     pub fn leads_to(&self, port: u32, queue: u16) -> Option<u32> {
         let (ingress, index) = match self.role(port, queue) {
-            Role::Ihfq => (self.beyond[port as usize], queue),
-            Role::FourHop => (self.place(port).peer, queue),
-            Role::TwoHop => (self.place(port).peer, queue - (self.n - 1)),
+            Role::Ihfq if !self.to_switch(port) => (self.beyond[port as usize], queue),
+            Role::FourHop | Role::Ihfq => (self.place(port).peer, queue),
+            Role::TwoHop | Role::Onward => (self.place(port).peer, queue - (self.n - 1)),
             Role::Ddq | Role::Relay => return None,
         };
         let ingress = (ingress != NONE).then(|| self.place(ingress))?;
@@ -184,10 +240,10 @@ impl QueueMap {
     /// The queue that a frame which arrived at `port` pauses or resumes (Algorithm 3 at a node, 4 at a
     /// switch). `None` if it names the port that leads back here, or comes from where no switch is.
     pub fn named(&self, port: u32, congested_queue: u16, congested_port: u16) -> Option<u16> {
-        let ddq = congested_queue >= self.n - 1;
-        if self.place(port).node {
-            let index = Self::skip(congested_port, self.place(self.place(port).peer).index)?;
-            return Some(if ddq { index + self.n - 1 } else { index });
+        let place = self.place(port);
+        if place.node || self.to_switch(port) {
+            let index = Self::skip(congested_port, self.place(place.peer).index)?;
+            return Some(if congested_queue >= self.n - 1 { index + self.n - 1 } else { index });
         }
         let beyond = self.beyond[port as usize];
         (beyond != NONE).then(|| Self::skip(congested_port, self.place(beyond).index)).flatten()

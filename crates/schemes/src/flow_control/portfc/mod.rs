@@ -4,7 +4,8 @@
 //! **Queues** (section III-B) separate packets by the port through which they leave the next switch: see
 //! [`map`]. A switch port has n − 1 inter-hop forwarding queues (IHFQ), one destination-direct queue (DDQ)
 //! and a high-priority queue (HQ); a node port has n − 1 queues for its own four-hop traffic, n − 1 for its
-//! own two-hop traffic, a relay queue (RQ) and an HQ.
+//! own two-hop traffic, a relay queue (RQ) and an HQ. A switch port to an aggregation switch, or of one, has
+//! n − 1 queues of each type (section VI-D; the paper defines none): [`map`].
 //!
 //! **Detection** (Algorithms 1 and 2) is at the egress ports of switches only. For
 //! the two sets of queues of each port, IHFQ and DDQ:
@@ -33,6 +34,7 @@
 //!                                         DDQ:  two-hop queue q(e) of p, and the
 //!                                               frame goes on to all other ports
 //!   at a switch (Algorithm 4), on port p: the IHFQ q(e) of p
+//!               if another switch sent it: the queue q(e) of p of the same type
 //! ```
 //!
 //! The second caption says *switch* like the first, but it describes the node (`portfc.alg3-title`). A frame
@@ -47,7 +49,7 @@
 //!
 //! **Why three hops.** A DDQ is never paused, RQ neither: a full DDQ pauses type b
 //! one hop upstream and type A two hops (equation 1), a full set of type A pauses
-//! type a at the next node (equation 2), and nothing pauses further.
+//! type a at the next node (equation 2), and nothing pauses further. Links between switches lengthen both.
 //!
 //! **Lost frames.** The paper sends each frame once. When a link recovers, its ends send the present state
 //! again. A frame that a link loses is lost, and the queue that it would have resumed stays paused.
@@ -72,6 +74,7 @@ use super::{
 use bound::Bound;
 use frame::PortPauseFrame;
 use map::{QueueMap, Role};
+use std::ops::Range;
 use std::sync::Arc;
 use xoff_kernel::time::Time;
 use xoff_net::human;
@@ -87,7 +90,7 @@ pub struct Variant {
     pub one_flag: bool,
     /// Nodes keep frames about a DDQ to themselves.
     pub no_signal_relay: bool,
-    /// The longest `queueLen` of the IHFQs decides, in the place of their sum.
+    /// The longest `queueLen` of a set decides, in the place of its sum.
     pub longest_alone: bool,
 }
 
@@ -138,15 +141,21 @@ impl Parameters for PortFcParams {
             RelayOrder::Turns => "in turn with their own traffic",
             RelayOrder::Last => "after their own traffic",
         };
+        let of_switches = match self.map.tiers {
+            false => format!("{} queues of each switch port", self.map.n + 1),
+            true => {
+                let (to_host, to_switch) = (self.map.n + 1, self.map.of_switch() + 1);
+                format!("{to_host} queues of each switch port to a host, {to_switch} of each to a switch")
+            }
+        };
         let mut text = format!(
             "(forwarding queues: xoff {}, xon {}; direct queues: xoff {}, xon {}; response time {})\n  \
-             {} queues of each switch port, {} of each host port; hosts serve relayed packets {order}",
+             {of_switches}, {} of each host port; hosts serve relayed packets {order}",
             shown(&self.xoff),
             shown(&self.xon),
             shown(&self.ddq_xoff),
             shown(&self.ddq_xon),
             Span(self.response_time),
-            self.map.of_switch() + 1,
             self.map.of_node() + 1,
         );
         if self.variant.one_flag {
@@ -253,19 +262,36 @@ impl OnwardQueues for PortFcParams {
         self.map.queue(route)
     }
 
+    fn refuses(&self, route: &[u32]) -> bool {
+        self.map.climbs_again(route)
+    }
+
+    fn relays(&self, route: &[u32]) -> usize {
+        self.map.relays(route)
+    }
+
+    fn climb(&self, route: &[u32]) -> usize {
+        self.map.climb(route)
+    }
+
     fn queue_at(&self, position: u32) -> u16 {
         self.queue_at[position as usize]
     }
 
+    fn together(&self, queue: u16) -> Range<u16> {
+        self.map.set(queue)
+    }
+
     fn pausers(&self, port: u32, queue: u16) -> Option<Pausers> {
-        let (congested, forwarding) = (self.map.leads_to(port, queue)?, self.map.n - 1);
-        let (queues, xon) = match self.map.role(port, queue) {
-            Role::FourHop => (0..forwarding, &self.xon),
-            // Without the relay of signals no frame about a DDQ comes to another switch.
-            Role::Ihfq if self.variant.no_signal_relay => return None,
-            _ => (forwarding..self.map.n, &self.ddq_xon),
-        };
-        let alone = self.variant.longest_alone;
+        let (map, congested) = (&self.map, self.map.leads_to(port, queue)?);
+        let over_relay = map.role(port, queue) == Role::Ihfq && !map.to_switch(port);
+        // Without the relay of signals no frame about a DDQ comes over a node.
+        if over_relay && self.variant.no_signal_relay {
+            return None;
+        }
+        let direct = over_relay || queue >= map.n - 1;
+        let (first, xon) = if direct { (map.n - 1, &self.ddq_xon) } else { (0, &self.xon) };
+        let (queues, alone) = (map.set(first), self.variant.longest_alone);
         Some(Pausers { port: congested, queues, alone, resume: xon[congested as usize] })
     }
 
@@ -275,6 +301,7 @@ impl OnwardQueues for PortFcParams {
             Role::TwoHop => format!("two-hop {queue}"),
             Role::Ihfq => format!("ihfq {queue}"),
             Role::Ddq => "ddq".to_string(),
+            Role::Onward => format!("onward {queue}"),
             Role::Relay => "rq".to_string(),
         }
     }
@@ -342,7 +369,7 @@ pub struct PortFc {
     params: PortFcParams,
     /// By port: its IHFQs, and its DDQ. Of nodes' ports unused.
     sets: Vec<[Set; 2]>,
-    /// By port and IHFQ, its bytes; empty unless the longest decides.
+    /// By port and queue of a switch, its bytes; empty unless the longest decides.
     alone: Vec<u64>,
 }
 
@@ -351,7 +378,8 @@ const DDQ: usize = 1;
 
 impl PortFc {
     pub(super) fn new(params: &PortFcParams, ports: usize) -> Self {
-        let alone = if params.variant.longest_alone { ports * usize::from(params.map.n - 1) } else { 0 };
+        let alone =
+            if params.variant.longest_alone { ports * usize::from(params.map.of_switch()) } else { 0 };
         Self { params: params.clone(), sets: vec![[Set::default(); 2]; ports], alone: vec![0; alone] }
     }
 
@@ -360,14 +388,14 @@ impl PortFc {
         let port = packet.port as usize;
         let bytes = &mut self.sets[port][set].bytes;
         *bytes = change(*bytes);
-        if self.alone.is_empty() || set == DDQ {
+        if self.alone.is_empty() {
             return *bytes;
         }
-        let queues = usize::from(self.params.map.n - 1);
-        let alone = &mut self.alone[port * queues..][..queues];
+        let map = &self.params.map;
+        let alone = &mut self.alone[port * usize::from(map.of_switch())..];
         let own = &mut alone[usize::from(packet.queue)];
         *own = change(*own);
-        alone.iter().copied().max().unwrap_or(0)
+        map.set(packet.queue).map(|queue| alone[usize::from(queue)]).max().unwrap_or(0)
     }
 
     fn set_of(&self, packet: &QueueEntry) -> Option<usize> {
@@ -472,7 +500,7 @@ impl<D: Queues> Scheme<D> for PortFc {
             return;
         }
         let node = self.params.map.place(port).node;
-        let queues = if node { self.params.map.relay() } else { self.params.map.n - 1 };
+        let queues = if node { self.params.map.relay() } else { self.params.map.of_switch() };
         for queue in (0..queues).filter(|&q| device.is_paused(port, lane, q)).collect::<Vec<_>>() {
             device.resume_queue(port, lane, Target::Queue(queue));
             if let Some(frame) = self.relayed(port, queue, false) {

@@ -1,6 +1,6 @@
 //! The queues of PortFC in words, as `xoff schemes portfc --topology …` shows them.
 
-use super::super::seen::{PortQueues, QueueWords};
+use super::super::seen::{OnwardQueues, PortQueues, QueueWords};
 use super::{PortFcParams, RelayOrder, map::Role};
 use xoff_net::topology::{PortId, Topology};
 
@@ -29,20 +29,29 @@ pub fn counted(n: u32, k: u32, port: bool) -> Result<String, (String, &'static s
 pub(super) fn counts(params: &PortFcParams, topology: &Topology) -> Vec<[String; 3]> {
     let n = params.map.n;
     let ports = || 0..topology.ports.len() as PortId;
-    let switches = ports().filter(|&port| !params.map.place(port).node).count();
-    let hosts = ports().filter(|&port| params.map.place(port).node && !params.map.inner(port)).count();
-    vec![
-        [
-            format!("{switches} switch ports"),
-            format!("{n} + 1"),
-            format!("{} forwarding (IHFQ), 1 direct (DDQ), HQ", n - 1),
-        ],
-        [
-            format!("{hosts} host ports"),
-            format!("{} + 1", params.map.of_node()),
-            format!("{0} of its own four-hop flows, {0} of its own two-hop flows, 1 relay (RQ), HQ", n - 1),
-        ],
-    ]
+    let map = &params.map;
+    let count = |wanted: &dyn Fn(PortId) -> bool| ports().filter(|&port| wanted(port)).count();
+    let to_hosts = count(&|port| !map.place(port).node && !map.to_switch(port));
+    let between = count(&|port| !map.place(port).node && map.to_switch(port));
+    let hosts = count(&|port| map.place(port).node && !map.inner(port));
+    let mut counts = vec![[
+        format!("{to_hosts} switch ports{}", if between > 0 { " to hosts" } else { "" }),
+        format!("{n} + 1"),
+        format!("{} forwarding (IHFQ), 1 direct (DDQ), HQ", n - 1),
+    ]];
+    if between > 0 {
+        counts.push([
+            format!("{between} switch ports to switches"),
+            format!("{} + 1", map.of_switch()),
+            format!("{0} of packets over a relay ahead (IHFQ), {0} of others (onward), HQ", n - 1),
+        ]);
+    }
+    counts.push([
+        format!("{hosts} host ports"),
+        format!("{} + 1", map.of_node()),
+        format!("{0} of its own four-hop flows, {0} of its own two-hop flows, 1 relay (RQ), HQ", n - 1),
+    ]);
+    counts
 }
 
 /// The queues of a port; `None` of a port inside of a slow host.
@@ -54,12 +63,17 @@ pub(super) fn of_port(params: &PortFcParams, topology: &Topology, port: PortId) 
     let place = map.place(port);
     let node = |port: PortId| topology.nodes[topology.ports[port as usize].node as usize].name.as_str();
     let behind = |port: PortId| node(topology.ports[port as usize].peer);
-    let numbers = if place.node { map.of_node() } else { map.of_switch() };
+    let numbers = match (place.node, map.to_switch(port)) {
+        (true, _) => map.of_node(),
+        (false, true) => map.of_switch(),
+        (false, false) => map.n,
+    };
     let words = |queue| {
-        let role = map.role(port, queue);
+        let (role, pausers) = (map.role(port, queue), params.pausers(port, queue));
         let kind = match role {
             Role::Ihfq => "IHFQ",
             Role::Ddq => "DDQ",
+            Role::Onward => "onward",
             Role::FourHop => "four-hop",
             Role::TwoHop => "two-hop",
             Role::Relay => "RQ",
@@ -71,10 +85,14 @@ pub(super) fn of_port(params: &PortFcParams, topology: &Topology, port: PortId) 
             (role, Some(target)) => {
                 let port = topology.port_name(target);
                 let waits = match role {
-                    Role::TwoHop => format!("for {}", behind(target)),
+                    Role::TwoHop if !map.to_switch(target) => format!("for {}", behind(target)),
                     _ => format!("forwarded through {port} ({})", behind(target)),
                 };
-                let set = if role == Role::FourHop { "forwarding queues" } else { "direct queue" };
+                let set = match pausers {
+                    Some(pausers) if pausers.queues.start == 0 => "forwarding queues",
+                    _ if map.to_switch(target) => "onward queues",
+                    _ => "direct queue",
+                };
                 (waits, format!("{port}, {set}"))
             }
         };

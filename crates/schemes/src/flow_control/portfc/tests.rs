@@ -335,6 +335,56 @@ fn a_recovered_link_gets_the_active_pauses() {
     assert_eq!(drain(&mut device), ["stop 31 q3 p2"]);
 }
 
+/// Section VI-D: nodes 0 to 2, domains 3 and 4, rails 5 and 6, and an aggregation switch 7 above the rails.
+#[test]
+fn queues_between_switches_are_of_two_types() {
+    let links = [(0, 3), (0, 5), (1, 4), (1, 6), (2, 4), (2, 5), (5, 7), (6, 7)];
+    let mut places: Vec<Place> = Vec::new();
+    for (a, b) in links {
+        for (device, peer) in [(a, 1), (b, 0)] {
+            let index = places.iter().filter(|p| p.device == device).count() as u16;
+            let peer = places.len() as u32 / 2 * 2 + peer;
+            places.push(Place { device, index, peer, node: device < 3 });
+        }
+    }
+    let map = QueueMap::new(places.clone()).expect("rails under an aggregation switch");
+    // Three ports of switch 5 are the most.
+    assert_eq!((map.n, map.of_switch(), map.of_node()), (3, 4, 5));
+    let route = |devices: &[u32]| -> Vec<u32> {
+        let is = |port: u32, from, to| {
+            let place = places[port as usize];
+            place.device == from && places[place.peer as usize].device == to
+        };
+        let link = |pair: &[u32]| (0..places.len() as u32).find(|&port| is(port, pair[0], pair[1]));
+        devices.windows(2).map(|pair| link(pair).expect("neighbours")).collect()
+    };
+    use Role::{Ddq, FourHop, Ihfq, Onward, TwoHop};
+    for (devices, roles) in [
+        (&[0, 5, 7, 6, 1][..], &[TwoHop, Onward, Onward, Ddq][..]),
+        (&[0, 5, 7, 6, 1, 4, 2], &[FourHop, Ihfq, Ihfq, Ihfq, FourHop, Ddq]),
+        (&[0, 5, 2, 4, 1], &[FourHop, Ihfq, TwoHop, Ddq]),
+    ] {
+        let ports = route(devices);
+        assert!(!map.climbs_again(&ports));
+        for (at, &port) in ports.iter().enumerate() {
+            let (queue, relayed) = (map.queue(&ports[at..]), at > 0 && map.place(port).node);
+            if relayed {
+                continue;
+            }
+            assert_eq!(map.role(port, queue), roles[at], "{devices:?} at {at}");
+            // The congested port is the next switch's: after a relay two links ahead.
+            let Some(congested) = map.leads_to(port, queue) else { continue };
+            let over = usize::from(roles[at] == Ihfq && !map.to_switch(port));
+            assert_eq!(congested, ports[at + 1 + over]);
+            // Over a relay come frames about direct and onward queues alone.
+            let type_b = over > 0 || [Onward, TwoHop].contains(&roles[at]);
+            let frame = (if type_b { map.n - 1 } else { 0 }, map.place(congested).index);
+            assert_eq!(map.named(port, frame.0, frame.1), Some(queue));
+        }
+    }
+    assert!(map.climbs_again(&route(&[0, 5, 7, 6, 7, 5, 2])));
+}
+
 /// The view of oracles: on the NDC(4, 1) a switch's port has four queues, of which the first three pause
 /// together, and a host's seven.
 #[test]
