@@ -145,16 +145,17 @@ impl Ahead<'_, '_> {
             return [].into();
         }
         self.open.push(port);
-        let (before, mut routes) = (self.loops, BTreeMap::new());
+        let (before, mut routes, mut route) = (self.loops, BTreeMap::new(), vec![port]);
         for second in self.spread.outs(self.router, next, self.place) {
             for tail in self.routes(self.spread.out(second)).iter() {
-                let route: Vec<PortId> = std::iter::once(port).chain(tail.iter().copied()).collect();
+                route.truncate(1);
+                route.extend_from_slice(tail);
                 if self.of.refuses(&route) {
                     self.refused = true;
                     continue;
                 }
                 let key = (self.of.queue(&route), self.of.relays(&route).min(2), self.of.climb(&route));
-                routes.entry(key).or_insert(route);
+                routes.entry(key).or_insert_with(|| route.clone());
             }
         }
         self.open.pop();

@@ -117,59 +117,63 @@ pub fn flows(plan: &Plan, wanted: &dyn Fn(u16) -> bool) -> Filled {
     filled
 }
 
-/// What is ahead of a packet at a port: whether a node relays it, and how many links between switches follow in a
-/// row, this one included.
-type Way = (bool, u32);
+/// What can be ahead of a packet at a port, by bits: bit n without, and bit 3 + n with a relay ahead, where n links
+/// between switches follow in a row, this one included.
+type Ahead = u8;
+
+/// The two parts of each.
+fn each(ahead: Ahead) -> impl Iterator<Item = (bool, u32)> {
+    (0..6).filter(move |bit| ahead >> bit & 1 == 1).map(|bit| (bit >= 3, bit % 3))
+}
 
 struct Ways<'a, 'p> {
     ndc: &'a Ndc<'p>,
     to: u32,
-    known: BTreeMap<PortId, BTreeSet<Way>>,
+    known: BTreeMap<PortId, Ahead>,
 }
 
 impl Ways<'_, '_> {
-    /// Those from `port` on; `on`: the next ports after a port.
-    fn from(&mut self, port: PortId, on: &mut dyn FnMut(PortId) -> Vec<PortId>) -> BTreeSet<Way> {
-        if let Some(known) = self.known.get(&port) {
-            return known.clone();
+    /// What is ahead from `port` on; nothing if it does not lead on. `on`: the next ports after a port.
+    fn ahead(&mut self, port: PortId, on: &mut dyn FnMut(PortId) -> Vec<PortId>) -> Ahead {
+        if let Some(&known) = self.known.get(&port) {
+            return known;
         }
         // A static route that loops ends here.
-        self.known.insert(port, BTreeSet::new());
-        let between = u32::from(self.ndc.between(port));
-        let mut ways = BTreeSet::new();
-        if self.ndc.plan.topology.neighbour(port) == self.to {
-            ways.insert((false, between));
-        }
+        self.known.insert(port, 0);
+        let mut ahead = Ahead::from(self.ndc.plan.topology.neighbour(port) == self.to);
         for next in on(port) {
             let relayed = self.ndc.node(next);
-            let ahead = self.from(next, on).into_iter().filter(|ahead| ahead.1 < 2 || between == 0);
-            ways.extend(ahead.map(|(relay, links)| (relay || relayed, between * (links + 1))));
+            for (relay, links) in each(self.ahead(next, on)) {
+                let links = if self.ndc.between(port) { links + 1 } else { 0 };
+                // Flows that would cross three in a row are refused.
+                if links < 3 {
+                    ahead |= 1 << (links + 3 * u32::from(relay || relayed));
+                }
+            }
         }
-        self.known.insert(port, ways.clone());
-        ways
+        self.known.insert(port, ahead);
+        ahead
     }
 
-    /// The queues that packets through `port` fill there. Flows that would cross three links between switches in a
-    /// row are refused, and left out here.
+    /// The queues that packets through `port` fill there.
     fn queues(&mut self, port: PortId, on: &mut dyn FnMut(PortId) -> Vec<PortId>) -> BTreeSet<u16> {
         let (ndc, mut queues) = (self.ndc, BTreeSet::new());
         if ndc.plan.topology.neighbour(port) == self.to {
             queues.insert(ndc.queue(port, &[], false));
         }
         for second in on(port) {
-            let relayed = ndc.node(second);
-            for (relay, links) in self.from(second, on) {
-                if ndc.between(port) && links > 1 {
-                    continue;
+            if ndc.node(second) {
+                for third in on(second) {
+                    if self.ahead(third, on) != 0 {
+                        queues.insert(ndc.queue(port, &[second, third], true));
+                    }
                 }
-                if !relayed {
+                continue;
+            }
+            for (relay, links) in each(self.ahead(second, on)) {
+                if !ndc.between(port) || links < 2 {
                     queues.insert(ndc.queue(port, &[second], relay));
-                    continue;
                 }
-                let thirds = on(second).into_iter().filter(|&third| !self.from(third, on).is_empty());
-                queues.extend(
-                    thirds.collect::<Vec<_>>().iter().map(|&third| ndc.queue(port, &[second, third], true)),
-                );
             }
         }
         queues

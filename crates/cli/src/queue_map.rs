@@ -59,12 +59,14 @@ pub fn describe(scheme: Option<&str>, topology: &str, port: Option<&str>) -> mie
         ));
     };
     let Some(name) = port else {
+        let switches = plan.topology.nodes.iter().filter(|node| node.kind == NodeKind::Switch);
+        let most = switches.map(|node| node.ports.len()).max().unwrap_or(0);
         let rows: Vec<Vec<String>> = queues.counts(&plan.topology).into_iter().map(Vec::from).collect();
         return Ok(format!(
             "Queues of {} in {}: switches with up to {} ports\n{}For the queues of one port: --port {}\n",
             queues.scheme(),
             names::network(&plan),
-            queues.of_switch(),
+            most,
             aligned(&rows, &[Align::Left; 3]),
             plan.topology.port_name(0)
         ));

@@ -21,9 +21,6 @@ pub trait OnwardQueues {
 
     fn lane(&self) -> u8;
 
-    /// Queues of a switch's port.
-    fn of_switch(&self) -> u16;
-
     /// Queues of a host's port; no port has more.
     fn of_host(&self) -> u16;
 

@@ -242,10 +242,6 @@ impl OnwardQueues for PortFcParams {
         self.lane
     }
 
-    fn of_switch(&self) -> u16 {
-        self.map.of_switch()
-    }
-
     fn of_host(&self) -> u16 {
         self.map.of_node()
     }
