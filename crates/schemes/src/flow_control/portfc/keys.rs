@@ -217,20 +217,21 @@ fn map(topology: &Topology) -> Result<QueueMap, Complaint> {
         let help = "choose topology.kind = \"ndc\" with k = 1, \"rail-only\", \"rail-optimized\", or another flow control";
         Err(Complaint::of_key("scheme", why, help))
     };
+    let ends = |port: u32| [topology.ports[port as usize].node, topology.neighbour(port)].map(name);
     if !topology.relay_hosts {
         return refuse("PortFC requires hosts that relay, and this topology has none".to_string());
     }
     match QueueMap::new(places(topology)) {
         Ok(map) => Ok(map),
         Err(Unmappable::BetweenSwitches(port)) => {
-            let (a, b) = (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
+            let [a, b] = ends(port);
             refuse(format!(
                 "PortFC supports links between a switch with hosts and an aggregation switch without, but {a} and {b} \
                  have a link"
             ))
         }
         Err(Unmappable::BetweenNodes(port)) => {
-            let (a, b) = (name(topology.ports[port as usize].node), name(topology.neighbour(port)));
+            let [a, b] = ends(port);
             refuse(format!("PortFC supports no links between hosts, but {a} and {b} have one"))
         }
         Err(Unmappable::Ports(node, ports)) => refuse(format!(

@@ -348,7 +348,7 @@ fn queues_between_switches_are_of_two_types() {
         }
     }
     let map = QueueMap::new(places.clone()).expect("rails under an aggregation switch");
-    // Three ports of switch 5 are the most.
+    // Switch 5 has the most ports, three.
     assert_eq!((map.n, map.of_switch(), map.of_node()), (3, 4, 5));
     let route = |devices: &[u32]| -> Vec<u32> {
         let is = |port: u32, from, to| {
@@ -376,7 +376,7 @@ fn queues_between_switches_are_of_two_types() {
             let Some(congested) = map.leads_to(port, queue) else { continue };
             let over = usize::from(roles[at] == Ihfq && !map.to_switch(port));
             assert_eq!(congested, ports[at + 1 + over]);
-            // Over a relay come frames about direct and onward queues alone.
+            // A relay passes on only frames about direct and onward queues.
             let type_b = over > 0 || [Onward, TwoHop].contains(&roles[at]);
             let frame = (if type_b { map.n - 1 } else { 0 }, map.place(congested).index);
             assert_eq!(map.named(port, frame.0, frame.1), Some(queue));
