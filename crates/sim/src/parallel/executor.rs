@@ -363,6 +363,8 @@ fn run_in_turns(
     let mut shared = shared(plan, &partition, tap.as_ref());
     if partition.parts > 1 {
         shared.cpus = Cpus::new(partition.parts);
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+        shared.barrier.crowded = processors < partition.parts;
     }
     let outcome = on_threads(plan, &partition, &shared, &mut tap, watch, turns);
     // The system refuses threads; one gives the same results.
