@@ -1,7 +1,5 @@
 //! Every example is a scenario; `examples.toml` has the description of each.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +25,7 @@ fn examples() -> BTreeSet<String> {
 fn every_example_loads_without_a_warning() {
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples.toml");
     let name = |case: &Table| case["name"].as_str().unwrap().to_string();
-    assert_eq!(common::cases(&table).iter().map(name).collect::<BTreeSet<_>>(), examples());
+    assert_eq!(crate::common::cases(&table).iter().map(name).collect::<BTreeSet<_>>(), examples());
     let description = |case: &Table| {
         let path = folder().join(format!("{}.toml", name(case)));
         let beside = |p: &Path| fs::read(path.with_file_name("").join(p));
@@ -37,7 +35,7 @@ fn every_example_loads_without_a_warning() {
         assert!(!loaded.plan.flows.is_empty());
         format!("{}\n", describe(&loaded).trim_end())
     };
-    let differences = common::compare(&table, "description", description);
+    let differences = crate::common::compare(&table, "description", description);
     assert!(differences.is_empty(), "expected (-), actual (+); UPDATE=1 accepts:\n{differences}");
 }
 

@@ -5,8 +5,6 @@
 //! and lines `# --set k=v` at the top are overrides. Files that scenarios name are in `tests/wrong/files`.
 //! For a new case, write `error = '''` and `'''` on two lines, and let `UPDATE=1` fill them.
 
-mod common;
-
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -82,7 +80,7 @@ fn each_wrong_scenario_has_its_message() {
         printer.render_report(&mut text, &error).unwrap();
         format!("{text}\n{}\n", error.one_line())
     };
-    let differences: String = tables().iter().map(|t| common::compare(t, "error", message)).collect();
+    let differences: String = tables().iter().map(|t| crate::common::compare(t, "error", message)).collect();
     assert!(differences.is_empty(), "expected (-), actual (+); UPDATE=1 accepts:\n{differences}");
     assert!(names.borrow().len() >= 400, "{names:?}");
 }

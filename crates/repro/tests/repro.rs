@@ -1,14 +1,12 @@
 //! Experiments: the files of the repository, the errors of a file, and verdicts on numbers that were made by
 //! hand.
 
-mod common;
-
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use common::{RATIO, experiment, text, unmeasured};
+use crate::common::{RATIO, experiment, text, unmeasured};
 use xoff_plan::plan::{AckQueue, Red, Setup};
 use xoff_repro::evaluate;
 use xoff_repro::experiment::{Claim, SCENARIO};

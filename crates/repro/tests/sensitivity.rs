@@ -1,10 +1,8 @@
 //! `--sensitivity`: the changes of an experiment, and what their table says.
 
-mod common;
-
 use std::path::Path;
 
-use common::{RATIO, experiment, text, unmeasured};
+use crate::common::{RATIO, experiment, text, unmeasured};
 use xoff_repro::metrics::Value;
 use xoff_repro::report::{AsChosen, ChangeResult, ChangedClaim, Decision};
 use xoff_repro::verdict::Verdict;

@@ -1,9 +1,7 @@
 //! The messages of a run: tables and notes, kept as snapshots, and the statistics in them against sums made
 //! here.
 
-mod common;
-
-use common::{LANES, LOSSLESS, LOSSY, US, blocked, deadlocked, healthy, plan};
+use crate::common::{LANES, LOSSLESS, LOSSY, US, blocked, deadlocked, healthy, plan};
 use xoff_outcome::report::{Level, Note, Records, Value};
 use xoff_plan::plan::{Down, ENDS, EXPIRE, Limit, Plan, Receiver, Red};
 use xoff_results::summary::{Summary, summarise};

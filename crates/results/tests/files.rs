@@ -1,12 +1,10 @@
 //! The run directory: its files read back, and its reaction to other files in its place.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use common::{blocked, deadlocked, healthy, plan, scratch};
+use crate::common::{blocked, deadlocked, healthy, plan, scratch};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use xoff_plan::plan::Plan;

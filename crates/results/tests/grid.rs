@@ -1,10 +1,8 @@
 //! Grids: the comparison, its form, and the size of their directory.
 
-mod common;
-
 use std::fs;
 
-use common::{deadlocked, healthy, plan, scratch};
+use crate::common::{deadlocked, healthy, plan, scratch};
 use serde_json::{Value, json};
 use xoff_results::directory;
 use xoff_results::grid::compare::{Entry, Status, compare};

@@ -1,12 +1,10 @@
 //! The files of killed processes, and files that are not theirs.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use common::scratch;
+use crate::common::scratch;
 use xoff_results::temporary::{MARKER, sweep, sweep_beside};
 
 fn names(dir: &Path) -> BTreeSet<String> {

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use crate::markdown::{Block, blocks, page, pages, root};
+use super::markdown::{Block, blocks, page, pages, root};
 
 /// The instructions of the comment before a block.
 #[derive(Default)]

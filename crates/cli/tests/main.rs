@@ -1,0 +1,45 @@
+//! The tests of the command in one program: each file is a module, so that they are linked once.
+
+use std::{fs, path::Path};
+
+mod book;
+mod captures;
+mod check;
+mod cli;
+mod damage;
+mod docs;
+mod experiments;
+mod explain;
+mod faults;
+mod grid;
+mod import;
+mod init;
+mod live;
+mod measured;
+mod memory;
+mod outside;
+mod report;
+mod repro;
+mod size;
+mod store;
+
+/// Tests in a file that is no module of its program would not run.
+#[test]
+fn every_file_of_tests_is_a_module() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut programs = 0;
+    for tests in fs::read_dir(crates).unwrap().map(|of| of.unwrap().path().join("tests")) {
+        let Ok(modules) = fs::read_to_string(tests.join("main.rs")) else { continue };
+        programs += 1;
+        for file in fs::read_dir(&tests).unwrap() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            let Some(name) = name.strip_suffix(".rs").filter(|name| *name != "main") else { continue };
+            assert!(
+                modules.contains(&format!("\nmod {name};\n")),
+                "{} lacks `mod {name};`",
+                tests.join("main.rs").display()
+            );
+        }
+    }
+    assert!(programs >= 7, "{programs}");
+}
