@@ -3,6 +3,8 @@
 //! Each case has a `name` and, last, the expected text as a multi-line literal string. `UPDATE=1 cargo test
 //! -p xoff-plan` writes the actual texts into the tables; `git diff` then shows the changes.
 
+pub mod line;
+
 use std::{env, fs, path::Path};
 use toml::{Table, Value};
 
