@@ -6,52 +6,47 @@ use common::{fcts, plan, run};
 
 /// Single-packet flows, Poisson, one sender at 400 Gbit/s into a 100 Gbit/s link. With deterministic service
 /// and the faster server first, the waits of both queues add up to that of the slow queue without the other
-/// on every sample path: an M/D/1 queue, whose mean wait is ρ·s / (2(1 − ρ)).
-///
-/// The mean of n waits has a relative standard error of about
-/// sqrt(2 / (ρ (1 − ρ)² n)); the runs are long enough that 1% is three of them.
+/// on every sample path: an M/D/1 queue. Lindley's recursion gives their sum to the picosecond, and the theory
+/// their mean, ρ·s / (2(1 − ρ)), with a relative standard error of about sqrt(2 / (ρ (1 − ρ)² n)) for n waits.
 #[test]
 fn m_d_1_waiting_times() {
-    for (rho, runs) in [(0.3f64, 5u64), (0.6, 8), (0.9, 80)] {
-        let flows_per_run = 250_000.0;
-        let service = 84_960.0;
-        let samples = flows_per_run * runs as f64;
-        assert!(3.0 * (2.0 / (rho * (1.0 - rho) * (1.0 - rho) * samples)).sqrt() < 0.011);
-        let one = |seed: u64| {
+    for (rho, seeds) in [(0.3f64, 1..=5u64), (0.6, 1..=8), (0.9, 1..=8)] {
+        let service = 84_960;
+        let (mut waits, mut flows) = (0, 0);
+        for seed in seeds {
             let plan = plan(&format!(
                 "[topology]\nkind = \"custom\"\nhosts = [\"A\", \"B\"]\nswitches = [\"X\"]\n\
                  links = [{{a=\"A\", b=\"X\", rate=\"400Gbps\", delay=\"1us\"}}, {{a=\"X\", b=\"B\", rate=\"100Gbps\", delay=\"1us\"}}]\n\
                  [transport]\nmtu = \"1000B\"\nheader = \"62B\"\n\
                  [[traffic]]\nkind = \"poisson\"\nfrom = [\"A\"]\nto = [\"B\"]\nsizes = \"1000B\"\nload = {rho}\n\
                  [run]\nduration = \"{}ps\"\ndrain = \"1ms\"\nseed = {seed}\n",
-                (flows_per_run * service / rho) as u64
+                (250_000.0 * service as f64 / rho) as u64
             ));
             let outcome = run(&plan);
-            let waits: u64 =
+            let measured: u64 =
                 fcts(&plan, &outcome).iter().zip(&plan.flows).map(|(fct, f)| fct - f.ideal).sum();
-            (waits as f64, plan.flows.len() as f64)
-        };
-        // Two threads, each with its own seeds: sums do not depend on who is first.
-        let (mut waits, mut flows) = (0.0, 0.0);
-        std::thread::scope(|scope| {
-            let half = |parity| {
-                scope.spawn(move || (0..runs).filter(|s| s % 2 == parity).map(one).collect::<Vec<_>>())
-            };
-            for thread in [half(0), half(1)] {
-                for (w, n) in thread.join().expect("no panic") {
-                    waits += w;
-                    flows += n;
-                }
+            let (mut free, mut lindley) = (0, 0);
+            for f in &plan.flows {
+                let begins = f.start.max(free);
+                lindley += begins - f.start;
+                free = begins + service;
             }
-        });
-        let expected = rho * service / (2.0 * (1.0 - rho));
-        let ratio = waits / flows / expected;
+            assert_eq!(measured, lindley, "load {rho}, seed {seed}");
+            waits += measured;
+            flows += plan.flows.len();
+        }
+        let mean = waits as f64 / flows as f64;
+        let expected = rho * service as f64 / (2.0 * (1.0 - rho));
+        let error = (2.0 / (rho * (1.0 - rho) * (1.0 - rho) * flows as f64)).sqrt();
         println!(
             "load {rho}: {flows} flows, mean wait {:.1} ns, theory {:.1} ns",
-            waits / flows / 1e3,
+            mean / 1e3,
             expected / 1e3
         );
-        assert!((ratio - 1.0).abs() < 0.01, "load {rho}: mean wait is {ratio} of the theory");
+        assert!(
+            (mean / expected - 1.0).abs() < 3.0 * error,
+            "load {rho}: {mean} for {expected} of the theory"
+        );
     }
 }
 
