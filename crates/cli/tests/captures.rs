@@ -1,9 +1,10 @@
 //! `--pcap`: the test reads the file's blocks back, parses the bytes, compares the counts with the tables of
 //! the same run, and checks the errors. With `tests/read_capture.py`, tshark reads other captures.
 
+use crate::common::{command, root, scratch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -12,28 +13,10 @@ use xoff_schemes::scheduling::zeropod::frame::{Frame, Holds};
 use xoff_wire::pfc::PfcFrame;
 use xoff_wire::roce::{Operation, RocePacket, Trimmed};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// An empty directory for one test.
-fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures").join(test);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
-}
-
 /// Runs a scenario of `tests/captures` in `dir`.
 fn xoff(dir: &Path, scenario: &str, args: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_xoff"))
-        .current_dir(dir)
-        .arg("run")
-        .arg(root().join("tests/captures").join(scenario))
-        .args(args.split_whitespace())
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
+    let scenario = root().join("tests/captures").join(scenario);
+    command(dir, &["run", scenario.to_str().unwrap()]).args(args.split_whitespace()).output().unwrap()
 }
 
 /// Standard error in one line, without the frame that error reports are drawn in.

@@ -1,5 +1,6 @@
 //! The program from outside: usage, exit status, errors and output.
 
+use crate::common::{self, xoff};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -21,20 +22,9 @@ size = "10kB"
 
 /// An empty directory for one test, with `hello.toml` in it.
 fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
+    let path = common::scratch(test);
     fs::write(path.join("hello.toml"), HELLO).unwrap();
     path
-}
-
-fn xoff(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_xoff"))
-        .current_dir(dir)
-        .args(args)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
 }
 
 fn out(output: &Output) -> String {

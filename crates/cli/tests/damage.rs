@@ -1,5 +1,6 @@
 //! Damaged results: every reader reports them, names the file and ends with status 1.
 
+use crate::common::{self, xoff};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -33,20 +34,9 @@ interval = "2us"
 "#;
 
 fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("damage-{test}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
+    let path = common::scratch(test);
     fs::write(path.join("incast.toml"), INCAST).unwrap();
     path
-}
-
-fn xoff(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_xoff"))
-        .current_dir(dir)
-        .args(args)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
 }
 
 fn good(dir: &Path, args: &[&str]) -> Output {

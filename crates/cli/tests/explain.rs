@@ -1,8 +1,9 @@
 //! `xoff explain` from outside: arguments, exit status, output.
 
+use crate::common::{self, xoff};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -39,16 +40,9 @@ start = "8us"
 "#;
 
 fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
+    let path = common::scratch(test);
     fs::write(path.join("victim.toml"), VICTIM).unwrap();
     path
-}
-
-fn xoff(dir: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xoff"));
-    command.current_dir(dir).args(args).env("NO_COLOR", "1").output().unwrap()
 }
 
 fn out(output: &Output) -> String {

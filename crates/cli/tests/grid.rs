@@ -1,5 +1,6 @@
 //! Grids of runs from outside: order, bytes, interruption, resumption, and errors.
 
+use crate::common::{self, command, xoff};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,21 +45,9 @@ explain = false
 
 /// An empty directory for one test, with `small.toml` in it.
 fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("grid-{test}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
+    let path = common::scratch(test);
     fs::write(path.join("small.toml"), SMALL).unwrap();
     path
-}
-
-fn command(dir: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xoff"));
-    command.current_dir(dir).args(args).env("NO_COLOR", "1");
-    command
-}
-
-fn xoff(dir: &Path, args: &[&str]) -> Output {
-    command(dir, args).output().unwrap()
 }
 
 fn out(output: &Output) -> String {

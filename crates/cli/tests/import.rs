@@ -1,30 +1,15 @@
 //! `xoff import` from outside, and networks of files in scenarios.
 
+use crate::common::{scratch, xoff};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Output;
 
 fn network(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(format!("../../examples/networks/{name}"))
         .display()
         .to_string()
-}
-
-fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
-}
-
-fn xoff(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_xoff"))
-        .current_dir(dir)
-        .args(args)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
 }
 
 fn out(output: &Output) -> String {

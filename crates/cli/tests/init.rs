@@ -1,21 +1,9 @@
 //! What the program has without any file: `xoff init` and `xoff examples`.
 
+use crate::common::{scratch, xoff};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-/// An empty directory for one test.
-fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("init").join(test);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
-}
-
-fn xoff(dir: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xoff"));
-    command.current_dir(dir).args(args).env("NO_COLOR", "1").output().unwrap()
-}
 
 /// Standard output of a command that succeeds and prints nothing else.
 fn out(output: Output) -> String {

@@ -2,33 +2,16 @@
 //! are left out; `cargo test -p xoff-live` then counts a test as ignored.
 #![cfg(target_os = "linux")]
 
+use crate::common::{command, scratch, xoff};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
 fn example(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.toml")).display().to_string()
-}
-
-/// An empty directory for one test.
-fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live").join(test);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
-}
-
-fn command(dir: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xoff"));
-    command.current_dir(dir).args(args).env("NO_COLOR", "1");
-    command
-}
-
-fn xoff(dir: &Path, args: &[&str]) -> Output {
-    command(dir, args).output().unwrap()
 }
 
 /// Standard error in one line, without the frame that error reports are drawn in.

@@ -6,6 +6,7 @@ mod book;
 mod captures;
 mod check;
 mod cli;
+mod common;
 mod damage;
 mod docs;
 mod experiments;
@@ -32,8 +33,12 @@ fn every_file_of_tests_is_a_module() {
         let Ok(modules) = fs::read_to_string(tests.join("main.rs")) else { continue };
         programs += 1;
         for file in fs::read_dir(&tests).unwrap() {
-            let name = file.unwrap().file_name().into_string().unwrap();
-            let Some(name) = name.strip_suffix(".rs").filter(|name| *name != "main") else { continue };
+            let path = file.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let is_module = path.extension().is_some_and(|end| end == "rs") || path.join("mod.rs").exists();
+            if !is_module || name == "main" {
+                continue;
+            }
             assert!(
                 modules.contains(&format!("\nmod {name};\n")),
                 "{} lacks `mod {name};`",

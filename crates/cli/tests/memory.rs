@@ -1,6 +1,7 @@
 //! The memory budget: a run ends with its results, a command without results with an error, and
 //! nothing with an abort.
 
+use crate::common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -47,9 +48,7 @@ size = "1kB"
 "#;
 
 fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
+    let path = common::scratch(test);
     fs::write(path.join("pauses.toml"), PAUSES).unwrap();
     fs::write(path.join("wide.toml"), WIDE).unwrap();
     path

@@ -1,24 +1,13 @@
 //! `xoff report` from outside: its page agrees with the run, is complete, needs no other file, and is small.
 
+use crate::common::{scratch, xoff};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-
-fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{test}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
-}
-
-fn xoff(dir: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xoff"));
-    command.current_dir(dir).args(args).env("NO_COLOR", "1").output().unwrap()
-}
 
 fn good(output: Output) {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,5 +1,6 @@
 //! `xoff repro`: an experiment from its file to its verdicts.
 
+use crate::common::root;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// A directory of this test, which is not there yet.
 fn place(test: &str) -> PathBuf {

@@ -1,8 +1,9 @@
 //! `xoff size` from outside: results, exit status, usage.
 
+use crate::common;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -31,21 +32,13 @@ size = "10kB"
 "#;
 
 fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
+    let path = common::scratch(test);
     fs::write(path.join("long.toml"), LONG).unwrap();
     path
 }
 
 fn xoff(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_xoff"))
-        .current_dir(dir)
-        .arg("size")
-        .args(args)
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap()
+    common::xoff(dir, &[&["size"], args].concat())
 }
 
 fn out(output: &Output) -> String {

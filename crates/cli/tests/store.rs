@@ -1,5 +1,6 @@
 //! Grids in a store from outside: many workers, killed and stopped ones, damage, and the bytes of `xoff run`.
 
+use crate::common;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -42,17 +43,13 @@ set = { flow_control.scheme = "none", transport.kind = "irn" }
 const GRID: &str = "--variant all --vary traffic.0.load=0.3,0.6 --seeds 1..10";
 
 fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{test}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
+    let path = common::scratch(test);
     fs::write(path.join("small.toml"), SMALL).unwrap();
     path
 }
 
 fn command(dir: &Path, line: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xoff"));
-    command.current_dir(dir).args(line.split(' ')).env("NO_COLOR", "1");
-    command
+    common::command(dir, &line.split(' ').collect::<Vec<_>>())
 }
 
 fn xoff(dir: &Path, line: &str) -> Output {

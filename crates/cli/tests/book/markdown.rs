@@ -1,15 +1,10 @@
 //! Code that tests of the documentation share: pages, and their Markdown structure.
 
+use crate::common::root;
 use std::fs;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
-
-/// The repository's root.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// The text of a page, by its path from the root.
 pub fn page(name: &str) -> String {

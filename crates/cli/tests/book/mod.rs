@@ -9,7 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use markdown::{anchors, docs, links, page, pages, root, titles};
+use crate::common::root;
+use markdown::{anchors, docs, links, page, pages, titles};
 
 #[test]
 fn the_table_of_contents_has_every_page_once() {

@@ -8,7 +8,8 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use super::markdown::{Block, blocks, page, pages, root};
+use super::markdown::{Block, blocks, page, pages};
+use crate::common::root;
 
 /// The instructions of the comment before a block.
 #[derive(Default)]

@@ -5,6 +5,7 @@
 
 mod record;
 
+use crate::common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -52,9 +53,7 @@ static SHIM: LazyLock<PathBuf> = LazyLock::new(|| {
 
 /// An empty directory, with `tiny.toml` in it; results go into `out`.
 fn scratch(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).canonicalize().unwrap().join(format!("faults-{test}"));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
+    let path = common::scratch(test).canonicalize().unwrap();
     fs::write(path.join("tiny.toml"), TINY).unwrap();
     path
 }

@@ -120,11 +120,16 @@ struct Barrier {
     changed: Condvar,
     /// A thread has panicked and will not come.
     broken: AtomicBool,
-    /// There are more threads than processors: nobody waits awake.
+    /// Others need the processors: nobody waits awake.
     crowded: bool,
 }
 
 impl Barrier {
+    fn new(threads: usize) -> Self {
+        let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        Self { threads, crowded: threads > 1 && threads > processors(), ..Self::default() }
+    }
+
     fn wait(&self) {
         if self.threads == 1 {
             return;
@@ -340,6 +345,7 @@ pub fn run_wired(
     let wired = Wired::new(wires, pace.as_ref(), partition.parts);
     let mut shared = shared(plan, &partition, tap.as_ref());
     shared.wired = Some(wired);
+    // However few the devices are, the system carries their frames.
     shared.barrier.crowded = true;
     let outcome =
         on_threads(plan, &partition, &shared, &mut tap, watch, |parts| Turns::new(Instant::now(), parts));
@@ -363,8 +369,6 @@ fn run_in_turns(
     let mut shared = shared(plan, &partition, tap.as_ref());
     if partition.parts > 1 {
         shared.cpus = Cpus::new(partition.parts);
-        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
-        shared.barrier.crowded = processors < partition.parts;
     }
     let outcome = on_threads(plan, &partition, &shared, &mut tap, watch, turns);
     // The system refuses threads; one gives the same results.
@@ -394,7 +398,7 @@ impl<'a> Shared<'a> {
             engines,
             mail: [mailbox(), mailbox()],
             reports,
-            barrier: Barrier { threads: parts, ..Barrier::default() },
+            barrier: Barrier::new(parts),
             halt: Mutex::new(None),
             cpus: None,
             wired: None,
