@@ -61,7 +61,7 @@ live:
 	$(CARGO) build --locked --quiet --profile quick --bin xoff
 	tests/live.sh $(TARGET)/quick/xoff $(TARGET)/live
 
-# Checks that are called by themselves use what is installed. It takes minutes to build, and no check measures speed.
+# A release build takes minutes, and no check of `make test` measures speed. A target that is called by itself uses it.
 PROFILE := release
 test python python-reference: PROFILE := quick
 PROGRAM = $(TARGET)/$(PROFILE)/xoff
@@ -132,7 +132,7 @@ swarm:
 # The program as the tests of the workspace have it: another choice of packages would compile most crates again.
 DEBUG_BUILD = $(CARGO) test --locked --quiet --workspace --test cli --no-run
 
-# The program as the Python package has it.
+# With the features of the whole workspace, so that the Python package shares the crates.
 BUILD = $(CARGO) build --locked --quiet --profile $(PROFILE) --workspace --bin xoff
 
 # Debug and optimised builds, and repeats, give the same bytes.

@@ -104,7 +104,7 @@ fn tcp_has_the_values_of_its_rfcs() {
     assert_eq!(params(&own), expected);
 }
 
-/// DCTCP has NewReno's keys in a table of its own, and g, which is kept in 2^-30.
+/// The table of DCTCP has the keys of NewReno, and `gain`, which the plan holds in units of 2^-30.
 #[test]
 fn dctcp_with_a_window_is_tcp_with_a_gain() {
     let load = |overrides: &[(&str, &str)]| {
