@@ -61,12 +61,12 @@ live:
 	$(CARGO) build --locked --quiet --profile quick --bin xoff
 	tests/live.sh $(TARGET)/quick/xoff $(TARGET)/live
 
-# A release build takes minutes, and no check of `make test` measures speed. A target that is called by itself uses it.
-PROFILE := release
-test python python-reference: PROFILE := quick
-PROGRAM = $(TARGET)/$(PROFILE)/xoff
+# Linking across crates makes the program faster and takes minutes, and no check measures speed.
+test python python-reference: export CARGO_PROFILE_RELEASE_LTO = off
+test python python-reference: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS = 16
 # A failed test names its line without them.
 test: export CARGO_PROFILE_DEV_DEBUG = none
+test: export CARGO_PROFILE_RELEASE_DEBUG = none
 
 test: tools scripts prose format lint docs unit own-scheme same-bytes python slurm read-run read-captures test-page release-check
 	@echo 'make test: all checks passed'
@@ -132,19 +132,16 @@ swarm:
 # The program as the tests of the workspace have it: another choice of packages would compile most crates again.
 DEBUG_BUILD = $(CARGO) test --locked --quiet --workspace --test cli --no-run
 
-# With the features of the whole workspace, so that the Python package shares the crates.
-BUILD = $(CARGO) build --locked --quiet --profile $(PROFILE) --workspace --bin xoff
-
-# Debug and optimised builds, and repeats, give the same bytes.
+# Debug and release builds, and repeats, give the same bytes.
 same-bytes:
 	$(DEBUG_BUILD)
-	$(BUILD)
-	tests/same_bytes.sh $(TARGET) $(PROFILE)
+	$(CARGO) build --locked --quiet --release --workspace --bin xoff
+	tests/same_bytes.sh $(TARGET)
 
 # The Python package as pip installs it: its stubs, pages, types and style, and what its users do with it,
 # also in the notebooks.
 python: wheel
-	$(BUILD)
+	$(CARGO) build --locked --quiet --release --workspace --bin xoff
 	$(VENV)/bin/pip install $(QUIET) --no-deps --force-reinstall $(TARGET)/wheels/xoff-*.whl
 	$(call generated,$(TARGET)/stubs,$(TARGET)/PYTHON.md)
 	cmp $(TARGET)/stubs/xoff/_xoff.pyi $(STUB) || { echo 'run: make python-reference'; exit 1; }
@@ -156,21 +153,21 @@ python: wheel
 	cd $(dir $(OWN)) && CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --profile dev --out $(TARGET)/own-scheme
 	$(VENV)/bin/pip install $(QUIET) --no-deps --target $(TARGET)/own-scheme/python $(TARGET)/own-scheme/*.whl
 	cd $(dir $(OWN)) && PYTHONPATH=$(TARGET)/own-scheme/python $(VENV)/bin/python tests/python.py
-	XOFF=$(PROGRAM) $(VENV)/bin/pytest --quiet --no-header -p no:cacheprovider --numprocesses 2 --dist worksteal crates/py/tests
+	XOFF=$(TARGET)/release/xoff $(VENV)/bin/pytest --quiet --no-header -p no:cacheprovider --numprocesses 2 --dist worksteal crates/py/tests
 
 # The source distribution is complete: the compiler accepts it by itself, in a target of its own. Cargo would take crates
-# of two trees in one target for the same. The wheel has what the build of the whole workspace has.
+# of two trees in one target for the same. The wheel has what the release build of the whole workspace has.
 wheel: $(VENV)/ready
 	rm -rf $(TARGET)/wheels $(TARGET)/source
 	$(VENV)/bin/maturin sdist --out $(TARGET)/wheels
 	mkdir -p $(TARGET)/source
 	tar xzmf $(TARGET)/wheels/xoff-*.tar.gz --strip-components=1 -C $(TARGET)/source
 	cd $(TARGET)/source && CARGO_TARGET_DIR=$(TARGET)/published $(CARGO) check --locked --quiet --package xoff-py
-	CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --locked --strip --profile $(PROFILE) --out $(TARGET)/wheels
+	CARGO_TARGET_DIR=$(TARGET) $(VENV)/bin/maturin build --quiet --locked --strip --out $(TARGET)/wheels
 
 STUB := crates/py/python/xoff/_xoff.pyi
 # The stubs, and the page of the installed package.
-generated = $(VENV)/bin/maturin generate-stubs --quiet --locked --profile $(PROFILE) --features stubs --manifest-path crates/py/Cargo.toml --out $(1) \
+generated = $(VENV)/bin/maturin generate-stubs --quiet --locked --profile release --features stubs --manifest-path crates/py/Cargo.toml --out $(1) \
 	&& $(VENV)/bin/python tools/python_reference.py >$(2)
 
 # docs/PYTHON.md from the docstrings of the package, which is installed first.
@@ -196,20 +193,20 @@ release-check: wheel
 
 # A Slurm of one node makes a grid.
 slurm:
-	$(BUILD)
-	$(PYTHON) tests/slurm.py $(PROGRAM) $(TARGET)/slurm
+	$(CARGO) build --locked --quiet --release --workspace --bin xoff
+	$(PYTHON) tests/slurm.py $(TARGET)/release/xoff $(TARGET)/slurm
 
 # pandas, Polars and DuckDB read the run directories that same-bytes has left, and do what the
 # blocks of Python and SQL in the documentation say. xoff runs the scenario of tools/peers.py.
 read-run: $(VENV)/ready
-	$(VENV)/bin/python tests/read_run.py $(TARGET)/same-bytes/$(PROFILE)/* $(TARGET)/same-bytes/grids/$(PROFILE)-1
-	$(VENV)/bin/python tests/snippets.py $(PROGRAM) $(TARGET)/snippets
-	$(VENV)/bin/python tests/peers.py $(PROGRAM)
+	$(VENV)/bin/python tests/read_run.py $(TARGET)/same-bytes/release/* $(TARGET)/same-bytes/grids/release-1
+	$(VENV)/bin/python tests/snippets.py $(TARGET)/release/xoff $(TARGET)/snippets
+	$(VENV)/bin/python tests/peers.py $(TARGET)/release/xoff
 
 # tshark reads captures, with the dissector in wireshark/.
 read-captures: $(VENV)/ready
-	$(BUILD)
-	$(VENV)/bin/python tests/read_capture.py $(PROGRAM) $(TARGET)/captures
+	$(CARGO) build --locked --quiet --release --workspace --bin xoff
+	$(VENV)/bin/python tests/read_capture.py $(TARGET)/release/xoff $(TARGET)/captures
 
 QUIET := --quiet --disable-pip-version-check
 $(VENV)/ready: tests/requirements.txt
